@@ -1,0 +1,83 @@
+"""What goes into a runner and what comes out: plain arrays, the same for core and engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from clearhead.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """One encoded text."""
+
+    ids: Sequence[int]
+    segments: Sequence[int] | None = None
+
+
+@dataclass(kw_only=True)
+class Batch:
+    """Texts padded to a rectangle; mask is True where a token is real, None when all are."""
+
+    ids: Array  # (batch, length)
+    mask: Array | None = None
+    segments: Array | None = None
+    target_ids: Array | None = None
+    target_mask: Array | None = None
+
+
+@dataclass(kw_only=True)
+class Output:
+    """What a model says of a batch. Values at masked positions are not promised."""
+
+    hidden: list[Array] = field(default_factory=list)  # layers + 1 of (batch, length, width), embeddings first
+    target_hidden: list[Array] | None = None  # the decoder's, in encoder-decoder models
+    last: Array | None = None  # the top of `hidden`
+    pooled: Array | None = None
+    logits: Array | None = None
+    next_sentence: Array | None = None
+
+    def __repr__(self) -> str:
+        parts = [f"hidden={len(self.hidden)} layers"] if self.hidden else []
+        for name in ("last", "pooled", "logits", "next_sentence"):
+            value = getattr(self, name)
+            if value is not None:
+                parts.append(f"{name}={tuple(value.shape)}")
+        return f"Output({', '.join(parts)})"
+
+
+def pad(rows: Sequence[Sequence[int]], value: int) -> tuple[Array, Array]:
+    """Rows of different length as a rectangle and its mask."""
+    import numpy as np
+
+    length = max((len(row) for row in rows), default=0)
+    ids = np.full((len(rows), length), value, np.int64)
+    mask = np.zeros((len(rows), length), np.bool_)
+    for place, row in enumerate(rows):
+        ids[place, : len(row)] = row
+        mask[place, : len(row)] = True
+    return ids, mask
+
+
+def as_ids(value: Any, name: str) -> Array:
+    """Lists, numpy or torch to an integer array, or a sentence that says what came."""
+    import numpy as np
+
+    if hasattr(value, "detach"):  # a torch tensor, without importing torch
+        value = value.detach().cpu().numpy()
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise InputError(f"{name} has rows of different length; pad them and give a mask.") from None
+    if array.dtype.kind == "f" and array.size == 0:
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iub":
+        raise InputError(f"{name} must be whole numbers, and it is {array.dtype}.")
+    return array.astype(np.int64)

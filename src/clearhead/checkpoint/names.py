@@ -1,0 +1,230 @@
+"""The table engine: a family's rows spread out to whole names, one verdict on a file, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from clearhead import tensors
+from clearhead.errors import TensorError
+from clearhead.families.family import Family, Row, Values, table
+from clearhead.shape import ModelShape
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Sizes = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Where one of our tensors lies in a file: a whole tensor, or one of its equal parts."""
+
+    source: str
+    part: int = 0
+    parts: int = 1
+    transposed: bool = False
+    flat: bool = False
+
+    def size(self, stored: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The size that this piece has, or None when the stored tensor cannot be cut so."""
+        sides = list(stored)
+        if self.flat:
+            if len(sides) != 2 or sides[0] != 1:
+                return None
+            sides = sides[1:]
+        if self.transposed and len(sides) == 2:
+            sides.reverse()
+        if not sides or sides[0] % self.parts:
+            return None
+        return (sides[0] // self.parts, *sides[1:])
+
+    def cut(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """This piece of a stored tensor, as a view."""
+        if self.flat:
+            array = array[0]
+        if self.transposed and array.ndim == 2:
+            array = array.T
+        rows = array.shape[0] // self.parts
+        return array[self.part * rows : (self.part + 1) * rows] if self.parts > 1 else array
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What a file holds for a model: pieces for our tensors, and everything that does not fit."""
+
+    pieces: Mapping[str, Piece]
+    tied: Mapping[str, Piece]  # tied tensors that the file stores all the same
+    again: Mapping[str, str]  # other spellings of a tensor that is there already
+    missing: tuple[str, ...]
+    unexpected: tuple[str, ...]
+    misshaped: tuple[str, ...]
+    unused: tuple[str, ...] = field(default=())  # belong to another head of the family
+
+    def problem(self) -> str | None:
+        """One sentence listing all that is wrong, or None."""
+        parts = []
+        if self.missing:
+            parts.append(f"{_list(self.missing)} missing (the file is incomplete, or config.json describes another model)")
+        if self.unexpected:
+            parts.append(f"{_list(self.unexpected)} not known to this family")
+        if self.misshaped:
+            parts.append(f"{_list(self.misshaped)} (config.json and the weights disagree)")
+        return "; ".join(parts) or None
+
+
+def _list(names: Iterable[str], most: int = 24) -> str:
+    every = list(names)
+    shown = ", ".join(every[:most])
+    more = f" and {len(every) - most} more" if len(every) > most else ""
+    return f"{len(every)} tensor{'s' if len(every) > 1 else ''} {shown}{more}" if len(every) > 1 else f"tensor {shown}"
+
+
+def spread(rows: Mapping[str, Row], blocks: int) -> dict[str, Row]:
+    """Every row with its layer numbers and its weight or bias written out."""
+    whole: dict[str, Row] = {}
+    for theirs, row in rows.items():
+        numbers = range(blocks) if "{n}" in theirs else (None,)
+        leaves = ("weight", "bias") if "*" in theirs else (None,)
+        for number in numbers:
+            for leaf in leaves:
+                name, *ours = (
+                    text if number is None else text.replace("{n}", str(number)) for text in (theirs, *row.ours)
+                )
+                if leaf is not None:
+                    name, *ours = (text.replace("*", leaf) for text in (name, *ours))
+                whole[name] = Row(tuple(ours), row.transposed, row.flat)
+    return whole
+
+
+def _blocks(model: ModelShape) -> int:
+    return max(model.stack.blocks, model.decoder.blocks if model.decoder else 0)
+
+
+def whole_table(family: Family, model: ModelShape, head_names: Mapping[str, str | Row]) -> dict[str, Row]:
+    """The rows of backbone and head as a file with this head writes them."""
+    prefix = family.prefix if model.head is not None else ""
+    blocks = _blocks(model)
+    backbone = {prefix + name: row for name, row in spread(family.names(model), blocks).items()}
+    return backbone | spread(table(head_names), blocks)
+
+
+def judge(
+    family: Family, values: Values, model: ModelShape, head_names: Mapping[str, str | Row], stored: Sizes
+) -> Verdict:
+    """Match a file's tensors with what the model needs, all at once."""
+    needed, tied_to = tensors.expected(model), tensors.ties(model)
+    blocks = _blocks(model)
+    rows = spread(table(head_names), blocks)
+    backbone = spread(family.names(model), blocks)
+    rows |= backbone | {family.prefix + name: row for name, row in backbone.items()}
+    aliases = {p + a: p + b for a, b in family.aliases.items() for p in {"", family.prefix}}
+    ignored = _ignored(family, blocks)
+    known = None
+
+    found: dict[str, tuple[int, Piece]] = {}
+    tied: dict[str, Piece] = {}
+    again: dict[str, str] = {}
+    unexpected, unused, misshaped = [], [], []
+    rank = {name: place for place, name in enumerate(rows)}
+    for name, size in stored.items():
+        theirs = _modern(name)
+        if theirs not in rows and theirs in aliases:
+            if aliases[theirs] in stored:
+                again[name] = aliases[theirs]
+                continue
+            theirs = aliases[theirs]
+        row = rows.get(theirs)
+        if row is None or not any(ours in needed or ours in tied_to for ours in row.ours):
+            if theirs in ignored:
+                continue
+            if known is None:
+                known = _known(family, values, blocks)
+            (unused if theirs in known else unexpected).append(name)
+            continue
+        for part, ours in enumerate(row.ours):
+            piece = Piece(name, part, len(row.ours), row.transposed, row.flat)
+            target = needed.get(ours) or needed[tied_to[ours]]
+            if piece.size(size) != target:
+                misshaped.append(f"{name} is {_by(size)}, expected {_by(_whole_size(piece, target))}")
+                break
+            if ours in tied_to:
+                tied[ours] = piece
+            elif ours not in found or rank[theirs] < found[ours][0]:
+                found[ours] = rank[theirs], piece
+    bad = {line.split(" is ")[0] for line in misshaped}
+    covered = {ours for name in bad for ours in rows[_modern(name)].ours if _modern(name) in rows}
+    missing = [_name_of(ours, rows) for ours in needed if ours not in found and ours not in covered]
+    return Verdict(
+        pieces={ours: piece for ours, (_, piece) in found.items()},
+        tied=tied,
+        again=again,
+        missing=tuple(dict.fromkeys(missing)),
+        unexpected=tuple(unexpected),
+        misshaped=tuple(misshaped),
+        unused=tuple(unused),
+    )
+
+
+def _modern(name: str) -> str:
+    """The first BERT files say gamma and beta."""
+    if name.endswith(".gamma"):
+        return name[: -len("gamma")] + "weight"
+    if name.endswith(".beta"):
+        return name[: -len("beta")] + "bias"
+    return name
+
+
+def _ignored(family: Family, blocks: int) -> set[str]:
+    names = spread({name: Row(("",)) for name in family.ignored}, blocks)
+    return {prefix + name for name in names for prefix in ("", family.prefix)}
+
+
+def _known(family: Family, values: Values, blocks: int) -> set[str]:
+    """Names of every tensor that some head of the family, its pooler or its decoder would use."""
+    names: set[str] = set()
+    for head in (None, *family.heads):
+        model = family.model_shape(values, head, 2)
+        used = tensors.expected(model).keys() | tensors.ties(model).keys()
+        rows = spread(table(family.plan(values, head, 2).names), blocks)
+        for name, row in spread(family.names(model), blocks).items():
+            rows |= {name: row, family.prefix + name: row}
+        names |= {name for name, row in rows.items() if any(ours in used for ours in row.ours)}
+    return names
+
+
+def _whole_size(piece: Piece, target: tuple[int, ...]) -> tuple[int, ...]:
+    sides = [target[0] * piece.parts, *target[1:]]
+    if piece.transposed and len(sides) == 2:
+        sides.reverse()
+    return (1, *sides) if piece.flat else tuple(sides)
+
+
+def _by(size: tuple[int, ...]) -> str:
+    return "x".join(map(str, size)) or "a single number"
+
+
+def _name_of(ours: str, rows: Mapping[str, Row]) -> str:
+    """The file's name for one of our tensors, for messages."""
+    return next((theirs for theirs, row in rows.items() if ours in row.ours), ours)
+
+
+def back(
+    family: Family, model: ModelShape, head_names: Mapping[str, str | Row], ours: Mapping[str, np.ndarray[Any, Any]]
+) -> list[tuple[str, np.ndarray[Any, Any]]]:
+    """Our tensors under the file's names: the table read the other way."""
+    import numpy as np
+
+    written, made = set(), []
+    for theirs, row in whole_table(family, model, head_names).items():
+        if any(name not in ours for name in row.ours):
+            continue
+        whole = np.concatenate([ours[name] for name in row.ours]) if len(row.ours) > 1 else ours[row.ours[0]]
+        if row.transposed and whole.ndim == 2:
+            whole = whole.T
+        made.append((theirs, whole[None] if row.flat else whole))
+        written |= set(row.ours)
+    if lost := sorted(ours.keys() - written):
+        raise TensorError(f"{family.title} has no name for {_list(lost)}.")
+    return made

@@ -1,0 +1,210 @@
+"""sentence-transformers folders: modules.json, pooling, dense, normalize, prompts, maximum length.
+
+A module's type is a word to be recognised, never something to import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.checkpoint.weights import Mapped, finite, inside, stored_tensors, write_tensors
+from clearhead.config import MOST_JSON, read_bytes, read_json, write_json
+from clearhead.errors import CheckpointError, ConfigError, TensorError
+from clearhead.shape import POOLING_MODES, DenseShape, Pooling
+
+if TYPE_CHECKING:
+    import numpy as np
+
+LEGACY_MODES = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+ACTIVATIONS = {
+    "Tanh": "tanh", "Identity": "linear", "ReLU": "relu", "GELU": "gelu", "Sigmoid": "sigmoid", "SiLU": "silu",
+    "Mish": "mish", "ELU": "elu", "LeakyReLU": "leaky_relu", "ReLU6": "relu6",
+}  # fmt: skip
+MOST_MODULES = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sentences:
+    """What stands around the encoder: where it lies, how its words become one vector, and the dense weights."""
+
+    encoder: Path
+    pooling: Pooling
+    dense: tuple[Mapping[str, np.ndarray[Any, Any]], ...] = ()
+
+
+def read_sentences(folder: Path) -> Sentences | None:
+    """The modules of a sentence-transformers folder, or None when it is none."""
+    if not (folder / "modules.json").exists():
+        return None
+    steps = _modules(folder)
+    kinds = [kind for kind, _ in steps]
+    if not kinds or kinds[0] != "Transformer" or kinds.count("Transformer") != 1:
+        raise ConfigError("modules.json must begin with one Transformer module.")
+    encoder = _subfolder(folder, steps[0][1])
+    modes, include = ("mean",), True
+    shapes: list[DenseShape] = []
+    weights: list[Mapping[str, np.ndarray[Any, Any]]] = []
+    normalize, pooled = False, False
+    for kind, path in steps[1:]:
+        if kind == "Pooling" and not pooled:
+            modes, include = _pooling(_subfolder(folder, path))
+            pooled = True
+        elif kind == "Dense" and pooled and not normalize:
+            shape, arrays = _dense(_subfolder(folder, path))
+            shapes.append(shape)
+            weights.append(arrays)
+        elif kind == "Normalize" and pooled:
+            normalize = True
+        elif kind != "Dropout":
+            raise ConfigError(f"modules.json has a {kind} module at a place where it is not supported.")
+    if not pooled:
+        raise ConfigError("modules.json has no Pooling module, so there is no one vector per text.")
+    prompts, default = _prompts(folder)
+    settings = read_json(inside(encoder, name)) if (name := _settings_name(encoder)) else {}
+    longest = settings.get("max_seq_length")
+    if longest is not None and (not isinstance(longest, int) or isinstance(longest, bool) or longest < 1):
+        raise ConfigError(f"{name} has max_seq_length {str(longest)[:40]}, expected a positive number or null.")
+    return Sentences(
+        encoder=encoder,
+        pooling=Pooling(
+            modes=modes,
+            include_prompt=include,
+            dense=tuple(shapes),
+            normalize=normalize,
+            prompts=prompts,
+            default_prompt=default,
+            max_length=longest,
+            lower=settings.get("do_lower_case") is True,
+            source="modules.json",
+        ),
+        dense=tuple(weights),
+    )
+
+
+def _modules(folder: Path) -> list[tuple[str, str]]:
+    import json
+
+    try:
+        listed = json.loads(read_bytes(inside(folder, "modules.json"), most=MOST_JSON))
+    except (ValueError, RecursionError):
+        raise ConfigError("modules.json is not valid JSON.") from None
+    if not isinstance(listed, list) or len(listed) > MOST_MODULES:
+        raise ConfigError("modules.json is not a list of modules.")
+    steps = []
+    for module in listed:
+        if not isinstance(module, dict) or not isinstance(module.get("type"), str):
+            raise ConfigError("modules.json has a module without a type.")
+        path = module.get("path", "")
+        if not isinstance(path, str):
+            raise ConfigError("modules.json has a module whose path is not a text.")
+        steps.append((module["type"].rpartition(".")[2][:60], path))
+    return steps
+
+
+def _subfolder(folder: Path, path: str) -> Path:
+    if path in ("", "."):
+        return folder
+    return inside(folder, path)
+
+
+def _settings_name(encoder: Path) -> str | None:
+    others = ("roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+    names = ("sentence_bert_config.json", *(f"sentence_{name}_config.json" for name in others))
+    return next((name for name in names if (encoder / name).exists()), None)
+
+
+def _pooling(folder: Path) -> tuple[tuple[str, ...], bool]:
+    config = read_json(inside(folder, "config.json"))
+    given = config.get("pooling_mode")
+    if given is None:
+        modes = tuple(mode for key, mode in LEGACY_MODES.items() if config.get(key) is True) or ("mean",)
+    else:
+        modes = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list) else ()
+    if not modes or any(mode not in POOLING_MODES for mode in modes):
+        raise ConfigError(f"{folder.name}/config.json pools by {str(given)[:60]!r}, expected {', '.join(POOLING_MODES)}.")
+    return modes, config.get("include_prompt") is not False
+
+
+def _dense(folder: Path) -> tuple[DenseShape, Mapping[str, np.ndarray[Any, Any]]]:
+    config = read_json(inside(folder, "config.json"))
+    inputs, outputs = config.get("in_features"), config.get("out_features")
+    if not all(isinstance(n, int) and not isinstance(n, bool) and 0 < n <= 1 << 20 for n in (inputs, outputs)):
+        raise ConfigError(f"{folder.name}/config.json has impossible in_features or out_features.")
+    if config.get("use_residual") is True:
+        raise ConfigError(f"{folder.name}/config.json asks for a residual dense step, which is not supported.")
+    name = str(config.get("activation_function", "torch.nn.modules.activation.Tanh")).rpartition(".")[2]
+    if name not in ACTIVATIONS:
+        raise ConfigError(f"{folder.name}/config.json has the activation {name[:60]!r}, expected {', '.join(ACTIVATIONS)}.")
+    bias = config.get("bias") is not False
+    stored = stored_tensors(folder)
+    needed = {"linear.weight": (outputs, inputs)} | ({"linear.bias": (outputs,)} if bias else {})
+    if {key: tensor.size for key, tensor in stored.items()} != needed:
+        raise TensorError(f"{folder.name} does not hold the weights that its config.json describes.")
+    mapped = Mapped(stored)
+    arrays = {key.removeprefix("linear."): mapped.array(key) for key in needed}
+    if not all(finite(array) for array in arrays.values()):
+        raise TensorError(f"{folder.name} holds NaN or infinity; the weights are broken.")
+    shape = DenseShape(inputs=inputs, outputs=outputs, bias=bias, activation=ACTIVATIONS[name])  # type: ignore[arg-type]
+    return shape, arrays
+
+
+def _prompts(folder: Path) -> tuple[tuple[tuple[str, str], ...], str | None]:
+    path = folder / "config_sentence_transformers.json"
+    config = read_json(inside(folder, path.name)) if path.exists() else {}
+    given = config.get("prompts") or {}
+    if not isinstance(given, dict) or not all(isinstance(text, str) for text in given.values()):
+        raise ConfigError(f"{path.name} has prompts that are not texts.")
+    default = config.get("default_prompt_name")
+    if default is not None and default not in given:
+        raise ConfigError(f"{path.name} has the default prompt {str(default)[:60]!r}, which is not among its prompts.")
+    return tuple(given.items()), default
+
+
+def write_sentences(folder: Path, pooling: Pooling, dense: tuple[Mapping[str, np.ndarray[Any, Any]], ...], width: int) -> None:
+    """The files that make a saved encoder a sentence-transformers folder."""
+    if "pooler" in pooling.modes:
+        raise CheckpointError("sentence-transformers has no pooling by the pooler's vector; choose another before saving.")
+    modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
+    modules += [(f"{2 + i}_Dense", "Dense") for i in range(len(dense))]
+    if pooling.normalize:
+        modules.append((f"{2 + len(dense)}_Normalize", "Normalize"))
+    write_json(
+        folder / "modules.json",
+        [
+            {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+            for i, (path, kind) in enumerate(modules)
+        ],
+    )
+    settings = {"max_seq_length": pooling.max_length, "do_lower_case": pooling.lower}
+    write_json(folder / "sentence_bert_config.json", settings)
+    config: dict[str, Any] = {"word_embedding_dimension": width, "include_prompt": pooling.include_prompt}
+    config |= {key: mode in pooling.modes for key, mode in LEGACY_MODES.items()}
+    if tuple(mode for mode in LEGACY_MODES.values() if mode in pooling.modes) != pooling.modes:
+        config["pooling_mode"] = list(pooling.modes)
+    write_json(folder / "1_Pooling" / "config.json", config)
+    titles = {ours: theirs for theirs, ours in ACTIVATIONS.items()}
+    for i, (shape, arrays) in enumerate(zip(pooling.dense, dense, strict=True)):
+        module = "linear.Identity" if shape.activation == "linear" else f"activation.{titles[shape.activation]}"
+        place = folder / f"{2 + i}_Dense"
+        write_json(
+            place / "config.json",
+            {
+                "in_features": shape.inputs,
+                "out_features": shape.outputs,
+                "bias": shape.bias,
+                "activation_function": f"torch.nn.modules.{module}",
+            },
+        )
+        write_tensors(place, [(f"linear.{key}", array) for key, array in arrays.items()], 1 << 40)
+    prompts = {"prompts": dict(pooling.prompts), "default_prompt_name": pooling.default_prompt}
+    write_json(folder / "config_sentence_transformers.json", prompts)

@@ -1,0 +1,261 @@
+"""Safetensors files, mapped: every size is checked from the header before memory is taken, and nothing is copied."""
+
+from __future__ import annotations
+
+import json
+import math
+import mmap
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.config import read_json, whole_file, write_json
+from clearhead.errors import CheckpointError, TensorError, UnsafeError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+MOST_HEADER = 100 << 20
+MOST_TENSORS = 1 << 20
+SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.bin", "training_args.bin")
+
+WIDTHS = {
+    "F64": 8, "F32": 4, "F16": 2, "BF16": 2,
+    "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U64": 8, "U32": 4, "U16": 2, "U8": 1, "BOOL": 1,
+    "F8_E4M3": 1, "F8_E5M2": 1,
+}  # fmt: skip
+FLOATS = ("F64", "F32", "F16", "BF16")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One tensor as it lies in a file."""
+
+    file: Path
+    dtype: str
+    size: tuple[int, ...]
+    start: int  # from the beginning of the file
+    stop: int
+
+
+def inside(folder: Path, name: str) -> Path:
+    """A file of a model folder, refused when its name or its link leaves the folder."""
+    plain = Path(name)
+    if plain.is_absolute() or ".." in plain.parts or "\\" in name or "\0" in name or name.strip() in ("", "."):
+        raise UnsafeError(f"The file name {name[:80]!r} leaves the model folder, so it is not opened.")
+    path = folder / plain
+    home = folder.resolve()
+    # the Hugging Face cache keeps a snapshot's files as links to blobs/ beside snapshots/
+    cache = home.parent.parent if home.parent.name == "snapshots" else home
+    try:
+        target = path.resolve(strict=path.is_symlink())
+    except (OSError, RuntimeError):
+        raise UnsafeError(f"{name} is a link that leads nowhere.") from None
+    if not (target.is_relative_to(home) or target.is_relative_to(cache / "blobs")):
+        raise UnsafeError(f"{name} is a link that leaves the model folder, so it is not opened.")
+    return path
+
+
+def stored_tensors(folder: Path) -> dict[str, Stored]:
+    """Every tensor of a model folder, from one file or from the shards that the index names."""
+    if (folder / SINGLE).exists() or (folder / SINGLE).is_symlink():
+        return read_header(inside(folder, SINGLE))
+    if (folder / INDEX).exists() or (folder / INDEX).is_symlink():
+        return _sharded(folder)
+    pickles = [name for name in PICKLES if (folder / name).exists()]
+    if pickles:
+        raise UnsafeError(
+            f"{pickles[0]} is a pickle, which can run code when it is read. If you trust it, convert it once: "
+            f"clearhead convert --allow-pickle {folder} NEW-FOLDER."
+        )
+    others = sorted(path.name for path in folder.glob("*.safetensors"))
+    hint = f" (found {', '.join(others[:3])})" if others else ""
+    raise CheckpointError(f"{folder} holds no {SINGLE} and no {INDEX}{hint}.")
+
+
+def _sharded(folder: Path) -> dict[str, Stored]:
+    index = read_json(inside(folder, INDEX), unique=True, most=MOST_HEADER)
+    where = index.get("weight_map")
+    if not isinstance(where, dict) or not all(isinstance(shard, str) for shard in where.values()):
+        raise CheckpointError(f"{INDEX} has no weight_map from tensor names to files.")
+    found: dict[str, Stored] = {}
+    for shard in sorted(set(where.values())):
+        if "/" in shard or not shard.endswith(".safetensors"):
+            raise UnsafeError(f"{INDEX} names {shard[:80]!r}, which is not a safetensors file of this folder.")
+        path = inside(folder, shard)
+        if not path.is_file():
+            raise CheckpointError(f"{INDEX} names {shard}, which is not in the folder.")
+        tensors = read_header(path)
+        if twice := sorted(found.keys() & tensors.keys()):
+            raise TensorError(f"{twice[0]} stands in {found[twice[0]].file.name} and again in {shard}.")
+        found |= tensors
+    wrong = sorted(name for name, shard in where.items() if name not in found or found[name].file.name != shard)
+    if wrong or len(found) != len(where):
+        extra = wrong or sorted(found.keys() - where.keys())
+        raise TensorError(f"{INDEX} and the shards disagree about {len(extra)} tensors, first {extra[0]}.")
+    return found
+
+
+def read_header(path: Path) -> dict[str, Stored]:
+    """Names, types, sizes and places of a file's tensors; a file that could mislead is refused whole."""
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise UnsafeError(f"{path.name} is not a regular file, so it is not opened.")
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            if status.st_size < 8 or length > min(MOST_HEADER, status.st_size - 8):
+                raise UnsafeError(f"{path.name} promises a header of {length:,} bytes in {status.st_size:,}.")
+            text = file.read(length)
+    except OSError as error:
+        raise CheckpointError(f"{path.name} cannot be read: {error.strerror or error}.") from error
+    try:
+        header = json.loads(text.decode("utf-8"), object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path.name} has a broken header: {str(error)[:120]}.") from None
+    if not isinstance(header, dict) or len(header) > MOST_TENSORS:
+        raise CheckpointError(f"{path.name} has a header that is not a list of tensors.")
+    header.pop("__metadata__", None)
+    tensors = {name: _entry(path, name, entry, 8 + length, status.st_size) for name, entry in header.items()}
+    _no_overlap(path, tensors)
+    return tensors
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a name stands twice")
+    return made
+
+
+def _entry(path: Path, name: str, entry: Any, base: int, end: int) -> Stored:
+    def whole(values: Any, length: int | None = None) -> bool:
+        return (
+            isinstance(values, list)
+            and len(values) <= 16
+            and (length is None or len(values) == length)
+            and all(isinstance(v, int) and not isinstance(v, bool) and 0 <= v < 1 << 60 for v in values)
+        )
+
+    if not isinstance(entry, dict) or not whole(entry.get("shape")) or not whole(entry.get("data_offsets"), 2):
+        raise CheckpointError(f"{path.name} has a broken entry for {name[:80]}.")
+    dtype, size = entry.get("dtype"), tuple(entry["shape"])
+    if dtype not in WIDTHS:
+        raise CheckpointError(f"{path.name} stores {name[:80]} as {str(dtype)[:20]!r}, which is no known number type.")
+    start, stop = entry["data_offsets"]
+    if stop - start != math.prod(size) * WIDTHS[dtype] or base + stop > end or start > stop:
+        raise UnsafeError(f"{path.name} promises {name[:80]} of size {size} where the file has no room for it.")
+    return Stored(path, dtype, size, base + start, base + stop)
+
+
+def _no_overlap(path: Path, tensors: Mapping[str, Stored]) -> None:
+    spans = sorted((t.start, t.stop, name) for name, t in tensors.items())
+    for (_, stop, first), (start, _, second) in zip(spans, spans[1:], strict=False):
+        if start < stop:
+            raise UnsafeError(f"{path.name} stores {first[:80]} and {second[:80]} in the same bytes.")
+
+
+class Mapped:
+    """Arrays over mapped files: pages come in when they are touched, and writing never reaches the file."""
+
+    def __init__(self, tensors: Mapping[str, Stored]) -> None:
+        self.tensors = tensors
+        self._maps: dict[Path, mmap.mmap] = {}
+
+    def array(self, name: str) -> np.ndarray[Any, Any]:
+        """One tensor, as float32 without a copy where the file holds float32."""
+        import numpy as np
+
+        stored = self.tensors[name]
+        if stored.dtype not in FLOATS:
+            raise TensorError(f"{name} is stored as {stored.dtype}; weights must be floating-point numbers.")
+        if stored.start == stored.stop:
+            return np.zeros(stored.size, np.float32)
+        raw = np.frombuffer(self._map(stored.file), np.uint8, stored.stop - stored.start, stored.start)
+        if stored.dtype == "BF16":
+            wide = raw.view(np.uint16).astype(np.uint32) << 16
+            return self._release(stored, wide.view(np.float32).reshape(stored.size))
+        kind = {"F64": np.float64, "F32": np.float32, "F16": np.float16}[stored.dtype]
+        if stored.start % WIDTHS[stored.dtype]:
+            raw = raw.copy()
+        numbers = raw.view(kind).reshape(stored.size)
+        if stored.dtype == "F32":
+            return numbers
+        return self._release(stored, numbers.astype(np.float32))
+
+    def _release(self, stored: Stored, converted: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        # a converted tensor no longer needs its pages: give them back, so that memory stays at one copy
+        page = mmap.PAGESIZE
+        start, stop = -(-stored.start // page) * page, stored.stop // page * page
+        if stop > start and hasattr(mmap, "MADV_DONTNEED"):
+            self._map(stored.file).madvise(mmap.MADV_DONTNEED, start, stop - start)
+        return converted
+
+    def _map(self, path: Path) -> mmap.mmap:
+        if path not in self._maps:
+            try:
+                with path.open("rb") as file:
+                    self._maps[path] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+            except (OSError, ValueError) as error:
+                raise CheckpointError(f"{path.name} cannot be mapped into memory: {error}.") from error
+        return self._maps[path]
+
+
+def finite(array: np.ndarray[Any, Any]) -> bool:
+    """Whether every number is finite; one pass at the speed of memory in the usual case."""
+    import numpy as np
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(array.sum())
+    return math.isfinite(total) or bool(np.isfinite(array).all())
+
+
+def write_tensors(folder: Path, tensors: Iterable[tuple[str, np.ndarray[Any, Any]]], shard_bytes: int) -> None:
+    """One file, or numbered shards with an index when it would be larger than `shard_bytes`."""
+    groups: list[dict[str, np.ndarray[Any, Any]]] = [{}]
+    filled = 0
+    for name, array in tensors:
+        if groups[-1] and filled + array.nbytes > shard_bytes:
+            groups.append({})
+            filled = 0
+        groups[-1][name] = array
+        filled += array.nbytes
+    if len(groups) == 1:
+        _write_one(folder / SINGLE, groups[0])
+        _remove(folder, keep={SINGLE})
+        return
+    names = [f"model-{number:05d}-of-{len(groups):05d}.safetensors" for number in range(1, len(groups) + 1)]
+    for name, group in zip(names, groups, strict=True):
+        _write_one(folder / name, group)
+    total = sum(array.nbytes for group in groups for array in group.values())
+    weight_map = {tensor: name for name, group in zip(names, groups, strict=True) for tensor in group}
+    write_json(folder / INDEX, {"metadata": {"total_size": total}, "weight_map": weight_map})
+    _remove(folder, keep={INDEX, *names})
+
+
+def _write_one(path: Path, tensors: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    """The format by hand, tensor by tensor, so that no second copy of the weights is ever in memory."""
+    import numpy as np
+
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    place = 0
+    for name, array in tensors.items():
+        header[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": [place, place + array.size * 4]}
+        place += array.size * 4
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with whole_file(path) as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for array in tensors.values():
+            file.write(np.ascontiguousarray(array, np.float32).data)
+
+
+def _remove(folder: Path, keep: set[str]) -> None:
+    """Weights of an earlier save that the new ones replace."""
+    for path in folder.glob("model*.safetensors*"):
+        if path.name not in keep and not path.is_symlink():
+            os.unlink(path)

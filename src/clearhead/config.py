@@ -1,0 +1,91 @@
+"""Files of settings: JSON read with limits, frozen dataclasses decoded strictly, files written whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from clearhead.errors import CheckpointError, ClearheadError, ConfigError, UnsafeError
+
+MOST_JSON = 16 << 20  # no config file of a model comes near this
+
+T = TypeVar("T")
+
+
+def read_json(path: Path, *, most: int = MOST_JSON, unique: bool = False) -> dict[str, Any]:
+    """One JSON object from a file, or one sentence that says what is wrong with the file."""
+    try:
+        data = read_bytes(path, most=most)
+        value = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique(path) if unique else None)
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path.name} is not UTF-8 text, so it cannot be read as JSON.") from None
+    except RecursionError:
+        raise UnsafeError(f"{path.name} is nested too deeply to be a settings file.") from None
+    except ValueError as error:
+        raise ConfigError(f"{path.name} is not valid JSON: {error}.") from None
+    if not isinstance(value, dict):
+        raise ConfigError(f"{path.name} holds a JSON {type(value).__name__}, expected an object of settings.")
+    return value
+
+
+def read_bytes(path: Path, *, most: int) -> bytes:
+    """A regular file's bytes, unless it is larger than it can reasonably be."""
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise UnsafeError(f"{path.name} is not a regular file, so it is not opened.")
+        if status.st_size > most:
+            raise UnsafeError(f"{path.name} has {status.st_size:,} bytes, more than the {most:,} that are read.")
+        return path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{path.name} cannot be read: {error.strerror or error}.") from error
+
+
+def _unique(path: Path) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+    def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) != len(pairs):
+            raise UnsafeError(f"{path.name} gives the same name twice, so it is not clear which one counts.")
+        return made
+
+    return build
+
+
+def decode(data: Any, kind: type[T], what: str) -> T:
+    """Strictly from plain values to a frozen dataclass: unknown keys and wrong types are named."""
+    import msgspec
+
+    try:
+        return msgspec.convert(data, kind, strict=True)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{what}: {error}.") from None
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """Write under a temporary name, flush to disk, rename: the file is whole or not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except OSError as error:
+        raise ClearheadError(f"{path} cannot be written: {error.strerror or error}.") from error
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """A settings file that people can read and diff."""
+    with whole_file(path) as file:
+        file.write((json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())

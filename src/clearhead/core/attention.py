@@ -1,0 +1,257 @@
+"""Attention: softmax(Q K^T / sqrt(d)) V, by a fused kernel, or step by step when somebody wants to look.
+
+A query asks, keys are matched to it, and the answer is the mixture of the values: a soft dictionary.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from clearhead.core.layout import Layout
+from clearhead.core.positions import Unrelated
+from clearhead.shape import Shape
+
+LOW = -1e9  # what a forbidden score gets: exactly zero after the softmax, and never NaN in a row of padding
+
+
+class Kernel(Protocol):
+    """From queries, keys and values to contexts; `where` says which attention of the model it is."""
+
+    def __call__(
+        self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, dropout: float, where: Where
+    ) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class Where:
+    """One attention of a model: whose ("encoder", "decoder", "cross") and in which layer."""
+
+    part: str
+    layer: int
+
+
+def fused(
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, dropout: float, where: Where
+) -> Tensor:
+    """The fast path: torch's kernel never writes the scores down."""
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=dropout, scale=scale)
+
+
+@dataclass
+class Steps:
+    """What one attention did: all of shape (batch, heads, ...)."""
+
+    part: str
+    layer: int
+    queries: Tensor
+    keys: Tensor
+    values: Tensor
+    scores: Tensor  # before the softmax, scaled, with position bias and mask
+    probs: Tensor
+    context: Tensor
+
+
+@dataclass
+class Recorder:
+    """The explicit path: the same numbers, step by step, kept for a trace."""
+
+    steps: list[Steps] = field(default_factory=list)
+
+    def __call__(
+        self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, dropout: float, where: Where
+    ) -> Tensor:
+        # Q K^T / sqrt(d): divided so that the softmax stays out of saturation, where gradients die
+        scores = q @ k.transpose(-1, -2) * scale
+        if bias is not None:
+            scores = scores + bias
+        probs = scores.softmax(-1)
+        # Z = softmax(Q K^T / sqrt(d)) V
+        context = F.dropout(probs, dropout) @ v
+        self.steps.append(Steps(where.part, where.layer, q, k, v, scores, probs, context))
+        return context
+
+
+class Cache:
+    """Keys and values of the words already decoded, and of the encoder's words, which never change."""
+
+    def __init__(self) -> None:
+        self.own: dict[int, tuple[Tensor, Tensor]] = {}
+        self.memory: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """All keys and values so far, the new ones last."""
+        if layer in self.own:
+            past_k, past_v = self.own[layer]
+            k, v = torch.cat([past_k, k], 2), torch.cat([past_v, v], 2)
+        self.own[layer] = k, v
+        return k, v
+
+    def once(self, layer: int, make: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+        """The encoder's keys and values for this layer, computed at the first step."""
+        if layer not in self.memory:
+            self.memory[layer] = make()
+        return self.memory[layer]
+
+    def copy(self) -> Cache:
+        """The same keys and values, so that a step never changes the state it started from."""
+        other = Cache()
+        other.own, other.memory = dict(self.own), dict(self.memory)
+        return other
+
+    def reorder(self, rows: Tensor) -> Cache:
+        """The same for other rows of the batch, as beam search asks for."""
+        other = Cache()
+        other.own = {layer: (k[rows], v[rows]) for layer, (k, v) in self.own.items()}
+        other.memory = {layer: (k[rows], v[rows]) for layer, (k, v) in self.memory.items()}
+        return other
+
+
+class NoCache(Cache):
+    """Keeps nothing: every word is seen in one pass."""
+
+    def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        return k, v
+
+    def once(self, layer: int, make: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+        return make()
+
+
+@dataclass
+class Given:
+    """What every attention of one pass through a stack is given."""
+
+    layout: Layout
+    places: Tensor  # (1|batch, queries): the place of each new token in its text
+    key_places: Tensor  # (1|batch, keys): the same, of all tokens so far
+    wide: Tensor | None  # bias and mask of layers that see everything, (1|batch, 1|heads, queries, keys)
+    narrow: Tensor | None  # and of layers that see a window
+    relative: Unrelated
+    kernel: Kernel = fused
+    cache: Cache = field(default_factory=NoCache)
+    part: str = "encoder"
+    head_scale: Tensor | None = None  # (layers, heads)
+    cross_scale: Tensor | None = None
+    memory: Tensor | None = None
+    memory_layout: Layout | None = None
+    memory_bias: Tensor | None = None
+
+
+class Attention(nn.Module):
+    """Multi-head attention: heads look in parallel, their contexts are joined and mixed by W_O."""
+
+    def __init__(self, shape: Shape, layer: int = 0) -> None:
+        super().__init__()
+        inner = shape.heads * shape.head_width
+        self.head_width = shape.head_width
+        self.kept = tuple(range(shape.heads))  # fewer after pruning
+        self.total = shape.heads
+        self.local = shape.is_local(layer)
+        self.scale = shape.score_scale / (layer + 1 if shape.scale_by_layer else 1)
+        self.drop = shape.dropouts.scores
+        self.q = nn.Linear(shape.width, inner, shape.attend_bias)
+        self.k = nn.Linear(shape.width, inner, shape.attend_bias)
+        self.v = nn.Linear(shape.width, inner, shape.attend_bias)
+        self.out = nn.Linear(inner, shape.width, shape.attend_bias)
+
+    def split(self, x: Tensor) -> Tensor:
+        """(batch, length, heads * head_width) to (batch, heads, length, head_width)."""
+        return x.unflatten(-1, (-1, self.head_width)).transpose(1, 2)
+
+    def chosen(self, per_head: Tensor | None) -> Tensor | None:
+        """A bias for the heads that pruning has left."""
+        if per_head is None or per_head.shape[1] == 1 or len(self.kept) == self.total:
+            return per_head
+        return per_head[:, list(self.kept)]
+
+    def scaled(self, context: Tensor, scale: Tensor | None, layer: int) -> Tensor:
+        """Each head's context times its number: 0 silences a head, 1 leaves it."""
+        if scale is None:
+            return context
+        return context * scale[layer, list(self.kept)][:, None, None]
+
+    def prune(self, heads: set[int]) -> None:
+        """Remove heads for good: their rows of W_Q, W_K, W_V and their columns of W_O."""
+        stay = [place for place, head in enumerate(self.kept) if head not in heads]
+        rows = torch.tensor([p * self.head_width + i for p in stay for i in range(self.head_width)])
+        for name, linear in list(self.named_children()):
+            if isinstance(linear, nn.Linear):
+                setattr(self, name, _part(linear, rows, columns=name == "out"))
+        self.kept = tuple(self.kept[place] for place in stay)
+
+    def join(self, context: Tensor, layout: Layout) -> Tensor:
+        """Heads side by side again, through W_O, as the tokens lie."""
+        return self.out(layout.gather(context.transpose(1, 2).flatten(2)))  # type: ignore[no-any-return]
+
+    @property
+    def dropout(self) -> float:
+        """The share of probabilities dropped: none outside training."""
+        return self.drop if self.training else 0.0
+
+
+def _part(linear: nn.Linear, rows: Tensor, *, columns: bool) -> nn.Linear:
+    weight = linear.weight.detach().index_select(1 if columns else 0, rows)
+    smaller = nn.Linear(weight.shape[1], weight.shape[0], linear.bias is not None)
+    smaller.weight = nn.Parameter(weight.contiguous())
+    if linear.bias is not None:
+        bias = linear.bias.detach()
+        smaller.bias = nn.Parameter(bias.clone() if columns else bias.index_select(0, rows))
+    return smaller
+
+
+class SelfAttention(Attention):
+    """Queries, keys and values all come from the same words."""
+
+    def __init__(self, shape: Shape, layer: int = 0) -> None:
+        super().__init__(shape, layer)
+        own = shape.relative == "disentangled" and not shape.share_projections
+        self.position_prefix = "position_" if own else ""
+        inner = shape.heads * shape.head_width
+        if own and "c2p" in shape.terms:
+            self.position_k = nn.Linear(shape.width, inner)
+        if own and "p2c" in shape.terms:
+            self.position_q = nn.Linear(shape.width, inner)
+
+    def position(self, part: str, rows: Tensor) -> Tensor:
+        """DeBERTa's distances as queries ("q") or keys ("k"), by matrices of their own or the words': (1, heads, ...)."""
+        return self.split(self.get_submodule(self.position_prefix + part)(rows)[None])
+
+    def forward(self, x: Tensor, given: Given, layer: int) -> Tensor:
+        layout, relative = given.layout, given.relative
+        q = self.split(layout.spread(self.q(x)))  # (batch, heads, length, head_width)
+        k = self.split(layout.spread(self.k(x)))
+        v = self.split(layout.spread(self.v(x)))
+        q, k = relative.rotated(q, given.places, self.local), relative.rotated(k, given.places, self.local)
+        k, v = given.cache.extend(layer, k, v)
+        bias = relative.layered(self.chosen(given.narrow if self.local else given.wide), q, k, self, given)
+        context = given.kernel(q, k, v, bias, self.scale, self.dropout, Where(given.part, layer))
+        return self.join(self.scaled(context, given.head_scale, layer), layout)
+
+
+class CrossAttention(Attention):
+    """Queries come from below, keys and values from the encoder's last layer."""
+
+    def keys_and_values(self, given: Given) -> tuple[Tensor, Tensor]:
+        """The encoder's words as this layer sees them."""
+        spread = given.memory_layout.spread  # type: ignore[union-attr]
+        return self.split(spread(self.k(given.memory))), self.split(spread(self.v(given.memory)))
+
+    def forward(self, x: Tensor, given: Given, layer: int) -> Tensor:
+        q = self.split(given.layout.spread(self.q(x)))
+        k, v = given.cache.once(layer, lambda: self.keys_and_values(given))
+        context = given.kernel(q, k, v, given.memory_bias, self.scale, self.dropout, Where("cross", layer))
+        return self.join(self.scaled(context, given.cross_scale, layer), given.layout)
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, scale: float | None = None) -> tuple[Tensor, Tensor]:
+    """The lecture's equation on plain matrices: contexts and probabilities."""
+    recorder = Recorder()
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    context = recorder(q[None, None], k[None, None], v[None, None], None, scale, 0.0, Where("plain", 0))
+    return context[0, 0], recorder.steps[0].probs[0, 0]

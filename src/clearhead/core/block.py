@@ -1,0 +1,133 @@
+"""One block: attention, perhaps attention to the encoder, and a feed-forward part, each with a way around it."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from clearhead.core.activations import ACTIVATIONS
+from clearhead.core.attention import CrossAttention, Given, SelfAttention
+from clearhead.shape import Shape
+
+
+class RootMeanSquareNorm(nn.Module):
+    """x / sqrt(mean(x^2) + eps) * weight: a layer norm without mean and bias."""
+
+    def __init__(self, width: int, eps: float) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
+
+
+def norm(shape: Shape, width: int) -> nn.Module:
+    """Per token, not per batch: a sentence's numbers never depend on its neighbours."""
+    if shape.norm == "rms":
+        return RootMeanSquareNorm(width, shape.eps)
+    return nn.LayerNorm(width, shape.eps, bias=shape.norm_bias)
+
+
+class PlainFeed(nn.Module):
+    """W_2 act(W_1 x): the same weights at every position."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.up = nn.Linear(shape.width, shape.feed_width, shape.feed_bias)
+        self.down = nn.Linear(shape.feed_width, shape.width, shape.feed_bias)
+        self.activation = ACTIVATIONS[shape.activation]
+        self.dropout = nn.Dropout(shape.dropouts.inner)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down(self.dropout(self.activation(self.up(x))))  # type: ignore[no-any-return]
+
+
+class GatedFeed(PlainFeed):
+    """W_2 (act(W_g x) * W_1 x): a second matrix decides what passes."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self.gate = nn.Linear(shape.width, shape.feed_width, shape.feed_bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down(self.dropout(self.activation(self.gate(x)) * self.up(x)))  # type: ignore[no-any-return]
+
+
+FEEDS = {"plain": PlainFeed, "gated": GatedFeed}
+
+
+class Residual(nn.Module):
+    """norm(x + inner(x)), as in 2017: if inner is useless, x itself gets through."""
+
+    def __init__(self, shape: Shape, inner: nn.Module, dropout: float, *, normed: bool = True) -> None:
+        super().__init__()
+        self.inner = inner
+        self.norm = norm(shape, shape.width) if normed else nn.Identity()
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, *given: object) -> Tensor:
+        return self.norm(x + self.dropout(self.inner(x, *given)))  # type: ignore[no-any-return]
+
+
+class ResidualBefore(Residual):
+    """x + inner(norm(x)): the norm stands before, and x is never changed on its way up."""
+
+    def forward(self, x: Tensor, *given: object) -> Tensor:
+        return x + self.dropout(self.inner(self.norm(x), *given))  # type: ignore[no-any-return]
+
+
+RESIDUALS = {"after": Residual, "before": ResidualBefore}
+
+
+class Convolution(nn.Module):
+    """DeBERTa's convolution over neighbouring words, beside the first block: norm(y + act(conv(x)))."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        padding = (shape.kernel - 1) // 2
+        self.conv = nn.Conv1d(shape.width, shape.width, shape.kernel, padding=padding, groups=shape.kernel_groups)
+        self.norm = nn.LayerNorm(shape.width, shape.eps)
+        self.activation = ACTIVATIONS[shape.kernel_activation]
+        self.dropout = nn.Dropout(shape.dropouts.feed)
+
+    def forward(self, x: Tensor, y: Tensor, given: Given) -> Tensor:
+        words = given.layout.spread(x)
+        if given.layout.present is not None:
+            words = words * given.layout.present[..., None]  # padding is silence to its neighbours
+        beside = given.layout.gather(self.conv(words.transpose(1, 2)).transpose(1, 2))
+        return self.norm(y + self.activation(self.dropout(beside)))  # type: ignore[no-any-return]
+
+
+class NoConvolution(nn.Module):
+    """What every other block has."""
+
+    def forward(self, x: Tensor, y: Tensor, given: Given) -> Tensor:
+        return y
+
+
+class NoCross(nn.Module):
+    """What a block without an encoder to look at has."""
+
+    def forward(self, x: Tensor, given: Given, layer: int) -> Tensor:
+        return x
+
+
+class Block(nn.Module):
+    """Self-attention, cross-attention where there is an encoder, feed-forward."""
+
+    def __init__(self, shape: Shape, index: int) -> None:
+        super().__init__()
+        residual, drop = RESIDUALS[shape.norm_place], shape.dropouts
+        normed = shape.first_norm or index > 0
+        self.attend = residual(shape, SelfAttention(shape, index), drop.attend, normed=normed)
+        self.cross = residual(shape, CrossAttention(shape, index), drop.attend) if shape.cross else NoCross()
+        self.feed = residual(shape, FEEDS[shape.feed](shape), drop.feed)
+        self.convolve = Convolution(shape) if shape.kernel and index == 0 else NoConvolution()
+
+    def forward(self, x: Tensor, given: Given, layer: int) -> Tensor:
+        y = self.attend(x, given, layer)
+        y = self.cross(y, given, layer)
+        y = self.feed(y)
+        return self.convolve(x, y, given)  # type: ignore[no-any-return]

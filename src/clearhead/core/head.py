@@ -1,0 +1,84 @@
+"""One Head for every task and family: pick, dense, activation, norm, out; absent parts are Identity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from clearhead.core.activations import ACTIVATIONS
+from clearhead.core.layout import Layout
+from clearhead.shape import HeadShape, PoolerShape
+
+
+def first(hidden: Tensor, layout: Layout) -> Tensor:
+    """[CLS]: the first token of each text."""  # (batch, width)
+    return layout.spread(hidden)[:, 0]
+
+
+def last(hidden: Tensor, layout: Layout) -> Tensor:
+    """The last real token, the only one that has seen a whole text when words see only those before."""
+    full = layout.spread(hidden)
+    return full[torch.arange(len(full), device=full.device), layout.last()]
+
+
+def mean(hidden: Tensor, layout: Layout) -> Tensor:
+    """The mean of the real tokens."""
+    full = layout.spread(hidden)
+    if layout.present is None:
+        return full.mean(1)
+    real = layout.present[..., None].to(full.dtype)
+    return (full * real).sum(1) / real.sum(1)
+
+
+def each(hidden: Tensor, layout: Layout) -> Tensor:
+    """Every token, as a rectangle."""
+    return layout.spread(hidden)
+
+
+PICKS: dict[str, Callable[[Tensor, Layout], Tensor]] = {
+    "first": first,
+    "last": last,
+    "mean": mean,
+    "each": each,
+}
+
+
+class Pooler(nn.Module):
+    """tanh(W h_cls + b), trained with next sentence."""
+
+    def __init__(self, shape: PoolerShape, width: int) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(shape.dropout)
+        self.dense = nn.Linear(width, width)
+        self.activation = ACTIVATIONS[shape.activation]
+
+    def forward(self, hidden: Tensor, layout: Layout) -> Tensor:
+        return self.activation(self.dense(self.dropout(first(hidden, layout))))
+
+
+class Head(nn.Module):
+    """From the last hidden state to logits."""
+
+    def __init__(self, shape: HeadShape, width: int) -> None:
+        super().__init__()
+        self.shape = shape
+        self.pick = PICKS.get(shape.pick)  # None: the pooler has picked
+        self.dropout_first = nn.Dropout(shape.dropout_first)
+        self.dense = nn.Linear(width, shape.dense, shape.dense_bias) if shape.dense else nn.Identity()
+        self.activation = ACTIVATIONS[shape.activation or "linear"]
+        inner = shape.dense or width
+        self.norm = nn.LayerNorm(inner, shape.eps, bias=shape.norm_bias) if shape.norm else nn.Identity()
+        self.dropout = nn.Dropout(shape.dropout)
+        self.out = nn.Linear(inner, shape.outputs, shape.out_bias)
+
+    def before_out(self, x: Tensor) -> Tensor:
+        """Everything but the output matrix: what pre-training runs only where a word is masked."""
+        x = self.activation(self.dense(self.dropout_first(x)))
+        return self.dropout(self.norm(x)) * self.shape.scale  # type: ignore[no-any-return]
+
+    def forward(self, hidden: Tensor, layout: Layout, pooled: Tensor | None) -> Tensor:
+        x = pooled if self.pick is None else self.pick(hidden, layout)
+        logits = self.out(self.before_out(x))  # type: ignore[arg-type]
+        return logits.squeeze(-1) if self.shape.kind == "replaced" else logits  # type: ignore[no-any-return]

@@ -1,0 +1,72 @@
+"""Fresh weights, as each family's paper draws them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor, nn
+
+from clearhead.shape import ModelShape, Shape
+
+Draw = Callable[[str, Tensor, Shape], None]
+
+
+def normal(name: str, weight: Tensor, shape: Shape) -> None:
+    """BERT: every matrix from a narrow normal distribution."""
+    nn.init.normal_(weight, 0.0, shape.init_std)
+
+
+def gpt2(name: str, weight: Tensor, shape: Shape) -> None:
+    """GPT-2: the same, with what is added to the residual stream made smaller for each layer that adds to it."""
+    adds = name.endswith(("inner.out.weight", "inner.down.weight"))
+    nn.init.normal_(weight, 0.0, shape.init_std / math.sqrt(2 * shape.layers) if adds else shape.init_std)
+
+
+def truncated(name: str, weight: Tensor, shape: Shape) -> None:
+    """ModernBERT: normal, cut at two deviations; smaller where it is added to the residual stream."""
+    adds = name.endswith(("inner.out.weight", "inner.down.weight", "head.dense.weight"))
+    std = shape.init_std / math.sqrt(2 * shape.layers) if adds else shape.init_std
+    if name == "head.out.weight" and weight.shape[0] != shape.vocab:
+        std = shape.width**-0.5
+    nn.init.trunc_normal_(weight, 0.0, std, -2 * std, 2 * std)
+
+
+def t5(name: str, weight: Tensor, shape: Shape) -> None:
+    """T5: by the width that comes in, the score scale folded into W_Q; word vectors from a unit normal."""
+    inner = shape.heads * shape.head_width
+    std = shape.width**-0.5
+    if name.endswith(("embed.token.weight", "head.out.weight")):
+        std = 1.0
+    elif name.endswith("inner.q.weight"):
+        std = (shape.width * shape.head_width) ** -0.5
+    elif name.endswith("inner.out.weight"):
+        std = inner**-0.5
+    elif name.endswith("inner.down.weight"):
+        std = shape.feed_width**-0.5
+    nn.init.normal_(weight, 0.0, shape.init_std * std)
+
+
+def xavier(name: str, weight: Tensor, shape: Shape) -> None:
+    """2017: uniform by fan-in and fan-out; word vectors normal, to be multiplied by sqrt(width)."""
+    if name.endswith(("token.weight", "head.out.weight")):
+        nn.init.normal_(weight, 0.0, shape.width**-0.5)
+    else:
+        nn.init.xavier_uniform_(weight)
+
+
+DRAWS: dict[str, Draw] = {"normal": normal, "gpt2": gpt2, "truncated": truncated, "t5": t5, "xavier": xavier}
+
+
+@torch.no_grad()
+def draw(parameters: Iterable[tuple[str, Tensor]], shape: ModelShape) -> None:
+    """Fill the named parameters: biases zero, norms one, matrices as the family's paper says."""
+    for name, weight in parameters:
+        if name.endswith("bias"):
+            nn.init.zeros_(weight)
+        elif weight.ndim == 1:
+            nn.init.ones_(weight)
+        else:
+            part = shape.decoder if name.startswith("decoder.") and shape.decoder else shape.stack
+            DRAWS[part.init](name, weight, part)

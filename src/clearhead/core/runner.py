@@ -1,0 +1,117 @@
+"""The core as a Runner: arrays in, arrays out, nothing learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from clearhead.batch import Batch, Output, as_ids
+from clearhead.core.attention import Recorder, fused
+from clearhead.core.models import Network, Result, State, begin, step
+from clearhead.errors import InputError
+from clearhead.shape import ModelShape
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass
+class CoreState:
+    """A decoder between two steps."""
+
+    state: State
+
+    def reorder(self, rows: Any) -> CoreState:
+        """The same for other rows of the batch."""
+        index = torch.as_tensor(as_ids(rows, "rows"), device=self.state.present.device)
+        return CoreState(self.state.reorder(index))
+
+
+class CoreRunner:
+    """Runs a network on the CPU or a GPU."""
+
+    def __init__(self, network: Network, device: str = "auto") -> None:
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        try:
+            self.device = torch.device(device)
+            self.network = network.to(self.device).eval()
+        except (RuntimeError, AssertionError) as error:
+            raise InputError(f"The device {device!r} cannot be used: {str(error).splitlines()[0]}.") from None
+        self.shape: ModelShape = network.shape
+
+    @torch.no_grad()
+    def run(
+        self,
+        batch: Batch,
+        *,
+        hidden: bool = True,
+        head_scale: dict[str, Any] | None = None,
+        recorder: Recorder | None = None,
+    ) -> Output:
+        """One pass over a batch; a recorder takes the explicit path and keeps every step."""
+        tensors = self._tensors(batch)
+        result: Result = self.network(
+            *tensors, kernel=recorder or fused, head_scale=scales(head_scale, self.shape, self.device)
+        )
+        out = Output(
+            last=_array(result.last),
+            pooled=_array(result.pooled),
+            logits=_array(result.logits),
+            next_sentence=_array(result.next_sentence),
+        )
+        if hidden:
+            out.hidden = [_array(state) for state in result.hidden]
+            if result.target_hidden is not None:
+                out.target_hidden = [_array(state) for state in result.target_hidden]
+        return out
+
+    def _tensors(self, batch: Batch) -> tuple[Tensor | None, ...]:
+        parts = (batch.ids, batch.mask, batch.segments, batch.target_ids, batch.target_mask)
+        return tuple(None if part is None else torch.as_tensor(part, device=self.device) for part in parts)
+
+    @torch.no_grad()
+    def start(self, batch: Batch) -> CoreState:
+        """A decoder's state before its first word."""
+        ids, mask, *_ = self._tensors(batch)
+        return CoreState(begin(self.network, ids, mask))  # type: ignore[arg-type]
+
+    @torch.no_grad()
+    def step(self, state: CoreState, ids: Any, mask: Any = None) -> tuple[np.ndarray[Any, Any], CoreState]:
+        """Feed words (batch, new): logits of each, and the state after them."""
+        new = torch.as_tensor(as_ids(ids, "ids"), device=self.device)
+        real = None if mask is None else torch.as_tensor(as_ids(mask, "mask"), device=self.device)
+        top = self.shape.top
+        longest = state.state.present.shape[1] + new.shape[1]
+        if top.positions == "learned" and top.max_length is not None and longest > top.max_length:
+            raise InputError(f"The model can number {top.max_length} tokens, and this step would be number {longest}.")
+        logits, after = step(self.network, state.state, new, real)
+        return _array(logits), CoreState(after)
+
+
+def scales(given: dict[str, Any] | None, shape: ModelShape, device: torch.device) -> dict[str, Tensor] | None:
+    """Numbers per layer and head, checked against the model: {"encoder": (layers, heads), ...}."""
+    if not given:
+        return None
+    parts = {"encoder": shape.stack} if shape.decoder is None else {
+        "encoder": shape.stack,
+        "decoder": shape.decoder,
+        "cross": shape.decoder,
+    }
+    made = {}
+    for part, numbers in given.items():
+        if part not in parts:
+            raise InputError(f"There is no part {part!r} to scale heads of; this model has {', '.join(parts)}.")
+        scale = torch.as_tensor(numbers, dtype=torch.float32, device=device)
+        expected = (parts[part].layers, parts[part].heads)
+        if tuple(scale.shape) != expected:
+            raise InputError(f"head_scale of the {part} must be {expected} numbers, and it is {tuple(scale.shape)}.")
+        made[part] = scale
+    return made
+
+
+def _array(tensor: Tensor | None) -> Any:
+    return None if tensor is None else tensor.detach().float().cpu().numpy()

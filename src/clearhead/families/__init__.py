@@ -1,0 +1,51 @@
+"""One data file per family: config.json to a Shape, Hugging Face names, heads. No torch."""
+
+from __future__ import annotations
+
+from clearhead.errors import ConfigError
+from clearhead.families import (
+    albert,
+    bert,
+    deberta,
+    distilbert,
+    electra,
+    gpt,
+    marian,
+    modernbert,
+    mpnet,
+    roberta,
+    t5,
+    transformer,
+)
+from clearhead.families.family import Family
+
+FAMILIES: dict[str, Family] = {
+    family.model_type: family
+    for family in (
+        bert.FAMILY,
+        roberta.FAMILY,
+        roberta.XLM_R,
+        distilbert.FAMILY,
+        electra.FAMILY,
+        albert.FAMILY,
+        mpnet.FAMILY,
+        deberta.FAMILY,
+        modernbert.FAMILY,
+        gpt.GPT1,
+        gpt.GPT2,
+        t5.FAMILY,
+        marian.FAMILY,
+        transformer.FAMILY,
+    )
+}
+
+
+def family_of(model_type: object) -> Family:
+    """The family that config.json's `model_type` names."""
+    if isinstance(model_type, str) and model_type in FAMILIES:
+        return FAMILIES[model_type]
+    known = ", ".join(FAMILIES)
+    raise ConfigError(f"config.json has the model_type {str(model_type)[:60]!r}; the families here are {known}.")
+
+
+__all__ = ["FAMILIES", "Family", "family_of"]

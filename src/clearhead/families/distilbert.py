@@ -1,0 +1,139 @@
+"""DistilBERT: BERT with half the layers, no segments, no pooler."""
+
+from __future__ import annotations
+
+from clearhead.families.family import (
+    ACTIVATIONS,
+    MOST_FEED,
+    MOST_LAYERS,
+    MOST_POSITIONS,
+    MOST_VOCAB,
+    Family,
+    HeadPlan,
+    Values,
+    divides,
+    flag,
+    rate,
+    real,
+    size,
+    table,
+    token,
+    word,
+)
+from clearhead.shape import Dropouts, HeadShape, Shape
+
+NAMES = {
+    "embeddings.word_embeddings.weight": "embed.token.weight",
+    "embeddings.position_embeddings.weight": "positions.table.weight",
+    "embeddings.LayerNorm.*": "embed.norm.*",
+    "transformer.layer.{n}.attention.q_lin.*": "blocks.{n}.attend.inner.q.*",
+    "transformer.layer.{n}.attention.k_lin.*": "blocks.{n}.attend.inner.k.*",
+    "transformer.layer.{n}.attention.v_lin.*": "blocks.{n}.attend.inner.v.*",
+    "transformer.layer.{n}.attention.out_lin.*": "blocks.{n}.attend.inner.out.*",
+    "transformer.layer.{n}.sa_layer_norm.*": "blocks.{n}.attend.norm.*",
+    "transformer.layer.{n}.ffn.lin1.*": "blocks.{n}.feed.inner.up.*",
+    "transformer.layer.{n}.ffn.lin2.*": "blocks.{n}.feed.inner.down.*",
+    "transformer.layer.{n}.output_layer_norm.*": "blocks.{n}.feed.norm.*",
+}
+
+
+def stack(v: Values) -> Shape:
+    """Its config uses words of its own: dim, n_layers, n_heads."""
+    return Shape(
+        vocab=v["vocab_size"],
+        width=v["dim"],
+        layers=v["n_layers"],
+        heads=v["n_heads"],
+        head_width=v["dim"] // v["n_heads"],
+        score_scale=(v["dim"] // v["n_heads"]) ** -0.5,
+        feed_width=v["hidden_dim"],
+        max_length=v["max_position_embeddings"],
+        activation=v["activation"],
+        pad=v["pad_token_id"],
+        # nothing is dropped after the attention's output matrix, unlike in BERT
+        dropouts=Dropouts(embed=v["dropout"], scores=v["attention_dropout"], feed=v["dropout"]),
+        init_std=v["initializer_range"],
+    )
+
+
+def first(kind: str, outputs: int, v: Values) -> HeadPlan:
+    """First token, dense, relu, dropout, out."""
+    return HeadPlan(
+        head=HeadShape(
+            kind=kind,  # type: ignore[arg-type]
+            pick="first",
+            outputs=outputs,
+            dense=v["dim"],
+            activation="relu",
+            dropout=v["seq_classif_dropout"],
+        ),
+        names={"pre_classifier.*": "head.dense.*", "classifier.*": "head.out.*"},
+    )
+
+
+def masked(v: Values) -> HeadPlan:
+    """The masked-word head, with names of its own."""
+    return HeadPlan(
+        head=HeadShape(
+            kind="masked",
+            pick="each",
+            outputs=v["vocab_size"],
+            dense=v["dim"],
+            activation=v["activation"],
+            norm=True,
+            tied=v["tie_word_embeddings"],
+        ),
+        names={
+            "vocab_transform.*": "head.dense.*",
+            "vocab_layer_norm.*": "head.norm.*",
+            "vocab_projector.*": "head.out.*",
+        },
+    )
+
+
+FAMILY = Family(
+    model_type="distilbert",
+    title="DistilBERT",
+    prefix="distilbert.",
+    keys={
+        "vocab_size": size(30522, MOST_VOCAB),
+        "max_position_embeddings": size(512, MOST_POSITIONS),
+        "n_layers": size(6, MOST_LAYERS, "num_hidden_layers"),
+        "n_heads": size(12, 1 << 16, "num_attention_heads"),
+        "dim": size(768, 1 << 16, "hidden_size"),
+        "hidden_dim": size(3072, MOST_FEED),
+        "dropout": rate(0.1),
+        "attention_dropout": rate(0.1),
+        "activation": word("gelu", *ACTIVATIONS),
+        "initializer_range": real(0.02),
+        "qa_dropout": rate(0.1),
+        "seq_classif_dropout": rate(0.2),
+        "pad_token_id": token(0),
+        "tie_word_embeddings": flag(True),
+    },
+    check=divides("dim", "n_heads"),
+    stack=stack,
+    names=lambda model: table(NAMES, "stack."),
+    ignored=("embeddings.position_ids",),
+    heads={
+        "masked": lambda v, n: masked(v),
+        "classify": lambda v, n: first("classify", n, v),
+        "tag": lambda v, n: HeadPlan(
+            head=HeadShape(kind="tag", pick="each", outputs=n, dropout=v["dropout"]),
+            names={"classifier.*": "head.out.*"},
+        ),
+        "span": lambda v, n: HeadPlan(
+            head=HeadShape(kind="span", pick="each", outputs=2, dropout=v["qa_dropout"]),
+            names={"qa_outputs.*": "head.out.*"},
+        ),
+        "choice": lambda v, n: first("choice", 1, v),
+    },
+    architectures={
+        "DistilBertForMaskedLM": "masked",
+        "DistilBertForSequenceClassification": "classify",
+        "DistilBertForTokenClassification": "tag",
+        "DistilBertForQuestionAnswering": "span",
+        "DistilBertForMultipleChoice": "choice",
+    },
+    presets={"base": {}},
+)

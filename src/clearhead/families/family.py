@@ -1,0 +1,211 @@
+"""What a family is: keys of its config.json, a shape made from them, its table of tensor names, its heads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from clearhead.errors import ConfigError
+from clearhead.shape import HeadShape, ModelShape, PoolerShape, Shape
+
+Values = Mapping[str, Any]
+
+# Beyond these a config.json is a mistake or an attack: refused before memory is taken.
+MOST_VOCAB = 1 << 24
+MOST_WIDTH = 1 << 16
+MOST_FEED = 1 << 20
+MOST_LAYERS = 1024
+MOST_POSITIONS = 1 << 22
+MOST_LABELS = 1 << 20
+
+ACTIVATIONS = (
+    "gelu", "gelu_10", "gelu_fast", "gelu_new", "gelu_python", "gelu_accurate", "gelu_pytorch_tanh", "quick_gelu",
+    "leaky_relu", "linear", "mish", "relu", "relu2", "relu6", "sigmoid", "silu", "swish", "tanh", "laplace", "elu",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Row:
+    """Where one tensor of a file goes: to one of ours, or cut in equal parts to several."""
+
+    ours: tuple[str, ...]
+    transposed: bool = False  # stored as (inputs, outputs), as GPT's Conv1D does
+    flat: bool = False  # stored with a leading side of one, as Marian's logit bias is
+
+
+Table = Mapping[str, Row]
+
+
+def table(rows: Mapping[str, str | Row], under: str = "") -> dict[str, Row]:
+    """A table from plain rows; `under` goes before each of our names."""
+    made = {}
+    for theirs, ours in rows.items():
+        row = ours if isinstance(ours, Row) else Row((ours,))
+        made[theirs] = Row(tuple(under + name for name in row.ours), row.transposed, row.flat)
+    return made
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key of config.json: what it is when absent, and how a value is checked."""
+
+    default: Any
+    check: Callable[[Any], str | None]
+    also: tuple[str, ...] = ()  # other spellings of the same key
+
+
+def size(default: int, most: int = MOST_WIDTH, *also: str) -> Key:
+    """A whole number from 1 to `most`."""
+    return Key(default, _whole(1, most), also)
+
+
+def count(default: int | None, most: int = MOST_WIDTH) -> Key:
+    """A whole number from 0 to `most`, or null where the default is null."""
+    return Key(default, _optional(_whole(0, most), default))
+
+
+def rate(default: float | None, *also: str) -> Key:
+    """A probability."""
+    return Key(default, _optional(_real(0.0, 1.0), default), also)
+
+
+def real(default: float, low: float = 0.0, high: float = 1e12) -> Key:
+    """A finite number."""
+    return Key(default, _real(low, high))
+
+
+def flag(default: bool | None) -> Key:
+    """True or false."""
+    return Key(default, _optional(lambda value: None if isinstance(value, bool) else "true or false", default))
+
+
+def word(default: str | None, *allowed: str) -> Key:
+    """One of a few words."""
+    expected = "one of " + ", ".join(allowed)
+    return Key(
+        default,
+        _optional(lambda value: None if isinstance(value, str) and value in allowed else expected, default),
+    )
+
+
+def token(default: int | None) -> Key:
+    """A token id or null."""
+    return Key(default, lambda value: None if value is None else _whole(0, MOST_VOCAB)(value))
+
+
+def anything(default: Any) -> Key:
+    """A value that the family itself looks into."""
+    return Key(default, lambda value: None)
+
+
+def _whole(low: int, high: int) -> Callable[[Any], str | None]:
+    def check(value: Any) -> str | None:
+        fits = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+        return None if fits else f"a whole number from {low} to {high}"
+
+    return check
+
+
+def _real(low: float, high: float) -> Callable[[Any], str | None]:
+    def check(value: Any) -> str | None:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return None if number and math.isfinite(value) and low <= value <= high else f"a number from {low:g} to {high:g}"
+
+    return check
+
+
+def _optional(check: Callable[[Any], str | None], default: Any) -> Callable[[Any], str | None]:
+    if default is None:
+        return lambda value: None if value is None else check(value)
+    return check
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadPlan:
+    """One head of a family: its shape, whether a pooler stands below it, and its tensor names."""
+
+    head: HeadShape | None
+    second: HeadShape | None = None
+    pooler: PoolerShape | None = None
+    decoder: bool = True  # False: the encoder of a pair alone
+    names: Mapping[str, str | Row] = field(default_factory=dict)  # whole names, no prefix
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """All there is to know about one family."""
+
+    model_type: str
+    title: str
+    prefix: str  # before the backbone's names when a head stands on it
+    keys: Mapping[str, Key]
+    stack: Callable[[Values], Shape]
+    decoder: Callable[[Values], Shape | None] = lambda values: None
+    shared_words: Callable[[Values], bool] = lambda values: True
+    names: Callable[[ModelShape], Mapping[str, Row]]
+    aliases: Mapping[str, str] = field(default_factory=dict)  # other spellings in old files: theirs -> theirs
+    ignored: tuple[str, ...] = ()  # buffers and leftovers that carry no weight
+    heads: Mapping[str, Callable[[Values, int], HeadPlan]]
+    architectures: Mapping[str, str]  # the class name in config.json -> our head
+    bare: PoolerShape | None = None  # the pooler of the model without a head
+    start: Callable[[Values], int | None] = lambda values: None
+    check: Callable[[Values], str | None] = lambda values: None  # what no single key can see
+    guess: Callable[[dict[str, Any], frozenset[str]], dict[str, Any]] = lambda config, names: config
+    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def read(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Every key with its value or default; all impossible values in one error."""
+        values, problems = {}, []
+        for name, key in self.keys.items():
+            spelling = next((s for s in (name, *key.also) if s in config), name)
+            value = config.get(spelling, key.default)
+            expected = key.check(value)
+            if expected is not None:
+                problems.append(f"{spelling} is {_short(value)}, expected {expected}")
+            values[name] = value
+        if not problems and (problem := self.check(values)) is not None:
+            problems.append(problem)
+        if problems:
+            raise ConfigError(f"config.json does not describe a {self.title} model: " + "; ".join(problems) + ".")
+        return values
+
+    def model_shape(self, config: Mapping[str, Any], head: str | None, labels: int) -> ModelShape:
+        """The whole model that a config.json describes, under one of the family's heads or none."""
+        values = self.read(config)
+        plan = self.plan(values, head, labels)
+        return ModelShape(
+            family=self.model_type,
+            stack=self.stack(values),
+            decoder=self.decoder(values) if plan.decoder else None,
+            shared_words=self.shared_words(values),
+            pooler=plan.pooler,
+            head=plan.head,
+            second=plan.second,
+            start=self.start(values),
+        )
+
+    def plan(self, values: Values, head: str | None, labels: int) -> HeadPlan:
+        """The head's plan; without a head, the bare model with its pooler."""
+        if head is None:
+            return HeadPlan(head=None, pooler=self.bare)
+        if head not in self.heads:
+            raise ConfigError(f"{self.title} has no head called {head!r}; it has {', '.join(self.heads)}.")
+        return self.heads[head](values, labels)
+
+
+def divides(width: str, heads: str) -> Callable[[Values], str | None]:
+    """The check that the heads share the width evenly."""
+
+    def check(values: Values) -> str | None:
+        if values[width] % values[heads] == 0:
+            return None
+        return f"{width} {values[width]} is not a multiple of {heads} {values[heads]}"
+
+    return check
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

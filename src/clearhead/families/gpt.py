@@ -1,0 +1,207 @@
+"""OpenAI GPT and GPT-2: decoders without an encoder; queries, keys and values fused in one transposed matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clearhead.families.family import (
+    ACTIVATIONS,
+    MOST_FEED,
+    MOST_LAYERS,
+    MOST_POSITIONS,
+    MOST_VOCAB,
+    Family,
+    HeadPlan,
+    Row,
+    Values,
+    anything,
+    count,
+    divides,
+    flag,
+    rate,
+    real,
+    size,
+    table,
+    token,
+    word,
+)
+from clearhead.shape import Dropouts, HeadShape, Shape
+
+KEYS = {
+    "vocab_size": size(50257, MOST_VOCAB),
+    "n_positions": size(1024, MOST_POSITIONS, "max_position_embeddings"),
+    "n_embd": size(768, 1 << 16, "hidden_size"),
+    "n_layer": size(12, MOST_LAYERS, "num_hidden_layers"),
+    "n_head": size(12, 1 << 16, "num_attention_heads"),
+    "resid_pdrop": rate(0.1),
+    "embd_pdrop": rate(0.1),
+    "attn_pdrop": rate(0.1),
+    "layer_norm_epsilon": real(1e-5),
+    "initializer_range": real(0.02),
+    "pad_token_id": token(None),
+    "bos_token_id": anything(None),
+    "eos_token_id": anything(None),
+    "tie_word_embeddings": flag(True),
+}
+GPT2_KEYS = KEYS | {
+    "n_inner": count(None, MOST_FEED),
+    "activation_function": word("gelu_new", *ACTIVATIONS),
+    "scale_attn_weights": flag(True),
+    "scale_attn_by_inverse_layer_idx": flag(False),
+    "classifier_dropout": rate(None),
+    "hidden_dropout": rate(None),
+    "add_cross_attention": flag(False),
+}
+GPT1_KEYS = KEYS | {
+    "vocab_size": size(40478, MOST_VOCAB),
+    "n_positions": size(512, MOST_POSITIONS, "max_position_embeddings"),
+    "afn": word("gelu", "gelu", "relu", "silu", "swish"),
+}
+
+BLOCKS: dict[str, str | Row] = {
+    "h.{n}.ln_1.*": "blocks.{n}.attend.norm.*",
+    "h.{n}.ln_2.*": "blocks.{n}.feed.norm.*",
+    "h.{n}.attn.c_attn.*": Row(tuple(f"blocks.{{n}}.attend.inner.{part}.*" for part in "qkv"), transposed=True),
+    "h.{n}.attn.c_proj.*": Row(("blocks.{n}.attend.inner.out.*",), transposed=True),
+    "h.{n}.mlp.c_fc.*": Row(("blocks.{n}.feed.inner.up.*",), transposed=True),
+    "h.{n}.mlp.c_proj.*": Row(("blocks.{n}.feed.inner.down.*",), transposed=True),
+}
+GPT2_NAMES = BLOCKS | {
+    "wte.weight": "embed.token.weight",
+    "wpe.weight": "positions.table.weight",
+    "ln_f.*": "norm.*",
+}
+GPT1_NAMES = BLOCKS | {"tokens_embed.weight": "embed.token.weight", "positions_embed.weight": "positions.table.weight"}
+# the causal triangle was once saved with the weights
+IGNORED = (
+    "h.{n}.attn.bias",
+    "h.{n}.attn.masked_bias",
+    "position_ids",
+    "multiple_choice_head.summary.*",
+)
+
+
+def stack(v: Values, **changes: Any) -> Shape:
+    """What both have in common: causal, learned positions, no embedding norm."""
+    head_width = v["n_embd"] // v["n_head"]
+    fields: dict[str, Any] = {
+        "vocab": v["vocab_size"],
+        "width": v["n_embd"],
+        "layers": v["n_layer"],
+        "heads": v["n_head"],
+        "head_width": head_width,
+        "score_scale": head_width**-0.5,
+        "feed_width": 4 * v["n_embd"],
+        "max_length": v["n_positions"],
+        "embed_norm": False,
+        "eps": v["layer_norm_epsilon"],
+        "causal": True,
+        "pad": v["pad_token_id"],
+        "dropouts": Dropouts(
+            embed=v["embd_pdrop"], scores=v["attn_pdrop"], attend=v["resid_pdrop"], feed=v["resid_pdrop"]
+        ),
+        "init": "gpt2",
+        "init_std": v["initializer_range"],
+    }
+    return Shape(**(fields | changes))
+
+
+def gpt1_stack(v: Values) -> Shape:
+    """Norm after, as in the 2017 decoder; its gelu is the tanh form."""
+    return stack(v, activation="gelu_new" if v["afn"] == "gelu" else v["afn"])
+
+
+def gpt2_stack(v: Values) -> Shape:
+    """Norm before, and one more at the end."""
+    width = v["n_embd"] // v["n_head"]
+    return stack(
+        v,
+        feed_width=v["n_inner"] or 4 * v["n_embd"],
+        norm_place="before",
+        final_norm=True,
+        activation=v["activation_function"],
+        score_scale=width**-0.5 if v["scale_attn_weights"] else 1.0,
+        scale_by_layer=v["scale_attn_by_inverse_layer_idx"],
+    )
+
+
+def gpt2_check(v: Values) -> str | None:
+    """GPT-2 as the decoder of a pair is another model."""
+    if v["add_cross_attention"]:
+        return "add_cross_attention makes it the decoder of a pair, which is not supported"
+    return divides("n_embd", "n_head")(v)
+
+
+def tag_dropout(v: Values) -> float:
+    """The first of the two dropouts that is set, or a tenth."""
+    for key in ("classifier_dropout", "hidden_dropout"):
+        if v[key] is not None:
+            return float(v[key])
+    return 0.1
+
+
+def causal(v: Values, _labels: int) -> HeadPlan:
+    """The next word, from the word table."""
+    return HeadPlan(
+        head=HeadShape(
+            kind="causal", pick="each", outputs=v["vocab_size"], out_bias=False, tied=v["tie_word_embeddings"]
+        ),
+        names={"lm_head.weight": "head.out.weight"},
+    )
+
+
+def classify(_v: Values, labels: int) -> HeadPlan:
+    """Only the last token has seen the whole text."""
+    return HeadPlan(
+        head=HeadShape(kind="classify", pick="last", outputs=labels, out_bias=False),
+        names={"score.weight": "head.out.weight"},
+    )
+
+
+GPT2 = Family(
+    model_type="gpt2",
+    title="GPT-2",
+    prefix="transformer.",
+    keys=GPT2_KEYS,
+    check=gpt2_check,
+    stack=gpt2_stack,
+    names=lambda model: table(GPT2_NAMES, "stack."),
+    ignored=IGNORED,
+    heads={
+        "causal": causal,
+        "classify": classify,
+        "tag": lambda v, n: HeadPlan(
+            head=HeadShape(kind="tag", pick="each", outputs=n, dropout=tag_dropout(v)),
+            names={"classifier.*": "head.out.*"},
+        ),
+        "span": lambda v, n: HeadPlan(
+            head=HeadShape(kind="span", pick="each", outputs=2), names={"qa_outputs.*": "head.out.*"}
+        ),
+    },
+    architectures={
+        "GPT2LMHeadModel": "causal",
+        "GPT2DoubleHeadsModel": "causal",
+        "GPT2ForSequenceClassification": "classify",
+        "GPT2ForTokenClassification": "tag",
+        "GPT2ForQuestionAnswering": "span",
+    },
+    presets={"base": {}, "xl": {"n_embd": 1600, "n_layer": 48, "n_head": 25}},
+)
+
+GPT1 = Family(
+    model_type="openai-gpt",
+    title="OpenAI GPT",
+    prefix="transformer.",
+    keys=GPT1_KEYS,
+    check=divides("n_embd", "n_head"),
+    stack=gpt1_stack,
+    names=lambda model: table(GPT1_NAMES, "stack."),
+    ignored=IGNORED,
+    heads={"causal": causal, "classify": classify},
+    architectures={
+        "OpenAIGPTLMHeadModel": "causal",
+        "OpenAIGPTDoubleHeadsModel": "causal",
+        "OpenAIGPTForSequenceClassification": "classify",
+    },
+    presets={"base": {}},
+)

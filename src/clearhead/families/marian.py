@@ -1,0 +1,171 @@
+"""Marian: the 2017 Transformer as the OPUS translators use it, sines and cosines in halves, a bias on the logits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from clearhead.families.family import (
+    ACTIVATIONS,
+    MOST_FEED,
+    MOST_LAYERS,
+    MOST_POSITIONS,
+    MOST_VOCAB,
+    Family,
+    HeadPlan,
+    Row,
+    Values,
+    anything,
+    count,
+    flag,
+    rate,
+    real,
+    size,
+    table,
+    token,
+    word,
+)
+from clearhead.shape import Dropouts, HeadShape, ModelShape, Shape
+
+KEYS = {
+    "vocab_size": size(58101, MOST_VOCAB),
+    "decoder_vocab_size": count(None, MOST_VOCAB),
+    "max_position_embeddings": size(1024, MOST_POSITIONS),
+    "encoder_layers": size(12, MOST_LAYERS, "num_hidden_layers"),
+    "encoder_ffn_dim": size(4096, MOST_FEED),
+    "encoder_attention_heads": size(16, 1 << 16, "num_attention_heads"),
+    "decoder_layers": size(12, MOST_LAYERS),
+    "decoder_ffn_dim": size(4096, MOST_FEED),
+    "decoder_attention_heads": size(16),
+    "activation_function": word("gelu", *ACTIVATIONS),
+    "d_model": size(1024, 1 << 16, "hidden_size"),
+    "dropout": rate(0.1),
+    "attention_dropout": rate(0.0),
+    "activation_dropout": rate(0.0),
+    "init_std": real(0.02),
+    "decoder_start_token_id": token(58100),
+    "scale_embedding": flag(False),
+    "pad_token_id": token(58100),
+    "share_encoder_decoder_embeddings": flag(True),
+    "tie_word_embeddings": flag(True),
+    "normalize_before": anything(False),
+    "normalize_embedding": anything(False),
+    "add_final_layer_norm": anything(False),
+}
+
+
+def check(v: Values) -> str | None:
+    """Both sides' heads share the width; early exports could ask for norms that no Marian has."""
+    for heads in ("encoder_attention_heads", "decoder_attention_heads"):
+        if v["d_model"] % v[heads]:
+            return f"d_model {v['d_model']} is not a multiple of {heads} {v[heads]}"
+    if v["normalize_before"] or v["normalize_embedding"] or v["add_final_layer_norm"]:
+        return "normalize_before, normalize_embedding and add_final_layer_norm are not supported"
+    if v["share_encoder_decoder_embeddings"] and v["decoder_vocab_size"] not in (None, 0, v["vocab_size"]):
+        return "decoder_vocab_size differs from vocab_size although the two sides share their word table"
+    return None
+
+
+def side(v: Values, prefix: str, **changes: Any) -> Shape:
+    """One stack of the two."""
+    heads, width = v[f"{prefix}_attention_heads"], v["d_model"]
+    fields: dict[str, Any] = {
+        "vocab": v["vocab_size"],
+        "width": width,
+        "layers": v[f"{prefix}_layers"],
+        "heads": heads,
+        "head_width": width // heads,
+        "score_scale": (width // heads) ** -0.5,
+        "feed_width": v[f"{prefix}_ffn_dim"],
+        "max_length": v["max_position_embeddings"],
+        "positions": "sinusoidal_halves",
+        "embed_norm": False,
+        "embed_scale": math.sqrt(width) if v["scale_embedding"] else 1.0,
+        "eps": 1e-5,
+        "activation": v["activation_function"],
+        "pad": v["pad_token_id"],
+        "dropouts": Dropouts(
+            embed=v["dropout"],
+            scores=v["attention_dropout"],
+            attend=v["dropout"],
+            feed=v["dropout"],
+            inner=v["activation_dropout"],
+        ),
+        "init_std": v["init_std"],
+    }
+    return Shape(**(fields | changes))
+
+
+def decoder(v: Values) -> Shape:
+    """Its own vocabulary only where the two sides do not share one."""
+    own = not v["share_encoder_decoder_embeddings"] and v["decoder_vocab_size"]
+    return side(v, "decoder", vocab=own or v["vocab_size"], causal=True, cross=True)
+
+
+def seq2seq(v: Values, _labels: int) -> HeadPlan:
+    """The word table again, plus a bias per word."""
+    return HeadPlan(
+        head=HeadShape(
+            kind="seq2seq", pick="each", outputs=decoder(v).vocab, tied=v["tie_word_embeddings"]
+        ),
+        names={"lm_head.weight": "head.out.weight", "final_logits_bias": Row(("head.out.bias",), flat=True)},
+    )
+
+
+def rows(theirs: str) -> dict[str, str]:
+    """One side's names."""
+    layer = f"{theirs}.layers.{{n}}."
+    made = {
+        layer + "fc1.*": "blocks.{n}.feed.inner.up.*",
+        layer + "fc2.*": "blocks.{n}.feed.inner.down.*",
+        layer + "final_layer_norm.*": "blocks.{n}.feed.norm.*",
+    }
+    for name, ours in (("self_attn", "attend"), ("encoder_attn", "cross"))[: 2 if theirs == "decoder" else 1]:
+        for a, b in (("q_proj", "q"), ("k_proj", "k"), ("v_proj", "v"), ("out_proj", "out")):
+            made[f"{layer}{name}.{a}.*"] = f"blocks.{{n}}.{ours}.inner.{b}.*"
+        made[f"{layer}{name}_layer_norm.*"] = f"blocks.{{n}}.{ours}.norm.*"
+    return made
+
+
+def names(model: ModelShape) -> dict[str, Row]:
+    """A shared word table has one name, two tables have two."""
+    if model.shared_words:
+        words = {"shared.weight": Row(("stack.embed.token.weight",))}
+    else:
+        words = {
+            "encoder.embed_tokens.weight": Row(("stack.embed.token.weight",)),
+            "decoder.embed_tokens.weight": Row(("decoder.embed.token.weight",)),
+        }
+    return words | table(rows("encoder"), "stack.") | table(rows("decoder"), "decoder.")
+
+
+FAMILY = Family(
+    model_type="marian",
+    title="Marian",
+    prefix="model.",
+    keys=KEYS,
+    check=check,
+    stack=lambda v: side(v, "encoder"),
+    decoder=decoder,
+    shared_words=lambda v: bool(v["share_encoder_decoder_embeddings"]),
+    names=names,
+    aliases={"encoder.embed_tokens.weight": "shared.weight", "decoder.embed_tokens.weight": "shared.weight"},
+    # the position tables are computed, not learned
+    ignored=("encoder.embed_positions.weight", "decoder.embed_positions.weight"),
+    heads={"seq2seq": seq2seq},
+    architectures={"MarianMTModel": "seq2seq"},
+    start=lambda v: v["decoder_start_token_id"],
+    presets={
+        "base": {
+            "d_model": 512,
+            "encoder_layers": 6,
+            "decoder_layers": 6,
+            "encoder_ffn_dim": 2048,
+            "decoder_ffn_dim": 2048,
+            "encoder_attention_heads": 8,
+            "decoder_attention_heads": 8,
+            "activation_function": "swish",
+            "scale_embedding": True,
+        }
+    },
+)

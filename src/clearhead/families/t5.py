@@ -1,0 +1,173 @@
+"""T5, v1.0 and v1.1: text to text; distances in buckets, root-mean-square norms before, no biases anywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clearhead.families.family import (
+    ACTIVATIONS,
+    MOST_FEED,
+    MOST_LAYERS,
+    MOST_VOCAB,
+    Family,
+    HeadPlan,
+    Row,
+    Values,
+    anything,
+    count,
+    flag,
+    rate,
+    real,
+    size,
+    table,
+    token,
+)
+from clearhead.shape import Dropouts, HeadShape, ModelShape, Shape
+
+KEYS = {
+    "vocab_size": size(32128, MOST_VOCAB),
+    "d_model": size(512, 1 << 16, "hidden_size"),
+    "d_kv": size(64),
+    "d_ff": size(2048, MOST_FEED),
+    "num_layers": size(6, MOST_LAYERS, "num_hidden_layers"),
+    "num_decoder_layers": count(None, MOST_LAYERS),
+    "num_heads": size(8, 1 << 16, "num_attention_heads"),
+    "relative_attention_num_buckets": size(32),
+    "relative_attention_max_distance": size(128, 1 << 20),
+    "dropout_rate": rate(0.1),
+    "layer_norm_epsilon": real(1e-6),
+    "initializer_factor": real(1.0),
+    "feed_forward_proj": anything("relu"),
+    "pad_token_id": token(0),
+    "decoder_start_token_id": token(None),
+    "tie_word_embeddings": flag(None),
+    "scale_decoder_outputs": flag(None),
+}
+
+
+def activation(v: Values) -> tuple[str, bool]:
+    """The activation and whether it is a gate; T5 writes gated-gelu and means the tanh form."""
+    *gate, name = v["feed_forward_proj"].split("-")
+    if v["feed_forward_proj"] == "gated-gelu":
+        name = "gelu_new"
+    return name, bool(gate)
+
+
+def check(v: Values) -> str | None:
+    """The feed-forward word, and room for the buckets."""
+    proj = v["feed_forward_proj"]
+    allowed = {*ACTIVATIONS, *(f"gated-{name}" for name in ACTIVATIONS)}
+    if not isinstance(proj, str) or proj not in allowed:
+        return f"feed_forward_proj is {str(proj)[:40]!r}, expected an activation, gated- or not"
+    exact = v["relative_attention_num_buckets"] // 4
+    if exact < 1 or v["relative_attention_max_distance"] <= v["relative_attention_num_buckets"] // 2:
+        return "relative_attention_num_buckets and relative_attention_max_distance leave no room for distances"
+    return None
+
+
+def stack(v: Values, **changes: Any) -> Shape:
+    """The encoder; the decoder is the same, causal and with cross attention."""
+    name, gated = activation(v)
+    rate = v["dropout_rate"]
+    fields: dict[str, Any] = {
+        "vocab": v["vocab_size"],
+        "width": v["d_model"],
+        "layers": v["num_layers"],
+        "heads": v["num_heads"],
+        "head_width": v["d_kv"],
+        "score_scale": 1.0,  # folded into the initial W_Q instead
+        "feed_width": v["d_ff"],
+        "max_length": None,
+        "positions": "none",
+        "relative": "buckets",
+        "buckets": v["relative_attention_num_buckets"],
+        "bucket_reach": v["relative_attention_max_distance"],
+        "norm": "rms",
+        "eps": v["layer_norm_epsilon"],
+        "norm_place": "before",
+        "embed_norm": False,
+        "final_norm": True,
+        "attend_bias": False,
+        "feed_bias": False,
+        "feed": "gated" if gated else "plain",
+        "activation": name,
+        "pad": v["pad_token_id"],
+        "dropouts": Dropouts(embed=rate, scores=rate, attend=rate, feed=rate, inner=rate, final=rate),
+        "init": "t5",
+        "init_std": v["initializer_factor"],
+    }
+    return Shape(**(fields | changes))
+
+
+def decoder(v: Values) -> Shape:
+    """As deep as the encoder unless it says otherwise."""
+    return stack(v, layers=v["num_decoder_layers"] or v["num_layers"], causal=True, cross=True)
+
+
+def seq2seq(v: Values, _labels: int) -> HeadPlan:
+    """v1.0 shares the word table with the output and scales by 1/sqrt(width); v1.1 does neither."""
+    scaled = v["tie_word_embeddings"] is not False if v["scale_decoder_outputs"] is None else v["scale_decoder_outputs"]
+    return HeadPlan(
+        head=HeadShape(
+            kind="seq2seq",
+            pick="each",
+            outputs=v["vocab_size"],
+            out_bias=False,
+            tied=True,  # a file with an output matrix of its own unties it
+            scale=v["d_model"] ** -0.5 if scaled else 1.0,
+        ),
+        names={"lm_head.weight": "head.out.weight"},
+    )
+
+
+def side(theirs: str, cross: bool) -> dict[str, str]:
+    """The rows of one stack; the feed-forward part comes after one or two attentions."""
+    block = f"{theirs}.block.{{n}}.layer."
+    rows = {
+        f"{theirs}.final_layer_norm.*": "norm.*",
+        f"{theirs}.block.0.layer.0.SelfAttention.relative_attention_bias.weight": "relative.table.weight",
+    }
+    parts = [("attend", "SelfAttention"), ("cross", "EncDecAttention")][: 2 if cross else 1]
+    for number, (ours, name) in enumerate(parts):
+        for a, b in zip("qkvo", ("q", "k", "v", "out"), strict=True):
+            rows[f"{block}{number}.{name}.{a}.*"] = f"blocks.{{n}}.{ours}.inner.{b}.*"
+        rows[f"{block}{number}.layer_norm.*"] = f"blocks.{{n}}.{ours}.norm.*"
+    feed = f"{block}{len(parts)}."
+    return rows | {
+        feed + "layer_norm.*": "blocks.{n}.feed.norm.*",
+        feed + "DenseReluDense.wi.*": "blocks.{n}.feed.inner.up.*",
+        feed + "DenseReluDense.wi_0.*": "blocks.{n}.feed.inner.gate.*",
+        feed + "DenseReluDense.wi_1.*": "blocks.{n}.feed.inner.up.*",
+        feed + "DenseReluDense.wo.*": "blocks.{n}.feed.inner.down.*",
+    }
+
+
+def names(model: ModelShape) -> dict[str, Row]:
+    """Both sides; a gated feed-forward part has two matrices in, a plain one has one."""
+    unused = "DenseReluDense.wi." if model.stack.feed == "gated" else "DenseReluDense.wi_"
+    rows = table({"shared.weight": "embed.token.weight"} | side("encoder", cross=False), "stack.")
+    if model.decoder is not None:
+        rows |= table(side("decoder", cross=True), "decoder.")
+    return {theirs: row for theirs, row in rows.items() if unused not in theirs}
+
+
+FAMILY = Family(
+    model_type="t5",
+    title="T5",
+    prefix="",
+    keys=KEYS,
+    check=check,
+    stack=stack,
+    decoder=decoder,
+    names=names,
+    aliases={"encoder.embed_tokens.weight": "shared.weight", "decoder.embed_tokens.weight": "shared.weight"},
+    ignored=("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",),
+    heads={"seq2seq": seq2seq, "encode": lambda v, n: HeadPlan(head=None, decoder=False)},
+    architectures={
+        "T5ForConditionalGeneration": "seq2seq",
+        "T5WithLMHeadModel": "seq2seq",
+        "T5EncoderModel": "encode",
+    },
+    start=lambda v: v["pad_token_id"] if v["decoder_start_token_id"] is None else v["decoder_start_token_id"],
+    presets={"small": {}, "base": {"d_model": 768, "d_ff": 3072, "num_layers": 12, "num_heads": 12}},
+)

@@ -1,0 +1,150 @@
+"""The 2017 Transformer: base has 6 + 6 layers, width 512, 8 heads, feed-forward 2048; sizes are free.
+
+Its folders carry the tensor names of `torch.nn.Transformer`, so that the blocks load there as they are:
+`embedding.weight`, `transformer.encoder.layers.0.self_attn.in_proj_weight`, ..., `output.bias`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from clearhead.families.family import (
+    ACTIVATIONS,
+    MOST_FEED,
+    MOST_LAYERS,
+    MOST_POSITIONS,
+    MOST_VOCAB,
+    Family,
+    HeadPlan,
+    Row,
+    Values,
+    count,
+    divides,
+    flag,
+    rate,
+    real,
+    size,
+    table,
+    token,
+    word,
+)
+from clearhead.shape import Dropouts, HeadShape, ModelShape, Shape
+
+KEYS = {
+    "vocab_size": size(37000, MOST_VOCAB),
+    "target_vocab_size": count(None, MOST_VOCAB),  # null: both languages share one vocabulary and table
+    "width": size(512),
+    "heads": size(8),
+    "feed_width": size(2048, MOST_FEED),
+    "encoder_layers": size(6, MOST_LAYERS),
+    "decoder_layers": size(6, MOST_LAYERS),
+    "max_length": size(5000, MOST_POSITIONS),
+    "activation": word("relu", *ACTIVATIONS),
+    "dropout": rate(0.1),
+    "attention_dropout": rate(0.0),
+    "activation_dropout": rate(0.0),
+    "norm_first": flag(False),
+    "final_norm": flag(False),  # torch.nn.Transformer has one after each stack, the paper has none
+    "eps": real(1e-5),
+    "tie_word_embeddings": flag(True),
+    "output_bias": flag(False),
+    "pad_token_id": token(0),
+    "decoder_start_token_id": token(None),
+}
+
+
+def side(v: Values, layers: str, **changes: Any) -> Shape:
+    """One stack of the two."""
+    width, heads = v["width"], v["heads"]
+    fields: dict[str, Any] = {
+        "vocab": v["vocab_size"],
+        "width": width,
+        "layers": v[layers],
+        "heads": heads,
+        "head_width": width // heads,
+        "score_scale": (width // heads) ** -0.5,
+        "feed_width": v["feed_width"],
+        "max_length": v["max_length"],
+        "positions": "sinusoidal",
+        "embed_norm": False,
+        "embed_scale": math.sqrt(width),
+        "norm_place": "before" if v["norm_first"] else "after",
+        "final_norm": v["final_norm"] or v["norm_first"],
+        "eps": v["eps"],
+        "activation": v["activation"],
+        "pad": v["pad_token_id"],
+        "dropouts": Dropouts(
+            embed=v["dropout"],
+            scores=v["attention_dropout"],
+            attend=v["dropout"],
+            feed=v["dropout"],
+            inner=v["activation_dropout"],
+        ),
+        "init": "xavier",
+    }
+    return Shape(**(fields | changes))
+
+
+def decoder(v: Values) -> Shape:
+    """Causal, and looking at the encoder."""
+    return side(v, "decoder_layers", vocab=v["target_vocab_size"] or v["vocab_size"], causal=True, cross=True)
+
+
+def seq2seq(v: Values, _labels: int) -> HeadPlan:
+    """The linear layer to the vocabulary, tied to the target's word table as in the paper."""
+    return HeadPlan(
+        head=HeadShape(
+            kind="seq2seq",
+            pick="each",
+            outputs=decoder(v).vocab,
+            out_bias=v["output_bias"],
+            tied=v["tie_word_embeddings"],
+        ),
+        names={"output.*": "head.out.*"},
+    )
+
+
+def rows(theirs: str, cross: bool) -> dict[str, str | Row]:
+    """torch.nn.Transformer numbers its norms in order of use."""
+    layer = f"transformer.{theirs}.layers.{{n}}."
+    norms = ("attend", "cross", "feed") if cross else ("attend", "feed")
+    made: dict[str, str | Row] = {f"transformer.{theirs}.norm.*": "norm.*"}
+    for name, ours in (("self_attn", "attend"), ("multihead_attn", "cross"))[: 2 if cross else 1]:
+        fused = tuple(f"blocks.{{n}}.{ours}.inner.{part}.*" for part in "qkv")
+        made[f"{layer}{name}.in_proj_*"] = Row(fused)
+        made[f"{layer}{name}.out_proj.*"] = f"blocks.{{n}}.{ours}.inner.out.*"
+    for number, ours in enumerate(norms, start=1):
+        made[f"{layer}norm{number}.*"] = f"blocks.{{n}}.{ours}.norm.*"
+    return made | {
+        layer + "linear1.*": "blocks.{n}.feed.inner.up.*",
+        layer + "linear2.*": "blocks.{n}.feed.inner.down.*",
+    }
+
+
+def names(_model: ModelShape) -> dict[str, Row]:
+    """Word tables beside torch's own names."""
+    words = {"embedding.weight": "stack.embed.token.weight", "target_embedding.weight": "decoder.embed.token.weight"}
+    return table(words) | table(rows("encoder", cross=False), "stack.") | table(rows("decoder", cross=True), "decoder.")
+
+
+FAMILY = Family(
+    model_type="transformer",
+    title="2017 Transformer",
+    prefix="",
+    keys=KEYS,
+    check=divides("width", "heads"),
+    stack=lambda v: side(v, "encoder_layers"),
+    decoder=decoder,
+    shared_words=lambda v: not v["target_vocab_size"],
+    names=names,
+    heads={"seq2seq": seq2seq},
+    architectures={"TransformerForTranslation": "seq2seq"},
+    start=lambda v: v["pad_token_id"] if v["decoder_start_token_id"] is None else v["decoder_start_token_id"],
+    presets={
+        "tiny": {"width": 128, "heads": 4, "feed_width": 512, "encoder_layers": 2, "decoder_layers": 2},
+        "small": {"width": 256, "heads": 4, "feed_width": 1024, "encoder_layers": 3, "decoder_layers": 3},
+        "base": {},
+        "big": {"width": 1024, "heads": 16, "feed_width": 4096, "dropout": 0.3},
+    },
+)

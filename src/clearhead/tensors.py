@@ -1,0 +1,131 @@
+"""The parts list of a shape: every tensor's name and size, known before a byte is read and without torch."""
+
+from __future__ import annotations
+
+from clearhead.shape import HeadShape, ModelShape, Shape
+
+Sizes = dict[str, tuple[int, ...]]
+
+
+def expected(model: ModelShape) -> Sizes:
+    """Name and size of every tensor that a model of this shape needs, tied ones once."""
+    sizes = {f"stack.{name}": size for name, size in _stack(model.stack).items()}
+    if model.decoder is not None:
+        decoder = {f"decoder.{name}": size for name, size in _stack(model.decoder).items()}
+        if model.shared_words:
+            del decoder["decoder.embed.token.weight"]
+        sizes |= decoder
+    if model.pooler is not None:
+        sizes |= _linear("pooler.dense", model.stack.width, model.stack.width, bias=True)
+    if model.head is not None:
+        sizes |= _head("head", model.head, model.top)
+    if model.second is not None:
+        sizes |= _head("second", model.second, model.top)
+    return sizes
+
+
+def ties(model: ModelShape) -> dict[str, str]:
+    """Tensors that are another tensor: the name and the one it is tied to."""
+    tied = {}
+    if model.decoder is not None and model.shared_words:
+        tied["decoder.embed.token.weight"] = "stack.embed.token.weight"
+    if model.head is not None and model.head.tied:
+        own_table = model.decoder is not None and not model.shared_words
+        tied["head.out.weight"] = ("decoder" if own_table else "stack") + ".embed.token.weight"
+    return tied
+
+
+def count(sizes: Sizes) -> int:
+    """How many numbers these tensors hold."""
+    total = 0
+    for size in sizes.values():
+        product = 1
+        for side in size:
+            product *= side
+        total += product
+    return total
+
+
+def _linear(name: str, inputs: int, outputs: int, *, bias: bool) -> Sizes:
+    sizes: Sizes = {f"{name}.weight": (outputs, inputs)}
+    if bias:
+        sizes[f"{name}.bias"] = (outputs,)
+    return sizes
+
+
+def _norm(name: str, width: int, *, bias: bool) -> Sizes:
+    sizes: Sizes = {f"{name}.weight": (width,)}
+    if bias:
+        sizes[f"{name}.bias"] = (width,)
+    return sizes
+
+
+def _stack(shape: Shape) -> Sizes:
+    norm_bias = shape.norm_bias and shape.norm == "layer"
+    words = shape.word_width
+    sizes: Sizes = {"embed.token.weight": (shape.vocab, words)}
+    if shape.segments:
+        sizes["embed.segment.weight"] = (shape.segments, words)
+    if shape.embed_norm:
+        sizes |= _norm("embed.norm", shape.width if shape.project == "before" else words, bias=norm_bias)
+    if shape.project != "none":
+        sizes |= _linear("embed.project", words, shape.width, bias=shape.project_bias)
+    if shape.positions == "learned":
+        sizes["positions.table.weight"] = ((shape.max_length or 0) + shape.position_offset, words)
+    if shape.relative == "buckets":
+        sizes["relative.table.weight"] = (shape.bucket_rows or shape.buckets, shape.heads)
+    if shape.relative == "disentangled":
+        sizes["relative.table.weight"] = (2 * shape.relative_span, shape.width)
+        if shape.relative_norm:
+            sizes |= _norm("relative.norm", shape.width, bias=True)
+    for block in range(shape.blocks):
+        sizes |= {f"blocks.{block}.{name}": size for name, size in _block(shape, block).items()}
+    if shape.final_norm:
+        sizes |= _norm("norm", shape.width, bias=norm_bias)
+    return sizes
+
+
+def _block(shape: Shape, block: int) -> Sizes:
+    norm_bias = shape.norm_bias and shape.norm == "layer"
+    sizes = _attention("attend", shape)
+    if shape.first_norm or block > 0:
+        sizes |= _norm("attend.norm", shape.width, bias=norm_bias)
+    if shape.relative == "disentangled" and not shape.share_projections:
+        inner = shape.heads * shape.head_width
+        if "c2p" in shape.terms:
+            sizes |= _linear("attend.inner.position_k", shape.width, inner, bias=True)
+        if "p2c" in shape.terms:
+            sizes |= _linear("attend.inner.position_q", shape.width, inner, bias=True)
+    if shape.cross:
+        sizes |= _attention("cross", shape) | _norm("cross.norm", shape.width, bias=norm_bias)
+    for name in ("up", "gate") if shape.feed == "gated" else ("up",):
+        sizes |= _linear(f"feed.inner.{name}", shape.width, shape.feed_width, bias=shape.feed_bias)
+    sizes |= _linear("feed.inner.down", shape.feed_width, shape.width, bias=shape.feed_bias)
+    sizes |= _norm("feed.norm", shape.width, bias=norm_bias)
+    if shape.kernel and block == 0:
+        sizes["convolve.conv.weight"] = (shape.width, shape.width // shape.kernel_groups, shape.kernel)
+        sizes["convolve.conv.bias"] = (shape.width,)
+        sizes |= _norm("convolve.norm", shape.width, bias=True)
+    return sizes
+
+
+def _attention(name: str, shape: Shape) -> Sizes:
+    inner = shape.heads * shape.head_width
+    sizes: Sizes = {}
+    for part in "qkv":
+        sizes |= _linear(f"{name}.inner.{part}", shape.width, inner, bias=shape.attend_bias)
+    return sizes | _linear(f"{name}.inner.out", inner, shape.width, bias=shape.attend_bias)
+
+
+def _head(name: str, head: HeadShape, top: Shape) -> Sizes:
+    sizes: Sizes = {}
+    width = top.width
+    if head.dense is not None:
+        sizes |= _linear(f"{name}.dense", width, head.dense, bias=head.dense_bias)
+        width = head.dense
+    if head.norm:
+        sizes |= _norm(f"{name}.norm", width, bias=head.norm_bias)
+    sizes |= _linear(f"{name}.out", width, head.outputs, bias=head.out_bias)
+    if head.tied:
+        del sizes[f"{name}.out.weight"]
+    return sizes

@@ -1,0 +1,108 @@
+"""What a tokenizer makes of a text, and the two honest ways to make it shorter: cut and count, or windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from clearhead.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoding:
+    """One text, or one pair of texts, as parallel lists with one entry for each token."""
+
+    ids: list[int]
+    tokens: list[str]
+    offsets: list[tuple[int, int]]  # characters [start, end) of the text the token came from; (0, 0) if inserted
+    words: list[int | None]  # which word, counted anew in each text; None if inserted
+    segments: list[int]  # BERT's A and B as 0 and 1; families without segments count as their files say
+    special: list[bool]  # [CLS], [SEP] and their like, put in by the tokenizer
+    sides: list[int | None]  # 0 = first text, 1 = second text, None = inserted by the tokenizer
+    truncated: int = 0  # tokens that were cut off; 0 means that nothing is lost
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def truncate(encoding: Encoding, max_length: int, *, side: str = "right") -> Encoding:
+    """Cut the longer text first until everything fits, keep the special tokens, and count what was cut."""
+    check_count(max_length, "max_length", least=1)
+    if len(encoding) <= max_length:
+        return encoding
+    counts = (encoding.sides.count(0), encoding.sides.count(1))
+    inserted = len(encoding) - sum(counts)
+    if inserted > max_length:
+        raise InputError(
+            f"max_length={max_length} leaves no room for the {inserted} special tokens; use at least {inserted}"
+        )
+    kept = share(max_length - inserted, *counts)
+    starts = (0, 0) if side == "right" else (counts[0] - kept[0], counts[1] - kept[1])
+    spans = {s: range(starts[s], starts[s] + kept[s]) for s in (0, 1)}
+    return select(encoding, _positions(encoding, spans), truncated=len(encoding) - max_length)
+
+
+def windows(encoding: Encoding, *, max_length: int, stride: int, side: int) -> list[Encoding]:
+    """Slide over one of the texts so that every token is in a window, with `stride` tokens shared by neighbours."""
+    check_count(max_length, "max_length", least=1)
+    check_count(stride, "stride", least=0)
+    if len(encoding) <= max_length:
+        return [encoding]
+    count = encoding.sides.count(side)
+    fixed = len(encoding) - count  # special tokens and the other text are in every window
+    room = max_length - fixed
+    if room <= stride:
+        raise InputError(
+            f"max_length={max_length} leaves {max(room, 0)} tokens for each window beside {fixed} fixed ones, which "
+            f"must be more than stride={stride}; raise max_length above {fixed + stride} or lower stride"
+        )
+    starts = range(0, max(count - stride, 1), room - stride)
+    other = range(len(encoding))
+    return [
+        select(encoding, _positions(encoding, {side: range(s, min(s + room, count)), 1 - side: other})) for s in starts
+    ]
+
+
+def share(room: int, first: int, second: int) -> tuple[int, int]:
+    """How many tokens each of two texts keeps when the longer one is cut first."""
+    short = min(first, second)
+    if 2 * short <= room:
+        return (short, min(second, room - short)) if first <= second else (min(first, room - short), short)
+    # Both are cut to the same length; an odd token goes to the longer text, to the second if they are equal.
+    half, rest = room // 2, room - room // 2
+    return (half, rest) if first <= second else (rest, half)
+
+
+def select(encoding: Encoding, positions: Iterable[int], *, truncated: int = 0) -> Encoding:
+    """The tokens at these positions as an encoding of their own."""
+    at = list(positions)
+    return Encoding(
+        ids=[encoding.ids[i] for i in at],
+        tokens=[encoding.tokens[i] for i in at],
+        offsets=[encoding.offsets[i] for i in at],
+        words=[encoding.words[i] for i in at],
+        segments=[encoding.segments[i] for i in at],
+        special=[encoding.special[i] for i in at],
+        sides=[encoding.sides[i] for i in at],
+        truncated=truncated,
+    )
+
+
+def check_count(value: object, name: str, *, least: int) -> None:
+    """Refuse a length that is no whole number of at least `least`."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}")
+
+
+def _positions(encoding: Encoding, spans: dict[int, range]) -> list[int]:
+    """Positions of the inserted tokens and of those tokens whose place in their own text lies in that text's span."""
+    seen = [0, 0]
+    kept = []
+    for position, side in enumerate(encoding.sides):
+        if side is None:
+            kept.append(position)
+            continue
+        if seen[side] in spans[side]:
+            kept.append(position)
+        seen[side] += 1
+    return kept

@@ -1,0 +1,240 @@
+"""From a model folder to its tokenizer: find the files, choose the recipe, build the pipeline."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tokenizers import AddedToken, models
+from tokenizers import Tokenizer as Pipeline
+
+from clearhead.errors import TokenizerError
+from clearhead.text.files import guarded, parse_object, read_bytes, read_object, read_text
+from clearhead.text.marian import load_marian
+from clearhead.text.pieces import CONTROL, USER_DEFINED, parse_pieces
+from clearhead.text.pipeline import RustPipeline, add_tokens, plain_template
+from clearhead.text.recipes import ALIASES, KINDS, RECIPES, Given, Recipe, Specials, Vocabulary
+from clearhead.text.settings import NAMED, Settings, Token, checked_ids, model_limit, read_settings, truncation_side
+from clearhead.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerPair:
+    """The tokenizer of a model's input and, for translation models that have one, of its output."""
+
+    source: Tokenizer
+    target: Tokenizer | None = None
+
+
+def load_tokenizer(folder: Path, model_type: str, config: dict[str, Any]) -> TokenizerPair:
+    """Read the tokenizer of a model folder; `config` is its parsed config.json."""
+    folder = Path(folder)
+    kind = _kind(folder, model_type, config)
+    if kind == "MarianTokenizer":
+        source, target = load_marian(folder)
+        return TokenizerPair(source=source, target=target)
+    recipe = RECIPES.get(kind)
+    if not (folder / "tokenizer.json").is_file():
+        if recipe is None:
+            raise TokenizerError(f"{folder.name}: found no tokenizer.json, which a {kind} of type {model_type!r} needs")
+        return TokenizerPair(source=_from_legacy(folder, recipe))
+    text = read_text(folder / "tokenizer.json")
+    data = parse_object(text, "tokenizer.json")
+    settings = read_settings(folder, data)
+    with guarded("tokenizer.json cannot be used"):
+        if recipe is None:
+            return TokenizerPair(source=_as_it_is(text, settings, data))
+        return TokenizerPair(source=_assemble(recipe, _from_tokenizer_json(data, recipe), settings, data))
+
+
+def _kind(folder: Path, model_type: str, config: dict[str, Any]) -> str:
+    """The name of the tokenizer's class: that of the settings if they name one, else that of the model type."""
+    path = folder / "tokenizer_config.json"
+    named = read_object(path).get("tokenizer_class") if path.is_file() else None
+    named = named or config.get("tokenizer_class")
+    if named is not None and not isinstance(named, str):
+        raise TokenizerError(f"tokenizer_config.json: tokenizer_class must be a string, not {named!r}")
+    own = KINDS.get(model_type, "TokenizersBackend")
+    kind = (named or own).removesuffix("Fast")
+    if own == "TokenizersBackend":
+        return own
+    return ALIASES.get(kind, kind)
+
+
+def _from_legacy(folder: Path, recipe: Recipe) -> Tokenizer:
+    found = next((names for names in recipe.files if all((folder / n).is_file() for n in names)), None)
+    if found is None:
+        looked = " or ".join(["tokenizer.json", *(" + ".join(names) for names in recipe.files)])
+        raise TokenizerError(f"{folder.name}: found no vocabulary for a {recipe.name}; looked for {looked}")
+    settings = read_settings(folder, None)
+    with guarded(f"{' + '.join(found)} cannot be used"):
+        if recipe.model == "Unigram":
+            vocabulary = _from_pieces(folder / found[0])
+            settings.options["unk_id"] = vocabulary.unk_id  # tokenizer.json has no other place to keep it
+            if recipe.arrange is not None:
+                given = Given(vocabulary=vocabulary, settings=settings, specials=_specials(recipe, settings))
+                vocabulary = replace(vocabulary, scores=recipe.arrange(given))
+        elif recipe.model == "BPE":
+            for name in found:
+                read_text(folder / name)  # size and encoding first, with our own words
+            ids, merges = models.BPE.read_file(*(str(folder / name) for name in found))
+            vocabulary = Vocabulary(ids=checked_ids(ids, found[0]), merges=merges)
+        else:
+            read_text(folder / found[0])
+            vocabulary = Vocabulary(ids=checked_ids(models.WordPiece.read_file(str(folder / found[0])), found[0]))
+        return _assemble(recipe, vocabulary, settings, {})
+
+
+def _from_pieces(path: Path) -> Vocabulary:
+    model = parse_pieces(read_bytes(path), path.name)
+    added: list[Token] = [
+        AddedToken(piece.text, normalized=False, special=piece.kind == CONTROL)
+        for piece in model.pieces
+        if piece.kind in (CONTROL, USER_DEFINED)
+    ]
+    return Vocabulary(
+        scores=[(piece.text, piece.score) for piece in model.pieces],
+        charsmap=model.charsmap or None,
+        unk_id=model.unk_id,
+        extra=added,
+    )
+
+
+def _from_tokenizer_json(data: dict[str, Any], recipe: Recipe) -> Vocabulary:
+    """The parts of tokenizer.json that a recipe takes over: vocabulary, merges, table of normalisation, template."""
+    model = data.get("model")
+    if not isinstance(model, dict):
+        raise TokenizerError("tokenizer.json: model must be an object")
+    kind, vocab = model.get("type"), model.get("vocab")
+    if kind not in (None, recipe.model):  # very old files do not say
+        raise TokenizerError(
+            f"tokenizer.json holds a {kind} model, but a {recipe.name} is a {recipe.model}; if the file is right, "
+            'write "tokenizer_class": "PreTrainedTokenizerFast" into tokenizer_config.json'
+        )
+    post_processor = _post_processor(data)
+    if recipe.model == "Unigram":
+        if not isinstance(vocab, list) or not all(isinstance(v, list) and len(v) == 2 for v in vocab):
+            raise TokenizerError("tokenizer.json: the vocabulary of a Unigram model must be a list of piece and score")
+        scores = [(piece, score) for piece, score in vocab]
+        return Vocabulary(scores=scores, charsmap=_charsmap(data), post_processor=post_processor)
+    if isinstance(vocab, list):  # an old form: the position is the id
+        vocab = {v[0] if isinstance(v, list) and v else v: i for i, v in enumerate(vocab)}
+    if not isinstance(vocab, dict):
+        raise TokenizerError("tokenizer.json: the vocabulary must be an object of token and id")
+    ids, merges = checked_ids(vocab, "tokenizer.json"), _merges(model.get("merges") or [])
+    return Vocabulary(ids=ids, merges=merges, post_processor=post_processor)
+
+
+def _merges(rows: object) -> list[tuple[str, str]]:
+    pairs = []
+    for row in rows if isinstance(rows, list) else [rows]:
+        pair = row.split(" ") if isinstance(row, str) else row
+        if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(p, str) for p in pair):
+            raise TokenizerError(f"tokenizer.json: merges must be a list of pairs, but one is {str(row)[:80]!r}")
+        pairs.append((pair[0], pair[1]))
+    return pairs
+
+
+def _post_processor(data: dict[str, Any]) -> Any:
+    # The library reads it only as part of a whole tokenizer: give it one without a vocabulary, which is quick.
+    model = {"type": "WordLevel", "vocab": {}, "unk_token": "?"}
+    part: dict[str, Any] = {"version": "1.0", "added_tokens": [], "model": model}
+    return Pipeline.from_str(json.dumps(part | {"post_processor": data.get("post_processor")})).post_processor
+
+
+def _charsmap(data: dict[str, Any]) -> bytes | None:
+    steps = data.get("normalizer") or []
+    if isinstance(steps, dict):
+        steps = steps.get("normalizers") if steps.get("type") == "Sequence" else [steps]
+    if not isinstance(steps, list) or not all(isinstance(s, dict) for s in steps):
+        raise TokenizerError("tokenizer.json: normalizer must be an object, or a sequence of them")
+    for step in steps:
+        if step.get("type") == "Precompiled" and isinstance(step.get("precompiled_charsmap"), str):
+            try:
+                return base64.b64decode(step["precompiled_charsmap"], validate=True)
+            except binascii.Error as error:
+                raise TokenizerError(f"tokenizer.json: precompiled_charsmap is not base64: {error}") from error
+    return None
+
+
+def _specials(recipe: Recipe | None, settings: Settings) -> Specials:
+    """The named special tokens in their fixed order, the settings' own before the recipe's."""
+    defaults = recipe.specials if recipe is not None else {}
+    specials: Specials = {}
+    for key in NAMED:
+        token = settings.named.get(key, defaults.get(key))
+        if recipe is not None and key in recipe.swallow and isinstance(token, str):
+            token = AddedToken(token, lstrip=True)
+        specials[key] = token
+    return specials
+
+
+def _assemble(recipe: Recipe, vocabulary: Vocabulary, settings: Settings, data: dict[str, Any]) -> Tokenizer:
+    """Follow a recipe."""
+    given = Given(vocabulary=vocabulary, settings=settings, specials=_specials(recipe, settings))
+    additional = settings.additional if vocabulary.extra is None else vocabulary.extra
+    if recipe.extend is not None:
+        additional = recipe.extend(additional, settings)
+    extra = settings.extra if settings.extra is not None else additional
+    pipeline = recipe.build(given)
+    if vocabulary.post_processor is not None:
+        pipeline.post_processor = vocabulary.post_processor
+    return _complete(pipeline, recipe, given, extra or [], data)
+
+
+def _as_it_is(text: str, settings: Settings, data: dict[str, Any]) -> Tokenizer:
+    """Take a tokenizer.json that is its own recipe."""
+    pipeline = Pipeline.from_str(text)
+    specials = _specials(None, settings)
+    if pipeline.padding is not None and "pad_token" not in settings.named:
+        specials["pad_token"] = pipeline.padding["pad_token"]
+    extra = settings.extra if settings.extra is not None else settings.additional
+    given = Given(vocabulary=Vocabulary(), settings=settings, specials=specials)
+    return _complete(pipeline, None, given, extra or [], data)
+
+
+def _complete(
+    pipeline: Pipeline, recipe: Recipe | None, given: Given, extra: list[Token], data: dict[str, Any]
+) -> Tokenizer:
+    """Add the special tokens, then the post-processor that inserts them."""
+    settings, specials = given.settings, given.specials
+    add_tokens(pipeline, settings, specials, extra)
+    asked = "add_bos_token" in settings.options or "add_eos_token" in settings.options
+    if asked or pipeline.post_processor is None:
+        pipeline.post_processor = plain_template(pipeline, settings, specials)
+    if recipe is not None and recipe.finish is not None:
+        pipeline.post_processor = recipe.finish(pipeline, given)
+    pipeline.encode_special_tokens = settings.flag("split_special_tokens", False)
+    backend = RustPipeline(pipeline, clean_up=settings.flag("clean_up_tokenization_spaces", False))
+    tokenizer = Tokenizer(
+        backend,
+        specials={key: None if token is None else str(token) for key, token in specials.items()},
+        config=_config(recipe, settings, specials, extra),
+        max_length=model_limit(settings.options),
+        truncation_side=truncation_side(settings.options, data),
+    )
+    _probe(tokenizer)
+    return tokenizer
+
+
+def _config(recipe: Recipe | None, settings: Settings, specials: Specials, extra: list[Token]) -> dict[str, Any]:
+    """What tokenizer_config.json must say for the same tokenizer to come back; no paths and no code references."""
+    dropped = ("auto_map", "init_inputs", "name_or_path", "add_bos_token", "add_eos_token")
+    kept = {k: v for k, v in settings.options.items() if k not in dropped and not k.endswith(("_file", "_files"))}
+    known = {k: v for k, v in specials.items() if v is not None or (recipe is not None and k in recipe.specials)}
+    tokens = {k: None if v is None else str(v) for k, v in (known | settings.model_specific).items()}
+    kind = recipe.name if recipe is not None else "PreTrainedTokenizerFast"
+    named = kept | tokens | {"tokenizer_class": kind}
+    return named | {"extra_special_tokens": [str(token) for token in extra]} if extra else named
+
+
+def _probe(tokenizer: Tokenizer) -> None:
+    """Fail now rather than at the first text: special tokens without an id show up in the first encoding."""
+    known = set(tokenizer.vocab.values())
+    for encoding in (tokenizer.encode(""), tokenizer.encode("", "")):
+        if wrong := sorted(set(encoding.ids) - known):
+            raise TokenizerError(f"the tokenizer inserts ids that its vocabulary does not have: {wrong}")

@@ -1,0 +1,274 @@
+"""Marian's tokenizer: a SentencePiece model cuts the text into pieces, and vocab.json numbers them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clearhead.errors import InputError, TokenizerError
+from clearhead.text.charsmap import SPACE, PieceNormalizer
+from clearhead.text.encoding import Encoding
+from clearhead.text.files import guarded, parse_object, read_bytes
+from clearhead.text.pieces import BYTE, CONTROL, UNKNOWN, PieceModel, parse_pieces
+from clearhead.text.pipeline import Item, tidy
+from clearhead.text.segmenter import segmenter
+from clearhead.text.settings import NAMED, Settings, checked_ids, model_limit, read_settings, truncation_side
+from clearhead.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numbers:
+    """Which token has which id."""
+
+    ids: dict[str, int]  # vocab.json
+    added: dict[str, int]  # special and added tokens, found in the text before anything else
+    special: frozenset[str]
+    unk: str
+    eos: str
+
+    def of(self, token: str) -> int:
+        """The id of a token, that of the unknown token if it has none."""
+        found = self.added.get(token)
+        return self.ids.get(token, self.ids[self.unk]) if found is None else found
+
+
+class MarianPieces:
+    """Encodes and decodes one side of a Marian model."""
+
+    kind = "Marian"
+
+    def __init__(
+        self,
+        model: PieceModel,
+        reader: PieceModel,
+        numbers: Numbers,
+        files: dict[str, bytes],
+        *,
+        name: str,
+        clean_up: bool,
+    ) -> None:
+        self._files = files
+        self._numbers = numbers
+        self._clean_up = clean_up
+        self._normalizer = PieceNormalizer(model, name)
+        self._segment = segmenter(model, name)
+        self._join = join_pieces(reader)
+        self._tokens = {i: t for t, i in numbers.ids.items()} | {i: t for t, i in numbers.added.items()}
+        # Literal strings, escaped: no pattern is taken from a file. Longer tokens first, so that they win.
+        found = "|".join(re.escape(t) for t in sorted(numbers.added, key=len, reverse=True) if t)
+        self._split = re.compile(f"({found})" if found else "(?!)()")
+
+    def encode(self, items: Sequence[Item], *, split: bool) -> list[Encoding]:
+        """Encode texts whole, with the end token; `split` says that the texts are lists of words."""
+        return [self._encode(item, split) for item in items]
+
+    def decode(self, ids: list[int], *, skip_special: bool) -> str:
+        """Ids back to text."""
+        special = self._numbers.special
+        out, run = "", []
+        for index in ids:
+            token = self._tokens.get(index)
+            if token is None:
+                raise InputError(f"{index} is no token id: the vocabulary ends at {max(self._tokens)}")
+            if token not in special:
+                run.append(token)
+            elif not skip_special:
+                out += self._join(run) + token + " "
+                run = []
+        text = (out + self._join(run)).replace(SPACE, " ").strip()
+        return tidy(text) if self._clean_up else text
+
+    def token_id(self, token: str) -> int | None:
+        """The id of a token, None if it has none."""
+        return self._numbers.added.get(token, self._numbers.ids.get(token))
+
+    def vocab(self) -> dict[str, int]:
+        """All tokens with their ids, added ones too."""
+        return self._numbers.ids | self._numbers.added
+
+    def size(self) -> int:
+        """How many tokens there are, added ones too."""
+        return len(self.vocab())
+
+    def files(self) -> dict[str, bytes]:
+        """The files as they were read."""
+        return dict(self._files)
+
+    def _encode(self, item: Item, split: bool) -> Encoding:
+        if isinstance(item, tuple):
+            raise InputError("a translation model takes one text, not a pair")
+        rows: list[tuple[str, tuple[int, int], int]] = []
+        for index, word in enumerate(item if split else [str(item)]):
+            rows.extend((t, o, index if split else w) for t, o, w in self._pieces(word))
+        numbers = self._numbers
+        ids = [numbers.of(token) for token, _, _ in rows]
+        special = {numbers.of(token) for token in numbers.special - {numbers.unk}}
+        return Encoding(
+            ids=[*ids, numbers.of(numbers.eos)],
+            tokens=[*(token for token, _, _ in rows), numbers.eos],
+            offsets=[*(offsets for _, offsets, _ in rows), (0, 0)],
+            words=[*(word for _, _, word in rows), None],
+            segments=[0] * (len(rows) + 1),
+            special=[*(i in special for i in ids), True],
+            sides=[*([0] * len(rows)), None],
+        )
+
+    def _pieces(self, text: str) -> Iterator[tuple[str, tuple[int, int], int]]:
+        """Each piece with its place in the text and the number of its word."""
+        start, word = 0, -1
+        for part in self._split.split(text):
+            end = start + len(part)
+            if part in self._numbers.added:
+                word += 1
+                yield part, (start, end), word
+            elif part:
+                code = _language_code(part)
+                if code:
+                    word += 1
+                    yield code, (start, start + len(code)), word
+                for piece, (a, b) in self._plain(part[len(code) :]):
+                    word += word < 0 or piece.startswith(SPACE) or a == 0
+                    yield piece, (start + len(code) + a, start + len(code) + b), word
+            start = end
+
+    def _plain(self, text: str) -> Iterator[tuple[str, tuple[int, int]]]:
+        normal, origins = self._normalizer.normalize(text)
+        for piece, left, right in self._segment(normal):
+            start, end = origins[left], origins[right]
+            while start < end and text[start].isspace():
+                start += 1  # the blank before a word is no part of it
+            yield piece, (start, end)
+
+
+def join_pieces(model: PieceModel) -> Callable[[list[str]], str]:
+    """The function that makes text of pieces, as SentencePiece does: bytes decoded, control pieces dropped."""
+    kinds = {p.text: p.kind for p in model.pieces}
+    trim = model.add_dummy_prefix or model.remove_extra_whitespaces
+
+    def join(pieces: list[str]) -> str:
+        out, raw = "", b""
+        for piece in pieces:
+            kind = kinds.get(piece)
+            if kind == BYTE:
+                raw += bytes([int(piece[3:5], 16)])
+                continue
+            out, raw = out + decode_bytes(raw), b""
+            if kind == UNKNOWN:
+                out += " ⁇ "
+            elif kind is None:
+                out += piece  # a piece of the other language: its ▁ is replaced later
+            elif kind != CONTROL:
+                out += (piece.lstrip(SPACE) if trim and not out else piece).replace(SPACE, " ")
+        return out + decode_bytes(raw)
+
+    return join
+
+
+def decode_bytes(data: bytes) -> str:
+    """UTF-8 with one U+FFFD for each byte that is part of no character; Python alone would write fewer."""
+    out = ""
+    while data:
+        try:
+            return out + data.decode()
+        except UnicodeDecodeError as error:
+            out += data[: error.start].decode() + "\ufffd"
+            data = data[error.start + 1 :]
+    return out
+
+
+def load_marian(folder: Path) -> tuple[Tokenizer, Tokenizer]:
+    """The tokenizers of both languages of a Marian folder."""
+    settings = read_settings(folder, None)
+    separate = settings.flag("separate_vocabs", False)
+    names = ["source.spm", "target.spm", "vocab.json", *(["target_vocab.json"] if separate else [])]
+    if missing := [name for name in names if not (folder / name).is_file()]:
+        raise TokenizerError(f"{folder.name}: found no {' and no '.join(missing)}; looked for {', '.join(names)}")
+    if settings.options.get("sp_model_kwargs"):
+        raise TokenizerError("tokenizer_config.json: sp_model_kwargs would make the ids a matter of chance")
+    files = {name: read_bytes(folder / name) for name in names}
+    ids = [_numbered(files[name], name) for name in names[2:]]
+    specials = _specials(settings)
+    tokens = [token for token in specials.values() if token is not None]
+    added = _added(settings, ids[0], tokens)
+    with guarded(f"{folder.name}: source.spm and target.spm cannot be used"):
+        models = [parse_pieces(files[name], name) for name in names[:2]]
+        sides = []
+        for side, name in enumerate(names[:2]):
+            numbers = Numbers(
+                ids=ids[-1] if side else ids[0],
+                added=added,
+                special=frozenset(tokens),
+                unk=_needed(specials, "unk_token", ids[-1] if side else ids[0]),
+                eos=_needed(specials, "eos_token", added),
+            )
+            # With one vocabulary for both languages, `transformers` always decodes with the source model.
+            reader = models[side if separate else 0]
+            clean_up = settings.flag("clean_up_tokenization_spaces", False)
+            backend = MarianPieces(models[side], reader, numbers, files, name=name, clean_up=clean_up)
+            sides.append(_tokenizer(backend, settings, specials, added))
+    return sides[0], sides[1]
+
+
+def _tokenizer(
+    backend: MarianPieces, settings: Settings, specials: dict[str, str | None], added: dict[str, int]
+) -> Tokenizer:
+    kept = {k: v for k, v in settings.options.items() if k not in ("auto_map", "init_inputs", "name_or_path", "unk_id")}
+    flags = dict.fromkeys(("lstrip", "rstrip", "single_word", "normalized"), False)
+    decoder = {
+        str(i): flags | {"content": t, "special": t in specials.values(), "normalized": t not in specials.values()}
+        for t, i in added.items()
+    }
+    named = {k: v for k, v in specials.items() if v is not None}
+    config = kept | named | {"tokenizer_class": "MarianTokenizer", "added_tokens_decoder": decoder}
+    return Tokenizer(
+        backend,
+        specials=specials,
+        config=config,
+        max_length=model_limit(settings.options, default=512),
+        truncation_side=truncation_side(settings.options, {}),
+    )
+
+
+def _numbered(data: bytes, name: str) -> dict[str, int]:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise TokenizerError(f"{name} is not UTF-8 text: byte {error.start} cannot be read") from error
+    return checked_ids(parse_object(text, name), name)
+
+
+def _specials(settings: Settings) -> dict[str, str | None]:
+    defaults = {"unk_token": "<unk>", "eos_token": "</s>", "pad_token": "<pad>"}
+    found = {key: settings.named.get(key, defaults.get(key)) for key in NAMED}
+    extra = settings.extra if settings.extra is not None else settings.additional or []
+    if extra:
+        raise TokenizerError("tokenizer_config.json: a Marian tokenizer takes no further special tokens")
+    return {key: None if token is None else str(token) for key, token in found.items()}
+
+
+def _needed(specials: dict[str, str | None], key: str, ids: dict[str, int]) -> str:
+    token = specials[key]
+    if token is None or token not in ids:
+        raise TokenizerError(f"the vocabulary lacks the {key} {token!r}")
+    return token
+
+
+def _added(settings: Settings, ids: dict[str, int], specials: list[str]) -> dict[str, int]:
+    """The tokens that are found in the text before anything else, with their ids."""
+    if odd := [t.content for t in settings.added.values() if t.lstrip or t.rstrip or t.single_word]:
+        raise TokenizerError(f"a Marian tokenizer takes no added tokens that strip blanks or want whole words: {odd}")
+    added = {token.content: index for index, token in settings.added.items()}
+    total = len(ids | added)
+    for token in dict.fromkeys(specials):
+        if token not in added:
+            added[token] = ids.get(token, total)
+            total += token not in ids
+    return added
+
+
+def _language_code(text: str) -> str:
+    """A prefix such as >>fr<<, which tells a model of many languages where to go."""
+    end = text.find("<<") if text.startswith(">>") else -1
+    return text[: end + 2] if end >= 0 else ""

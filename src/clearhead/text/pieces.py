@@ -1,0 +1,122 @@
+"""SentencePiece model files, read straight from their protobuf bytes: no generated code, no further dependency."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clearhead.errors import TokenizerError
+
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
+UNIGRAM, BPE = 1, 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One entry of the vocabulary."""
+
+    text: str
+    score: float
+    kind: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PieceModel:
+    """What a SentencePiece file says, with the defaults of its format."""
+
+    pieces: list[Piece]
+    model: int = UNIGRAM
+    byte_fallback: bool = False
+    whitespace_is_suffix: bool = False
+    unk_id: int = 0
+    charsmap: bytes = b""
+    add_dummy_prefix: bool = True
+    remove_extra_whitespaces: bool = True
+    escape_whitespaces: bool = True
+
+
+def parse_pieces(data: bytes, name: str) -> PieceModel:
+    """Read a SentencePiece model."""
+    pieces: list[Piece] = []
+    trainer: dict[int, int | bytes] = {}
+    normalizer: dict[int, int | bytes] = {}
+    for field, value in _fields(data, name):
+        if field == 1 and isinstance(value, bytes):
+            pieces.append(_piece(value, name, len(pieces)))
+        elif field == 2 and isinstance(value, bytes):
+            trainer.update(_fields(value, name))
+        elif field == 3 and isinstance(value, bytes):
+            normalizer.update(_fields(value, name))
+    if not pieces:
+        raise TokenizerError(f"{name} holds no pieces: it is no SentencePiece model")
+    unk_id = _number(trainer, 40, 0, name)
+    charsmap = normalizer.get(2, b"")
+    if not isinstance(charsmap, bytes):
+        raise TokenizerError(f"{name}: the table of normalisation is damaged")
+    return PieceModel(
+        pieces=pieces,
+        model=_number(trainer, 3, UNIGRAM, name),
+        byte_fallback=bool(_number(trainer, 35, 0, name)),
+        whitespace_is_suffix=bool(_number(trainer, 24, 0, name)),
+        unk_id=unk_id,
+        charsmap=charsmap,
+        add_dummy_prefix=bool(_number(normalizer, 3, 1, name)),
+        remove_extra_whitespaces=bool(_number(normalizer, 4, 1, name)),
+        escape_whitespaces=bool(_number(normalizer, 5, 1, name)),
+    )
+
+
+def _piece(data: bytes, name: str, index: int) -> Piece:
+    text, score, kind = b"", 0.0, NORMAL
+    for field, value in _fields(data, name):
+        if field == 1 and isinstance(value, bytes):
+            text = value
+        elif field == 2 and isinstance(value, bytes) and len(value) == 4:
+            (score,) = struct.unpack("<f", value)
+        elif field == 3 and isinstance(value, int):
+            kind = value
+    try:
+        return Piece(text=text.decode(), score=score, kind=kind)
+    except UnicodeDecodeError as error:
+        raise TokenizerError(f"{name}: piece {index} is not UTF-8 text") from error
+
+
+def _number(fields: dict[int, int | bytes], key: int, default: int, name: str) -> int:
+    value = fields.get(key, default)
+    if not isinstance(value, int):
+        raise TokenizerError(f"{name}: field {key} should be a number")
+    return value - 2**64 if value >= 2**63 else value  # a negative number is written as 64 bits
+
+
+def _fields(data: bytes, name: str) -> Iterator[tuple[int, int | bytes]]:
+    """The fields of one message: numbers as int, everything else as the bytes it is."""
+    position = 0
+    while position < len(data):
+        tag, position = _varint(data, position, name)
+        field, wire = tag >> 3, tag & 7
+        if wire == 0:
+            number, position = _varint(data, position, name)
+            yield field, number
+            continue
+        if wire == 2:
+            size, position = _varint(data, position, name)
+        else:
+            size = {1: 8, 5: 4}.get(wire, -1)
+        if field == 0 or size < 0 or position + size > len(data):
+            raise TokenizerError(f"{name} is no SentencePiece model, or is damaged near byte {position} of a message")
+        yield field, data[position : position + size]
+        position += size
+
+
+def _varint(data: bytes, position: int, name: str) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        if position >= len(data):
+            break
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & (2**64 - 1), position
+    raise TokenizerError(f"{name} is no SentencePiece model, or is cut off near byte {position} of a message")

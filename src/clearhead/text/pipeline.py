@@ -1,0 +1,142 @@
+"""A pipeline of the `tokenizers` library behind the few calls that a Tokenizer needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tokenizers import AddedToken, processors
+
+from clearhead.errors import InputError
+from clearhead.text.encoding import Encoding
+from clearhead.text.files import guarded
+from clearhead.text.recipes import Specials
+from clearhead.text.settings import Settings, Token
+
+# A text, or a text already split into words; a tuple is a pair of one kind.
+Text = str | list[str]
+Item = Text | tuple[Text, Text]
+
+
+class RustPipeline:
+    """Encodes and decodes with a `tokenizers.Tokenizer` that is never changed after loading."""
+
+    def __init__(self, pipeline: Any, *, clean_up: bool = False) -> None:
+        self.pipeline = pipeline
+        # Cutting and padding are never done behind the caller's back, whatever the file asks for.
+        pipeline.no_truncation()
+        pipeline.no_padding()
+        self.kind = type(pipeline.model).__name__
+        # `transformers` tidies spaces before punctuation on request, but not for BPE, where it would lose some.
+        self.clean_up = clean_up and self.kind != "BPE"
+
+    def encode(self, items: Sequence[Item], *, split: bool) -> list[Encoding]:
+        """Encode texts or pairs whole, with special tokens; `split` says that the texts are lists of words."""
+        with guarded("the tokenizer failed on this text"):
+            return [_as_encoding(e) for e in self.pipeline.encode_batch(list(items), is_pretokenized=split)]
+
+    def decode(self, ids: list[int], *, skip_special: bool) -> str:
+        """Ids back to text."""
+        with guarded("the tokenizer failed to decode these ids"):
+            text: str = self.pipeline.decode(ids, skip_special_tokens=skip_special)
+        return tidy(text) if self.clean_up else text
+
+    def token_id(self, token: str) -> int | None:
+        """The id of a token, None if it has none."""
+        found: int | None = self.pipeline.token_to_id(token)
+        return found
+
+    def vocab(self) -> dict[str, int]:
+        """All tokens with their ids, added ones too."""
+        found: dict[str, int] = self.pipeline.get_vocab(with_added_tokens=True)
+        return found
+
+    def size(self) -> int:
+        """How many tokens there are, added ones too."""
+        found: int = self.pipeline.get_vocab_size(with_added_tokens=True)
+        return found
+
+    def files(self) -> dict[str, bytes]:
+        """The vocabulary and the pipeline as files."""
+        return {"tokenizer.json": self.pipeline.to_str(pretty=True).encode()}
+
+
+def add_tokens(pipeline: Any, settings: Settings, specials: Specials, extra: list[Token]) -> None:
+    """Give every added and special token an id, in the order that `transformers` does."""
+    wanted: list[Token] = list(settings.added.values())
+    known = {token.content for token in pipeline.get_added_tokens_decoder().values()} | {str(t) for t in wanted}
+    names = [token for token in (specials | settings.model_specific).values() if token is not None]
+    for token in [*names, *extra]:
+        if str(token) not in known:
+            known.add(str(token))
+            wanted.append(token)
+    named = {str(token) for token in names}
+    full = []
+    for token in wanted:
+        if isinstance(token, str):
+            token = AddedToken(token, special=True)
+        elif not token.special and str(token) in named:
+            token.special = True
+        full.append(token)
+    pipeline.add_tokens(full)
+
+
+def plain_template(pipeline: Any, settings: Settings, specials: Specials) -> Any:
+    """The post-processor of a kind that has none: the text alone, with bos and eos if the settings ask for them."""
+    ends = [specials.get(f"{n}_token") if settings.flag(f"add_{n}_token", False) else None for n in ("bos", "eos")]
+
+    def template(name: str, segment: int) -> str:
+        before, after = (f"{token}:{segment}" if token is not None else "" for token in ends)
+        return f"{before} ${name}:{segment} {after}".strip()
+
+    return processors.TemplateProcessing(
+        single=template("A", 0),
+        pair=f"{template('A', 0)} {template('B', 1)}",
+        special_tokens=[(str(token), pipeline.token_to_id(str(token))) for token in ends if token is not None],
+    )
+
+
+def check_text(text: object, where: str = "the text") -> None:
+    """Refuse what is neither a string nor a list of strings."""
+    if isinstance(text, str):
+        return
+    if not isinstance(text, list):
+        raise InputError(f"{where} must be a string or a list of words, not {type(text).__name__}")
+    for index, word in enumerate(text):
+        if not isinstance(word, str):
+            raise InputError(f"{where} must be a list of words, but word {index} is of type {type(word).__name__}")
+
+
+def check_surrogates(text: str, where: str) -> None:
+    """Refuse half surrogate pairs, which no UTF-8 text holds and the library cannot take."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{where} holds half a surrogate pair at character {error.start}, which is not text; "
+            "decode its source with errors='replace'"
+        ) from None
+
+
+def _as_encoding(raw: Any) -> Encoding:
+    return Encoding(
+        ids=raw.ids,
+        tokens=raw.tokens,
+        offsets=raw.offsets,
+        words=raw.word_ids,
+        segments=raw.type_ids,
+        special=[mark == 1 for mark in raw.special_tokens_mask],
+        sides=raw.sequence_ids,
+    )
+
+
+def tidy(text: str) -> str:
+    """Take back the blanks that joining tokens puts before punctuation."""
+    for loose, tight in _TIDY:
+        text = text.replace(loose, tight)
+    return text
+
+
+_MARKS = (".", "?", "!", ",")
+_SHORT = ("n't", "'m", "'s", "'ve", "'re")
+_TIDY = [*((f" {m}", m) for m in _MARKS), (" ' ", "'"), *((f" {s}", s) for s in _SHORT)]

