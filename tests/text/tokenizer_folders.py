@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ TEXTS = (
     "▁already ▁marked ##pieces Ġbytes </w> <0x41>",
 )
 
-WORDS = (
+WORDS: tuple[list[str], ...] = (
     ["The", "old", "lighthouse", "keeper"],
     ["naïve", "café", "[MASK]", "don't", "東京は", "x" * 120],
     ["  padded ", "two words", "", "end"],
@@ -261,7 +261,8 @@ def t5(folder: Path) -> str:
 
 def t5_pairs(folder: Path) -> str:
     _config(folder, "t5")
-    data = sentence_pieces(model_type="bpe", pad_id=0, eos_id=1, unk_id=2, bos_id=-1, byte_fallback=True, vocab_size=600)
+    ids: dict[str, Any] = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
+    data = sentence_pieces(model_type="bpe", byte_fallback=True, vocab_size=600, **ids)
     (folder / "spiece.model").write_bytes(data)
     return "t5"
 
@@ -280,9 +281,8 @@ def deberta_split(folder: Path) -> str:
 
 
 def _deberta_pieces() -> bytes:
-    return sentence_pieces(
-        pad_id=0, bos_id=1, eos_id=2, unk_id=3, pad_piece="[PAD]", bos_piece="[CLS]", eos_piece="[SEP]", unk_piece="[UNK]"
-    )
+    ids: dict[str, Any] = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3}
+    return sentence_pieces(pad_piece="[PAD]", bos_piece="[CLS]", eos_piece="[SEP]", unk_piece="[UNK]", **ids)
 
 
 LEGACY: dict[str, Callable[[Path], str]] = {
@@ -335,8 +335,3 @@ def _marian_pieces(data: bytes) -> list[str]:
     pieces = [model.id_to_piece(i) for i in range(model.get_piece_size())]
     # As in real folders, some pieces of the model are missing in the vocabulary and become unknown.
     return ["</s>", "<unk>", *(p for i, p in enumerate(pieces[3:]) if i % 17)]
-
-
-def batches(items: tuple[Any, ...], size: int) -> Iterator[tuple[Any, ...]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

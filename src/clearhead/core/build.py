@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from clearhead import tensors
+from clearhead.core.attention import Attention
 from clearhead.core.initial import draw
 from clearhead.core.models import Network
 from clearhead.shape import ModelShape
@@ -45,10 +46,40 @@ def place(network: Network, name: str, tensor: Tensor) -> None:
 
 
 def named_arrays(network: Network) -> dict[str, np.ndarray[Any, Any]]:
-    """Every parameter as an array, tied ones once, without a copy where they are float32 on the CPU."""
-    made = {}
+    """Every parameter as an array, tied ones once; pruned heads come back as zeros, so that any reader has them."""
     tied = tensors.ties(network.shape)
-    for name, parameter in network.named_parameters(remove_duplicate=False):
-        if name not in tied:
-            made[name] = parameter.detach().to("cpu", torch.float32).numpy()
-    return made
+    made = {
+        name: parameter.detach().to("cpu", torch.float32)
+        for name, parameter in network.named_parameters(remove_duplicate=False)
+        if name not in tied
+    }
+    for part, prefix in (("encoder", "stack"), ("decoder", "decoder"), ("cross", "decoder")):
+        inner = "cross" if part == "cross" else "attend"
+        for block, attention in enumerate(network.attentions(part)):
+            if len(attention.kept) < attention.total:
+                _restore(made, f"{prefix}.blocks.{block}.{inner}.inner.", attention)
+    return {name: tensor.numpy() for name, tensor in made.items()}
+
+
+def _restore(made: dict[str, Tensor], prefix: str, attention: Attention) -> None:
+    """Rows and columns of zeros where heads were: they look at everything and say nothing."""
+    width = attention.head_width
+    rows = torch.tensor([head * width + i for head in attention.kept for i in range(width)])
+    for name in [name for name in made if name.startswith(prefix)]:
+        side = 1 if name.endswith("out.weight") else 0
+        if name.endswith("out.bias"):
+            continue
+        size = list(made[name].shape)
+        size[side] = attention.total * width
+        made[name] = torch.zeros(size).index_copy(side, rows, made[name])
+
+
+def pruned_heads(network: Network) -> dict[str, dict[str, list[int]]]:
+    """Which heads are gone: part, block, heads."""
+    gone: dict[str, dict[str, list[int]]] = {}
+    for part in ("encoder", "decoder", "cross"):
+        for block, attention in enumerate(network.attentions(part)):
+            lost = sorted(set(range(attention.total)) - set(attention.kept))
+            if lost:
+                gone.setdefault(part, {})[str(block)] = lost
+    return gone

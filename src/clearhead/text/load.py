@@ -13,11 +13,13 @@ from tokenizers import AddedToken, models
 from tokenizers import Tokenizer as Pipeline
 
 from clearhead.errors import TokenizerError
-from clearhead.text.files import guarded, parse_object, read_bytes, read_object, read_text
+from clearhead.text.disagreement import disagreement
+from clearhead.text.files import guarded, parse_object, read_bytes, read_text
+from clearhead.text.kinds import kind_of
 from clearhead.text.marian import load_marian
 from clearhead.text.pieces import CONTROL, USER_DEFINED, parse_pieces
 from clearhead.text.pipeline import RustPipeline, add_tokens, plain_template
-from clearhead.text.recipes import ALIASES, KINDS, RECIPES, Given, Recipe, Specials, Vocabulary
+from clearhead.text.recipes import RECIPES, Given, Recipe, Specials, Vocabulary
 from clearhead.text.settings import NAMED, Settings, Token, checked_ids, model_limit, read_settings, truncation_side
 from clearhead.text.tokenizer import Tokenizer
 
@@ -33,7 +35,7 @@ class TokenizerPair:
 def load_tokenizer(folder: Path, model_type: str, config: dict[str, Any]) -> TokenizerPair:
     """Read the tokenizer of a model folder; `config` is its parsed config.json."""
     folder = Path(folder)
-    kind = _kind(folder, model_type, config)
+    kind = kind_of(folder, model_type, config)
     if kind == "MarianTokenizer":
         source, target = load_marian(folder)
         return TokenizerPair(source=source, target=target)
@@ -49,20 +51,6 @@ def load_tokenizer(folder: Path, model_type: str, config: dict[str, Any]) -> Tok
         if recipe is None:
             return TokenizerPair(source=_as_it_is(text, settings, data))
         return TokenizerPair(source=_assemble(recipe, _from_tokenizer_json(data, recipe), settings, data))
-
-
-def _kind(folder: Path, model_type: str, config: dict[str, Any]) -> str:
-    """The name of the tokenizer's class: that of the settings if they name one, else that of the model type."""
-    path = folder / "tokenizer_config.json"
-    named = read_object(path).get("tokenizer_class") if path.is_file() else None
-    named = named or config.get("tokenizer_class")
-    if named is not None and not isinstance(named, str):
-        raise TokenizerError(f"tokenizer_config.json: tokenizer_class must be a string, not {named!r}")
-    own = KINDS.get(model_type, "TokenizersBackend")
-    kind = (named or own).removesuffix("Fast")
-    if own == "TokenizersBackend":
-        return own
-    return ALIASES.get(kind, kind)
 
 
 def _from_legacy(folder: Path, recipe: Recipe) -> Tokenizer:
@@ -209,16 +197,16 @@ def _complete(
     if recipe is not None and recipe.finish is not None:
         pipeline.post_processor = recipe.finish(pipeline, given)
     pipeline.encode_special_tokens = settings.flag("split_special_tokens", False)
-    backend = RustPipeline(pipeline, clean_up=settings.flag("clean_up_tokenization_spaces", False))
-    tokenizer = Tokenizer(
-        backend,
+    _probe(pipeline)
+    note = disagreement(data, pipeline) if recipe is not None else None
+    return Tokenizer(
+        RustPipeline(pipeline, clean_up=settings.flag("clean_up_tokenization_spaces", False)),
         specials={key: None if token is None else str(token) for key, token in specials.items()},
         config=_config(recipe, settings, specials, extra),
         max_length=model_limit(settings.options),
         truncation_side=truncation_side(settings.options, data),
+        notes=() if note is None else (note,),
     )
-    _probe(tokenizer)
-    return tokenizer
 
 
 def _config(recipe: Recipe | None, settings: Settings, specials: Specials, extra: list[Token]) -> dict[str, Any]:
@@ -232,9 +220,8 @@ def _config(recipe: Recipe | None, settings: Settings, specials: Specials, extra
     return named | {"extra_special_tokens": [str(token) for token in extra]} if extra else named
 
 
-def _probe(tokenizer: Tokenizer) -> None:
-    """Fail now rather than at the first text: special tokens without an id show up in the first encoding."""
-    known = set(tokenizer.vocab.values())
-    for encoding in (tokenizer.encode(""), tokenizer.encode("", "")):
-        if wrong := sorted(set(encoding.ids) - known):
-            raise TokenizerError(f"the tokenizer inserts ids that its vocabulary does not have: {wrong}")
+def _probe(pipeline: Pipeline) -> None:
+    """Fail now rather than at the first text: a post-processor may insert tokens that do not exist."""
+    for encoding in (pipeline.encode(""), pipeline.encode("", "")):
+        if wrong := [index for index in encoding.ids if pipeline.id_to_token(index) is None]:
+            raise TokenizerError(f"the post-processor inserts ids that the vocabulary does not have: {wrong}")

@@ -71,7 +71,7 @@ class MarianPieces:
         for index in ids:
             token = self._tokens.get(index)
             if token is None:
-                raise InputError(f"{index} is no token id: the vocabulary ends at {max(self._tokens)}")
+                continue
             if token not in special:
                 run.append(token)
             elif not skip_special:

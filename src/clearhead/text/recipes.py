@@ -310,32 +310,3 @@ RECIPES = {
         ),
     )
 }
-
-# Other class names that mean one of the recipes.
-ALIASES = {
-    "DistilBertTokenizer": "BertTokenizer",
-    "ElectraTokenizer": "BertTokenizer",
-    "MobileBertTokenizer": "BertTokenizer",
-    "SqueezeBertTokenizer": "BertTokenizer",
-    "LayoutLMTokenizer": "BertTokenizer",
-    "BartTokenizer": "RobertaTokenizer",
-    "LongformerTokenizer": "RobertaTokenizer",
-    "LEDTokenizer": "RobertaTokenizer",
-}
-
-# The kind of tokenizer of a model type, unless its files name another.
-KINDS = {
-    "bert": "BertTokenizer",
-    "distilbert": "BertTokenizer",
-    "electra": "BertTokenizer",
-    "mpnet": "MPNetTokenizer",
-    "roberta": "RobertaTokenizer",
-    "gpt2": "GPT2Tokenizer",
-    "openai-gpt": "OpenAIGPTTokenizer",
-    "albert": "AlbertTokenizer",
-    "xlm-roberta": "XLMRobertaTokenizer",
-    "t5": "T5Tokenizer",
-    "mt5": "T5Tokenizer",
-    "deberta-v2": "DebertaV2Tokenizer",
-    "marian": "MarianTokenizer",
-}

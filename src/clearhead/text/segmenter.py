@@ -51,17 +51,14 @@ def segmenter(model: PieceModel, name: str) -> Segmenter:
 def _unigram(model: PieceModel) -> Cut:
     """The most probable segmentation.
 
-    SentencePiece keeps the score of each path in single precision, so two paths that are equal on paper are told apart
-    by rounding, and all that went before has a say. The same arithmetic is done here to get the same ties.
+    SentencePiece adds up the score of a path in single precision, so two paths that are equal on paper are told apart
+    by rounding, and all that went before has a say. The same arithmetic is done here to get the same ties as release
+    0.2.2; older releases mix in double precision and break a few ties the other way.
     """
-    usual = [p.score for p in model.pieces if p.kind == NORMAL] or [0.0]
-    unknown, high = _single(_single(min(usual)) - 10.0), max(usual)
-    scores = {}
-    for piece in model.pieces:
-        if piece.kind == NORMAL:
-            scores[piece.text] = piece.score
-        elif piece.kind == USER_DEFINED:
-            scores[piece.text] = len(piece.text.encode()) * high - 0.1
+    unknown = _single(min((p.score for p in model.pieces if p.kind == NORMAL), default=0.0) - 10.0)
+    # User-defined pieces get a bonus that makes them win over the sum of other pieces.
+    scores = {p.text: p.score for p in model.pieces if p.kind == NORMAL and p.text}
+    scores |= {p.text: _single(0.1) for p in model.pieces if p.kind == USER_DEFINED and p.text}
     starts = {text[:end] for text in scores for end in range(1, len(text) + 1)}
 
     def edges(text: str) -> list[list[tuple[int, float]]]:
@@ -84,17 +81,16 @@ def _unigram(model: PieceModel) -> Cut:
     def cut(text: str) -> list[str]:
         graph = edges(text) if crossing else [here for word in _words(text) for here in words(word)]
         best, origin = array("f", [0.0]) * (len(text) + 1), [-1] * (len(text) + 1)
+        rounded = array("f", [0.0])  # storing a number here and reading it back rounds it to single precision
         for start, here in enumerate(graph):
-            so_far, alone = best[start], False
+            so_far = best[start]
+            if not here or here[0][0] > 1:  # no piece for the character alone
+                here = [*here, (1, unknown)]
             for length, score in here:
+                rounded[0] = so_far + score
                 end = start + length
-                alone = alone or length == 1
-                if origin[end] < 0 or so_far + score > best[end]:
-                    best[end], origin[end] = so_far + score, start
-            if not alone:
-                score = _single(so_far + unknown)
-                if origin[start + 1] < 0 or score > best[start + 1]:
-                    best[start + 1], origin[start + 1] = score, start
+                if origin[end] < 0 or rounded[0] > best[end]:
+                    best[end], origin[end] = rounded[0], start
         pieces, end = [], len(text)
         while end > 0:
             pieces.append(text[origin[end] : end])

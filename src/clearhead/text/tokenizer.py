@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -38,12 +39,14 @@ class Tokenizer:
         config: dict[str, Any],
         max_length: int | None,
         truncation_side: str = "right",
+        notes: tuple[str, ...] = (),
     ) -> None:
         self._backend = backend
         self._specials = {key: token for key, token in specials.items() if token is not None}
         self._config = config
         self._truncation_side = truncation_side
         self.max_length = max_length  # the longest input its model was made for, if the files say so
+        self.notes = notes  # what people should know about these files, in whole sentences
 
     def encode(self, text: Text, second: Text | None = None, *, max_length: int | None = None) -> Encoding:
         """Encode a text or a pair; a list of strings is a text already split into words."""
@@ -73,13 +76,13 @@ class Tokenizer:
         return windows(encoding, max_length=max_length, stride=stride, side=0 if only == "first" else 1)
 
     def decode(self, ids: Iterable[int], *, skip_special: bool = True) -> str:
-        """Ids back to text."""
-        numbers = []
-        for index in ids:
-            number = int(index)
-            if not 0 <= number < 2**32:
-                raise InputError(f"{index} is no token id")
-            numbers.append(number)
+        """Ids back to text; an id that the vocabulary does not have stands for nothing."""
+        try:
+            numbers = [operator.index(i) for i in ids]
+        except TypeError as error:
+            raise InputError(f"ids must be whole numbers: {error}") from error
+        if wrong := [i for i in numbers if not 0 <= i < 2**32]:
+            raise InputError(f"{wrong[0]} is no token id")
         return self._backend.decode(numbers, skip_special=skip_special)
 
     def decode_batch(self, batch: Iterable[Iterable[int]], *, skip_special: bool = True) -> list[str]:

@@ -1,0 +1,181 @@
+"""The public verbs, a few lines each."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.checkpoint.folder import AUTO, Checkpoint, read_folder
+from clearhead.checkpoint.passport import Passport, check_tokens, read_passport
+from clearhead.checkpoint.sentence import read_sentences
+from clearhead.errors import CheckpointError, InputError, MissingExtraError
+from clearhead.families import FAMILIES
+from clearhead.model import Model
+from clearhead.shape import Pooling
+
+if TYPE_CHECKING:
+    from clearhead.core.models import Network
+    from clearhead.text import Tokenizer
+
+log = logging.getLogger("clearhead")
+RUNTIMES = ("auto", "core")
+
+
+def load(
+    reference: str | os.PathLike[str] = "default",
+    runtime: str = "auto",
+    device: str = "auto",
+    *,
+    head: str | None = AUTO,
+    labels: Sequence[str] | None = None,
+    offline: bool | None = None,
+    seed: int = 0,
+) -> Model:
+    """Load a model from a folder, a hub id (`org/name@revision`) or an alias.
+
+    `head` is the one it was saved with; name another ("classify", "tag", "span", "choice", "masked", ...) to put it on
+    the same encoder, or None for the encoder alone. A head that the checkpoint does not have is drawn fresh from `seed`.
+    """
+    from clearhead.checkpoint.hub import locate
+
+    if runtime not in RUNTIMES:
+        raise InputError(f"runtime must be one of {', '.join(RUNTIMES)}, and it is {runtime!r}.")
+    located = locate(reference, offline=offline)
+    sentences = read_sentences(located.folder)
+    place = located.folder if sentences is None else sentences.encoder
+    read = read_folder(place, head, _labels(labels))
+    passport = read_passport(place)
+    source, target = _tokenizers(place, read, passport)
+    network = _network(read, passport, seed)
+    for note in read.notes:
+        log.warning("%s", note)
+    return Model(
+        runner=_runner(network, device),
+        config=read.config,
+        family=read.family,
+        head=read.head,
+        labels=read.labels,
+        source_tokenizer=source,
+        target_tokenizer=target,
+        pooling=Pooling() if sentences is None else sentences.pooling,
+        dense=() if sentences is None else sentences.dense,
+        notes=read.notes,
+        reference=str(reference),
+        passport=passport,
+    )
+
+
+def create(
+    family: str,
+    preset: str | None = None,
+    *,
+    config: Mapping[str, Any] | None = None,
+    head: str | None = None,
+    labels: Sequence[str] = ("LABEL_0", "LABEL_1"),
+    tokenizer: Tokenizer | None = None,
+    device: str = "auto",
+    seed: int = 0,
+) -> Model:
+    """A new model with fresh weights: a family, perhaps a preset size, and keys of its config.json."""
+    _need_torch("Making a model")
+    from clearhead.core.build import build
+
+    if family not in FAMILIES:
+        raise InputError(f"There is no family {family!r}; there are {', '.join(FAMILIES)}.")
+    kind = FAMILIES[family]
+    if preset is not None and preset not in kind.presets:
+        raise InputError(f"{kind.title} has no preset {preset!r}; it has {', '.join(kind.presets)}.")
+    given = {**(kind.presets[preset] if preset is not None else {}), **(config or {})}
+    if unknown := sorted(given.keys() - kind.keys.keys()):
+        raise InputError(f"{kind.title} has no key {unknown[0]!r} in its config; it has {', '.join(kind.keys)}.")
+    if tokenizer is not None and "vocab_size" not in given:
+        given["vocab_size"] = tokenizer.vocab_size
+    names = _labels(labels) or ()
+    shape = kind.model_shape(given, head, len(names))
+    return Model(
+        runner=_runner(build(shape, seed=seed), device),
+        config=given,
+        family=kind,
+        head=head,
+        labels=names,
+        source_tokenizer=tokenizer,
+        reference=f"new {kind.title}",
+    )
+
+
+def convert(source: str | os.PathLike[str], destination: str | Path, *, allow_pickle: bool = False) -> Path:
+    """Copy a model to a folder of safetensors; pickled weights only if you trust them, in a child process."""
+    from clearhead.checkpoint.hub import locate
+
+    located = locate(source, pickle=allow_pickle)
+    target = Path(destination)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise InputError(f"{target} is there already and not empty; name a new folder.")
+    if allow_pickle and not any(located.folder.glob("model*.safetensors*")):
+        from clearhead.unpickle import unpickled
+
+        _need_torch("Reading a pickle")
+        with unpickled(located.folder) as folder:
+            return replace(load(folder), reference=str(source)).save(target)
+    return load(located.folder).save(target)
+
+
+def _labels(labels: Sequence[str] | None) -> tuple[str, ...] | None:
+    if labels is None:
+        return None
+    if isinstance(labels, str) or not all(isinstance(label, str) for label in labels) or not labels:
+        raise InputError("labels must be a list of at least one name.")
+    if len(set(labels)) != len(labels):
+        raise InputError("labels names one label twice.")
+    return tuple(labels)
+
+
+def _tokenizers(
+    place: Path, read: Checkpoint, passport: Passport | None
+) -> tuple[Tokenizer | None, Tokenizer | None]:
+    from clearhead.text import load_tokenizer
+
+    if not has_tokenizer(place):
+        if passport is not None and passport.golden:
+            raise CheckpointError(f"{place} was saved with a tokenizer, and its files are gone.")
+        return None, None
+    pair = load_tokenizer(place, read.family.model_type, dict(read.config))
+    if passport is not None:
+        check_tokens(passport.golden, pair.source.golden())
+        if pair.target is not None:
+            check_tokens(passport.target_golden, pair.target.golden())
+    return pair.source, pair.target
+
+
+def has_tokenizer(place: Path) -> bool:
+    """Whether a folder has any tokenizer file at all."""
+    names = ("tokenizer.json", "vocab.txt", "vocab.json", "encoder.json", "source.spm")
+    return any((place / name).exists() for name in names) or any(place.glob("*.model"))
+
+
+def _network(read: Checkpoint, passport: Passport | None, seed: int) -> Network:
+    _need_torch("Running a model")
+    from clearhead.core.build import build
+
+    network = build(read.shape, read.arrays(), seed=seed)
+    if passport is not None:
+        for part, blocks in passport.pruned.items():
+            network.prune({int(block): set(heads) for block, heads in blocks.items()}, part)
+    return network
+
+
+def _runner(network: Network, device: str) -> Any:
+    from clearhead.core.runner import CoreRunner
+
+    return CoreRunner(network, device)
+
+
+def _need_torch(what: str) -> None:
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        raise MissingExtraError(what, "train")

@@ -1,0 +1,81 @@
+"""A trace: every step of every attention of one text, as arrays, with its tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clearhead.batch import Batch
+from clearhead.core.attention import Recorder, Steps
+from clearhead.core.runner import CoreRunner
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerTrace:
+    """One attention sub-layer: arrays of (heads, ...)."""
+
+    layer: int
+    queries: Array  # (heads, queries, head_width)
+    keys: Array  # (heads, keys, head_width)
+    values: Array
+    scores: Array  # (heads, queries, keys), scaled, before the softmax
+    probs: Array  # (heads, queries, keys), each row sums to one
+    context: Array  # (heads, queries, head_width)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace:
+    """What a model did with one text (and its target, where it has a decoder)."""
+
+    tokens: list[str]
+    target_tokens: list[str] | None
+    layers: list[LayerTrace]  # the encoder's self-attention, or GPT's
+    decoder: list[LayerTrace]
+    cross: list[LayerTrace]
+    hidden: list[Array]  # layers + 1 of (length, width)
+    target_hidden: list[Array] | None
+    logits: Array | None
+
+    def attention(self, layer: int, head: int | None = None) -> Array:
+        """Probabilities of one layer: of one head, or the mean of all heads."""
+        probs = self.layers[layer].probs
+        return probs.mean(0) if head is None else probs[head]
+
+    def __repr__(self) -> str:
+        heads = self.layers[0].probs.shape[0] if self.layers else 0
+        return f"Trace({len(self.tokens)} tokens, {len(self.layers)} layers, {heads} heads)"
+
+
+def trace(
+    runner: CoreRunner, batch: Batch, tokens: list[str], target_tokens: list[str] | None = None, **scales: Any
+) -> Trace:
+    """Run one text on the explicit path and keep everything."""
+    recorder = Recorder()
+    out = runner.run(batch, recorder=recorder, **scales)
+    parts = {
+        part: [_layer(steps) for steps in recorder.steps if steps.part == part]
+        for part in ("encoder", "decoder", "cross")
+    }
+    return Trace(
+        tokens=tokens,
+        target_tokens=target_tokens,
+        layers=parts["encoder"],
+        decoder=parts["decoder"],
+        cross=parts["cross"],
+        hidden=[state[0] for state in out.hidden],
+        target_hidden=None if out.target_hidden is None else [state[0] for state in out.target_hidden],
+        logits=None if out.logits is None else out.logits[0],
+    )
+
+
+def _layer(steps: Steps) -> LayerTrace:
+    def array(name: str) -> Array:
+        return getattr(steps, name)[0].detach().float().cpu().numpy()  # type: ignore[no-any-return]
+
+    names = ("queries", "keys", "values", "scores", "probs", "context")
+    return LayerTrace(layer=steps.layer, **{name: array(name) for name in names})

@@ -1,0 +1,133 @@
+"""A model in words: for a terminal, a notebook and a script."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING, Any
+
+from clearhead import tensors
+
+if TYPE_CHECKING:
+    from clearhead.model import Model
+    from clearhead.shape import ModelShape, Shape
+
+
+def architecture(shape: ModelShape, title: str) -> str:
+    """One line: family, layers, width, heads."""
+    stack = shape.stack
+    depth = f"{stack.layers}" if shape.decoder is None else f"{stack.layers} + {shape.decoder.layers}"
+    return f"{title}: {depth} layers, width {stack.width}, {stack.heads} heads, feed-forward {stack.feed_width}"
+
+
+def positions(shape: Shape) -> str:
+    """How a stack knows where a word stands."""
+    words = {
+        "none": "",
+        "learned": "learned",
+        "sinusoidal": "sines and cosines, interleaved",
+        "sinusoidal_halves": "sines and cosines, in halves",
+    }[shape.positions]
+    relative = {
+        "none": "",
+        "buckets": "distances in buckets",
+        "rotary": "rotary",
+        "disentangled": "disentangled distances",
+    }[shape.relative]
+    return " and ".join(part for part in (words, relative) if part) or "none"
+
+
+def facts(model: Model) -> dict[str, Any]:
+    """Everything that `clearhead describe` tells, as plain values."""
+    shape, stack = model.shape, model.shape.stack
+    described: dict[str, Any] = {
+        "reference": model.reference,
+        "family": model.family.title,
+        "model_type": model.family.model_type,
+        "architecture": architecture(shape, model.family.title),
+        "layers": stack.layers,
+        "decoder_layers": shape.decoder.layers if shape.decoder else None,
+        "width": stack.width,
+        "heads": stack.heads,
+        "head_width": stack.head_width,
+        "feed_width": stack.feed_width,
+        "vocabulary": stack.vocab,
+        "positions": positions(stack),
+        "norm": f"{stack.norm}, {stack.norm_place} each sub-layer",
+        "activation": f"{stack.activation}, {stack.feed}",
+        "max_length": model.max_length(model.pooling),
+        "parameters": model.parameters,
+        "memory_bytes": 4 * model.parameters,
+        "head": model.head,
+        "labels": list(model.labels) if model.has_labels else None,
+        "heads_available": list(model.family.heads),
+        "tokenizer": repr(model.source_tokenizer) if model.source_tokenizer is not None else None,
+        "pooling": {
+            "modes": list(model.pooling.modes),
+            "dense": [step.outputs for step in model.pooling.dense],
+            "normalize": model.pooling.normalize,
+            "prompts": dict(model.pooling.prompts),
+            "max_length": model.pooling.max_length,
+            "said_by": model.pooling.source,
+        },
+        "notes": list(model.notes),
+        "passport": None,
+    }
+    if model.passport is not None:
+        described["passport"] = {
+            "clearhead": model.passport.clearhead,
+            "golden_texts": len(model.passport.golden),
+            "pruned": model.passport.pruned,
+        }
+    return described
+
+
+def rows(model: Model) -> list[tuple[str, str]]:
+    """What people want to see first, as name and value."""
+    told = facts(model)
+    top = model.shape.head
+    shown = [
+        ("architecture", told["architecture"]),
+        ("parameters", f"{told['parameters']:,} ({told['memory_bytes'] / 1e6:,.0f} MB in float32)"),
+        ("positions", told["positions"] + (f", at most {told['max_length']} tokens" if told["max_length"] else "")),
+        ("norm, feed-forward", f"{told['norm']}; {told['activation']}"),
+        ("tokenizer", told["tokenizer"] or "none"),
+        ("head", "none" if top is None else f"{model.head}: {top.outputs:,} outputs" + (", tied" if top.tied else "")),
+    ]
+    if model.has_labels:
+        shown.append(("labels", ", ".join(model.labels[:12]) + (" ..." if len(model.labels) > 12 else "")))
+    if model.shape.pooler is not None:
+        shown.append(("pooler", f"{model.shape.pooler.activation} of the first token"))
+    pooling = model.pooling
+    steps = [*pooling.modes, *(f"dense {step.outputs}" for step in pooling.dense)]
+    steps += ["unit length"] if pooling.normalize else []
+    shown.append(("text vector", f"{', '.join(steps)} ({pooling.source})"))
+    passport = told["passport"]
+    shown.append(("passport", f"clearhead {passport['clearhead']}, verified" if passport else "none"))
+    shown += [("note", note) for note in model.notes]
+    return shown
+
+
+def summary(model: Model) -> str:
+    """The repr: the same rows as plain text."""
+    lines = rows(model)
+    width = max(len(name) for name, _ in lines)
+    return "\n".join([f"Model {model.reference}".rstrip(), *(f"  {name:<{width}}  {value}" for name, value in lines)])
+
+
+def summary_html(model: Model) -> str:
+    """The same rows for a notebook, escaped."""
+    cells = "".join(
+        f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+        f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
+        for name, value in rows(model)
+    )
+    return f"<table><caption>{html.escape(model.reference)}</caption>{cells}</table>"
+
+
+def parts(model: Model) -> dict[str, int]:
+    """How many parameters each part has."""
+    counted: dict[str, int] = {}
+    for name, size in tensors.expected(model.shape).items():
+        part = ".".join(name.split(".")[:2])
+        counted[part] = counted.get(part, 0) + tensors.count({name: size})
+    return counted

@@ -1,0 +1,94 @@
+"""Arrays that users hand to `run`, checked against the model before anything is computed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from clearhead.batch import Batch, as_ids
+from clearhead.errors import InputError
+from clearhead.shape import ModelShape, Shape
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+
+def checked_batch(
+    shape: ModelShape, ids: Any, mask: Any, segments: Any, target_ids: Any, target_mask: Any
+) -> tuple[Batch, int | None]:
+    """A batch that fits the model, and the number of choices when the ids were (batch, choices, length)."""
+    words = as_ids(ids, "ids")
+    choices = None
+    if shape.head is not None and shape.head.kind == "choice" and words.ndim == 3:
+        choices = words.shape[1]
+        words, mask, segments = (_flat(value, words.shape) for value in (words, mask, segments))
+    _check_ids(words, shape.stack, "ids")
+    batch = Batch(ids=words, mask=_mask(mask, words, "mask"), segments=_segments(segments, words, shape.stack))
+    if target_ids is None:
+        if target_mask is not None:
+            raise InputError("target_mask was given without target_ids.")
+        return batch, choices
+    if shape.decoder is None:
+        raise InputError(f"target_ids are for models with a decoder, and this {shape.family} has none.")
+    targets = as_ids(target_ids, "target_ids")
+    _check_ids(targets, shape.decoder, "target_ids")
+    if len(targets) != len(words):
+        raise InputError(f"ids has {len(words)} rows and target_ids has {len(targets)}.")
+    batch.target_ids, batch.target_mask = targets, _mask(target_mask, targets, "target_mask")
+    return batch, choices
+
+
+def _flat(value: Any, size: tuple[int, ...]) -> Any:
+    if value is None:
+        return None
+    array = as_ids(value, "ids")
+    if array.shape != size:
+        raise InputError(f"mask and segments must be {size} like ids, and one is {array.shape}.")
+    return array.reshape(-1, size[-1])
+
+
+def _check_ids(ids: Array, shape: Shape, name: str) -> None:
+    if ids.ndim != 2:
+        raise InputError(f"{name} must be (batch, length), and it has {ids.ndim} sides: {ids.shape}.")
+    if 0 in ids.shape:
+        raise InputError(f"{name} is empty: {ids.shape[0]} rows of {ids.shape[1]} tokens.")
+    low, high = int(ids.min()), int(ids.max())
+    if low < 0 or high >= shape.vocab:
+        row, place = (int(n) for n in divmod(int((ids < 0).argmax() if low < 0 else ids.argmax()), ids.shape[1]))
+        raise InputError(
+            f"{name}[{row}, {place}] is {ids[row, place]}, and the vocabulary has {shape.vocab} tokens (0 to "
+            f"{shape.vocab - 1})."
+        )
+    if shape.positions == "learned" and shape.max_length is not None and ids.shape[1] > shape.max_length:
+        raise InputError(
+            f"{name} has {ids.shape[1]} tokens a row, and the model numbers {shape.max_length}; shorten the texts or "
+            f"cut them into windows (tokenizer.windows)."
+        )
+
+
+def _mask(mask: Any, ids: Array, name: str) -> Array | None:
+    if mask is None:
+        return None
+    import numpy as np
+
+    if hasattr(mask, "detach"):
+        mask = mask.detach().cpu().numpy()
+    array = np.asarray(mask)
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{name} must be true or false for each token, and it is {array.dtype}.")
+    if array.shape != ids.shape:
+        raise InputError(f"{name} must be {ids.shape} like its ids, and it is {array.shape}.")
+    return array.astype(np.bool_)
+
+
+def _segments(segments: Any, ids: Array, shape: Shape) -> Array | None:
+    if segments is None:
+        return None
+    array = as_ids(segments, "segments")
+    if array.shape != ids.shape:
+        raise InputError(f"segments must be {ids.shape} like ids, and it is {array.shape}.")
+    most = max(shape.segments, 1)
+    if array.min() < 0 or array.max() >= most:
+        raise InputError(f"segments holds {array.max()}, and this model knows {most} (0 to {most - 1}).")
+    return array if shape.segments else None

@@ -1,0 +1,340 @@
+"""Model: a runner, a tokenizer, a head and a passport, with the calls people use."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead import features, tensors
+from clearhead.batch import Output, pad
+from clearhead.checkpoint import folder as folders
+from clearhead.checkpoint import sentence
+from clearhead.checkpoint.passport import Passport, write_passport
+from clearhead.errors import InputError
+from clearhead.families import Family
+from clearhead.inputs import checked_batch
+from clearhead.shape import ModelShape, Pooling, Shape
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clearhead.core.runner import CoreRunner
+    from clearhead.core.trace import Trace
+    from clearhead.text import Encoding, Tokenizer
+
+    Array = np.ndarray[Any, Any]
+
+BATCH_TOKENS = 2048  # enough work for each core without running out of its cache
+
+
+class TruncationWarning(UserWarning):
+    """Some texts were longer than the model takes, and their ends were left out."""
+
+
+@dataclass(frozen=True)
+class Guess:
+    """One word that could stand at a mask."""
+
+    token: str
+    probability: float
+    id: int
+
+
+@dataclass(kw_only=True)
+class Model:
+    """A model that is ready to run; made by `clearhead.load` or `clearhead.create`."""
+
+    runner: CoreRunner
+    config: Mapping[str, Any]
+    family: Family
+    head: str | None
+    labels: tuple[str, ...]
+    source_tokenizer: Tokenizer | None = None
+    target_tokenizer: Tokenizer | None = None
+    pooling: Pooling = field(default_factory=Pooling)
+    dense: tuple[Mapping[str, Array], ...] = ()
+    notes: tuple[str, ...] = ()
+    reference: str = ""
+    passport: Passport | None = None
+
+    @property
+    def shape(self) -> ModelShape:
+        """The architecture as one value."""
+        return self.runner.shape
+
+    @property
+    def module(self) -> Any:
+        """The torch module itself, for gradients and training."""
+        return self.runner.network
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of the input text."""
+        if self.source_tokenizer is None:
+            raise InputError("This model has no tokenizer; give one when you create it, or use `run` with ids.")
+        return self.source_tokenizer
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers were learned, tied ones counted once."""
+        return tensors.count(tensors.expected(self.shape))
+
+    def run(
+        self,
+        ids: Any,
+        mask: Any = None,
+        segments: Any = None,
+        target_ids: Any = None,
+        target_mask: Any = None,
+        hidden: bool = True,
+        *,
+        head_scale: Any = None,
+    ) -> Output:
+        """One pass over (batch, length) ids; mask=None: every token is real. Arrays out are numpy."""
+        batch, choices = checked_batch(self.shape, ids, mask, segments, target_ids, target_mask)
+        out = self.runner.run(batch, hidden=hidden, head_scale=_by_part(head_scale))
+        if choices is not None and out.logits is not None:
+            out.logits = out.logits.reshape(-1, choices)
+        return out
+
+    def embed(
+        self,
+        texts: Iterable[str],
+        *,
+        layer: str | int | None = None,
+        pooling: str | Sequence[str] | None = None,
+        normalize: bool | None = None,
+        prompt: str | None = None,
+        prompt_name: str | None = None,
+        batch_tokens: int = BATCH_TOKENS,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Array:
+        """One float32 vector per text, pooled as the folder says (mean where it is silent), or as you say.
+
+        Another layer or pooling is a feature of its own: the folder's dense steps and unit length are then left out.
+        """
+        import numpy as np
+
+        rows = _texts(texts)
+        plan, own = self._plan(layer, pooling)
+        before = self._prompt(prompt, prompt_name)
+        encoded, skip = self._encoded(rows, before, plan)
+        order = sorted(range(len(rows)), key=lambda i: len(encoded[i]))
+        width = features_width(self.shape.stack, plan, self.dense if own else ())
+        made = np.zeros((len(rows), width), np.float32)
+        done = 0
+        for group in _groups([len(encoded[i]) for i in order], batch_tokens):
+            chosen = [order[place] for place in group if len(encoded[order[place]])]
+            if chosen:
+                vectors = self._vectors([encoded[i] for i in chosen], plan, skip)
+                unit = plan.normalize if normalize is None else normalize
+                made[chosen] = features.finish(vectors, plan, self.dense if own else (), normalize=unit)
+            done += len(group)
+            if progress is not None:
+                progress(done, len(rows))
+        return made
+
+    def _plan(self, layer: str | int | None, pooling: str | Sequence[str] | None) -> tuple[Pooling, bool]:
+        """The folder's pooling, or another one without what was trained for the folder's."""
+        if layer is None and pooling is None:
+            return self.pooling, True
+        modes = self.pooling.modes if pooling is None else features.pooling_modes(pooling)
+        where: Any = self.pooling.layer if layer is None else layer
+        if "pooler" in modes and where != "last":
+            raise InputError("The pooler stands on the last layer; pool other layers by mean, first or max.")
+        return replace(self.pooling, modes=modes, layer=where, dense=(), normalize=False), False
+
+    def _prompt(self, prompt: str | None, name: str | None) -> str:
+        """The text to put before each input."""
+        known = dict(self.pooling.prompts)
+        if prompt is not None:
+            return prompt
+        name = name or self.pooling.default_prompt
+        if name is None:
+            return ""
+        if name not in known:
+            raise InputError(f"There is no prompt called {name!r}; this model has {', '.join(known) or 'none'}.")
+        return known[name]
+
+    def max_length(self, plan: Pooling | None = None) -> int | None:
+        """The longest text in tokens, by the folder, the tokenizer and the positions; None: no limit."""
+        stack = self.shape.stack
+        known = (
+            plan.max_length if plan is not None else None,
+            self.source_tokenizer.max_length if self.source_tokenizer is not None else None,
+            stack.max_length if stack.positions == "learned" else None,
+        )
+        return min((limit for limit in known if limit is not None), default=None)
+
+    def _encoded(self, rows: list[str], prompt: str, plan: Pooling) -> tuple[list[Encoding], int]:
+        """Tokens of each text, cut at the longest that the folder allows and said so, and how many to leave out."""
+        texts = [prompt + text for text in rows]
+        if plan.lower:
+            texts = [text.lower() for text in texts]
+        limit = self.max_length(plan)
+        encoded = self.tokenizer.encode_batch(texts, max_length=limit)
+        cut = [encoding.truncated for encoding in encoded if encoding.truncated]
+        if cut:
+            warnings.warn(
+                f"{len(cut)} of {len(rows)} texts are longer than {limit} tokens: {sum(cut)} tokens were left out.",
+                TruncationWarning,
+                stacklevel=3,
+            )
+        skip = 0
+        if prompt and not plan.include_prompt:
+            alone = self.tokenizer.encode(prompt)
+            skip = len(alone) - (1 if alone.special and alone.special[-1] else 0)
+        return encoded, skip
+
+    def _vectors(self, encoded: list[Encoding], plan: Pooling, skip: int) -> Array:
+        ids, mask = pad([encoding.ids for encoding in encoded], self.shape.stack.pad or 0)
+        segments = None
+        if self.shape.stack.segments > 1:
+            segments = pad([encoding.segments for encoding in encoded], 0)[0]
+        every = plan.layer != "last"
+        out = self.run(ids, mask, segments, hidden=every)
+        tokens = features.choose_layer(out.hidden, plan.layer) if every else out.last
+        if skip:
+            mask = mask.copy()
+            mask[:, :skip] = False
+        return features.pool(tokens, mask, out.pooled, plan.modes)  # type: ignore[arg-type]
+
+    def trace(
+        self, text: str, second: str | None = None, *, target: str | None = None, head_scale: Any = None
+    ) -> Trace:
+        """Every layer and head of one text: queries, keys, values, scores, probabilities, contexts, hidden states."""
+        from clearhead.core.trace import trace
+
+        encoding = self.tokenizer.encode(text, second)
+        segments = [encoding.segments] if self.shape.stack.segments > 1 else None
+        target_ids, target_tokens = None, None
+        if target is not None:
+            if self.shape.decoder is None:
+                raise InputError("target= is for models with a decoder.")
+            goal = (self.target_tokenizer or self.tokenizer).encode(target)
+            start = self.shape.start or 0
+            target_ids = [[start, *goal.ids[:-1]]]  # shifted right: each place predicts the next word
+            target_tokens = ["<start>", *goal.tokens[:-1]]
+        batch, _ = checked_batch(self.shape, [encoding.ids], None, segments, target_ids, None)
+        return trace(self.runner, batch, list(encoding.tokens), target_tokens, head_scale=_by_part(head_scale))
+
+    def fill(self, text: str, *, top: int = 5) -> list[list[Guess]]:
+        """The likeliest words at each mask of a text, one list per mask."""
+        import numpy as np
+
+        if self.shape.head is None or self.shape.head.kind != "masked":
+            raise InputError("This model has no masked-word head; load one that was trained to fill masks.")
+        if top < 1:
+            raise InputError(f"top must be at least 1, and it is {top}.")
+        mask_token, mask_id = self.tokenizer.mask_token, self.tokenizer.mask_id
+        if mask_token is None or mask_id is None:
+            raise InputError("This model's tokenizer has no mask token.")
+        encoding = self.tokenizer.encode(text.replace("[MASK]", mask_token))
+        places = [place for place, token in enumerate(encoding.ids) if token == mask_id]
+        if not places:
+            raise InputError(f"The text has no {mask_token} to fill.")
+        segments = [encoding.segments] if self.shape.stack.segments > 1 else None
+        logits = self.run([encoding.ids], None, segments, hidden=False).logits
+        guesses = []
+        for place in places:
+            scores = logits[0, place].astype(np.float64)  # type: ignore[index]
+            probs = np.exp(scores - scores.max())
+            probs /= probs.sum()
+            best = np.argsort(-probs)[:top]
+            guesses.append([Guess(self.tokenizer.decode([i]).strip(), float(probs[i]), int(i)) for i in best])
+        return guesses
+
+    def prune(self, heads: Mapping[int, Iterable[int]], part: str = "encoder") -> None:
+        """Remove attention heads for good: {block: heads}; parts are "encoder", "decoder" and "cross"."""
+        self.module.prune({int(block): {int(head) for head in gone} for block, gone in heads.items()}, part)
+
+    def save(self, folder: str | Path, *, shard_bytes: int = folders.MOST_SHARD) -> Path:
+        """Write a folder that `load`, transformers and sentence-transformers read; returns it."""
+        from clearhead import __version__
+        from clearhead.core.build import named_arrays, pruned_heads
+
+        place = Path(folder)
+        folders.write_folder(
+            place,
+            config=self.config,
+            family=self.family,
+            head=self.head,
+            shape=self.shape,
+            labels=self.labels,
+            arrays=named_arrays(self.module),
+            shard_bytes=shard_bytes,
+        )
+        golden: dict[str, list[int]] = {}
+        target_golden: dict[str, list[int]] = {}
+        if self.source_tokenizer is not None:
+            self.source_tokenizer.save(place)
+            golden = self.source_tokenizer.golden()
+        if self.target_tokenizer is not None:
+            target_golden = self.target_tokenizer.golden()
+        if self.pooling.source != Pooling().source and self.head is None:
+            sentence.write_sentences(place, self.pooling, self.dense, self.shape.stack.width)
+        write_passport(
+            place,
+            Passport(
+                clearhead=__version__,
+                family=self.family.model_type,
+                head=self.head,
+                labels=list(self.labels) if self.has_labels else [],
+                golden=golden,
+                target_golden=target_golden,
+                pruned=pruned_heads(self.module),
+            ),
+        )
+        return place
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether the head answers with labels."""
+        return self.shape.head is not None and self.shape.head.kind in ("classify", "tag")
+
+    def __repr__(self) -> str:
+        from clearhead.describe import summary
+
+        return summary(self)
+
+    def _repr_html_(self) -> str:
+        from clearhead.describe import summary_html
+
+        return summary_html(self)
+
+
+def _by_part(scale: Any) -> dict[str, Any] | None:
+    """A plain table of numbers means the encoder's heads."""
+    return scale if scale is None or isinstance(scale, dict) else {"encoder": scale}
+
+
+def _texts(texts: Iterable[str]) -> list[str]:
+    if isinstance(texts, str):
+        raise InputError("embed takes a list of texts, and it was given one text; put it in a list.")
+    rows = list(texts)
+    for place, text in enumerate(rows):
+        if not isinstance(text, str):
+            raise InputError(f"texts[{place}] is {type(text).__name__}, expected a text.")
+    return rows
+
+
+def _groups(lengths: Sequence[int], budget: int) -> Iterable[range]:
+    """Runs of sorted lengths whose rectangle stays within a budget of tokens."""
+    begin = 0
+    for place, length in enumerate(lengths):
+        if place > begin and (place + 1 - begin) * length > budget:
+            yield range(begin, place)
+            begin = place
+    if begin < len(lengths):
+        yield range(begin, len(lengths))
+
+
+def features_width(stack: Shape, plan: Pooling, dense: Sequence[Any]) -> int:
+    """How wide a text's vector is."""
+    if dense:
+        return plan.dense[-1].outputs
+    wide = min(4, stack.layers) if plan.layer == "concat_last_four" else 1
+    return stack.width * wide * len(plan.modes)

@@ -1,0 +1,158 @@
+"""Ids, offsets, words, segments and special tokens are those of `transformers`, for every family and every form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tokenizer_folders import LEGACY, TEXTS, WORDS
+
+from clearhead.text import Encoding, Tokenizer
+
+Family = Callable[[str, str], tuple[Tokenizer, Any]]
+FORMS = ("legacy", "theirs", "ours")
+FUZZED = ("bert_cased", "roberta_prefixed", "albert", "t5", "deberta_split", "openai_gpt")
+
+# Letters of many scripts, marks that combine, blanks of all sorts, and what looks like a special token.
+LETTERS = st.sampled_from("aeAEßéıΣ漢字かな한글אב\u0301\u0308\u200b\u200d\u00ad\t\n\r \u00a0\u3000.,'\"`()<>[]/_▁#👩🏽ﬁ½²\x00\x07")
+PARTS = st.one_of(
+    LETTERS,
+    st.characters(exclude_categories=["Cs"]),
+    st.sampled_from(["[MASK]", "<mask>", "</s>", " lighthouse keeper", "<extra_id_1>", "  ", "``", "The"]),
+)
+RANDOM_TEXT = st.lists(PARTS, max_size=40).map("".join)
+
+
+def as_encoding(raw: Any) -> Encoding:
+    """A reference encoding in our own form."""
+    return Encoding(
+        ids=raw.ids,
+        tokens=raw.tokens,
+        offsets=raw.offsets,
+        words=raw.word_ids,
+        segments=raw.type_ids,
+        special=[bool(mark) for mark in raw.special_tokens_mask],
+        sides=raw.sequence_ids,
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", LEGACY)
+def test_encoding_is_that_of_transformers(family: Family, name: str, form: str) -> None:
+    ours, theirs = family(name, form)
+    texts = list(TEXTS)
+    assert ours.encode_batch(texts) == [as_encoding(e) for e in theirs(texts).encodings]
+    assert [ours.encode(text) for text in texts] == ours.encode_batch(texts)
+    firsts, seconds = texts, texts[5:] + texts[:5]
+    pairs = list(zip(firsts, seconds, strict=True))
+    assert ours.encode_batch(pairs) == [as_encoding(e) for e in theirs(firsts, seconds).encodings]
+    for words in WORDS:
+        if words:
+            assert ours.encode(words) == as_encoding(theirs(words, is_split_into_words=True).encodings[0])
+    split = theirs([WORDS[0]], [WORDS[1]], is_split_into_words=True).encodings[0]
+    assert ours.encode(WORDS[0], WORDS[1]) == as_encoding(split)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", LEGACY)
+def test_decoding_and_vocabulary_are_those_of_transformers(family: Family, name: str, form: str) -> None:
+    ours, theirs = family(name, form)
+    for text in TEXTS:
+        ids = ours.encode(text).ids
+        for skip in (True, False):
+            assert ours.decode(ids, skip_special=skip) == theirs.decode(ids, skip_special_tokens=skip)
+    assert ours.decode_batch([[], ids]) == theirs.batch_decode([[], ids], skip_special_tokens=True)
+    assert ours.vocab == theirs.get_vocab()
+    assert ours.vocab_size == len(theirs)
+    for key in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"):
+        assert getattr(ours, f"{key}_token") == getattr(theirs, f"{key}_token")
+        assert getattr(ours, f"{key}_id") == getattr(theirs, f"{key}_token_id")
+    limit = theirs.model_max_length
+    assert ours.max_length == (limit if limit < 1_000_000 else None)
+
+
+@pytest.mark.parametrize("name", LEGACY)
+def test_truncation_is_that_of_transformers(family: Family, name: str) -> None:
+    ours, theirs = family(name, "legacy")
+    text, second = TEXTS[6] * 3, TEXTS[7] * 2
+    whole, whole_pair = len(ours.encode(text)), len(ours.encode(text, second))
+    for limit in (5, 8, 13, 30, whole - 1, whole, whole + 1):
+        cut = ours.encode(text, max_length=limit)
+        assert cut.ids == theirs(text, truncation=True, max_length=limit)["input_ids"]
+        assert cut.truncated == max(whole - limit, 0)
+        for first, other in ((text, second), (second, text), (text, text)):
+            cut = ours.encode(first, other, max_length=limit)
+            assert cut.ids == theirs([first], [other], truncation=True, max_length=limit)["input_ids"][0]
+    assert ours.encode(text, second, max_length=whole_pair).truncated == 0
+
+
+@pytest.mark.parametrize("name", FUZZED)
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(text=RANDOM_TEXT, second=RANDOM_TEXT)
+def test_random_text_encodes_as_in_transformers(family: Family, name: str, text: str, second: str) -> None:
+    ours, theirs = family(name, "legacy")
+    expected = theirs([text, second], [second, text]).encodings
+    assert ours.encode_batch([(text, second), (second, text)]) == [as_encoding(e) for e in expected]
+    ids = ours.encode(text).ids
+    assert ids == theirs(text)["input_ids"]
+    assert ours.decode(ids) == theirs.decode(ids, skip_special_tokens=True)
+
+
+@pytest.mark.parametrize("name", LEGACY)
+def test_control_one_wrong_value_is_seen(family: Family, name: str) -> None:
+    """The comparison above can fail: change one value of any list and it does."""
+    ours, theirs = family(name, "legacy")
+    expected = as_encoding(theirs(TEXTS[6]).encodings[0])
+    found = ours.encode(TEXTS[6])
+    assert found == expected
+    assert replace(found, ids=[found.ids[0] + 1, *found.ids[1:]]) != expected
+    assert replace(found, offsets=[*found.offsets[:-1], (7, 9)]) != expected
+    assert replace(found, words=[9, *found.words[1:]]) != expected
+    assert replace(found, segments=[1, *found.segments[1:]]) != expected
+    assert replace(found, special=[not found.special[0], *found.special[1:]]) != expected
+    assert replace(found, sides=[1, *found.sides[1:]]) != expected
+
+
+def test_control_a_wrong_setting_gives_other_ids(family: Family, tmp_path: Any) -> None:
+    """The texts are hard enough to tell a tokenizer that forgot one of its settings."""
+    from clearhead.text import load_tokenizer
+
+    for name, setting, value in (
+        ("bert_cased", "do_lower_case", True),
+        ("bert_cased", "tokenize_chinese_chars", True),
+        ("bert_cased", "strip_accents", None),
+        ("roberta_prefixed", "add_prefix_space", False),
+        ("albert", "keep_accents", False),
+        ("deberta_split", "split_by_punct", False),
+        ("t5", "extra_ids", 0),
+    ):
+        folder = tmp_path / f"{name}_{setting}"
+        model_type = LEGACY[name](folder)
+        config = folder / "tokenizer_config.json"
+        import json
+
+        config.write_text(json.dumps(json.loads(config.read_text()) | {setting: value}))
+        changed = load_tokenizer(folder, model_type, {}).source
+        ours, _ = family(name, "legacy")
+        assert changed.golden() != ours.golden() or changed.encode_batch(TEXTS) != ours.encode_batch(TEXTS), setting
+
+
+def test_a_line_of_a_megabyte(family: Family) -> None:
+    line = ("The lighthouse keeper's café, 東京 and 3.14 letters. " * 22_000)[: 1 << 20]
+    for name in ("bert_cased", "roberta", "albert"):
+        ours, theirs = family(name, "legacy")
+        assert ours.encode(line).ids == theirs(line)["input_ids"]
+        assert ours.encode(line, max_length=512).truncated == len(theirs(line)["input_ids"]) - 512
+
+
+def test_golden_ids_are_those_of_transformers(family: Family) -> None:
+    for name in ("bert_cased", "gpt2", "t5"):
+        ours, theirs = family(name, "legacy")
+        golden = ours.golden()
+        assert len(golden) >= 8
+        assert golden == {text: theirs(text)["input_ids"] for text in golden}
+    assert family("bert_cased", "legacy")[0].golden() != family("distilbert", "legacy")[0].golden()
