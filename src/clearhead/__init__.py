@@ -24,7 +24,17 @@ _HOMES = {
     "TruncationWarning": "model",
 }
 
-__all__ = ["ClearheadError", "Guess", "Model", "Output", "TruncationWarning", "__version__", "convert", "create", "load"]
+__all__ = [
+    "ClearheadError",
+    "Guess",
+    "Model",
+    "Output",
+    "TruncationWarning",
+    "__version__",
+    "convert",
+    "create",
+    "load",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.checkpoint.folder import AUTO, Checkpoint, read_folder
+from clearhead.checkpoint.folder import AUTO, Checkpoint, read_config, read_folder
 from clearhead.checkpoint.passport import Passport, check_tokens, read_passport
 from clearhead.checkpoint.sentence import read_sentences
 from clearhead.errors import CheckpointError, InputError, MissingExtraError
@@ -38,7 +38,7 @@ def load(
     """Load a model from a folder, a hub id (`org/name@revision`) or an alias.
 
     `head` is the one it was saved with; name another ("classify", "tag", "span", "choice", "masked", ...) to put it on
-    the same encoder, or None for the encoder alone. A head that the checkpoint does not have is drawn fresh from `seed`.
+    the same encoder, or None for the encoder alone. A head that the checkpoint does not have is drawn from `seed`.
     """
     from clearhead.checkpoint.hub import locate
 
@@ -49,7 +49,7 @@ def load(
     place = located.folder if sentences is None else sentences.encoder
     read = read_folder(place, head, _labels(labels))
     passport = read_passport(place)
-    source, target = _tokenizers(place, read, passport)
+    source, target = _tokenizers(place, read.family.model_type, read.config, passport)
     network = _network(read, passport, seed)
     for note in read.notes:
         log.warning("%s", note)
@@ -134,8 +134,22 @@ def _labels(labels: Sequence[str] | None) -> tuple[str, ...] | None:
     return tuple(labels)
 
 
+def load_tokenizers(reference: str | os.PathLike[str] = "default") -> tuple[Tokenizer, Tokenizer | None]:
+    """A model's tokenizers without its weights: of the input, and of the target where that is another one."""
+    from clearhead.checkpoint.hub import locate
+
+    folder = locate(reference).folder
+    sentences = read_sentences(folder)
+    place = folder if sentences is None else sentences.encoder
+    config = read_config(place)
+    source, target = _tokenizers(place, str(config.get("model_type")), config, read_passport(place))
+    if source is None:
+        raise CheckpointError(f"{place} has no tokenizer files.")
+    return source, target
+
+
 def _tokenizers(
-    place: Path, read: Checkpoint, passport: Passport | None
+    place: Path, model_type: str, config: Mapping[str, Any], passport: Passport | None
 ) -> tuple[Tokenizer | None, Tokenizer | None]:
     from clearhead.text import load_tokenizer
 
@@ -143,7 +157,7 @@ def _tokenizers(
         if passport is not None and passport.golden:
             raise CheckpointError(f"{place} was saved with a tokenizer, and its files are gone.")
         return None, None
-    pair = load_tokenizer(place, read.family.model_type, dict(read.config))
+    pair = load_tokenizer(place, model_type, dict(config))
     if passport is not None:
         check_tokens(passport.golden, pair.source.golden())
         if pair.target is not None:

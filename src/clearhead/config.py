@@ -14,6 +14,7 @@ from typing import IO, Any, TypeVar
 from clearhead.errors import CheckpointError, ClearheadError, ConfigError, UnsafeError
 
 MOST_JSON = 16 << 20  # no config file of a model comes near this
+MOST_DEPTH = 64  # nor does any nest so deep; what reads the values later may recurse
 
 T = TypeVar("T")
 
@@ -31,7 +32,26 @@ def read_json(path: Path, *, most: int = MOST_JSON, unique: bool = False) -> dic
         raise ConfigError(f"{path.name} is not valid JSON: {error}.") from None
     if not isinstance(value, dict):
         raise ConfigError(f"{path.name} holds a JSON {type(value).__name__}, expected an object of settings.")
+    check_depth(value, path.name)
     return value
+
+
+def check_depth(value: Any, name: str) -> None:
+    """Refuse values within values within values, one level at a time."""
+    level = [value]
+    for _ in range(MOST_DEPTH):
+        parts = (part.values() if isinstance(part, dict) else part for part in level)
+        level = [inner for part in parts for inner in part if isinstance(inner, dict | list)]
+        if not level:
+            return
+    raise UnsafeError(f"{name} is nested too deeply to be a settings file.")
+
+
+def shown(text: object, most: int = 80) -> str:
+    """A text out of a file as it may stand in a message: one line, printable, not too long."""
+    plain = str(text)
+    line = "".join(letter if letter.isprintable() else "?" for letter in plain[:most])
+    return line if len(plain) <= most else line + "..."
 
 
 def read_bytes(path: Path, *, most: int) -> bytes:
@@ -88,4 +108,8 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
 def write_json(path: Path, value: Any) -> None:
     """A settings file that people can read and diff."""
     with whole_file(path) as file:
-        file.write((json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
+        try:
+            text = (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+        except UnicodeEncodeError:  # half a surrogate pair, which JSON can hold and UTF-8 cannot
+            text = (json.dumps(value, indent=2) + "\n").encode()
+        file.write(text)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tokenizer_folders import LEGACY, write_json
 
 from clearhead.text import Tokenizer, load_tokenizer
+from tests.text.tokenizer_folders import LEGACY, write_json
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tokenizer_folders import LEGACY, TEXTS, WORDS
 
-from clearhead.text import Encoding, Tokenizer
+from clearhead.text import Encoding, Tokenizer, load_tokenizer
+from tests.text.tokenizer_folders import LEGACY, TEXTS, WORDS
 
 Family = Callable[[str, str], tuple[Tokenizer, Any]]
 FORMS = ("legacy", "theirs", "ours")
 FUZZED = ("bert_cased", "roberta_prefixed", "albert", "t5", "deberta_split", "openai_gpt")
 
 # Letters of many scripts, marks that combine, blanks of all sorts, and what looks like a special token.
-LETTERS = st.sampled_from("aeAEßéıΣ漢字かな한글אב\u0301\u0308\u200b\u200d\u00ad\t\n\r \u00a0\u3000.,'\"`()<>[]/_▁#👩🏽ﬁ½²\x00\x07")
+LETTERS = st.sampled_from(
+    "aeAEßéıΣ漢字かな한글אב\u0301\u0308\u200b\u200d\u00ad\t\n\r \u00a0\u3000.,'\"`()<>[]/_▁#👩🏽ﬁ½²\x00\x07"
+)
 PARTS = st.one_of(
     LETTERS,
     st.characters(exclude_categories=["Cs"]),
@@ -117,10 +121,8 @@ def test_control_one_wrong_value_is_seen(family: Family, name: str) -> None:
     assert replace(found, sides=[1, *found.sides[1:]]) != expected
 
 
-def test_control_a_wrong_setting_gives_other_ids(family: Family, tmp_path: Any) -> None:
+def test_control_a_wrong_setting_gives_other_ids(family: Family, tmp_path: Path) -> None:
     """The texts are hard enough to tell a tokenizer that forgot one of its settings."""
-    from clearhead.text import load_tokenizer
-
     for name, setting, value in (
         ("bert_cased", "do_lower_case", True),
         ("bert_cased", "tokenize_chinese_chars", True),
@@ -133,8 +135,6 @@ def test_control_a_wrong_setting_gives_other_ids(family: Family, tmp_path: Any) 
         folder = tmp_path / f"{name}_{setting}"
         model_type = LEGACY[name](folder)
         config = folder / "tokenizer_config.json"
-        import json
-
         config.write_text(json.dumps(json.loads(config.read_text()) | {setting: value}))
         changed = load_tokenizer(folder, model_type, {}).source
         ours, _ = family(name, "legacy")

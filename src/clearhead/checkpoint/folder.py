@@ -13,7 +13,7 @@ from clearhead.checkpoint.weights import Mapped, Stored, finite, inside, stored_
 from clearhead.config import read_json, write_json
 from clearhead.errors import CheckpointError, ConfigError, TensorError
 from clearhead.families import Family, family_of
-from clearhead.families.family import MOST_LABELS
+from clearhead.families.family import MOST_LABELS, table
 from clearhead.shape import ModelShape
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _head_of(
     complete = []
     for head in family.heads:
         shape = family.model_shape(values, head, 2)
-        rows = names.spread(names.table(family.plan(values, head, 2).names), 1)
+        rows = names.spread(table(family.plan(values, head, 2).names), 1)
         needed = {ours for ours in tensors.expected(shape) if ours.split(".")[0] in ("head", "second")}
         there = {ours for theirs, row in rows.items() if theirs in in_file for ours in row.ours}
         if needed and needed <= there:
@@ -150,18 +150,13 @@ def _settle(
     elif "head.out.bias" in absent and family.model_type == "marian":
         fresh.add("head.out.bias")  # old exports leave out a bias of zeros
     absent -= fresh
-    left = replace(verdict, missing=_theirs(verdict, shape, absent))
+    left = replace(verdict, missing={ours: name for ours, name in verdict.missing.items() if ours in absent})
     if (problem := left.problem()) is not None:
         raise TensorError(f"The weights do not fit {family.title} ({head or 'no head'}): {problem}.")
     shape, left = _ties(shape, left, stored)
     if verdict.unused:
         notes.append(f"{len(verdict.unused)} tensors of another head are in the file and not used.")
     return shape, left, tuple(sorted(fresh)), tuple(notes)
-
-
-def _theirs(verdict: names.Verdict, shape: ModelShape, absent: set[str]) -> tuple[str, ...]:
-    """The missing names of a verdict that are still missing."""
-    return verdict.missing if absent else ()
 
 
 def _ties(
@@ -216,7 +211,7 @@ def config_for(
     saved = {key: value for key, value in saved.items() if key not in optional}
     for stale in ("num_labels", "_num_labels", "torch_dtype", "auto_map", "_name_or_path", "_commit_hash"):
         saved.pop(stale, None)
-    classes = {ours: name for name, ours in reversed(family.architectures.items())}
+    classes = {ours: name for name, ours in reversed(list(family.architectures.items()))}
     saved["architectures"] = [classes[head] if head is not None else bare_class(family)]
     saved["dtype"] = "float32"
     if shape.head is not None and "tie_word_embeddings" in family.keys and shape.head.kind in _WORD_HEADS:

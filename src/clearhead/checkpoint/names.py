@@ -57,7 +57,7 @@ class Verdict:
     pieces: Mapping[str, Piece]
     tied: Mapping[str, Piece]  # tied tensors that the file stores all the same
     again: Mapping[str, str]  # other spellings of a tensor that is there already
-    missing: tuple[str, ...]
+    missing: Mapping[str, str]  # our name -> the file's
     unexpected: tuple[str, ...]
     misshaped: tuple[str, ...]
     unused: tuple[str, ...] = field(default=())  # belong to another head of the family
@@ -66,7 +66,8 @@ class Verdict:
         """One sentence listing all that is wrong, or None."""
         parts = []
         if self.missing:
-            parts.append(f"{_list(self.missing)} missing (the file is incomplete, or config.json describes another model)")
+            names = dict.fromkeys(self.missing.values())
+            parts.append(f"{_list(names)} missing (the file is incomplete, or config.json describes another model)")
         if self.unexpected:
             parts.append(f"{_list(self.unexpected)} not known to this family")
         if self.misshaped:
@@ -126,7 +127,9 @@ def judge(
     found: dict[str, tuple[int, Piece]] = {}
     tied: dict[str, Piece] = {}
     again: dict[str, str] = {}
-    unexpected, unused, misshaped = [], [], []
+    unexpected: list[str] = []
+    unused: list[str] = []
+    misshaped: list[str] = []
     rank = {name: place for place, name in enumerate(rows)}
     for name, size in stored.items():
         theirs = _modern(name)
@@ -155,12 +158,12 @@ def judge(
                 found[ours] = rank[theirs], piece
     bad = {line.split(" is ")[0] for line in misshaped}
     covered = {ours for name in bad for ours in rows[_modern(name)].ours if _modern(name) in rows}
-    missing = [_name_of(ours, rows) for ours in needed if ours not in found and ours not in covered]
+    missing = {ours: _name_of(ours, rows) for ours in needed if ours not in found and ours not in covered}
     return Verdict(
         pieces={ours: piece for ours, (_, piece) in found.items()},
         tied=tied,
         again=again,
-        missing=tuple(dict.fromkeys(missing)),
+        missing=missing,
         unexpected=tuple(unexpected),
         misshaped=tuple(misshaped),
         unused=tuple(unused),

@@ -35,7 +35,7 @@ def read_passport(folder: Path) -> Passport | None:
     data: Any = read_json(inside(folder, NAME))
     passport = decode(data, Passport, NAME)
     if passport.format > FORMAT:
-        raise CheckpointError(f"{NAME} has format {passport.format}; this version reads up to {FORMAT}. Upgrade clearhead.")
+        raise CheckpointError(f"{NAME} has format {passport.format}, and this version reads up to {FORMAT}: upgrade.")
     return passport
 
 

@@ -51,7 +51,8 @@ def read_sentences(folder: Path) -> Sentences | None:
     if not kinds or kinds[0] != "Transformer" or kinds.count("Transformer") != 1:
         raise ConfigError("modules.json must begin with one Transformer module.")
     encoder = _subfolder(folder, steps[0][1])
-    modes, include = ("mean",), True
+    modes: tuple[str, ...] = ("mean",)
+    include = True
     shapes: list[DenseShape] = []
     weights: list[Mapping[str, np.ndarray[Any, Any]]] = []
     normalize, pooled = False, False
@@ -131,7 +132,8 @@ def _pooling(folder: Path) -> tuple[tuple[str, ...], bool]:
     else:
         modes = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list) else ()
     if not modes or any(mode not in POOLING_MODES for mode in modes):
-        raise ConfigError(f"{folder.name}/config.json pools by {str(given)[:60]!r}, expected {', '.join(POOLING_MODES)}.")
+        known = ", ".join(POOLING_MODES)
+        raise ConfigError(f"{folder.name}/config.json pools by {str(given)[:60]!r}, expected {known}.")
     return modes, config.get("include_prompt") is not False
 
 
@@ -144,7 +146,8 @@ def _dense(folder: Path) -> tuple[DenseShape, Mapping[str, np.ndarray[Any, Any]]
         raise ConfigError(f"{folder.name}/config.json asks for a residual dense step, which is not supported.")
     name = str(config.get("activation_function", "torch.nn.modules.activation.Tanh")).rpartition(".")[2]
     if name not in ACTIVATIONS:
-        raise ConfigError(f"{folder.name}/config.json has the activation {name[:60]!r}, expected {', '.join(ACTIVATIONS)}.")
+        known = ", ".join(ACTIVATIONS)
+        raise ConfigError(f"{folder.name}/config.json has the activation {name[:60]!r}, expected {known}.")
     bias = config.get("bias") is not False
     stored = stored_tensors(folder)
     needed = {"linear.weight": (outputs, inputs)} | ({"linear.bias": (outputs,)} if bias else {})
@@ -170,10 +173,12 @@ def _prompts(folder: Path) -> tuple[tuple[tuple[str, str], ...], str | None]:
     return tuple(given.items()), default
 
 
-def write_sentences(folder: Path, pooling: Pooling, dense: tuple[Mapping[str, np.ndarray[Any, Any]], ...], width: int) -> None:
+def write_sentences(
+    folder: Path, pooling: Pooling, dense: tuple[Mapping[str, np.ndarray[Any, Any]], ...], width: int
+) -> None:
     """The files that make a saved encoder a sentence-transformers folder."""
     if "pooler" in pooling.modes:
-        raise CheckpointError("sentence-transformers has no pooling by the pooler's vector; choose another before saving.")
+        raise CheckpointError("sentence-transformers cannot pool by the pooler's vector; choose another way first.")
     modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
     modules += [(f"{2 + i}_Dense", "Dense") for i in range(len(dense))]
     if pooling.normalize:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 import math
 import mmap
-import os
 import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.config import read_json, whole_file, write_json
+from clearhead.config import read_json, shown, whole_file, write_json
 from clearhead.errors import CheckpointError, TensorError, UnsafeError
 
 if TYPE_CHECKING:
     import numpy as np
 
-MOST_HEADER = 100 << 20
+MOST_HEADER = 16 << 20  # a thousand layers take about 2 MB
 MOST_TENSORS = 1 << 20
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.bin", "training_args.bin")
@@ -48,16 +48,19 @@ def inside(folder: Path, name: str) -> Path:
     if plain.is_absolute() or ".." in plain.parts or "\\" in name or "\0" in name or name.strip() in ("", "."):
         raise UnsafeError(f"The file name {name[:80]!r} leaves the model folder, so it is not opened.")
     path = folder / plain
-    home = folder.resolve()
-    # the Hugging Face cache keeps a snapshot's files as links to blobs/ beside snapshots/
-    cache = home.parent.parent if home.parent.name == "snapshots" else home
     try:
+        home = folder.resolve()
         target = path.resolve(strict=path.is_symlink())
-    except (OSError, RuntimeError):
-        raise UnsafeError(f"{name} is a link that leads nowhere.") from None
-    if not (target.is_relative_to(home) or target.is_relative_to(cache / "blobs")):
-        raise UnsafeError(f"{name} is a link that leaves the model folder, so it is not opened.")
+    except (OSError, RuntimeError, ValueError):  # nowhere, in a circle, or no name that a file can have
+        raise UnsafeError(f"{shown(name)} is a link or a name that leads nowhere.") from None
+    if not (target.is_relative_to(home) or any(target.is_relative_to(blobs) for blobs in _blobs(home))):
+        raise UnsafeError(f"{shown(name)} is a link that leaves the model folder, so it is not opened.")
     return path
+
+
+def _blobs(home: Path) -> list[Path]:
+    """The Hugging Face cache keeps a snapshot's files, and its modules', as links to blobs/ beside snapshots/."""
+    return [place.parent / "blobs" for place in home.parents if place.name == "snapshots"][:1]
 
 
 def stored_tensors(folder: Path) -> dict[str, Stored]:
@@ -72,7 +75,7 @@ def stored_tensors(folder: Path) -> dict[str, Stored]:
             f"{pickles[0]} is a pickle, which can run code when it is read. If you trust it, convert it once: "
             f"clearhead convert --allow-pickle {folder} NEW-FOLDER."
         )
-    others = sorted(path.name for path in folder.glob("*.safetensors"))
+    others = sorted(shown(path.name) for path in folder.glob("*.safetensors"))
     hint = f" (found {', '.join(others[:3])})" if others else ""
     raise CheckpointError(f"{folder} holds no {SINGLE} and no {INDEX}{hint}.")
 
@@ -88,15 +91,15 @@ def _sharded(folder: Path) -> dict[str, Stored]:
             raise UnsafeError(f"{INDEX} names {shard[:80]!r}, which is not a safetensors file of this folder.")
         path = inside(folder, shard)
         if not path.is_file():
-            raise CheckpointError(f"{INDEX} names {shard}, which is not in the folder.")
+            raise CheckpointError(f"{INDEX} names {shown(shard)}, which is not in the folder.")
         tensors = read_header(path)
         if twice := sorted(found.keys() & tensors.keys()):
-            raise TensorError(f"{twice[0]} stands in {found[twice[0]].file.name} and again in {shard}.")
+            raise TensorError(f"{shown(twice[0])} stands in {found[twice[0]].file.name} and again in {shown(shard)}.")
         found |= tensors
     wrong = sorted(name for name, shard in where.items() if name not in found or found[name].file.name != shard)
     if wrong or len(found) != len(where):
         extra = wrong or sorted(found.keys() - where.keys())
-        raise TensorError(f"{INDEX} and the shards disagree about {len(extra)} tensors, first {extra[0]}.")
+        raise TensorError(f"{INDEX} and the shards disagree about {len(extra)} tensors, first {shown(extra[0])}.")
     return found
 
 
@@ -142,21 +145,22 @@ def _entry(path: Path, name: str, entry: Any, base: int, end: int) -> Stored:
         )
 
     if not isinstance(entry, dict) or not whole(entry.get("shape")) or not whole(entry.get("data_offsets"), 2):
-        raise CheckpointError(f"{path.name} has a broken entry for {name[:80]}.")
+        raise CheckpointError(f"{path.name} has a broken entry for {shown(name)}.")
     dtype, size = entry.get("dtype"), tuple(entry["shape"])
-    if dtype not in WIDTHS:
-        raise CheckpointError(f"{path.name} stores {name[:80]} as {str(dtype)[:20]!r}, which is no known number type.")
+    if not isinstance(dtype, str) or dtype not in WIDTHS:
+        raise CheckpointError(f"{path.name} stores {shown(name)} as {str(dtype)[:20]!r}, no known number type.")
     start, stop = entry["data_offsets"]
     if stop - start != math.prod(size) * WIDTHS[dtype] or base + stop > end or start > stop:
-        raise UnsafeError(f"{path.name} promises {name[:80]} of size {size} where the file has no room for it.")
+        sides = shown(size)
+        raise UnsafeError(f"{path.name} promises {shown(name)} of size {sides} where the file has no room for it.")
     return Stored(path, dtype, size, base + start, base + stop)
 
 
 def _no_overlap(path: Path, tensors: Mapping[str, Stored]) -> None:
     spans = sorted((t.start, t.stop, name) for name, t in tensors.items())
-    for (_, stop, first), (start, _, second) in zip(spans, spans[1:], strict=False):
+    for (_, stop, first), (start, _, second) in pairwise(spans):
         if start < stop:
-            raise UnsafeError(f"{path.name} stores {first[:80]} and {second[:80]} in the same bytes.")
+            raise UnsafeError(f"{path.name} stores {shown(first)} and {shown(second)} in the same bytes.")
 
 
 class Mapped:
@@ -185,7 +189,8 @@ class Mapped:
         numbers = raw.view(kind).reshape(stored.size)
         if stored.dtype == "F32":
             return numbers
-        return self._release(stored, numbers.astype(np.float32))
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large becomes infinity, which is refused
+            return self._release(stored, numbers.astype(np.float32))
 
     def _release(self, stored: Stored, converted: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         # a converted tensor no longer needs its pages: give them back, so that memory stays at one copy
@@ -258,4 +263,4 @@ def _remove(folder: Path, keep: set[str]) -> None:
     """Weights of an earlier save that the new ones replace."""
     for path in folder.glob("model*.safetensors*"):
         if path.name not in keep and not path.is_symlink():
-            os.unlink(path)
+            path.unlink()

@@ -187,7 +187,7 @@ class Attention(nn.Module):
 
     def join(self, context: Tensor, layout: Layout) -> Tensor:
         """Heads side by side again, through W_O, as the tokens lie."""
-        return self.out(layout.gather(context.transpose(1, 2).flatten(2)))  # type: ignore[no-any-return]
+        return self.out(layout.gather(context.transpose(1, 2).flatten(2)))
 
     @property
     def dropout(self) -> float:
@@ -219,7 +219,7 @@ class SelfAttention(Attention):
             self.position_q = nn.Linear(shape.width, inner)
 
     def position(self, part: str, rows: Tensor) -> Tensor:
-        """DeBERTa's distances as queries ("q") or keys ("k"), by matrices of their own or the words': (1, heads, ...)."""
+        """DeBERTa's distances as queries ("q") or keys ("k"), by their own matrices or the words': (1, heads, ...)."""
         return self.split(self.get_submodule(self.position_prefix + part)(rows)[None])
 
     def forward(self, x: Tensor, given: Given, layer: int) -> Tensor:

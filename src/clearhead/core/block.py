@@ -41,7 +41,7 @@ class PlainFeed(nn.Module):
         self.dropout = nn.Dropout(shape.dropouts.inner)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.down(self.dropout(self.activation(self.up(x))))  # type: ignore[no-any-return]
+        return self.down(self.dropout(self.activation(self.up(x))))
 
 
 class GatedFeed(PlainFeed):
@@ -52,7 +52,7 @@ class GatedFeed(PlainFeed):
         self.gate = nn.Linear(shape.width, shape.feed_width, shape.feed_bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.down(self.dropout(self.activation(self.gate(x)) * self.up(x)))  # type: ignore[no-any-return]
+        return self.down(self.dropout(self.activation(self.gate(x)) * self.up(x)))
 
 
 FEEDS = {"plain": PlainFeed, "gated": GatedFeed}
@@ -68,14 +68,14 @@ class Residual(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, *given: object) -> Tensor:
-        return self.norm(x + self.dropout(self.inner(x, *given)))  # type: ignore[no-any-return]
+        return self.norm(x + self.dropout(self.inner(x, *given)))
 
 
 class ResidualBefore(Residual):
     """x + inner(norm(x)): the norm stands before, and x is never changed on its way up."""
 
     def forward(self, x: Tensor, *given: object) -> Tensor:
-        return x + self.dropout(self.inner(self.norm(x), *given))  # type: ignore[no-any-return]
+        return x + self.dropout(self.inner(self.norm(x), *given))
 
 
 RESIDUALS = {"after": Residual, "before": ResidualBefore}
@@ -97,7 +97,7 @@ class Convolution(nn.Module):
         if given.layout.present is not None:
             words = words * given.layout.present[..., None]  # padding is silence to its neighbours
         beside = given.layout.gather(self.conv(words.transpose(1, 2)).transpose(1, 2))
-        return self.norm(y + self.activation(self.dropout(beside)))  # type: ignore[no-any-return]
+        return self.norm(y + self.activation(self.dropout(beside)))
 
 
 class NoConvolution(nn.Module):
@@ -130,4 +130,4 @@ class Block(nn.Module):
         y = self.attend(x, given, layer)
         y = self.cross(y, given, layer)
         y = self.feed(y)
-        return self.convolve(x, y, given)  # type: ignore[no-any-return]
+        return self.convolve(x, y, given)

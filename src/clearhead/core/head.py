@@ -76,9 +76,9 @@ class Head(nn.Module):
     def before_out(self, x: Tensor) -> Tensor:
         """Everything but the output matrix: what pre-training runs only where a word is masked."""
         x = self.activation(self.dense(self.dropout_first(x)))
-        return self.dropout(self.norm(x)) * self.shape.scale  # type: ignore[no-any-return]
+        return self.dropout(self.norm(x)) * self.shape.scale
 
     def forward(self, hidden: Tensor, layout: Layout, pooled: Tensor | None) -> Tensor:
         x = pooled if self.pick is None else self.pick(hidden, layout)
         logits = self.out(self.before_out(x))  # type: ignore[arg-type]
-        return logits.squeeze(-1) if self.shape.kind == "replaced" else logits  # type: ignore[no-any-return]
+        return logits.squeeze(-1) if self.shape.kind == "replaced" else logits

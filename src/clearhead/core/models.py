@@ -55,13 +55,13 @@ class Network(nn.Module):
 
     def encode(self, ids: Tensor, layout: Layout, segments: Tensor | None = None, **look: Any) -> list[Tensor]:
         """Hidden states of the encoder, or of GPT's only stack."""
-        return self.stack(ids, layout, segments, **look)  # type: ignore[no-any-return]
+        return self.stack(ids, layout, segments, **look)
 
     def decode(self, ids: Tensor, layout: Layout, memory: Tensor, memory_layout: Layout, **look: Any) -> list[Tensor]:
         """Hidden states of the decoder: the encoder's top layer is the memory of every block."""
         if self.decoder is None:
             raise InputError(f"{self.shape.family} has no decoder that could take target_ids.")
-        return self.decoder(  # type: ignore[no-any-return]
+        return self.decoder(
             ids, layout, memory=memory, memory_layout=memory_layout, part="decoder", **look
         )
 

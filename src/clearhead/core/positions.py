@@ -55,7 +55,8 @@ class CountedFromPad(Learned):
 def sines(places: Tensor, width: int, *, halves: bool) -> Tensor:
     """PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(the same); interleaved, or in two halves."""
     even = torch.arange(0, width, 2, device=places.device, dtype=torch.float64)
-    angles = places[..., None].double() / 10000.0 ** (even / width)  # double: equal to the tables that files were made with
+    # double: equal to the tables that files were made with
+    angles = places[..., None].double() / 10000.0 ** (even / width)
     sin, cos = angles.sin(), angles.cos()[..., : width // 2]
     if halves:
         return torch.cat([sin, cos], -1)

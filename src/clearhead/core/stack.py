@@ -37,7 +37,7 @@ class Embedding(nn.Module):
         x = numbered(x, ids, places, layout)
         for step in self.order:
             x = getattr(self, step)(x)
-        return x  # type: ignore[no-any-return]
+        return x
 
 
 class Stack(nn.Module):

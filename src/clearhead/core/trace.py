@@ -75,7 +75,7 @@ def trace(
 
 def _layer(steps: Steps) -> LayerTrace:
     def array(name: str) -> Array:
-        return getattr(steps, name)[0].detach().float().cpu().numpy()  # type: ignore[no-any-return]
+        return getattr(steps, name)[0].detach().float().cpu().numpy()
 
     names = ("queries", "keys", "values", "scores", "probs", "context")
     return LayerTrace(layer=steps.layer, **{name: array(name) for name in names})

@@ -27,7 +27,9 @@ def main(source: Path, destination: Path) -> None:
     tensors = {}
     for file in files:
         state = torch.load(file, map_location="cpu", weights_only=True)
-        for name, value in getattr(state, "get", dict().get)("state_dict", state).items():
+        if not isinstance(state, dict):
+            raise SystemExit(f"{file.name} holds a {type(state).__name__}, expected named tensors")
+        for name, value in state.get("state_dict", state).items():
             if isinstance(value, torch.Tensor) and value.is_floating_point():
                 tensors[str(name)] = value.detach().to(torch.float32).contiguous().numpy()
     write_tensors(destination, tensors.items(), 1 << 40)

@@ -126,7 +126,7 @@ def masked(v: Values, names: Mapping[str, str | Row], **changes: Any) -> HeadPla
     return HeadPlan(head=HeadShape(**(fields | changes)), names=names)
 
 
-def each(kind: Any, v: Values, outputs: int, dropout: float, out: str = "classifier.*") -> HeadPlan:
+def each(kind: Any, outputs: int, dropout: float, out: str = "classifier.*") -> HeadPlan:
     """One answer per token: tags, or the start and end of a span."""
     return HeadPlan(
         head=HeadShape(kind=kind, pick="each", outputs=outputs, dropout=dropout), names={out: "head.out.*"}
@@ -193,8 +193,8 @@ FAMILY = Family(
         "masked": lambda v, n: masked(v, MASKED_NAMES),
         "next": lambda v, n: HeadPlan(head=NEXT, pooler=PoolerShape(), names={"cls.seq_relationship.*": "head.out.*"}),
         "classify": lambda v, n: pooled("classify", n, head_dropout(v)),
-        "tag": lambda v, n: each("tag", v, n, head_dropout(v)),
-        "span": lambda v, n: each("span", v, 2, 0.0, "qa_outputs.*"),
+        "tag": lambda v, n: each("tag", n, head_dropout(v)),
+        "span": lambda v, n: each("span", 2, 0.0, "qa_outputs.*"),
         "choice": lambda v, n: pooled("choice", 1, head_dropout(v)),
     },
     architectures=architectures("Bert", BertForPreTraining="pretrain", BertForNextSentencePrediction="next"),

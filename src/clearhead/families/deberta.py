@@ -191,8 +191,8 @@ FAMILY = Family(
     heads={
         "masked": lambda v, n: masked(v),
         "classify": lambda v, n: pooled("classify", n, v),
-        "tag": lambda v, n: bert.each("tag", v, n, v["hidden_dropout_prob"]),
-        "span": lambda v, n: bert.each("span", v, 2, 0.0, "qa_outputs.*"),
+        "tag": lambda v, n: bert.each("tag", n, v["hidden_dropout_prob"]),
+        "span": lambda v, n: bert.each("span", 2, 0.0, "qa_outputs.*"),
         "choice": lambda v, n: pooled("choice", 1, v),
     },
     architectures=bert.architectures("DebertaV2"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -111,7 +110,7 @@ def _whole(low: int, high: int) -> Callable[[Any], str | None]:
 def _real(low: float, high: float) -> Callable[[Any], str | None]:
     def check(value: Any) -> str | None:
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        return None if number and math.isfinite(value) and low <= value <= high else f"a number from {low:g} to {high:g}"
+        return None if number and low <= value <= high else f"a number from {low:g} to {high:g}"
 
     return check
 

@@ -68,8 +68,8 @@ FAMILY = Family(
     heads={
         "masked": lambda v, n: bert.masked(v, roberta.MASKED_NAMES, activation="gelu"),
         "classify": lambda v, n: roberta.classify(v, n, v["hidden_dropout_prob"]),
-        "tag": lambda v, n: bert.each("tag", v, n, v["hidden_dropout_prob"]),
-        "span": lambda v, n: bert.each("span", v, 2, 0.0, "qa_outputs.*"),
+        "tag": lambda v, n: bert.each("tag", n, v["hidden_dropout_prob"]),
+        "span": lambda v, n: bert.each("span", 2, 0.0, "qa_outputs.*"),
         "choice": lambda v, n: bert.pooled("choice", 1, v["hidden_dropout_prob"]),
     },
     architectures=bert.architectures("MPNet"),

@@ -63,8 +63,8 @@ FAMILY = Family(
     heads={
         "masked": lambda v, n: bert.masked(v, MASKED_NAMES, activation="gelu"),
         "classify": lambda v, n: classify(v, n, bert.head_dropout(v)),
-        "tag": lambda v, n: bert.each("tag", v, n, bert.head_dropout(v)),
-        "span": lambda v, n: bert.each("span", v, 2, 0.0, "qa_outputs.*"),
+        "tag": lambda v, n: bert.each("tag", n, bert.head_dropout(v)),
+        "span": lambda v, n: bert.each("span", 2, 0.0, "qa_outputs.*"),
         "choice": lambda v, n: bert.pooled("choice", 1, v["hidden_dropout_prob"]),
     },
     architectures=bert.architectures("Roberta"),

@@ -12,6 +12,7 @@ from clearhead.errors import TokenizerError
 from clearhead.text.pieces import USER_DEFINED, PieceModel
 
 SPACE = "▁"
+LONGEST = 1024  # bytes of one replacement; Unicode's own longest has 33, and more could fill the memory
 
 
 class Charsmap:
@@ -65,7 +66,7 @@ class Charsmap:
         if node is None or not unit >> 8 & 1:  # no rule ends here
             return node, None
         start = self._unit(node) & 0x7FFFFFFF
-        end = self._replacements.find(b"\0", start)
+        end = self._replacements.find(b"\0", start, start + LONGEST)
         if end < 0:
             raise TokenizerError(f"{self._name}: the table of normalisation points outside of itself")
         return node, self._replacements[start:end].decode("utf-8", "replace")

@@ -130,7 +130,7 @@ def _merges(rows: object) -> list[tuple[str, str]]:
 def _post_processor(data: dict[str, Any]) -> Any:
     # The library reads it only as part of a whole tokenizer: give it one without a vocabulary, which is quick.
     model = {"type": "WordLevel", "vocab": {}, "unk_token": "?"}
-    part: dict[str, Any] = {"version": "1.0", "added_tokens": [], "model": model}
+    part: dict[str, Any] = {"version": data.get("version", "1.0"), "added_tokens": [], "model": model}
     return Pipeline.from_str(json.dumps(part | {"post_processor": data.get("post_processor")})).post_processor
 
 

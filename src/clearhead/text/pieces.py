@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -76,6 +77,8 @@ def _piece(data: bytes, name: str, index: int) -> Piece:
             (score,) = struct.unpack("<f", value)
         elif field == 3 and isinstance(value, int):
             kind = value
+    if not math.isfinite(score):
+        raise TokenizerError(f"{name}: the score of piece {index} is {score}")
     try:
         return Piece(text=text.decode(), score=score, kind=kind)
     except UnicodeDecodeError as error:

@@ -114,6 +114,8 @@ def as_token(value: object, where: str, *, special: bool | None = None) -> Token
 def checked_ids(ids: dict[Any, Any], name: str) -> dict[str, int]:
     """A vocabulary in which every token is a string and every id is a number of its own."""
     seen: dict[int, str] = {}
+    if not ids:
+        raise TokenizerError(f"{name} holds an empty vocabulary")
     for token, index in ids.items():
         if not isinstance(token, str):
             raise TokenizerError(f"{name}: {token!r} is no token")
@@ -166,7 +168,7 @@ def _merge_special_map(options: dict[str, Any], special_map: dict[str, Any]) -> 
         elif isinstance(value, dict) and key != "extra_special_tokens":
             options[key] = as_token(value, where, special=True)
         else:
-            options[key] = value
+            options[key] = as_token(value, where) if key in NAMED and value is not None else value
 
 
 def _from_added_file(options: dict[str, Any], added: dict[str, Any]) -> dict[int, AddedToken]:

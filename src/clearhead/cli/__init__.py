@@ -1,0 +1,58 @@
+"""The command line: one file per verb, imported only when the verb is used, so that --help is instant."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from clearhead import __version__
+from clearhead.errors import ClearheadError
+
+# verb -> (where it lives, what --help says of it)
+VERBS = {
+    "describe": ("describe:describe", "Tell what a model is: architecture, sizes, tokenizer, head, passport."),
+    "tokens": ("tokens:tokens", "Show how a text is cut into tokens, with ids and character offsets."),
+    "embed": ("embed:embed", "Turn the texts of a file into vectors."),
+    "fill": ("fill:fill", "Guess the words behind [MASK]."),
+    "explain": ("explain:explain", "Draw what each word looks at, as HTML, SVG or JSON."),
+    "convert": ("convert:convert", "Copy a model to a safe folder, also from a pickle that you trust."),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one verb; a user's mistake is one sentence on stderr and exit code 2."""
+    from cyclopts import App, CycloptsError
+
+    app = App(
+        name="clearhead",
+        help="From the text you have to a language model you understand, can trust and can afford to run.",
+        version=__version__,
+        help_format="plaintext",
+        result_action="return_value",
+    )
+    for verb, (place, said) in VERBS.items():
+        app.command(f"clearhead.cli.{place}", name=verb, help=said)
+    app.register_install_completion_command(help="Install completion for this shell.")
+    try:
+        app(arguments, exit_on_error=False, print_error=False)
+    except ClearheadError as error:
+        _stop(str(error))
+    except CycloptsError as error:
+        _stop(_plain(error))
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output has gone; nothing is left to say
+        sys.exit(1)
+
+
+def _plain(error: Exception) -> str:
+    """A mistake in the arguments as one line, with the way out."""
+    said = " ".join(str(error).split())
+    return f"{said} (see clearhead --help)"
+
+
+def _stop(said: str) -> None:
+    sys.stderr.write(f"clearhead: {said}\n")
+    sys.exit(2)
+
+
+__all__ = ["VERBS", "main"]

@@ -1,0 +1,68 @@
+"""What verbs write: tables for people, JSON for scripts, progress on stderr."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+
+def print_json(value: Any) -> None:
+    """One JSON value on stdout."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
+    """A table on stdout; cells are text, never markup."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=None if title is None else Text(title), title_justify="left")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    Console(soft_wrap=False).print(table)
+
+
+def say(text: str, *, quiet: bool = False) -> None:
+    """A remark for people, on stderr."""
+    if not quiet:
+        sys.stderr.write(text + "\n")
+
+
+@contextmanager
+def progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on stderr that takes (done, total); None when nobody wants to see it."""
+    if quiet:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def model_notes(*, quiet: bool) -> Iterator[None]:
+    """What loading has to say goes to stderr as it is, or nowhere."""
+    log = logging.getLogger("clearhead")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    before, spread = log.level, log.propagate
+    log.addHandler(handler)
+    log.propagate = False
+    log.setLevel(logging.ERROR if quiet else logging.WARNING)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before)
+        log.propagate = spread

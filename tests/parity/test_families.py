@@ -1,0 +1,130 @@
+"""Every family under every head equals transformers to 1e-5, there and back, on configurations drawn at random."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, seed, settings
+
+import clearhead
+from clearhead.families import FAMILIES
+from tests.tiny import BARE, CLASSES, CONFIGS, OLD, Case, cases, exists
+from tests.twins import TOLERANCE, Texts, assert_equal, differences, loaded_back, outputs, reference, saved
+
+every_class = pytest.mark.parametrize(("family", "title"), CLASSES, ids=[title for _, title in CLASSES])
+
+
+def drawn(family: str, title: str, examples: int, check: Callable[[Case], None]) -> None:
+    """Run a check on that many cases, other ones for each class and the same ones in each run."""
+    test = given(cases(family, title))(check)
+    settings(max_examples=examples)(seed(crc32(title.encode()))(test))()
+
+
+def check_there_and_back(title: str, case: Case) -> None:
+    choices = "MultipleChoice" in title
+    theirs = reference(title, case.config, case.seed)
+    expected = outputs(theirs, case.given, choices=choices)
+    with saved(theirs) as folder, TemporaryDirectory() as second:
+        model = clearhead.load(folder)
+        assert_equal(expected, run(model, case.given, choices), case.given)
+        if model.has_labels:
+            assert model.labels == tuple(theirs.config.id2label.values())
+
+        model.save(second)
+        written = json.loads((Path(second) / "config.json").read_text())
+        back = loaded_back(Path(second), written["architectures"][0])
+        assert back.config.id2label == theirs.config.id2label or not model.has_labels
+        for name, values in outputs(back, case.given, choices=choices).items():
+            np.testing.assert_allclose(values, expected[name], rtol=0, atol=1e-6, err_msg=name)
+
+        again = clearhead.load(second)
+        assert (again.head, again.shape, again.labels) == (model.head, model.shape, model.labels)
+        np.testing.assert_array_equal(
+            run(again, case.given, choices).last, run(model, case.given, choices).last
+        )
+        for name, tensor in model.module.state_dict().items():
+            assert torch.equal(again.module.state_dict()[name], tensor), name
+
+
+def run(model: clearhead.Model, batch: Texts, choices: bool = False) -> clearhead.Output:
+    return model.run(**batch.ours(choices=choices))
+
+
+@every_class
+def test_equal_there_and_back(family: str, title: str) -> None:
+    drawn(family, title, 6, lambda case: check_there_and_back(title, case))
+
+
+@pytest.mark.slow
+@every_class
+def test_equal_there_and_back_on_many(family: str, title: str) -> None:
+    drawn(family, title, 120, lambda case: check_there_and_back(title, case))
+
+
+PLACES = {
+    "one number of W_Q": "attend.inner.q.weight",
+    "one number of W_K": "attend.inner.k.weight",
+    "one number of W_V": "attend.inner.v.weight",
+    "one number of W_O": "attend.inner.out.weight",
+    "one number of a norm": "feed.norm.weight",
+}
+
+
+@every_class
+def test_one_wrong_number_is_seen(family: str, title: str) -> None:
+    """The control of all tests above: the comparison fails when a single weight is a little off."""
+
+    def check(case: Case) -> None:
+        choices = "MultipleChoice" in title
+        theirs = reference(title, case.config, case.seed)
+        expected = outputs(theirs, case.given, choices=choices)
+        with saved(theirs) as folder:
+            model = clearhead.load(folder)
+        for place, name in PLACES.items():
+            weight = model.module.get_parameter(f"stack.blocks.0.{name}")
+            with torch.no_grad():
+                weight.view(-1)[0] += 0.05
+                found = differences(expected, run(model, case.given, choices), case.given)
+                weight.view(-1)[0] -= 0.05
+            if case.given.ids.shape[1] > 1 or name not in PLACES.values():
+                moved[place] |= max(found.values()) > TOLERANCE
+        assert_equal(expected, run(model, case.given, choices), case.given)
+
+    moved = dict.fromkeys(PLACES, False)
+    drawn(family, title, 3, check)
+    assert all(moved.values()), moved
+
+
+def test_every_class_is_covered() -> None:
+    assert set(CONFIGS) == set(FAMILIES) - {"transformer"}  # which has no class in transformers
+    assert all(exists(title) for _, title in CLASSES)
+    assert not any(exists(title) for title in OLD)
+    assert {title for _, title in CLASSES} == {
+        title for family in CONFIGS for title in (BARE[family], *FAMILIES[family].architectures)
+    } - set(OLD)
+
+
+@pytest.mark.parametrize("family", [family for family in CONFIGS if family not in ("t5", "marian")])
+def test_without_a_mask_every_token_is_real(family: str) -> None:
+    def check(case: Case) -> None:
+        real = Texts(
+            ids=np.where(case.given.mask, case.given.ids, 7), mask=np.ones_like(case.given.mask), segments=case.given.segments
+        )
+        theirs = reference(BARE[family], case.config, case.seed)
+        expected = outputs(theirs, real)
+        with saved(theirs) as folder:
+            model = clearhead.load(folder)
+        assert_equal(expected, model.run(real.ids, segments=real.segments), real)
+        assert_equal(expected, model.run(real.ids.tolist(), real.mask.astype(int), real.segments), real)
+
+    drawn(family, BARE[family], 2, check)
+
+

@@ -1,0 +1,309 @@
+"""Whatever lies in a model folder, the answer is a tokenizer or one clear sentence."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clearhead.errors import InputError, TokenizerError
+from clearhead.text import Tokenizer, files, load_tokenizer
+from tests.text.tokenizer_folders import LEGACY, bert_cased, roberta, t5, write_json, xlm_roberta
+
+Family = Callable[[str, str], tuple[Tokenizer, Any]]
+
+
+def saved(maker: Callable[[Path], str], folder: Path) -> tuple[dict[str, Any], str]:
+    """A good tokenizer.json to be spoilt, and its model type."""
+    model_type = maker(folder / "legacy")
+    load_tokenizer(folder / "legacy", model_type, {}).source.save(folder)
+    return json.loads((folder / "tokenizer.json").read_text("utf-8")), model_type
+
+
+def refused(folder: Path, model_type: str, words: str = ".") -> str:
+    with pytest.raises(TokenizerError, match=words) as caught:
+        load_tokenizer(folder, model_type, {})
+    sentence = str(caught.value)
+    assert "\n" not in sentence
+    assert len(sentence) < 600
+    return sentence
+
+
+RAW = {
+    "empty": b"",
+    "not json": b"{",
+    "a list": b"[1, 2]",
+    "a number": b"7",
+    "null": b"null",
+    "bad utf-8": b'{"version": "\xff"}',
+    "utf-16": '{"version": "1.0"}'.encode("utf-16"),
+    "deep": b'{"model":' * 100_000,
+    "deep list": b'{"model":' + b"[" * 200_000,
+    "NUL": b"\x00" * 100,
+    "no model": b'{"version": "1.0"}',
+    "wrong version": b'{"version": "9.9", "model": {"type": "WordPiece", "vocab": {}}}',
+    "huge number": b'{"model": {"type": "WordPiece", "vocab": {"a": 1' + b"0" * 5_000 + b"}}}",
+}
+
+
+@pytest.mark.parametrize("plain", [True, False])
+@pytest.mark.parametrize("case", RAW)
+def test_files_that_are_no_tokenizer(tmp_path: Path, case: str, plain: bool) -> None:
+    (tmp_path / "tokenizer.json").write_bytes(RAW[case])
+    refused(tmp_path, "modernbert" if plain else "bert", "tokenizer.json")
+
+
+SPOILT: dict[str, Callable[[dict[str, Any]], object]] = {
+    "vocab is a number": lambda d: d["model"].update(vocab=3),
+    "vocab is a list of numbers": lambda d: d["model"].update(vocab=[1, 2]),
+    "id is text": lambda d: d["model"]["vocab"].update({"a": "x"}),
+    "id is negative": lambda d: d["model"]["vocab"].update({"qqq": -1}),
+    "id is a fraction": lambda d: d["model"]["vocab"].update({"qqq": 1.5}),
+    "id is huge": lambda d: d["model"]["vocab"].update({"qqq": 2**40}),
+    "id is true": lambda d: d["model"]["vocab"].update({"qqq": True}),
+    "two tokens with one id": lambda d: d["model"]["vocab"].update({"qqq": 7}),
+    "wrong kind of model": lambda d: d["model"].update(type="BPE", merges=[]),
+    "unknown kind of model": lambda d: d["model"].update(type="Surprise"),
+    "added token without content": lambda d: d["added_tokens"].append({"id": 3}),
+    "added token with a bad id": lambda d: d["added_tokens"].append({"id": -3, "content": "x"}),
+    "added token with a bad flag": lambda d: d["added_tokens"].append({"id": 3, "content": "x", "lstrip": 3}),
+    "added token of half a pair": lambda d: d["added_tokens"].append({"id": 3, "content": "\ud800"}),
+    "added tokens are a number": lambda d: d.update(added_tokens=5),
+    "post-processor of no known type": lambda d: d.update(post_processor={"type": "Surprise"}),
+    "post-processor is a list": lambda d: d.update(post_processor=[1]),
+    "normaliser is a number": lambda d: d.update(normalizer=4),
+}
+
+
+@pytest.mark.parametrize("case", SPOILT)
+def test_spoilt_word_pieces(tmp_path: Path, case: str) -> None:
+    data, model_type = saved(bert_cased, tmp_path)
+    SPOILT[case](data)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(data), encoding="utf-8")
+    refused(tmp_path, model_type)
+
+
+@pytest.mark.parametrize(
+    "merges", [7, [3], ["a"], ["a b c"], [["a", 1]], ["nosuchpiece northis"], [["a", "b", "c"]]], ids=str
+)
+def test_spoilt_merges(tmp_path: Path, merges: Any) -> None:
+    data, model_type = saved(roberta, tmp_path)
+    data["model"]["merges"] = merges
+    write_json(tmp_path / "tokenizer.json", data)
+    refused(tmp_path, model_type)
+
+
+@pytest.mark.parametrize("vocab", [{}, [], [["a"]], [["a", "x"]], [[1, 0.0]], [["a", 0.0]], [["a", None]]], ids=str)
+def test_spoilt_pieces(tmp_path: Path, vocab: Any) -> None:
+    data, model_type = saved(t5, tmp_path)
+    data["model"]["vocab"] = vocab
+    write_json(tmp_path / "tokenizer.json", data)
+    refused(tmp_path, model_type)
+
+
+@pytest.mark.parametrize("table", ["!!!", "AAAA", "/////w==", "BAAAAP////8="])
+def test_spoilt_table_of_normalisation(tmp_path: Path, table: str) -> None:
+    data, model_type = saved(xlm_roberta, tmp_path)
+    data["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": table}
+    write_json(tmp_path / "tokenizer.json", data)
+    with contextlib.suppress(TokenizerError):
+        load_tokenizer(tmp_path, model_type, {}).source.encode("keeper é ﬁ")
+
+
+@pytest.mark.parametrize("pattern", ["((", "[", "(?<name", "*a", "\\", "a{99999999}"])
+def test_bad_patterns_are_refused_by_the_library_and_reported(tmp_path: Path, pattern: str) -> None:
+    split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+    data = {"version": "1.0", "added_tokens": [], "pre_tokenizer": split}
+    data |= {"model": {"type": "WordLevel", "vocab": {"a": 0, "?": 1}, "unk_token": "?"}}
+    write_json(tmp_path / "tokenizer.json", data)
+    refused(tmp_path, "modernbert", "tokenizer.json cannot be used")
+
+
+def test_a_template_with_ids_that_do_not_exist(tmp_path: Path) -> None:
+    single = [{"SpecialToken": {"id": "[X]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
+    tokens = {"[X]": {"id": "[X]", "ids": [4_000_000], "tokens": ["[X]"]}}
+    template = {"type": "TemplateProcessing", "single": single, "pair": single, "special_tokens": tokens}
+    model = {"type": "WordLevel", "vocab": {"a": 0, "?": 1}, "unk_token": "?"}
+    data = {"version": "1.0", "added_tokens": [], "post_processor": template, "model": model}
+    write_json(tmp_path / "tokenizer.json", data)
+    refused(tmp_path, "modernbert", "vocabulary does not have")
+
+
+def test_a_panic_in_the_library_becomes_a_sentence() -> None:
+    class PanicException(BaseException):
+        """Named as the one that Rust raises, which cannot be imported."""
+
+    with pytest.raises(TokenizerError, match="gave up"), files.guarded("x.json cannot be used"):
+        raise PanicException("index out of bounds")
+    with pytest.raises(KeyboardInterrupt), files.guarded("x.json cannot be used"):
+        raise KeyboardInterrupt
+
+
+def test_sizes_are_bounded_before_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "tokenizer.json"
+    with path.open("wb") as file:
+        file.truncate(files.LARGE + 1)  # a sparse file: large in name only
+    refused(tmp_path, "bert", "larger than 512 MB")
+    path.unlink()
+    with (tmp_path / "tokenizer_config.json").open("wb") as file:
+        file.truncate(files.SMALL + 1)
+    refused(tmp_path, "bert", "larger than 16 MB")
+
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "switch is text": {"do_lower_case": "yes"},
+    "special token is a number": {"cls_token": 5},
+    "special token is a list": {"mask_token": ["[MASK]"]},
+    "special token without content": {"mask_token": {"__type": "AddedToken"}},
+    "special token is null where one is needed": {"unk_token": None},
+    "special token is null at the end": {"sep_token": None},
+    "class is a number": {"tokenizer_class": 3},
+    "added tokens are a list": {"added_tokens_decoder": [1]},
+    "added token id is text": {"added_tokens_decoder": {"x": {"content": "y"}}},
+    "added token is a string": {"added_tokens_decoder": {"3": "y"}},
+    "further tokens are text": {"extra_special_tokens": "x"},
+    "further token is a number": {"additional_special_tokens": [3]},
+    "half a surrogate pair": {"mask_token": "\udfff"},
+    "side is up": {"truncation_side": "up"},
+    "split is a number": {"split_special_tokens": 1},
+}
+
+
+@pytest.mark.parametrize("case", SETTINGS)
+def test_spoilt_settings(tmp_path: Path, case: str) -> None:
+    model_type = bert_cased(tmp_path)
+    (tmp_path / "special_tokens_map.json").unlink()  # it would overrule the settings
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(SETTINGS[case]))
+    refused(tmp_path, model_type)
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("added_tokens.json", b'{"x": "y"}'),
+        ("added_tokens.json", b'{"x": -1}'),
+        ("added_tokens.json", b"[]"),
+        ("special_tokens_map.json", b"7"),
+        ("special_tokens_map.json", b'{"cls_token": {"content": 4}}'),
+        ("special_tokens_map.json", b'{"mask_token": 4}'),
+        ("tokenizer_config.json", b"\xff"),
+    ],
+)
+def test_spoilt_files_beside(tmp_path: Path, name: str, body: bytes) -> None:
+    model_type = bert_cased(tmp_path)
+    (tmp_path / "tokenizer_config.json").unlink()
+    (tmp_path / name).write_bytes(body)
+    assert name.split(".")[0] in refused(tmp_path, model_type)
+
+
+def test_spoilt_legacy_vocabularies(tmp_path: Path) -> None:
+    model_type = roberta(tmp_path)
+    vocab = json.loads((tmp_path / "vocab.json").read_text("utf-8"))
+    good = (tmp_path / "vocab.json").read_bytes()
+    for body in (b"", b"[]", b"\xff", json.dumps(vocab | {"q": "1"}).encode(), json.dumps(vocab | {"qq": 5}).encode()):
+        (tmp_path / "vocab.json").write_bytes(body)
+        refused(tmp_path, model_type)
+    (tmp_path / "vocab.json").write_bytes(good)
+    for body in (b"a b c\n", b"nosuch piece\n", b"\xff\n"):
+        (tmp_path / "merges.txt").write_bytes(body)
+        refused(tmp_path, model_type, "merges.txt")
+    folder = tmp_path / "words"
+    bert_cased(folder)
+    (folder / "vocab.txt").write_bytes(b"[UNK]\n\xff\n")
+    refused(folder, "bert", r"vocab\.txt is not UTF-8")
+
+
+def test_missing_files_are_named(tmp_path: Path) -> None:
+    for model_type, words in (
+        ("bert", r"looked for tokenizer\.json or vocab\.txt"),
+        ("gpt2", r"tokenizer\.json or vocab\.json \+ merges\.txt or encoder\.json \+ vocab\.bpe"),
+        ("t5", r"spiece\.model"),
+        ("xlm-roberta", r"sentencepiece\.bpe\.model"),
+        ("deberta-v2", r"spm\.model"),
+        ("modernbert", r"tokenizer\.json"),
+        ("nobody-knows", r"tokenizer\.json"),
+    ):
+        refused(tmp_path, model_type, words)
+    refused(tmp_path / "nowhere", "bert", "looked for")
+
+
+def test_a_folder_in_the_place_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").mkdir()
+    refused(tmp_path, "bert", "looked for")
+
+
+def test_paths_in_the_settings_are_not_followed(tmp_path: Path) -> None:
+    model_type = bert_cased(tmp_path / "model")
+    before = load_tokenizer(tmp_path / "model", model_type, {}).source.golden()
+    (tmp_path / "other.txt").write_text("[UNK]\n[CLS]\n[SEP]\n", encoding="utf-8")
+    path = tmp_path / "model" / "tokenizer_config.json"
+    bait: dict[str, Any] = {"vocab_file": str(tmp_path / "other.txt"), "tokenizer_file": "../other.json"}
+    bait |= {"name_or_path": "/etc/passwd", "auto_map": {"AutoTokenizer": ["evil.Evil", None]}}
+    write_json(path, json.loads(path.read_text()) | bait)
+    tokenizer = load_tokenizer(tmp_path / "model", model_type, {}).source
+    assert tokenizer.golden() == before
+    tokenizer.save(tmp_path / "out")
+    assert not set(bait) & set(json.loads((tmp_path / "out" / "tokenizer_config.json").read_text()))
+
+
+def test_random_damage_is_a_tokenizer_or_a_sentence(tmp_path: Path) -> None:
+    choose = random.Random(5)
+    for name in ("bert_cased", "gpt2", "albert"):
+        folder = tmp_path / name
+        _, model_type = saved(LEGACY[name], folder)
+        good = (folder / "tokenizer.json").read_bytes()
+        for _ in range(25):
+            broken = bytearray(good)
+            for _ in range(choose.randint(1, 3)):
+                place = choose.randrange(len(broken))
+                broken[place : place + choose.randint(0, 4)] = bytes(choose.choice(b'{}[]",:0-xn\\') for _ in range(2))
+            (folder / "tokenizer.json").write_bytes(broken)
+            for kind in (model_type, "modernbert"):
+                with contextlib.suppress(TokenizerError):
+                    tokenizer = load_tokenizer(folder, kind, {}).source
+                    tokenizer.decode(tokenizer.encode("The keeper é").ids)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "not NoneType"),
+        (3, "not int"),
+        (b"bytes", "not bytes"),
+        (["a", 3], "word 1 is of type int"),
+        ({"a": 1}, "not dict"),
+        ("half \ud83d a pair", "surrogate pair at character 5"),
+        (["fine", "\udc00"], "surrogate"),
+        (("a",), "tuple of 1"),
+        (("a", "b", "c"), "tuple of 3"),
+        (("a", ["b"]), "same form"),
+        (("a", None), "not NoneType"),
+    ],
+)
+def test_what_is_no_text_is_refused(family: Family, text: Any, words: str) -> None:
+    ours, _ = family("bert_cased", "legacy")
+    with pytest.raises(InputError, match=words):
+        ours.encode_batch([text])
+    with pytest.raises(InputError, match="text 1"):
+        ours.encode_batch(["good", text])
+
+
+def test_what_are_no_ids_is_refused(family: Family) -> None:
+    ours, _ = family("bert_cased", "legacy")
+    for ids in ([-1], [2**40], ["7"], [1.5], [None]):
+        with pytest.raises(InputError):
+            ours.decode(ids)  # type: ignore[arg-type]
+    assert ours.decode([399_999]) == ""
+
+
+def test_a_tokenizer_that_fails_on_a_text_says_so(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("[CLS]\n[SEP]\n[PAD]\n[MASK]\nword\n", encoding="utf-8")
+    tokenizer = load_tokenizer(tmp_path, "bert", {}).source
+    assert tokenizer.encode("word").tokens == ["[CLS]", "word", "[SEP]"]
+    with pytest.raises(TokenizerError, match="UNK"):
+        tokenizer.encode("other")

@@ -1,0 +1,317 @@
+"""Tiny random configurations of every family, drawn by hypothesis from all the options that change the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+
+from clearhead.families import FAMILIES
+from tests.twins import Texts, library, texts
+
+Config = dict[str, Any]
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+ACTIVATIONS = ("gelu", "gelu_new", "relu", "silu", "tanh", "quick_gelu", "gelu_pytorch_tanh", "gelu_fast", "mish")
+HEADS = ((3, 8), (2, 6), (5, 4), (1, 12), (4, 4), (7, 4))  # heads, width of each
+
+
+def one(draw: Draw, *values: Any) -> Any:
+    """One of these values."""
+    return draw(st.sampled_from(values))
+
+
+def flip(draw: Draw) -> bool:
+    """True or false."""
+    return bool(draw(st.booleans()))
+
+
+def bert_like(draw: Draw, **changes: Any) -> Config:
+    """The keys that BERT and its relatives share."""
+    heads, width = one(draw, *HEADS)
+    return {
+        "vocab_size": one(draw, 60, 41, 73),
+        "hidden_size": heads * width,
+        "num_hidden_layers": one(draw, 3, 1, 2, 4),
+        "num_attention_heads": heads,
+        "intermediate_size": one(draw, 20, 7, 33),
+        "hidden_act": one(draw, *ACTIVATIONS),
+        "max_position_embeddings": one(draw, 40, 31),
+        "layer_norm_eps": one(draw, 1e-12, 1e-5, 1e-2),
+        "num_labels": one(draw, 3, 1, 2, 5),
+        "tie_word_embeddings": flip(draw),
+    } | changes
+
+
+@st.composite
+def bert(draw: Draw) -> Config:
+    return bert_like(draw, type_vocab_size=one(draw, 2, 1, 3))
+
+
+@st.composite
+def roberta(draw: Draw) -> Config:
+    return bert_like(draw, type_vocab_size=one(draw, 1, 2), pad_token_id=one(draw, 1, 0, 3))
+
+
+@st.composite
+def distilbert(draw: Draw) -> Config:
+    shared = bert_like(draw)
+    renamed = {
+        "dim": "hidden_size",
+        "n_layers": "num_hidden_layers",
+        "n_heads": "num_attention_heads",
+        "hidden_dim": "intermediate_size",
+        "activation": "hidden_act",
+    }
+    same = ("vocab_size", "max_position_embeddings", "num_labels", "tie_word_embeddings")
+    return {ours: shared[theirs] for ours, theirs in renamed.items()} | {key: shared[key] for key in same}
+
+
+@st.composite
+def electra(draw: Draw) -> Config:
+    shared = bert_like(draw, type_vocab_size=one(draw, 2, 1))
+    return shared | {
+        "embedding_size": one(draw, 8, shared["hidden_size"], 17),
+        "summary_use_proj": flip(draw),
+        "summary_activation": one(draw, "gelu", "tanh", "relu"),
+    }
+
+
+@st.composite
+def albert(draw: Draw) -> Config:
+    layers = one(draw, 3, 4, 1, 5)
+    return bert_like(
+        draw,
+        num_hidden_layers=layers,
+        type_vocab_size=one(draw, 2, 1),
+        embedding_size=one(draw, 8, 17, 24),
+        num_hidden_groups=one(draw, *range(1, min(layers, 3) + 1)),
+        inner_group_num=one(draw, 1, 2),
+    )
+
+
+@st.composite
+def mpnet(draw: Draw) -> Config:
+    return bert_like(draw, relative_attention_num_buckets=one(draw, 32, 40))
+
+
+@st.composite
+def deberta(draw: Draw) -> Config:
+    shared = bert_like(
+        draw,
+        type_vocab_size=one(draw, 0, 2),
+        relative_attention=one(draw, True, True, False),
+        position_biased_input=flip(draw),
+        share_att_key=flip(draw),
+        norm_rel_ebd=one(draw, "layer_norm", "none"),
+        pos_att_type=one(draw, ["p2c", "c2p"], ["c2p"], ["p2c"], [], "c2p|p2c"),
+        position_buckets=one(draw, 4, -1, 6),
+        max_relative_positions=one(draw, -1, 9, 30),
+        conv_kernel_size=one(draw, 0, 3, 5),
+        conv_act=one(draw, "tanh", "gelu"),
+        pooler_hidden_act=one(draw, "gelu", "tanh"),
+        legacy=flip(draw),
+        pad_token_id=0,
+    )
+    shared["conv_groups"] = one(draw, 1, shared["num_attention_heads"])
+    if shared["legacy"]:  # the other head multiplies by the word table itself
+        shared["embedding_size"] = one(draw, shared["hidden_size"], 8)
+    shared["pooler_hidden_size"] = shared["hidden_size"]
+    return shared
+
+
+@st.composite
+def modernbert(draw: Draw) -> Config:
+    shared = bert_like(draw)
+    layers = shared["num_hidden_layers"]
+    activation, eps = shared.pop("hidden_act"), shared.pop("layer_norm_eps")
+    made = shared | {
+        "hidden_activation": activation,
+        "norm_eps": max(eps, 1e-5),
+        "norm_bias": flip(draw),
+        "attention_bias": flip(draw),
+        "mlp_bias": flip(draw),
+        "classifier_bias": flip(draw),
+        "decoder_bias": flip(draw),
+        "classifier_pooling": one(draw, "cls", "mean"),
+        "classifier_activation": one(draw, "gelu", "relu"),
+        "local_attention": one(draw, 4, 2, 6, 128),
+        "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2,
+    }  # fmt: skip
+    if flip(draw):
+        made["global_attn_every_n_layers"] = one(draw, 2, 1, 3)
+    else:
+        made["layer_types"] = [one(draw, "sliding_attention", "full_attention") for _ in range(layers)]
+    if flip(draw):
+        made["rope_parameters"] = {
+            "full_attention": {"rope_type": "default", "rope_theta": one(draw, 160_000.0, 500.0)},
+            "sliding_attention": {"rope_type": "default", "rope_theta": one(draw, 10_000.0, 77.0)},
+        }
+    return made
+
+
+def gpt_like(draw: Draw) -> Config:
+    """The keys that both GPTs share."""
+    heads, width = one(draw, *HEADS)
+    return {
+        "vocab_size": one(draw, 60, 41),
+        "n_positions": one(draw, 40, 31),
+        "n_embd": heads * width,
+        "n_layer": one(draw, 3, 1, 2),
+        "n_head": heads,
+        "layer_norm_epsilon": one(draw, 1e-5, 1e-3),
+        "tie_word_embeddings": flip(draw),
+        "num_labels": one(draw, 3, 1, 2),
+        "pad_token_id": 1,
+        "bos_token_id": 0,
+        "eos_token_id": 0,
+    }
+
+
+@st.composite
+def openai_gpt(draw: Draw) -> Config:
+    return gpt_like(draw) | {"afn": one(draw, "gelu", "relu", "silu")}
+
+
+@st.composite
+def gpt2(draw: Draw) -> Config:
+    return gpt_like(draw) | {
+        "n_inner": one(draw, None, 10),
+        "activation_function": one(draw, "gelu_new", *ACTIVATIONS),
+        "scale_attn_weights": flip(draw),
+        "scale_attn_by_inverse_layer_idx": flip(draw),
+        "reorder_and_upcast_attn": flip(draw),
+    }
+
+
+@st.composite
+def t5(draw: Draw) -> Config:
+    heads, width = one(draw, *HEADS)
+    return {
+        "vocab_size": one(draw, 60, 41),
+        "d_model": one(draw, 24, 17, 20),
+        "d_kv": width,
+        "num_heads": heads,
+        "d_ff": one(draw, 20, 9),
+        "num_layers": one(draw, 3, 1, 2),
+        "num_decoder_layers": one(draw, None, 1, 2, 4),
+        "relative_attention_num_buckets": one(draw, 32, 8),
+        "relative_attention_max_distance": one(draw, 128, 20),
+        "feed_forward_proj": one(draw, "relu", "gated-gelu", "gated-silu", "gelu_new", "gated-relu"),
+        "layer_norm_epsilon": one(draw, 1e-6, 1e-3),
+        "tie_word_embeddings": flip(draw),
+        "pad_token_id": 0,
+        "decoder_start_token_id": 0,
+    }
+
+
+@st.composite
+def marian(draw: Draw) -> Config:
+    shared = flip(draw)
+    vocab = one(draw, 60, 41)
+    return {
+        "vocab_size": vocab,
+        "decoder_vocab_size": None if shared else one(draw, vocab, 62, 33),
+        "share_encoder_decoder_embeddings": shared,
+        "d_model": one(draw, 24, 12, 15, 30),
+        "encoder_layers": one(draw, 3, 1, 2),
+        "decoder_layers": one(draw, 2, 1, 3),
+        "encoder_attention_heads": one(draw, 3, 1),
+        "decoder_attention_heads": one(draw, 1, 3),
+        "encoder_ffn_dim": one(draw, 20, 9),
+        "decoder_ffn_dim": one(draw, 16, 9),
+        "activation_function": one(draw, "swish", "gelu", "relu"),
+        "scale_embedding": flip(draw),
+        "max_position_embeddings": one(draw, 40, 31),
+        "pad_token_id": 1,
+        "decoder_start_token_id": 1,
+        "eos_token_id": 0,
+        "forced_eos_token_id": None,
+    }
+
+
+CONFIGS: dict[str, Callable[[], st.SearchStrategy[Config]]] = {
+    "bert": bert,
+    "roberta": roberta,
+    "xlm-roberta": roberta,
+    "distilbert": distilbert,
+    "electra": electra,
+    "albert": albert,
+    "mpnet": mpnet,
+    "deberta-v2": deberta,
+    "modernbert": modernbert,
+    "openai-gpt": openai_gpt,
+    "gpt2": gpt2,
+    "t5": t5,
+    "marian": marian,
+}
+BARE = {
+    "bert": "BertModel",
+    "roberta": "RobertaModel",
+    "xlm-roberta": "XLMRobertaModel",
+    "distilbert": "DistilBertModel",
+    "electra": "ElectraModel",
+    "albert": "AlbertModel",
+    "mpnet": "MPNetModel",
+    "deberta-v2": "DebertaV2Model",
+    "modernbert": "ModernBertModel",
+    "openai-gpt": "OpenAIGPTModel",
+    "gpt2": "GPT2Model",
+    "t5": "T5Model",
+    "marian": "MarianModel",
+}
+OLD = ("T5WithLMHeadModel",)  # class names of old files that transformers itself has dropped
+
+# every class of transformers that a file can name, with its family
+CLASSES = [
+    (family, title) for family in CONFIGS for title in (BARE[family], *FAMILIES[family].architectures) if title not in OLD
+]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One configuration and one ragged batch for it."""
+
+    config: Config
+    given: Texts
+    seed: int
+
+
+def segments_of(family: str, config: Mapping[str, Any]) -> int:
+    """How many segments a text of this model may have."""
+    return int(config.get("type_vocab_size", 0)) if family in ("bert", "roberta", "electra", "albert", "deberta-v2") else 0
+
+
+def texts_for(family: str, config: Mapping[str, Any], lengths: tuple[int, ...], **how: Any) -> Texts:
+    """A batch that this model takes; pairs get targets unless told otherwise."""
+    pads = {"t5": 0, "mpnet": 1, "xlm-roberta": 1, "roberta": 1}
+    if family in ("t5", "marian"):
+        how = {"targets": tuple(max(1, length // 2) for length in lengths[::-1])} | how
+        how["target_vocab"] = config.get("decoder_vocab_size")
+    pad = config.get("pad_token_id")
+    return texts(
+        config["vocab_size"],
+        lengths,
+        pad=pads.get(family, 0) if pad is None else pad,
+        segments=segments_of(family, config),
+        **how,
+    )
+
+
+@st.composite
+def cases(draw: Draw, family: str, title: str) -> Case:
+    """A configuration, a batch with padding, and a seed for the weights."""
+    config = draw(CONFIGS[family]())
+    lengths = tuple(draw(st.lists(st.integers(1, 14), min_size=2, max_size=4)))
+    seed = draw(st.integers(0, 1 << 20))
+    how: dict[str, Any] = {"seed": seed, "left": flip(draw)}
+    if title == "T5EncoderModel":
+        how["targets"] = ()
+    return Case(config, texts_for(family, config, lengths, **how), seed)
+
+
+def exists(title: str) -> bool:
+    """Whether transformers has this class."""
+    return hasattr(library(), title)
