@@ -24,9 +24,8 @@ BESIDE = Path(__file__).resolve().parents[2] / "shared"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Slow tests run when they are asked for: `pytest -m slow`, or by their own name."""
-    named = any("::" in argument for argument in config.args)
-    if config.option.markexpr or config.option.keyword or named:
+    """Slow tests run only when a marker expression asks for them: `pytest -m slow`."""
+    if config.option.markexpr:
         return
     slow = [item for item in items if "slow" in item.keywords]
     config.hook.pytest_deselected(items=slow)

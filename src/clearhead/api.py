@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.folder import AUTO, Checkpoint, read_config, read_folder
 from clearhead.checkpoint.passport import Passport, check_tokens, read_passport
-from clearhead.checkpoint.sentence import read_sentences
+from clearhead.checkpoint.sentence import check_widths, read_sentences
+from clearhead.checkpoint.weights import inside
+from clearhead.config import shown
 from clearhead.errors import CheckpointError, InputError, MissingExtraError
 from clearhead.families import FAMILIES
 from clearhead.model import Model
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("clearhead")
 RUNTIMES = ("auto", "core")
+TOKENIZER_FILES = (".json", ".txt", ".bpe", ".model", ".spm")
 
 
 def load(
@@ -48,6 +51,8 @@ def load(
     sentences = read_sentences(located.folder)
     place = located.folder if sentences is None else sentences.encoder
     read = read_folder(place, head, _labels(labels))
+    if sentences is not None:
+        check_widths(sentences.pooling, read.shape.stack.width)
     passport = read_passport(place)
     source, target = _tokenizers(place, read.family.model_type, read.config, passport)
     network = _network(read, passport, seed)
@@ -115,9 +120,9 @@ def convert(source: str | os.PathLike[str], destination: str | Path, *, allow_pi
     target = Path(destination)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"{target} is there already and not empty; name a new folder.")
-    if allow_pickle and not any(located.folder.glob("model*.safetensors*")):
-        from clearhead.unpickle import unpickled
+    from clearhead.unpickle import has_pickle, unpickled
 
+    if allow_pickle and has_pickle(located.folder):
         _need_torch("Reading a pickle")
         with unpickled(located.folder) as folder:
             return replace(load(folder), reference=str(source)).save(target)
@@ -157,6 +162,9 @@ def _tokenizers(
         if passport is not None and passport.golden:
             raise CheckpointError(f"{place} was saved with a tokenizer, and its files are gone.")
         return None, None
+    for path in sorted(place.iterdir()):
+        if path.is_symlink() and path.suffix in TOKENIZER_FILES:
+            inside(place, path.name)  # `text` opens files by their names and leaves the links to us
     pair = load_tokenizer(place, model_type, dict(config))
     if passport is not None:
         check_tokens(passport.golden, pair.source.golden())
@@ -177,8 +185,14 @@ def _network(read: Checkpoint, passport: Passport | None, seed: int) -> Network:
 
     network = build(read.shape, read.arrays(), seed=seed)
     if passport is not None:
-        for part, blocks in passport.pruned.items():
-            network.prune({int(block): set(heads) for block, heads in blocks.items()}, part)
+        try:
+            for part, blocks in passport.pruned.items():
+                if part not in ("encoder", "decoder", "cross"):
+                    raise InputError(f"there is no part {part[:40]!r}.")
+                network.prune({int(block): set(heads) for block, heads in blocks.items()}, part)
+        except (InputError, ValueError) as error:
+            reason = shown(error, 160)
+            raise CheckpointError(f"clearhead.json names pruned heads that do not fit the model: {reason}") from None
     return network
 
 

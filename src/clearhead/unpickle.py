@@ -10,26 +10,48 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from clearhead.errors import CheckpointError
+from clearhead.checkpoint.weights import INDEX, SINGLE, inside
+from clearhead.config import shown
+from clearhead.errors import CheckpointError, UnsafeError
 
 CHILD_SECONDS = 3600
+COPIED = (".json", ".txt", ".bpe", ".model", ".spm", ".safetensors")
+PICKLED = ("pytorch_model.bin", "model.bin", "pytorch_model.bin.index.json")
 
 
 @contextmanager
 def unpickled(folder: Path) -> Iterator[Path]:
     """A temporary copy of a model folder in which the pickle has become model.safetensors."""
     with tempfile.TemporaryDirectory() as made:
-        place = Path(made) / folder.name
-        place.mkdir()
-        for path in sorted(folder.iterdir()):
-            if path.is_file() and path.suffix not in (".bin", ".pt", ".pth", ".h5", ".msgpack", ".ot", ".onnx"):
-                shutil.copyfile(path, place / path.name)
-        for module in sorted(path for path in folder.glob("[0-9]*_*") if path.is_dir()):
-            shutil.copytree(module, place / module.name, ignore=shutil.ignore_patterns("*.bin"))
-            if (module / "pytorch_model.bin").exists() and not (module / "model.safetensors").exists():
-                _child(module, place / module.name)
-        _child(folder, place)
+        place = Path(made) / "model"
+        _convert(folder, place)
+        for module in _modules(folder):
+            _convert(module, place / module.name)
         yield place
+
+
+def has_pickle(folder: Path) -> bool:
+    """Whether a model folder, or one of its modules, has its weights in a pickle and nowhere else."""
+    return any(_pickled(place) for place in (folder, *_modules(folder)))
+
+
+def _modules(folder: Path) -> list[Path]:
+    return [inside(folder, path.name) for path in sorted(folder.glob("[0-9]*_*")) if path.is_dir()]
+
+
+def _pickled(folder: Path) -> bool:
+    safe = any((folder / name).exists() for name in (SINGLE, INDEX))
+    return not safe and any((folder / name).is_file() for name in PICKLED)
+
+
+def _convert(source: Path, destination: Path) -> None:
+    """Copy the files that a model needs, links out of the folder refused; then the pickle, if there is one."""
+    destination.mkdir(exist_ok=True)
+    for path in sorted(source.iterdir()):
+        if path.suffix in COPIED and inside(source, path.name).is_file():
+            shutil.copyfile(path, destination / path.name)
+    if _pickled(source):
+        _child(source, destination)
 
 
 def _child(source: Path, destination: Path) -> None:
@@ -41,4 +63,4 @@ def _child(source: Path, destination: Path) -> None:
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()
         reason = lines[-1] if lines else f"the child process ended with {done.returncode}"
-        raise CheckpointError(f"The pickle in {source} cannot be read safely: {reason[:300]}")
+        raise UnsafeError(f"The pickle in {source} cannot be read safely: {shown(reason, 300)}.")

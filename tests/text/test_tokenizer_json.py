@@ -48,7 +48,7 @@ def modern(folder: Path) -> Pipeline:
     """A tokenizer.json in ModernBERT's form: byte pairs with a template, and [MASK] that takes the blank before it."""
     folder.mkdir(exist_ok=True)
     vocab, merges = byte_pairs(("[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"))
-    pipeline = Pipeline(models.BPE(vocab=vocab, merges=[tuple(m.split(" ")) for m in merges]))
+    pipeline = Pipeline(models.BPE(vocab=vocab, merges=[(a, b) for a, b in (m.split(" ") for m in merges)]))
     pipeline.normalizer = normalizers.NFC()
     pipeline.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     pipeline.add_special_tokens([AddedToken("[MASK]", lstrip=True, special=True), "[CLS]", "[SEP]", "[PAD]", "[UNK]"])
@@ -169,7 +169,7 @@ def test_openai_names_of_the_files(tmp_path: Path, family: Family) -> None:
 
 
 def test_a_disagreement_of_the_files_is_noted(tmp_path: Path, reference_of: Reference) -> None:
-    """A cased tokenizer.json without settings: `transformers` 5 lower-cases all the same; so must we, but not mutely."""
+    """A cased tokenizer.json without settings: `transformers` 5 lower-cases all the same; so do we, but not mutely."""
     vocab = word_pieces(("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"))
     pipeline = Pipeline(models.WordPiece(vocab, unk_token="[UNK]"))
     pipeline.normalizer = normalizers.BertNormalizer(lowercase=False)

@@ -11,7 +11,7 @@ from clearhead import tensors
 from clearhead.checkpoint import names
 from clearhead.checkpoint.weights import Mapped, Stored, finite, inside, stored_tensors, write_tensors
 from clearhead.config import read_json, write_json
-from clearhead.errors import CheckpointError, ConfigError, TensorError
+from clearhead.errors import CheckpointError, ConfigError, TensorError, UnsafeError
 from clearhead.families import Family, family_of
 from clearhead.families.family import MOST_LABELS, table
 from clearhead.shape import ModelShape
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 MOST_SHARD = 4 << 30
+MOST_FRESH = 1 << 24  # numbers of a new head, unless the checkpoint itself is larger
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +154,9 @@ def _settle(
     left = replace(verdict, missing={ours: name for ours, name in verdict.missing.items() if ours in absent})
     if (problem := left.problem()) is not None:
         raise TensorError(f"The weights do not fit {family.title} ({head or 'no head'}): {problem}.")
+    numbers = tensors.count({name: size for name, size in tensors.expected(shape).items() if name in fresh})
+    if numbers > max(MOST_FRESH, tensors.count({name: tensor.size for name, tensor in stored.items()})):
+        raise UnsafeError(f"config.json asks for a new {head} head of {numbers:,} numbers, more than the weights hold.")
     shape, left = _ties(shape, left, stored)
     if verdict.unused:
         notes.append(f"{len(verdict.unused)} tensors of another head are in the file and not used.")
@@ -167,7 +171,7 @@ def _ties(
 
     mapped = Mapped(stored)
     for name, original in verdict.again.items():
-        if not np.array_equal(mapped.array(name), mapped.array(original)):
+        if stored[name].size != stored[original].size or not np.array_equal(mapped.array(name), mapped.array(original)):
             raise TensorError(f"{name} and {original} should be one tensor, and the file holds two different ones.")
     tied_to = tensors.ties(shape)
     for ours, piece in verdict.tied.items():

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clearhead import tensors
+from clearhead.config import shown
 from clearhead.errors import TensorError
 from clearhead.families.family import Family, Row, Values, table
 from clearhead.shape import ModelShape
@@ -75,11 +76,16 @@ class Verdict:
         return "; ".join(parts) or None
 
 
-def _list(names: Iterable[str], most: int = 24) -> str:
-    every = list(names)
-    shown = ", ".join(every[:most])
-    more = f" and {len(every) - most} more" if len(every) > most else ""
-    return f"{len(every)} tensor{'s' if len(every) > 1 else ''} {shown}{more}" if len(every) > 1 else f"tensor {shown}"
+def _list(names: Iterable[str], room: int = 240) -> str:
+    """As many names as a sentence has room for, and how many more there are."""
+    every, first = list(names), list[str]()
+    for name in every:
+        first.append(shown(name, 120))
+        if sum(map(len, first)) > room:
+            break
+    listed = ", ".join(first)
+    more = f" and {len(every) - len(first)} more" if len(every) > len(first) else ""
+    return f"{len(every)} tensors {listed}{more}" if len(every) > 1 else f"tensor {listed}"
 
 
 def spread(rows: Mapping[str, Row], blocks: int) -> dict[str, Row]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.checkpoint.weights import inside
-from clearhead.config import decode, read_json, write_json
+from clearhead.config import decode, read_json, shown, write_json
 from clearhead.errors import CheckpointError, TokenizerError
 
 NAME = "clearhead.json"
@@ -35,7 +35,8 @@ def read_passport(folder: Path) -> Passport | None:
     data: Any = read_json(inside(folder, NAME))
     passport = decode(data, Passport, NAME)
     if passport.format > FORMAT:
-        raise CheckpointError(f"{NAME} has format {passport.format}, and this version reads up to {FORMAT}: upgrade.")
+        newer = shown(passport.format, 20)
+        raise CheckpointError(f"{NAME} has format {newer}, and this version reads up to {FORMAT}: upgrade.")
     return passport
 
 
@@ -51,6 +52,6 @@ def check_tokens(promised: dict[str, list[int]], now: dict[str, list[int]]) -> N
     for text, ids in promised.items():
         if text in now and now[text] != ids:
             raise TokenizerError(
-                f"The tokenizer changed since this model was saved: {text[:40]!r} gave {ids[:8]} and now gives "
+                f"The tokenizer changed since this model was saved: {text[:40]!r} gave {shown(ids[:8])} and now gives "
                 f"{now[text][:8]}. Restore the tokenizer files, or train again."
             )

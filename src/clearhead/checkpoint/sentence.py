@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.weights import Mapped, finite, inside, stored_tensors, write_tensors
-from clearhead.config import MOST_JSON, read_bytes, read_json, write_json
+from clearhead.config import MOST_JSON, check_depth, read_bytes, read_json, shown, write_json
 from clearhead.errors import CheckpointError, ConfigError, TensorError
 from clearhead.shape import POOLING_MODES, DenseShape, Pooling
 
@@ -61,7 +61,7 @@ def read_sentences(folder: Path) -> Sentences | None:
             modes, include = _pooling(_subfolder(folder, path))
             pooled = True
         elif kind == "Dense" and pooled and not normalize:
-            shape, arrays = _dense(_subfolder(folder, path))
+            shape, arrays = _dense(_subfolder(folder, path), folder)
             shapes.append(shape)
             weights.append(arrays)
         elif kind == "Normalize" and pooled:
@@ -100,7 +100,8 @@ def _modules(folder: Path) -> list[tuple[str, str]]:
     except (ValueError, RecursionError):
         raise ConfigError("modules.json is not valid JSON.") from None
     if not isinstance(listed, list) or len(listed) > MOST_MODULES:
-        raise ConfigError("modules.json is not a list of modules.")
+        raise ConfigError(f"modules.json is not a list of at most {MOST_MODULES} modules.")
+    check_depth(listed, "modules.json")
     steps = []
     for module in listed:
         if not isinstance(module, dict) or not isinstance(module.get("type"), str):
@@ -108,7 +109,7 @@ def _modules(folder: Path) -> list[tuple[str, str]]:
         path = module.get("path", "")
         if not isinstance(path, str):
             raise ConfigError("modules.json has a module whose path is not a text.")
-        steps.append((module["type"].rpartition(".")[2][:60], path))
+        steps.append((shown(module["type"].rpartition(".")[2], 60), path))
     return steps
 
 
@@ -131,13 +132,13 @@ def _pooling(folder: Path) -> tuple[tuple[str, ...], bool]:
         modes = tuple(mode for key, mode in LEGACY_MODES.items() if config.get(key) is True) or ("mean",)
     else:
         modes = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list) else ()
-    if not modes or any(mode not in POOLING_MODES for mode in modes):
+    if not modes or len(modes) > len(POOLING_MODES) or any(mode not in POOLING_MODES for mode in modes):
         known = ", ".join(POOLING_MODES)
         raise ConfigError(f"{folder.name}/config.json pools by {str(given)[:60]!r}, expected {known}.")
     return modes, config.get("include_prompt") is not False
 
 
-def _dense(folder: Path) -> tuple[DenseShape, Mapping[str, np.ndarray[Any, Any]]]:
+def _dense(folder: Path, model: Path) -> tuple[DenseShape, Mapping[str, np.ndarray[Any, Any]]]:
     config = read_json(inside(folder, "config.json"))
     inputs, outputs = config.get("in_features"), config.get("out_features")
     if not all(isinstance(n, int) and not isinstance(n, bool) and 0 < n <= 1 << 20 for n in (inputs, outputs)):
@@ -149,7 +150,7 @@ def _dense(folder: Path) -> tuple[DenseShape, Mapping[str, np.ndarray[Any, Any]]
         known = ", ".join(ACTIVATIONS)
         raise ConfigError(f"{folder.name}/config.json has the activation {name[:60]!r}, expected {known}.")
     bias = config.get("bias") is not False
-    stored = stored_tensors(folder)
+    stored = stored_tensors(folder, model)
     needed = {"linear.weight": (outputs, inputs)} | ({"linear.bias": (outputs,)} if bias else {})
     if {key: tensor.size for key, tensor in stored.items()} != needed:
         raise TensorError(f"{folder.name} does not hold the weights that its config.json describes.")
@@ -161,6 +162,15 @@ def _dense(folder: Path) -> tuple[DenseShape, Mapping[str, np.ndarray[Any, Any]]
     return shape, arrays
 
 
+def check_widths(pooling: Pooling, width: int) -> None:
+    """Each dense step must take what the one before it gives."""
+    width *= len(pooling.modes)
+    for step in pooling.dense:
+        if step.inputs != width:
+            raise ConfigError(f"modules.json has a Dense module for vectors of {step.inputs}, and they have {width}.")
+        width = step.outputs
+
+
 def _prompts(folder: Path) -> tuple[tuple[tuple[str, str], ...], str | None]:
     path = folder / "config_sentence_transformers.json"
     config = read_json(inside(folder, path.name)) if path.exists() else {}
@@ -168,7 +178,7 @@ def _prompts(folder: Path) -> tuple[tuple[tuple[str, str], ...], str | None]:
     if not isinstance(given, dict) or not all(isinstance(text, str) for text in given.values()):
         raise ConfigError(f"{path.name} has prompts that are not texts.")
     default = config.get("default_prompt_name")
-    if default is not None and default not in given:
+    if default is not None and (not isinstance(default, str) or default not in given):
         raise ConfigError(f"{path.name} has the default prompt {str(default)[:60]!r}, which is not among its prompts.")
     return tuple(given.items()), default
 

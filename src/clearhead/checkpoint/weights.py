@@ -63,8 +63,8 @@ def _blobs(home: Path) -> list[Path]:
     return [place.parent / "blobs" for place in home.parents if place.name == "snapshots"][:1]
 
 
-def stored_tensors(folder: Path) -> dict[str, Stored]:
-    """Every tensor of a model folder, from one file or from the shards that the index names."""
+def stored_tensors(folder: Path, model: Path | None = None) -> dict[str, Stored]:
+    """Every tensor of a folder, from one file or from the shards that the index names; `model` is the whole model's."""
     if (folder / SINGLE).exists() or (folder / SINGLE).is_symlink():
         return read_header(inside(folder, SINGLE))
     if (folder / INDEX).exists() or (folder / INDEX).is_symlink():
@@ -73,7 +73,7 @@ def stored_tensors(folder: Path) -> dict[str, Stored]:
     if pickles:
         raise UnsafeError(
             f"{pickles[0]} is a pickle, which can run code when it is read. If you trust it, convert it once: "
-            f"clearhead convert --allow-pickle {folder} NEW-FOLDER."
+            f"clearhead convert --allow-pickle {model or folder} NEW-FOLDER."
         )
     others = sorted(shown(path.name) for path in folder.glob("*.safetensors"))
     hint = f" (found {', '.join(others[:3])})" if others else ""

@@ -16,12 +16,12 @@ ENDINGS = (".npy", ".jsonl", ".parquet")
 
 def embed(
     reference: str,
-    file: str,
+    file: Annotated[str, Parameter(allow_leading_hyphen=True)],  # - is standard input
     /,
     *,
     output: Annotated[Path, Parameter(name=("--output", "-o"))],
     column: str | None = None,
-    layer: str | None = None,
+    layer: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,  # -2 is a layer
     pooling: str | None = None,
     normalize: bool | None = None,
     prompt: str | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clearhead.families import bert
-from clearhead.families.family import ACTIVATIONS, Family, HeadPlan, Row, Values, rate, size, table, word
+from clearhead.families.family import ACTIVATIONS, MOST_LAYERS, Family, HeadPlan, Row, Values, rate, size, table, word
 from clearhead.shape import Dropouts, HeadShape, ModelShape, PoolerShape, Shape
 
 KEYS = {key: value for key, value in bert.KEYS.items() if key != "classifier_dropout"} | {
@@ -27,6 +27,8 @@ def check(v: Values) -> str | None:
     """Every group needs a layer."""
     if v["num_hidden_groups"] > v["num_hidden_layers"]:
         return "num_hidden_groups is larger than num_hidden_layers"
+    if v["num_hidden_layers"] * v["inner_group_num"] > MOST_LAYERS:
+        return f"num_hidden_layers times inner_group_num is more than {MOST_LAYERS}"
     return bert.only_encoder(v)
 
 

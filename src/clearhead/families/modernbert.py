@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from clearhead.families.family import (
@@ -89,7 +88,7 @@ def check(v: Values) -> str | None:
     if v["rope_scaling"] is not None or kinds - {"default"}:
         return "scaled rotary positions are not supported"
     for theta in thetas(v):
-        if not isinstance(theta, int | float) or isinstance(theta, bool) or not 0 < theta < math.inf:
+        if not isinstance(theta, int | float) or isinstance(theta, bool) or not 0 < theta <= 1e12:
             return f"a rotary base is {str(theta)[:40]}, expected a positive number"
     if (v["hidden_size"] // v["num_attention_heads"]) % 2:
         return "rotary positions need an even width per head"

@@ -1,0 +1,157 @@
+"""One case: a seed folder with one file mutated, and what loading it does. The number alone decides which."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sys
+import traceback
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import clearhead
+from clearhead.errors import ClearheadError
+from fuzz.mutate import PLACES, SECRET, mutations
+
+TEXT = "The old keeper, Abc fi 猫\u0301 \U0001f600 [MASK] <mask> 42"
+LONGEST = 1000  # letters in a message, a path among them
+PLANTED = "planted_module.py"
+SAVED = "saved"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What was done to which file of which seed."""
+
+    number: int
+    seed: str
+    file: str
+    kind: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How it ended: "ran", "refused while running", the name of a ClearheadError, or a finding."""
+
+    word: str
+    detail: str = ""
+    finding: bool = False
+
+
+class Watch:
+    """Notes what Python opens, imports or starts while a case runs."""
+
+    def __init__(self) -> None:
+        self.folder: Path | None = None
+        self.base = ""
+        self.seen: list[str] = []
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self.folder is None:
+            return
+        if event == "open" and isinstance(arguments[0], str | bytes):
+            path = os.path.realpath(os.fsdecode(arguments[0]))
+            outside = path.startswith(self.base) and not path.startswith((str(self.folder), f"{self.base}{SAVED}"))
+            if outside or path.endswith(PLANTED):
+                self.seen.append(f"opened {path}")
+        elif event.startswith(("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "pty.")):
+            self.seen.append(event)
+
+
+def build(seed: int, number: int, seeds: Path, names: list[str], base: Path) -> Case:
+    """Lay out one case in base/case: hard links to a seed's files, one of them mutated."""
+    rng = random.Random(f"{seed}:{number}")
+    folder = base / "case"
+    shutil.rmtree(folder, ignore_errors=True)
+    name = rng.choice(names)
+    files = sorted(path.relative_to(seeds / name) for path in (seeds / name).rglob("*") if path.is_file())
+    for file in files:
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        os.link(seeds / name / file, folder / file)
+    (base / "secret.txt").write_text(SECRET, encoding="utf-8")
+    (folder / PLANTED).write_text("raise SystemExit('planted')\n", encoding="utf-8")
+    # config, weights and tokenizer a third each, whatever number of files they are
+    groups = (
+        [file for file in files if "config" in file.name and "tokenizer" not in file.name],
+        [file for file in files if "safetensors" in file.name],
+        [file for file in files if file.name != "config.json" and "safetensors" not in file.name],
+    )
+    file = rng.choice(rng.choice([group for group in groups if group]))
+    path = folder / file
+    if rng.random() < 0.06:
+        kind = rng.choice(list(PLACES))
+        PLACES[kind](path, base)
+    else:
+        kind, mutate = rng.choice(mutations(path))
+        data = mutate(path.read_bytes(), rng)
+        path.unlink()
+        path.write_bytes(data)
+    return Case(number=number, seed=name, file=str(file), kind=kind)
+
+
+def judge(case: Case, base: Path, watch: Watch) -> Outcome:
+    """Load the case through the public door, and run it if it loads."""
+    before = set(sys.modules)
+    folder = base / "case"
+    watch.seen.clear()
+    watch.base, watch.folder = str(base.resolve()) + os.sep, folder.resolve()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # such as a text that is too long
+            outcome = _load(folder, case.number)
+    except BaseException as error:  # a panic in Rust is a BaseException
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        frames = "".join(traceback.format_exception(error))
+        outcome = Outcome(word=f"untyped {type(error).__name__}", detail=frames[-6000:], finding=True)
+    finally:
+        watch.folder = None
+    if outcome.finding:
+        return outcome
+    home = str(folder.resolve())
+    strange = [n for n in set(sys.modules) - before if str(getattr(sys.modules[n], "__file__", "")).startswith(home)]
+    if strange or watch.seen:
+        return Outcome(word="reached out", detail="; ".join([*strange, *watch.seen])[:2000], finding=True)
+    if "link out" in case.kind and outcome.word == "ran":
+        return Outcome(word="followed a link out", detail=case.file, finding=True)
+    return outcome
+
+
+def _load(folder: Path, number: int) -> Outcome:
+    try:
+        model = clearhead.load(folder, device="cpu", offline=True)
+    except ClearheadError as error:
+        return _sentence(error, type(error).__name__)
+    try:
+        _use(model, number, folder.parent / SAVED)
+    except ClearheadError as error:
+        return _sentence(error, "refused while running")
+    return Outcome(word="ran")
+
+
+def _sentence(error: ClearheadError, word: str) -> Outcome:
+    """A message must be one printable line of reasonable length, and say nothing of other files."""
+    text = str(error)
+    if not text.isprintable() or len(text) > LONGEST or SECRET in text or "Traceback" in text or not text.strip():
+        return Outcome(word="bad sentence", detail=repr(text[:3000]), finding=True)
+    return Outcome(word=word, detail=text)
+
+
+def _use(model: Any, number: int, saved: Path) -> None:
+    """A few calls on a model that loaded; one in eight is saved and read again."""
+    repr(model)
+    if number % 8 == 0:
+        shutil.rmtree(saved, ignore_errors=True)
+        clearhead.load(model.save(saved), device="cpu", offline=True)
+    if model.source_tokenizer is None:
+        model.run([[0, 1, 0]], target_ids=[[0, 1]] if model.shape.decoder is not None else None)
+        return
+    encoding = model.tokenizer.encode(TEXT, max_length=16)
+    model.tokenizer.decode(encoding.ids)
+    if encoding.ids:
+        model.run([encoding.ids], target_ids=[encoding.ids] if model.shape.decoder is not None else None)
+    model.embed([TEXT, "the sea"])

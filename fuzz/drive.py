@@ -1,0 +1,230 @@
+"""The driver: worker processes that may crash, hang or run out of memory, and a count of how the cases ended."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import selectors
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO
+
+HANG_SECONDS = 20
+START_SECONDS = 120
+MOST_MEMORY = 2 << 30  # on top of what the libraries take
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass
+class Worker:
+    """One child process and the case it must be working on."""
+
+    process: subprocess.Popen[bytes]
+    next: int
+    stop: int
+    step: int
+    since: float
+    started: bool = False
+    unread: bytes = b""
+
+
+@dataclass
+class Tally:
+    """What happened so far."""
+
+    words: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
+    findings: list[str] = field(default_factory=list)
+    done: int = 0
+
+
+def main() -> int:
+    """Run the cases; 1 if anything was found."""
+    arguments = _arguments()
+    base = Path(tempfile.mkdtemp(prefix="clearhead-fuzz-"))
+    try:
+        if arguments.worker is not None:
+            return _work(arguments)
+        subprocess.run([*_command(), "--make", str(base / "seeds")], env=_environment(), check=True)
+        numbers = range(arguments.count) if arguments.only is None else range(arguments.only, arguments.only + 1)
+        tally = _drive(arguments, base, numbers)
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
+    _report(tally, arguments)
+    return 1 if tally.findings or not tally.done else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="fuzz/run.py", description="Load mutated model folders.")
+    parser.add_argument("--count", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--only", type=int, help="run this one case and say what happens")
+    parser.add_argument("--keep", type=Path, default=Path("fuzz-findings"), help="where findings are kept")
+    parser.add_argument("--make", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--numbers", type=int, nargs=3, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.make is not None:
+        from fuzz.seeds import make
+
+        (arguments.make.parent / "names.json").write_text(json.dumps(make(arguments.make)))
+        raise SystemExit(0)
+    return arguments
+
+
+def _command() -> list[str]:
+    return [sys.executable, str(ROOT / "fuzz" / "run.py")]
+
+
+def _environment() -> dict[str, str]:
+    one = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    return os.environ | one | {"PYTHONHASHSEED": "0", "RUST_BACKTRACE": "0"}
+
+
+def _work(arguments: argparse.Namespace) -> int:
+    """In a child: case after case, one line of JSON each."""
+    from fuzz.case import Watch, build, judge
+
+    base: Path = arguments.worker
+    seeds = base.parent / "seeds"
+    names: list[str] = json.loads((base.parent / "names.json").read_text())
+    watch = Watch()
+    out = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # a panic in Rust writes to stderr before it is caught
+    _warm(seeds, names)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MOST_MEMORY, used + MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    out.write("ready\n")
+    for number in range(*arguments.numbers):
+        case = build(arguments.seed, number, seeds, names, base)
+        out.write(json.dumps([asdict(case), asdict(judge(case, base, watch))]) + "\n")
+    return 0
+
+
+def _warm(seeds: Path, names: list[str]) -> None:
+    """Load each seed once, so that every import is done and every seed is known to be valid."""
+    import clearhead
+
+    for name in names:
+        clearhead.load(seeds / name, device="cpu").embed(["the sea"])
+
+
+def _drive(arguments: argparse.Namespace, base: Path, numbers: range) -> Tally:
+    tally, begun = Tally(), time.monotonic()
+    jobs = max(1, min(arguments.jobs, len(numbers)))
+    chooser = selectors.DefaultSelector()
+    for job in range(jobs):
+        _start(arguments, base, chooser, numbers.start + job, numbers.stop, jobs)
+    while chooser.get_map():
+        for key, _ in chooser.select(timeout=1.0):
+            worker: Worker = key.data
+            read = os.read(key.fd, 1 << 16)
+            *lines, worker.unread = (worker.unread + read).split(b"\n")
+            for line in lines:
+                _hear(line, worker, tally, arguments, begun, len(numbers))
+            if not read:
+                _ended(arguments, base, chooser, worker, tally)
+        now = time.monotonic()
+        for key in list(chooser.get_map().values()):
+            worker = key.data
+            if now - worker.since > (HANG_SECONDS if worker.started else START_SECONDS):
+                worker.process.kill()
+                _ended(arguments, base, chooser, worker, tally, hung=True)
+            elif now - begun > arguments.minutes * 60:
+                worker.process.kill()
+                worker.process.wait()
+                chooser.unregister(key.fileobj)
+    return tally
+
+
+def _start(
+    arguments: argparse.Namespace, base: Path, chooser: selectors.BaseSelector, first: int, stop: int, step: int
+) -> None:
+    if first >= stop:
+        return
+    place = base / f"work-{first % step}"
+    place.mkdir(exist_ok=True)
+    command = [*_command(), "--worker", str(place), "--seed", str(arguments.seed)]
+    process = subprocess.Popen(
+        [*command, "--numbers", str(first), str(stop), str(step)],
+        env=_environment(),
+        stdout=subprocess.PIPE,
+        bufsize=0,
+    )
+    out: IO[bytes] | None = process.stdout
+    if out is not None:
+        chooser.register(out, selectors.EVENT_READ, Worker(process, first, stop, step, time.monotonic()))
+
+
+def _hear(line: bytes, worker: Worker, tally: Tally, arguments: argparse.Namespace, begun: float, count: int) -> None:
+    worker.since = time.monotonic()
+    if line == b"ready":
+        worker.started = True
+        return
+    case, outcome = json.loads(line)
+    worker.next = case["number"] + worker.step
+    tally.done += 1
+    tally.words[outcome["word"]] += 1
+    tally.kinds[f"{case['kind']}: {'ran' if outcome['word'] == 'ran' else 'refused'}"] += 1
+    if arguments.only is not None:
+        print(f"{case['seed']}/{case['file']}, {case['kind']}\n{outcome['word']}: {outcome['detail']}")
+    if outcome["finding"]:
+        place = f"{case['seed']}/{case['file']} ({case['kind']})"
+        _keep(arguments, tally, case["number"], f"{outcome['word']} in {place}\n{outcome['detail']}")
+    if tally.done % 500 == 0:
+        rate = tally.done / (time.monotonic() - begun)
+        ran = tally.words["ran"]
+        print(f"{tally.done:,} of {count:,}: {ran:,} ran, {len(tally.findings)} findings, {rate:.0f}/s", flush=True)
+
+
+def _ended(
+    arguments: argparse.Namespace,
+    base: Path,
+    chooser: selectors.BaseSelector,
+    worker: Worker,
+    tally: Tally,
+    hung: bool = False,
+) -> None:
+    """A worker is gone: finished, or taken down by the case it had in hand; another goes on behind that case."""
+    if worker.process.stdout is not None:
+        chooser.unregister(worker.process.stdout)
+    code = worker.process.wait()
+    if worker.next >= worker.stop:
+        return
+    if not worker.started:
+        raise SystemExit("a worker could not start: the seed folders themselves do not load")
+    tally.done += 1
+    word = "hung" if hung else f"crashed with {code}"
+    tally.words[word] += 1
+    _keep(arguments, tally, worker.next, word)
+    _start(arguments, base, chooser, worker.next + worker.step, worker.stop, worker.step)
+
+
+def _keep(arguments: argparse.Namespace, tally: Tally, number: int, text: str) -> None:
+    arguments.keep.mkdir(parents=True, exist_ok=True)
+    again = f"python fuzz/run.py --seed {arguments.seed} --only {number}"
+    (arguments.keep / f"{arguments.seed}-{number}.txt").write_text(f"{again}\n{text}\n")
+    first = text.splitlines()[0]
+    tally.findings.append(f"{number}: {first}")
+    print(f"FINDING {number}: {first}   ({again})", flush=True)
+
+
+def _report(tally: Tally, arguments: argparse.Namespace) -> None:
+    print(f"\n{tally.done:,} cases from seed {arguments.seed}")
+    for word, count in tally.words.most_common():
+        print(f"  {count:7,}  {word}")
+    print("by kind of mutation")
+    for kind, count in sorted(tally.kinds.items()):
+        print(f"  {count:7,}  {kind}")
+    print(f"{len(tally.findings)} findings" + (f", kept in {arguments.keep}" if tally.findings else ""))

@@ -1,0 +1,239 @@
+"""Mutations of files: bytes, lines, JSON, safetensors headers, and what stands in a file's place."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+SECRET = "the-secret-of-the-planted-file"
+NUMBERS = (
+    0, 1, -1, 2, 3, 4, 5, 7, 8, 9, 16, 63, 64, 65, 127, 128, 255, 256, 1023, 1024, 65_535, 65_536, 2**24, 2**31 - 1,
+    2**31, 2**32, 2**53, 2**63 - 1, 2**63, 2**64, 10**9, 10**12, 10**30, -(10**12), 10**400,
+    0.0, -0.0, 0.5, 1.5, 1e-300, 1e308, -1e308, float("nan"), float("inf"), float("-inf"),
+)  # fmt: skip
+TEXTS = (
+    "", " ", "a", "the", "##", "\x00", "a\nb", "\x1b[2J", "\ud800", "\U0001f600", "▁", "Ġ", "[MASK]", "<mask>", "</s>",
+    "..", "../secret.txt", "../../secret.txt", "/etc/passwd", "\\\\host\\share", "config.json", "model.safetensors",
+    "x" * 5000, "os.system", "__import__", "gelu", "float32", "F16", "BF16", "I64", "bert", "t5", "gpt2", "albert",
+    "Sequence", "Split", "Precompiled", "Metaspace", "ByteLevel", "Whitespace", "Digits", "Replace", "Strip", "NFKC",
+    "Lowercase", "Prepend", "TemplateProcessing", "BertProcessing", "RobertaProcessing", "ByteFallback", "Fuse",
+    "WordPiece", "BPE", "Unigram", "WordLevel", "BertTokenizer", "T5TokenizerFast", "PreTrainedTokenizerFast",
+    "MarianTokenizer", "LlamaTokenizer", "(a+)+$", "((", "(?=.*)", "\\p{L}+", ".{1,1000}{1,1000}", "left", "right",
+)  # fmt: skip
+PATTERN = {"type": "Split", "pattern": {"Regex": "(a|a)*b"}, "behavior": "Isolated", "invert": False}
+SHAPES: tuple[Any, ...] = (None, True, False, [], {}, [[]], [None], {"a": 1}, {"": {}}, [0] * 300, PATTERN)
+
+Rng = random.Random
+Doc = dict[str, Any] | list[Any]
+
+
+def damage(data: bytes, rng: Rng) -> bytes:
+    """Bytes flipped, cut, put in, copied or repeated, without any idea of what they mean."""
+    at = rng.randrange(len(data) + 1)
+    kind = rng.randrange(7)
+    if kind == 0 or not data:
+        return data[:at] + rng.randbytes(rng.choice((1, 2, 8, 64))) + data[at:]
+    if kind == 1:
+        return data[:at]
+    if kind == 2:
+        return data[:at] + data[at + rng.choice((1, 2, 8, 200)) :]
+    if kind == 3:
+        return data[:at] + data[at : at + rng.choice((4, 64, 500))] * rng.choice((2, 20)) + data[at:]
+    changed = bytearray(data)
+    for _ in range(rng.choice((1, 1, 2, 8, 40))):
+        place = rng.randrange(len(changed))
+        changed[place] = rng.choice((changed[place] ^ 1 << rng.randrange(8), rng.randrange(256), 0, 0xFF, 0x22, 0x7B))
+    return bytes(changed)
+
+
+def lines(data: bytes, rng: Rng) -> bytes:
+    """Lines of a vocabulary or of merges left out, repeated, moved, joined or replaced."""
+    rows = data.split(b"\n")
+    for _ in range(rng.choice((1, 1, 3, 30))):
+        at = rng.randrange(len(rows))
+        kind = rng.randrange(6)
+        if kind == 0 and len(rows) > 1:
+            del rows[at]
+        elif kind == 1:
+            rows.insert(at, rows[rng.randrange(len(rows))])
+        elif kind == 2:
+            rng.shuffle(rows)
+        else:
+            rows[at] = rng.choice(TEXTS).encode("utf-8", "replace") + rng.choice((b"", b" a", b" a b", b"\r", b"\xff"))
+    return b"\n".join(rows)
+
+
+def odd(rng: Rng) -> Any:
+    """A value that nobody would write."""
+    return rng.choice(rng.choice((NUMBERS, NUMBERS, TEXTS, SHAPES)))
+
+
+def containers(value: Any) -> list[Doc]:
+    """Every object and list inside a value, the outermost first."""
+    found = [value] if isinstance(value, dict | list) else []
+    for place in found:
+        inner = place.values() if isinstance(place, dict) else place[:200]
+        found.extend(part for part in inner if isinstance(part, dict | list))
+        if len(found) > 2000:
+            break
+    return found
+
+
+def change(value: Any, rng: Rng) -> None:
+    """One change somewhere in a JSON value, shallow places more often."""
+    every = [place for place in containers(value) if place]
+    if not every:
+        return
+    place = every[min(int(len(every) * rng.random() ** 2), len(every) - 1)]
+    key: Any = rng.choice(list(place)) if isinstance(place, dict) else rng.randrange(len(place))
+    old = place[key]
+    kind = rng.randrange(14)
+    if kind == 0:
+        del place[key]
+    elif kind == 1 and isinstance(place, dict):
+        place[rng.choice((*TEXTS, "auto_map", "trust_remote_code", "vocab_file"))] = place.pop(key)
+    elif kind == 2 and isinstance(place, dict):
+        place[rng.choice((f"{key}_", "auto_map", "added_tokens_decoder", "extra_special_tokens"))] = odd(rng)
+    elif kind == 3 and isinstance(place, list):
+        place.insert(key, old if rng.random() < 0.5 else odd(rng))
+    elif kind in (4, 5, 8, 9) and isinstance(old, int | float):
+        place[key] = rng.choice((old + 1, old - 1, old * 2, old / 2, -old, abs(old), str(old), bool(old)))
+    elif kind in (8, 9) and isinstance(old, str):
+        place[key] = rng.choice((old + "x", old[1:], old.upper(), old * 2, old[::-1]))
+    elif kind == 6:
+        other = rng.choice(every)
+        place[key] = rng.choice(list(other.values()) if isinstance(other, dict) else other)
+    elif kind == 7:
+        place[key] = rng.choice(([old], {"content": old}, [old] * 50, {str(key): old}))
+    else:
+        place[key] = odd(rng)
+
+
+def json_text(value: Any, rng: Rng) -> bytes:
+    """As a file: now and then with a name that stands twice, a deep nest or a very long number."""
+    try:
+        text = json.dumps(value)
+    except ValueError:  # a value was put into itself
+        return b'{"circle": true}'
+    kind = rng.randrange(14)
+    at = text.find("{", rng.randrange(len(text))) + 1
+    if kind == 0 and at:
+        twice = json.dumps(rng.choice(list(value) or [""]) if isinstance(value, dict) else "a")
+        comma = "" if text[at : at + 1] == "}" else ","
+        return f"{text[:at]}{twice}: {json.dumps(odd(rng))}{comma}{text[at:]}".encode()
+    if kind == 1 and at:
+        deep = rng.choice((30, 70, 300, 900, 20_000))
+        comma = "" if text[at : at + 1] == "}" else ","
+        return f'{text[:at]}"deep": {"[" * deep}{"]" * deep}{comma}{text[at:]}'.encode()
+    if kind == 2:
+        return text.replace("1", "1" * rng.choice((20, 300, 5000)), 1).encode()
+    return text.encode(rng.choice(("utf-8", "utf-8", "utf-8", "utf-8-sig", "utf-16")))
+
+
+def settings(data: bytes, rng: Rng) -> bytes:
+    """A JSON file with one or a few changes."""
+    value = json.loads(data)
+    for _ in range(rng.choice((1, 1, 1, 2, 4))):
+        change(value, rng)
+    return json_text(value, rng)
+
+
+def tensors(data: bytes, rng: Rng) -> bytes:
+    """A safetensors file with a changed header, or with numbers that are none."""
+    length = int.from_bytes(data[:8], "little")
+    header, body = json.loads(data[8 : 8 + length]), data[8 + length :]
+    kind = rng.randrange(8)
+    if kind == 0:
+        size = rng.choice((0, 1, length - 1, length + 1, len(data), 2**31, 2**63, 2**64 - 1))
+        return size.to_bytes(8, "little") + data[8:]
+    if kind == 1 and body:
+        numbers = bytearray(body)
+        bad = rng.choice((float("nan"), float("inf"), 3e38, 1e-44, 0.0))
+        for _ in range(rng.choice((1, 5, 500))):
+            struct.pack_into("<f", numbers, rng.randrange(len(numbers) // 4) * 4, bad)
+        return data[: 8 + length] + bytes(numbers)
+    names = [name for name in header if name != "__metadata__"]
+    name = rng.choice(names)
+    if kind == 2:
+        header[rng.choice((*TEXTS, *names, name + "_", name.replace("weight", "gamma")))] = header.pop(name)
+    elif kind == 3:
+        header[name]["dtype"] = rng.choice(("F64", "F16", "BF16", "I64", "I32", "U8", "BOOL", "F8_E4M3", 7, None))
+    elif kind == 4:
+        sides = header[name]["shape"]
+        header[name]["shape"] = rng.choice(([], [0], sides[::-1], [*sides, 1], [1, *sides], [-1, *sides], [2**40] * 3))
+    elif kind == 5:
+        start, stop = header[name]["data_offsets"]
+        moved = rng.choice((start + 1, start - 1, 0, stop, 2**62, -4))
+        header[name]["data_offsets"] = rng.choice(([moved, stop], [start, moved], [stop, start], [start, stop + 4]))
+    else:
+        change(header, rng)
+    text = json_text(header, rng)
+    return len(text).to_bytes(8, "little") + text + body
+
+
+Mutation = Callable[[bytes, Rng], bytes]
+
+
+def mutations(path: Path) -> list[tuple[str, Mutation]]:
+    """What can be done to a file, by its name; those that know the format come more often than blind ones."""
+    blind: list[tuple[str, Mutation]] = [("bytes", damage)]
+    if path.suffix == ".json":
+        return blind + [("json", settings)] * 4
+    if path.suffix == ".safetensors":
+        return blind + [("header", tensors)] * 3
+    if path.suffix == ".txt":
+        return blind + [("lines", lines)] * 2
+    return blind
+
+
+def _gone(path: Path, _outside: Path) -> None:
+    path.unlink()
+
+
+def _empty(path: Path, _outside: Path) -> None:
+    path.unlink()
+    path.touch()
+
+
+def _folder(path: Path, _outside: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _pipe(path: Path, _outside: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _link_out(path: Path, outside: Path) -> None:
+    """The valid file itself, but outside: a reader that follows the link succeeds, and that is a finding."""
+    kept = outside / f"outside-{path.name}"
+    kept.unlink(missing_ok=True)
+    path.replace(kept)
+    path.symlink_to(kept)
+
+
+def _link_secret(path: Path, outside: Path) -> None:
+    path.unlink()
+    path.symlink_to("../" * (len(path.relative_to(outside).parts) - 1) + "secret.txt")
+
+
+def _link_round(path: Path, _outside: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.name)
+
+
+PLACES: dict[str, Callable[[Path, Path], None]] = {
+    "gone": _gone,
+    "empty": _empty,
+    "folder": _folder,
+    "pipe": _pipe,
+    "link out": _link_out,
+    "link to the secret": _link_secret,
+    "link in a circle": _link_round,
+}

@@ -1,0 +1,204 @@
+"""Valid tiny model folders, one or two per family: what the mutations start from."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sentencepiece
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+import clearhead
+from clearhead.shape import DenseShape, Pooling
+from clearhead.text import load_tokenizer
+
+SENTENCES = (
+    "the old keeper of the light walks down to the sea at night",
+    "a small boat with a red sail waits for the wind and the tide",
+    "he reads letters that nobody sent and answers them with care",
+    "rain falls on the stones, and the gulls are loud over the bay",
+    "in the morning the children come to count the ships and shells",
+)
+BERT = {
+    "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 12,
+    "max_position_embeddings": 64,
+}  # fmt: skip
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+ROUND = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+# lower case for a few letters, one long rule and one that deletes: a table of normalisation that stays small
+RULES = "41\t61\n42\t62\n43\t63\n66 69\tfb01\nad\t\n"
+
+
+def words(folder: Path, special: tuple[str, ...] = SPECIAL) -> None:
+    """vocab.txt for WordPiece: letters, their continuations, whole words."""
+    letters = "abcdefghijklmnopqrstuvwxyz,."
+    whole = sorted({word.strip(",") for sentence in SENTENCES for word in sentence.split()})
+    pieces = dict.fromkeys([*special, *letters, *(f"##{letter}" for letter in letters), *whole])
+    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
+
+
+def round_words(folder: Path) -> None:
+    """MPNet's special words."""
+    words(folder, ("<s>", "<pad>", "</s>", "[UNK]", "<mask>"))
+
+
+def pairs(folder: Path, special: tuple[str, ...] = ROUND) -> None:
+    """vocab.json and merges.txt over bytes."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=300, special_tokens=list(special), initial_alphabet=alphabet, show_progress=False
+    )
+    tokenizer.train_from_iterator(SENTENCES, trainer)
+    model = json.loads(tokenizer.to_str())["model"]
+    merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
+    (folder / "vocab.json").write_text(json.dumps(model["vocab"]), encoding="utf-8")
+    (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(merges) + "\n", encoding="utf-8")
+
+
+def gpt_pairs(folder: Path) -> None:
+    """GPT-2's only special word."""
+    pairs(folder, ("<|endoftext|>",))
+
+
+def pieces(folder: Path, name: str, **options: Any) -> bytes:
+    """A SentencePiece model with a small table of normalisation."""
+    rules = folder / "rules.tsv"
+    rules.write_text(RULES, encoding="utf-8")
+    buffer = io.BytesIO()
+    settings: dict[str, Any] = {
+        "vocab_size": 70,
+        "hard_vocab_limit": False,
+        "model_type": "unigram",
+        "minloglevel": 2,
+    } | options
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(SENTENCES), model_writer=buffer, normalization_rule_tsv=str(rules), **settings
+    )
+    rules.unlink()
+    (folder / name).write_bytes(buffer.getvalue())
+    return buffer.getvalue()
+
+
+def albert_pieces(folder: Path) -> None:
+    """ALBERT's control words."""
+    pieces(folder, "spiece.model", pad_id=0, unk_id=1, bos_id=-1, eos_id=-1, control_symbols="[CLS],[SEP],[MASK]")
+
+
+def t5_pieces(folder: Path) -> None:
+    """T5's numbers for its special words."""
+    pieces(folder, "spiece.model", pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+    (folder / "tokenizer_config.json").write_text('{"extra_ids": 4, "model_max_length": 64}', encoding="utf-8")
+
+
+def deberta_pieces(folder: Path) -> None:
+    """DeBERTa's special words."""
+    named = {"pad_piece": "[PAD]", "bos_piece": "[CLS]", "eos_piece": "[SEP]", "unk_piece": "[UNK]"}
+    pieces(folder, "spm.model", pad_id=0, bos_id=1, eos_id=2, unk_id=3, **named)
+
+
+def xlm_pieces(folder: Path) -> None:
+    """XLM-R's file name."""
+    pieces(folder, "sentencepiece.bpe.model")
+
+
+def marian_pieces(folder: Path) -> None:
+    """Two models, one vocabulary; the second is a BPE model."""
+    found: dict[str, None] = {"</s>": None, "<unk>": None}
+    for name, kind in (("source.spm", "unigram"), ("target.spm", "bpe")):
+        model = sentencepiece.SentencePieceProcessor(model_proto=pieces(folder, name, model_type=kind))
+        found |= {model.id_to_piece(i): None for i in range(3, model.get_piece_size())}
+    numbers = {piece: number for number, piece in enumerate([*found, "<pad>"])}
+    (folder / "vocab.json").write_text(json.dumps(numbers, ensure_ascii=False), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text('{"source_lang": "en", "target_lang": "fr"}', encoding="utf-8")
+
+
+DEBERTA = {
+    "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 4, "conv_kernel_size": 3,
+    "norm_rel_ebd": "layer_norm", "position_biased_input": False, "max_relative_positions": 16, "share_att_key": True,
+}  # fmt: skip
+GPT = {"n_embd": 8, "n_layer": 2, "n_head": 2, "n_positions": 64}
+T5 = {"d_model": 8, "d_kv": 4, "d_ff": 12, "num_layers": 2, "num_heads": 2}
+MARIAN = {
+    "d_model": 8, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 12, "decoder_ffn_dim": 12, "pad_token_id": 1, "decoder_start_token_id": 1,
+}  # fmt: skip
+
+Make = Callable[[Path], None]
+# name -> family, head, config, the maker of its vocabulary
+SEEDS: dict[str, tuple[str, str | None, dict[str, Any], Make]] = {
+    "bert": ("bert", "classify", BERT, words),
+    "bert-pretrain": ("bert", "pretrain", BERT, words),
+    "distilbert": ("distilbert", "tag", {"dim": 8, "n_layers": 1, "n_heads": 2, "hidden_dim": 12}, words),
+    "electra": ("electra", "replaced", BERT | {"embedding_size": 6}, words),
+    "mpnet": ("mpnet", "masked", BERT | {"pad_token_id": 1}, round_words),
+    "roberta": ("roberta", "masked", BERT | {"pad_token_id": 1, "type_vocab_size": 1}, pairs),
+    "xlm-roberta": ("xlm-roberta", None, BERT | {"pad_token_id": 1}, xlm_pieces),
+    "albert": ("albert", "masked", BERT | {"embedding_size": 6}, albert_pieces),
+    "deberta": ("deberta-v2", "masked", BERT | DEBERTA, deberta_pieces),
+    "modernbert": ("modernbert", "masked", BERT | {"local_attention": 4, "pad_token_id": 0}, words),
+    "gpt2": ("gpt2", "causal", GPT, gpt_pairs),
+    "t5": ("t5", "seq2seq", T5, t5_pieces),
+    "marian": ("marian", "seq2seq", MARIAN, marian_pieces),
+}
+LEGACY = ("bert", "roberta", "gpt2", "albert", "t5", "deberta", "xlm-roberta")  # also without tokenizer.json
+
+
+def make(base: Path) -> list[str]:
+    """Write every seed below `base`; their names in a fixed order."""
+    made = []
+    for name, (family, head, config, vocabulary) in SEEDS.items():
+        legacy = base / f"{name}-legacy"
+        legacy.mkdir(parents=True)
+        vocabulary(legacy)
+        kind = "bert" if family == "modernbert" else family
+        pair = load_tokenizer(legacy, kind, {})
+        model = clearhead.create(family, config=config, head=head, tokenizer=pair.source, device="cpu")
+        model.target_tokenizer = pair.target
+        folder = model.save(base / name)
+        made.append(name)
+        if name in LEGACY:
+            for file in ("config.json", "model.safetensors"):
+                (legacy / file).write_bytes((folder / file).read_bytes())
+            made.append(legacy.name)
+        if name != "bert":  # one keeps its passport, whose golden ids refuse most changes of a tokenizer
+            (folder / "clearhead.json").unlink()
+    made.append(_sentences(base, "sentences"))
+    made.append(_shards(base, "shards"))
+    return made
+
+
+def _sentences(base: Path, name: str) -> str:
+    """A sentence-transformers folder with a dense step and a prompt."""
+    tokenizer = load_tokenizer(base / "bert-legacy", "bert", {}).source
+    model = clearhead.create("bert", config=BERT, tokenizer=tokenizer, device="cpu")
+    model.pooling = Pooling(
+        modes=("mean", "cls"),
+        dense=(DenseShape(inputs=16, outputs=5),),
+        normalize=True,
+        prompts=(("query", "the "),),
+        default_prompt="query",
+        max_length=32,
+        source="modules.json",
+    )
+    numbers = np.random.default_rng(0)
+    model.dense = (
+        {
+            "weight": numbers.standard_normal((5, 16), np.float32),
+            "bias": numbers.standard_normal(5, np.float32),
+        },
+    )
+    (model.save(base / name) / "clearhead.json").unlink()
+    return name
+
+
+def _shards(base: Path, name: str) -> str:
+    """The same weights in many files, with an index."""
+    model = clearhead.load(base / "bert", device="cpu")
+    (model.save(base / name, shard_bytes=1500) / "clearhead.json").unlink()
+    return name

@@ -1,0 +1,74 @@
+"""Attention as a matrix: a row for each query, a column for each key, darker where the probability is larger."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clearhead.explain.drawing import INK, SOFT, Element, add, finish, picture
+from clearhead.explain.tokens import Token, width
+from clearhead.explain.view import check_head, check_layer, colour, darkness, is_causal, telling_layer, view
+
+if TYPE_CHECKING:
+    from clearhead.core.trace import Trace
+
+SLOPE = 60  # degrees: labels above the columns stand steep enough not to meet
+MEAN = "#1b4f8f"
+
+
+def attention_heatmap_svg(
+    trace: Trace, layer: int | None = None, head: int | None = None, part: str = "encoder"
+) -> str:
+    """One head's probabilities, or the mean of all heads, as an SVG matrix of query by key."""
+    seen = view(trace, part)
+    layer = telling_layer(seen, None, None) if layer is None else check_layer(seen, layer)
+    probs = seen.probs(layer).mean(0) if head is None else seen.probs(layer)[check_head(seen, layer, head)]
+    rows, columns = probs.shape
+    cell = max(4.0, min(26.0, 720.0 / max(rows, columns)))
+    size = min(13.0, max(3.5, cell * 0.72))
+    left = 30 + size * max(width(token.label) for token in seen.queries)
+    above = size * max(width(token.label) for token in seen.keys)
+    across = max(420.0, left + cell * columns + 20 + above / 2)
+    top = 56.0 + 0.9 * above
+    who = "mean of all heads" if head is None else f"head {head}"
+    title = f"{seen.name}, layer {layer}, {who}"
+    root = picture(across, title, f"A matrix of {rows} queries (rows) by {columns} keys (columns).")
+    fill = MEAN if head is None else colour(head)
+    add(root, "rect", x=left, y=top, width=cell * columns, height=cell * rows, fill="#ffffff", stroke="#c9ccd1")
+    cells = add(root, "g", fill=fill)
+    for row in range(rows):
+        for column in range(columns):
+            prob = float(probs[row, column])
+            if prob < 5e-4:
+                continue
+            square = add(
+                cells, "rect", class_="cell", data_query=row, data_key=column, data_prob=prob,
+                x=left + cell * column, y=top + cell * row, width=cell, height=cell, fill_opacity=darkness(prob),
+            )  # fmt: skip
+            if rows * columns <= 2500:
+                add(square, "title", f"{seen.queries[row].whole} → {seen.keys[column].whole}: {prob:.3f}")
+    _labels(root, seen.queries, seen.keys, (left, top), cell, size)
+    causal = " No word looks to its right: the white triangle is the mask." if is_causal(seen) else ""
+    caption = (
+        f"{title}. A row is the token that looks (query), a column where it looks (key); each row sums to 1; "
+        f"the darker, the larger the probability.{causal}"
+    )
+    return finish(root, across, top + cell * rows + 26, caption)
+
+
+def _labels(
+    root: Element, queries: list[Token], keys: list[Token], corner: tuple[float, float], cell: float, size: float
+) -> None:
+    left, top = corner
+    rows = add(root, "g", font_size=size, text_anchor="end")
+    columns = add(root, "g", font_size=size)
+    for place, token in enumerate(queries):
+        _label(rows, token, x=left - 6, y=top + cell * (place + 0.5) + size * 0.35)
+    for place, token in enumerate(keys):
+        x, y = left + cell * (place + 0.5) + size * 0.35, top - 6
+        _label(columns, token, x=x, y=y, transform=f"rotate(-{SLOPE} {x:.2f} {y:.2f})")
+
+
+def _label(group: Element, token: Token, **at: str | float) -> None:
+    text = add(group, "text", token.label, class_="token", fill=SOFT if token.special else INK, **at)
+    if token.whole != token.label:
+        add(text, "title", token.whole)

@@ -1,0 +1,143 @@
+"""One standalone page with every layer and head of a trace, to look around in."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clearhead.errors import InputError
+from clearhead.explain.tokens import Token, find_word, read, visible
+from clearhead.explain.view import View, check_head, check_layer, colour, parts, telling_layer, view
+
+if TYPE_CHECKING:
+    from clearhead.core.trace import LayerTrace, Trace
+
+    Array = np.ndarray[Any, Any]
+
+STEP = 10_000  # probabilities are kept as whole numbers of 1/10000
+MOST_PROBS = 6_000_000  # about 16 MB of page; more would not be pleasant to open
+MOST_VECTORS = 200_000  # numbers of queries, keys and scores together; more are left out
+SCRIPTS = ("data.js", "parts.js", "lines.js", "heat.js", "overview.js", "steps.js", "page.js")
+
+
+def attention_page(
+    trace: Trace,
+    *,
+    title: str = "Where each word looks",
+    source_note: str = "",
+    layer: int | None = None,
+    head: int | None = None,
+    word: int | str | None = None,
+    part: str | None = None,
+) -> str:
+    """One HTML file that needs nothing else; it opens at the part, layer, head and word given."""
+    names = parts(trace)
+    views = [view(trace, name) for name in names] if names else [view(trace)]
+    first = view(trace, part) if part is not None else views[0]
+    words = None if word is None else find_word(first.queries, word)
+    if layer is not None:
+        check_layer(first, layer)
+    at = telling_layer(first, words) if layer is None else layer
+    start = {
+        "part": first.part,
+        "layer": at,
+        "head": None if head is None else check_head(first, at, head),
+        "word": words[0] if words else None,
+    }
+    _check_size(views)
+    data = {"start": start, "parts": [_part(seen, _with_vectors(views)) for seen in views]}
+    script = _script()
+    page: str = _template().render(
+        title=visible(title),
+        source_note=visible(source_note),
+        data=_quiet(json.dumps(data, separators=(",", ":"))),
+        script=script,
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        style=_file("page.css"),
+        light=[colour(number) for number in range(max(seen.heads for seen in views))],
+        dark=[colour(number, dark_page=True) for number in range(max(seen.heads for seen in views))],
+    )
+    return page
+
+
+def _check_size(views: list[View]) -> None:
+    count = sum(layer.probs.size for seen in views for layer in seen.layers)
+    if count > MOST_PROBS:
+        raise InputError(
+            f"This trace has {count:,} probabilities, and a page holds at most {MOST_PROBS:,}. "
+            "Take a shorter text, or save one layer as .svg or .json."
+        )
+
+
+def _with_vectors(views: list[View]) -> bool:
+    """Whether queries, keys and scores are few enough to go into the page."""
+    layers = [layer for seen in views for layer in seen.layers]
+    return sum(layer.queries.size + layer.keys.size + layer.scores.size for layer in layers) <= MOST_VECTORS
+
+
+def _part(seen: View, vectors: bool) -> dict[str, Any]:
+    return {
+        "part": seen.part,
+        "name": seen.name,
+        "text": read(seen.queries) if seen.part != "cross" else f"{read(seen.queries)} → {read(seen.keys)}",
+        "queries": [_token(token) for token in seen.queries],
+        "keys": [_token(token) for token in seen.keys],
+        "layers": [_layer(layer, vectors) for layer in seen.layers],
+    }
+
+
+def _token(token: Token) -> dict[str, Any]:
+    return {"raw": token.raw, "label": token.label, "whole": token.whole, "special": token.special}
+
+
+def _layer(layer: LayerTrace, vectors: bool) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "heads": layer.probs.shape[0],
+        "probs": _base64(np.round(layer.probs.astype(np.float64) * STEP).clip(0, STEP).astype("<u2")),
+    }
+    if vectors and all(np.isfinite(array).all() for array in (layer.queries, layer.keys, layer.scores)):
+        made["width"] = layer.queries.shape[-1]
+        made["q"], made["k"] = _small(layer.queries), _small(layer.keys)
+        made["scores"] = _base64(layer.scores.astype("<f4"))
+    return made
+
+
+def _small(array: Array) -> dict[str, Any]:
+    """Vectors as 16-bit numbers and what one of them is worth: good to 1/65534 of the largest."""
+    unit = float(np.abs(array).max(initial=0.0)) / 32767 or 1.0
+    return {"unit": unit, "values": _base64(np.round(array.astype(np.float64) / unit).astype("<i2"))}
+
+
+def _base64(array: Array) -> str:
+    return base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
+
+
+def _quiet(text: str) -> str:
+    """JSON that cannot end its script element or open a comment in it."""
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+@cache
+def _file(name: str) -> str:
+    return (files("clearhead.explain") / "template" / name).read_text("utf-8")
+
+
+@cache
+def _script() -> str:
+    inside = "\n".join(_file(name) for name in SCRIPTS)
+    return f'"use strict";\n(() => {{\n{inside}}})();\n'
+
+
+@cache
+def _template() -> Any:
+    from jinja2 import Environment, StrictUndefined
+
+    return Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True).from_string(
+        _file("page.html")
+    )

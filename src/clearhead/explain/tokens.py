@@ -1,0 +1,167 @@
+"""Tokens as people read them: word pieces, bytes, control characters and very long texts made fit to show."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from clearhead.errors import InputError
+
+SPECIAL = frozenset({
+    "[CLS]", "[SEP]", "[PAD]", "[BOS]", "[EOS]", "<s>", "</s>", "<pad>", "<bos>", "<eos>", "<start>", "<end>",
+    "<|endoftext|>", "<|im_start|>", "<|im_end|>",
+})  # fmt: skip
+LONGEST = 10.5  # in em: what fits in a column of a picture; the whole text is in the tooltip
+_NARROW, _BROAD = frozenset("iljtfrI.,'’|!()[]{}:; -…"), frozenset("mwMW@%—")
+_SIGNS = {"": "(empty)", " ": "␣", "\n": "⏎", "\r": "␍", "\t": "⇥"}
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token: as the tokenizer writes it, as people read it, and short enough for a picture."""
+
+    raw: str
+    text: str  # the piece without its marks
+    label: str  # what a picture shows
+    whole: str  # what a tooltip shows
+    starts: bool  # whether a word starts here
+    special: bool
+
+
+def read_tokens(tokens: Sequence[str]) -> list[Token]:
+    """From the tokenizer's pieces (##ing, Ġthe, ▁the) to tokens with friendly labels."""
+    by_bytes = any(mark in token for token in tokens for mark in "ĠĊ")
+    by_space = any(token.startswith("▁") for token in tokens)
+    made = []
+    for place, raw in enumerate(tokens):
+        special = raw in SPECIAL
+        text, starts = raw, True
+        if special:
+            pass
+        elif by_bytes:
+            starts = raw[:1] in ("Ġ", "Ċ") or place == 0 or tokens[place - 1] in SPECIAL
+            text = _from_bytes(raw)
+            text = text[1:] if text.startswith(" ") and len(text) > 1 else text
+        elif by_space:
+            starts = raw.startswith("▁")
+            text = raw[1:] if starts and len(raw) > 1 else raw.replace("▁", " ")
+        elif raw.startswith("##") and len(raw) > 2:
+            starts, text = False, raw[2:]
+        shown = visible(_SIGNS.get(text, text))
+        if not starts and text[:1].isalnum():
+            shown = f"-{shown}"  # as in hyphenation: it belongs to the piece before
+        plain = visible(raw) or "(empty)"
+        whole = plain if plain == shown else f"{shown} (token: {plain})"
+        made.append(Token(raw, text, shorten(shown), whole, starts, special))
+    return made
+
+
+def read(tokens: Sequence[Token]) -> str:
+    """The text that the tokens spell, without special tokens."""
+    return visible("".join((" " if token.starts else "") + token.text for token in tokens if not token.special)).strip()
+
+
+def visible(text: str) -> str:
+    """Characters that XML forbids, or that would turn the text around them, as escapes one can read."""
+    return "".join(_escape(c) if _hidden(c) else c for c in text)
+
+
+def _hidden(character: str) -> bool:
+    kind, code = unicodedata.category(character), ord(character)
+    if character in "\u200c\u200d":  # joiners: emoji and many scripts need them
+        return False
+    return kind in ("Cc", "Cf", "Cs", "Zl", "Zp") or code & 0xFFFE == 0xFFFE
+
+
+def _escape(character: str) -> str:
+    return f"\\u{ord(character):04x}"
+
+
+def shorten(text: str, most: float = LONGEST) -> str:
+    """The beginning of a text, as much as fits in `most` em."""
+    if width(text) <= most:
+        return text
+    used, kept = 0.9, ""
+    for character in text:
+        used += width(character)
+        if used > most:
+            break
+        kept += character
+    return kept.rstrip("\u200d") + "…"
+
+
+def width(text: str) -> float:
+    """About how wide a text is, in em."""
+    return sum(_em(character) for character in text)
+
+
+def _em(character: str) -> float:
+    if unicodedata.combining(character):
+        return 0.0
+    if character in _NARROW:
+        return 0.36
+    if character in _BROAD:
+        return 0.98
+    if unicodedata.east_asian_width(character) in "WF":
+        return 1.15
+    return 0.74 if character.isupper() else 0.6
+
+
+@cache
+def _bytes_of() -> dict[str, int]:
+    """GPT-2's alphabet: printable bytes stand for themselves, the others for characters from U+0100 on."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in plain]
+    return {**{chr(byte): byte for byte in plain}, **{chr(256 + i): byte for i, byte in enumerate(others)}}
+
+
+def _from_bytes(token: str) -> str:
+    table = _bytes_of()
+    if not all(c in table for c in token):
+        return token
+    data = bytes(table[c] for c in token)
+    try:
+        return data.decode()
+    except UnicodeDecodeError:  # a part of a character
+        return "‹" + data.hex(" ").upper() + "›"
+
+
+def find_word(tokens: Sequence[Token], word: int | str) -> list[int]:
+    """Places of a word: an index, or a text (each token of that text, or the pieces that together spell it)."""
+    if isinstance(word, bool) or not isinstance(word, int | str):
+        raise InputError(f"word must be a token's number or its text, and it is {type(word).__name__}.")
+    if isinstance(word, int):
+        return [_place(word, len(tokens))]
+    for same in (lambda text: text, str.casefold):
+        wanted = same(word)
+        if found := [i for i, token in enumerate(tokens) if wanted in (same(token.raw), same(token.text))]:
+            return found
+        if found := _spelled(tokens, re.sub(r"\s", "", wanted), same):
+            return found
+    if re.fullmatch(r"[0-9]{1,9}", word):
+        return [_place(int(word), len(tokens))]
+    have = ", ".join(token.label for token in tokens[:40]) + (", ..." if len(tokens) > 40 else "")
+    raise InputError(f"There is no token {visible(word)[:60]!r} in this text; its tokens are {have}.")
+
+
+def _spelled(tokens: Sequence[Token], wanted: str, same: object) -> list[int]:
+    """The pieces in a row that together give the word, wherever it stands."""
+    found: list[int] = []
+    for first in range(len(tokens)):
+        spelled = ""
+        for place in range(first, len(tokens)):
+            spelled += same(tokens[place].text)  # type: ignore[operator]
+            if spelled == wanted:
+                found.extend(range(first, place + 1))
+            if tokens[place].special or not wanted.startswith(spelled) or spelled == wanted:
+                break
+    return found
+
+
+def _place(place: int, count: int) -> int:
+    if not 0 <= place < count:
+        raise InputError(f"word {place} is out of range: the {count} tokens are numbered 0 to {count - 1}.")
+    return place

@@ -1,0 +1,148 @@
+"""One kind of attention of a trace, checked and ready to draw: whose tokens look, where, with what probability."""
+
+from __future__ import annotations
+
+import colorsys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clearhead.errors import InputError
+from clearhead.explain.tokens import Token, read_tokens
+
+if TYPE_CHECKING:
+    from clearhead.core.trace import LayerTrace, Trace
+
+    Array = np.ndarray[Any, Any]
+
+PARTS = ("encoder", "decoder", "cross")
+MOST_TOKENS = 512  # a picture of more than this cannot be read
+FAINTEST = 0.01  # lines below this probability are not drawn
+# Dark enough on a light page, told apart by hue and by lightness.
+COLOURS = ("#1f6fb4", "#d1495b", "#2a8f4f", "#8a4fbf", "#c26a00", "#0f8b8d",
+           "#b0307f", "#5a7d00", "#4455c7", "#9c4a2f", "#3d3d3d", "#a08500")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class View:
+    """One part of a trace."""
+
+    part: str
+    name: str
+    queries: list[Token]
+    keys: list[Token]
+    layers: list[LayerTrace]
+
+    def probs(self, layer: int) -> Array:
+        """(heads, queries, keys) of one layer."""
+        return self.layers[layer].probs
+
+    @property
+    def heads(self) -> int:
+        """The number of heads of the widest layer."""
+        return max(len(layer.probs) for layer in self.layers)
+
+
+def parts(trace: Trace) -> list[str]:
+    """The kinds of attention that a trace has."""
+    return [part for part in PARTS if _layers(trace, part)]
+
+
+def _layers(trace: Trace, part: str) -> list[LayerTrace]:
+    return {"encoder": trace.layers, "decoder": trace.decoder, "cross": trace.cross}[part]
+
+
+def view(trace: Trace, part: str = "encoder") -> View:
+    """One part of a trace, or a sentence that says why it cannot be drawn."""
+    have = parts(trace)
+    if not have:
+        raise InputError("This trace has no attention in it: no layer was recorded.")
+    if part not in have:
+        raise InputError(f"part must be one of {', '.join(have)} for this trace, and it is {part!r}.")
+    target = trace.target_tokens or []
+    queries = trace.tokens if part == "encoder" else target
+    keys = target if part == "decoder" else trace.tokens
+    most = max(len(queries), len(keys))
+    if most > MOST_TOKENS:
+        raise InputError(
+            f"The text has {most} tokens; attention is drawn for at most {MOST_TOKENS}. Take a shorter text."
+        )
+    layers = _layers(trace, part)
+    for layer in layers:
+        if layer.probs.ndim != 3 or layer.probs.shape[1:] != (len(queries), len(keys)) or not len(layer.probs):
+            raise InputError(
+                f"Layer {layer.layer} of the {part} has probabilities of shape {layer.probs.shape}; "
+                f"expected (heads, {len(queries)}, {len(keys)}) for these tokens."
+            )
+        if not np.isfinite(layer.probs).all():
+            raise InputError(f"Layer {layer.layer} of the {part} has probabilities that are not numbers.")
+    names = {"encoder": "Encoder self-attention", "decoder": "Decoder self-attention", "cross": "Cross-attention"}
+    name = names[part] if "decoder" in have or part != "encoder" else "Self-attention"
+    return View(part, name, read_tokens(queries), read_tokens(keys), layers)
+
+
+def check_layer(seen: View, layer: int) -> int:
+    """The layer's number, if there is such a layer."""
+    return _number("layer", layer, len(seen.layers))
+
+
+def check_head(seen: View, layer: int, head: int) -> int:
+    """The head's number, if the layer has such a head."""
+    return _number("head", head, len(seen.probs(layer)))
+
+
+def _number(what: str, value: int, count: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise InputError(f"{what} must be a number, and it is {value!r}.")
+    if not 0 <= value < count:
+        raise InputError(f"There is no {what} {value}: they are numbered 0 to {count - 1}.")
+    return int(value)
+
+
+def telling_layer(seen: View, words: list[int] | None = None, head: int | None = None) -> int:
+    """The layer whose heads, together, look most firmly at the most different words.
+
+    A word counts by the square of its strongest head's probability. Special tokens, the word itself, its direct
+    neighbours, and the first word of a causal model are left out: heads rest there when they have nothing to say.
+    """
+    rows = words if words is not None else [i for i, token in enumerate(seen.queries) if not token.special]
+    counts = np.ones((len(seen.queries), len(seen.keys)), bool)
+    counts[:, [token.special for token in seen.keys]] = False
+    if seen.part != "cross":
+        for i in range(len(seen.queries)):
+            counts[i, max(0, i - 1) : i + 2] = False
+        if is_causal(seen):
+            counts[:, 0] = False
+    best, chosen = 0.0, len(seen.layers) - 1
+    for layer, found in enumerate(seen.layers):
+        if head is not None and head >= len(found.probs):
+            continue
+        probs = found.probs if head is None else found.probs[head : head + 1]
+        firm = float((np.where(counts, probs.max(0), 0.0)[rows] ** 2).sum())
+        if firm > best + 1e-9:
+            best, chosen = firm, layer
+    return chosen
+
+
+def is_causal(seen: View) -> bool:
+    """Whether nothing looks to its right: the triangle."""
+    if seen.part == "cross" or len(seen.queries) < 2:
+        return False
+    return all(float(np.triu(layer.probs, 1).max()) == 0.0 for layer in seen.layers)
+
+
+def darkness(prob: float) -> float:
+    """From a probability to an opacity: 0 to 0 and 1 to 1, the small ones lifted a little so that they can be seen."""
+    return prob**0.75  # type: ignore[no-any-return]
+
+
+def colour(head: int, *, dark_page: bool = False) -> str:
+    """One colour per head, the same in every picture; lighter for a dark page."""
+    if head < len(COLOURS):
+        red, green, blue = (int(COLOURS[head][i : i + 2], 16) / 255 for i in (1, 3, 5))
+    else:
+        red, green, blue = colorsys.hls_to_rgb(head * 0.61803 % 1, 0.32 + 0.12 * (head % 2), 0.6)
+    if dark_page:
+        red, green, blue = (0.42 + 0.58 * part for part in (red, green, blue))
+    return "#" + "".join(f"{round(255 * part):02x}" for part in (red, green, blue))

@@ -1,0 +1,208 @@
+"""Every verb on a real small model: tables, JSON, quiet, files, and one sentence for every mistake."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import clearhead
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def test_describe(run: Run, masked_model: Path) -> None:
+    code, out, err = run("describe", masked_model)
+    assert code == 0
+    assert "BERT: 2 layers, width 12, 3 heads" in out
+    assert "masked" in out
+    code, out, err = run("describe", masked_model, "--json")
+    told = json.loads(out)
+    assert err == ""
+    assert (told["layers"], told["width"], told["heads"], told["head"]) == (2, 12, 3, "masked")
+    assert told["parameters"] == sum(told["parts"].values()) == clearhead.load(masked_model).parameters
+    assert told["passport"]["clearhead"] == clearhead.__version__
+
+
+def test_tokens(run: Run, masked_model: Path) -> None:
+    code, out, _ = run("tokens", masked_model, "Paris is big", "a cat", "--json")
+    told = json.loads(out)
+    assert code == 0
+    assert told["tokens"] == ["[CLS]", "paris", "is", "big", "[SEP]", "a", "cat", "[SEP]"]
+    assert told["segments"] == [0, 0, 0, 0, 0, 1, 1, 1]
+    assert told["offsets"][1] == [0, 5]
+    assert run("tokens", masked_model, "Paris", "--quiet")[1].split() == ["2", "5", "3"]
+    assert "paris" in run("tokens", masked_model, "Paris")[1]
+
+
+def test_fill(run: Run, masked_model: Path) -> None:
+    text = "Paris is the [MASK] of France."
+    code, out, _ = run("fill", masked_model, text, "--top", 3, "--json")
+    told = json.loads(out)
+    assert code == 0
+    guesses = clearhead.load(masked_model).fill(text, top=3)
+    assert told == [[{"token": g.token, "probability": g.probability, "id": g.id} for g in guesses[0]]]
+    assert run("fill", masked_model, text, "--quiet")[1].strip() == guesses[0][0].token
+    assert guesses[0][0].token in run("fill", masked_model, text)[1]
+    code, out, err = run("fill", masked_model, "no mask here")
+    assert (code, out) == (2, "")
+    assert "has no [MASK] to fill" in err
+
+
+@pytest.mark.parametrize("ending", [".npy", ".jsonl", ".parquet"])
+def test_embed_writes_what_the_library_gives(run: Run, masked_model: Path, tmp_path: Path, ending: str) -> None:
+    texts = ["a cat sat", "paris", 'a "quoted", text']
+    (tmp_path / "texts.csv").write_text('id,text\n1,a cat sat\n2,paris\n3,"a ""quoted"", text"\n')
+    out = tmp_path / f"vectors{ending}"
+    code, told, _ = run("embed", masked_model, tmp_path / "texts.csv", "-o", out, "--json")
+    assert code == 0
+    assert json.loads(told) == {"texts": 3, "width": 12, "output": str(out), "truncated": []}
+    expected = clearhead.load(masked_model).embed(texts)
+    if ending == ".npy":
+        found = np.load(out)
+        assert found.dtype == np.float32
+    elif ending == ".jsonl":
+        rows = [json.loads(line) for line in out.read_text().splitlines()]
+        assert [row["text"] for row in rows] == texts
+        found = np.array([row["vector"] for row in rows], np.float32)
+    else:
+        parquet = pytest.importorskip("pyarrow.parquet")
+        table = parquet.read_table(out).to_pydict()
+        assert table["text"] == texts
+        found = np.array(table["vector"], np.float32)
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+
+
+def test_embed_reads_every_kind_of_file(
+    run: Run, masked_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = clearhead.load(masked_model).embed(["a cat", "paris is big"])
+    files = {
+        "plain.txt": "a cat\nparis is big\n",
+        "table.tsv": "label\tsentence\nx\ta cat\ny\tparis is big\n",
+        "bom.csv": "\ufefftext\r\na cat\r\nparis is big\r\n",
+        "rows.jsonl": '{"text": "a cat", "n": 1}\n\n{"text": "paris is big"}\n',
+        "strings.jsonl": '"a cat"\n"paris is big"\n',
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_text(content, newline="")
+        code, _, err = run("embed", masked_model, tmp_path / name, "-o", tmp_path / "v.npy", "--quiet")
+        assert (code, err) == (0, ""), name
+        np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), expected, err_msg=name)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("a cat\nparis is big\n"))
+    assert run("embed", masked_model, "-", "-o", tmp_path / "v.npy", "--quiet")[0] == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), expected)
+
+
+def test_embed_says_what_it_cut_off(run: Run, masked_model: Path, tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text("a cat " * 30 + "\nparis\n")
+    code, _, err = run("embed", masked_model, tmp_path / "long.txt", "-o", tmp_path / "v.npy")
+    assert code == 0
+    assert "1 of 2 texts are longer than 24 tokens: 38 tokens were left out." in err
+    told = json.loads(run("embed", masked_model, tmp_path / "long.txt", "-o", tmp_path / "v.npy", "--json")[1])
+    assert len(told["truncated"]) == 1
+
+
+def test_embed_layer_and_pooling(run: Run, masked_model: Path, tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("a cat\n")
+    arguments = ("embed", masked_model, tmp_path / "t.txt", "-o", tmp_path / "v.npy", "--quiet")
+    assert run(*arguments, "--layer", "concat_last_four", "--pooling", "first")[0] == 0
+    expected = clearhead.load(masked_model).embed(["a cat"], layer="concat_last_four", pooling="first")
+    np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), expected)
+    assert run(*arguments, "--layer", "-2", "--normalize")[0] == 0
+    assert np.linalg.norm(np.load(tmp_path / "v.npy")) == pytest.approx(1, abs=1e-6)
+
+
+def test_explain(run: Run, masked_model: Path, tmp_path: Path) -> None:
+    for name in ("a.html", "a.svg", "a.json"):
+        code, out, _ = run("explain", masked_model, "a cat sat on a mat", "-o", tmp_path / name, "--json")
+        assert code == 0
+        assert json.loads(out)["layers"] == 2
+        assert (tmp_path / name).stat().st_size > 100
+    assert run("explain", masked_model, "a cat", "-o", tmp_path / "a.svg", "--word", "cat", "--layer", 1)[0] == 0
+    assert run("explain", masked_model, "a cat", "-o", tmp_path / "a.svg", "--layer", 9)[0] == 2
+
+
+def test_convert(run: Run, masked_model: Path, tmp_path: Path) -> None:
+    code, out, _ = run("convert", masked_model, tmp_path / "copy", "--json")
+    assert code == 0
+    assert {"config.json", "model.safetensors", "tokenizer.json", "clearhead.json"} <= set(json.loads(out)["files"])
+    text = "Paris is the [MASK]."
+    assert clearhead.load(tmp_path / "copy").fill(text) == clearhead.load(masked_model).fill(text)
+    code, _, err = run("convert", masked_model, tmp_path / "copy")
+    assert code == 2
+    assert "not empty" in err
+
+
+def mistakes(model: Path, folder: Path) -> dict[str, tuple[object, ...]]:
+    (folder / "two.csv").write_text("one,two\n1,2\n")
+    (folder / "bad.csv").write_text("text,label\na\n")
+    (folder / "empty.txt").write_text("")
+    (folder / "latin.txt").write_bytes("caf\xe9".encode("latin-1"))
+    (folder / "broken.jsonl").write_text('{"text": "a"}\n{"text": \n')
+    out = ("-o", folder / "v.npy")
+    return {
+        "no verb like this": ("nonsense",),
+        "no reference": ("describe",),
+        "no such folder": ("describe", folder / "missing"),
+        "no model folder": ("describe", folder),
+        "unknown option": ("describe", model, "--nonsense"),
+        "no output": ("embed", model, folder / "two.csv"),
+        "no such file": ("embed", model, folder / "missing.txt", *out),
+        "a folder as file": ("embed", model, folder, *out),
+        "which column": ("embed", model, folder / "two.csv", *out),
+        "no such column": ("embed", model, folder / "two.csv", "--column", "three", *out),
+        "a short row": ("embed", model, folder / "bad.csv", *out),
+        "no text": ("embed", model, folder / "empty.txt", *out),
+        "not UTF-8": ("embed", model, folder / "latin.txt", *out),
+        "broken JSON": ("embed", model, folder / "broken.jsonl", *out),
+        "unknown ending": ("embed", model, folder / "two.csv", "-o", folder / "v.xyz"),
+        "unknown pooling": ("embed", model, folder / "two.csv", "--column", "one", "--pooling", "median", *out),
+        "unknown layer": ("embed", model, folder / "two.csv", "--column", "one", "--layer", "99", *out),
+        "unknown prompt": ("embed", model, folder / "two.csv", "--column", "one", "--prompt-name", "x", *out),
+        "top is nothing": ("fill", model, "a [MASK]", "--top", "0"),
+        "top is no number": ("fill", model, "a [MASK]", "--top", "many"),
+        "explain ending": ("explain", model, "a", "-o", folder / "a.pdf"),
+        "explain word": ("explain", model, "a", "-o", folder / "a.svg", "--word", "zebra"),
+        "convert pickle": ("convert", folder, folder / "new"),
+    }
+
+
+def test_every_mistake_is_one_sentence(run: Run, masked_model: Path, tmp_path: Path) -> None:
+    for name, arguments in mistakes(masked_model, tmp_path).items():
+        code, out, err = run(*arguments)
+        assert code == 2, (name, err)
+        assert out == "", name
+        assert err.startswith("clearhead: "), name
+        assert err.count("\n") == 1, (name, err)
+        assert "Traceback" not in err
+
+
+def test_help_of_every_verb(run: Run) -> None:
+    for verb in ("describe", "tokens", "embed", "fill", "explain", "convert"):
+        code, out, _ = run(verb, "--help")
+        assert code == 0
+        assert "--json" in out
+        assert "--quiet" in out
+    assert clearhead.__version__ in run("--version")[1]
+
+
+def test_python_m_clearhead_and_a_closed_pipe(masked_model: Path) -> None:
+    environment = os.environ | {"HF_HUB_OFFLINE": "1"}
+    command = f"{sys.executable} -m clearhead tokens {masked_model} paris --quiet"
+    done = subprocess.run(command.split(), capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["2", "5", "3"], "")
+    shell = f"{sys.executable} -m clearhead describe {masked_model} | head -n 1"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False, env=environment)
+    assert "Traceback" not in done.stderr
+
+
+def test_completion_is_offered(run: Run) -> None:
+    assert "--install-completion" in run("--help")[1]

@@ -1,0 +1,133 @@
+"""Imports point down, only core knows torch, and importing the package costs next to nothing."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import clearhead
+
+ROOT = Path(clearhead.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+
+# the layers of design.md, lowest first
+LAYERS = (
+    ("errors", "config"),
+    ("shape", "tensors", "batch", "runner", "text"),
+    ("families",),
+    ("checkpoint",),
+    ("core", "features", "inputs", "unpickle"),
+    ("model", "describe"),
+    ("explain",),
+    ("api",),
+    ("cli", "__main__"),
+)
+RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
+BASE = [path for path in FILES if path.relative_to(ROOT).parts[0] != "core"]
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imported(path: Path) -> Iterator[tuple[int, str]]:
+    """Every module that a file names in an import, wherever it stands."""
+    package = ["clearhead", *path.relative_to(ROOT).parent.parts]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            if module == "clearhead":
+                yield from ((node.lineno, f"clearhead.{alias.name}") for alias in node.names)
+            else:
+                yield node.lineno, module
+
+
+def upward(path: Path) -> list[str]:
+    found = []
+    for line, module in imported(path):
+        names = module.split(".")
+        if names[0] != "clearhead" or names[1:2] in ([], ["__version__"]):
+            continue
+        if RANK[names[1]] > RANK[part_of(path)]:
+            found.append(f"{path.relative_to(ROOT)}:{line} imports {module}")
+    return found
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p.parent != ROOT or p.name != "__init__.py"], ids=str)
+def test_imports_point_down(path: Path) -> None:
+    assert upward(path) == []
+
+
+def test_an_upward_import_would_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "clearhead" / "families"
+    folder.mkdir(parents=True)
+    (folder / "wrong.py").write_text("def f():\n    from clearhead.core.models import Network\n    return Network\n")
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path / "clearhead")
+    assert upward(folder / "wrong.py") == ["families/wrong.py:2 imports clearhead.core.models"]
+
+
+@pytest.mark.parametrize("path", BASE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_only_core_names_torch(path: Path) -> None:
+    assert not [module for _, module in imported(path) if module.split(".")[0] == "torch"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_peers_are_never_imported(path: Path) -> None:
+    peers = {"transformers", "sentence_transformers", "sentencepiece", "datasets", "sklearn_crfsuite"}
+    assert not [module for _, module in imported(path) if module.split(".")[0] in peers]
+
+
+def run(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_base_module_imports_with_torch_blocked() -> None:
+    names = []
+    for path in BASE:
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        if parts[-1] != "__main__":
+            names.append(".".join(["clearhead", *(part for part in parts if part != "__init__")]))
+    code = (
+        "import sys, importlib\n"
+        "sys.modules['torch'] = None\n"
+        f"for name in {sorted(names)!r}:\n"
+        "    importlib.import_module(name)\n"
+        "print('torch' in sys.modules and sys.modules['torch'] is None)\n"
+    )
+    assert run(code).strip() == "True"
+
+
+def test_importing_the_package_loads_neither_torch_nor_numpy() -> None:
+    code = "import sys, json, clearhead\nprint(json.dumps(sorted(sys.modules)))"
+    loaded = set(json.loads(run(code)))
+    assert not loaded & {"torch", "numpy", "tokenizers", "huggingface_hub", "rich", "cyclopts", "msgspec", "jinja2"}
+
+
+def test_help_loads_neither_torch_nor_numpy() -> None:
+    code = (
+        "import sys, json\n"
+        "from clearhead.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "print()\nprint(json.dumps(sorted(sys.modules)))"
+    )
+    loaded = set(json.loads(run(code).splitlines()[-1]))
+    assert not loaded & {"torch", "numpy", "tokenizers", "huggingface_hub", "clearhead.api"}
+
+
+def test_public_names_are_exactly_those_listed() -> None:
+    assert sorted(clearhead.__all__) == dir(clearhead)
+    for name in clearhead.__all__:
+        assert getattr(clearhead, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        clearhead.nonsense  # noqa: B018

@@ -1,0 +1,65 @@
+"""Rules of the tree: names and sizes of files, what every verb has, what a file may not say."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from clearhead.cli import VERBS
+from clearhead.families import FAMILIES
+
+REPO = Path(__file__).parents[2]
+SOURCES = sorted((REPO / "src").rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_files_are_short_nouns(path: Path) -> None:
+    assert path.stem not in {"utils", "common", "base", "helpers", "misc"}
+    assert len(path.read_text().splitlines()) <= 340
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_nothing_is_left_unfinished(path: Path) -> None:
+    assert not re.search(r"\b(TODO|FIXME|XXX|NotImplementedError)\b", path.read_text())
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_a_file_docs_and_a_test(verb: str) -> None:
+    module, function = VERBS[verb][0].split(":")
+    assert f"def {function}(" in (REPO / "src/clearhead/cli" / f"{module}.py").read_text()
+    assert f"## clearhead {verb}" in (REPO / "docs/command-line.md").read_text()
+    tests = "".join(path.read_text() for path in (REPO / "tests/cli").glob("*.py"))
+    assert f'"{verb}"' in tests
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=lambda family: family.model_type)
+def test_every_family_is_in_the_docs(family: object) -> None:
+    assert f"`{family.model_type}`" in (REPO / "docs/families.md").read_text()  # type: ignore[attr-defined]
+
+
+def test_docs_links_lead_somewhere() -> None:
+    for page in [REPO / "README.md", REPO / "CONTRIBUTING.md", REPO / "SECURITY.md", *(REPO / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_no_tracked_file_names_a_home_folder() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=REPO, capture_output=True, text=True, check=False)
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout")
+    pattern = re.compile("/" + "root/|/" + "home/[a-z]|/" + "work/")
+    for name in listed.stdout.splitlines():
+        path = REPO / name
+        if path.suffix in {".py", ".md", ".toml", ".txt", ".yaml", ".cff", ""} and path.is_file():
+            assert not pattern.search(path.read_text(errors="replace")), name
+
+
+def test_tested_versions_are_pinned() -> None:
+    pins = (REPO / "constraints.txt").read_text()
+    assert "torch==2.13.0\n" in pins
+    lines = [line for line in pins.splitlines() if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[^ ]+", line) for line in lines)
