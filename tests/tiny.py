@@ -264,6 +264,10 @@ BARE = {
 }
 OLD = ("T5WithLMHeadModel",)  # class names of old files that transformers itself has dropped
 
+LEFT = ("openai-gpt", "gpt2", "t5", "marian")
+EACH = ("ForMaskedLM", "ForTokenClassification", "ForQuestionAnswering")
+TWO_LABELS = ("ForQuestionAnswering", "ForPreTraining")  # start and end, right and wrong order
+
 # every class of transformers that a file can name, with its family
 CLASSES = [
     (family, title) for family in CONFIGS for title in (BARE[family], *FAMILIES[family].architectures) if title not in OLD
@@ -304,9 +308,12 @@ def texts_for(family: str, config: Mapping[str, Any], lengths: tuple[int, ...], 
 def cases(draw: Draw, family: str, title: str) -> Case:
     """A configuration, a batch with padding, and a seed for the weights."""
     config = draw(CONFIGS[family]())
+    if title.endswith(TWO_LABELS):
+        config["num_labels"] = 2
     lengths = tuple(draw(st.lists(st.integers(1, 14), min_size=2, max_size=4)))
     seed = draw(st.integers(0, 1 << 20))
-    how: dict[str, Any] = {"seed": seed, "left": flip(draw)}
+    # padding on the left only where no head takes the first place, for that place would be padding
+    how: dict[str, Any] = {"seed": seed, "left": flip(draw) and (family in LEFT or title.endswith(EACH))}
     if title == "T5EncoderModel":
         how["targets"] = ()
     return Case(config, texts_for(family, config, lengths, **how), seed)

@@ -174,10 +174,16 @@ def saved(theirs: Any, **how: Any) -> Iterator[Path]:
         yield Path(made)
 
 
+# Marian's waves are computed again; DeBERTa makes a norm for distances even where it has none
+UNUSED = ("embed_positions.weight", "encoder.LayerNorm.weight", "encoder.LayerNorm.bias")
+
+
 def loaded_back(folder: Path, title: str) -> Any:
     """What transformers reads from a folder of ours: nothing may be missing, left over or of another size."""
     model, found = getattr(library(), title).from_pretrained(folder, output_loading_info=True)
-    assert not any(found[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys")), found
+    missing = [name for name in found["missing_keys"] if not name.endswith(UNUSED)]
+    assert not missing, missing
+    assert not any(found[key] for key in ("unexpected_keys", "mismatched_keys")), found
     return model.eval()
 
 

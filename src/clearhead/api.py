@@ -14,7 +14,7 @@ from clearhead.checkpoint.passport import Passport, check_tokens, read_passport
 from clearhead.checkpoint.sentence import check_widths, read_sentences
 from clearhead.checkpoint.weights import inside
 from clearhead.config import shown
-from clearhead.errors import CheckpointError, InputError, MissingExtraError
+from clearhead.errors import CheckpointError, InputError, MissingExtraError, UnsafeError
 from clearhead.families import FAMILIES
 from clearhead.model import Model
 from clearhead.shape import Pooling
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("clearhead")
 RUNTIMES = ("auto", "core")
-TOKENIZER_FILES = (".json", ".txt", ".bpe", ".model", ".spm")
+TOKENIZER_FILES = (".json", ".txt", ".bpe", ".model", ".spm")  # `text` opens them by name; links are checked here
 
 
 def load(
@@ -158,19 +158,26 @@ def _tokenizers(
 ) -> tuple[Tokenizer | None, Tokenizer | None]:
     from clearhead.text import load_tokenizer
 
+    for path in _entries(place):
+        if path.suffix in TOKENIZER_FILES and not inside(place, path.name).is_file():
+            raise UnsafeError(f"{shown(path.name)} is not a regular file, so it is not opened.")
     if not has_tokenizer(place):
         if passport is not None and passport.golden:
             raise CheckpointError(f"{place} was saved with a tokenizer, and its files are gone.")
         return None, None
-    for path in sorted(place.iterdir()):
-        if path.is_symlink() and path.suffix in TOKENIZER_FILES:
-            inside(place, path.name)  # `text` opens files by their names and leaves the links to us
     pair = load_tokenizer(place, model_type, dict(config))
     if passport is not None:
         check_tokens(passport.golden, pair.source.golden())
         if pair.target is not None:
             check_tokens(passport.target_golden, pair.target.golden())
     return pair.source, pair.target
+
+
+def _entries(place: Path) -> list[Path]:
+    try:
+        return sorted(place.iterdir())
+    except OSError as error:
+        raise CheckpointError(f"{place} cannot be read: {error.strerror or error}.") from error
 
 
 def has_tokenizer(place: Path) -> bool:

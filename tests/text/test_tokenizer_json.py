@@ -122,9 +122,7 @@ def test_the_class_may_be_named_in_config_json(tmp_path: Path, reference_of: Ref
 
 
 @pytest.mark.parametrize("name", ["bert_cased", "roberta", "albert", "xlm_roberta", "t5", "deberta", "mpnet", "gpt2"])
-def test_added_tokens_in_the_settings(
-    tmp_path: Path, family: Family, reference_of: Reference, name: str
-) -> None:
+def test_added_tokens_in_the_settings(tmp_path: Path, family: Family, reference_of: Reference, name: str) -> None:
     """Files as version 4 wrote them: an added_tokens_decoder in tokenizer_config.json, flags and all."""
     theirs = family(name, "legacy")[1]
     theirs.save_pretrained(tmp_path)

@@ -160,8 +160,14 @@ def judge(
                 break
             if ours in tied_to:
                 tied[ours] = piece
-            elif ours not in found or rank[theirs] < found[ours][0]:
+            elif ours not in found:
                 found[ours] = rank[theirs], piece
+            else:  # a second spelling of the same tensor: the earlier row's counts, and both must hold the same
+                again[name] = found[ours][1].source
+                found[ours] = min(found[ours], (rank[theirs], piece), key=lambda placed: placed[0])
+    if values.get("tie_word_embeddings"):  # some files hold a tied tensor under its second name only
+        for ours, piece in tied.items():
+            found.setdefault(tied_to[ours], (len(rank), piece))
     bad = {line.split(" is ")[0] for line in misshaped}
     covered = {ours for name in bad for ours in rows[_modern(name)].ours if _modern(name) in rows}
     missing = {ours: _name_of(ours, rows) for ours in needed if ours not in found and ours not in covered}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clearhead.checkpoint.weights import inside
+from clearhead.checkpoint.weights import inside, present
 from clearhead.config import decode, read_json, shown, write_json
 from clearhead.errors import CheckpointError, TokenizerError
 
@@ -30,7 +30,7 @@ class Passport:
 
 def read_passport(folder: Path) -> Passport | None:
     """The passport of a folder, or None when it has none."""
-    if not (folder / NAME).exists():
+    if not present(folder, NAME):
         return None
     data: Any = read_json(inside(folder, NAME))
     passport = decode(data, Passport, NAME)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.checkpoint.weights import Mapped, finite, inside, stored_tensors, write_tensors
+from clearhead.checkpoint.weights import Mapped, finite, inside, present, stored_tensors, write_tensors
 from clearhead.config import MOST_JSON, check_depth, read_bytes, read_json, shown, write_json
 from clearhead.errors import CheckpointError, ConfigError, TensorError
 from clearhead.shape import POOLING_MODES, DenseShape, Pooling
@@ -44,7 +44,7 @@ class Sentences:
 
 def read_sentences(folder: Path) -> Sentences | None:
     """The modules of a sentence-transformers folder, or None when it is none."""
-    if not (folder / "modules.json").exists():
+    if not present(folder, "modules.json"):
         return None
     steps = _modules(folder)
     kinds = [kind for kind, _ in steps]
@@ -122,7 +122,7 @@ def _subfolder(folder: Path, path: str) -> Path:
 def _settings_name(encoder: Path) -> str | None:
     others = ("roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
     names = ("sentence_bert_config.json", *(f"sentence_{name}_config.json" for name in others))
-    return next((name for name in names if (encoder / name).exists()), None)
+    return next((name for name in names if present(encoder, name)), None)
 
 
 def _pooling(folder: Path) -> tuple[tuple[str, ...], bool]:
@@ -173,7 +173,7 @@ def check_widths(pooling: Pooling, width: int) -> None:
 
 def _prompts(folder: Path) -> tuple[tuple[tuple[str, str], ...], str | None]:
     path = folder / "config_sentence_transformers.json"
-    config = read_json(inside(folder, path.name)) if path.exists() else {}
+    config = read_json(inside(folder, path.name)) if present(folder, path.name) else {}
     given = config.get("prompts") or {}
     if not isinstance(given, dict) or not all(isinstance(text, str) for text in given.values()):
         raise ConfigError(f"{path.name} has prompts that are not texts.")

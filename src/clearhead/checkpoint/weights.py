@@ -58,6 +58,17 @@ def inside(folder: Path, name: str) -> Path:
     return path
 
 
+def present(folder: Path, name: str) -> bool:
+    """Whether a folder has something of that name; a link that leads nowhere is something too."""
+    try:
+        (folder / name).lstat()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise CheckpointError(f"{folder} cannot be read: {error.strerror or error}.") from error
+    return True
+
+
 def _blobs(home: Path) -> list[Path]:
     """The Hugging Face cache keeps a snapshot's files, and its modules', as links to blobs/ beside snapshots/."""
     return [place.parent / "blobs" for place in home.parents if place.name == "snapshots"][:1]
@@ -65,9 +76,9 @@ def _blobs(home: Path) -> list[Path]:
 
 def stored_tensors(folder: Path, model: Path | None = None) -> dict[str, Stored]:
     """Every tensor of a folder, from one file or from the shards that the index names; `model` is the whole model's."""
-    if (folder / SINGLE).exists() or (folder / SINGLE).is_symlink():
+    if present(folder, SINGLE):
         return read_header(inside(folder, SINGLE))
-    if (folder / INDEX).exists() or (folder / INDEX).is_symlink():
+    if present(folder, INDEX):
         return _sharded(folder)
     pickles = [name for name in PICKLES if (folder / name).exists()]
     if pickles:

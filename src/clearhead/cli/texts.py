@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from clearhead.errors import InputError
 
@@ -52,7 +52,7 @@ def _rows(file: IO[str], path: Path, column: str | None) -> Iterator[str]:
 def _table(file: IO[str], path: Path, column: str | None, delimiter: str) -> Iterator[str]:
     csv.field_size_limit(MOST_CELL)
     # tab-separated files are written without quotes, so a quote there is a letter like any other
-    quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
     reader = csv.reader(file, delimiter=delimiter, quoting=quoting)
     try:
         header = next(reader, None)

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from clearhead.core.bricks import Linear
 from clearhead.core.layout import Layout
 from clearhead.core.positions import Unrelated
 from clearhead.shape import Shape
@@ -155,10 +156,10 @@ class Attention(nn.Module):
         self.local = shape.is_local(layer)
         self.scale = shape.score_scale / (layer + 1 if shape.scale_by_layer else 1)
         self.drop = shape.dropouts.scores
-        self.q = nn.Linear(shape.width, inner, shape.attend_bias)
-        self.k = nn.Linear(shape.width, inner, shape.attend_bias)
-        self.v = nn.Linear(shape.width, inner, shape.attend_bias)
-        self.out = nn.Linear(inner, shape.width, shape.attend_bias)
+        self.q = Linear(shape.width, inner, shape.attend_bias)
+        self.k = Linear(shape.width, inner, shape.attend_bias)
+        self.v = Linear(shape.width, inner, shape.attend_bias)
+        self.out = Linear(inner, shape.width, shape.attend_bias)
 
     def split(self, x: Tensor) -> Tensor:
         """(batch, length, heads * head_width) to (batch, heads, length, head_width)."""
@@ -197,7 +198,7 @@ class Attention(nn.Module):
 
 def _part(linear: nn.Linear, rows: Tensor, *, columns: bool) -> nn.Linear:
     weight = linear.weight.detach().index_select(1 if columns else 0, rows)
-    smaller = nn.Linear(weight.shape[1], weight.shape[0], linear.bias is not None)
+    smaller = Linear(weight.shape[1], weight.shape[0], linear.bias is not None)
     smaller.weight = nn.Parameter(weight.contiguous())
     if linear.bias is not None:
         bias = linear.bias.detach()
@@ -214,9 +215,9 @@ class SelfAttention(Attention):
         self.position_prefix = "position_" if own else ""
         inner = shape.heads * shape.head_width
         if own and "c2p" in shape.terms:
-            self.position_k = nn.Linear(shape.width, inner)
+            self.position_k = Linear(shape.width, inner)
         if own and "p2c" in shape.terms:
-            self.position_q = nn.Linear(shape.width, inner)
+            self.position_q = Linear(shape.width, inner)
 
     def position(self, part: str, rows: Tensor) -> Tensor:
         """DeBERTa's distances as queries ("q") or keys ("k"), by their own matrices or the words': (1, heads, ...)."""

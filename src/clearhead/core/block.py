@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from clearhead.core.activations import ACTIVATIONS
 from clearhead.core.attention import CrossAttention, Given, SelfAttention
+from clearhead.core.bricks import Convolve, LayerNorm, Linear
 from clearhead.shape import Shape
 
 
@@ -17,7 +18,7 @@ class RootMeanSquareNorm(nn.Module):
     def __init__(self, width: int, eps: float) -> None:
         super().__init__()
         self.eps = eps
-        self.weight = nn.Parameter(torch.ones(width))
+        self.weight = nn.Parameter(torch.empty(width))
 
     def forward(self, x: Tensor) -> Tensor:
         return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
@@ -27,7 +28,7 @@ def norm(shape: Shape, width: int) -> nn.Module:
     """Per token, not per batch: a sentence's numbers never depend on its neighbours."""
     if shape.norm == "rms":
         return RootMeanSquareNorm(width, shape.eps)
-    return nn.LayerNorm(width, shape.eps, bias=shape.norm_bias)
+    return LayerNorm(width, shape.eps, bias=shape.norm_bias)
 
 
 class PlainFeed(nn.Module):
@@ -35,8 +36,8 @@ class PlainFeed(nn.Module):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
-        self.up = nn.Linear(shape.width, shape.feed_width, shape.feed_bias)
-        self.down = nn.Linear(shape.feed_width, shape.width, shape.feed_bias)
+        self.up = Linear(shape.width, shape.feed_width, shape.feed_bias)
+        self.down = Linear(shape.feed_width, shape.width, shape.feed_bias)
         self.activation = ACTIVATIONS[shape.activation]
         self.dropout = nn.Dropout(shape.dropouts.inner)
 
@@ -49,7 +50,7 @@ class GatedFeed(PlainFeed):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
-        self.gate = nn.Linear(shape.width, shape.feed_width, shape.feed_bias)
+        self.gate = Linear(shape.width, shape.feed_width, shape.feed_bias)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.down(self.dropout(self.activation(self.gate(x)) * self.up(x)))
@@ -87,8 +88,8 @@ class Convolution(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         padding = (shape.kernel - 1) // 2
-        self.conv = nn.Conv1d(shape.width, shape.width, shape.kernel, padding=padding, groups=shape.kernel_groups)
-        self.norm = nn.LayerNorm(shape.width, shape.eps)
+        self.conv = Convolve(shape.width, shape.width, shape.kernel, padding=padding, groups=shape.kernel_groups)
+        self.norm = LayerNorm(shape.width, shape.eps)
         self.activation = ACTIVATIONS[shape.kernel_activation]
         self.dropout = nn.Dropout(shape.dropouts.feed)
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.core.activations import ACTIVATIONS
+from clearhead.core.bricks import LayerNorm, Linear
 from clearhead.core.layout import Layout
 from clearhead.shape import HeadShape, PoolerShape
 
@@ -51,7 +52,7 @@ class Pooler(nn.Module):
     def __init__(self, shape: PoolerShape, width: int) -> None:
         super().__init__()
         self.dropout = nn.Dropout(shape.dropout)
-        self.dense = nn.Linear(width, width)
+        self.dense = Linear(width, width)
         self.activation = ACTIVATIONS[shape.activation]
 
     def forward(self, hidden: Tensor, layout: Layout) -> Tensor:
@@ -66,12 +67,12 @@ class Head(nn.Module):
         self.shape = shape
         self.pick = PICKS.get(shape.pick)  # None: the pooler has picked
         self.dropout_first = nn.Dropout(shape.dropout_first)
-        self.dense = nn.Linear(width, shape.dense, shape.dense_bias) if shape.dense else nn.Identity()
+        self.dense = Linear(width, shape.dense, shape.dense_bias) if shape.dense else nn.Identity()
         self.activation = ACTIVATIONS[shape.activation or "linear"]
         inner = shape.dense or width
-        self.norm = nn.LayerNorm(inner, shape.eps, bias=shape.norm_bias) if shape.norm else nn.Identity()
+        self.norm = LayerNorm(inner, shape.eps, bias=shape.norm_bias) if shape.norm else nn.Identity()
         self.dropout = nn.Dropout(shape.dropout)
-        self.out = nn.Linear(inner, shape.outputs, shape.out_bias)
+        self.out = Linear(inner, shape.outputs, shape.out_bias)
 
     def before_out(self, x: Tensor) -> Tensor:
         """Everything but the output matrix: what pre-training runs only where a word is masked."""

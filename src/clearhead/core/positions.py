@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from clearhead.core.bricks import LayerNorm, Table
 from clearhead.core.layout import Layout
 from clearhead.shape import Shape
 
@@ -37,7 +38,7 @@ class Learned(Unnumbered):
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
         rows = (shape.max_length or 0) + shape.position_offset
-        self.table = nn.Embedding(rows, shape.word_width)
+        self.table = Table(rows, shape.word_width)
 
     def forward(self, x: Tensor, ids: Tensor, places: Tensor, layout: Layout) -> Tensor:
         return x + self.table(places)
@@ -105,7 +106,7 @@ class Buckets(Unrelated):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
-        self.table = nn.Embedding(shape.bucket_rows or shape.buckets, shape.heads)
+        self.table = Table(shape.bucket_rows or shape.buckets, shape.heads)
 
     def shared(self, queries: Tensor, keys: Tensor) -> Tensor:
         gap = keys[:, None, :] - queries[:, :, None]  # (1|batch, q, k), positive to the right
@@ -145,8 +146,8 @@ class Disentangled(Unrelated):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
-        self.table = nn.Embedding(2 * shape.relative_span, shape.width)
-        self.norm: nn.Module = nn.LayerNorm(shape.width, shape.eps) if shape.relative_norm else nn.Identity()
+        self.table = Table(2 * shape.relative_span, shape.width)
+        self.norm: nn.Module = LayerNorm(shape.width, shape.eps) if shape.relative_norm else nn.Identity()
         self.dropout = nn.Dropout(shape.dropouts.relative)
 
     def index(self, queries: Tensor, keys: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from clearhead.core import positions
 from clearhead.core.attention import LOW, Cache, Given, Kernel, NoCache, fused
 from clearhead.core.block import Block, norm
+from clearhead.core.bricks import Linear, Table
 from clearhead.core.layout import Layout
 from clearhead.shape import Shape
 
@@ -19,9 +20,9 @@ class Embedding(nn.Module):
         super().__init__()
         words, before = shape.word_width, shape.project == "before"
         self.scale = shape.embed_scale
-        self.token = nn.Embedding(shape.vocab, words)
-        self.segment = nn.Embedding(shape.segments, words) if shape.segments else None
-        project = nn.Linear(words, shape.width, shape.project_bias) if shape.project != "none" else nn.Identity()
+        self.token = Table(shape.vocab, words)
+        self.segment = Table(shape.segments, words) if shape.segments else None
+        project = Linear(words, shape.width, shape.project_bias) if shape.project != "none" else nn.Identity()
         self.project = project
         self.norm = norm(shape, shape.width if before else words) if shape.embed_norm else nn.Identity()
         self.dropout = nn.Dropout(shape.dropouts.embed)

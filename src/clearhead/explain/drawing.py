@@ -6,6 +6,7 @@ import textwrap
 from xml.etree import ElementTree
 
 from clearhead.explain.tokens import visible
+from clearhead.explain.tokens import width as em
 
 SPACE = "http://www.w3.org/2000/svg"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', Arial, sans-serif"
@@ -38,7 +39,8 @@ def picture(width: float, title: str, description: str) -> Element:
     add(root, "title", title)
     add(root, "desc", description)
     add(root, "rect", class_="paper", width=width, height=0, rx=10, fill=PAPER)
-    add(root, "text", title, x=width / 2, y=30, font_size=17, font_weight="600", text_anchor="middle")
+    size = min(17.0, (width - 30) / em(title))
+    add(root, "text", title, x=width / 2, y=30, font_size=size, font_weight="600", text_anchor="middle")
     return root
 
 

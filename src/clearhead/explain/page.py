@@ -13,7 +13,7 @@ import numpy as np
 
 from clearhead.errors import InputError
 from clearhead.explain.tokens import Token, find_word, read, visible
-from clearhead.explain.view import View, check_head, check_layer, colour, parts, telling_layer, view
+from clearhead.explain.view import View, check_head, check_layer, colour, parts, telling_layer, telling_look, view
 
 if TYPE_CHECKING:
     from clearhead.core.trace import LayerTrace, Trace
@@ -36,20 +36,18 @@ def attention_page(
     word: int | str | None = None,
     part: str | None = None,
 ) -> str:
-    """One HTML file that needs nothing else; it opens at the part, layer, head and word given."""
+    """One HTML file that needs nothing else; it opens at the part, layer, head and word given, or at a telling one."""
     names = parts(trace)
     views = [view(trace, name) for name in names] if names else [view(trace)]
     first = view(trace, part) if part is not None else views[0]
     words = None if word is None else find_word(first.queries, word)
     if layer is not None:
         check_layer(first, layer)
-    at = telling_layer(first, words) if layer is None else layer
-    start = {
-        "part": first.part,
-        "layer": at,
-        "head": None if head is None else check_head(first, at, head),
-        "word": words[0] if words else None,
-    }
+    at = telling_layer(first, words, head) if layer is None else layer
+    if head is not None:
+        check_head(first, at, head)
+    focus, look = telling_look(first, at, words, head)
+    start = {"part": first.part, "layer": at, "head": head, "focus": focus, "word": look}
     _check_size(views)
     data = {"start": start, "parts": [_part(seen, _with_vectors(views)) for seen in views]}
     script = _script()

@@ -100,20 +100,30 @@ def _number(what: str, value: int, count: int) -> int:
     return int(value)
 
 
+def telling(seen: View) -> Array:
+    """Which looks tell something: (queries, keys) of True and False.
+
+    Not those from or to special tokens, to the word itself, to its direct neighbours, or to the first word of a causal
+    model: heads rest there when they have nothing to say.
+    """
+    counts = np.ones((len(seen.queries), len(seen.keys)), bool)
+    counts[[token.special for token in seen.queries]] = False
+    counts[:, [token.special for token in seen.keys]] = False
+    if seen.part != "cross":
+        for place in range(len(seen.queries)):
+            counts[place, max(0, place - 1) : place + 2] = False
+        if is_causal(seen):
+            counts[:, 0] = False
+    return counts
+
+
 def telling_layer(seen: View, words: list[int] | None = None, head: int | None = None) -> int:
     """The layer whose heads, together, look most firmly at the most different words.
 
-    A word counts by the square of its strongest head's probability. Special tokens, the word itself, its direct
-    neighbours, and the first word of a causal model are left out: heads rest there when they have nothing to say.
+    A word counts by the square of its strongest head's probability.
     """
-    rows = words if words is not None else [i for i, token in enumerate(seen.queries) if not token.special]
-    counts = np.ones((len(seen.queries), len(seen.keys)), bool)
-    counts[:, [token.special for token in seen.keys]] = False
-    if seen.part != "cross":
-        for i in range(len(seen.queries)):
-            counts[i, max(0, i - 1) : i + 2] = False
-        if is_causal(seen):
-            counts[:, 0] = False
+    rows = list(range(len(seen.queries))) if words is None else words
+    counts = telling(seen)
     best, chosen = 0.0, len(seen.layers) - 1
     for layer, found in enumerate(seen.layers):
         if head is not None and head >= len(found.probs):
@@ -123,6 +133,16 @@ def telling_layer(seen: View, words: list[int] | None = None, head: int | None =
         if firm > best + 1e-9:
             best, chosen = firm, layer
     return chosen
+
+
+def telling_look(seen: View, layer: int, words: list[int] | None, head: int | None) -> tuple[int, int]:
+    """The head and the word with the strongest look that tells something."""
+    probs = np.where(telling(seen), seen.probs(layer), 0.0)
+    heads = list(range(len(probs))) if head is None else [head]
+    rows = list(range(len(seen.queries))) if words is None else words
+    strongest = probs[heads][:, rows].max(-1)  # (heads, rows)
+    at, row = np.unravel_index(int(strongest.argmax()), strongest.shape)
+    return heads[at], rows[row]
 
 
 def is_causal(seen: View) -> bool:

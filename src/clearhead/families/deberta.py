@@ -62,7 +62,7 @@ def check(v: Values) -> str | None:
     if v["pos_att_type"] is not None and not isinstance(v["pos_att_type"], str | list):
         return "pos_att_type must be a list or words joined by bars"
     if unknown := [term for term in terms(v) if term not in ("c2p", "p2c")]:
-        return f"pos_att_type holds {unknown[0]!r}, expected c2p and p2c"
+        return f"pos_att_type holds {unknown[0][:40]!r}, expected c2p and p2c"
     for key in ("max_relative_positions", "position_buckets"):
         if not isinstance(v[key], int) or isinstance(v[key], bool) or v[key] > 1 << 20:
             return f"{key} is {str(v[key])[:40]}, expected a whole number up to {1 << 20}"
@@ -186,6 +186,7 @@ FAMILY = Family(
     ignored=(
         *bert.IGNORED,
         "embeddings.position_embeddings.weight",
+        "encoder.LayerNorm.*",  # made even where there is no relative attention to use it
         "mask_predictions.dense.*",
         "mask_predictions.LayerNorm.*",
         "mask_predictions.classifier.*",

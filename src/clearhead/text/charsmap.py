@@ -13,6 +13,7 @@ from clearhead.text.pieces import USER_DEFINED, PieceModel
 
 SPACE = "▁"
 LONGEST = 1024  # bytes of one replacement; Unicode's own longest has 33, and more could fill the memory
+REMEMBERED = 100_000  # characters and pairs; a long-lived server must not remember all that it ever saw
 
 
 class Charsmap:
@@ -31,6 +32,8 @@ class Charsmap:
     def longest(self, text: str, start: int) -> tuple[str, int]:
         """What the text from here on begins with after normalisation, and how many characters that takes."""
         first = text[start]
+        if len(self._dead) > REMEMBERED or len(self._single) > REMEMBERED:
+            self._dead, self._single = set(), {}
         if first not in self._single:
             node, rule = self._walk(self._root(), first)
             self._single[first] = (node, first if rule is None else rule)

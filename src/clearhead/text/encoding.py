@@ -37,9 +37,12 @@ def truncate(encoding: Encoding, max_length: int, *, side: str = "right") -> Enc
             f"max_length={max_length} leaves no room for the {inserted} special tokens; use at least {inserted}"
         )
     kept = share(max_length - inserted, *counts)
-    starts = (0, 0) if side == "right" else (counts[0] - kept[0], counts[1] - kept[1])
-    spans = {s: range(starts[s], starts[s] + kept[s]) for s in (0, 1)}
-    return select(encoding, _positions(encoding, spans), truncated=len(encoding) - max_length)
+    positions = []
+    for text in (None, 0, 1):
+        own = [i for i, s in enumerate(encoding.sides) if s == text]
+        spare = 0 if text is None else counts[text] - kept[text]
+        positions += own[spare:] if side == "left" else own[: len(own) - spare]
+    return select(encoding, sorted(positions), truncated=len(encoding) - max_length)
 
 
 def windows(encoding: Encoding, *, max_length: int, stride: int, side: int) -> list[Encoding]:
@@ -48,19 +51,16 @@ def windows(encoding: Encoding, *, max_length: int, stride: int, side: int) -> l
     check_count(stride, "stride", least=0)
     if len(encoding) <= max_length:
         return [encoding]
-    count = encoding.sides.count(side)
-    fixed = len(encoding) - count  # special tokens and the other text are in every window
-    room = max_length - fixed
+    moving = [i for i, s in enumerate(encoding.sides) if s == side]
+    fixed = [i for i, s in enumerate(encoding.sides) if s != side]  # special tokens and the other text: in every window
+    room = max_length - len(fixed)
     if room <= stride:
         raise InputError(
-            f"max_length={max_length} leaves {max(room, 0)} tokens for each window beside {fixed} fixed ones, which "
-            f"must be more than stride={stride}; raise max_length above {fixed + stride} or lower stride"
+            f"max_length={max_length} leaves {max(room, 0)} tokens for each window beside {len(fixed)} fixed ones, "
+            f"which must be more than stride={stride}; raise max_length above {len(fixed) + stride} or lower stride"
         )
-    starts = range(0, max(count - stride, 1), room - stride)
-    other = range(len(encoding))
-    return [
-        select(encoding, _positions(encoding, {side: range(s, min(s + room, count)), 1 - side: other})) for s in starts
-    ]
+    starts = range(0, max(len(moving) - stride, 1), room - stride)
+    return [select(encoding, sorted(fixed + moving[start : start + room])) for start in starts]
 
 
 def share(room: int, first: int, second: int) -> tuple[int, int]:
@@ -92,17 +92,3 @@ def check_count(value: object, name: str, *, least: int) -> None:
     """Refuse a length that is no whole number of at least `least`."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}")
-
-
-def _positions(encoding: Encoding, spans: dict[int, range]) -> list[int]:
-    """Positions of the inserted tokens and of those tokens whose place in their own text lies in that text's span."""
-    seen = [0, 0]
-    kept = []
-    for position, side in enumerate(encoding.sides):
-        if side is None:
-            kept.append(position)
-            continue
-        if seen[side] in spans[side]:
-            kept.append(position)
-        seen[side] += 1
-    return kept

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from clearhead.config import shown
 from clearhead.errors import TokenizerError
 
 MEGABYTE = 1 << 20
@@ -97,5 +98,4 @@ def guarded(what: str) -> Iterator[None]:
 
 
 def _sentence(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 300 else text[:297] + "..."
+    return shown(" ".join(str(error).split()) or type(error).__name__, 300)

@@ -20,7 +20,16 @@ from clearhead.text.marian import load_marian
 from clearhead.text.pieces import CONTROL, USER_DEFINED, parse_pieces
 from clearhead.text.pipeline import RustPipeline, add_tokens, plain_template
 from clearhead.text.recipes import RECIPES, Given, Recipe, Specials, Vocabulary
-from clearhead.text.settings import NAMED, Settings, Token, checked_ids, model_limit, read_settings, truncation_side
+from clearhead.text.settings import (
+    NAMED,
+    Settings,
+    Token,
+    checked_ids,
+    model_limit,
+    read_settings,
+    savable,
+    truncation_side,
+)
 from clearhead.text.tokenizer import Tokenizer
 
 
@@ -210,9 +219,8 @@ def _complete(
 
 
 def _config(recipe: Recipe | None, settings: Settings, specials: Specials, extra: list[Token]) -> dict[str, Any]:
-    """What tokenizer_config.json must say for the same tokenizer to come back; no paths and no code references."""
-    dropped = ("auto_map", "init_inputs", "name_or_path", "add_bos_token", "add_eos_token")
-    kept = {k: v for k, v in settings.options.items() if k not in dropped and not k.endswith(("_file", "_files"))}
+    """What tokenizer_config.json must say for the same tokenizer to come back."""
+    kept = {k: v for k, v in savable(settings.options).items() if k not in ("add_bos_token", "add_eos_token")}
     known = {k: v for k, v in specials.items() if v is not None or (recipe is not None and k in recipe.specials)}
     tokens = {k: None if v is None else str(v) for k, v in (known | settings.model_specific).items()}
     kind = recipe.name if recipe is not None else "PreTrainedTokenizerFast"

@@ -14,7 +14,15 @@ from clearhead.text.files import guarded, parse_object, read_bytes
 from clearhead.text.pieces import BYTE, CONTROL, UNKNOWN, PieceModel, parse_pieces
 from clearhead.text.pipeline import Item, tidy
 from clearhead.text.segmenter import segmenter
-from clearhead.text.settings import NAMED, Settings, checked_ids, model_limit, read_settings, truncation_side
+from clearhead.text.settings import (
+    NAMED,
+    Settings,
+    checked_ids,
+    model_limit,
+    read_settings,
+    savable,
+    truncation_side,
+)
 from clearhead.text.tokenizer import Tokenizer
 
 
@@ -145,6 +153,7 @@ class MarianPieces:
 def join_pieces(model: PieceModel) -> Callable[[list[str]], str]:
     """The function that makes text of pieces, as SentencePiece does: bytes decoded, control pieces dropped."""
     kinds = {p.text: p.kind for p in model.pieces}
+    raws = {p.text: bytes.fromhex(p.text.removeprefix("<0x").removesuffix(">")) for p in model.pieces if p.kind == BYTE}
     trim = model.add_dummy_prefix or model.remove_extra_whitespaces
 
     def join(pieces: list[str]) -> str:
@@ -152,7 +161,7 @@ def join_pieces(model: PieceModel) -> Callable[[list[str]], str]:
         for piece in pieces:
             kind = kinds.get(piece)
             if kind == BYTE:
-                raw += bytes([int(piece[3:5], 16)])
+                raw += raws[piece]
                 continue
             out, raw = out + decode_bytes(raw), b""
             if kind == UNKNOWN:
@@ -214,14 +223,13 @@ def load_marian(folder: Path) -> tuple[Tokenizer, Tokenizer]:
 def _tokenizer(
     backend: MarianPieces, settings: Settings, specials: dict[str, str | None], added: dict[str, int]
 ) -> Tokenizer:
-    kept = {k: v for k, v in settings.options.items() if k not in ("auto_map", "init_inputs", "name_or_path", "unk_id")}
     flags = dict.fromkeys(("lstrip", "rstrip", "single_word", "normalized"), False)
     decoder = {
         str(i): flags | {"content": t, "special": t in specials.values(), "normalized": t not in specials.values()}
         for t, i in added.items()
     }
     named = {k: v for k, v in specials.items() if v is not None}
-    config = kept | named | {"tokenizer_class": "MarianTokenizer", "added_tokens_decoder": decoder}
+    config = savable(settings.options) | named | {"tokenizer_class": "MarianTokenizer", "added_tokens_decoder": decoder}
     return Tokenizer(
         backend,
         specials=specials,

@@ -261,9 +261,7 @@ RECIPES = {
             finish=_mpnet,
             swallow=("mask_token",),
         ),
-        Recipe(
-            name="RobertaTokenizer", model="BPE", files=_BYTES, specials=_ROUND, build=_byte_level, finish=_roberta
-        ),
+        Recipe(name="RobertaTokenizer", model="BPE", files=_BYTES, specials=_ROUND, build=_byte_level, finish=_roberta),
         Recipe(
             name="GPT2Tokenizer",
             model="BPE",

@@ -127,6 +127,12 @@ def checked_ids(ids: dict[Any, Any], name: str) -> dict[str, int]:
     return ids
 
 
+def savable(options: dict[str, Any]) -> dict[str, Any]:
+    """The settings that mean something in another folder: no paths, no references to code."""
+    dropped = ("auto_map", "init_inputs", "name_or_path", "source_spm", "target_spm", "vocab", "merges")
+    return {k: v for k, v in options.items() if k not in dropped and not k.endswith(("_file", "_files", "_path"))}
+
+
 def model_limit(options: dict[str, Any], default: int | None = None) -> int | None:
     """The longest input the model was made for, unless it is the very large number that stands for none."""
     value = options.get("model_max_length", default)
@@ -163,12 +169,14 @@ def _merge_special_map(options: dict[str, Any], special_map: dict[str, Any]) -> 
     for key, value in special_map.items():
         where = f"special_tokens_map.json: {key}"
         if key == "extra_special_tokens" and isinstance(value, list):
-            known = list(options.get("extra_special_tokens") or [])
+            known = list(options.get(key) or [])
             options[key] = known + [t for t in (as_token(v, where, special=True) for v in value) if t not in known]
-        elif isinstance(value, dict) and key != "extra_special_tokens":
-            options[key] = as_token(value, where, special=True)
-        else:
-            options[key] = as_token(value, where) if key in NAMED and value is not None else value
+        elif key in ("extra_special_tokens", "additional_special_tokens"):
+            options[key] = value
+        elif key.endswith("_token") and value is not None:
+            options[key] = as_token(value, where, special=True if isinstance(value, dict) else None)
+        elif key in NAMED:
+            options[key] = None
 
 
 def _from_added_file(options: dict[str, Any], added: dict[str, Any]) -> dict[int, AddedToken]:

@@ -22,7 +22,7 @@ function decoded(layer) {
 
 const start = data.parts.find((part) => part.part === data.start.part);
 const state = {
-  part: start, layer: data.start.layer, heads: new Set(), focus: data.start.head || 0,
+  part: start, layer: data.start.layer, heads: new Set(), focus: data.start.focus,
   word: data.start.word, key: null,
   view: "lines", hide: false, again: false,
 };

@@ -1,9 +1,17 @@
 // A matrix: a row for each query, a column for each key.
+function widestLabel(tokens, shown) {
+  const context = document.createElement("canvas").getContext("2d");
+  context.font = `100px ${getComputedStyle(document.body).fontFamily}`;
+  return Math.max(1, ...shown.map((i) => context.measureText(tokens[i].label).width / 100));
+}
+
 function drawHeat(box) {
   const queries = shownTokens(state.part.queries), keys = shownTokens(state.part.keys), heads = activeHeads();
-  const room = Math.max(280, Math.min(720, box.clientWidth || 600)), label = Math.min(120, room * 0.3);
-  const cell = Math.max(6, Math.min(30, (room - label - 34) / keys.length)), size = Math.min(13, Math.max(5, cell * 0.75));
-  const width = label + cell * keys.length + 34, top = label * 0.85, height = top + cell * queries.length + 4;
+  const room = Math.max(280, Math.min(720, box.clientWidth || 600));
+  const rowLabels = widestLabel(state.part.queries, queries), columnLabels = widestLabel(state.part.keys, keys);
+  const cell = Math.max(keys.length > 64 ? 6 : 14, Math.min(30, (room - 13 * rowLabels - 10 - 7 * columnLabels) / keys.length));
+  const size = Math.min(13, Math.max(5, cell * 0.75)), label = size * rowLabels + 10, above = size * columnLabels;
+  const width = label + cell * keys.length + 0.55 * above + 4, top = 0.9 * above + 12, height = top + cell * queries.length + 4;
   const canvas = make(box, "canvas", { "aria-hidden": "true" });
   const rows = queries.map((query) => meanRow(query));
   const colour = resolved(heads.length === 1 ? `--head${heads[0]}` : "--accent");

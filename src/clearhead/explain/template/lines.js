@@ -10,7 +10,7 @@ function drawLines(box) {
     "aria-label": "Words that look on the left, words they look at on the right" });
   const strokes = make(svg, "g", { id: "lines", "aria-hidden": "true" });
   const left = column(svg, state.part.queries, queries, "query"), right = column(svg, state.part.keys, keys, "key");
-  const widest = (items) => Math.max(30, ...items.map((item) => item.querySelector("text").getComputedTextLength()));
+  const widest = (items) => Math.max(84, ...items.map((item) => item.querySelector("text").getComputedTextLength()));
   lines.left = Math.min(width * 0.36, widest(left) + 14);
   lines.right = width - Math.min(width * 0.36, widest(right) + 14);
   place(left, queries, 0, lines.left - 7, "end", lines.left);

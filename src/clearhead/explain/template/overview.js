@@ -2,7 +2,7 @@
 function drawOverview() {
   const part = state.part, most = Math.max(...part.layers.map((layer) => layer.heads));
   const box = empty(byId("overview")), table = make(box, "table", { "aria-label": "Layers by heads" });
-  const side = Math.max(24, Math.min(44, ((box.clientWidth || 500) - 70) / most - 5));
+  const side = Math.max(18, Math.min(44, ((box.clientWidth || 500) - 52) / most - 5));
   box.style.setProperty("--thumb", `${side}px`);
   const top = make(make(table, "thead"), "tr");
   make(top, "th", { scope: "col" }, "layer");

@@ -23,7 +23,7 @@ function tell(word) {
   if (!heads.length) text = "No head is switched on.";
   else if (word !== null) {
     const probs = meanRow(word), best = shownTokens(part.keys).sort((a, b) => probs[b] - probs[a]).slice(0, 5);
-    text = `${part.queries[word].whole} looks at ` +
+    text = `${part.queries[word].label} looks at ` +
       best.map((key) => `${part.keys[key].label} ${probs[key].toFixed(2)}`).join(", ") + ` (${who}).`;
   } else if (lines.left_out && state.view === "lines") text += ` Only the ${MOST_LINES} strongest lines are drawn.`;
   byId("readout").textContent = text;
@@ -52,8 +52,9 @@ function refresh(focus) {
   if (hidden(part.keys, state.key)) state.key = null;
   byId("layer").value = String(state.layer);
   byId("again").disabled = !state.hide;
+  byId("free").hidden = state.word === null && state.key === null;
   const heads = activeHeads();
-  byId("picture-title").textContent = `${part.name}, layer ${state.layer}, ` +
+  byId("picture-title").textContent = `${part.name}, layer ${state.layer} of 0 to ${part.layers.length - 1}, ` +
     (heads.length === 1 ? `head ${heads[0]}` : `${heads.length} heads`);
   drawChips();
   const box = byId("picture"), scroll = box.scrollTop;
@@ -73,7 +74,7 @@ function choosePart(name) {
   if (!same) { state.word = null; state.key = null; }
   state.layer = Math.min(state.layer, state.part.layers.length - 1);
   if (!same) state.heads = new Set(allHeads());
-  fill(byId("layer"), state.part.layers.map((_, i) => [i, `${i} of 0 to ${state.part.layers.length - 1}`]), state.layer);
+  fill(byId("layer"), state.part.layers.map((_, i) => [i, String(i)]), state.layer);
   byId("text").textContent = state.part.text;
   drawOverview();
   refresh();
@@ -94,8 +95,10 @@ byId("pair-head").addEventListener("change", (event) => {
 });
 byId("pair-query").addEventListener("change", (event) => { state.word = Number(event.target.value); refresh(); });
 byId("pair-key").addEventListener("change", (event) => { state.key = Number(event.target.value); refresh(); });
+const free = () => { state.word = null; state.key = null; refresh(); };
+byId("free").addEventListener("click", free);
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && (state.word !== null || state.key !== null)) { state.word = null; state.key = null; refresh(); }
+  if (event.key === "Escape" && (state.word !== null || state.key !== null)) free();
 });
 let wide = window.innerWidth;
 window.addEventListener("resize", () => {

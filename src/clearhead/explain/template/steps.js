@@ -11,7 +11,8 @@ function drawSteps() {
   const query = state.word === null ? Math.max(0, part.queries.findIndex((token) => !token.special)) : state.word;
   const ready = decoded(layer), count = part.keys.length, d = layer.width, at = (head * part.queries.length + query) * count;
   const probs = [...part.keys.keys()].map((k) => ready.probs[at + k] / STEP);
-  const key = state.key === null ? probs.indexOf(Math.max(...probs)) : state.key;
+  const wordly = probs.map((prob, i) => (part.keys[i].special ? prob - 1 : prob));
+  const key = state.key === null ? wordly.indexOf(Math.max(...wordly)) : state.key;
   fill(byId("pair-head"), allHeads().map((h) => [h, `head ${h}`]), head);
   fill(byId("pair-query"), part.queries.map((token, i) => [i, `${i}: ${token.label}`]), query);
   fill(byId("pair-key"), part.keys.map((token, i) => [i, `${i}: ${token.label}`]), key);

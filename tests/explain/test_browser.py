@@ -1,0 +1,123 @@
+"""The page in a real browser, where there is one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.explain.traces import HOSTILE, LECTURE, make_trace
+
+from clearhead.explain import save_attention
+
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("chromium is not installed")
+    with playwright.sync_playwright() as session:
+        started = session.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield started
+        started.close()
+
+
+def opened(browser: Any, path: Path, **settings: Any) -> tuple[Any, list[str]]:
+    """A page, and everything that went wrong in it."""
+    page, wrong = browser.new_page(**settings), list[str]()
+    page.on("console", lambda message: wrong.append(message.text))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("dialog", lambda dialog: wrong.append(dialog.message))
+    page.on("request", lambda request: wrong.extend([request.url] if not request.url.startswith("file:") else []))
+    page.goto(path.as_uri())
+    return page, wrong
+
+
+def test_look_around(browser: Any, tmp_path: Path) -> None:
+    trace = make_trace(layers=4, heads=5, seed=2)
+    it = LECTURE.index("it")
+    page, wrong = opened(browser, save_attention(trace, tmp_path / "a.html", layer=2, word="it"))
+    lines = page.locator("#lines line")
+    expected = int((trace.layers[2].probs[:, it] >= 0.01).sum())
+    assert abs(lines.count() - expected) <= 1
+    page.get_by_label("head 3", exact=True).click()
+    assert page.locator('#lines line[data-head="3"]').count() == 0
+    page.get_by_label("layer 1, head 4", exact=True).click()
+    assert "layer 1 of 0 to 3, head 4" in page.inner_text("#picture-title")
+    assert set(lines.evaluate_all("all => all.map(line => line.dataset.head)")) == {"4"}
+    best = int(trace.layers[1].probs[4, it].argmax())
+    darkest = lines.evaluate_all(
+        "all => all.map(line => [Number(line.getAttribute('stroke-opacity')), Number(line.dataset.key)])"
+    )
+    assert max(darkest)[1] == best
+    page.keyboard.press("Escape")
+    assert set(lines.evaluate_all("all => all.map(line => Number(line.dataset.query))")) == set(range(len(LECTURE)))
+    page.get_by_label("Hide").check()
+    assert page.locator("#picture .word.special").count() == 0
+    page.get_by_label("Heat map").check()
+    assert page.locator("#picture canvas").count() == 1
+    assert not wrong
+
+
+def test_keyboard_alone(browser: Any, tmp_path: Path) -> None:
+    page, wrong = opened(browser, save_attention(make_trace(), tmp_path / "a.html", word="it"))
+    chosen = page.locator('[data-side="query"][aria-pressed="true"]')
+    chosen.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert chosen.get_attribute("data-index") == str(LECTURE.index("it") + 1)
+    assert "was looks at" in page.inner_text("#readout")
+    page.get_by_label("layer 0, head 0", exact=True).focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert "layer 1 of 0 to 1, head 0" in page.inner_text("#picture-title")
+    assert not wrong
+
+
+def test_steps_add_up(browser: Any, tmp_path: Path) -> None:
+    trace = make_trace(seed=5)
+    page, wrong = opened(browser, save_attention(trace, tmp_path / "a.html", layer=1, head=2, word="it"))
+    page.select_option("#pair-key", "2")
+    it, layer = LECTURE.index("it"), trace.layers[1]
+    numbers = [float(text.replace("−", "-")) for text in page.locator(".sums dd").all_inner_texts()]
+    product = float(layer.queries[2, it] @ layer.keys[2, 2])
+    assert numbers == pytest.approx([product, product / 8**0.5, layer.probs[2, it, 2]], abs=2e-3)
+    assert not wrong
+
+
+def test_renormalised_rows_add_up(browser: Any, tmp_path: Path) -> None:
+    trace = make_trace()
+    page, wrong = opened(browser, save_attention(trace, tmp_path / "a.html", layer=0, head=1, word="it"))
+    page.get_by_label("Hide").check()
+    page.get_by_label("Renormalise").check()
+    row = trace.layers[0].probs[1, LECTURE.index("it"), 1:-1]
+    assert f"{row.max() / row.sum():.2f}" in page.inner_text("#readout")
+    assert not wrong
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_fits_and_is_safe(browser: Any, tmp_path: Path, width: int, scheme: str) -> None:
+    path = save_attention(make_trace(HOSTILE, HOSTILE[:5], heads=12), tmp_path / "a.html", title="<b>x</b>" * 9)
+    page, wrong = opened(browser, path, viewport={"width": width, "height": 800}, color_scheme=scheme)
+    for part in ("decoder", "cross", "encoder"):
+        page.select_option("#part", part)
+        for view in ("Heat map", "Lines"):
+            page.get_by_label(view).check()
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert not page.evaluate("Boolean(document.querySelector('h1 b, main script, main img'))")
+    assert not wrong

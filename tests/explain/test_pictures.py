@@ -1,0 +1,205 @@
+"""The pictures say what the trace says: a line for each look, darker where it is stronger, everything escaped."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from tests.explain.traces import HOSTILE, LECTURE, make_trace
+
+from clearhead.core.trace import Trace
+from clearhead.errors import InputError
+from clearhead.explain import attention_heatmap_svg, attention_svg
+from clearhead.explain.view import FAINTEST, colour, telling_layer, view
+
+SPACE = "{http://www.w3.org/2000/svg}"
+TAGS = {"svg", "title", "desc", "rect", "text", "g", "line"}
+
+
+def lines(svg: str) -> dict[tuple[int, int, int], tuple[float, float]]:
+    """(head, query, key) to (probability, opacity)."""
+    found: dict[tuple[int, int, int], tuple[float, float]] = {}
+    for group in ElementTree.fromstring(svg).iter(f"{SPACE}g"):
+        for line in group.findall(f"{SPACE}line"):
+            at = (int(group.attrib["data-head"]), int(line.attrib["data-query"]), int(line.attrib["data-key"]))
+            assert at not in found
+            found[at] = (float(line.attrib["data-prob"]), float(line.attrib["stroke-opacity"]))
+    return found
+
+
+def looks(trace: Trace, layer: int) -> set[tuple[int, ...]]:
+    return {tuple(int(i) for i in at) for at in np.argwhere(trace.layers[layer].probs >= FAINTEST)}
+
+
+def test_one_line_for_each_look() -> None:
+    trace = make_trace()
+    found = lines(attention_svg(trace, layer=1))
+    assert set(found) == looks(trace, 1)
+    for at, (prob, _) in found.items():
+        assert prob == pytest.approx(float(trace.layers[1].probs[at]), abs=5.1e-5)
+
+
+def test_darker_is_more_probable() -> None:
+    found = sorted(lines(attention_svg(make_trace(), layer=0)).values())
+    assert [opacity for _, opacity in found] == sorted(opacity for _, opacity in found)
+    assert found[0][1] < found[-1][1] <= 1
+
+
+def test_darkest_line_from_it_is_the_argmax() -> None:
+    trace = make_trace(seed=3)
+    it = LECTURE.index("it")
+    for head in range(3):
+        found = lines(attention_svg(trace, layer=1, head=head, word="it"))
+        assert {query for _, query, _ in found} == {it}
+        darkest = max(found, key=lambda at: found[at][1])
+        assert darkest == (head, it, int(trace.attention(1, head)[it].argmax()))
+
+
+def test_layer_is_chosen_and_named() -> None:
+    trace = make_trace(layers=5)
+    even = np.full((3, len(LECTURE), len(LECTURE)), 1 / len(LECTURE))
+    firm = even.copy()
+    firm[1, LECTURE.index("it")] = np.eye(len(LECTURE))[LECTURE.index("animal")]
+    layers = [replace(layer, probs=firm if layer.layer == 3 else even) for layer in trace.layers]
+    trace = replace(trace, layers=layers)
+    assert telling_layer(view(trace), [LECTURE.index("it")]) == 3
+    svg = attention_svg(trace, word="it")
+    assert "layer 3, all 3 heads, from “it”" in svg
+    assert "chosen because" in svg
+    assert "chosen because" not in attention_svg(trace, word="it", layer=3)
+    resting = np.tile(np.eye(len(LECTURE), dtype="f4")[0], (3, len(LECTURE), 1))  # everything looks at [CLS]
+    assert telling_layer(view(replace(trace, layers=[replace(layer, probs=resting) for layer in layers]))) == 4
+
+
+def test_special_tokens_can_be_left_out_and_the_share_is_told() -> None:
+    trace = make_trace()
+    found = lines(attention_svg(trace, layer=0, head=2, special=False))
+    last = len(LECTURE) - 1
+    assert set(found) == {at for at in looks(trace, 0) if at[0] == 2 and not {0, last} & set(at[1:])}
+    inner = trace.layers[0].probs[2, 1:last]
+    share = f"{float(inner[:, [0, last]].sum(-1).mean()):.0%}"
+    assert share in attention_svg(trace, layer=0, head=2, special=False)
+
+
+def test_accessible_and_light() -> None:
+    for svg in (attention_svg(make_trace()), attention_heatmap_svg(make_trace(), 0, 0)):
+        root = ElementTree.fromstring(svg)
+        assert root.attrib["role"] == "img"
+        assert root[0].tag == f"{SPACE}title"
+        assert root[0].text
+        assert root[1].tag == f"{SPACE}desc"
+        assert root[1].text
+        assert root[2].attrib["fill"].startswith("#f")  # its own light paper
+        assert svg.count("http") == 1  # the name of SVG itself
+
+
+def test_rows_do_not_meet_for_forty_tokens() -> None:
+    root = ElementTree.fromstring(attention_svg(make_trace([f"word{i}" for i in range(40)]), head=0))
+    texts = [text for text in root.iter(f"{SPACE}text") if text.get("class") == "token"]
+    for column in (texts[:40], texts[40:]):
+        places = [float(text.attrib["y"]) for text in column]
+        assert all(after - before >= 20 for before, after in pairwise(places))
+    assert float(root.attrib["height"]) > max(float(text.attrib["y"]) for text in root.iter(f"{SPACE}text"))
+
+
+def test_heads_differ_in_colour() -> None:
+    for dark in (False, True):
+        assert len({colour(head, dark_page=dark) for head in range(32)}) == 32
+
+
+def test_heat_map_and_its_triangle() -> None:
+    trace = make_trace(["The", "Ġanimal", "Ġdid", "Ġnot"], causal=True)
+    svg = attention_heatmap_svg(trace, 1, 2)
+    cells = [cell for cell in ElementTree.fromstring(svg).iter(f"{SPACE}rect") if cell.get("class") == "cell"]
+    at = {(int(cell.attrib["data-query"]), int(cell.attrib["data-key"])) for cell in cells}
+    assert all(key <= query for query, key in at)
+    assert all((query, query) in at for query in range(4) if trace.layers[1].probs[2, query, query] > 1e-3)
+    assert "triangle" in svg
+    assert "triangle" not in attention_heatmap_svg(make_trace(), 0, None)
+
+
+def test_mean_of_heads_in_the_heat_map() -> None:
+    trace = make_trace()
+    root = ElementTree.fromstring(attention_heatmap_svg(trace, 0, None))
+    probs = trace.attention(0)
+    for cell in root.iter(f"{SPACE}rect"):
+        if cell.get("class") == "cell":
+            at = int(cell.attrib["data-query"]), int(cell.attrib["data-key"])
+            assert float(cell.attrib["data-prob"]) == pytest.approx(float(probs[at]), abs=5.1e-5)
+
+
+def test_decoder_and_cross() -> None:
+    trace = make_trace(["▁Je", "▁suis", "▁étudi", "ant", "</s>"], ["<start>", "▁I", "▁am"])
+    svg = attention_svg(trace, part="cross", layer=0)
+    assert "Cross-attention" in svg
+    assert {(query, key) for _, query, key in lines(svg)} <= {(q, k) for q in range(3) for k in range(5)}
+    assert all(key <= query for _, query, key in lines(attention_svg(trace, part="decoder", layer=1)))
+    assert "Decoder self-attention" in attention_heatmap_svg(trace, 0, 1, "decoder")
+    assert "Encoder self-attention" in attention_svg(trace)
+
+
+def test_hostile_tokens_are_escaped() -> None:
+    trace = make_trace(HOSTILE)
+    for svg in (
+        attention_svg(trace, layer=0),
+        attention_svg(trace, word=1, layer=0),
+        attention_heatmap_svg(trace, 0, 0),
+    ):
+        assert "<script" not in svg
+        assert "<img" not in svg
+        assert "\u202e" not in svg
+        root = ElementTree.fromstring(svg)
+        assert {node.tag.removeprefix(SPACE) for node in root.iter()} <= TAGS
+        svg.encode()  # no half characters
+        assert "x" * 5000 in svg  # whole in the tooltip
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"layer": 2},
+        {"layer": -1},
+        {"layer": True},
+        {"layer": "1"},
+        {"head": 3},
+        {"head": -1},
+        {"layer": 0, "head": 3},
+        {"word": "dog"},
+        {"word": 99},
+        {"part": "decoder"},
+        {"part": "nonsense"},
+    ],
+)
+def test_wrong_choices_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(InputError):
+        attention_svg(make_trace(), **wrong)  # type: ignore[arg-type]
+
+
+def test_wrong_traces_are_refused() -> None:
+    trace = make_trace()
+    with pytest.raises(InputError, match="no attention"):
+        attention_svg(replace(trace, layers=[]))
+    with pytest.raises(InputError, match="shape"):
+        attention_svg(replace(trace, tokens=trace.tokens[:-1]))
+    broken = trace.layers[0].probs.copy()
+    broken[0, 0, 0] = np.nan
+    with pytest.raises(InputError, match="not numbers"):
+        attention_svg(replace(trace, layers=[replace(trace.layers[0], probs=broken)]))
+    with pytest.raises(InputError, match="513 tokens"):
+        attention_svg(make_trace(["a"] * 513, layers=1, heads=1, width=2))
+
+
+def test_one_token() -> None:
+    trace = make_trace(["only"], layers=1, heads=1)
+    assert len(lines(attention_svg(trace))) == 1
+    ElementTree.fromstring(attention_heatmap_svg(trace, 0, 0))
+
+
+def test_no_torch_is_imported() -> None:
+    code = "import sys, clearhead.explain; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,67 @@
+"""Word pieces are shown as people read them, and a word is found by its text, its pieces or its number."""
+
+from __future__ import annotations
+
+import pytest
+
+from clearhead.errors import InputError
+from clearhead.explain.tokens import LONGEST, find_word, read, read_tokens, shorten, visible, width
+
+
+@pytest.mark.parametrize(
+    ("tokens", "labels", "text"),
+    [
+        (["[CLS]", "token", "##ization", "!", "[SEP]"], ["[CLS]", "token", "-ization", "!", "[SEP]"], "tokenization !"),
+        (["The", "Ġanimal", "Ġdid", "n", "'t", "."], ["The", "animal", "did", "-n", "'t", "."], "The animal didn't."),
+        (["<s>", "Ġcaf", "Ã©", "</s>"], ["<s>", "caf", "-é", "</s>"], "café"),
+        (["Ġ", "ðŁ", "Ċ"], ["␣", "‹F0 9F›", "⏎"], None),
+        (["▁Je", "▁suis", "▁étudi", "ant", "</s>"], ["Je", "suis", "étudi", "-ant", "</s>"], "Je suis étudiant"),
+        (["##", "#", "a##b"], ["##", "#", "a##b"], "## # a##b"),
+        (["", " "], ["(empty)", "␣"], None),
+    ],
+)
+def test_pieces_are_shown_as_words(tokens: list[str], labels: list[str], text: str | None) -> None:
+    made = read_tokens(tokens)
+    assert [token.label for token in made] == labels
+    assert [token.raw for token in made] == tokens
+    if text is not None:
+        assert read(made) == text
+
+
+def test_raw_piece_is_in_the_tooltip() -> None:
+    assert read_tokens(["em", "##bed"])[1].whole == "-bed (token: ##bed)"
+    assert read_tokens(["a", "Ġthe"])[1].whole == "the (token: Ġthe)"
+
+
+def test_long_texts_are_shortened_and_whole_in_the_tooltip() -> None:
+    token = read_tokens(["x" * 5000])[0]
+    assert token.label.endswith("…")
+    assert width(token.label) <= LONGEST
+    assert token.whole == "x" * 5000
+    assert width(shorten("漢" * 50)) <= LONGEST
+    assert shorten("tired") == "tired"
+
+
+def test_nothing_that_turns_or_breaks_a_page_is_left() -> None:
+    assert visible("a\u202eb\x00\ud800\ufffe\u2028") == "a\\u202eb\\u0000\\ud800\\ufffe\\u2028"
+    assert visible("👩‍👧 שלום é") == "👩‍👧 שלום é"
+
+
+def test_word_is_found() -> None:
+    tokens = read_tokens(["[CLS]", "the", "animal", "didn", "'", "t", "token", "##ize", "the", "7", "[SEP]"])
+    assert find_word(tokens, 2) == [2]
+    assert find_word(tokens, "animal") == [2]
+    assert find_word(tokens, "Animal") == [2]
+    assert find_word(tokens, "the") == [1, 8]
+    assert find_word(tokens, "didn't") == [3, 4, 5]
+    assert find_word(tokens, "tokenize") == [6, 7]
+    assert find_word(tokens, "ize") == find_word(tokens, "##ize") == [7]
+    assert find_word(tokens, "[CLS]") == [0]
+    assert find_word(tokens, "7") == [9]  # the text first, then the number
+    assert find_word(tokens, "10") == [10]
+
+
+@pytest.mark.parametrize("word", [-1, 3, True, "dog", "", "99999999", "9" * 40, 1.5, "\x00"])
+def test_wrong_words_are_refused(word: int) -> None:
+    with pytest.raises(InputError):
+        find_word(read_tokens(["a", "b", "c"]), word)
