@@ -16,7 +16,7 @@ import clearhead
 from clearhead.errors import ClearheadError
 from fuzz.mutate import PLACES, SECRET, mutations
 
-TEXT = "The old keeper, Abc fi 猫\u0301 \U0001f600 [MASK] <mask> 42"
+TEXT = "The old keeper, Abc fi 猫\u0301 \U0001f600 [MASK] <mask> 42 " + "a" * 40 + "!"
 LONGEST = 1000  # letters in a message, a path among them
 PLANTED = "planted_module.py"
 SAVED = "saved"

@@ -143,8 +143,7 @@ def _drive(arguments: argparse.Namespace, base: Path, numbers: range) -> Tally:
                 _ended(arguments, base, chooser, worker, tally, hung=True)
             elif now - begun > arguments.minutes * 60:
                 worker.process.kill()
-                worker.process.wait()
-                chooser.unregister(key.fileobj)
+                _leave(chooser, worker)
     return tally
 
 
@@ -197,9 +196,7 @@ def _ended(
     hung: bool = False,
 ) -> None:
     """A worker is gone: finished, or taken down by the case it had in hand; another goes on behind that case."""
-    if worker.process.stdout is not None:
-        chooser.unregister(worker.process.stdout)
-    code = worker.process.wait()
+    code = _leave(chooser, worker)
     if worker.next >= worker.stop:
         return
     if not worker.started:
@@ -209,6 +206,13 @@ def _ended(
     tally.words[word] += 1
     _keep(arguments, tally, worker.next, word)
     _start(arguments, base, chooser, worker.next + worker.step, worker.stop, worker.step)
+
+
+def _leave(chooser: selectors.BaseSelector, worker: Worker) -> int:
+    if worker.process.stdout is not None:
+        chooser.unregister(worker.process.stdout)
+        worker.process.stdout.close()
+    return worker.process.wait()
 
 
 def _keep(arguments: argparse.Namespace, tally: Tally, number: int, text: str) -> None:

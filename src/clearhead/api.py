@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.checkpoint.folder import AUTO, Checkpoint, read_config, read_folder
+from clearhead.checkpoint.folder import AUTO, Checkpoint, model_type_of, read_config, read_folder
 from clearhead.checkpoint.passport import Passport, check_tokens, read_passport
 from clearhead.checkpoint.sentence import check_widths, read_sentences
-from clearhead.checkpoint.weights import inside
+from clearhead.checkpoint.weights import inside, stored_tensors
 from clearhead.config import shown
 from clearhead.errors import CheckpointError, InputError, MissingExtraError, UnsafeError
 from clearhead.families import FAMILIES
@@ -147,7 +147,8 @@ def load_tokenizers(reference: str | os.PathLike[str] = "default") -> tuple[Toke
     sentences = read_sentences(folder)
     place = folder if sentences is None else sentences.encoder
     config = read_config(place)
-    source, target = _tokenizers(place, str(config.get("model_type")), config, read_passport(place))
+    model_type = model_type_of(config, () if "model_type" in config else stored_tensors(place))
+    source, target = _tokenizers(place, str(model_type), config, read_passport(place))
     if source is None:
         raise CheckpointError(f"{place} has no tokenizer files.")
     return source, target

@@ -49,17 +49,18 @@ FILES = (
 )
 
 # Sizes: every key that decides about memory, with every kind of value that is no size.
+WRONG: dict[str, tuple[Any, ...]] = {
+    "hidden_size": (10**9, 0, -16, 16.0, 1.5, True, "16", None, [16], NAN, INF, 10**400),
+    "num_hidden_layers": (10**9, 0, -1, True, "2", 1e300),
+    "vocab_size": (10**12, 0, -1, None, 10**400),
+    "num_attention_heads": (10**9, 0, -2, 2.0),
+    "intermediate_size": (10**12, 0, {}),
+    "max_position_embeddings": (10**12, 0, "long"),
+    "type_vocab_size": (10**9, -1, 2.5),
+}
 SIZES = tuple(
-    case(f"{key} {str(value)[:12]}", config(**{key: value}), "config.json", key)
-    for key, values in {
-        "hidden_size": (10**9, 0, -16, 16.0, 1.5, True, "16", None, [16], NAN, INF, 10**400),
-        "num_hidden_layers": (10**9, 0, -1, True, "2", 1e300),
-        "vocab_size": (10**12, 0, -1, None, 10**400),
-        "num_attention_heads": (10**9, 0, -2, 2.0),
-        "intermediate_size": (10**12, 0, {}),
-        "max_position_embeddings": (10**12, 0, "long"),
-        "type_vocab_size": (10**9, -1, 2.5),
-    }.items()
+    case(f"{key} {value!r:.16}", config(**{key: value}), "config.json", key)
+    for key, values in WRONG.items()
     for value in values
 )
 
@@ -71,7 +72,9 @@ VALUES = (
     case("heads that do not divide", config(num_attention_heads=3), "config.json", "hidden_size", "multiple"),
     case("an activation that is code", config(hidden_act="__import__('os')"), "config.json", "hidden_act"),
     case("an activation of 5000 letters", config(hidden_act="x" * 5000), "config.json", "hidden_act"),
-    case("relative positions", config(position_embedding_type="relative_key"), "config.json", "position_embedding_type"),
+    case(
+        "relative positions", config(position_embedding_type="relative_key"), "config.json", "position_embedding_type"
+    ),
     case("padding beyond all ids", config(pad_token_id=10**12), "config.json", "pad_token_id"),
     case("a decoder", config(is_decoder=True), "config.json", "decoder"),
     case("cross attention", config(add_cross_attention=True), "config.json", "decoder"),
@@ -147,7 +150,9 @@ TOKENIZERS = (
         "two tokens with one id", edit("tokenizer.json", lambda v: v["model"]["vocab"].update(cat=5)), "tokenizer.json"
     ),
     tokenizer(
-        "an id beyond all ids", edit("tokenizer.json", lambda v: v["model"]["vocab"].update(cat=1 << 40)), "tokenizer.json"
+        "an id beyond all ids",
+        edit("tokenizer.json", lambda v: v["model"]["vocab"].update(cat=1 << 40)),
+        "tokenizer.json",
     ),
     tokenizer("settings a list", raw("tokenizer_config.json", b"[]"), "tokenizer_config.json"),
     tokenizer("vocab.txt not UTF-8", raw("vocab.txt", b"[PAD]\n\xff\xfe\n"), "vocab.txt", seed="legacy"),

@@ -141,7 +141,7 @@ BROKEN = (
 TENSORS = (
     case("whole numbers for weights", entry(dtype="I32"), TABLE, "I32", error=TensorError),
     case("a single number for a table", entry(shape=[], data_offsets=[0, 4]), TABLE, error=TensorError),
-    case("sides turned round", entry(shape=[16, 67]), TABLE, error=TensorError),
+    case("sides turned round", entry(shape=[16, 72]), TABLE, error=TensorError),
     case("a NaN", number(float("nan")), "NaN", error=TensorError),
     case("an infinity", number(float("inf")), "infinity", error=TensorError),
     case("a negative infinity", number(float("-inf")), "infinity", error=TensorError),
@@ -150,7 +150,7 @@ TENSORS = (
     case("thousands missing", config(num_hidden_layers=1000), "bert.encoder.layer.2.", "more", error=TensorError),
     case("another vocabulary", config(vocab_size=66), TABLE, error=TensorError),
     case("another width", config(hidden_size=32), TABLE, error=TensorError),
-    case("another family", config(model_type="distilbert", architectures=None), "distilbert.", error=TensorError),
+    case("another family", config(model_type="distilbert", architectures=None), "DistilBERT", TABLE, error=TensorError),
     case("a stranger", strangers(1, "backdoor"), "backdoor0", error=TensorError),
     case("thousands of strangers", strangers(3000, "x" * 300), "more", error=TensorError),
     case("strangers with control letters", strangers(2, "a\nb\x1b[2J"), "a?b", error=TensorError),

@@ -20,12 +20,12 @@ import huggingface_hub.utils._http
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from local_hub import ALWAYS, LocalHub, Trouble
 
 from clearhead.checkpoint import download, hub
 from clearhead.checkpoint.hub import Located, locate
 from clearhead.checkpoint.reference import is_commit, needed_files, read_reference, shard_names
 from clearhead.errors import CheckpointError, ClearheadError, HubError, ModelNotFoundError, UnsafeError
+from tests.checkpoint.local_hub import ALWAYS, LocalHub, Trouble
 
 WEIGHTS = bytes(range(256)) * 40
 TOKEN = "hf_verysecrettokenverysecret"

@@ -12,14 +12,16 @@ import clearhead
 from clearhead.cli import main
 from clearhead.text import load_tokenizer
 
-WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] paris is the capital of france a cat sat on mat . , ##s city big".split()
+WORDS = """
+[PAD] [UNK] [CLS] [SEP] [MASK] paris is the capital of france a cat sat on mat . , ##s city big
+"""
 
 
 @pytest.fixture(scope="session")
 def masked_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny BERT with a masked-word head and a WordPiece vocabulary."""
     source = tmp_path_factory.mktemp("vocabulary")
-    (source / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+    (source / "vocab.txt").write_text("\n".join(WORDS.split()) + "\n")
     tokenizer = load_tokenizer(source, "bert", {"model_type": "bert"}).source
     sizes: dict[str, Any] = {"hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3}
     sizes |= {"intermediate_size": 16, "max_position_embeddings": 24}

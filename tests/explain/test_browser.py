@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.explain.traces import HOSTILE, LECTURE, make_trace
 
 from clearhead.explain import save_attention
+from tests.explain.traces import HOSTILE, LECTURE, make_trace
 
 FLAGS = [
     "--headless",

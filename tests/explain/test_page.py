@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.explain.traces import HOSTILE, LECTURE, make_trace
 
 from clearhead.core.trace import Trace
 from clearhead.errors import InputError
 from clearhead.explain import attention_data, attention_page, save_attention
 from clearhead.explain import page as pages
+from tests.explain.traces import HOSTILE, LECTURE, make_trace
 
 
 class Reader(HTMLParser):

@@ -10,12 +10,15 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from tests.explain.traces import HOSTILE, LECTURE, make_trace
 
+import clearhead
 from clearhead.core.trace import Trace
+from clearhead.core.trace import trace as run_trace
 from clearhead.errors import InputError
-from clearhead.explain import attention_heatmap_svg, attention_svg
-from clearhead.explain.view import FAINTEST, colour, telling_layer, view
+from clearhead.explain import attention_heatmap_svg, attention_page, attention_svg
+from clearhead.explain.view import FAINTEST, colour, parts, telling_layer, view
+from clearhead.inputs import checked_batch
+from tests.explain.traces import HOSTILE, LECTURE, make_trace
 
 SPACE = "{http://www.w3.org/2000/svg}"
 TAGS = {"svg", "title", "desc", "rect", "text", "g", "line"}
@@ -203,3 +206,26 @@ def test_one_token() -> None:
 def test_no_torch_is_imported() -> None:
     code = "import sys, clearhead.explain; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("family", "config", "found"),
+    [
+        ("gpt2", {"n_layer": 2, "n_head": 2, "n_embd": 16, "vocab_size": 50, "n_positions": 32}, ["encoder"]),
+        (
+            "t5",
+            {"num_layers": 2, "num_heads": 2, "d_model": 16, "d_kv": 8, "d_ff": 32, "vocab_size": 50},
+            ["encoder", "decoder", "cross"],
+        ),
+    ],
+)
+def test_traces_of_real_models(family: str, config: dict[str, int], found: list[str]) -> None:
+    model = clearhead.create(family, config=config)
+    target = [[0, 6, 7]] if "cross" in found else None
+    batch, _ = checked_batch(model.shape, [[1, 2, 3, 4, 5]], None, None, target, None)
+    traced = run_trace(model.runner, batch, list("abcde"), list("xyz") if target else None)
+    assert parts(traced) == found
+    for part in found:
+        ElementTree.fromstring(attention_svg(traced, part=part))
+    assert ("triangle" in attention_heatmap_svg(traced, 0, 0, found[0])) == (family == "gpt2")
+    assert attention_page(traced).startswith("<!doctype html>")

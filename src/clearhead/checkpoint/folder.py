@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from clearhead.checkpoint import names
 from clearhead.checkpoint.weights import Mapped, Stored, finite, inside, stored_tensors, write_tensors
 from clearhead.config import read_json, write_json
 from clearhead.errors import CheckpointError, ConfigError, TensorError, UnsafeError
-from clearhead.families import Family, family_of
+from clearhead.families import FAMILIES, Family, family_of
 from clearhead.families.family import MOST_LABELS, table
 from clearhead.shape import ModelShape
 
@@ -62,6 +62,20 @@ def read_config(folder: Path) -> dict[str, Any]:
     return read_json(path)
 
 
+def model_type_of(config: Mapping[str, Any], in_file: Iterable[str]) -> object:
+    """What config.json says; where it is silent, as the first files were, what the class or the tensors say."""
+    if "model_type" in config:
+        return config["model_type"]
+    named = config.get("architectures")
+    classes = named if isinstance(named, list) else []
+    for family in FAMILIES.values():
+        if any(name in family.architectures for name in classes if isinstance(name, str)):
+            return family.model_type
+    own = [family for family in FAMILIES.values() if family.prefix not in ("", "model.", "transformer.")]
+    starts = {name.partition(".")[0] + "." for name in in_file}
+    return next((family.model_type for family in own if family.prefix in starts), None)
+
+
 def read_labels(config: Mapping[str, Any]) -> tuple[str, ...]:
     """The label names in order; LABEL_0, LABEL_1 where a file gives only a number."""
     named = config.get("id2label")
@@ -81,8 +95,8 @@ def read_labels(config: Mapping[str, Any]) -> tuple[str, ...]:
 def read_folder(folder: Path, head: str | None = AUTO, labels: tuple[str, ...] | None = None) -> Checkpoint:
     """Read a model folder under the head it was saved with, another one, or none."""
     config = read_config(folder)
-    family = family_of(config.get("model_type"))
     stored = stored_tensors(folder)
+    family = family_of(model_type_of(config, stored))
     sizes = {name: tensor.size for name, tensor in stored.items()}
     config = family.guess(config, frozenset(sizes))
     if labels is None:

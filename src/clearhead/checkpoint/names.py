@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 Sizes = Mapping[str, tuple[int, ...]]
 
+MOST_LISTED = 360  # letters of names in one sentence: it must fit a screen, however many there are
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -65,24 +67,22 @@ class Verdict:
 
     def problem(self) -> str | None:
         """One sentence listing all that is wrong, or None."""
-        parts = []
-        if self.missing:
-            names = dict.fromkeys(self.missing.values())
-            parts.append(f"{_list(names)} missing (the file is incomplete, or config.json describes another model)")
-        if self.unexpected:
-            parts.append(f"{_list(self.unexpected)} not known to this family")
-        if self.misshaped:
-            parts.append(f"{_list(self.misshaped)} (config.json and the weights disagree)")
-        return "; ".join(parts) or None
+        kinds = (
+            (tuple(dict.fromkeys(self.missing.values())), " missing (an incomplete file, or another's config.json)"),
+            (self.unexpected, " not known to this family"),
+            (self.misshaped, " (config.json and the weights disagree)"),
+        )
+        wrong = [(names, what) for names, what in kinds if names]
+        return "; ".join(_list(names, MOST_LISTED // len(wrong)) + what for names, what in wrong) or None
 
 
-def _list(names: Iterable[str], room: int = 240) -> str:
+def _list(names: Iterable[str], room: int = MOST_LISTED) -> str:
     """As many names as a sentence has room for, and how many more there are."""
     every, first = list(names), list[str]()
     for name in every:
-        first.append(shown(name, 120))
-        if sum(map(len, first)) > room:
+        if first and sum(map(len, first)) + len(name) > room:
             break
+        first.append(shown(name, 120))
     listed = ", ".join(first)
     more = f" and {len(every) - len(first)} more" if len(every) > len(first) else ""
     return f"{len(every)} tensors {listed}{more}" if len(every) > 1 else f"tensor {listed}"
@@ -163,14 +163,19 @@ def judge(
             elif ours not in found:
                 found[ours] = rank[theirs], piece
             else:  # a second spelling of the same tensor: the earlier row's counts, and both must hold the same
-                again[name] = found[ours][1].source
+                if ours != "head.out.bias" or values.get("tie_word_embeddings") is not False:
+                    again[name] = found[ours][1].source  # an untied output has a bias of its own beside an unused one
                 found[ours] = min(found[ours], (rank[theirs], piece), key=lambda placed: placed[0])
     if values.get("tie_word_embeddings"):  # some files hold a tied tensor under its second name only
         for ours, piece in tied.items():
             found.setdefault(tied_to[ours], (len(rank), piece))
     bad = {line.split(" is ")[0] for line in misshaped}
     covered = {ours for name in bad for ours in rows[_modern(name)].ours if _modern(name) in rows}
-    missing = {ours: _name_of(ours, rows) for ours in needed if ours not in found and ours not in covered}
+    # the file's names for our tensors, with the prefix if the file has one: for messages
+    prefix = family.prefix if any(name.startswith(family.prefix) for name in stored) else ""
+    shortest = {theirs: row for theirs, row in rows.items() if theirs not in backbone or not prefix}
+    theirs_of = {ours: theirs for theirs, row in reversed(list(shortest.items())) for ours in row.ours}
+    missing = {ours: theirs_of.get(ours, ours) for ours in needed if ours not in found and ours not in covered}
     return Verdict(
         pieces={ours: piece for ours, (_, piece) in found.items()},
         tied=tied,
@@ -218,11 +223,6 @@ def _whole_size(piece: Piece, target: tuple[int, ...]) -> tuple[int, ...]:
 
 def _by(size: tuple[int, ...]) -> str:
     return "x".join(map(str, size)) or "a single number"
-
-
-def _name_of(ours: str, rows: Mapping[str, Row]) -> str:
-    """The file's name for one of our tensors, for messages."""
-    return next((theirs for theirs, row in rows.items() if ours in row.ours), ours)
 
 
 def back(

@@ -21,7 +21,7 @@ def explain(
     layer: int | None = None,
     head: int | None = None,
     word: str | None = None,
-    part: str = "encoder",
+    part: str | None = None,
     json: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -46,7 +46,7 @@ def explain(
     word
         Only the lines from this word.
     part
-        encoder, decoder or cross.
+        encoder, decoder or cross; without it, all of them.
     json
         Print one JSON object about what was done.
     quiet
@@ -58,7 +58,7 @@ def explain(
     with model_notes(quiet=quiet or json):
         model = load(reference)
     trace = model.trace(text, second, target=target)
-    path = save_attention(trace, output, layer=layer, head=head, word=word, part=part)
+    path = save_attention(trace, output, layer=layer, head=head, word=word, part=part, source_note=reference)
     if json:
         print_json({"output": str(path), "tokens": trace.tokens, "layers": len(trace.layers)})
     else:

@@ -62,7 +62,7 @@ def read_tokens(tokens: Sequence[str]) -> list[Token]:
 def read(tokens: Sequence[Token]) -> str:
     """The text that the tokens spell, without special tokens; as much as a heading can hold."""
     pieces = (" " * token.starts + shorten(token.text, 30) for token in tokens if not token.special)
-    return shorten(visible("".join(pieces)).strip(), 400)
+    return shorten(visible("".join(pieces)).strip(), 200)
 
 
 def visible(text: str) -> str:

@@ -45,6 +45,8 @@ def family_of(model_type: object) -> Family:
     if isinstance(model_type, str) and model_type in FAMILIES:
         return FAMILIES[model_type]
     known = ", ".join(FAMILIES)
+    if model_type is None:
+        raise ConfigError(f"config.json has no model_type, and neither class nor tensors tell; set one of {known}.")
     raise ConfigError(f"config.json has the model_type {str(model_type)[:60]!r}; the families here are {known}.")
 
 

@@ -64,6 +64,8 @@ def load_tokenizer(folder: Path, model_type: str, config: dict[str, Any]) -> Tok
 
 def _from_legacy(folder: Path, recipe: Recipe) -> Tokenizer:
     found = next((names for names in recipe.files if all((folder / n).is_file() for n in names)), None)
+    if found is None and (folder / "vocab.txt").is_file():  # an ALBERT, say, that was trained on WordPiece
+        recipe, found = RECIPES["BertTokenizer"], ("vocab.txt",)
     if found is None:
         looked = " or ".join(["tokenizer.json", *(" + ".join(names) for names in recipe.files)])
         raise TokenizerError(f"{folder.name}: found no vocabulary for a {recipe.name}; looked for {looked}")

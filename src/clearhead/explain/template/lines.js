@@ -11,8 +11,8 @@ function drawLines(box) {
   const strokes = make(svg, "g", { id: "lines", "aria-hidden": "true" });
   const left = column(svg, state.part.queries, queries, "query"), right = column(svg, state.part.keys, keys, "key");
   const widest = (items) => Math.max(84, ...items.map((item) => item.querySelector("text").getComputedTextLength()));
-  lines.left = Math.min(width * 0.36, widest(left) + 14);
-  lines.right = width - Math.min(width * 0.36, widest(right) + 14);
+  lines.left = Math.min(width * 0.42, widest(left) + 14);
+  lines.right = width - Math.min(width * 0.42, widest(right) + 14);
   place(left, queries, 0, lines.left - 7, "end", lines.left);
   place(right, keys, lines.right, lines.right + 7, "start", width - lines.right);
   make(svg, "text", { x: lines.left - 7, y: 15, class: "soft", "text-anchor": "end", "font-size": 12 }, "looks (query)");

