@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,17 +37,19 @@ def load(
     labels: Sequence[str] | None = None,
     offline: bool | None = None,
     seed: int = 0,
+    progress: Callable[[str, int, int | None], None] | None = None,
 ) -> Model:
     """Load a model from a folder, a hub id (`org/name@revision`) or an alias.
 
     `head` is the one it was saved with; name another ("classify", "tag", "span", "choice", "masked", ...) to put it on
     the same encoder, or None for the encoder alone. A head that the checkpoint does not have is drawn from `seed`.
+    `progress` is told (file, bytes done, bytes in all) while the hub is asked.
     """
     from clearhead.checkpoint.hub import locate
 
     if runtime not in RUNTIMES:
         raise InputError(f"runtime must be one of {', '.join(RUNTIMES)}, and it is {runtime!r}.")
-    located = locate(reference, offline=offline)
+    located = locate(reference, offline=offline, progress=progress)
     sentences = read_sentences(located.folder)
     place = located.folder if sentences is None else sentences.encoder
     read = read_folder(place, head, _labels(labels))

@@ -274,7 +274,7 @@ class Model:
             golden = self.source_tokenizer.golden()
         if self.target_tokenizer is not None:
             target_golden = self.target_tokenizer.golden()
-        if self.pooling.source != Pooling().source and self.head is None:
+        if self.pooling.source != Pooling().source and self.shape.head is None:
             sentence.write_sentences(place, self.pooling, self.dense, self.shape.stack.width)
         write_passport(
             place,

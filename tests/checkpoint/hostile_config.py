@@ -34,6 +34,12 @@ def no_head(entries: dict[str, Any]) -> None:
         del entries[name]
 
 
+def unprefixed(entries: dict[str, Any]) -> None:
+    """Names that do not say which family they are of."""
+    for name in list(entries):
+        entries[name.removeprefix("bert.")] = entries.pop(name)
+
+
 FILES = (
     case("config missing", gone("config.json"), "config.json", error=CheckpointError),
     case("config empty", raw("config.json", b"")),
@@ -79,7 +85,10 @@ VALUES = (
     case("a decoder", config(is_decoder=True), "config.json", "decoder"),
     case("cross attention", config(add_cross_attention=True), "config.json", "decoder"),
     case("many wrong keys", config(hidden_size=0, vocab_size=-1, num_hidden_layers="x"), "hidden_size", "vocab_size"),
-    case("no model_type", without("model_type"), "config.json", "model_type"),
+    case("model_type null", config(model_type=None), "config.json", "model_type"),
+    case(
+        "no model_type and none to tell", both(without("model_type", "architectures"), header(unprefixed)), "model_type"
+    ),
     case("unknown model_type", config(model_type="llama"), "config.json", "llama"),
     case("model_type a list", config(model_type=["bert"]), "config.json", "model_type"),
     case("model_type of 5000 letters", config(model_type="b" * 5000), "config.json", "model_type"),

@@ -238,6 +238,14 @@ def test_control_minilm_with_one_wrong_number(their_minilm: Any) -> None:
     assert np.abs(model.embed(texts) - expected).max() > 1e-5
 
 
+def test_minilm_cuts_where_its_folder_says(minilm: Model, their_minilm: Any) -> None:
+    """Its folder says 256 tokens, its tokenizer 512."""
+    text = "A man is playing a large flute. " * 60
+    with pytest.warns(clearhead.TruncationWarning, match="1 of 2 texts are longer than 256 tokens: 226 tokens"):
+        got = minilm.embed([text, "flute"])
+    assert np.abs(got - their_minilm.encode([text, "flute"], show_progress_bar=False)).max() < 1e-5
+
+
 def test_minilm_there_and_back(minilm: Model, their_minilm: Any, tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
 

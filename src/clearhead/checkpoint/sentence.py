@@ -51,6 +51,8 @@ def read_sentences(folder: Path) -> Sentences | None:
     if not kinds or kinds[0] != "Transformer" or kinds.count("Transformer") != 1:
         raise ConfigError("modules.json must begin with one Transformer module.")
     encoder = _subfolder(folder, steps[0][1])
+    if len(steps) == 1:  # a cross-encoder says no more: its head gives the answer
+        return Sentences(encoder=encoder, pooling=Pooling())
     modes: tuple[str, ...] = ("mean",)
     include = True
     shapes: list[DenseShape] = []

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from clearhead.cli.screen import model_notes, print_json, print_table
+from clearhead.cli.loading import load_model
+from clearhead.cli.screen import print_json, print_table
 
 
 def describe(reference: str, /, *, json: bool = False, quiet: bool = False) -> None:
@@ -17,11 +18,9 @@ def describe(reference: str, /, *, json: bool = False, quiet: bool = False) -> N
     quiet
         Say nothing but the answer.
     """
-    from clearhead.api import load
     from clearhead.describe import facts, parts, rows
 
-    with model_notes(quiet=quiet or json):
-        model = load(reference)
+    model = load_model(reference, quiet=quiet or json)
     if json:
         print_json(facts(model) | {"parts": parts(model)})
     else:

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from clearhead.cli.screen import model_notes, print_json, progress, say
+from clearhead.cli.loading import load_model
+from clearhead.cli.screen import print_json, progress, say
 from clearhead.errors import InputError, MissingExtraError
 
 ENDINGS = (".npy", ".jsonl", ".parquet")
@@ -56,7 +57,6 @@ def embed(
     quiet
         Say nothing.
     """
-    from clearhead.api import load
     from clearhead.cli.texts import read_texts
     from clearhead.model import TruncationWarning
 
@@ -64,8 +64,7 @@ def embed(
         raise InputError(f"{output} must end in {', '.join(ENDINGS)}.")
     if output.suffix == ".parquet":
         _need_parquet()
-    with model_notes(quiet=quiet or json):
-        model = load(reference)
+    model = load_model(reference, quiet=quiet or json)
     texts = read_texts(file, column)
     chosen: Any = int(layer) if layer is not None and layer.lstrip("-").isdigit() else layer
     with warnings.catch_warnings(record=True) as caught, progress("embedding", quiet=quiet or json) as bar:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from clearhead.cli.screen import model_notes, print_json, say
+from clearhead.cli.loading import load_model
+from clearhead.cli.screen import print_json, say
 
 
 def explain(
@@ -52,11 +53,9 @@ def explain(
     quiet
         Say nothing.
     """
-    from clearhead.api import load
     from clearhead.explain import save_attention
 
-    with model_notes(quiet=quiet or json):
-        model = load(reference)
+    model = load_model(reference, quiet=quiet or json)
     trace = model.trace(text, second, target=target)
     path = save_attention(trace, output, layer=layer, head=head, word=word, part=part, source_note=reference)
     if json:
