@@ -59,7 +59,7 @@ def load(
     source, target = _tokenizers(place, read.family.model_type, read.config, passport)
     network = _network(read, passport, seed)
     for note in read.notes:
-        log.warning("%s", note)
+        log.log(logging.WARNING if read.fresh else logging.INFO, "%s", note)
     return Model(
         runner=_runner(network, device),
         config=read.config,

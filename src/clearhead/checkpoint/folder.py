@@ -99,12 +99,15 @@ def read_folder(folder: Path, head: str | None = AUTO, labels: tuple[str, ...] |
     family = family_of(model_type_of(config, stored))
     sizes = {name: tensor.size for name, tensor in stored.items()}
     config = family.guess(config, frozenset(sizes))
-    if labels is None:
-        labels = read_labels(config)
+    saved_labels = read_labels(config)
+    labels = saved_labels if labels is None else labels
     values = family.read(config)
     wanted = _head_of(family, config, values, frozenset(sizes)) if head == AUTO else head
     plan = family.plan(values, wanted, len(labels))
     shape = family.model_shape(config, wanted, len(labels))
+    if len(labels) != len(saved_labels) and shape.head is not None and shape.head.kind in ("classify", "tag"):
+        own = names.spread(table(plan.names), 1)  # another number of labels asks for another head
+        sizes = {name: size for name, size in sizes.items() if name not in own}
     verdict = names.judge(family, values, shape, plan.names, sizes)
     shape, verdict, fresh, notes = _settle(family, wanted, shape, verdict, stored)
     return Checkpoint(
@@ -161,7 +164,7 @@ def _settle(
     if "head" in gone and not verdict.misshaped:
         fresh |= parts["head"] | (parts["second"] if "second" in gone else set())
         fresh |= parts["pooler"] if "pooler" in gone and shape.pooler is not None else set()
-        notes.append(f"The {head} head is new: the checkpoint has none, so train it before you trust its answers.")
+        notes.append(f"The {head} head is new, for the checkpoint has none that fits: train it before you trust its answers.")
     elif "head.out.bias" in absent and family.model_type == "marian":
         fresh.add("head.out.bias")  # old exports leave out a bias of zeros
     absent -= fresh
