@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -93,7 +94,7 @@ def _environment() -> dict[str, str]:
 
 def _work(arguments: argparse.Namespace) -> int:
     """In a child: case after case, one line of JSON each."""
-    from fuzz.case import Watch, build, judge
+    from fuzz.case import Case, Outcome, Watch, build, judge
 
     base: Path = arguments.worker
     seeds = base.parent / "seeds"
@@ -107,8 +108,13 @@ def _work(arguments: argparse.Namespace) -> int:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     out.write("ready\n")
     for number in range(*arguments.numbers):
-        case = build(arguments.seed, number, seeds, names, base)
-        out.write(json.dumps([asdict(case), asdict(judge(case, base, watch))]) + "\n")
+        try:
+            case = build(arguments.seed, number, seeds, names, base)
+            outcome = judge(case, base, watch)
+        except Exception:  # the fuzzer's own mistake, which must not look like silence
+            case = Case(number=number, seed="?", file="?", kind="?")
+            outcome = Outcome(word="the fuzzer failed", detail=traceback.format_exc(), finding=True)
+        out.write(json.dumps([asdict(case), asdict(outcome)]) + "\n")
     return 0
 
 

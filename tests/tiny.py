@@ -215,6 +215,7 @@ def marian(draw: Draw) -> Config:
         "vocab_size": vocab,
         "decoder_vocab_size": None if shared else one(draw, vocab, 62, 33),
         "share_encoder_decoder_embeddings": shared,
+        "tie_word_embeddings": shared or flip(draw),
         "d_model": one(draw, 24, 12, 15, 30),
         "encoder_layers": one(draw, 3, 1, 2),
         "decoder_layers": one(draw, 2, 1, 3),
@@ -264,6 +265,7 @@ BARE = {
 }
 OLD = ("T5WithLMHeadModel",)  # class names of old files that transformers itself has dropped
 
+PAIRS = ("t5", "marian", "transformer")
 LEFT = ("openai-gpt", "gpt2", "t5", "marian")
 EACH = ("ForMaskedLM", "ForTokenClassification", "ForQuestionAnswering")
 TWO_LABELS = ("ForQuestionAnswering", "ForPreTraining")  # start and end, right and wrong order
@@ -272,6 +274,32 @@ TWO_LABELS = ("ForQuestionAnswering", "ForPreTraining")  # start and end, right 
 CLASSES = [
     (family, title) for family in CONFIGS for title in (BARE[family], *FAMILIES[family].architectures) if title not in OLD
 ]
+
+# one small configuration of each family, for tests that are not about options
+SMALL = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 3, "intermediate_size": 20, "vocab_size": 60}
+GPT = {"n_embd": 24, "n_layer": 3, "n_head": 3, "vocab_size": 60, "n_positions": 40, "pad_token_id": 1}
+FIXED: dict[str, dict[str, Any]] = {
+    "bert": SMALL,
+    "roberta": SMALL | {"pad_token_id": 1, "type_vocab_size": 1},
+    "xlm-roberta": SMALL | {"pad_token_id": 1, "type_vocab_size": 1},
+    "distilbert": {"dim": 24, "n_layers": 3, "n_heads": 3, "hidden_dim": 20, "vocab_size": 60},
+    "electra": SMALL | {"embedding_size": 8},
+    "albert": SMALL | {"embedding_size": 8, "num_hidden_groups": 2},
+    "mpnet": SMALL,
+    "deberta-v2": SMALL
+    | {"relative_attention": True, "position_buckets": 4, "pos_att_type": ["p2c", "c2p"], "norm_rel_ebd": "layer_norm"}
+    | {"share_att_key": True, "position_biased_input": False, "type_vocab_size": 0, "conv_kernel_size": 3},
+    "modernbert": SMALL
+    | {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}
+    | {"local_attention": 4},
+    "openai-gpt": GPT,
+    "gpt2": GPT | {"bos_token_id": 0, "eos_token_id": 0},
+    "t5": {"d_model": 24, "d_kv": 6, "d_ff": 20, "num_layers": 3, "num_heads": 3, "vocab_size": 60},
+    "marian": {"d_model": 24, "encoder_layers": 3, "decoder_layers": 2, "encoder_attention_heads": 3}
+    | {"decoder_attention_heads": 2, "encoder_ffn_dim": 20, "decoder_ffn_dim": 16, "vocab_size": 60, "pad_token_id": 1}
+    | {"max_position_embeddings": 40, "decoder_start_token_id": 1, "forced_eos_token_id": None, "eos_token_id": 0},
+    "transformer": {"vocab_size": 60, "width": 24, "heads": 3, "feed_width": 20, "encoder_layers": 3, "decoder_layers": 2},
+}
 
 
 @dataclass(frozen=True)
@@ -291,7 +319,7 @@ def segments_of(family: str, config: Mapping[str, Any]) -> int:
 def texts_for(family: str, config: Mapping[str, Any], lengths: tuple[int, ...], **how: Any) -> Texts:
     """A batch that this model takes; pairs get targets unless told otherwise."""
     pads = {"t5": 0, "mpnet": 1, "xlm-roberta": 1, "roberta": 1}
-    if family in ("t5", "marian"):
+    if family in PAIRS:
         how = {"targets": tuple(max(1, length // 2) for length in lengths[::-1])} | how
         how["target_vocab"] = config.get("decoder_vocab_size")
     pad = config.get("pad_token_id")

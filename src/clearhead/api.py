@@ -14,7 +14,7 @@ from clearhead.checkpoint.passport import Passport, check_tokens, read_passport
 from clearhead.checkpoint.sentence import check_widths, read_sentences
 from clearhead.checkpoint.weights import inside, stored_tensors
 from clearhead.config import shown
-from clearhead.errors import CheckpointError, InputError, MissingExtraError, UnsafeError
+from clearhead.errors import CheckpointError, InputError, MissingExtraError, TokenizerError, UnsafeError
 from clearhead.families import FAMILIES
 from clearhead.model import Model
 from clearhead.shape import Pooling
@@ -168,7 +168,10 @@ def _tokenizers(
         if passport is not None and passport.golden:
             raise CheckpointError(f"{place} was saved with a tokenizer, and its files are gone.")
         return None, None
-    pair = load_tokenizer(place, model_type, dict(config))
+    try:
+        pair = load_tokenizer(place, model_type, dict(config))
+    except TokenizerError as error:
+        raise TokenizerError(shown(error, 480)) from error  # it may quote whatever a file holds
     if passport is not None:
         check_tokens(passport.golden, pair.source.golden())
         if pair.target is not None:

@@ -163,6 +163,9 @@ TOKENIZERS = (
         edit("tokenizer.json", lambda v: v["model"]["vocab"].update(cat=1 << 40)),
         "tokenizer.json",
     ),
+    tokenizer(
+        "a class of many names", keys("tokenizer_config.json", tokenizer_class=["Bert"] * 999), "tokenizer_class"
+    ),
     tokenizer("settings a list", raw("tokenizer_config.json", b"[]"), "tokenizer_config.json"),
     tokenizer("vocab.txt not UTF-8", raw("vocab.txt", b"[PAD]\n\xff\xfe\n"), "vocab.txt", seed="legacy"),
     tokenizer("tokenizer vast", large("tokenizer.json", 1 << 40), "tokenizer.json", "larger"),

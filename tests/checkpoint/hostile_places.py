@@ -129,6 +129,11 @@ def module(place: int, **changes: Any) -> Spoil:
     return edit("modules.json", lambda listed: listed[place].update(changes))
 
 
+def nothing_to_pool(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """An encoder, and one more step that is no pooling."""
+    return [listed[0], listed[1] | {"type": "Dropout"}]
+
+
 MODULES = (
     case("modules not JSON", raw("modules.json", b"[")),
     case("modules not UTF-8", raw("modules.json", b"\xff\xff")),
@@ -142,7 +147,8 @@ MODULES = (
     case("a module type of 5000 letters", module(3, type="B" * 5000), "modules.json"),
     case("no encoder first", edit("modules.json", lambda listed: listed[::-1])),
     case("two encoders", module(1, type="sentence_transformers.models.Transformer")),
-    case("no pooling", edit("modules.json", lambda listed: [listed[0]]), "modules.json", "Pooling"),
+    case("no pooling", module(1, type="sentence_transformers.models.Dropout"), "modules.json", "Dense"),
+    case("nothing to pool", edit("modules.json", nothing_to_pool), "modules.json", "Pooling"),
     case("pooling twice", edit("modules.json", lambda listed: [*listed, listed[1]]), "modules.json", "Pooling"),
     case("a path above the folder", module(1, path="../.."), "'../..'", error=UnsafeError),
     case("an encoder above the folder", module(0, path=".."), "'..'", error=UnsafeError),

@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -248,15 +249,32 @@ def test_a_pattern_that_explodes_ends_with_a_sentence(copy: Copy, capfd: pytest.
     capfd.readouterr()  # the library prints its panic before it can be caught
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unreadable to root")
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json", ""])
-def test_what_may_not_be_read(name: str, copy: Copy) -> None:
-    folder = copy("bert")
-    (folder / name).chmod(0)
+@contextmanager
+def powerless() -> Iterator[None]:
+    """As a user for whom permissions count: nothing is unreadable to root."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
     try:
-        with watched(folder), pytest.raises(ClearheadError) as caught:
-            clearhead.load(folder, device="cpu")
+        yield
     finally:
+        if root:
+            os.seteuid(0)
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"), [("config.json", 0), ("model.safetensors", 0), ("tokenizer.json", 0), ("", 0), ("", 0o311)]
+)
+def test_what_may_not_be_read(name: str, mode: int, copy: Copy) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o755)
+        folder = Path(shutil.copytree(copy("bert"), Path(place) / "model"))
+        folder.chmod(0o755)
+        with powerless():
+            clearhead.load(folder, device="cpu")  # the control: all of it can be read
+        (folder / name).chmod(mode)
+        with powerless(), pytest.raises(ClearheadError) as caught:
+            clearhead.load(folder, device="cpu")
         (folder / name).chmod(0o755)
     assert (name or "cannot be read") in sentence(caught.value, folder)
 
@@ -266,3 +284,12 @@ def test_a_file_is_no_model(copy: Copy) -> None:
         clearhead.load(copy("bert") / "config.json")
     with pytest.raises(CheckpointError, match=r"config\.json"):
         clearhead.load(outside(copy("bert")))
+
+
+def test_a_part_that_no_model_has_is_not_pruned(tmp_path: Path) -> None:
+    sizes = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2, "vocab_size": 20}
+    folder = clearhead.create("t5", config=sizes, head="seq2seq", device="cpu").save(tmp_path / "model")
+    keys("clearhead.json", pruned={"nonsense": {"0": [0]}})(folder)
+    with watched(folder), pytest.raises(CheckpointError, match=r"clearhead\.json .*nonsense") as caught:
+        clearhead.load(folder, device="cpu")
+    sentence(caught.value, folder)

@@ -15,39 +15,16 @@ from safetensors.torch import load_file, save_file
 import clearhead
 from clearhead.errors import TensorError
 from clearhead.families import FAMILIES
-from tests.tiny import BARE, CONFIGS, texts_for
+from tests.tiny import BARE, CONFIGS, FIXED, texts_for
 from tests.twins import Texts, assert_equal, library, loaded_back, outputs, reference
 
 LENGTHS = (11, 7, 3)
-SMALL = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 3, "intermediate_size": 20, "vocab_size": 60}
-GPT = {"n_embd": 24, "n_layer": 3, "n_head": 3, "vocab_size": 60, "n_positions": 40, "pad_token_id": 1}
-CONFIG: dict[str, dict[str, Any]] = {
-    "bert": SMALL,
-    "roberta": SMALL | {"pad_token_id": 1, "type_vocab_size": 1},
-    "xlm-roberta": SMALL | {"pad_token_id": 1, "type_vocab_size": 1},
-    "distilbert": {"dim": 24, "n_layers": 3, "n_heads": 3, "hidden_dim": 20, "vocab_size": 60},
-    "electra": SMALL | {"embedding_size": 8},
-    "albert": SMALL | {"embedding_size": 8, "num_hidden_groups": 2},
-    "mpnet": SMALL,
-    "deberta-v2": SMALL
-    | {"relative_attention": True, "position_buckets": 4, "pos_att_type": ["p2c", "c2p"], "norm_rel_ebd": "layer_norm"}
-    | {"share_att_key": True, "position_biased_input": False, "type_vocab_size": 0, "conv_kernel_size": 3},
-    "modernbert": SMALL
-    | {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}
-    | {"local_attention": 4},
-    "openai-gpt": GPT,
-    "gpt2": GPT | {"bos_token_id": 0, "eos_token_id": 0},
-    "t5": {"d_model": 24, "d_kv": 6, "d_ff": 20, "num_layers": 3, "num_heads": 3, "vocab_size": 60},
-    "marian": {"d_model": 24, "encoder_layers": 3, "decoder_layers": 2, "encoder_attention_heads": 3}
-    | {"decoder_attention_heads": 2, "encoder_ffn_dim": 20, "decoder_ffn_dim": 16, "vocab_size": 60, "pad_token_id": 1}
-    | {"max_position_embeddings": 40, "decoder_start_token_id": 1, "forced_eos_token_id": None, "eos_token_id": 0},
-}
 HEADED = {family: next(iter(FAMILIES[family].architectures)) for family in CONFIGS}
 every_family = pytest.mark.parametrize("family", CONFIGS)
 
 
 def pair(family: str, title: str, **changes: Any) -> tuple[Any, Texts]:
-    config = CONFIG[family] | changes
+    config = FIXED[family] | changes
     return reference(title, config), texts_for(family, config, LENGTHS)
 
 
@@ -255,13 +232,23 @@ class TestTies:
 
 
 def test_t5_v1_1_has_an_output_matrix_of_its_own(tmp_path: Path) -> None:
-    theirs, given = pair("t5", "T5ForConditionalGeneration", tie_word_embeddings=False, feed_forward_proj="gated-gelu")
-    theirs.save_pretrained(tmp_path)
-    assert "lm_head.weight" in load_file(tmp_path / "model.safetensors")
+    """As its files are: tie_word_embeddings false, lm_head stored. transformers ties only what it makes itself."""
+    made, given = pair("t5", "T5ForConditionalGeneration", feed_forward_proj="gated-gelu")
+    made.save_pretrained(tmp_path)
+    rewritten(tmp_path, lambda tensors: tensors | {"lm_head.weight": tensors["shared.weight"].flip(0) * 0.3})
+    path = tmp_path / "config.json"
+    config = json.loads(path.read_text())
+    del config["scale_decoder_outputs"]  # a key of newer files
+    path.write_text(json.dumps(config | {"tie_word_embeddings": False}))
     model = clearhead.load(tmp_path)
     assert model.shape.head is not None
     assert (model.shape.head.tied, model.shape.head.scale) == (False, 1.0)
+    theirs = loaded_back(tmp_path, "T5ForConditionalGeneration")
+    assert not torch.equal(theirs.lm_head.weight, theirs.shared.weight)
     assert_equal(outputs(theirs, given), model.run(**given.ours()), given)
+    model.save(tmp_path / "again")
+    back = loaded_back(tmp_path / "again", "T5ForConditionalGeneration")
+    assert_equal(outputs(back, given), model.run(**given.ours()), given)
 
 
 @pytest.mark.parametrize("family", ["t5", "marian"])
@@ -297,17 +284,33 @@ def test_leftovers_of_old_files(tmp_path: Path) -> None:
         assert_equal(outputs(theirs, given), model.run(**given.ours()), given)
 
 
-def test_keys_that_a_config_leaves_out_have_the_library_s_defaults(tmp_path: Path) -> None:
-    """config.json may name only what differs; every default of ours is the default of transformers."""
-    for family, title in BARE.items():
-        kind = getattr(library(), title).config_class
-        folder = tmp_path / family
-        folder.mkdir()
-        defaults = kind().to_dict()
-        ours = FAMILIES[family].read({})
-        for key, value in ours.items():
-            if key in defaults and defaults[key] != value:
-                assert (family, key, value, defaults[key]) in KNOWN, (family, key, value, defaults[key])
+# ours differ only where null stands for what theirs spells out, and in ids that do not change a number
+SPELLED = {
+    ("xlm-roberta", "vocab_size"),  # its published files all say 250002
+    ("modernbert", "layer_types"),
+    ("modernbert", "rope_parameters"),
+    ("gpt2", "bos_token_id"),
+    ("gpt2", "eos_token_id"),
+    ("t5", "num_decoder_layers"),
+    ("t5", "tie_word_embeddings"),
+    ("t5", "scale_decoder_outputs"),
+    ("marian", "decoder_vocab_size"),
+}
 
 
-KNOWN: set[tuple[str, str, Any, Any]] = set()
+@every_family
+def test_what_a_config_leaves_out(family: str) -> None:
+    """config.json may name only what differs: every default here is the default of transformers."""
+    theirs = getattr(library(), BARE[family]).config_class().to_dict()
+    other = {(family, key) for key, value in FAMILIES[family].read({}).items() if key in theirs and theirs[key] != value}
+    assert other == {known for known in SPELLED if known[0] == family}
+
+
+@every_family
+def test_a_config_with_only_its_sizes(family: str, tmp_path: Path) -> None:
+    """The same with a model in between: all but the sizes left out of config.json, the outputs do not change."""
+    theirs, given = pair(family, HEADED[family])
+    theirs.save_pretrained(tmp_path)
+    small = FIXED[family] | {"model_type": family, "architectures": [HEADED[family]]}
+    (tmp_path / "config.json").write_text(json.dumps(small))
+    assert_equal(outputs(theirs, given), clearhead.load(tmp_path).run(**given.ours()), given)

@@ -164,7 +164,7 @@ def _settle(
     if "head" in gone and not verdict.misshaped:
         fresh |= parts["head"] | (parts["second"] if "second" in gone else set())
         fresh |= parts["pooler"] if "pooler" in gone and shape.pooler is not None else set()
-        notes.append(f"The {head} head is new, for the checkpoint has none that fits: train it before you trust its answers.")
+        notes.append(f"The {head} head is new, for the checkpoint has none that fits: train it before you trust it.")
     elif "head.out.bias" in absent and family.model_type == "marian":
         fresh.add("head.out.bias")  # old exports leave out a bias of zeros
     absent -= fresh

@@ -97,7 +97,8 @@ class Convolution(nn.Module):
         words = given.layout.spread(x)
         if given.layout.present is not None:
             words = words * given.layout.present[..., None]  # padding is silence to its neighbours
-        beside = given.layout.gather(self.conv(words.transpose(1, 2)).transpose(1, 2))
+        # contiguous, so that dropout draws in the order of the words
+        beside = given.layout.gather(self.conv(words.transpose(1, 2)).transpose(1, 2).contiguous())
         return self.norm(y + self.activation(self.dropout(beside)))
 
 

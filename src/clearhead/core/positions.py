@@ -138,7 +138,7 @@ class Rotary(Unrelated):
         angles = places[..., None].float() * (1.0 / base ** (even / width))  # (1|batch, length, width / 2)
         angles = torch.cat([angles, angles], -1)[:, None]
         half = torch.cat([-x[..., width // 2 :], x[..., : width // 2]], -1)
-        return (x.float() * angles.cos() + half.float() * angles.sin()).to(x.dtype)
+        return (x * angles.cos() + half * angles.sin()).to(x.dtype)  # in float32 or wider, as the angles are
 
 
 class Disentangled(Unrelated):

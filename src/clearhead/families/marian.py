@@ -128,14 +128,13 @@ def rows(theirs: str) -> dict[str, str]:
 
 
 def names(model: ModelShape) -> dict[str, Row]:
-    """A shared word table has one name, two tables have two."""
+    """A shared word table has one name, two tables have two; beside an untied output a shared one needs all three."""
+    both = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
     if model.shared_words:
-        words = {"shared.weight": Row(("stack.embed.token.weight",))}
+        untied = model.head is not None and not model.head.tied
+        words = {name: Row(("stack.embed.token.weight",)) for name in ("shared.weight", *(both if untied else ()))}
     else:
-        words = {
-            "encoder.embed_tokens.weight": Row(("stack.embed.token.weight",)),
-            "decoder.embed_tokens.weight": Row(("decoder.embed.token.weight",)),
-        }
+        words = {name: Row((f"{side}.embed.token.weight",)) for name, side in zip(both, ("stack", "decoder"), strict=True)}
     return words | table(rows("encoder"), "stack.") | table(rows("decoder"), "decoder.")
 
 

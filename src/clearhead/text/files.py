@@ -78,7 +78,10 @@ def write_whole(path: Path, data: bytes) -> None:
 
 def write_object(path: Path, value: dict[str, Any]) -> None:
     """Write a JSON object, readable by people."""
-    write_whole(path, (json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True) + "\n").encode())
+    text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
+    if any("\ud800" <= letter <= "\udfff" for letter in text):  # JSON can hold half a pair, UTF-8 cannot
+        text = json.dumps(value, indent=2, sort_keys=True)
+    write_whole(path, (text + "\n").encode())
 
 
 @contextmanager

@@ -1,0 +1,193 @@
+"""Decoding step by step: with the cache, in any portions, padded on either side, the same as in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from clearhead.batch import Batch
+from clearhead.core.models import Network, State, begin, step
+from clearhead.core.runner import CoreRunner
+from clearhead.errors import InputError
+from tests.core.networks import DECODERS, batch_of, network_of
+from tests.tiny import PAIRS
+
+VARIANTS: list[tuple[str, dict[str, Any]]] = [(family, {}) for family in DECODERS] + [
+    ("gpt2", {"scale_attn_by_inverse_layer_idx": True}),
+    ("t5", {"relative_attention_num_buckets": 8, "relative_attention_max_distance": 6}),
+    ("t5", {"feed_forward_proj": "gated-gelu", "num_decoder_layers": 1}),
+    ("marian", {"scale_embedding": True, "share_encoder_decoder_embeddings": False, "decoder_vocab_size": 62}),
+    ("transformer", {"norm_first": True}),
+]
+every_decoder = pytest.mark.parametrize(
+    ("family", "changes"), VARIANTS, ids=[f"{family}{'-' if c else ''}{'-'.join(c)}" for family, c in VARIANTS]
+)
+SOURCE = torch.tensor([[7, 8, 9, 10, 11], [12, 13, 14, 0, 0], [15, 0, 0, 0, 0]])
+SOURCE_MASK = SOURCE != 0
+WORDS = torch.randint(5, 40, (3, 11), generator=torch.Generator().manual_seed(5))
+
+
+def start(network: Network, rows: slice | list[int] = slice(None)) -> State:
+    """After reading the source, where there is one."""
+    return begin(network, SOURCE[rows], SOURCE_MASK[rows])
+
+
+def whole(network: Network, words: torch.Tensor, row: int | None = None) -> torch.Tensor:
+    """Logits of all words in one pass; of one row, with its source cut to its real words."""
+    if network.decoder is None:
+        return network(words).logits
+    if row is None:
+        return network(SOURCE, SOURCE_MASK, target_ids=words).logits
+    return network(SOURCE[row : row + 1, : int(SOURCE_MASK[row].sum())], target_ids=words).logits
+
+
+@pytest.fixture(autouse=True)
+def no_gradients() -> Any:
+    with torch.no_grad():
+        yield
+
+
+def same(a: torch.Tensor, b: torch.Tensor) -> None:
+    torch.testing.assert_close(a, b, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("portions", [(1,) * 11, (11,), (4, 1, 1, 5), (1, 10), (10, 1), (3, 3, 3, 2)])
+@every_decoder
+def test_portions(family: str, changes: dict[str, Any], portions: tuple[int, ...]) -> None:
+    network = network_of(family, **changes)
+    state, done, said = start(network), 0, []
+    for size in portions:
+        logits, state = step(network, state, WORDS[:, done : done + size])
+        assert logits.shape[:2] == (3, size)
+        said.append(logits)
+        done += size
+    same(torch.cat(said, 1), whole(network, WORDS))
+
+
+@every_decoder
+def test_control_a_wrong_word_in_the_cache(family: str, changes: dict[str, Any]) -> None:
+    network = network_of(family, **changes)
+    other = WORDS.clone()
+    other[:, 2] = (other[:, 2] + 1) % 40
+    logits, state = step(network, start(network), other[:, :6])
+    logits, _ = step(network, state, WORDS[:, 6:])
+    assert (logits - whole(network, WORDS)[:, 6:]).abs().max() > 1e-4
+
+
+def right(lengths: list[int], most: int) -> torch.Tensor:
+    return torch.arange(most)[None] < torch.tensor(lengths)[:, None]
+
+
+def left(lengths: list[int], most: int) -> torch.Tensor:
+    return torch.arange(most)[None] >= most - torch.tensor(lengths)[:, None]
+
+
+@pytest.mark.parametrize("side", [right, left])
+@every_decoder
+def test_ragged_prompts(family: str, changes: dict[str, Any], side: Callable[[list[int], int], torch.Tensor]) -> None:
+    """Prompts of different length in one batch, padded on either side: each row as if it were alone."""
+    network = network_of(family, **changes)
+    lengths, more = [6, 2, 4], 4
+    mask = side(lengths, 6)
+    prompt = torch.zeros(3, 6, dtype=torch.long)
+    for row, length in enumerate(lengths):
+        prompt[row, mask[row]] = WORDS[row, :length]
+    first, state = step(network, start(network), prompt, mask)
+    later = []
+    for number in range(more):
+        words = torch.stack([WORDS[row, length + number] for row, length in enumerate(lengths)])[:, None]
+        logits, state = step(network, state, words)
+        later.append(logits)
+    for row, length in enumerate(lengths):
+        alone = whole(network, WORDS[row : row + 1, : length + more], row)
+        same(first[row, mask[row]], alone[0, :length])
+        same(torch.cat(later, 1)[row], alone[0, length:])
+
+
+@every_decoder
+def test_rows_that_wait(family: str, changes: dict[str, Any]) -> None:
+    """A row may be padded in later steps too: it is left out of everything, as if the step had not been."""
+    network = network_of(family, **changes)
+    _, state = step(network, start(network), WORDS[:, :3])
+    mask = torch.tensor([[True, True], [False, False], [True, False]])
+    _, state = step(network, state, torch.where(mask, WORDS[:, 3:5], 0), mask)
+    done = [5, 3, 4]
+    words = torch.stack([WORDS[row, length] for row, length in enumerate(done)])[:, None]
+    logits, _ = step(network, state, words)
+    for row, length in enumerate(done):
+        same(logits[row, 0], whole(network, WORDS[row : row + 1, : length + 1], row)[0, -1])
+
+
+@every_decoder
+def test_reorder(family: str, changes: dict[str, Any]) -> None:
+    """Beam search keeps some rows, doubles others and drops the rest."""
+    network = network_of(family, **changes)
+    _, state = step(network, start(network), WORDS[:, :5])
+    rows = torch.tensor([2, 0, 0, 2])
+    logits, after = step(network, state.reorder(rows), WORDS[rows, 5:8])
+    logits_two, _ = step(network, after.reorder(torch.tensor([1, 3])), WORDS[[0, 2], 8:])
+    for place, row in enumerate(rows.tolist()):
+        same(logits[place], whole(network, WORDS[row : row + 1, :8], row)[0, 5:])
+    for place, row in enumerate([0, 2]):
+        same(logits_two[place], whole(network, WORDS[row : row + 1], row)[0, 8:])
+
+
+@every_decoder
+def test_an_old_state_stays_usable(family: str, changes: dict[str, Any]) -> None:
+    network = network_of(family, **changes)
+    _, state = step(network, start(network), WORDS[:, :4])
+    first, _ = step(network, state, WORDS[:, 4:6])
+    other, _ = step(network, state, WORDS[:, 7:9])
+    again, _ = step(network, state, WORDS[:, 4:6])
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    same(other, whole(network, torch.cat([WORDS[:, :4], WORDS[:, 7:9]], 1))[:, 4:])
+
+
+@pytest.mark.parametrize("family", DECODERS)
+def test_pruned_heads(family: str) -> None:
+    network = network_of(family)
+    part = "decoder" if family in PAIRS else "encoder"
+    network.prune({0: {0}}, part)
+    if family in PAIRS:
+        network.prune({1: {1}}, "cross")
+    _, state = step(network, start(network), WORDS[:, :4])
+    logits, _ = step(network, state, WORDS[:, 4:])
+    same(logits, whole(network, WORDS)[:, 4:])
+
+
+@pytest.mark.parametrize("family", DECODERS)
+def test_the_runner_s_protocol(family: str) -> None:
+    """Arrays in and out, as decoding uses it."""
+    network, given = network_of(family), batch_of(family)
+    runner = CoreRunner(network, "cpu")
+    target = given.target_ids if given.target_ids is not None else given.ids
+    source = Batch(ids=given.ids, mask=given.mask)
+    state = runner.start(source)
+    said = []
+    for place in range(target.shape[1]):
+        logits, state = runner.step(state, target[:, place : place + 1])
+        said.append(logits)
+    batch = Batch(ids=given.ids, mask=given.mask, target_ids=target) if family in PAIRS else Batch(ids=target)
+    np.testing.assert_allclose(np.concatenate(said, 1), runner.run(batch).logits, rtol=0, atol=1e-5)
+    logits, _ = runner.step(state.reorder([1, 1]), [[7], [7]])
+    np.testing.assert_allclose(logits[0], logits[1], rtol=0, atol=1e-5)
+
+
+def test_more_words_than_positions() -> None:
+    network = network_of("gpt2", n_positions=4)
+    runner = CoreRunner(network, "cpu")
+    _, state = runner.step(runner.start(Batch(ids=np.array([[5]]))), [[5, 6, 7]])
+    _, state = runner.step(state, [[5]])
+    with pytest.raises(InputError, match="can number 4 tokens, and this step would be number 5"):
+        runner.step(state, [[5]])
+
+
+def test_a_model_without_a_word_head() -> None:
+    network = network_of("gpt2", head=None)
+    with pytest.raises(InputError, match="no head that could name the next word"):
+        step(network, begin(network, WORDS), WORDS[:, :1])

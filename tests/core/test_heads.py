@@ -1,0 +1,238 @@
+"""Attention heads made quieter, silenced and removed: the same numbers by hand, by scale and by pruning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import clearhead
+from clearhead.core.models import Network
+from clearhead.errors import InputError
+from tests.core.networks import EVERY, HEAD, PARTS, batch_of, close, model_of, network_of, real, tensors_of
+from tests.tiny import PAIRS
+from tests.twins import Texts, loaded_back, outputs
+
+TITLES = {
+    "bert": "BertForMaskedLM",
+    "roberta": "RobertaForMaskedLM",
+    "xlm-roberta": "XLMRobertaForMaskedLM",
+    "distilbert": "DistilBertForMaskedLM",
+    "electra": "ElectraForMaskedLM",
+    "albert": "AlbertForMaskedLM",
+    "mpnet": "MPNetForMaskedLM",
+    "deberta-v2": "DebertaV2ForMaskedLM",
+    "modernbert": "ModernBertForMaskedLM",
+    "openai-gpt": "OpenAIGPTLMHeadModel",
+    "gpt2": "GPT2LMHeadModel",
+    "t5": "T5ForConditionalGeneration",
+    "marian": "MarianMTModel",
+}
+every_part = pytest.mark.parametrize(("family", "part"), PARTS)
+every_family = pytest.mark.parametrize("family", EVERY)
+
+
+def sizes(network: Network, part: str) -> tuple[int, int]:
+    shape = network.shape.stack if part == "encoder" else network.shape.top
+    return shape.layers, shape.heads
+
+
+def run(network: Network, given: Texts, **how: Any) -> list[torch.Tensor]:
+    with torch.no_grad():
+        return real(network(**tensors_of(given), **how), given)
+
+
+def order_of(network: Network, part: str) -> tuple[int, ...]:
+    """The block of each layer."""
+    return (network.shape.stack if part == "encoder" else network.shape.top).block_of_layer
+
+
+@pytest.mark.parametrize("factor", [0.0, 0.5, 1.0, -2.0])
+@every_part
+def test_scaled_by_hand(family: str, part: str, factor: float) -> None:
+    """A head's number is the same as multiplying its columns of W_O."""
+    network, given = network_of(family), batch_of(family)
+    layers, heads = sizes(network, part)
+    block, head = len(network.attentions(part)) - 1, heads - 1
+    scale = torch.ones(layers, heads)
+    for layer, used in enumerate(order_of(network, part)):
+        if used == block:
+            scale[layer, head] = factor
+    before = run(network, given)
+    scaled = run(network, given, head_scale={part: scale})
+    attention = network.attentions(part)[block]
+    columns = slice(head * attention.head_width, (head + 1) * attention.head_width)
+    with torch.no_grad():
+        attention.out.weight[:, columns] *= factor
+    close(scaled, run(network, given))
+    moved = max((a - b).abs().max().item() for a, b in zip(before, scaled, strict=True))
+    assert moved == 0 if factor == 1 else moved > 1e-4
+
+
+@every_part
+def test_gradient_of_the_scale(family: str, part: str) -> None:
+    """What a head matters to first order: autograd's number is the slope that is measured."""
+    network, given = network_of(family).double(), batch_of(family)
+    layers, heads = sizes(network, part)
+    draws = torch.Generator().manual_seed(0)
+    weights = [torch.randn(x.shape, generator=draws, dtype=torch.float64) for x in run(network, given)]
+
+    def score(scale: torch.Tensor) -> torch.Tensor:
+        said = real(network(**tensors_of(given), head_scale={part: scale}), given)
+        return sum((x * w).sum() for x, w in zip(said, weights, strict=True))  # type: ignore[return-value]
+
+    scale = torch.rand(layers, heads, generator=draws, dtype=torch.float64).requires_grad_()
+    (grad,) = torch.autograd.grad(score(scale), scale)
+    assert (grad != 0).all()
+    for layer, head in ((0, 0), (layers - 1, heads - 1)):
+        step = torch.zeros(layers, heads, dtype=torch.float64)
+        step[layer, head] = 1e-5
+        with torch.no_grad():
+            slope = (score(scale + step) - score(scale - step)) / 2e-5
+        torch.testing.assert_close(grad[layer, head], slope, rtol=1e-5, atol=1e-6)
+
+
+@every_part
+def test_pruned_is_scaled_by_zero(family: str, part: str) -> None:
+    network, given = network_of(family), batch_of(family)
+    layers, heads = sizes(network, part)
+    gone = {0: {0}} if len(network.attentions(part)) == 1 else {0: {heads - 1}, 1: {0}}
+    scale = torch.ones(layers, heads)
+    for layer, block in enumerate(order_of(network, part)):
+        for head in gone.get(block, ()):
+            scale[layer, head] = 0
+    expected = run(network, given, head_scale={part: scale})
+    whole = sum(p.numel() for p in network.parameters())
+    network.prune(gone, part)
+    close(run(network, given), expected)
+    assert sum(p.numel() for p in network.parameters()) < whole
+    # the heads that are left keep their numbers
+    for attention in network.attentions(part):
+        assert set(attention.kept) <= set(range(attention.total))
+    half = torch.full((layers, heads), 0.5)
+    close(run(network, given, head_scale={part: half}), run(network, given, head_scale={part: half * scale}))
+
+
+@every_part
+def test_gradients_after_pruning(family: str, part: str) -> None:
+    network, given = network_of(family), batch_of(family)
+    network.prune({0: {1}}, part)
+    torch.stack([(x**2).mean() for x in real(network(**tensors_of(given)), given)]).sum().backward()
+    flat = [name for name, p in network.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
+    # a bias of all keys alike moves no probability, so its gradient is zero up to rounding
+    assert not [name for name in flat if not name.endswith("k.bias")]
+    for attention in network.attentions(part)[:1]:
+        assert all(p.requires_grad for p in attention.parameters())
+
+
+@every_family
+def test_pruned_twice(family: str) -> None:
+    """Heads keep their first numbers: {0} and then {2} is {0, 2}."""
+    one, two, given = network_of(family), network_of(family), batch_of(family)
+    one.prune({0: {0}})
+    one.prune({0: {2}})
+    two.prune({0: {0, 2}})
+    assert one.attentions("encoder")[0].kept == two.attentions("encoder")[0].kept == (1,)
+    close(run(one, given), run(two, given), 0)
+
+
+@every_family
+def test_pruned_and_saved(family: str, tmp_path: Path) -> None:
+    model, given = model_of(family), batch_of(family)
+    model.prune({0: [1]})
+    if family in PAIRS:
+        model.prune({1: [0]}, "decoder")
+        model.prune({0: [1]}, "cross")
+    expected = model.run(**given.ours())
+    model.save(tmp_path)
+    again = clearhead.load(tmp_path)
+    for part in ("encoder", "decoder", "cross"):
+        kept = [attention.kept for attention in model.module.attentions(part)]
+        assert [attention.kept for attention in again.module.attentions(part)] == kept
+    np.testing.assert_array_equal(again.run(**given.ours()).logits, expected.logits)
+    # saved once more, nothing is lost or restored
+    again.save(tmp_path / "again")
+    third = clearhead.load(tmp_path / "again")
+    np.testing.assert_array_equal(third.run(**given.ours()).logits, expected.logits)
+    assert {n: p.shape for n, p in third.module.named_parameters()} == {
+        n: p.shape for n, p in model.module.named_parameters()
+    }
+
+
+@pytest.mark.parametrize("family", TITLES)
+def test_pruned_and_read_by_transformers(family: str, tmp_path: Path) -> None:
+    """Pruned heads are saved as zeros, which say nothing in any library."""
+    model, given = model_of(family), batch_of(family)
+    whole = model.run(**given.ours()).logits
+    model.prune({0: [1]})
+    if family in PAIRS:
+        model.prune({1: [0]}, "decoder")
+        model.prune({0: [1]}, "cross")
+    logits = model.run(**given.ours()).logits
+    model.save(tmp_path)
+    said = outputs(loaded_back(tmp_path, TITLES[family]), given)["logits"]
+    mask = given.mask if given.target_mask is None else given.target_mask
+    assert logits is not None
+    assert whole is not None
+    np.testing.assert_allclose(said[mask], logits[mask], rtol=0, atol=1e-5)
+    assert np.abs(logits - whole)[mask].max() > 1e-3
+
+
+def test_layers_that_share_a_block_lose_a_head_together() -> None:
+    network, given = network_of("albert"), batch_of("albert")
+    assert network.shape.stack.block_of_layer == (0, 0, 1)
+    network_two = network_of("albert")
+    network_two.prune({0: {1}})
+    only = torch.ones(3, 3)
+    only[:2, 1] = 0
+    close(run(network, given, head_scale={"encoder": only}), run(network_two, given))
+    # scaling tells the two layers apart
+    only[0, 1] = 1
+    with pytest.raises(AssertionError):
+        close(run(network, given, head_scale={"encoder": only}), run(network_two, given))
+
+
+@pytest.mark.parametrize(
+    ("heads", "part", "words"),
+    [
+        ({3: {0}}, "encoder", "There is no block 3 in the encoder; it has 3"),
+        ({-1: {0}}, "encoder", "There is no block -1"),
+        ({0: {3}}, "encoder", "Block 0 of the encoder has no head 3"),
+        ({0: {-1}}, "encoder", "has no head -1"),
+        ({0: {0, 1, 2}}, "encoder", "must keep a head"),
+        ({0: {0}}, "decoder", "There is no block 0 in the decoder; it has 0"),
+        ({0: {0}}, "cross", "There is no block 0 in the cross"),
+    ],
+)
+def test_heads_that_cannot_be_pruned(heads: dict[int, set[int]], part: str, words: str) -> None:
+    model = model_of("bert")
+    with pytest.raises(InputError, match=words):
+        model.prune(heads, part)
+
+
+def test_nothing_is_pruned_when_one_head_is_wrong() -> None:
+    model = model_of("bert")
+    with pytest.raises(InputError, match="no head 9"):
+        model.prune({0: {0}, 1: {9}})
+    assert [attention.kept for attention in model.module.attentions("encoder")] == [(0, 1, 2)] * 3
+    model.prune({0: {0}})
+    with pytest.raises(InputError, match=r"has no head 0 \(left: \(1, 2\)\)"):
+        model.prune({0: {0}})
+
+
+def test_scales_that_do_not_fit() -> None:
+    model, given = model_of("bert"), batch_of("bert")
+    with pytest.raises(InputError, match=r"must be \(3, 3\) numbers, and it is \(2, 3\)"):
+        model.run(**given.ours(), head_scale=[[1, 1, 1], [1, 1, 1]])
+    with pytest.raises(InputError, match="no part 'cross'"):
+        model.run(**given.ours(), head_scale={"cross": np.ones((3, 3))})
+    out = model.run(**given.ours(), head_scale=np.ones((3, 3)))
+    np.testing.assert_array_equal(out.last, model.run(**given.ours()).last)
+
+
+def test_every_family_is_here() -> None:
+    assert set(TITLES) == set(EVERY) - {"transformer"}
+    assert set(HEAD) == set(EVERY)

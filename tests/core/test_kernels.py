@@ -1,0 +1,92 @@
+"""The fused kernel and the explicit path give the same numbers and the same gradients, in every family."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from clearhead.core.activations import ACTIVATIONS
+from clearhead.core.attention import Recorder
+from clearhead.families.family import ACTIVATIONS as NAMES
+from tests.core.networks import EVERY, batch_of, close, network_of, real, tensors_of
+from tests.tiny import PAIRS
+from tests.twins import library
+
+
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("family", EVERY)
+def test_fused_is_explicit(family: str, left: bool) -> None:
+    network, given = network_of(family), batch_of(family, left=left)
+    recorder = Recorder()
+    with torch.no_grad():
+        fused, explicit = network(**tensors_of(given)), network(**tensors_of(given), kernel=recorder)
+    close(real(fused, given), real(explicit, given))
+    layers = network.shape.stack.layers
+    assert [step.layer for step in recorder.steps if step.part == "encoder"] == list(range(layers))
+    if family in PAIRS:
+        assert [step.layer for step in recorder.steps if step.part == "cross"] == [0, 1, 2][: network.shape.top.layers]
+
+
+@pytest.mark.parametrize("family", EVERY)
+def test_same_gradients(family: str) -> None:
+    network, given = network_of(family), batch_of(family)
+    grads = []
+    for how in ({}, {"kernel": Recorder()}):
+        network.zero_grad()
+        torch.stack([(output**2).mean() for output in real(network(**tensors_of(given), **how), given)]).sum().backward()
+        grads.append({name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None})
+    assert grads[0].keys() == grads[1].keys()
+    for name, grad in grads[0].items():
+        torch.testing.assert_close(grad, grads[1][name], rtol=1e-4, atol=1e-5)
+    unused = {name for name, _ in network.named_parameters()} - grads[0].keys()
+    assert not unused
+
+
+@pytest.mark.parametrize("family", EVERY)
+def test_recorded_steps_fit_together(family: str) -> None:
+    """Each row of probabilities sums to one, and contexts are probabilities times values."""
+    network, given = network_of(family), batch_of(family)
+    recorder = Recorder()
+    with torch.no_grad():
+        network(**tensors_of(given), kernel=recorder)
+    for step in recorder.steps:
+        torch.testing.assert_close(step.probs.sum(-1), torch.ones(step.probs.shape[:-1]))
+        torch.testing.assert_close(step.probs, step.scores.softmax(-1))
+        torch.testing.assert_close(step.context, step.probs @ step.values)
+
+
+def test_control_one_wrong_number_in_a_kernel() -> None:
+    network, given = network_of("bert"), batch_of("bert")
+
+    class Off(Recorder):
+        def __call__(self, *given: object) -> torch.Tensor:
+            context = super().__call__(*given)  # type: ignore[arg-type]
+            context[0, 0, 0, 0] += 0.05
+            return context
+
+    with torch.no_grad():
+        right, wrong = network(**tensors_of(given)), network(**tensors_of(given), kernel=Off())
+    with pytest.raises(AssertionError):
+        close(real(right, given), real(wrong, given))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_activations(name: str) -> None:
+    """By the names that config files use, equal to those of transformers, gradients too."""
+    known = library().activations.ACT2FN
+    if name == "elu":
+        theirs = torch.nn.ELU()  # which transformers has no name for
+        assert name not in known
+    else:
+        theirs = known[name]
+    a = torch.linspace(-14, 14, 401, requires_grad=True)
+    b = a.detach().clone().requires_grad_()
+    ours, expected = ACTIVATIONS[name](a), theirs(b)
+    torch.testing.assert_close(ours, expected, rtol=1e-6, atol=1e-6)
+    ours.sum().backward()
+    expected.sum().backward()
+    torch.testing.assert_close(a.grad, b.grad, rtol=1e-5, atol=1e-5)
+
+
+def test_every_activation_name_is_built() -> None:
+    assert set(NAMES) == set(ACTIVATIONS)
