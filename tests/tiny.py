@@ -272,7 +272,10 @@ TWO_LABELS = ("ForQuestionAnswering", "ForPreTraining")  # start and end, right 
 
 # every class of transformers that a file can name, with its family
 CLASSES = [
-    (family, title) for family in CONFIGS for title in (BARE[family], *FAMILIES[family].architectures) if title not in OLD
+    (family, title)
+    for family in CONFIGS
+    for title in (BARE[family], *FAMILIES[family].architectures)
+    if title not in OLD
 ]
 
 # one small configuration of each family, for tests that are not about options
@@ -298,7 +301,14 @@ FIXED: dict[str, dict[str, Any]] = {
     "marian": {"d_model": 24, "encoder_layers": 3, "decoder_layers": 2, "encoder_attention_heads": 3}
     | {"decoder_attention_heads": 2, "encoder_ffn_dim": 20, "decoder_ffn_dim": 16, "vocab_size": 60, "pad_token_id": 1}
     | {"max_position_embeddings": 40, "decoder_start_token_id": 1, "forced_eos_token_id": None, "eos_token_id": 0},
-    "transformer": {"vocab_size": 60, "width": 24, "heads": 3, "feed_width": 20, "encoder_layers": 3, "decoder_layers": 2},
+    "transformer": {
+        "vocab_size": 60,
+        "width": 24,
+        "heads": 3,
+        "feed_width": 20,
+        "encoder_layers": 3,
+        "decoder_layers": 2,
+    },
 }
 
 
@@ -313,7 +323,9 @@ class Case:
 
 def segments_of(family: str, config: Mapping[str, Any]) -> int:
     """How many segments a text of this model may have."""
-    return int(config.get("type_vocab_size", 0)) if family in ("bert", "roberta", "electra", "albert", "deberta-v2") else 0
+    return (
+        int(config.get("type_vocab_size", 0)) if family in ("bert", "roberta", "electra", "albert", "deberta-v2") else 0
+    )
 
 
 def texts_for(family: str, config: Mapping[str, Any], lengths: tuple[int, ...], **how: Any) -> Texts:

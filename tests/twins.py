@@ -74,7 +74,7 @@ class Texts:
         made = {name: torch.tensor(array) for name, array in named.items() if array is not None}
         return {name: tensor[None] for name, tensor in made.items()} if choices else made
 
-    def ours(self, *, choices: bool = False) -> dict[str, Array]:
+    def ours(self, *, choices: bool = False) -> dict[str, Any]:
         """As keyword arguments of `Model.run`."""
         named = {
             "ids": self.ids,
@@ -109,7 +109,7 @@ def texts(
         return ids, mask
 
     ids, mask = rectangle(lengths, vocab)
-    kinds = draws.integers(0, segments, ids.shape) if segments else None
+    kinds: Array | None = np.array(draws.integers(0, segments, ids.shape)) if segments else None
     if not targets:
         return Texts(ids=ids, mask=mask, segments=kinds)
     target_ids, target_mask = rectangle(targets, target_vocab or vocab)

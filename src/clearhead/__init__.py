@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from clearhead.api import convert, create, load
     from clearhead.batch import Output
+    from clearhead.embedding import TruncationWarning
     from clearhead.errors import ClearheadError
-    from clearhead.model import Guess, Model, TruncationWarning
+    from clearhead.model import Guess, Model
 
 __version__ = "0.1.0"
 
@@ -21,7 +22,7 @@ _HOMES = {
     "ClearheadError": "errors",
     "Guess": "model",
     "Model": "model",
-    "TruncationWarning": "model",
+    "TruncationWarning": "embedding",
 }
 
 __all__ = [

@@ -42,10 +42,21 @@ def checked_batch(
 def _flat(value: Any, size: tuple[int, ...]) -> Any:
     if value is None:
         return None
-    array = as_ids(value, "ids")
+    array = _array(value, "mask or segments")
     if array.shape != size:
         raise InputError(f"mask and segments must be {size} like ids, and one is {array.shape}.")
     return array.reshape(-1, size[-1])
+
+
+def _array(value: Any, name: str) -> Array:
+    import numpy as np
+
+    if hasattr(value, "detach"):  # a torch tensor, without importing torch
+        value = value.detach().cpu().numpy()
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise InputError(f"{name} has rows of different length.") from None
 
 
 def _check_ids(ids: Array, shape: Shape, name: str) -> None:
@@ -72,13 +83,13 @@ def _mask(mask: Any, ids: Array, name: str) -> Array | None:
         return None
     import numpy as np
 
-    if hasattr(mask, "detach"):
-        mask = mask.detach().cpu().numpy()
-    array = np.asarray(mask)
+    array = _array(mask, name)
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name} must be true or false for each token, and it is {array.dtype}.")
     if array.shape != ids.shape:
         raise InputError(f"{name} must be {ids.shape} like its ids, and it is {array.shape}.")
+    if array.dtype.kind != "b" and not np.isin(array, (0, 1)).all():  # a mask to be added to scores, perhaps
+        raise InputError(f"{name} must be 1 at real tokens and 0 at padding, and it holds other numbers.")
     return array.astype(np.bool_)
 
 
@@ -90,5 +101,6 @@ def _segments(segments: Any, ids: Array, shape: Shape) -> Array | None:
         raise InputError(f"segments must be {ids.shape} like ids, and it is {array.shape}.")
     most = max(shape.segments, 1)
     if array.min() < 0 or array.max() >= most:
-        raise InputError(f"segments holds {array.max()}, and this model knows {most} (0 to {most - 1}).")
+        wrong = array.min() if array.min() < 0 else array.max()
+        raise InputError(f"segments holds {wrong}, and this model knows {most} (0 to {most - 1}).")
     return array if shape.segments else None

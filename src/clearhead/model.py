@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead import features, tensors
-from clearhead.batch import Output, pad
+from clearhead import tensors
+from clearhead.batch import Output
 from clearhead.checkpoint import folder as folders
 from clearhead.checkpoint import sentence
 from clearhead.checkpoint.passport import Passport, write_passport
+from clearhead.embedding import Embedder
 from clearhead.errors import InputError
 from clearhead.families import Family
 from clearhead.inputs import checked_batch
-from clearhead.shape import ModelShape, Pooling, Shape
+from clearhead.shape import ModelShape, Pooling
 
 if TYPE_CHECKING:
     import numpy as np
 
     from clearhead.core.runner import CoreRunner
     from clearhead.core.trace import Trace
-    from clearhead.text import Encoding, Tokenizer
+    from clearhead.text import Tokenizer
 
     Array = np.ndarray[Any, Any]
 
 BATCH_TOKENS = 2048  # enough work for each core without running out of its cache
-
-
-class TruncationWarning(UserWarning):
-    """Some texts were longer than the model takes, and their ends were left out."""
 
 
 @dataclass(frozen=True)
@@ -116,36 +112,8 @@ class Model:
 
         Another layer or pooling is a feature of its own: the folder's dense steps and unit length are then left out.
         """
-        import numpy as np
-
-        rows = _texts(texts)
-        plan, own = self._plan(layer, pooling)
-        before = self._prompt(prompt, prompt_name)
-        encoded, skip = self._encoded(rows, before, plan)
-        order = sorted(range(len(rows)), key=lambda i: len(encoded[i]))
-        width = features_width(self.shape.stack, plan, self.dense if own else ())
-        made = np.zeros((len(rows), width), np.float32)
-        done = 0
-        for group in _groups([len(encoded[i]) for i in order], batch_tokens):
-            chosen = [order[place] for place in group if len(encoded[order[place]])]
-            if chosen:
-                vectors = self._vectors([encoded[i] for i in chosen], plan, skip)
-                unit = plan.normalize if normalize is None else normalize
-                made[chosen] = features.finish(vectors, plan, self.dense if own else (), normalize=unit)
-            done += len(group)
-            if progress is not None:
-                progress(done, len(rows))
-        return made
-
-    def _plan(self, layer: str | int | None, pooling: str | Sequence[str] | None) -> tuple[Pooling, bool]:
-        """The folder's pooling, or another one without what was trained for the folder's."""
-        if layer is None and pooling is None:
-            return self.pooling, True
-        modes = self.pooling.modes if pooling is None else features.pooling_modes(pooling)
-        where: Any = self.pooling.layer if layer is None else layer
-        if "pooler" in modes and where != "last":
-            raise InputError("The pooler stands on the last layer; pool other layers by mean, first or max.")
-        return replace(self.pooling, modes=modes, layer=where, dense=(), normalize=False), False
+        embedder = Embedder(self, layer, pooling, normalize, self._prompt(prompt, prompt_name))
+        return embedder.embed(texts, batch_tokens, progress)
 
     def _prompt(self, prompt: str | None, name: str | None) -> str:
         """The text to put before each input."""
@@ -168,39 +136,6 @@ class Model:
             stack.max_length if stack.positions == "learned" else None,
         )
         return min((limit for limit in known if limit is not None), default=None)
-
-    def _encoded(self, rows: list[str], prompt: str, plan: Pooling) -> tuple[list[Encoding], int]:
-        """Tokens of each text, cut at the longest that the folder allows and said so, and how many to leave out."""
-        texts = [prompt + text for text in rows]
-        if plan.lower:
-            texts = [text.lower() for text in texts]
-        limit = self.max_length(plan)
-        encoded = self.tokenizer.encode_batch(texts, max_length=limit)
-        cut = [encoding.truncated for encoding in encoded if encoding.truncated]
-        if cut:
-            warnings.warn(
-                f"{len(cut)} of {len(rows)} texts are longer than {limit} tokens: {sum(cut)} tokens were left out.",
-                TruncationWarning,
-                stacklevel=3,
-            )
-        skip = 0
-        if prompt and not plan.include_prompt:
-            alone = self.tokenizer.encode(prompt)
-            skip = len(alone) - (1 if alone.special and alone.special[-1] else 0)
-        return encoded, skip
-
-    def _vectors(self, encoded: list[Encoding], plan: Pooling, skip: int) -> Array:
-        ids, mask = pad([encoding.ids for encoding in encoded], self.shape.stack.pad or 0)
-        segments = None
-        if self.shape.stack.segments > 1:
-            segments = pad([encoding.segments for encoding in encoded], 0)[0]
-        every = plan.layer != "last"
-        out = self.run(ids, mask, segments, hidden=every)
-        tokens = features.choose_layer(out.hidden, plan.layer) if every else out.last
-        if skip:
-            mask = mask.copy()
-            mask[:, :skip] = False
-        return features.pool(tokens, mask, out.pooled, plan.modes)  # type: ignore[arg-type]
 
     def trace(
         self, text: str, second: str | None = None, *, target: str | None = None, head_scale: Any = None
@@ -309,32 +244,3 @@ class Model:
 def _by_part(scale: Any) -> dict[str, Any] | None:
     """A plain table of numbers means the encoder's heads."""
     return scale if scale is None or isinstance(scale, dict) else {"encoder": scale}
-
-
-def _texts(texts: Iterable[str]) -> list[str]:
-    if isinstance(texts, str):
-        raise InputError("embed takes a list of texts, and it was given one text; put it in a list.")
-    rows = list(texts)
-    for place, text in enumerate(rows):
-        if not isinstance(text, str):
-            raise InputError(f"texts[{place}] is {type(text).__name__}, expected a text.")
-    return rows
-
-
-def _groups(lengths: Sequence[int], budget: int) -> Iterable[range]:
-    """Runs of sorted lengths whose rectangle stays within a budget of tokens."""
-    begin = 0
-    for place, length in enumerate(lengths):
-        if place > begin and (place + 1 - begin) * length > budget:
-            yield range(begin, place)
-            begin = place
-    if begin < len(lengths):
-        yield range(begin, len(lengths))
-
-
-def features_width(stack: Shape, plan: Pooling, dense: Sequence[Any]) -> int:
-    """How wide a text's vector is."""
-    if dense:
-        return plan.dense[-1].outputs
-    wide = min(4, stack.layers) if plan.layer == "concat_last_four" else 1
-    return stack.width * wide * len(plan.modes)

@@ -34,7 +34,7 @@ def shape_of(family: str, head: str | None = "its own", **changes: Any) -> Model
 
 
 def network_of(family: str, head: str | None = "its own", **changes: Any) -> Network:
-    """A network whose numbers all matter, in double precision where a test needs it."""
+    """A network whose numbers all matter."""
     made: Network = stirred(build(shape_of(family, head, **changes), seed=0))
     return made
 

@@ -173,7 +173,9 @@ def test_the_runner_s_protocol(family: str) -> None:
         logits, state = runner.step(state, target[:, place : place + 1])
         said.append(logits)
     batch = Batch(ids=given.ids, mask=given.mask, target_ids=target) if family in PAIRS else Batch(ids=target)
-    np.testing.assert_allclose(np.concatenate(said, 1), runner.run(batch).logits, rtol=0, atol=1e-5)
+    expected = runner.run(batch).logits
+    assert expected is not None
+    np.testing.assert_allclose(np.concatenate(said, 1), expected, rtol=0, atol=1e-5)
     logits, _ = runner.step(state.reorder([1, 1]), [[7], [7]])
     np.testing.assert_allclose(logits[0], logits[1], rtol=0, atol=1e-5)
 

@@ -33,7 +33,9 @@ def test_same_gradients(family: str) -> None:
     grads = []
     for how in ({}, {"kernel": Recorder()}):
         network.zero_grad()
-        torch.stack([(output**2).mean() for output in real(network(**tensors_of(given), **how), given)]).sum().backward()
+        torch.stack(
+            [(output**2).mean() for output in real(network(**tensors_of(given), **how), given)]
+        ).sum().backward()
         grads.append({name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None})
     assert grads[0].keys() == grads[1].keys()
     for name, grad in grads[0].items():

@@ -63,11 +63,14 @@ def test_padding_says_nothing(family: str, left: bool) -> None:
         pytest.skip("this family knows padding by its id as well, and numbers the places by it")
     network, given = network_of(family), batch_of(family, left=left)
     ids = np.where(given.mask, given.ids, 17)
+    targets = None
+    if given.target_ids is not None and given.target_mask is not None:
+        targets = np.where(given.target_mask, given.target_ids, 17)
     other = Texts(
         ids=ids,
         mask=given.mask,
         segments=given.segments,
-        target_ids=None if given.target_ids is None else np.where(given.target_mask, given.target_ids, 17),
+        target_ids=targets,
         target_mask=given.target_mask,
     )
     with torch.no_grad():
@@ -152,6 +155,6 @@ class TestWindow:
 
 
 def test_target_ids_need_a_decoder() -> None:
-    network = network_of("bert")
+    network: Any = network_of("bert")
     with pytest.raises(InputError, match="no decoder"):
         network.decode(IDS, None, None, None)

@@ -40,7 +40,7 @@ RATES: dict[str, dict[str, Any]] = {
     "t5": {"dropout_rate": 0.17},
     "marian": {"dropout": 0.11, "attention_dropout": 0.23, "activation_dropout": 0.17},
 }
-MORE = [  # other settings that change where something is dropped
+MORE: list[tuple[str, str, dict[str, Any]]] = [  # other settings that change where something is dropped
     ("bert", "BertForSequenceClassification", {"classifier_dropout": None}),
     ("gpt2", "GPT2ForTokenClassification", {"classifier_dropout": None, "hidden_dropout": 0.41}),
     ("gpt2", "GPT2ForTokenClassification", {"classifier_dropout": None, "hidden_dropout": None}),
@@ -57,7 +57,7 @@ MORE = [  # other settings that change where something is dropped
 
 @contextmanager
 def no_layer_drawn() -> Iterator[None]:
-    """Marian draws a number per layer to skip it (never, at a rate of 0); the draw itself is kept out of the sequence."""
+    """Marian draws a number per layer to skip it (never, at a rate of 0): that draw is kept out of the sequence."""
     real = torch.rand
     torch.rand = lambda *size, **how: torch.ones(())
     try:
@@ -101,7 +101,7 @@ def largest(expected: dict[str, Any], got: dict[str, Any], given: Texts, choices
 
 @pytest.mark.parametrize(
     ("family", "title", "changes"),
-    [(family, title, {}) for family, title in CLASSES] + MORE,
+    [*((family, title, {}) for family, title in CLASSES), *MORE],
     ids=[title for _, title in CLASSES] + [f"{title}-{'-'.join(changes)}" for _, title, changes in MORE],
 )
 def test_same_draws_same_outputs(family: str, title: str, changes: dict[str, Any]) -> None:

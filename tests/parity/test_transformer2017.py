@@ -174,7 +174,12 @@ def test_sizes_of_the_paper(preset: str, width: int, heads: int, feed: int) -> N
         assert side.norm_place == "after"
         assert not side.final_norm
         assert side.embed_scale == math.sqrt(width)
-    assert (model.decoder.causal, model.decoder.cross, model.stack.causal, model.stack.cross) == (True, True, False, False)
+    assert (model.decoder.causal, model.decoder.cross, model.stack.causal, model.stack.cross) == (
+        True,
+        True,
+        False,
+        False,
+    )
     assert model.head is not None
     assert model.head.tied
     # table 3 of the paper: 65 and 213 million with a shared vocabulary of about 37,000

@@ -140,8 +140,9 @@ def _head_of(
     complete = []
     for head in family.heads:
         shape = family.model_shape(values, head, 2)
-        rows = names.spread(table(family.plan(values, head, 2).names), 1)
-        needed = {ours for ours in tensors.expected(shape) if ours.split(".")[0] in ("head", "second")}
+        rows = names.whole_table(family, shape, family.plan(values, head, 2).names)
+        # the pooler counts: it tells a classifier of texts from one of tokens, whose names are the same
+        needed = {ours for ours in tensors.expected(shape) if ours.split(".")[0] in ("head", "second", "pooler")}
         there = {ours for theirs, row in rows.items() if theirs in in_file for ours in row.ours}
         if needed and needed <= there:
             complete.append((len(needed), head))

@@ -58,7 +58,7 @@ def embed(
         Say nothing.
     """
     from clearhead.cli.texts import read_texts
-    from clearhead.model import TruncationWarning
+    from clearhead.embedding import TruncationWarning
 
     if output.suffix not in ENDINGS:
         raise InputError(f"{output} must end in {', '.join(ENDINGS)}.")

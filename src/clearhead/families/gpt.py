@@ -100,7 +100,6 @@ def stack(v: Values, **changes: Any) -> Shape:
         "dropouts": Dropouts(
             embed=v["embd_pdrop"], scores=v["attn_pdrop"], attend=v["resid_pdrop"], feed=v["resid_pdrop"]
         ),
-        "init": "gpt2",
         "init_std": v["initializer_range"],
     }
     return Shape(**(fields | changes))
@@ -122,6 +121,7 @@ def gpt2_stack(v: Values) -> Shape:
         activation=v["activation_function"],
         score_scale=width**-0.5 if v["scale_attn_weights"] else 1.0,
         scale_by_layer=v["scale_attn_by_inverse_layer_idx"],
+        init="gpt2",
     )
 
 

@@ -134,7 +134,8 @@ def names(model: ModelShape) -> dict[str, Row]:
         untied = model.head is not None and not model.head.tied
         words = {name: Row(("stack.embed.token.weight",)) for name in ("shared.weight", *(both if untied else ()))}
     else:
-        words = {name: Row((f"{side}.embed.token.weight",)) for name, side in zip(both, ("stack", "decoder"), strict=True)}
+        sides = ("stack", "decoder")
+        words = {name: Row((f"{ours}.embed.token.weight",)) for name, ours in zip(both, sides, strict=True)}
     return words | table(rows("encoder"), "stack.") | table(rows("decoder"), "decoder.")
 
 

@@ -1,0 +1,165 @@
+"""Fresh weights: drawn as each family's paper says, repeatable from a seed, and drawn only where a file has none."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import clearhead
+from clearhead.core.build import build
+from clearhead.families import FAMILIES
+from clearhead.shape import ModelShape
+from tests.core.networks import EVERY, shape_of
+from tests.tiny import CLASSES, FIXED
+from tests.twins import library, saved
+
+LARGER = {
+    "hidden_size": 96, "intermediate_size": 160, "vocab_size": 300, "dim": 96, "hidden_dim": 160, "n_embd": 96,
+    "d_model": 96, "d_kv": 32, "d_ff": 160, "encoder_ffn_dim": 160, "decoder_ffn_dim": 160, "embedding_size": 64,
+    "width": 96, "feed_width": 160,
+}  # fmt: skip
+MORE: dict[str, dict[str, Any]] = {
+    "deberta-v2": {"type_vocab_size": 2, "share_att_key": False, "position_biased_input": True}
+}
+
+
+def config(family: str) -> dict[str, Any]:
+    """Large enough that a standard deviation can be measured."""
+    return FIXED[family] | {k: v for k, v in LARGER.items() if k in FIXED[family]} | MORE.get(family, {})
+
+
+def drawn(shape: ModelShape, seed: int = 0) -> dict[str, torch.Tensor]:
+    return {name: parameter.detach() for name, parameter in build(shape, seed=seed).named_parameters()}
+
+
+def spread(weight: torch.Tensor) -> float:
+    return float(weight.std(correction=0))
+
+
+@pytest.mark.parametrize(("family", "title"), CLASSES, ids=[title for _, title in CLASSES])
+def test_spread_as_in_transformers(family: str, title: str) -> None:
+    """Every matrix has the deviation that transformers draws it with; biases are zero and norms one."""
+    kind = getattr(library(), title)
+    torch.manual_seed(0)
+    with saved(kind(kind.config_class(**config(family)))) as folder:
+        model = clearhead.load(folder)
+    ours = drawn(model.shape)
+    for name, theirs in model.module.named_parameters():
+        if theirs.ndim == 1:
+            assert torch.equal(ours[name], theirs.detach()), name
+            continue
+        allowed = 0.06 + 2 / math.sqrt(theirs.numel())
+        assert abs(math.log(spread(ours[name]) / spread(theirs.detach()))) < allowed, name
+
+
+def large(family: str, head: str | None = None, **changes: Any) -> ModelShape:
+    return FAMILIES[family].model_shape(config(family) | changes, head, 3)
+
+
+def near(weight: torch.Tensor, std: float) -> None:
+    assert spread(weight) == pytest.approx(std, rel=0.06 + 2 / math.sqrt(weight.numel()))
+    assert abs(float(weight.mean())) < 4 * std / math.sqrt(weight.numel())
+
+
+def test_bert() -> None:
+    """Every matrix from a normal distribution of deviation 0.02."""
+    for name, weight in drawn(large("bert", "pretrain")).items():
+        if weight.ndim > 1:
+            near(weight, 0.02)
+        else:
+            assert (weight == (1.0 if name.endswith("norm.weight") else 0.0)).all()
+    near(drawn(large("bert", initializer_range=0.3))["stack.blocks.1.attend.inner.q.weight"], 0.3)
+
+
+def test_gpt2() -> None:
+    """What is added to the residual stream is 1/sqrt(2 layers) smaller; GPT-1 knows nothing of that yet."""
+    smaller = drawn(large("gpt2", "causal"))
+    plain = drawn(large("openai-gpt", "causal"))
+    for part in ("attend.inner.out.weight", "feed.inner.down.weight"):
+        near(smaller[f"stack.blocks.2.{part}"], 0.02 / math.sqrt(2 * 3))
+        near(plain[f"stack.blocks.2.{part}"], 0.02)
+    near(smaller["stack.blocks.2.feed.inner.up.weight"], 0.02)
+
+
+def test_t5() -> None:
+    """By what comes in: the score scale is folded into W_Q, and words are from a unit normal."""
+    made = drawn(large("t5", "seq2seq"))
+    near(made["stack.embed.token.weight"], 1.0)
+    for side in ("stack", "decoder"):
+        near(made[f"{side}.blocks.0.attend.inner.q.weight"], (96 * 32) ** -0.5)
+        near(made[f"{side}.blocks.0.attend.inner.k.weight"], 96**-0.5)
+        near(made[f"{side}.blocks.0.attend.inner.out.weight"], (3 * 32) ** -0.5)
+        near(made[f"{side}.blocks.0.feed.inner.up.weight"], 96**-0.5)
+        near(made[f"{side}.blocks.0.feed.inner.down.weight"], 160**-0.5)
+
+
+def test_modernbert() -> None:
+    """Cut at two deviations."""
+    made = drawn(large("modernbert", "masked"))
+    for name, std in (("feed.inner.up.weight", 0.02), ("attend.inner.out.weight", 0.02 / math.sqrt(6))):
+        weight = made[f"stack.blocks.1.{name}"]
+        # what is cut off would have been the widest, so the spread is an eighth smaller
+        assert float(weight.abs().max()) <= 2 * std + 1e-7
+        assert spread(weight) == pytest.approx(0.88 * std, rel=0.05)
+
+
+def test_transformer_2017() -> None:
+    """Uniform by fan-in and fan-out, and words that are multiplied by sqrt(width) later."""
+    made = drawn(large("transformer", "seq2seq"))
+    near(made["stack.embed.token.weight"], 96**-0.5)
+    weight = made["decoder.blocks.1.feed.inner.up.weight"]
+    edge = math.sqrt(6 / (96 + 160))
+    near(weight, edge / math.sqrt(3))
+    assert edge * 0.98 < float(weight.abs().max()) <= edge
+
+
+@pytest.mark.parametrize("family", EVERY)
+def test_repeatable(family: str) -> None:
+    first, again, other = (drawn(shape_of(family), seed) for seed in (7, 7, 8))
+    for name, weight in first.items():
+        assert torch.equal(weight, again[name])
+        assert weight.isfinite().all()
+        assert weight.ndim == 1 or not torch.equal(weight, other[name]), name
+
+
+def test_a_seed_leaves_the_world_alone() -> None:
+    """Building a model neither uses nor moves torch's own generator."""
+    torch.manual_seed(3)
+    expected = torch.rand(4)
+    torch.manual_seed(3)
+    build(shape_of("bert"), seed=5)
+    assert torch.equal(torch.rand(4), expected)
+
+
+def test_two_matrices_are_not_alike() -> None:
+    made = drawn(large("bert"))
+    assert not torch.equal(made["stack.blocks.0.attend.inner.q.weight"], made["stack.blocks.0.attend.inner.k.weight"])
+    assert not torch.equal(made["stack.blocks.0.attend.inner.q.weight"], made["stack.blocks.1.attend.inner.q.weight"])
+
+
+@pytest.mark.parametrize("family", [family for family in EVERY if "classify" in FAMILIES[family].heads])
+def test_a_fresh_head_on_given_weights(family: str, tmp_path: Path) -> None:
+    """Only the head is drawn: all else is the file's, and another seed changes only the head."""
+    kind = FAMILIES[family]
+    made = clearhead.create(family, config={k: v for k, v in config(family).items() if k in kind.keys}, seed=1)
+    made.save(tmp_path)
+    stored = dict(made.module.named_parameters())
+    first = clearhead.load(tmp_path, head="classify", labels=("a", "b", "c"), seed=0)
+    other = clearhead.load(tmp_path, head="classify", labels=("a", "b", "c"), seed=1)
+    assert first.shape.head is not None
+    assert first.shape.head.outputs == 3
+    for name, weight in first.module.named_parameters():
+        second = other.module.get_parameter(name)
+        if name in stored:
+            assert torch.equal(weight, stored[name])
+            assert torch.equal(weight, second)
+        elif weight.ndim > 1:
+            assert not torch.equal(weight, second)
+            std = {"modernbert": 96**-0.5 if name.startswith("head.out") else 0.02 / math.sqrt(6)}.get(family, 0.02)
+            assert spread(weight.detach()) == pytest.approx(std, rel=0.25)
+        elif name.endswith("bias"):
+            assert (weight == 0).all()
