@@ -282,12 +282,12 @@ CLASSES = [
 SMALL = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 3, "intermediate_size": 20, "vocab_size": 60}
 GPT = {"n_embd": 24, "n_layer": 3, "n_head": 3, "vocab_size": 60, "n_positions": 40, "pad_token_id": 1}
 FIXED: dict[str, dict[str, Any]] = {
-    "bert": SMALL,
+    "bert": SMALL | {"type_vocab_size": 2},
     "roberta": SMALL | {"pad_token_id": 1, "type_vocab_size": 1},
     "xlm-roberta": SMALL | {"pad_token_id": 1, "type_vocab_size": 1},
     "distilbert": {"dim": 24, "n_layers": 3, "n_heads": 3, "hidden_dim": 20, "vocab_size": 60},
-    "electra": SMALL | {"embedding_size": 8},
-    "albert": SMALL | {"embedding_size": 8, "num_hidden_groups": 2},
+    "electra": SMALL | {"type_vocab_size": 2, "embedding_size": 8},
+    "albert": SMALL | {"type_vocab_size": 2, "embedding_size": 8, "num_hidden_groups": 2},
     "mpnet": SMALL,
     "deberta-v2": SMALL
     | {"relative_attention": True, "position_buckets": 4, "pos_att_type": ["p2c", "c2p"], "norm_rel_ebd": "layer_norm"}
@@ -321,13 +321,6 @@ class Case:
     seed: int
 
 
-def segments_of(family: str, config: Mapping[str, Any]) -> int:
-    """How many segments a text of this model may have."""
-    return (
-        int(config.get("type_vocab_size", 0)) if family in ("bert", "roberta", "electra", "albert", "deberta-v2") else 0
-    )
-
-
 def texts_for(family: str, config: Mapping[str, Any], lengths: tuple[int, ...], **how: Any) -> Texts:
     """A batch that this model takes; pairs get targets unless told otherwise."""
     pads = {"t5": 0, "mpnet": 1, "xlm-roberta": 1, "roberta": 1}
@@ -339,7 +332,7 @@ def texts_for(family: str, config: Mapping[str, Any], lengths: tuple[int, ...], 
         config["vocab_size"],
         lengths,
         pad=pads.get(family, 0) if pad is None else pad,
-        segments=segments_of(family, config),
+        segments=config.get("type_vocab_size", 0),
         **how,
     )
 

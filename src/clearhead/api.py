@@ -13,10 +13,10 @@ from clearhead.checkpoint.folder import AUTO, Checkpoint, model_type_of, read_co
 from clearhead.checkpoint.passport import Passport, check_tokens, read_passport
 from clearhead.checkpoint.sentence import check_widths, read_sentences
 from clearhead.checkpoint.weights import inside, stored_tensors
-from clearhead.config import shown
+from clearhead.config import read_json, shown
 from clearhead.errors import CheckpointError, InputError, MissingExtraError, TokenizerError, UnsafeError
 from clearhead.families import FAMILIES
-from clearhead.model import Model
+from clearhead.model import GENERATION, Model
 from clearhead.shape import Pooling
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def load(
         target_tokenizer=target,
         pooling=Pooling() if sentences is None else sentences.pooling,
         dense=() if sentences is None else sentences.dense,
+        generation=read_json(inside(place, GENERATION)) if (place / GENERATION).exists() else None,
         notes=read.notes,
         reference=str(reference),
         passport=passport,

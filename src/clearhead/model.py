@@ -12,6 +12,7 @@ from clearhead.batch import Output
 from clearhead.checkpoint import folder as folders
 from clearhead.checkpoint import sentence
 from clearhead.checkpoint.passport import Passport, write_passport
+from clearhead.config import write_json
 from clearhead.embedding import Embedder
 from clearhead.errors import InputError
 from clearhead.families import Family
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
+GENERATION = "generation_config.json"
 BATCH_TOKENS = 2048  # enough work for each core without running out of its cache
 
 
@@ -52,6 +54,7 @@ class Model:
     target_tokenizer: Tokenizer | None = None
     pooling: Pooling = field(default_factory=Pooling)
     dense: tuple[Mapping[str, Array], ...] = ()
+    generation: Mapping[str, Any] | None = None  # generation_config.json, kept for those who read it
     notes: tuple[str, ...] = ()
     reference: str = ""
     passport: Passport | None = None
@@ -202,6 +205,8 @@ class Model:
             arrays=named_arrays(self.module),
             shard_bytes=shard_bytes,
         )
+        if self.generation is not None:
+            write_json(place / GENERATION, dict(self.generation))
         golden: dict[str, list[int]] = {}
         target_golden: dict[str, list[int]] = {}
         if self.source_tokenizer is not None:

@@ -146,6 +146,11 @@ def tokenizer(name: str, spoil: Spoil, *words: str, **more: Any) -> Hostile:
     return case(name, spoil, *words, error=TokenizerError, **more)
 
 
+def two_ids(value: dict[str, Any]) -> None:
+    """The template gives one token two ids."""
+    value["post_processor"]["special_tokens"]["[CLS]"]["ids"] = [2, 2]
+
+
 SPLIT = {"type": "Split", "pattern": {"Regex": "(("}, "behavior": "Isolated", "invert": False}
 AS_IT_IS = keys("tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
 TOKENIZERS = (
@@ -165,6 +170,12 @@ TOKENIZERS = (
     ),
     tokenizer(
         "a class of many names", keys("tokenizer_config.json", tokenizer_class=["Bert"] * 999), "tokenizer_class"
+    ),
+    tokenizer(
+        "more ids than tokens",
+        both(AS_IT_IS, edit("tokenizer.json", two_ids)),
+        "tokenizer.json",
+        "ids",
     ),
     tokenizer("settings a list", raw("tokenizer_config.json", b"[]"), "tokenizer_config.json"),
     tokenizer("vocab.txt not UTF-8", raw("vocab.txt", b"[PAD]\n\xff\xfe\n"), "vocab.txt", seed="legacy"),

@@ -189,6 +189,7 @@ STEPS = (
         "config_sentence_transformers.json",
     ),
     case("a length below zero", keys("sentence_bert_config.json", max_seq_length=-1), "max_seq_length"),
+    case("a length of two lines", keys("sentence_bert_config.json", max_seq_length="a\nb"), "max_seq_length"),
     case("a length that is a text", keys("sentence_bert_config.json", max_seq_length="all"), "max_seq_length"),
 )
 

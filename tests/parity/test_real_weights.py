@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -196,16 +195,6 @@ def their_minilm(minilm: Model) -> Any:
     return SentenceTransformer(str(Path(str(package.__file__)).parent / "model"), device="cpu")
 
 
-@pytest.fixture(scope="module")
-def two_threads() -> Iterator[None]:
-    """These weights are large enough to use both cores."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.mark.usefixtures("two_threads")
 def test_minilm_on_real_sentences(minilm: Model, their_minilm: Any, data_folder: Path) -> None:
     texts = sentences(data_folder)
     assert len(texts) == 2000

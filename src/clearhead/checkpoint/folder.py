@@ -82,7 +82,7 @@ def read_labels(config: Mapping[str, Any]) -> tuple[str, ...]:
     if named is None:
         number = config.get("num_labels", config.get("_num_labels", 2))
         if not isinstance(number, int) or isinstance(number, bool) or not 0 < number <= MOST_LABELS:
-            raise ConfigError(f"config.json has num_labels {str(number)[:40]}, expected 1 to {MOST_LABELS}.")
+            raise ConfigError(f"config.json has num_labels {str(number)[:40]!r}, expected 1 to {MOST_LABELS}.")
         return tuple(f"LABEL_{i}" for i in range(number))
     if not isinstance(named, dict) or not 0 < len(named) <= MOST_LABELS:
         raise ConfigError("config.json has an id2label that is not a list of label names.")

@@ -76,7 +76,7 @@ def read_sentences(folder: Path) -> Sentences | None:
     settings = read_json(inside(encoder, name)) if (name := _settings_name(encoder)) else {}
     longest = settings.get("max_seq_length")
     if longest is not None and (not isinstance(longest, int) or isinstance(longest, bool) or longest < 1):
-        raise ConfigError(f"{name} has max_seq_length {str(longest)[:40]}, expected a positive number or null.")
+        raise ConfigError(f"{name} has max_seq_length {str(longest)[:40]!r}, expected a positive number or null.")
     return Sentences(
         encoder=encoder,
         pooling=Pooling(

@@ -65,7 +65,7 @@ def check(v: Values) -> str | None:
         return f"pos_att_type holds {unknown[0][:40]!r}, expected c2p and p2c"
     for key in ("max_relative_positions", "position_buckets"):
         if not isinstance(v[key], int) or isinstance(v[key], bool) or v[key] > 1 << 20:
-            return f"{key} is {str(v[key])[:40]}, expected a whole number up to {1 << 20}"
+            return f"{key} is {str(v[key])[:40]!r}, expected a whole number up to {1 << 20}"
     if v["position_buckets"] == 1:
         return "position_buckets is 1, which leaves no room for distances"
     if v["position_buckets"] > 0 and _reach(v) - 1 <= v["position_buckets"] // 2:

@@ -89,7 +89,7 @@ def check(v: Values) -> str | None:
         return "scaled rotary positions are not supported"
     for theta in thetas(v):
         if not isinstance(theta, int | float) or isinstance(theta, bool) or not 0 < theta <= 1e12:
-            return f"a rotary base is {str(theta)[:40]}, expected a positive number"
+            return f"a rotary base is {str(theta)[:40]!r}, expected a positive number"
     if (v["hidden_size"] // v["num_attention_heads"]) % 2:
         return "rotary positions need an even width per head"
     return divides("hidden_size", "num_attention_heads")(v)

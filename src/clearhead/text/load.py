@@ -234,4 +234,6 @@ def _probe(pipeline: Pipeline) -> None:
     """Fail now rather than at the first text: a post-processor may insert tokens that do not exist."""
     for encoding in (pipeline.encode(""), pipeline.encode("", "")):
         if wrong := [index for index in encoding.ids if pipeline.id_to_token(index) is None]:
-            raise TokenizerError(f"the post-processor inserts ids that the vocabulary does not have: {wrong}")
+            raise TokenizerError(f"the post-processor inserts ids that the vocabulary does not have: {wrong[:8]}")
+        if len(encoding.ids) != len(encoding.tokens):
+            raise TokenizerError("the post-processor inserts another number of ids than of tokens")
