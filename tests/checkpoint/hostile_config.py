@@ -174,7 +174,7 @@ TOKENIZERS = (
     tokenizer(
         "more ids than tokens",
         both(AS_IT_IS, edit("tokenizer.json", two_ids)),
-        "tokenizer.json",
+        "post-processor",
         "ids",
     ),
     tokenizer("settings a list", raw("tokenizer_config.json", b"[]"), "tokenizer_config.json"),

@@ -241,19 +241,19 @@ def write_tensors(folder: Path, tensors: Iterable[tuple[str, np.ndarray[Any, Any
         groups[-1][name] = array
         filled += array.nbytes
     if len(groups) == 1:
-        _write_one(folder / SINGLE, groups[0])
+        write_file(folder / SINGLE, groups[0])
         _remove(folder, keep={SINGLE})
         return
     names = [f"model-{number:05d}-of-{len(groups):05d}.safetensors" for number in range(1, len(groups) + 1)]
     for name, group in zip(names, groups, strict=True):
-        _write_one(folder / name, group)
+        write_file(folder / name, group)
     total = sum(array.nbytes for group in groups for array in group.values())
     weight_map = {tensor: name for name, group in zip(names, groups, strict=True) for tensor in group}
     write_json(folder / INDEX, {"metadata": {"total_size": total}, "weight_map": weight_map})
     _remove(folder, keep={INDEX, *names})
 
 
-def _write_one(path: Path, tensors: Mapping[str, np.ndarray[Any, Any]]) -> None:
+def write_file(path: Path, tensors: Mapping[str, np.ndarray[Any, Any]]) -> None:
     """The format by hand, tensor by tensor, so that no second copy of the weights is ever in memory."""
     import numpy as np
 
