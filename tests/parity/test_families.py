@@ -127,3 +127,20 @@ def test_without_a_mask_every_token_is_real(family: str) -> None:
         assert_equal(expected, model.run(real.ids.tolist(), real.mask.astype(int), real.segments), real)
 
     drawn(family, BARE[family], 2, check)
+
+
+@pytest.mark.parametrize("family", ["roberta", "xlm-roberta", "mpnet"])
+def test_a_padding_token_that_counts_as_real(family: str) -> None:
+    """These families number the places by id: padding in the middle of a text, under no mask, takes no number."""
+
+    def check(case: Case) -> None:
+        pad = 1 if family == "mpnet" else case.config["pad_token_id"]
+        ids = np.where(case.given.mask, case.given.ids, pad)
+        ids[:, ids.shape[1] // 2] = pad
+        real = Texts(ids=ids, mask=np.ones_like(case.given.mask), segments=case.given.segments)
+        theirs = reference(BARE[family], case.config, case.seed)
+        with saved(theirs) as folder:
+            model = clearhead.load(folder)
+        assert_equal(outputs(theirs, real), run(model, real), real)
+
+    drawn(family, BARE[family], 3, check)
