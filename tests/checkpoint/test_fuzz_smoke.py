@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from fuzz import case as cases
-from fuzz import drive
-from fuzz.seeds import make
 
 import clearhead
 from clearhead.errors import CheckpointError
+from fuzz import case as cases
+from fuzz import drive
+from fuzz.seeds import make
 
 COUNT = 150
 
