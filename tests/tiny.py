@@ -215,7 +215,7 @@ def marian(draw: Draw) -> Config:
         "vocab_size": vocab,
         "decoder_vocab_size": None if shared else one(draw, vocab, 62, 33),
         "share_encoder_decoder_embeddings": shared,
-        "tie_word_embeddings": shared or flip(draw),
+        "tie_word_embeddings": flip(draw),
         "d_model": one(draw, 24, 12, 15, 30),
         "encoder_layers": one(draw, 3, 1, 2),
         "decoder_layers": one(draw, 2, 1, 3),

@@ -98,7 +98,7 @@ def read_folder(folder: Path, head: str | None = AUTO, labels: tuple[str, ...] |
     stored = stored_tensors(folder)
     family = family_of(model_type_of(config, stored))
     sizes = {name: tensor.size for name, tensor in stored.items()}
-    config = family.guess(config, frozenset(sizes))
+    config = family.guess(config, _InFile(stored))
     saved_labels = read_labels(config)
     labels = saved_labels if labels is None else labels
     values = family.read(config)
@@ -122,6 +122,25 @@ def read_folder(folder: Path, head: str | None = AUTO, labels: tuple[str, ...] |
         fresh=fresh,
         notes=notes,
     )
+
+
+@dataclass(frozen=True)
+class _InFile:
+    """Answers to what a family asks about a file."""
+
+    stored: Mapping[str, Stored]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.stored
+
+    def same(self, one: str, other: str) -> bool:
+        """Whether two tensors hold the same numbers."""
+        import numpy as np
+
+        mapped = Mapped(self.stored)
+        if self.stored[one].size != self.stored[other].size:
+            return False
+        return bool(np.array_equal(mapped.array(one), mapped.array(other)))
 
 
 def _head_of(

@@ -85,6 +85,10 @@ class CoreRunner:
         new = torch.as_tensor(as_ids(ids, "ids"), device=self.device)
         real = None if mask is None else torch.as_tensor(as_ids(mask, "mask"), device=self.device)
         top = self.shape.top
+        if not top.causal:
+            raise InputError(f"{self.shape.family} does not decode word by word: its words see those after them.")
+        if new.ndim != 2 or new.numel() == 0 or int(new.min()) < 0 or int(new.max()) >= top.vocab:
+            raise InputError(f"ids must be (batch, new) tokens from 0 to {top.vocab - 1}.")
         longest = state.state.present.shape[1] + new.shape[1]
         if top.positions == "learned" and top.max_length is not None and longest > top.max_length:
             raise InputError(f"The model can number {top.max_length} tokens, and this step would be number {longest}.")

@@ -83,9 +83,9 @@ def masked(v: Values) -> HeadPlan:
     return bert.masked(v, MASKED_NAMES, dense=v["embedding_size"])
 
 
-def pretrain(v: Values) -> HeadPlan:
+def pretrain(v: Values, labels: int) -> HeadPlan:
     """Masked words and sentence order."""
-    order = HeadShape(kind="next", pick="pooled", outputs=2, dropout=v["classifier_dropout_prob"])
+    order = HeadShape(kind="next", pick="pooled", outputs=labels, dropout=v["classifier_dropout_prob"])
     return replace(
         masked(v),
         second=order,
@@ -105,7 +105,7 @@ FAMILY = Family(
     ignored=bert.IGNORED,
     bare=PoolerShape(),
     heads={
-        "pretrain": lambda v, n: pretrain(v),
+        "pretrain": pretrain,
         "masked": lambda v, n: masked(v),
         "classify": lambda v, n: bert.pooled("classify", n, v["classifier_dropout_prob"]),
         "tag": lambda v, n: bert.each("tag", n, v["classifier_dropout_prob"]),

@@ -10,6 +10,7 @@ from clearhead.families.family import (
     ACTIVATIONS,
     Family,
     HeadPlan,
+    InFile,
     Row,
     Values,
     anything,
@@ -167,7 +168,7 @@ def pooled(kind: str, outputs: int, v: Values) -> HeadPlan:
     )
 
 
-def guess(config: dict[str, Any], in_file: frozenset[str]) -> dict[str, Any]:
+def guess(config: dict[str, Any], in_file: InFile) -> dict[str, Any]:
     """Where config.json does not say which masked-word head it is, the tensors do."""
     if "legacy" not in config and "lm_predictions.lm_head.bias" in in_file:
         return config | {"legacy": False}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from clearhead.errors import ConfigError
 from clearhead.shape import HeadShape, ModelShape, PoolerShape, Shape
@@ -121,6 +121,16 @@ def _optional(check: Callable[[Any], str | None], default: Any) -> Callable[[Any
     return check
 
 
+class InFile(Protocol):
+    """What a family may ask about the tensors of a file."""
+
+    def __contains__(self, name: object) -> bool: ...
+
+    def same(self, one: str, other: str) -> bool:
+        """Whether two tensors hold the same numbers."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class HeadPlan:
     """One head of a family: its shape, whether a pooler stands below it, and its tensor names."""
@@ -151,7 +161,7 @@ class Family:
     bare: PoolerShape | None = None  # the pooler of the model without a head
     start: Callable[[Values], int | None] = lambda values: None
     check: Callable[[Values], str | None] = lambda values: None  # what no single key can see
-    guess: Callable[[dict[str, Any], frozenset[str]], dict[str, Any]] = lambda config, names: config
+    guess: Callable[[dict[str, Any], InFile], dict[str, Any]] = lambda config, in_file: config
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def read(self, config: Mapping[str, Any]) -> dict[str, Any]:

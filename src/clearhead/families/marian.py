@@ -13,6 +13,7 @@ from clearhead.families.family import (
     MOST_VOCAB,
     Family,
     HeadPlan,
+    InFile,
     Row,
     Values,
     anything,
@@ -139,6 +140,19 @@ def names(model: ModelShape) -> dict[str, Row]:
     return words | table(rows("encoder"), "stack.") | table(rows("decoder"), "decoder.")
 
 
+def guess(config: dict[str, Any], in_file: InFile) -> dict[str, Any]:
+    """An untied model of transformers 5 has three different tables although config.json says that they are shared."""
+    for prefix in ("model.", "") if config.get("tie_word_embeddings") is False else ():
+        own = [f"{prefix}{side}.embed_tokens.weight" for side in ("encoder", "decoder")]
+        shared = f"{prefix}shared.weight"
+        if all(name in in_file for name in own):
+            one = in_file.same(*own) and (shared not in in_file or in_file.same(own[0], shared))
+            if not one:
+                words = config.get("decoder_vocab_size") or config.get("vocab_size")
+                return config | {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": words}
+    return config
+
+
 FAMILY = Family(
     model_type="marian",
     title="Marian",
@@ -149,9 +163,10 @@ FAMILY = Family(
     decoder=decoder,
     shared_words=lambda v: bool(v["share_encoder_decoder_embeddings"]),
     names=names,
+    guess=guess,
     aliases={"encoder.embed_tokens.weight": "shared.weight", "decoder.embed_tokens.weight": "shared.weight"},
-    # the position tables are computed, not learned
-    ignored=("encoder.embed_positions.weight", "decoder.embed_positions.weight"),
+    # the position tables are computed, not learned; a shared word table that is not shared is not used
+    ignored=("encoder.embed_positions.weight", "decoder.embed_positions.weight", "shared.weight"),
     heads={"seq2seq": seq2seq},
     architectures={"MarianMTModel": "seq2seq"},
     start=lambda v: v["decoder_start_token_id"],

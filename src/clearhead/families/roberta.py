@@ -75,6 +75,7 @@ XLM_R = replace(
     FAMILY,
     model_type="xlm-roberta",
     title="XLM-R",
+    keys=KEYS | {"vocab_size": size(30522, 1 << 24)},
     architectures=bert.architectures("XLMRoberta"),
     presets={
         "base": {

@@ -1,0 +1,44 @@
+"""Data in: open whatever holds rows, find its columns and labels, check, split and batch it."""
+
+from clearhead.data.batches import token_batches
+from clearhead.data.columns import Columns, guess_columns
+from clearhead.data.examples import Examples, TextRow, checked_row, checked_rows, load_examples, text_hash
+from clearhead.data.findings import Finding
+from clearhead.data.inspect import Alike, Inspection, Lengths, inspect_data
+from clearhead.data.labels import LabelCounter, LabelSpace, read_labels
+from clearhead.data.readers import open_source
+from clearhead.data.source import BadRow, Row, Source
+from clearhead.data.split import split_from_column, split_rows
+from clearhead.data.table import Fit, TokenTable, encode_stream, encode_table, read_rows, survey
+
+__all__ = [
+    "Alike",
+    "BadRow",
+    "Columns",
+    "Examples",
+    "Finding",
+    "Fit",
+    "Inspection",
+    "LabelCounter",
+    "LabelSpace",
+    "Lengths",
+    "Row",
+    "Source",
+    "TextRow",
+    "TokenTable",
+    "checked_row",
+    "checked_rows",
+    "encode_stream",
+    "encode_table",
+    "guess_columns",
+    "inspect_data",
+    "load_examples",
+    "open_source",
+    "read_labels",
+    "read_rows",
+    "split_from_column",
+    "split_rows",
+    "survey",
+    "text_hash",
+    "token_batches",
+]

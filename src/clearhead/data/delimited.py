@@ -1,0 +1,229 @@
+"""Comma-, tab-, semicolon- and pipe-separated files: how they are written, and their rows."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from clearhead.data.files import MOST_RECORD, Line, newline_of
+from clearhead.data.source import BYTES, CELLS, DAMAGE, LONG, NUL, QUOTES, BadRow, Row, Rows, excerpt
+
+DELIMITERS = {"\t": "tab", "|": "pipe", ";": "semicolon", ",": "comma"}  # rarest in texts first
+REASONS = {
+    BYTES: "some bytes are not text in this encoding; say the file's encoding (encoding=, --encoding) if it is another",
+    DAMAGE: "the file is damaged from here on and cannot be read further",
+    LONG: f"longer than {MOST_RECORD:,} characters",
+    NUL: "holds a NUL byte",
+    QUOTES: "a quote opens and does not close",
+}
+
+
+LOOKED_AT = 1000  # lines that tell how a file is written
+FEW = 3  # stray quotes that do not yet make quotes into letters
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """How a table is written."""
+
+    delimiter: str
+    quotes: bool = True  # cells may stand in quotes, and then hold delimiters and newlines
+    escapes: bool = False  # a quote in quotes is \\" instead of ""
+    comments: int = 0  # lines before the table
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The cells of one row, or what is wrong with it."""
+
+    line: int
+    cells: list[str]
+    problem: str | None = None
+    text: str = ""
+    reason: str = ""
+
+
+class _Lines:
+    """Lines that can be put back."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        self._lines = iter(lines)
+        self._back: list[Line] = []  # last one first
+
+    def __iter__(self) -> Iterator[Line]:
+        return self
+
+    def __next__(self) -> Line:
+        return self._back.pop() if self._back else next(self._lines)
+
+    def put_back(self, lines: list[Line]) -> None:
+        self._back += reversed(lines)
+
+
+def records(lines: Iterable[Line], dialect: Dialect) -> Iterator[Record]:
+    """Cells of every row; empty lines are no rows."""
+    stream = _Lines(lines)
+    special = ('"', "\\") if dialect.escapes else ('"',) if dialect.quotes else ()
+    delimiter = dialect.delimiter
+    for number, line, problem in stream:
+        if number <= dialect.comments:
+            continue
+        if problem is not None:
+            yield Record(number, [], problem, line, REASONS[problem])
+        elif not line.strip(" \r\n"):
+            continue
+        elif "\0" in line:
+            yield Record(number, [], NUL, line, REASONS[NUL])
+        elif any(sign in line for sign in special):
+            yield _quoted(number, line, stream, dialect)
+        else:
+            yield Record(number, _unended(line).split(delimiter), None, line)
+
+
+def _unended(line: str) -> str:
+    line = line[:-1] if line.endswith("\n") else line
+    return line[:-1] if line.endswith("\r") else line
+
+
+def _quoted(number: int, line: str, stream: _Lines, dialect: Dialect) -> Record:
+    """A row with quotes, which may go on over several lines; one that fails gives the lines after its first back."""
+    taken: list[Line] = []
+
+    def feed() -> Iterator[str]:
+        yield line
+        size = len(line)
+        for after in stream:
+            taken.append(after)
+            size += len(after[1])
+            if size > MOST_RECORD or after[2] in (LONG, DAMAGE):
+                return
+            yield after[1]
+
+    if csv.field_size_limit() < MOST_RECORD:
+        csv.field_size_limit(min(2 * MOST_RECORD, sys.maxsize))
+    reader = csv.reader(
+        feed(),
+        delimiter=dialect.delimiter,
+        doublequote=not dialect.escapes,
+        escapechar="\\" if dialect.escapes else None,
+        strict=True,  # a stray quote is an error; being lenient would glue rows together
+    )
+    try:
+        cells = next(reader)
+    except csv.Error as error:
+        stream.put_back(taken)
+        ended = "unexpected end" in str(error)
+        reason = REASONS[QUOTES] if ended else "there is text after a closing quote; a quote in quotes is written twice"
+        return Record(number, [], QUOTES, line, reason)
+    for _, after, problem in taken:
+        if problem is not None or "\0" in after:
+            kind = problem or NUL
+            return Record(number, [], kind, after, REASONS[kind])
+    return Record(number, cells, None, line)
+
+
+def delimited_rows(lines: Iterable[Line], dialect: Dialect, columns: Sequence[str], *, header: bool) -> Rows:
+    """Rows of a table whose columns are known."""
+    found = records(lines, dialect)
+    if header:
+        next(found, None)
+    width = len(columns)
+    for number, record in enumerate(found, start=1):
+        cells = record.cells
+        if record.problem is not None:
+            yield BadRow(number, record.reason, excerpt(record.text), record.line, record.problem)
+        elif len(cells) != width:
+            count = f"{len(cells)} cell{'s' * (len(cells) != 1)}, expected {width}"
+            yield BadRow(number, count, excerpt(record.text), record.line, CELLS)
+        else:
+            yield Row(number, dict(zip(columns, cells, strict=True)), record.line)
+
+
+def head_lines(head: str) -> list[Line]:
+    """The lines of a file's beginning."""
+    newline = newline_of(head)
+    return [(number, line + newline, None) for number, line in enumerate(head.split(newline), start=1)]
+
+
+def find_dialect(head: str, *, suffix: str, whole: bool, delimiter: str | None, quotes: bool | None) -> Dialect | None:
+    """How the beginning of a file is written; None when nothing in it separates cells."""
+    lines = head_lines(head)
+    whole = whole and len(lines) <= LOOKED_AT
+    lines = lines[:LOOKED_AT]
+    usual = {".tsv": "\t", ".tab": "\t", ".csv": ","}.get(suffix)
+    best: tuple[float, Dialect] | None = None
+    for sign in DELIMITERS if delimiter is None else (delimiter,):
+        dialect, width, wrong, first_fits = _best_quotes(lines, sign, whole=whole, quotes=quotes)
+        if width < 2 and delimiter is None:
+            continue
+        cost = wrong + (0 if first_fits else 0.5) - (0.1 if sign == usual else 0)
+        if best is None or cost < best[0]:
+            best = (cost, dialect)
+    if best is not None and (best[0] < 0.6 or delimiter is not None or usual == best[1].delimiter):
+        return best[1]
+    if usual is None:
+        return None
+    return _best_quotes(lines, usual, whole=whole, quotes=quotes)[0]
+
+
+def _best_quotes(lines: list[Line], sign: str, *, whole: bool, quotes: bool | None) -> tuple[Dialect, int, float, bool]:
+    """The way of quoting that fits these lines best, the number of cells, the share of rows that differ."""
+    plain = Dialect(delimiter=sign, quotes=False)
+    quoted = Dialect(delimiter=sign)
+    if quotes is not None:
+        tried = [quoted if quotes else plain]
+    elif any('"' in line for _, line, _ in lines):
+        tried = [quoted, plain] if sign != "\t" else [plain, quoted]
+        tried += [replace(quoted, escapes=True)] if any('\\"' in line for _, line, _ in lines) else []
+    else:
+        tried = [quoted if sign != "\t" else plain]
+    scores = [_fit(lines, dialect, whole=whole) for dialect in tried]
+    place = min(range(len(tried)), key=lambda i: scores[i][1])
+    if quotes is None and len(tried) > 1:
+        wraps = _wrapped(lines, sign)
+        if sign != "\t" and tried[place] == plain and (wraps or scores[0][4] < FEW):
+            place = 0  # one stray quote does not make quotes into letters, least of all beside cells in quotes
+        elif sign == "\t" and wraps and scores[1][1] <= scores[0][1]:
+            place = 1
+    width, wrong, comments, first_fits, _ = scores[place]
+    return replace(tried[place], comments=comments), width, wrong, first_fits
+
+
+def _fit(lines: list[Line], dialect: Dialect, *, whole: bool) -> tuple[int, float, int, bool, int]:
+    """Cells in most rows, the share of other rows, comment lines, whether the first row fits, rows of broken quotes."""
+    found = list(records(lines, dialect))
+    if not whole:  # the last row may be cut, and then its quotes do not close
+        cut = (place for place, record in enumerate(found) if record.reason == REASONS[QUOTES])
+        found = found[: next(cut, max(len(found) - 1, 1))]
+    counts = Counter(len(record.cells) for record in found if record.problem is None)
+    if not counts:
+        return 0, 1.0, 0, False, 0
+    width = max(counts, key=lambda count: (counts[count], count))
+    comments = 0
+    while found and found[0].text.startswith("#") and len(found[0].cells) != width:
+        comments = found.pop(0).line
+    strays = sum(1 for record in found if record.problem == QUOTES)
+    wrong = sum(1 for record in found if len(record.cells) != width) / max(len(found), 1)
+    return width, wrong, comments, bool(found) and len(found[0].cells) == width, strays
+
+
+def _wrapped(lines: list[Line], sign: str) -> bool:
+    """Whether cells are clearly wrapped in quotes: with doubled quotes or delimiters inside, or in a whole column."""
+    rows = 0
+    columns: Counter[int] = Counter()
+    for _, line, _ in lines:
+        cells = _unended(line).split(sign)
+        if not line.strip():
+            continue
+        rows += 1
+        for place, cell in enumerate(cells):
+            if len(cell) > 1 and cell[0] == cell[-1] == '"':
+                inner = cell[1:-1]
+                if '""' in inner and '"' not in inner.replace('""', ""):
+                    return True
+                if '"' not in inner:
+                    columns[place] += 1
+    return any(count >= max(rows - 1, 1) for count in columns.values())

@@ -1,0 +1,274 @@
+"""Rows that are ready to use, and one error that lists all that are not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from clearhead.data.columns import Columns
+from clearhead.data.files import SURROGATE
+from clearhead.data.labels import Kind, LabelCounter, LabelSpace, is_missing
+from clearhead.data.names import PARTS
+from clearhead.data.source import (
+    EMPTY,
+    HALF,
+    LONG,
+    NO_LABEL,
+    NO_PART,
+    NO_TEXT,
+    NUL,
+    UNKNOWN,
+    BadRow,
+    Row,
+    Source,
+    excerpt,
+)
+from clearhead.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+MOST_CELL = 10_000_000  # characters; the longest novels have five million
+LISTED = 20  # bad rows that an error shows
+KEPT = 1000  # bad rows that are kept for a report
+
+
+@dataclass(frozen=True, slots=True)
+class TextRow:
+    """A row that is ready to use."""
+
+    number: int
+    text: str
+    text_b: str | None
+    label: Any  # as it came, or encoded when the labels are known; None if there is none
+    id: str | None
+    split: str | None  # train, dev or test
+    line: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examples:
+    """Texts and labels in memory, in the order of their rows."""
+
+    texts: list[str]
+    texts_b: list[str] | None
+    labels: Array | None  # (rows,) classes or numbers, or (rows, names) of 0 and 1 for several labels a row
+    space: LabelSpace | None
+    rows: Array  # their numbers in the source
+    hashes: Array  # 64 bits of each text, equal for equal texts
+    ids: list[str] | None = None
+    splits: list[str] | None = None
+    skipped: dict[str, int] = field(default_factory=dict)  # bad rows by problem
+    bad: tuple[BadRow, ...] = ()  # the first of them
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def select(self, places: Sequence[int] | Array) -> Examples:
+        """Some of them, in the order asked for."""
+        at = [int(place) for place in places]
+
+        def pick(values: list[str] | None) -> list[str] | None:
+            return None if values is None else [values[place] for place in at]
+
+        return Examples(
+            texts=[self.texts[place] for place in at],
+            texts_b=pick(self.texts_b),
+            labels=None if self.labels is None else self.labels[at],
+            space=self.space,
+            rows=self.rows[at],
+            hashes=self.hashes[at],
+            ids=pick(self.ids),
+            splits=pick(self.splits),
+        )
+
+
+class BadRows:
+    """Collects rows that cannot be used: the first ones whole, all of them counted."""
+
+    def __init__(self) -> None:
+        self.first: list[BadRow] = []
+        self.counts: Counter[str] = Counter()
+
+    def add(self, bad: BadRow) -> None:
+        """One more."""
+        self.counts[bad.problem] += 1
+        if len(self.first) < KEPT:
+            self.first.append(bad)
+
+    def merge(self, other: BadRows) -> None:
+        """More, in their place."""
+        self.counts.update(other.counts)
+        self.first = sorted([*self.first, *other.first], key=lambda bad: bad.number)[:KEPT]
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        return self.counts.total()
+
+    def refuse(self, source: Source, good: int) -> None:
+        """Raise the one error that lists them, if there are any."""
+        if not self.total:
+            return
+        lines = [f"  {bad}" for bad in self.first[:LISTED]]
+        if self.total > LISTED:
+            lines.append(f"  and {self.total - LISTED:,} more")
+        raise InputError(
+            f"{source.name}: {self.total:,} of {self.total + good:,} rows cannot be used:\n"
+            + "\n".join(lines)
+            + "\nMend them, or go on without them with --skip-bad-rows (skip_bad_rows=True)."
+        )
+
+
+def load_examples(
+    source: Source,
+    columns: Columns,
+    labels: LabelSpace | None = None,
+    *,
+    kind: Kind | None = None,
+    separator: str | None = None,
+    skip_bad_rows: bool = False,
+    max_cell: int = MOST_CELL,
+) -> Examples:
+    """All rows of a source in memory; rows that cannot be used are one error, or counted and left out."""
+    import numpy as np
+
+    bad = BadRows()
+    kept: list[TextRow] = []
+    counter = LabelCounter(kind=kind, separator=separator) if labels is None and columns.label is not None else None
+    for row in checked_rows(source, columns, labels, max_cell=max_cell):
+        if isinstance(row, BadRow):
+            bad.add(row)
+            continue
+        if counter is not None and not is_missing(row.label):
+            counter.add(row.label)
+        kept.append(row)
+    space = counter.space() if counter is not None else labels if columns.label is not None else None
+    encoded: list[Any] = [row.label for row in kept]
+    if counter is not None and space is not None:
+        kept, encoded = _encoded(kept, space, bad)
+    if not skip_bad_rows:
+        bad.refuse(source, len(kept))
+    if not kept:
+        raise InputError(f"{source.name} holds no rows that can be used.")
+    return Examples(
+        texts=[row.text for row in kept],
+        texts_b=None if columns.text_b is None else [row.text_b or "" for row in kept],
+        labels=None if space is None else label_array(encoded, space),
+        space=space,
+        rows=np.array([row.number for row in kept], np.int64),
+        hashes=np.array([text_hash(row.text, row.text_b) for row in kept], np.uint64),
+        ids=None if columns.id is None else [row.id or "" for row in kept],
+        splits=None if columns.split is None else [row.split or "" for row in kept],
+        skipped=dict(bad.counts),
+        bad=tuple(bad.first),
+    )
+
+
+def _encoded(rows: list[TextRow], space: LabelSpace, bad: BadRows) -> tuple[list[TextRow], list[Any]]:
+    kept, encoded = [], []
+    for row in rows:
+        found = _label(row.number, row.line, row.label, space)
+        if isinstance(found, BadRow):
+            bad.add(found)
+        else:
+            kept.append(row)
+            encoded.append(found)
+    bad.first.sort(key=lambda one: one.number)
+    return kept, encoded
+
+
+def checked_rows(
+    source: Source, columns: Columns, labels: LabelSpace | None = None, *, max_cell: int = MOST_CELL
+) -> Iterator[TextRow | BadRow]:
+    """The rows of a source one by one, each checked; with `labels`, their labels are encoded."""
+    for row in source.rows():
+        yield row if isinstance(row, BadRow) else checked_row(row, columns, labels, max_cell=max_cell)
+
+
+def checked_row(
+    row: Row, columns: Columns, labels: LabelSpace | None = None, *, max_cell: int = MOST_CELL
+) -> TextRow | BadRow:
+    """What a row says in the columns that are used, or what is wrong with it."""
+    values = row.values
+    text = _text(row, columns.text, max_cell)
+    if isinstance(text, BadRow):
+        return text
+    text_b = None if columns.text_b is None else _text(row, columns.text_b, max_cell)
+    if isinstance(text_b, BadRow):
+        return text_b
+    label = None
+    if columns.label is not None:
+        label = values.get(columns.label)
+        if labels is not None:
+            label = _label(row.number, row.line, label, labels)
+            if isinstance(label, BadRow):
+                return label
+        elif label is None or (isinstance(label, float) and is_missing(label)):
+            return BadRow(row.number, "the label is missing", excerpt(text), row.line, NO_LABEL)
+    split = None
+    if columns.split is not None:
+        part = values.get(columns.split)
+        split = PARTS.get(str(part).strip().casefold())
+        if split is None:
+            return BadRow(row.number, f"split {excerpt(part)!r} is none of train, dev, test", "", row.line, NO_PART)
+    group = None if columns.id is None else values.get(columns.id)
+    return TextRow(row.number, text, text_b, label, None if group is None else str(group), split, row.line)
+
+
+def _text(row: Row, column: str, most: int) -> str | BadRow:
+    value = row.values.get(column)
+    if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
+        value = str(value)
+    if value is None or isinstance(value, float):
+        return BadRow(row.number, f"{column} is missing", "", row.line, EMPTY)
+    if not isinstance(value, str):
+        reason = f"{column} is a {type(value).__name__}, expected a text"
+        return BadRow(row.number, reason, excerpt(value), row.line, NO_TEXT)
+    if not value.strip():
+        return BadRow(row.number, f"{column} is empty", "", row.line, EMPTY)
+    if len(value) > most:
+        reason = f"{column} has {len(value):,} characters, more than {most:,}"
+        return BadRow(row.number, reason, excerpt(value), row.line, LONG)
+    if "\0" in value:
+        return BadRow(row.number, f"{column} holds a NUL byte", excerpt(value), row.line, NUL)
+    if not value.isascii() and SURROGATE.search(value):
+        return BadRow(row.number, f"{column} holds half a character (a lone surrogate)", excerpt(value), row.line, HALF)
+    return value
+
+
+def _label(number: int, line: int | None, value: Any, labels: LabelSpace) -> Any:
+    """A label as models use it, or what is wrong with it."""
+    if is_missing(value) and not (labels.kind == "multilabel" and isinstance(value, str)):
+        return BadRow(number, "the label is missing", "", line, NO_LABEL)
+    try:
+        return labels.encode(value)
+    except InputError as error:
+        return BadRow(number, str(error), "", line, UNKNOWN)
+
+
+def label_array(encoded: Sequence[Any], space: LabelSpace) -> Array:
+    """Encoded labels as an array: (rows,) of classes or numbers, or (rows, names) of 0 and 1."""
+    import numpy as np
+
+    if space.kind == "classes":
+        return np.array(encoded, np.int32)
+    if space.kind == "number":
+        return np.array(encoded, np.float64)
+    table = np.zeros((len(encoded), len(space)), np.uint8)
+    for place, ids in enumerate(encoded):
+        table[place, list(ids)] = 1
+    return table
+
+
+def text_hash(text: str, text_b: str | None = None) -> int:
+    """64 bits of a text, the same for texts that differ only in case and space."""
+    plain = " ".join(text.casefold().split())
+    if text_b is not None:
+        plain = f"{plain}\x1f{' '.join(text_b.casefold().split())}"
+    return int.from_bytes(blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")

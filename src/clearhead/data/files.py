@@ -1,0 +1,246 @@
+"""Files, pipes and handles as streams of bytes, of lines, and what their encoding is."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import re
+import stat
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any
+
+from clearhead.config import shown
+from clearhead.data.source import BYTES, DAMAGE, LONG
+from clearhead.errors import InputError
+
+SAMPLE = 1 << 18  # bytes that are looked at to tell what a file is
+SCANNED = 64 << 20  # bytes that are looked at to tell its encoding
+MOST_RECORD = 20_000_000  # characters of a line, or of a row in quotes; a longer one is listed and passed over
+CHUNK = 1 << 16
+
+BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig", "UTF-8 with BOM"),
+    (codecs.BOM_UTF32_LE, "utf-32", "UTF-32"),  # before UTF-16, whose mark is the beginning of this one
+    (codecs.BOM_UTF32_BE, "utf-32", "UTF-32"),
+    (codecs.BOM_UTF16_LE, "utf-16", "UTF-16"),
+    (codecs.BOM_UTF16_BE, "utf-16", "UTF-16"),
+)
+SPOKEN = {"utf-8": "UTF-8", "latin-1": "Latin-1", "cp1252": "Windows-1252 (Latin-1)"}
+SURROGATE = re.compile("[\ud800-\udfff]")
+# what Latin-1 and Windows-1252 bytes mostly are in real texts: letters in or at the end of words, and punctuation
+_LETTERS = "À-ÖØ-öø-ýßŠšŒœŽžŸ"
+LATIN_LETTER = re.compile(f"(?<=[A-Za-z{_LETTERS}])[{_LETTERS}]|[{_LETTERS}](?=[A-Za-z{_LETTERS}])|[àáèéíóúÀÉ]")
+LATIN_SIGN = re.compile("[‘’“”‚„–—…•€™«»¡¿°£§©®·´ªº½¼¾±²³\xa0\xad]")
+BROKEN_STREAM = (OSError, EOFError, zlib.error)  # gzip raises all three
+
+Line = tuple[int, str, str | None]  # its number, its text with the newline, and what is wrong with it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blob:
+    """Bytes that can be opened, with a look at the first of them."""
+
+    name: str
+    open: Callable[[], IO[bytes]]
+    head: bytes  # up to SAMPLE bytes, decompressed
+    compressed: bool
+    again: bool
+    path: Path | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether the head is all there is."""
+        return len(self.head) < SAMPLE
+
+    @property
+    def suffix(self) -> str:
+        """The ending that says what is inside: `.csv` of `a.csv.gz`."""
+        path = Path(self.name.lower())
+        return (path.with_suffix("") if path.suffix == ".gz" else path).suffix
+
+
+class _Feed(io.RawIOBase):
+    """Chunks of bytes as a file."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = iter(chunks)
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        while not self._rest:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._rest = chunk
+        count = min(len(target), len(self._rest))
+        target[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
+
+def open_path(path: Path) -> Blob:
+    """A file, gzipped or not, or a named pipe."""
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISFIFO(mode):
+            return open_handle(path.open("rb"), path.name, close=True)
+        if not stat.S_ISREG(mode):
+            raise InputError(f"{path} is not a regular file, so it is not opened.")
+        with path.open("rb") as file:
+            compressed = file.read(2) == b"\x1f\x8b"
+
+        def opened() -> IO[bytes]:
+            return gzip.open(path, "rb") if compressed else path.open("rb")  # type: ignore[return-value]
+
+        with opened() as content:
+            head = content.read(SAMPLE)
+    except FileNotFoundError:
+        raise InputError(f"{path} is not there.") from None
+    except ValueError:  # a NUL in it
+        raise InputError(f"{shown(path)} is no name of a file.") from None
+    except BROKEN_STREAM as error:
+        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+    return Blob(name=path.name, open=opened, head=head, compressed=compressed, again=True, path=path)
+
+
+def open_handle(handle: Any, name: str | None = None, *, close: bool = False) -> Blob:
+    """An open file, binary or text; one that cannot seek is read once."""
+    given = name or getattr(handle, "name", None)
+    label = given if isinstance(given, str) and given else "the input"
+    handle = getattr(handle, "buffer", handle)
+    try:
+        start = handle.tell() if handle.seekable() else None
+    except (OSError, AttributeError, ValueError):
+        start = None
+
+    def stream() -> IO[bytes]:
+        if start is not None:
+            handle.seek(start)
+        raw = io.BufferedReader(_Feed(_chunks(handle, close=close)))
+        return gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw  # type: ignore[return-value]
+
+    try:
+        opened = stream()
+        head = opened.read(SAMPLE)
+    except (*BROKEN_STREAM, ValueError) as error:
+        raise InputError(f"{label} cannot be read: {error}.") from None
+    compressed = isinstance(opened, gzip.GzipFile)
+    if start is not None:
+        return Blob(name=label, open=stream, head=head, compressed=compressed, again=True)
+
+    def rest() -> IO[bytes]:
+        return io.BufferedReader(_Feed(chain([head] if head else [], _chunks(opened))))
+
+    return Blob(name=label, open=rest, head=head, compressed=compressed, again=False)
+
+
+def _chunks(handle: Any, *, close: bool = False) -> Iterator[bytes]:
+    while chunk := handle.read(CHUNK):
+        yield chunk.encode("utf-8", "surrogatepass") if isinstance(chunk, str) else bytes(chunk)
+    if close:
+        handle.close()
+
+
+def find_encoding(blob: Blob, said: str | None) -> tuple[str, str]:
+    """The encoding as Python names it, and as people do."""
+    if said is not None:
+        try:
+            b"a".decode(said)
+        except (LookupError, UnicodeError):
+            raise InputError(f"encoding {said!r} is not one that Python knows; try 'utf-8' or 'latin-1'.") from None
+        known = codecs.lookup(said).name
+        with_bom = known == "utf-8" and blob.head.startswith(codecs.BOM_UTF8)
+        return ("utf-8-sig" if with_bom else said), SPOKEN.get(known, said)
+    for mark, encoding, spoken in BOMS:
+        if blob.head.startswith(mark):
+            return encoding, spoken
+    head = blob.head[:4096]
+    for encoding, zeros in (("utf-16-le", head[1::2]), ("utf-16-be", head[0::2])):
+        if len(head) >= 16 and zeros.count(0) > 0.7 * len(zeros):
+            return encoding, "UTF-16 without BOM"
+    odd = _first_odd_bytes(blob)
+    if not odd or not _is_latin(odd):
+        return "utf-8", "UTF-8"
+    encoding = "cp1252" if any(0x80 <= byte <= 0x9F for byte in odd) else "latin-1"
+    return encoding, SPOKEN[encoding]
+
+
+def _first_odd_bytes(blob: Blob) -> bytes:
+    """The piece of the file that is not valid UTF-8, empty if all that was scanned is."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    scanned = 0
+    last = b""
+    with blob.open() if blob.again else io.BytesIO(blob.head) as file:
+        try:
+            while scanned < SCANNED and (chunk := file.read(1 << 20)):
+                scanned += len(chunk)
+                last, before = chunk, last[-8:]
+                decoder.decode(chunk)
+        except UnicodeDecodeError:
+            return before + last
+        except BROKEN_STREAM:
+            return b""  # the reader will come to the damage and say where it is
+    return b""
+
+
+def _is_latin(data: bytes) -> bool:
+    """Whether bytes that are not UTF-8 make sense as Latin-1, rather than being UTF-8 with damage."""
+    odd = len(SURROGATE.findall(data.decode("utf-8", "surrogateescape")))
+    fine = sum(1 for letter in data.decode("utf-8", "ignore") if letter > "\x7f")
+    if fine > 4 * odd:
+        return False
+    text = data.decode("cp1252", "replace")
+    high = sum(1 for letter in text if letter > "\x7f")
+    return len(LATIN_LETTER.findall(text)) + len(LATIN_SIGN.findall(text)) >= 0.8 * high
+
+
+def decoded_head(blob: Blob, encoding: str) -> str:
+    """The beginning of the file as text, up to the last whole line if there is more."""
+    text = codecs.getincrementaldecoder(encoding)("replace").decode(blob.head, final=blob.whole)
+    if blob.whole:
+        return text
+    end = text.rfind(newline_of(text)) + 1
+    return text[:end] or text
+
+
+def newline_of(text: str) -> str:
+    """What ends lines: a lone carriage return does in files of old."""
+    return "\r" if "\r" in text and "\n" not in text else "\n"
+
+
+def lines_of(blob: Blob, encoding: str, newline: str) -> Iterator[Line]:
+    """Every line with its number; one that cannot be used says why."""
+    # lone surrogates mark what could not be decoded, and cannot come from decoding what could
+    errors = "surrogatepass" if encoding.startswith(("utf-16", "utf-32")) else "surrogateescape"
+    number = 0
+    with io.TextIOWrapper(blob.open(), encoding=encoding, errors=errors, newline=newline) as file:
+        while True:
+            number += 1
+            try:
+                line = file.readline(MOST_RECORD + 1)
+                problem = None
+                if len(line) > MOST_RECORD:
+                    problem = LONG
+                    part = line
+                    line = line[:100]
+                    while part and not part.endswith(newline):
+                        part = file.readline(MOST_RECORD)
+            except UnicodeDecodeError:
+                yield number, "", BYTES
+                return
+            except BROKEN_STREAM:
+                yield number, "", DAMAGE
+                return
+            if not line:
+                return
+            if problem is None and not line.isascii() and SURROGATE.search(line):
+                problem = BYTES
+            yield number, line, problem

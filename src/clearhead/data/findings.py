@@ -1,0 +1,124 @@
+"""What an inspection means: sentences for people, the gravest first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from clearhead.config import shown
+
+if TYPE_CHECKING:
+    from clearhead.data.inspect import Inspection, Place
+
+Severity = Literal["error", "warning", "note"]
+ORDER: tuple[Severity, ...] = ("error", "warning", "note")
+FEW = 5  # rows of a class that are hardly enough to learn from
+UNEVEN = 10  # times as many rows in the largest class as in the smallest
+# UTF-8 that was read as Latin-1 or Windows-1252: é as Ã©, ’ as â€™, a no-break space with Â; and lost characters
+MOJIBAKE = re.compile("Ã[\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]|â€[\x80-\xbf“”˜™¦œžš]|Â[\xa0-\xbf]|ï»¿|\ufffd")
+
+
+class Finding(NamedTuple):
+    """One thing to know, and how grave it is."""
+
+    severity: Severity
+    sentence: str
+
+
+def is_mojibake(text: str) -> bool:
+    """Whether a text looks as if it was once decoded wrongly."""
+    return not text.isascii() and MOJIBAKE.search(text) is not None
+
+
+def findings_of(found: Inspection) -> list[Finding]:
+    """Everything worth saying about a data set."""
+    return sorted(_all(found), key=lambda finding: ORDER.index(finding.severity))
+
+
+def _all(found: Inspection) -> Iterator[Finding]:
+    if found.bad:
+        reasons = ", ".join(f"{problem}: {count:,}" for problem, count in sorted(found.bad.items()))
+        yield Finding("error", f"{_rows(sum(found.bad.values()))} cannot be used ({reasons}).")
+    yield from _labels(found)
+    if found.conflicts.groups:
+        where = _where(found.conflicts.examples)
+        yield Finding("warning", f"{_texts(found.conflicts.groups)} with more than one label, as in {where}.")
+    if found.leaks.groups:
+        where = _where(found.leaks.examples)
+        yield Finding("error", f"{_texts(found.leaks.groups)} in more than one part of the data, as in {where}; "
+                      "a model is not measured by what it was trained on.")  # fmt: skip
+    if found.near_leaks.groups:
+        where = _where(found.near_leaks.examples)
+        texts = _texts(found.near_leaks.groups)
+        yield Finding("warning", f"{texts} nearly the same in more than one part of the data, as in {where}.")
+    if found.exact.rows:
+        share = found.exact.rows / found.rows
+        grave: Severity = "warning" if share > 0.05 else "note"
+        where = _where(found.exact.examples)
+        repeat = f"{_rows(found.exact.rows)} ({share:.1%}) with the text of an earlier row"
+        yield Finding(grave, f"there {_are(found.exact.rows)} {repeat}, as in {where}.")
+    if found.near.rows:
+        where = _where(found.near.examples)
+        near = f"{_rows(found.near.rows)} with nearly the text of an earlier row"
+        yield Finding("note", f"there {_are(found.near.rows)} {near}, as in {where}.")
+    if found.mojibake:
+        yield Finding("warning", f"{_texts(found.mojibake)} with signs of wrong decoding (é as Ã©, lost characters).")
+    if found.too_long:
+        share = found.too_long / max(found.token_rows, 1)
+        of = "" if found.token_rows == found.rows else f" of the first {found.token_rows:,}"
+        yield Finding("note", f"{_rows(found.too_long)}{of} ({share:.1%}) {_are(found.too_long)} longer than the "
+                      f"{found.max_length} tokens that the model reads: in windows, or cut.")  # fmt: skip
+    if found.rows < 50:
+        yield Finding("warning", f"{_rows(found.rows)} {_are(found.rows)} few; expect wide intervals on every figure.")
+
+
+def _labels(found: Inspection) -> Iterator[Finding]:
+    if found.kind is None:
+        yield Finding("note", "there is no label column, so this can be predicted on but not trained on.")
+        return
+    if found.kind == "number":
+        return
+    counts = found.labels
+    if len(counts) == 1:
+        yield Finding("error", f"all rows have the label {shown(next(iter(counts)), 40)!r}; there is nothing to learn.")
+        return
+    for variants in _variants(counts):
+        listed = ", ".join(repr(shown(name, 30)) for name in variants)
+        yield Finding("warning", f"the labels {listed} differ only in case or space; are they the same?")
+    rare = [name for name, count in counts.items() if count < FEW]
+    if rare:
+        listed = ", ".join(f"{shown(name, 30)} ({counts[name]})" for name in rare[-5:])
+        more = "" if len(rare) <= 5 else f" and {len(rare) - 5} more"
+        yield Finding("warning", f"fewer than {FEW} rows have the label {listed}{more}.")
+    most, least = max(counts.values()), min(counts.values())
+    if found.kind == "classes" and most >= UNEVEN * least:
+        top = next(iter(counts))
+        share = most / found.rows
+        yield Finding("note", f"the classes are uneven: {shown(top, 30)} has {share:.0%} of the rows, the smallest "
+                      f"{least:,} of {found.rows:,}; look at macro F1, and think of --class-weight auto.")  # fmt: skip
+
+
+def _variants(counts: Mapping[str, int]) -> list[list[str]]:
+    groups: dict[str, list[str]] = {}
+    for name in counts:
+        groups.setdefault(" ".join(name.casefold().split()), []).append(name)
+    return [sorted(names) for names in groups.values() if len(names) > 1]
+
+
+def _where(examples: tuple[tuple[Place, ...], ...]) -> str:
+    """The first rows of the first example."""
+    places = [f"row {number:,}" if part == "all" else f"{part} row {number:,}" for part, number in examples[0][:3]]
+    return " and ".join([", ".join(places[:-1]), places[-1]]) if len(places) > 1 else places[0]
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row{'s' * (count != 1)}"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _texts(count: int) -> str:
+    return f"there {_are(count)} {count:,} text{'s' * (count != 1)}"

@@ -1,0 +1,125 @@
+"""A folder with one sub-folder of text files for each label, or with one folder of these for each split."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from clearhead.data.files import MOST_RECORD, SURROGATE
+from clearhead.data.names import PARTS
+from clearhead.data.source import BYTES, DAMAGE, LONG, NUL, BadRow, Row, Rows, Source, excerpt
+from clearhead.errors import InputError
+
+LOOKED_AT = 200  # files that tell the encoding
+
+
+def open_folder(folder: Path, encoding: str | None) -> Source:
+    """The texts of a folder, labelled by the sub-folder they are in."""
+    try:
+        parts = _inside(folder, folders=True)
+        split = bool(parts) and all(part.name.casefold() in PARTS for part in parts)
+        if split and not all(_inside(part, folders=True) for part in parts):
+            split = False  # train/ and test/ with files in them are labels, unlikely as they are
+        first = [path for _, _, path in _texts(folder, split=split, most=LOOKED_AT)]
+    except OSError as error:
+        raise InputError(f"{folder} cannot be read: {error.strerror or error}.") from None
+    if not first:
+        files = ", ".join(path.name for path in _inside(folder, folders=False)[:10])
+        raise InputError(
+            f"{folder} holds no sub-folders with text files, one for each label"
+            + (f"; name one of its files: {files}." if files else ".")
+        )
+    fallback = encoding or _fallback(first)
+    labels = sorted({label for label, _, _ in _labels(folder, split=split)})
+    spoken = f"a folder of text files, {'UTF-8' if fallback == 'utf-8' else encoding or 'UTF-8, else ' + fallback}"
+    listed = ", ".join(labels[:10]) + (", ..." if len(labels) > 10 else "")
+    return Source(
+        name=folder.name or str(folder),
+        kind="folder",
+        path=folder,
+        columns=("text", "label", "file", *(("split",) if split else ())),
+        encoding=fallback,
+        said=(f"{spoken}; labels by sub-folder: {listed}",),
+        open=lambda: _rows(folder, split=split, encoding=encoding, fallback=fallback),
+    )
+
+
+def _inside(folder: Path, *, folders: bool) -> list[Path]:
+    """What a folder holds in the order people expect: file 2 before file 10."""
+    found = [path for path in folder.iterdir() if not path.name.startswith(".") and path.is_dir() == folders]
+    return sorted(found, key=_natural)
+
+
+def _natural(path: Path) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d{1,18})", path.name) if part]
+
+
+def _labels(folder: Path, *, split: bool) -> Iterator[tuple[str, str | None, Path]]:
+    for part in _inside(folder, folders=True):
+        if split:
+            yield from ((inner.name, part.name, inner) for inner in _inside(part, folders=True))
+        else:
+            yield part.name, None, part
+
+
+def _texts(folder: Path, *, split: bool, most: int | None = None) -> Iterator[tuple[str, str | None, Path]]:
+    for label, part, place in _labels(folder, split=split):
+        for count, path in enumerate(_inside(place, folders=False)):
+            if most is not None and count >= most:
+                break
+            yield label, part, path
+
+
+def _fallback(paths: list[Path]) -> str:
+    for path in paths:
+        try:
+            path.read_bytes()[: 1 << 20].decode("utf-8", "strict")
+        except UnicodeDecodeError as error:
+            if error.end < (1 << 20) - 4:
+                return "cp1252" if any(0x80 <= byte <= 0x9F for byte in error.object[error.start :]) else "latin-1"
+        except OSError:
+            continue
+    return "utf-8"
+
+
+def _rows(folder: Path, *, split: bool, encoding: str | None, fallback: str) -> Rows:
+    number = 0
+    try:
+        for label, part, path in _texts(folder, split=split):
+            number += 1
+            name = str(path.relative_to(folder))
+            text, problem, reason = _read(path, encoding, fallback)
+            if problem is not None:
+                yield BadRow(number, f"{name}: {reason}", excerpt(text), None, problem)
+                continue
+            values = {"text": text, "label": label, "file": name}
+            yield Row(number, values | {"split": part} if split else values)
+    except OSError as error:
+        yield BadRow(number + 1, f"the folder cannot be read further: {error.strerror or error}")
+
+
+def _read(path: Path, encoding: str | None, fallback: str) -> tuple[str, str | None, str]:
+    try:
+        if not path.is_file():
+            return "", DAMAGE, "not a regular file"
+        if path.stat().st_size > 4 * MOST_RECORD:
+            return "", LONG, f"longer than {MOST_RECORD:,} characters"
+        data = path.read_bytes()
+    except OSError as error:
+        return "", DAMAGE, f"cannot be read: {error.strerror or error}"
+    first = encoding or ("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+    text = ""
+    for name in (first, fallback):
+        try:
+            text = data.decode(name)
+            break
+        except UnicodeDecodeError:
+            continue
+    else:
+        return "", BYTES, f"not text in {first if first != 'utf-8-sig' else 'UTF-8'}"
+    if "\0" in text:
+        return text, NUL, "holds a NUL byte"
+    if len(text) > MOST_RECORD:
+        return text, LONG, f"longer than {MOST_RECORD:,} characters"
+    return (text, BYTES, "holds half a character") if SURROGATE.search(text) else (text, None, "")

@@ -1,0 +1,277 @@
+"""A look at data before anything is trained on it: balance, lengths, duplicates, leaks, and what is odd."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from clearhead.data.columns import Columns, guess_columns
+from clearhead.data.examples import BadRows, TextRow, checked_rows, text_hash
+from clearhead.data.findings import Finding, findings_of, is_mojibake
+from clearhead.data.labels import MOST_NAMES, LabelCounter, as_number, is_missing, spelled
+from clearhead.data.near import NearTexts
+from clearhead.data.readers import open_source
+from clearhead.data.source import BadRow, Source
+from clearhead.data.table import Encoder
+from clearhead.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+CHUNK = 1000
+TOKENISED = 50_000  # rows whose tokens are counted; the others are like them
+NEAR_ROWS = 1_000_000  # rows that are compared for likeness
+SHOWN = 10  # examples of each finding
+MOST_BARS = 32
+
+Place = tuple[str, int]  # the part (train, dev, test, or all) and the number of a row
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lengths:
+    """How long texts are."""
+
+    least: int
+    mean: float
+    median: int
+    p90: int
+    p99: int
+    most: int
+    histogram: tuple[tuple[int, int], ...]  # (up to so long, so many), in powers of two
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alike:
+    """Rows that are the same, or nearly: how many are more than one needs, and some groups of them."""
+
+    rows: int = 0  # beyond the first of each group
+    groups: int = 0
+    examples: tuple[tuple[Place, ...], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inspection:
+    """What was found in a data set."""
+
+    sources: tuple[str, ...]
+    said: tuple[str, ...]  # how the files were read
+    columns: Columns
+    rows: int  # that can be used
+    bad: dict[str, int]  # rows that cannot, by problem
+    bad_rows: tuple[str, ...]  # the first of them
+    parts: dict[str, int]  # rows in train, dev and test, or in all
+    kind: str | None  # classes, multilabel or number; None without labels
+    labels: dict[str, int]  # rows of each label, most frequent first
+    numbers: tuple[float, float, float] | None  # least, mean and most of labels that are numbers
+    exact: Alike
+    near: Alike
+    leaks: Alike  # texts that are the same in more than one part
+    near_leaks: Alike  # texts that are nearly the same in more than one part
+    conflicts: Alike  # texts with more than one label
+    characters: Lengths
+    tokens: Lengths | None = None
+    token_rows: int = 0  # rows whose tokens were counted
+    max_length: int | None = None
+    too_long: int | None = None  # of these rows, how many are longer than max_length: windowed, or cut
+    mojibake: int = 0  # texts that look wrongly decoded
+    estimate: dict[str, Any] | None = None  # training time and memory, filled in by those who know the model
+    findings: list[Finding] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return asdict(self)
+
+
+class _Pass:
+    """What is kept of the rows while they stream by: numbers, never texts."""
+
+    def __init__(self, tokenizer: Encoder | None) -> None:
+        self.names: list[str] = []  # of the parts
+        self.part, self.number = array("b"), array("q")
+        self.hash, self.length = array("Q"), array("q")
+        self.label, self.tokens = array("i"), array("i")
+        self.codes: dict[str, int] = {}
+        self.counter = LabelCounter()
+        self.values: list[float] = [float("inf"), 0.0, float("-inf"), 0]
+        self.bad = BadRows()
+        self.near = NearTexts()
+        self.mojibake = 0
+        self._tokenizer = tokenizer
+
+    def read(self, source: Source, columns: Columns, part: str) -> None:
+        chunk: list[TextRow] = []
+        for row in checked_rows(source, columns):
+            if isinstance(row, BadRow):
+                self.bad.add(row if part == "all" else replace(row, reason=f"{row.reason} ({part})"))
+                continue
+            chunk.append(row)
+            if len(chunk) == CHUNK:
+                self._take(chunk, part)
+                chunk = []
+        if chunk:
+            self._take(chunk, part)
+
+    def _take(self, rows: list[TextRow], part: str) -> None:
+        for row in rows:
+            name = row.split or part
+            if name not in self.names:
+                self.names.append(name)
+            self.part.append(self.names.index(name))
+            self.number.append(row.number)
+            self.hash.append(text_hash(row.text, row.text_b))
+            self.length.append(len(row.text) + len(row.text_b or ""))
+            self.mojibake += is_mojibake(row.text)
+            self._count(row.label)
+        joined = [row.text if row.text_b is None else f"{row.text} {row.text_b}" for row in rows]
+        if len(self.number) <= NEAR_ROWS:
+            self.near.add(joined)
+        if self._tokenizer is not None and len(self.tokens) < TOKENISED:
+            items = [row.text if row.text_b is None else (row.text, row.text_b) for row in rows]
+            self.tokens.extend(len(encoding) for encoding in self._tokenizer.encode_batch(items))
+
+    def _count(self, value: Any) -> None:
+        if is_missing(value):
+            self.label.append(-1)
+            return
+        try:
+            self.counter.add(value)
+        except InputError:  # too many to be labels, which the findings say
+            self.label.append(-1)
+            return
+        text = spelled(value)
+        full = len(self.codes) >= MOST_NAMES
+        self.label.append(self.codes.get(text, -1) if full else self.codes.setdefault(text, len(self.codes)))
+        number = as_number(value)
+        if number is not None:
+            least, total, most, count = self.values
+            self.values = [min(least, number), total + number, max(most, number), count + 1]
+
+
+def inspect_data(
+    source: Any,
+    *,
+    columns: Columns | None = None,
+    tokenizer: Encoder | None = None,
+    max_length: int | None = None,
+    dev: Any = None,
+    test: Any = None,
+) -> Inspection:
+    """Read everything once and tell what a careful person would want to know before training."""
+    opened = {"all" if dev is None and test is None else "train": open_source(source)}
+    opened |= {name: open_source(given) for name, given in (("dev", dev), ("test", test)) if given is not None}
+    first = next(iter(opened.values()))
+    chosen = columns or _guessed(first)
+    seen = _Pass(tokenizer)
+    for part, data in opened.items():
+        known = chosen
+        missing = [name for name in (chosen.text, chosen.text_b, chosen.label) if name and name not in data.columns]
+        if missing:
+            raise InputError(f"{data.name} has no column {missing[0]!r}; it has {', '.join(data.columns[:30])}.")
+        if len(opened) > 1 or chosen.split not in data.columns:
+            known = replace(chosen, split=None)
+        seen.read(data, known, part)
+    if not seen.number:
+        seen.bad.refuse(first, 0)
+        raise InputError(f"{first.name} holds no rows that can be used.")
+    if max_length is None and tokenizer is not None:
+        max_length = getattr(tokenizer, "max_length", None)
+    return _made(opened, chosen, seen, max_length)
+
+
+def _guessed(source: Source) -> Columns:
+    try:
+        return guess_columns(source)
+    except InputError:
+        return guess_columns(source, labelled=False)  # a file without labels can be looked at, too
+
+
+def _made(opened: dict[str, Source], columns: Columns, seen: _Pass, max_length: int | None) -> Inspection:
+    import numpy as np
+
+    hashes, parts = np.frombuffer(seen.hash, np.uint64), np.frombuffer(seen.part, np.int8)
+    groups = list(_equal(hashes))
+    labels = np.frombuffer(seen.label, np.int32)
+    firsts = np.unique(hashes, return_index=True)[1].astype(np.int64)
+    near = seen.near.groups(np.sort(firsts[firsts < NEAR_ROWS]))
+    space = seen.counter.space() if columns.label is not None and seen.counter.total else None
+    least, total, most, filled = seen.values
+    inspection = Inspection(
+        sources=tuple(source.name for source in opened.values()),
+        said=tuple(sentence for source in opened.values() for sentence in source.said),
+        columns=columns,
+        rows=len(hashes),
+        bad=dict(seen.bad.counts),
+        bad_rows=tuple(str(bad) for bad in seen.bad.first[:20]),
+        parts={name: int((parts == place).sum()) for place, name in enumerate(seen.names)},
+        kind=None if space is None else space.kind,
+        labels=dict(seen.counter.balance().most_common()),
+        numbers=(least, total / filled, most) if space is not None and space.kind == "number" and filled else None,
+        exact=_alike(groups, seen),
+        near=_alike(near, seen),
+        leaks=_alike([group for group in groups if len(set(parts[group].tolist())) > 1], seen),
+        near_leaks=_alike([group for group in near if len(set(parts[group].tolist())) > 1], seen),
+        conflicts=_alike([group for group in groups if len(set(labels[group].tolist()) - {-1}) > 1], seen),
+        characters=_lengths(np.frombuffer(seen.length, np.int64)),
+        tokens=_lengths(np.frombuffer(seen.tokens, np.int32)) if len(seen.tokens) else None,
+        token_rows=len(seen.tokens),
+        max_length=max_length,
+        too_long=_longer(seen.tokens, max_length),
+        mojibake=seen.mojibake,
+    )
+    return replace(inspection, findings=findings_of(inspection))
+
+
+def _longer(tokens: Sequence[int], most: int | None) -> int | None:
+    return None if most is None or not len(tokens) else sum(count > most for count in tokens)
+
+
+def _equal(values: Array) -> Iterator[list[int]]:
+    """Places of equal values, for values that come more than once."""
+    import numpy as np
+
+    order = np.argsort(values, kind="stable")
+    ranked = values[order]
+    bounds = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1], True])
+    for place in np.flatnonzero(np.diff(bounds) > 1):
+        yield order[bounds[place] : bounds[place + 1]].tolist()
+
+
+def _alike(groups: Sequence[Sequence[int]], seen: _Pass) -> Alike:
+    largest = sorted(groups, key=lambda group: (-len(group), group[0]))[:SHOWN]
+    return Alike(
+        rows=sum(len(group) - 1 for group in groups),
+        groups=len(groups),
+        examples=tuple(
+            tuple((seen.names[seen.part[place]], seen.number[place]) for place in _spread(group, seen)[:SHOWN])
+            for group in largest
+        ),
+    )
+
+
+def _spread(group: Sequence[int], seen: _Pass) -> list[int]:
+    """The first row of each part, then the others."""
+    first: dict[int, int] = {}
+    for place in group:
+        first.setdefault(seen.part[place], place)
+    return [*first.values(), *(place for place in group if place not in first.values())]
+
+
+def _lengths(values: Array) -> Lengths:
+    import numpy as np
+
+    bars: list[tuple[int, int]] = []
+    upto, before = 1, 0
+    while before < len(values) and len(bars) < MOST_BARS:
+        count = int((values <= upto).sum())
+        if count > before or bars:
+            bars.append((upto, count - before))
+        before, upto = count, upto * 2
+    median, p90, p99 = (int(part) for part in np.quantile(values, (0.5, 0.9, 0.99), method="higher"))
+    return Lengths(
+        least=int(values.min()), mean=round(float(values.mean()), 1), median=median, p90=p90, p99=p99,
+        most=int(values.max()), histogram=tuple(bars),
+    )  # fmt: skip

@@ -1,0 +1,113 @@
+"""What a reader gives: rows, rows that cannot be used, and a frozen description of where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from clearhead.config import shown
+from clearhead.errors import InputError
+
+# the kinds of trouble a row can have: what counts are kept by
+CELLS = "wrong number of cells"
+QUOTES = "broken quotes"
+NUL = "NUL byte"
+LONG = "too long"
+BYTES = "not text in this encoding"
+JSON = "broken JSON"
+SHAPE = "not an object"
+DAMAGE = "damaged file"
+EMPTY = "empty text"
+NO_TEXT = "not a text"
+NO_LABEL = "missing label"
+UNKNOWN = "unknown label"
+NO_PART = "unknown split"
+HALF = "half a character"
+
+MOST_EXCERPT = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row, its values by column, and its number as a person counts: 1 is the first row of data."""
+
+    number: int
+    values: dict[str, Any]
+    line: int | None = None  # where it starts in a text file, counted from 1
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that cannot be used, and why."""
+
+    number: int
+    reason: str
+    excerpt: str = ""
+    line: int | None = None
+    problem: str = DAMAGE  # what it is counted under
+
+    def __str__(self) -> str:
+        where = f"row {self.number:,}" + (f" (line {self.line:,})" if self.line is not None else "")
+        return f"{where}: {self.reason}" + (f": {self.excerpt}" if self.excerpt else "")
+
+
+Rows = Iterator[Row | BadRow]
+
+
+def excerpt(text: object) -> str:
+    """The beginning of a value, short and printable."""
+    return shown(str(text)[: 4 * MOST_EXCERPT].strip(), MOST_EXCERPT - 3)
+
+
+class Once:
+    """Rows that can be read a single time, with a look at the first ones before."""
+
+    def __init__(self, rows: Rows, name: str) -> None:
+        self._rows, self._name = rows, name
+        self._head: list[Row | BadRow] = []
+        self._used = False
+
+    def head(self, count: int) -> list[Row | BadRow]:
+        """The first rows, which `__call__` will give again."""
+        self._head += islice(self._rows, max(count - len(self._head), 0))
+        return self._head[:count]
+
+    def __call__(self) -> Rows:
+        if self._used:
+            raise InputError(f"{self._name} can be read only once; put it in a file to read it again.")
+        self._used = True
+        return chain(self._head, self._rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where rows come from and how they are read; `said` tells people what was detected."""
+
+    name: str
+    kind: str  # csv, tsv, jsonl, json, parquet, lines, folder, arrow, frame or list
+    columns: tuple[str, ...]
+    path: Path | None = None
+    delimiter: str | None = None
+    encoding: str | None = None
+    compression: str | None = None
+    has_header: bool | None = None
+    quotes: bool | None = None  # whether quote characters wrap cells or are letters
+    said: tuple[str, ...] = ()
+    label_names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of columns that hold numbers for names
+    open: Callable[[], Rows] = field(repr=False, compare=False)
+
+    @property
+    def again(self) -> bool:
+        """Whether the rows can be read more than once."""
+        return not isinstance(self.open, Once)
+
+    def rows(self) -> Rows:
+        """All rows as a stream; a row that cannot be used comes as a `BadRow`, never as an exception."""
+        return self.open()
+
+    def sample(self, count: int = 1000) -> list[Row | BadRow]:
+        """The first rows, also of what can be read only once."""
+        return self.open.head(count) if isinstance(self.open, Once) else list(islice(self.open(), count))

@@ -1,0 +1,149 @@
+"""Data that is in Python already: lists, mappings, frames, data sets, anything that gives rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from clearhead.data import arrow
+from clearhead.data.source import SHAPE, BadRow, Once, Row, Rows, Source, excerpt
+from clearhead.errors import ClearheadError, InputError
+
+LOOKED_AT = 1000  # rows that tell the columns when nothing else does
+
+
+def open_values(source: Any) -> Source:
+    """Rows out of a Python value, none of whose libraries is imported."""
+    kind = type(source)
+    module = kind.__module__.split(".")[0]
+    if isinstance(source, str | bytes | bytearray) or source is None or isinstance(source, int | float):
+        raise InputError(f"data cannot be read from {excerpt(repr(source))}; give a file, rows or a table.")
+    if callable(getattr(source, "itertuples", None)) and hasattr(source, "columns"):  # pandas
+        return _frame(source, lambda: source.itertuples(index=False, name=None), "pandas")
+    if callable(getattr(source, "iter_rows", None)) and hasattr(source, "columns"):  # polars
+        return _frame(source, source.iter_rows, "polars")
+    if callable(getattr(source, "__arrow_c_stream__", None)) and not hasattr(source, "features"):
+        columns, rows = arrow.stream(source, kind.__name__)
+        once = kind.__name__ == "RecordBatchReader"
+        return Source(
+            name=kind.__name__, kind="arrow", columns=columns, said=(_said("an Arrow table", columns),),
+            open=Once(rows(), kind.__name__) if once else rows,
+        )  # fmt: skip
+    if isinstance(source, Mapping):
+        return _columns(source)
+    if isinstance(source, Iterable):
+        features = getattr(source, "features", None)
+        names = _class_names(features) if module == "datasets" and isinstance(features, Mapping) else {}
+        return _iterable(source, names)
+    raise InputError(f"data cannot be read from a {kind.__name__}; give a file, a list of dicts or a table.")
+
+
+def _said(what: str, columns: Sequence[str]) -> str:
+    return f"{what}; columns: {', '.join(columns)}"
+
+
+def _frame(frame: Any, tuples: Callable[[], Iterable[tuple[Any, ...]]], name: str) -> Source:
+    columns = tuple(str(column) for column in frame.columns)
+    if len(set(columns)) != len(columns):
+        raise InputError(f"the frame has columns of the same name: {', '.join(columns[:20])}.")
+
+    def rows() -> Rows:
+        for number, cells in enumerate(tuples(), start=1):
+            yield Row(number, dict(zip(columns, map(_present, cells), strict=True)))
+
+    said = (_said(f"a {name} frame", columns),)
+    return Source(name=f"the {name} frame", kind="frame", columns=columns, said=said, open=rows)
+
+
+def _present(value: Any) -> Any:
+    """None for what a frame has in place of nothing: NaN, NaT and NA are not equal to themselves."""
+    if value is None or isinstance(value, str):
+        return value
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    return None if isinstance(value, float) and value != value else value
+
+
+def _columns(source: Mapping[Any, Any]) -> Source:
+    columns = tuple(str(key) for key in source)
+    if not columns:
+        raise InputError("the dict is empty, expected a list of values for each column.")
+    lists = list(source.values())
+    odd = [name for name, values in zip(columns, lists, strict=True) if isinstance(values, str) or not _is_list(values)]
+    if odd:
+        kind = type(lists[columns.index(odd[0])]).__name__
+        hint = "; give one of them" if kind in ("Dataset", "DataFrame", "Table") else ""
+        raise InputError(f"{odd[0]!r} is a {kind}, expected a list of values for each column{hint}.")
+    sizes = {len(values) for values in lists}
+    if len(sizes) > 1:
+        each = ", ".join(f"{name}: {len(values)}" for name, values in zip(columns, lists, strict=True))
+        raise InputError(f"the columns have different lengths: {each}.")
+
+    def rows() -> Rows:
+        for number, cells in enumerate(zip(*lists, strict=True), start=1):
+            yield Row(number, dict(zip(columns, map(_scalar, cells), strict=True)))
+
+    return Source(name="the dict", kind="list", columns=columns, said=(_said("a dict of lists", columns),), open=rows)
+
+
+def _is_list(values: Any) -> bool:
+    return hasattr(values, "__len__") and hasattr(values, "__iter__") and not hasattr(values, "column_names")
+
+
+def _scalar(value: Any) -> Any:
+    """A numpy scalar as a Python one."""
+    return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
+
+
+def _class_names(features: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """The names behind a data set's class numbers."""
+    found = {}
+    for column, feature in features.items():
+        names = getattr(feature, "names", None)
+        if isinstance(names, list) and all(isinstance(name, str) for name in names):
+            found[str(column)] = tuple(names)
+    return found
+
+
+def _iterable(source: Iterable[Any], names: dict[str, tuple[str, ...]]) -> Source:
+    kind = type(source).__name__
+    once = iter(source) is source
+    opened: Callable[[], Rows] = lambda: _mappings(source, names)  # noqa: E731
+    if once:
+        opened = Once(_mappings(source, names), f"the {kind}")
+    head = opened.head(LOOKED_AT) if isinstance(opened, Once) else list(islice(opened(), LOOKED_AT))
+    columns = columns_of(head)
+    said = [_said(f"a {kind} of rows", columns)]
+    said += [f"{column}: numbers stand for the names {', '.join(given[:10])}" for column, given in names.items()]
+    return Source(name=f"the {kind}", kind="list", columns=columns, said=tuple(said), label_names=names, open=opened)
+
+
+def columns_of(rows: Iterable[Row | BadRow]) -> tuple[str, ...]:
+    """The columns of rows that name them one by one, in the order of their coming."""
+    return tuple(dict.fromkeys(name for row in rows if isinstance(row, Row) for name in row.values))
+
+
+def _mappings(source: Iterable[Any], names: dict[str, tuple[str, ...]]) -> Rows:
+    number = 0
+    found: Iterator[Any] = iter(source)
+    while True:
+        number += 1
+        try:
+            value = next(found)
+        except StopIteration:
+            return
+        except ClearheadError:
+            raise
+        if isinstance(value, str):
+            yield Row(number, {"text": value})
+        elif isinstance(value, Mapping):
+            row = {str(key): _scalar(inner) for key, inner in value.items()}
+            for column, given in names.items():
+                code = row.get(column)
+                if isinstance(code, int) and 0 <= code < len(given):
+                    row[column] = given[code]
+            yield Row(number, row)
+        else:
+            reason = f"a {type(value).__name__}, expected a dict with a value for each column, or a text"
+            yield BadRow(number, reason, excerpt(repr(value)), None, SHAPE)

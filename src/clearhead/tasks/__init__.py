@@ -1,0 +1,1 @@
+"""Tasks: encode a row, read logits into answers, measure answers. numpy only."""

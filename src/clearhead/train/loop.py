@@ -1,0 +1,191 @@
+"""The loop as a generator of steps: whoever drives it prints, streams, saves or stops; the loop knows none of that."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from clearhead.data.batches import token_batches
+from clearhead.errors import ClearheadError
+from clearhead.tasks.encoded import Encoded, Part
+from clearhead.train.objectives import OBJECTIVES, pool_windows
+from clearhead.train.optimise import clip, learned, set_rate, share
+from clearhead.train.settings import TrainSettings
+from clearhead.train.state import State
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+
+class DivergedError(ClearheadError):
+    """The loss became NaN or infinite; the message names the batch."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """What one step did."""
+
+    epoch: int  # counted from 0
+    step: int  # steps done, this one included
+    steps: int  # steps of the whole run
+    loss: float  # the mean over this step's rows, weighted
+    rate: float
+    gradient: float  # its length before clipping
+    rows: int
+    tokens: int
+    seconds: float
+    score: float | None = None  # of the dev rows, at the end of an epoch
+    best: bool = False
+
+
+def batches(data: Encoded, settings: TrainSettings, epoch: int) -> list[Array]:
+    """The rows of each step of an epoch: a pure function of the data's lengths, the seed and the epoch."""
+    return token_batches(
+        data.row_tokens,
+        budget_tokens=settings.batch_tokens,
+        rows=settings.batch_rows,
+        seed=settings.seed,
+        epoch=epoch,
+    )
+
+
+def total_steps(data: Encoded, settings: TrainSettings) -> int:
+    """How many steps all epochs have."""
+    return sum(len(batches(data, settings, epoch)) for epoch in range(settings.epochs))
+
+
+def train_steps(
+    state: State,
+    data: Encoded,
+    settings: TrainSettings,
+    *,
+    objective: str,
+    row_weights: Array | None = None,
+    score: Callable[[], float] | None = None,
+    device: str = "cpu",
+) -> Iterator[Step]:
+    """Learn from where the state stands to the end; `score` is asked after each epoch, and higher is better."""
+    settings.check()
+    steps = total_steps(data, settings)
+    done = 0
+    for epoch in range(settings.epochs):
+        rows_of = batches(data, settings, epoch)
+        if done + len(rows_of) <= state.progress.step or state.progress.finished:
+            done += len(rows_of)
+            continue
+        learning = learned(state.network, settings, epoch)
+        chosen = {name for name, _ in learning}
+        for name, parameter in state.network.named_parameters():
+            parameter.requires_grad_(name in chosen)
+        for number, rows in enumerate(rows_of):
+            done += 1
+            if done <= state.progress.step:
+                continue
+            made = _step(state, data, rows, settings, objective, row_weights, done, steps, device, epoch)
+            state.progress.step = done
+            last = number == len(rows_of) - 1
+            if last and score is not None:
+                made = _scored(state, score, made)
+            state.progress.finished = done == steps or _tired(state, settings)
+            yield made
+        if state.progress.finished:
+            return
+
+
+def _step(
+    state: State,
+    data: Encoded,
+    rows: Array,
+    settings: TrainSettings,
+    objective: str,
+    row_weights: Array | None,
+    number: int,
+    steps: int,
+    device: str,
+    epoch: int,
+) -> Step:
+    begin = time.perf_counter()
+    network = state.network.train()
+    # dropout is a function of (seed, step): a resumed run draws what the first one would have drawn
+    torch.manual_seed((settings.seed << 32) + number)
+    weights = torch.ones(len(rows)) if row_weights is None else torch.as_tensor(row_weights[rows]).float()
+    total = float(weights.sum())
+    rate = set_rate(state.adam, share(number - 1, steps, settings))
+    state.adam.zero_grad(set_to_none=True)
+    loss, tokens = 0.0, 0
+    for places in micro_batches(data.row_tokens[rows], settings.micro_tokens):
+        part = data.take(rows[places])
+        losses = OBJECTIVES[objective](
+            logits_of(network, part, device), torch.as_tensor(part.targets, device=device), settings.smoothing
+        )
+        share_of_loss = (losses * weights[places].to(device)).sum() / total
+        share_of_loss.backward()  # type: ignore[no-untyped-call]
+        loss += float(share_of_loss.detach())
+        tokens += len(part.ids)
+    gradient = clip([p for p in network.parameters() if p.grad is not None], settings.clip)
+    if not math.isfinite(loss) or not math.isfinite(gradient):
+        shown = ", ".join(str(int(row) + 1) for row in rows[:8]) + (", ..." if len(rows) > 8 else "")
+        raise DivergedError(
+            f"The loss is {loss} and its gradient {gradient} at step {number} (rows {shown}); nothing of this step was "
+            f"kept. A lower rate than {settings.rate:g} is the usual remedy."
+        )
+    state.adam.step()
+    return Step(
+        epoch=epoch,
+        step=number,
+        steps=steps,
+        loss=loss,
+        rate=rate,
+        gradient=gradient,
+        rows=len(rows),
+        tokens=tokens,
+        seconds=time.perf_counter() - begin,
+    )
+
+
+def micro_batches(tokens: Array, budget: int) -> list[slice]:
+    """Neighbouring rows whose tokens fit a budget: gradients add up, so memory is bounded whatever the step."""
+    parts, begin, filled = [], 0, 0
+    for place, count in enumerate(tokens):
+        if place > begin and filled + int(count) > budget:
+            parts.append(slice(begin, place))
+            begin, filled = place, 0
+        filled += int(count)
+    return [*parts, slice(begin, len(tokens))]
+
+
+def logits_of(network: Any, part: Part, device: str) -> Tensor:
+    """One answer per row: packed windows through the network, then the mean over a row's windows."""
+    tensors = [
+        None if array is None else torch.as_tensor(array, device=device)
+        for array in (part.ids, part.segments, part.lengths, part.owners)
+    ]
+    ids, segments, lengths, owners = tensors
+    result = network(ids, None, segments, lengths=lengths)
+    return pool_windows(result.logits, owners, part.rows)  # type: ignore[arg-type]
+
+
+def _scored(state: State, score: Callable[[], float], made: Step) -> Step:
+    state.network.eval()
+    value = float(score())
+    progress = state.progress
+    progress.scores.append(value)
+    better = progress.best_score is None or value > progress.best_score
+    if better:
+        progress.best_score, progress.best_epoch, progress.waited = value, made.epoch, 0
+        state.keep_best()
+    else:
+        progress.waited += 1
+    return replace(made, score=value, best=better)
+
+
+def _tired(state: State, settings: TrainSettings) -> bool:
+    return settings.patience is not None and state.progress.waited >= settings.patience

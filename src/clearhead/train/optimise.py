@@ -1,0 +1,72 @@
+"""AdamW with groups: no decay on biases and norms, layers below slower, and a rate that is a function of the step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+from clearhead.core.models import Network
+from clearhead.train.settings import TrainSettings
+
+Named = list[tuple[str, nn.Parameter]]
+
+
+def depth(name: str, network: Network) -> int:
+    """How far from the head a parameter is: 0 for the head and pooler, then the last block, down to the words."""
+    part, *rest = name.split(".")
+    if part in ("head", "second", "pooler"):
+        return 0
+    stack = network.decoder if part == "decoder" and network.decoder is not None else network.stack
+    blocks = stack.shape.blocks
+    if rest[0] == "blocks":
+        return blocks - int(rest[1])
+    return 1 if rest[0] == "norm" else blocks + 1
+
+
+def learned(network: Network, settings: TrainSettings, epoch: int) -> Named:
+    """The parameters that learn in an epoch: all, the head alone, or one more layer with each epoch."""
+    named = [(name, p) for name, p in network.named_parameters() if isinstance(p, nn.Parameter)]
+    if settings.frozen:
+        return [(name, p) for name, p in named if depth(name, network) == 0]
+    if settings.unfreeze:
+        return [(name, p) for name, p in named if depth(name, network) <= epoch]
+    return named
+
+
+def optimiser(network: Network, settings: TrainSettings) -> torch.optim.AdamW:
+    """One group per rate and decay; every parameter is in it, frozen ones get no gradient."""
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for name, parameter in network.named_parameters():
+        decay = settings.decay if parameter.ndim > 1 else 0.0
+        far = depth(name, network)
+        base = settings.head_rate if far == 0 and settings.head_rate is not None else settings.rate
+        groups.setdefault((base * settings.layer_decay**far, decay), []).append(parameter)
+    made = [{"params": ps, "lr": rate, "base": rate, "weight_decay": decay} for (rate, decay), ps in groups.items()]
+    return torch.optim.AdamW(made, fused=True)
+
+
+def share(step: int, steps: int, settings: TrainSettings) -> float:
+    """The part of the full rate at a step: grows over the warm-up, then falls as the schedule says."""
+    begin = int(settings.warmup * steps)
+    if step < begin:
+        return (step + 1) / begin
+    if settings.schedule == "constant":
+        return 1.0
+    along = (step - begin) / max(1, steps - begin)
+    return 0.5 * (1 + math.cos(math.pi * along)) if settings.schedule == "cosine" else 1.0 - along
+
+
+def set_rate(adam: torch.optim.AdamW, part: float) -> float:
+    """Give every group its part of its full rate; returns the largest."""
+    for group in adam.param_groups:
+        group["lr"] = group["base"] * part
+    return max(float(group["lr"]) for group in adam.param_groups)
+
+
+def clip(parameters: Iterable[Tensor], longest: float) -> float:
+    """Shorten the gradient to `longest`; returns how long it was."""
+    norm = torch.nn.utils.clip_grad_norm_(parameters, longest if longest > 0 else math.inf)
+    return float(norm)

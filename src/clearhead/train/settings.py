@@ -1,0 +1,52 @@
+"""Settings of a training run: frozen, keyword-only, each with its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from clearhead.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainSettings:
+    """How to train; the defaults are those of BERT's fine-tuning."""
+
+    epochs: int = 3  # BERT's paper: two to four
+    rate: float = 5e-5
+    head_rate: float | None = None  # a fresh head may learn faster; None: as the rest
+    batch_rows: int | None = 32  # rows a step, or ...
+    batch_tokens: int | None = None  # ... as many rows as fit in so many tokens
+    micro_tokens: int = 8192  # a step is cut into parts of this size, for memory; their gradients add up
+    warmup: float = 0.1  # share of the steps in which the rate grows
+    schedule: Literal["linear", "cosine", "constant"] = "linear"
+    decay: float = 0.01  # weight decay, never on biases and norms
+    layer_decay: float = 1.0  # each layer below learns this much slower
+    clip: float = 1.0  # longest gradient; 0: any
+    smoothing: float = 0.0  # label smoothing
+    class_weight: Literal["none", "auto"] = "none"  # auto: rare classes count more
+    frozen: bool = False  # True: only the head learns
+    unfreeze: bool = False  # ULM-FiT: one more layer learns with each epoch
+    patience: int | None = None  # epochs without a better dev result before it stops; None: never
+    seed: int = 0
+
+    def check(self) -> None:
+        """One sentence for the first setting that cannot be."""
+        rules = (
+            (self.epochs >= 1, "epochs must be at least 1"),
+            (self.rate > 0, "rate must be above 0"),
+            (self.head_rate is None or self.head_rate > 0, "head_rate must be above 0"),
+            ((self.batch_rows is None) != (self.batch_tokens is None), "give either batch_rows or batch_tokens"),
+            (self.batch_rows is None or self.batch_rows >= 1, "batch_rows must be at least 1"),
+            (self.batch_tokens is None or self.batch_tokens >= 1, "batch_tokens must be at least 1"),
+            (self.micro_tokens >= 1, "micro_tokens must be at least 1"),
+            (0 <= self.warmup < 1, "warmup must be from 0 up to 1"),
+            (self.decay >= 0, "decay must be at least 0"),
+            (0 < self.layer_decay <= 1, "layer_decay must be above 0 and at most 1"),
+            (self.clip >= 0, "clip must be at least 0"),
+            (0 <= self.smoothing < 1, "smoothing must be from 0 up to 1"),
+            (self.patience is None or self.patience >= 1, "patience must be at least 1"),
+        )
+        for holds, said in rules:
+            if not holds:
+                raise InputError(f"Training settings: {said}.")

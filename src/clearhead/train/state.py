@@ -1,0 +1,139 @@
+"""The state of a run on disk: whole or not there, safetensors and JSON, enough to go on as if nothing had happened.
+
+    state/step-000120/   weights.safetensors  adam.safetensors  best.safetensors  progress.json
+    state/latest.json    names the step that is whole
+
+A step's batch and its dropout are pure functions of (seed, epoch, step), so that no generator has to be saved.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from clearhead.checkpoint.weights import Mapped, read_header, write_file
+from clearhead.config import decode, read_json, write_json
+from clearhead.core.models import Network
+from clearhead.errors import CheckpointError
+
+
+@dataclass(kw_only=True)
+class Progress:
+    """Where a run stands, beside its weights."""
+
+    step: int = 0  # steps done
+    best_score: float | None = None
+    best_epoch: int = -1
+    waited: int = 0  # evaluations since the best
+    finished: bool = False
+    scores: list[float] = field(default_factory=list)  # of each evaluation
+
+
+@dataclass
+class State:
+    """Everything that changes while a network learns."""
+
+    network: Network
+    adam: torch.optim.AdamW
+    progress: Progress
+    best: dict[str, Tensor] = field(default_factory=dict)
+
+    def named(self) -> dict[str, Tensor]:
+        """The network's parameters by name, tied ones once."""
+        return {name: p.detach() for name, p in self.network.named_parameters()}
+
+    def keep_best(self) -> None:
+        """Remember the weights as they are now."""
+        self.best = {name: tensor.clone() for name, tensor in self.named().items()}
+
+    def restore_best(self) -> None:
+        """Put the best weights back."""
+        if self.best:
+            _copy_into(self.network, self.best)
+
+
+def save_state(folder: Path, state: State) -> None:
+    """Write a whole new step beside the old one, point to it, then remove the old one."""
+    name = f"step-{state.progress.step:08d}"
+    place, temporary = folder / name, folder / f".{name}.part"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    _write(temporary / "weights.safetensors", state.named())
+    _write(temporary / "adam.safetensors", adam_tensors(state))
+    if state.best:
+        _write(temporary / "best.safetensors", state.best)
+    write_json(temporary / "progress.json", asdict(state.progress))
+    shutil.rmtree(place, ignore_errors=True)
+    temporary.rename(place)
+    write_json(folder / "latest.json", {"step": name})
+    for old in folder.glob("step-*"):
+        if old.name != name:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def load_state(folder: Path, state: State) -> bool:
+    """Bring the last whole step back into the network and the optimiser; False when there is none yet."""
+    if not (folder / "latest.json").exists():
+        return False
+    name = str(read_json(folder / "latest.json").get("step"))
+    place = folder / name
+    if not place.is_dir() or "/" in name:
+        raise CheckpointError(f"{folder / 'latest.json'} names {name[:40]!r}, which is not there.")
+    state.progress = decode(read_json(place / "progress.json"), Progress, "progress.json")
+    _copy_into(state.network, _read(place / "weights.safetensors"))
+    set_adam_tensors(state, _read(place / "adam.safetensors"))
+    best = place / "best.safetensors"
+    state.best = _read(best) if best.exists() else {}
+    return True
+
+
+def adam_tensors(state: State) -> dict[str, Tensor]:
+    """Both moments and the step count of every parameter that has learned."""
+    made = {}
+    for name, parameter in state.network.named_parameters():
+        for key, value in state.adam.state.get(parameter, {}).items():
+            made[f"{key}/{name}"] = value.detach().reshape(value.shape or (1,))
+    return made
+
+
+def set_adam_tensors(state: State, tensors: Mapping[str, Tensor]) -> None:
+    """The way back."""
+    by_name = dict(state.network.named_parameters())
+    state.adam.state.clear()
+    for key, value in tensors.items():
+        kind, _, name = key.partition("/")
+        if name not in by_name:
+            raise CheckpointError(f"The saved optimiser knows {name}, and this model does not.")
+        parameter = by_name[name]
+        kept = value.reshape(()) if kind == "step" else value
+        state.adam.state[parameter][kind] = kept.clone()
+
+
+def _copy_into(network: Network, tensors: Mapping[str, Tensor]) -> None:
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            if name not in tensors or tensors[name].shape != parameter.shape:
+                raise CheckpointError(f"The saved state has no {name} that fits this model.")
+            parameter.copy_(tensors[name])
+
+
+def _write(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    write_file(path, {name: tensor.to("cpu", torch.float32).numpy() for name, tensor in tensors.items()})
+
+
+def _read(path: Path) -> dict[str, Tensor]:
+    mapped = Mapped(read_header(path))
+    return {name: torch.from_numpy(mapped.array(name).copy()) for name in mapped.tensors}
+
+
+def latest(folder: Path) -> dict[str, Any] | None:
+    """What the last whole step says of itself, without reading a weight."""
+    if not (folder / "latest.json").exists():
+        return None
+    return read_json(folder / str(read_json(folder / "latest.json").get("step")) / "progress.json")

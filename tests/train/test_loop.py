@@ -1,0 +1,259 @@
+"""The loop learns, weighs rows alike however a step is cut, and goes on after a stop as if nothing had happened."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import clearhead
+from clearhead.data.table import TokenTable
+from clearhead.errors import CheckpointError, InputError
+from clearhead.tasks.encoded import Encoded, encoded
+from clearhead.train.loop import DivergedError, Step, batches, logits_of, micro_batches, total_steps, train_steps
+from clearhead.train.objectives import OBJECTIVES, pool_windows
+from clearhead.train.optimise import depth, learned, optimiser, share
+from clearhead.train.settings import TrainSettings
+from clearhead.train.state import Progress, State, adam_tensors, load_state, save_state
+
+SIZES = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 24}
+SIZES |= {"vocab_size": 40, "max_position_embeddings": 24}
+
+
+def table(windows: list[list[list[int]]], labels: Any) -> TokenTable:
+    """Rows of windows of ids, as `data` makes them."""
+    flat = [ids for row in windows for ids in row]
+    return TokenTable(
+        ids=np.array([token for ids in flat for token in ids], np.uint16),
+        starts=np.cumsum([0, *(len(ids) for ids in flat)]),
+        turns=np.array([len(ids) - 1 for ids in flat]),
+        owners=np.repeat(np.arange(len(windows)), [len(row) for row in windows]),
+        labels=None if labels is None else np.asarray(labels),
+        space=None,
+        rows=np.arange(1, len(windows) + 1),
+        hashes=np.zeros(len(windows), np.uint64),
+        truncated=np.zeros(len(windows), np.int64),
+    )
+
+
+def rows(count: int, seed: int = 0, windows: int = 1) -> Encoded:
+    """Texts with a planted rule: class 1 when token 7 is in it."""
+    draw = np.random.default_rng(seed)
+    made, targets = [], []
+    for _ in range(count):
+        label = int(draw.integers(2))
+        parts = []
+        for _ in range(int(draw.integers(1, windows + 1))):
+            ids = draw.integers(10, 40, int(draw.integers(3, 12))).tolist()
+            if label:
+                ids[int(draw.integers(len(ids)))] = 7
+            parts.append(ids)
+        made.append(parts)
+        targets.append(label)
+    return encoded(table(made, targets), segments=True)
+
+
+def fresh(settings: TrainSettings, seed: int = 0, **config: Any) -> State:
+    model = clearhead.create("bert", config={**SIZES, **config}, head="classify", seed=seed)
+    return State(model.module, optimiser(model.module, settings), Progress())
+
+
+def accuracy(state: State, data: Encoded) -> float:
+    with torch.no_grad():
+        logits = logits_of(state.network.eval(), data.take(np.arange(len(data))), "cpu")
+    return float((logits.argmax(-1).numpy() == data.targets).mean())
+
+
+QUICK = TrainSettings(epochs=12, rate=3e-3, batch_rows=16)
+
+
+def test_a_planted_rule_is_learned() -> None:
+    data, dev = rows(200), rows(100, seed=1)
+    state = fresh(QUICK)
+    before = accuracy(state, dev)
+    steps = list(train_steps(state, data, QUICK, objective="cross_entropy", score=lambda: accuracy(state, dev)))
+    assert len(steps) == total_steps(data, QUICK) == steps[-1].steps
+    state.restore_best()
+    assert accuracy(state, dev) == state.progress.best_score == max(state.progress.scores)
+    assert accuracy(state, dev) > max(0.95, before)
+    assert steps[-1].loss < steps[0].loss / 2
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_accumulation_weighs_rows_alike(objective: str) -> None:
+    data = rows(24, windows=3)
+    if objective == "binary":
+        data = replace(data, targets=np.stack([data.targets, 1 - data.targets], 1))
+    weights = np.linspace(0.5, 2, len(data))
+    still: dict[str, Any] = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    found = []
+    for micro in (10_000, 30, 1):
+        settings = TrainSettings(epochs=1, batch_rows=24, micro_tokens=micro, clip=0.0)
+        state = fresh(settings, **still)
+        if objective == "squared":
+            state = State(
+                clearhead.create("bert", config=SIZES | still, head="classify", labels=["score"]).module,
+                state.adam,
+                Progress(),
+            )
+            state.adam = optimiser(state.network, settings)
+        step = next(train_steps(state, data, settings, objective=objective, row_weights=weights))
+        named = state.network.named_parameters()
+        found.append((step.loss, {name: p.grad.clone() for name, p in named if p.grad is not None}))
+    for loss, gradients in found[1:]:
+        assert loss == pytest.approx(found[0][0], abs=1e-6)
+        for name, gradient in gradients.items():
+            torch.testing.assert_close(gradient, found[0][1][name], atol=1e-6, rtol=1e-4)
+
+
+def run_to_the_end(state: State, data: Encoded, settings: TrainSettings) -> list[Step]:
+    return list(train_steps(state, data, settings, objective="cross_entropy", score=lambda: accuracy(state, data)))
+
+
+@pytest.mark.parametrize("stop", [1, 4, 5, 6, 13])
+def test_a_stopped_run_ends_in_the_same_bits(tmp_path: Path, stop: int) -> None:
+    settings = TrainSettings(epochs=3, rate=1e-3, batch_rows=None, batch_tokens=60, patience=2)
+    data = rows(40, windows=2)
+    whole = fresh(settings)
+    steps = run_to_the_end(whole, data, settings)
+    assert stop < len(steps)
+
+    first = fresh(settings)
+    for number, _ in enumerate(train_steps(first, data, settings, objective="cross_entropy",
+                                           score=lambda: accuracy(first, data)), start=1):  # fmt: skip
+        if number == stop:
+            save_state(tmp_path, first)
+            break
+    second = fresh(settings, seed=9)  # other weights: everything must come from the file
+    assert load_state(tmp_path, second)
+    later = run_to_the_end(second, data, settings)
+    assert [replace(step, seconds=0.0) for step in later] == [replace(step, seconds=0.0) for step in steps[stop:]]
+    assert second.progress == whole.progress
+    for name, tensor in whole.named().items():
+        assert torch.equal(tensor, second.named()[name]), name
+        assert torch.equal(whole.best[name], second.best[name]), name
+    moments, again = adam_tensors(whole), adam_tensors(second)
+    assert moments.keys() == again.keys()
+    assert all(torch.equal(moments[name], again[name]) for name in moments)
+
+
+def test_a_half_written_state_is_never_read(tmp_path: Path) -> None:
+    state = fresh(QUICK)
+    state.progress.step = 3
+    save_state(tmp_path, state)
+    (tmp_path / ".step-00000004.part").mkdir()
+    (tmp_path / "step-00000005").mkdir()  # renamed, but latest.json was not written any more
+    other = fresh(QUICK, seed=4)
+    assert load_state(tmp_path, other)
+    assert other.progress.step == 3
+    (tmp_path / "latest.json").write_text(json.dumps({"step": "step-00000009"}))
+    with pytest.raises(CheckpointError, match="not there"):
+        load_state(tmp_path, other)
+    assert not load_state(tmp_path / "nothing", other)
+
+
+def test_a_broken_loss_stops_at_once_and_keeps_the_weights() -> None:
+    data = replace(rows(32), targets=np.full(32, np.nan))
+    settings = TrainSettings(epochs=1, batch_rows=8)
+    state = fresh(settings)
+    before = {name: tensor.clone() for name, tensor in state.named().items()}
+    with pytest.raises(DivergedError, match=r"step 1 \(rows "):
+        next(train_steps(state, replace(data, targets=np.full((32, 2), np.nan)), settings, objective="binary"))
+    assert all(torch.equal(before[name], tensor) for name, tensor in state.named().items())
+    assert state.progress.step == 0
+
+
+def test_the_rate_follows_its_schedule() -> None:
+    linear = TrainSettings(warmup=0.1)
+    assert [round(share(step, 100, linear), 3) for step in (0, 4, 9, 10, 55, 99)] == [0.1, 0.5, 1.0, 1.0, 0.5, 0.011]
+    cosine = TrainSettings(warmup=0.0, schedule="cosine")
+    assert share(0, 100, cosine) == 1.0
+    assert share(50, 100, cosine) == pytest.approx(0.5)
+    assert share(70, 100, TrainSettings(warmup=0.5, schedule="constant")) == 1.0
+
+
+def test_groups_and_depth() -> None:
+    settings = TrainSettings(rate=1e-3, head_rate=1e-2, layer_decay=0.5)
+    state = fresh(settings)
+    network = state.network
+    assert depth("head.out.weight", network) == 0
+    assert depth("stack.blocks.2.feed.norm.weight", network) == 1
+    assert depth("stack.blocks.0.attend.inner.q.weight", network) == 3
+    assert depth("stack.embed.token.weight", network) == 4
+    rate_of = {id(p): group for group in state.adam.param_groups for p in group["params"]}
+    for name, parameter in network.named_parameters():
+        group = rate_of[id(parameter)]
+        far = depth(name, network)
+        assert group["base"] == pytest.approx(1e-2 if far == 0 else 1e-3 * 0.5**far)
+        assert group["weight_decay"] == (0.01 if parameter.ndim > 1 else 0.0)
+
+
+def test_frozen_and_unfrozen_layers() -> None:
+    data = rows(32)
+    frozen = TrainSettings(epochs=1, frozen=True, batch_rows=8)
+    state = fresh(frozen)
+    before = {name: tensor.clone() for name, tensor in state.named().items()}
+    list(train_steps(state, data, frozen, objective="cross_entropy"))
+    changed = {name for name, tensor in state.named().items() if not torch.equal(before[name], tensor)}
+    assert changed == {"pooler.dense.weight", "pooler.dense.bias", "head.out.weight", "head.out.bias"}
+    gradual = TrainSettings(unfreeze=True)
+    counts = [len(learned(state.network, gradual, epoch)) for epoch in range(6)]
+    assert counts == sorted(counts)
+    assert counts[0] < counts[1] < counts[-1] == len(list(state.network.named_parameters()))
+
+
+def test_windows_are_averaged_and_every_row_is_seen_once() -> None:
+    data = rows(50, windows=4)
+    logits = torch.arange(12.0).reshape(6, 2)
+    owners = torch.tensor([0, 0, 1, 2, 2, 2])
+    torch.testing.assert_close(pool_windows(logits, owners, 3), torch.tensor([[1.0, 2.0], [4.0, 5.0], [8.0, 9.0]]))
+    part = data.take(np.array([3, 1]))
+    assert len(part.ids) == int(part.lengths.sum()) == int(data.row_tokens[[3, 1]].sum())
+    assert part.owners.tolist() == [0] * int(data.row_windows[3]) + [1] * int(data.row_windows[1])
+    begin = data.starts[data.row_starts[3]]
+    assert part.ids[:3].tolist() == data.ids[begin : begin + 3].tolist()
+    settings = TrainSettings(batch_rows=None, batch_tokens=64, seed=3)
+    for epoch in (0, 1):
+        assert sorted(np.concatenate(batches(data, settings, epoch)).tolist()) == list(range(50))
+    assert [b.tolist() for b in batches(data, settings, 0)] == [b.tolist() for b in batches(data, settings, 0)]
+    assert [b.tolist() for b in batches(data, settings, 0)] != [b.tolist() for b in batches(data, settings, 1)]
+    assert micro_batches(np.array([5, 5, 20, 1]), 10) == [slice(0, 2), slice(2, 3), slice(3, 4)]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"epochs": 0},
+        {"rate": 0.0},
+        {"batch_tokens": 10},
+        {"batch_rows": None},
+        {"batch_rows": 0},
+        {"warmup": 1.0},
+        {"smoothing": 1.0},
+        {"layer_decay": 0.0},
+        {"patience": 0},
+        {"clip": -1.0},
+        {"decay": -0.1},
+        {"micro_tokens": 0},
+        {"head_rate": 0.0},
+    ],
+    ids=str,
+)
+def test_impossible_settings_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="Training settings"):
+        TrainSettings(**wrong).check()
+
+
+def test_rows_that_cannot_be_learned_are_refused() -> None:
+    with pytest.raises(InputError, match="Row 2 has no tokens"):
+        encoded(table([[[5]], [[]]], [0, 1]), segments=False)
+    with pytest.raises(InputError, match="no labels"):
+        encoded(table([[[5]]], None), segments=False)
+    part = encoded(table([[[5, 6, 7], [8, 9]]], [1]), segments=True).take(np.array([0]))
+    assert part.segments is not None
+    assert part.segments.tolist() == [0, 0, 1, 0, 1]
