@@ -121,7 +121,11 @@ def convert(source: str | os.PathLike[str], destination: str | Path, *, allow_pi
 
     located = locate(source, pickle=allow_pickle)
     target = Path(destination)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+    try:
+        taken = target.exists() and (not target.is_dir() or any(target.iterdir()))
+    except OSError as error:
+        raise InputError(f"{target} cannot be made: {error.strerror or error}.") from None
+    if taken:
         raise InputError(f"{target} is there already and not empty; name a new folder.")
     from clearhead.unpickle import has_pickle, unpickled
 
@@ -195,9 +199,9 @@ def has_tokenizer(place: Path) -> bool:
 
 def _network(read: Checkpoint, passport: Passport | None, seed: int) -> Network:
     _need_torch("Running a model")
-    from clearhead.core.build import build
+    from clearhead.core.build import build, widen
 
-    network = build(read.shape, read.arrays(), seed=seed)
+    network = build(read.shape, read.arrays(widen), seed=seed)
     if passport is not None:
         try:
             for part, blocks in passport.pruned.items():

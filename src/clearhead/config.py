@@ -90,8 +90,11 @@ def decode(data: Any, kind: type[T], what: str) -> T:
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """Write under a temporary name, flush to disk, rename: the file is whole or not there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise ClearheadError(f"{path} cannot be written: {error.strerror or error}.") from error
     try:
         with os.fdopen(handle, "wb") as file:
             yield file

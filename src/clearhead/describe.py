@@ -88,7 +88,7 @@ def rows(model: Model) -> list[tuple[str, str]]:
     shown = [
         ("architecture", told["architecture"]),
         ("parameters", f"{told['parameters']:,} ({told['memory_bytes'] / 1e6:,.0f} MB in float32)"),
-        ("positions", told["positions"] + (f", at most {told['max_length']} tokens" if told["max_length"] else "")),
+        ("positions", told["positions"] + (f", at most {longest} tokens" if (longest := model.max_length()) else "")),
         ("norm, feed-forward", f"{told['norm']}; {told['activation']}"),
         ("tokenizer", told["tokenizer"] or "none"),
         ("head", "none" if top is None else f"{model.head}: {top.outputs:,} outputs" + (", tied" if top.tied else "")),
@@ -100,6 +100,7 @@ def rows(model: Model) -> list[tuple[str, str]]:
     pooling = model.pooling
     steps = [*pooling.modes, *(f"dense {step.outputs}" for step in pooling.dense)]
     steps += ["unit length"] if pooling.normalize else []
+    steps += [f"of the first {pooling.max_length} tokens"] if pooling.max_length else []
     shown.append(("text vector", f"{', '.join(steps)} ({pooling.source})"))
     passport = told["passport"]
     shown.append(("passport", f"clearhead {passport['clearhead']}, verified" if passport else "none"))

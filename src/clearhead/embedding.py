@@ -70,7 +70,7 @@ class Embedder:
         stack = self.model.shape.stack
         if self.dense:
             return self.plan.dense[-1].outputs
-        wide = min(4, stack.layers) if self.plan.layer == "concat_last_four" else 1
+        wide = 4 if self.plan.layer == "concat_last_four" else 1
         return stack.width * wide * len(self.plan.modes)
 
     def _encoded(self, rows: list[str]) -> list[Encoding]:

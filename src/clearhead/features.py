@@ -34,6 +34,8 @@ def choose_layer(hidden: Sequence[Array], choice: str | int) -> Array:
         "sum_last_four": lambda: sum(four[1:], start=four[0]),
         "concat_last_four": lambda: np.concatenate(four, -1),
     }
+    if choice in ("sum_last_four", "concat_last_four") and len(hidden) < 5:
+        raise InputError(f"{choice} needs four layers, and this model has {len(hidden) - 1}.")
     if choice not in choices:
         raise InputError(f"layer must be a number or one of {', '.join(LAYER_CHOICES)}, and it is {choice!r}.")
     return choices[choice]()

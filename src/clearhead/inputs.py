@@ -99,8 +99,9 @@ def _segments(segments: Any, ids: Array, shape: Shape) -> Array | None:
     array = as_ids(segments, "segments")
     if array.shape != ids.shape:
         raise InputError(f"segments must be {ids.shape} like ids, and it is {array.shape}.")
-    most = max(shape.segments, 1)
-    if array.min() < 0 or array.max() >= most:
+    if not shape.segments:
+        return None  # a tokenizer may number the two texts of a pair all the same
+    if array.min() < 0 or array.max() >= shape.segments:
         wrong = array.min() if array.min() < 0 else array.max()
-        raise InputError(f"segments holds {wrong}, and this model knows {most} (0 to {most - 1}).")
-    return array if shape.segments else None
+        raise InputError(f"segments holds {wrong}, and this model knows 0 to {shape.segments - 1}.")
+    return array

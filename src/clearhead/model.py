@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead import tensors
 from clearhead.batch import Output
 from clearhead.checkpoint import folder as folders
 from clearhead.checkpoint import sentence
 from clearhead.checkpoint.passport import Passport, write_passport
 from clearhead.config import write_json
 from clearhead.embedding import Embedder
-from clearhead.errors import InputError
+from clearhead.errors import CheckpointError, InputError
 from clearhead.families import Family
 from clearhead.inputs import checked_batch
 from clearhead.shape import ModelShape, Pooling
@@ -79,7 +78,7 @@ class Model:
     @property
     def parameters(self) -> int:
         """How many numbers were learned, tied ones counted once."""
-        return tensors.count(tensors.expected(self.shape))
+        return sum(parameter.numel() for parameter in self.module.parameters())
 
     def run(
         self,
@@ -182,7 +181,8 @@ class Model:
             probs = np.exp(scores - scores.max())
             probs /= probs.sum()
             best = np.argsort(-probs)[:top]
-            guesses.append([Guess(self.tokenizer.decode([i]).strip(), float(probs[i]), int(i)) for i in best])
+            words = [self.tokenizer.decode([i], skip_special=False).strip() for i in best]
+            guesses.append([Guess(word, float(probs[i]), int(i)) for word, i in zip(words, best, strict=True)])
         return guesses
 
     def prune(self, heads: Mapping[int, Iterable[int]], part: str = "encoder") -> None:
@@ -191,10 +191,15 @@ class Model:
 
     def save(self, folder: str | Path, *, shard_bytes: int = folders.MOST_SHARD) -> Path:
         """Write a folder that `load`, transformers and sentence-transformers read; returns it."""
+        try:
+            return self._save(Path(folder), shard_bytes)
+        except OSError as error:
+            raise CheckpointError(f"{folder} cannot be written: {error.strerror or error}.") from error
+
+    def _save(self, place: Path, shard_bytes: int) -> Path:
         from clearhead import __version__
         from clearhead.core.build import named_arrays, pruned_heads
 
-        place = Path(folder)
         folders.write_folder(
             place,
             config=self.config,

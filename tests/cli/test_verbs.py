@@ -113,8 +113,8 @@ def test_embed_says_what_it_cut_off(run: Run, masked_model: Path, tmp_path: Path
 def test_embed_layer_and_pooling(run: Run, masked_model: Path, tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("a cat\n")
     arguments = ("embed", masked_model, tmp_path / "t.txt", "-o", tmp_path / "v.npy", "--quiet")
-    assert run(*arguments, "--layer", "concat_last_four", "--pooling", "first")[0] == 0
-    expected = clearhead.load(masked_model).embed(["a cat"], layer="concat_last_four", pooling="first")
+    assert run(*arguments, "--layer", "sum_all", "--pooling", "first")[0] == 0
+    expected = clearhead.load(masked_model).embed(["a cat"], layer="sum_all", pooling="first")
     np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), expected)
     assert run(*arguments, "--layer", "-2", "--normalize")[0] == 0
     assert np.linalg.norm(np.load(tmp_path / "v.npy")) == pytest.approx(1, abs=1e-6)
@@ -145,6 +145,8 @@ def mistakes(model: Path, folder: Path) -> dict[str, tuple[object, ...]]:
     (folder / "two.csv").write_text("one,two\n1,2\n")
     (folder / "bad.csv").write_text("text,label\na\n")
     (folder / "empty.txt").write_text("")
+    (folder / "quote.csv").write_text('text\nfirst\n"unclosed\nrow 3\n')
+    (folder / "twice.csv").write_text("text,text\na,b\n")
     (folder / "latin.txt").write_bytes("caf\xe9".encode("latin-1"))
     (folder / "broken.jsonl").write_text('{"text": "a"}\n{"text": \n')
     out = ("-o", folder / "v.npy")
@@ -166,6 +168,12 @@ def mistakes(model: Path, folder: Path) -> dict[str, tuple[object, ...]]:
         "unknown ending": ("embed", model, folder / "two.csv", "-o", folder / "v.xyz"),
         "unknown pooling": ("embed", model, folder / "two.csv", "--column", "one", "--pooling", "median", *out),
         "unknown layer": ("embed", model, folder / "two.csv", "--column", "one", "--layer", "99", *out),
+        "too few layers": ("embed", model, folder / "two.csv", "--column", "one", "--layer", "sum_last_four", *out),
+        "an open quote": ("embed", model, folder / "quote.csv", *out),
+        "two columns of one name": ("embed", model, folder / "twice.csv", "--column", "text", *out),
+        "a file as folder": ("embed", model, folder / "two.csv", "--column", "one", "-o", folder / "two.csv/v.npy"),
+        "convert into a file": ("convert", model, folder / "two.csv/new"),
+        "explain into a file": ("explain", model, "a", "-o", folder / "two.csv/a.svg"),
         "unknown prompt": ("embed", model, folder / "two.csv", "--column", "one", "--prompt-name", "x", *out),
         "top is nothing": ("fill", model, "a [MASK]", "--top", "0"),
         "top is no number": ("fill", model, "a [MASK]", "--top", "many"),

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import clearhead
-from clearhead.errors import TensorError
+from clearhead.errors import ConfigError, TensorError
 from clearhead.families import FAMILIES
 from tests.tiny import BARE, CLASSES, CONFIGS, FIXED, texts_for
 from tests.twins import Texts, assert_equal, library, loaded_back, outputs, reference
@@ -292,7 +292,6 @@ def test_leftovers_of_old_files(tmp_path: Path) -> None:
         "gpt2": {f"transformer.h.{n}.attn.bias": torch.ones(1, 1, 40, 40).tril() for n in range(3)},
         "bert": {"bert.embeddings.position_ids": torch.arange(512)[None]},
         "roberta": {"roberta.embeddings.position_ids": torch.arange(512)[None]},
-        "marian": {f"model.{side}.embed_positions.weight": torch.zeros(40, 24) for side in ("encoder", "decoder")},
         "deberta-v2": {"deberta.embeddings.position_embeddings.weight": torch.zeros(512, 24)},
     }
     for family, extra in old.items():
@@ -303,6 +302,66 @@ def test_leftovers_of_old_files(tmp_path: Path) -> None:
         model = clearhead.load(folder)
         assert not model.notes
         assert_equal(outputs(theirs, given), model.run(**given.ours()), given)
+
+
+def test_position_tables_that_marian_stores(tmp_path: Path) -> None:
+    """They are computed: equal ones are read over, others are refused, and the bare class writes them."""
+    theirs, given = pair("marian", HEADED["marian"])
+    theirs.save_pretrained(tmp_path)
+    sides = {f"model.{side}.embed_positions.weight": side for side in ("encoder", "decoder")}
+    tables = {name: getattr(theirs.model, side).embed_positions.weight.detach().clone() for name, side in sides.items()}
+    rewritten(tmp_path, lambda tensors: tensors | tables)
+    model = clearhead.load(tmp_path)
+    assert not model.notes
+    assert_equal(outputs(theirs, given), model.run(**given.ours()), given)
+    rewritten(tmp_path, lambda tensors: tensors | {name: table + 0.1 for name, table in tables.items()})
+    with pytest.raises(TensorError, match="sines and cosines"):
+        clearhead.load(tmp_path)
+    bare, _ = pair("marian", BARE["marian"])
+    bare.save_pretrained(tmp_path / "bare")
+    clearhead.load(tmp_path / "bare").save(tmp_path / "again")
+    _, report = type(bare).from_pretrained(tmp_path / "again", output_loading_info=True)
+    assert not report["missing_keys"]
+    assert not report["unexpected_keys"]
+
+
+@pytest.mark.parametrize("head", ["tag", "choice", "span"])
+def test_another_task_gets_another_head(head: str, tmp_path: Path) -> None:
+    """Heads of several tasks have one name in a file; a classifier of texts is no tagger."""
+    clearhead.create("bert", config=OTHER, head="classify", labels=list("abcd")).save(tmp_path)
+    model = clearhead.load(tmp_path, head=head)
+    assert any("head is new" in note for note in model.notes)
+    assert clearhead.load(tmp_path).notes == ()
+    assert clearhead.load(tmp_path, labels=list("abcdef")).shape.head.outputs == 6  # type: ignore[union-attr]
+
+
+OTHER = {"hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8, "vocab_size": 30}
+
+
+def test_the_first_files_say_gamma_and_name_no_class(tmp_path: Path) -> None:
+    """As Google's BERT was first converted: both pre-training heads, gamma and beta, no architectures."""
+    model = clearhead.create("bert", config=OTHER, head="pretrain")
+    model.save(tmp_path)
+    rewritten(
+        tmp_path,
+        lambda tensors: {
+            name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): tensor
+            for name, tensor in tensors.items()
+        },
+    )
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k != "architectures"}))
+    again = clearhead.load(tmp_path)
+    assert again.head == "pretrain"
+    np.testing.assert_array_equal(again.run([[5, 6]]).logits, model.run([[5, 6]]).logits)
+
+
+def test_a_class_of_another_family_is_refused(tmp_path: Path) -> None:
+    clearhead.create("bert", config=OTHER).save(tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"architectures": ["GPT2LMHeadModel"]}))
+    with pytest.raises(ConfigError, match="GPT2LMHeadModel"):
+        clearhead.load(tmp_path)
 
 
 # ours differ only where null stands for what theirs spells out, and in ids that do not change a number

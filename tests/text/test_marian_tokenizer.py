@@ -168,6 +168,25 @@ def test_a_line_of_a_megabyte(both: Both) -> None:
     assert pair.source.encode(line).ids == theirs(line)["input_ids"]
 
 
+def test_a_long_line_keeps_its_precision(both: Both) -> None:
+    """SentencePiece sets its sums back to zero on the way; random letters are full of near ties that show it."""
+    pair, theirs = both("unigram")
+    line = "".join(random.Random(0).choices("etaoinshrdlu  ", k=300_000))
+    assert pair.source.encode(line).ids == theirs(line)["input_ids"]
+
+
+@pytest.mark.parametrize("symbols", ["ab,a,b,abc,bc", "é,éa,aé,a,aa,aaa", "▁a,a▁b,b,▁"])
+def test_user_defined_pieces_that_overlap(symbols: str) -> None:
+    data = sentence_pieces(SENTENCES[:10], vocab_size=220, user_defined_symbols=symbols)
+    theirs = sentencepiece.SentencePieceProcessor(model_proto=data)
+    model = parse_pieces(data, "user.model")
+    normalizer, cut = PieceNormalizer(model, "user.model"), segmenter(model, "user.model")
+    choose = random.Random(3)
+    for _ in range(1000):
+        text = "".join(choose.choices("abcéek >p", k=choose.randint(1, 14)))
+        assert [piece for piece, _, _ in cut(normalizer.normalize(text)[0])] == theirs.encode(text, out_type=str), text
+
+
 def test_refusals(tmp_path: Path) -> None:
     marian(tmp_path)
     tokenizer = load_tokenizer(tmp_path, "marian", {}).source

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead import tensors
 from clearhead.checkpoint import names
-from clearhead.checkpoint.weights import Mapped, Stored, finite, inside, stored_tensors, write_tensors
+from clearhead.checkpoint.weights import Mapped, Stored, Widen, finite, inside, stored_tensors, write_tensors
 from clearhead.config import read_json, write_json
 from clearhead.errors import CheckpointError, ConfigError, TensorError, UnsafeError
 from clearhead.families import FAMILIES, Family, family_of
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 MOST_SHARD = 4 << 30
+READERS = 4  # threads that bring tensors in
 MOST_FRESH = 1 << 24  # numbers of a new head, unless the checkpoint itself is larger
 
 
@@ -39,17 +41,21 @@ class Checkpoint:
     fresh: tuple[str, ...]  # our tensors that the file does not have and a new head needs
     notes: tuple[str, ...]  # one line each, for people
 
-    def arrays(self) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
-        """Our tensors one by one, mapped; a number that is not finite stops it."""
-        mapped = Mapped(self.stored)
-        checked: dict[str, np.ndarray[Any, Any]] = {}
+    def arrays(self, widen: Widen | None = None) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+        """Our tensors one by one, mapped; a number that is not finite stops it. `widen` makes float32 of 16 bits."""
+        mapped = Mapped(self.stored, widen)
+
+        def checked(source: str) -> np.ndarray[Any, Any]:
+            array = mapped.array(source)
+            if not finite(array):
+                raise TensorError(f"{source} holds NaN or infinity; the weights are broken.")
+            return array
+
+        sources = list(dict.fromkeys(piece.source for piece in self.verdict.pieces.values()))
+        with ThreadPoolExecutor(max_workers=READERS) as readers:  # reading, widening and looking all leave Python
+            found = dict(zip(sources, readers.map(checked, sources), strict=True))
         for ours, piece in self.verdict.pieces.items():
-            if piece.source not in checked:
-                array = mapped.array(piece.source)
-                if not finite(array):
-                    raise TensorError(f"{piece.source} holds NaN or infinity; the weights are broken.")
-                checked[piece.source] = array
-            yield ours, piece.cut(checked[piece.source])
+            yield ours, piece.cut(found[piece.source])
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -102,13 +108,16 @@ def read_folder(folder: Path, head: str | None = AUTO, labels: tuple[str, ...] |
     saved_labels = read_labels(config)
     labels = saved_labels if labels is None else labels
     values = family.read(config)
-    wanted = _head_of(family, config, values, frozenset(sizes)) if head == AUTO else head
+    saved_head = _head_of(family, config, values, frozenset(sizes))
+    wanted = saved_head if head == AUTO else head
     plan = family.plan(values, wanted, len(labels))
     shape = family.model_shape(config, wanted, len(labels))
-    if len(labels) != len(saved_labels) and shape.head is not None and shape.head.kind in ("classify", "tag"):
-        own = names.spread(table(plan.names), 1)  # another number of labels asks for another head
+    relabelled = wanted in ("classify", "tag") and len(labels) != len(saved_labels)
+    if {wanted, saved_head} <= _ANSWERS and (wanted != saved_head or relabelled):
+        own = names.spread(table(plan.names), 1)  # heads of several tasks have one name: another task, another head
         sizes = {name: size for name, size in sizes.items() if name not in own}
     verdict = names.judge(family, values, shape, plan.names, sizes)
+    _check_computed(family, shape, stored)
     shape, verdict, fresh, notes = _settle(family, wanted, shape, verdict, stored)
     return Checkpoint(
         folder=folder,
@@ -152,17 +161,18 @@ def _head_of(
         name = named[0]
         if name in family.architectures:
             return family.architectures[name]
-        if name.endswith("Model"):
+        if name.endswith("Model") and not any(name in other.architectures for other in FAMILIES.values()):
             return None
         known = ", ".join(family.architectures)
         raise ConfigError(f"config.json names the architecture {name[:80]!r}; {family.title} has {known}.")
     complete = []
+    spelled = {names.modern(name) for name in in_file}
     for head in family.heads:
         shape = family.model_shape(values, head, 2)
         rows = names.whole_table(family, shape, family.plan(values, head, 2).names)
         # the pooler counts: it tells a classifier of texts from one of tokens, whose names are the same
         needed = {ours for ours in tensors.expected(shape) if ours.split(".")[0] in ("head", "second", "pooler")}
-        there = {ours for theirs, row in rows.items() if theirs in in_file for ours in row.ours}
+        there = {ours for theirs, row in rows.items() if theirs in spelled for ours in row.ours}
         if needed and needed <= there:
             complete.append((len(needed), head))
     return max(complete)[1] if complete else None
@@ -198,6 +208,17 @@ def _settle(
     if verdict.unused:
         notes.append(f"{len(verdict.unused)} tensors of another head are in the file and not used.")
     return shape, left, tuple(sorted(fresh)), tuple(notes)
+
+
+def _check_computed(family: Family, shape: ModelShape, stored: Mapping[str, Stored]) -> None:
+    """Tables that are computed here must be in a file as they are computed, or not at all."""
+    import numpy as np
+
+    mapped = Mapped(stored)
+    for name, array in family.computed(shape).items():
+        for spelled in {name, family.prefix + name} & stored.keys():
+            if stored[spelled].size != array.shape or not np.allclose(mapped.array(spelled), array, atol=1e-4):
+                raise TensorError(f"{spelled} holds other numbers than the sines and cosines that {family.title} has.")
 
 
 def _ties(
@@ -236,10 +257,16 @@ def write_folder(
     shard_bytes: int = MOST_SHARD,
 ) -> None:
     """config.json and the weights, under the names that Hugging Face uses."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CheckpointError(f"{folder} cannot be made: {error.strerror or error}.") from error
     values = family.read(config)
     plan = family.plan(values, head, len(labels))
-    write_tensors(folder, names.back(family, shape, plan.names, arrays), shard_bytes)
+    written = names.back(family, shape, plan.names, arrays)
+    if shape.head is None:  # transformers asks for them in the bare class alone
+        written += family.computed(shape).items()
+    write_tensors(folder, written, shard_bytes)
     write_json(folder / "config.json", config_for(config, family, head, shape, labels))
 
 
@@ -265,6 +292,7 @@ def config_for(
     return saved
 
 
+_ANSWERS = {"classify", "tag", "span", "choice"}
 _WORD_HEADS = ("masked", "causal", "seq2seq")
 
 

@@ -138,7 +138,7 @@ def judge(
     misshaped: list[str] = []
     rank = {name: place for place, name in enumerate(rows)}
     for name, size in stored.items():
-        theirs = _modern(name)
+        theirs = modern(name)
         if theirs not in rows and theirs in aliases:
             if aliases[theirs] in stored:
                 again[name] = aliases[theirs]
@@ -170,7 +170,7 @@ def judge(
         for ours, piece in tied.items():
             found.setdefault(tied_to[ours], (len(rank), piece))
     bad = {line.split(" is ")[0] for line in misshaped}
-    covered = {ours for name in bad for ours in rows[_modern(name)].ours if _modern(name) in rows}
+    covered = {ours for name in bad for ours in rows[modern(name)].ours if modern(name) in rows}
     # the file's names for our tensors, with the prefix if the file has one: for messages
     prefix = family.prefix if any(name.startswith(family.prefix) for name in stored) else ""
     shortest = {theirs: row for theirs, row in rows.items() if theirs not in backbone or not prefix}
@@ -187,7 +187,7 @@ def judge(
     )
 
 
-def _modern(name: str) -> str:
+def modern(name: str) -> str:
     """The first BERT files say gamma and beta."""
     if name.endswith(".gamma"):
         return name[: -len("gamma")] + "weight"

@@ -6,10 +6,11 @@ import json
 import math
 import mmap
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from clearhead.config import read_json, shown, whole_file, write_json
@@ -121,7 +122,10 @@ def read_header(path: Path) -> dict[str, Stored]:
         if not stat.S_ISREG(status.st_mode):
             raise UnsafeError(f"{path.name} is not a regular file, so it is not opened.")
         with path.open("rb") as file:
-            length = int.from_bytes(file.read(8), "little")
+            begin = file.read(8)
+            if begin == b"version " and status.st_size < 1024:
+                raise CheckpointError(f"{path.name} is a Git LFS pointer, not the weights: run `git lfs pull` first.")
+            length = int.from_bytes(begin, "little")
             if status.st_size < 8 or length > min(MOST_HEADER, status.st_size - 8):
                 raise UnsafeError(f"{path.name} promises a header of {length:,} bytes in {status.st_size:,}.")
             text = file.read(length)
@@ -174,12 +178,27 @@ def _no_overlap(path: Path, tensors: Mapping[str, Stored]) -> None:
             raise UnsafeError(f"{path.name} stores {shown(first)} and {shown(second)} in the same bytes.")
 
 
+Widen = Callable[["np.ndarray[Any, Any]", str], "np.ndarray[Any, Any]"]
+
+
+def widened(raw: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
+    """Bytes of another floating-point type as float32."""
+    import numpy as np
+
+    if dtype == "BF16":
+        return (raw.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is too large becomes infinity, which is refused
+        return raw.view(np.float64 if dtype == "F64" else np.float16).astype(np.float32)
+
+
 class Mapped:
     """Arrays over mapped files: pages come in when they are touched, and writing never reaches the file."""
 
-    def __init__(self, tensors: Mapping[str, Stored]) -> None:
+    def __init__(self, tensors: Mapping[str, Stored], widen: Widen | None = None) -> None:
         self.tensors = tensors
+        self.widen = widen or widened
         self._maps: dict[Path, mmap.mmap] = {}
+        self._lock = Lock()  # several threads may ask for the first tensor of a file
 
     def array(self, name: str) -> np.ndarray[Any, Any]:
         """One tensor, as float32 without a copy where the file holds float32."""
@@ -191,17 +210,11 @@ class Mapped:
         if stored.start == stored.stop:
             return np.zeros(stored.size, np.float32)
         raw = np.frombuffer(self._map(stored.file), np.uint8, stored.stop - stored.start, stored.start)
-        if stored.dtype == "BF16":
-            wide = raw.view(np.uint16).astype(np.uint32) << 16
-            return self._release(stored, wide.view(np.float32).reshape(stored.size))
-        kind = {"F64": np.float64, "F32": np.float32, "F16": np.float16}[stored.dtype]
         if stored.start % WIDTHS[stored.dtype]:
             raw = raw.copy()
-        numbers = raw.view(kind).reshape(stored.size)
         if stored.dtype == "F32":
-            return numbers
-        with np.errstate(over="ignore", invalid="ignore"):  # what is too large becomes infinity, which is refused
-            return self._release(stored, numbers.astype(np.float32))
+            return raw.view(np.float32).reshape(stored.size)
+        return self._release(stored, self.widen(raw, stored.dtype).reshape(stored.size))
 
     def _release(self, stored: Stored, converted: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         # a converted tensor no longer needs its pages: give them back, so that memory stays at one copy
@@ -212,13 +225,14 @@ class Mapped:
         return converted
 
     def _map(self, path: Path) -> mmap.mmap:
-        if path not in self._maps:
-            try:
-                with path.open("rb") as file:
-                    self._maps[path] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-            except (OSError, ValueError) as error:
-                raise CheckpointError(f"{path.name} cannot be mapped into memory: {error}.") from error
-        return self._maps[path]
+        with self._lock:
+            if path not in self._maps:
+                try:
+                    with path.open("rb") as file:
+                        self._maps[path] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+                except (OSError, ValueError) as error:
+                    raise CheckpointError(f"{path.name} cannot be mapped into memory: {error}.") from error
+            return self._maps[path]
 
 
 def finite(array: np.ndarray[Any, Any]) -> bool:

@@ -18,7 +18,10 @@ LIKELY = ("text", "sentence", "content", "question", "title", "body")
 def read_texts(name: str, column: str | None) -> list[str]:
     """Every text of a file (`-` is standard input), by what its ending says it is."""
     if name == "-":
-        return [line.rstrip("\r\n") for line in sys.stdin]
+        lines = [line.rstrip("\r\n") for line in sys.stdin]
+        if not lines:
+            raise InputError("Standard input holds no text.")
+        return lines
     path = Path(name)
     if not path.exists():
         raise InputError(f"{name} is not there.")
@@ -53,7 +56,7 @@ def _table(file: IO[str], path: Path, column: str | None, delimiter: str) -> Ite
     csv.field_size_limit(MOST_CELL)
     # tab-separated files are written without quotes, so a quote there is a letter like any other
     quoting: Literal[0, 3] = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
-    reader = csv.reader(file, delimiter=delimiter, quoting=quoting)
+    reader = csv.reader(file, delimiter=delimiter, quoting=quoting, strict=True)
     try:
         header = next(reader, None)
         if header is None:
@@ -86,6 +89,8 @@ def _json_lines(file: IO[str], path: Path, column: str | None) -> Iterator[str]:
 
 def _column(header: list[str], path: Path, column: str | None) -> str:
     if column is not None:
+        if header.count(column) > 1:
+            raise InputError(f"{path.name} has {header.count(column)} columns called {column!r}.")
         if column not in header:
             raise InputError(f"{path.name} has no column {column!r}; it has {', '.join(header[:20])}.")
         return column

@@ -39,6 +39,12 @@ def build(
     return network.eval()
 
 
+def widen(raw: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
+    """Bytes of another floating-point type as float32, on every core and several times as fast as numpy."""
+    kind = {"BF16": torch.bfloat16, "F16": torch.float16, "F64": torch.float64}[dtype]
+    return torch.from_numpy(raw).view(kind).float().numpy()
+
+
 def place(network: Network, name: str, tensor: Tensor) -> None:
     """Put one parameter in its place."""
     owner, _, leaf = name.rpartition(".")

@@ -54,9 +54,13 @@ class CoreRunner:
     ) -> Output:
         """One pass over a batch; a recorder takes the explicit path and keeps every step."""
         tensors = self._tensors(batch)
-        result: Result = self.network(
-            *tensors, kernel=recorder or fused, head_scale=scales(head_scale, self.shape, self.device)
-        )
+        numbers = scales(head_scale, self.shape, self.device)
+        learning = self.network.training
+        self.network.eval()  # an answer is never a matter of dropout
+        try:
+            result: Result = self.network(*tensors, kernel=recorder or fused, head_scale=numbers)
+        finally:
+            self.network.train(learning)
         out = Output(
             last=_array(result.last),
             pooled=_array(result.pooled),

@@ -69,8 +69,6 @@ def check(v: Values) -> str | None:
             return f"{key} is {str(v[key])[:40]!r}, expected a whole number up to {1 << 20}"
     if v["position_buckets"] == 1:
         return "position_buckets is 1, which leaves no room for distances"
-    if v["position_buckets"] > 0 and _reach(v) - 1 <= v["position_buckets"] // 2:
-        return "position_buckets is too large for max_relative_positions"
     if not isinstance(v["norm_rel_ebd"], str):
         return "norm_rel_ebd must be a word"
     if v["conv_kernel_size"] and (v["conv_kernel_size"] % 2 == 0 or v["hidden_size"] % v["conv_groups"]):

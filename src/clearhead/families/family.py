@@ -61,8 +61,8 @@ def size(default: int, most: int = MOST_WIDTH, *also: str) -> Key:
 
 
 def count(default: int | None, most: int = MOST_WIDTH) -> Key:
-    """A whole number from 0 to `most`, or null where the default is null."""
-    return Key(default, _optional(_whole(0, most), default))
+    """A whole number from 0 to `most`; where the default is null, null or one from 1."""
+    return Key(default, _optional(_whole(0 if default is not None else 1, most), default))
 
 
 def rate(default: float | None, *also: str) -> Key:
@@ -162,6 +162,7 @@ class Family:
     start: Callable[[Values], int | None] = lambda values: None
     check: Callable[[Values], str | None] = lambda values: None  # what no single key can see
     guess: Callable[[dict[str, Any], InFile], dict[str, Any]] = lambda config, in_file: config
+    computed: Callable[[ModelShape], dict[str, Any]] = lambda model: {}  # tables that files may hold and nobody learns
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def read(self, config: Mapping[str, Any]) -> dict[str, Any]:

@@ -140,6 +140,20 @@ def names(model: ModelShape) -> dict[str, Row]:
     return words | table(rows("encoder"), "stack.") | table(rows("decoder"), "decoder.")
 
 
+def computed(model: ModelShape) -> dict[str, Any]:
+    """The position tables as older exports and the bare class store them: sines, then cosines."""
+    import numpy as np
+
+    made = {}
+    for name, stack in (("encoder", model.stack), ("decoder", model.decoder)):
+        if stack is not None:
+            place, even = np.arange(stack.max_length or 0)[:, None], np.arange(0, stack.width, 2)
+            angles = place / 10000.0 ** (even / stack.width)
+            halves = np.concatenate([np.sin(angles), np.cos(angles)[:, : stack.width // 2]], 1)
+            made[f"{name}.embed_positions.weight"] = halves.astype(np.float32)
+    return made
+
+
 def guess(config: dict[str, Any], in_file: InFile) -> dict[str, Any]:
     """An untied model of transformers 5 has three different tables although config.json says that they are shared."""
     for prefix in ("model.", "") if config.get("tie_word_embeddings") is False else ():
@@ -164,6 +178,7 @@ FAMILY = Family(
     shared_words=lambda v: bool(v["share_encoder_decoder_embeddings"]),
     names=names,
     guess=guess,
+    computed=computed,
     aliases={"encoder.embed_tokens.weight": "shared.weight", "decoder.embed_tokens.weight": "shared.weight"},
     # the position tables are computed, not learned; a shared word table that is not shared is not used
     ignored=("encoder.embed_positions.weight", "decoder.embed_positions.weight", "shared.weight"),

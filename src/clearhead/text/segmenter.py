@@ -14,6 +14,7 @@ from clearhead.text.pieces import BPE, BYTE, NORMAL, UNIGRAM, UNUSED, USER_DEFIN
 
 Cut = Callable[[str], list[str]]
 Segmenter = Callable[[str], list[tuple[str, int, int]]]  # pieces with their place in the text
+LIMIT = 100_000.0  # a path score beyond it, up or down, is set back to zero
 
 
 def segmenter(model: PieceModel, name: str) -> Segmenter:
@@ -52,13 +53,17 @@ def _unigram(model: PieceModel) -> Cut:
     """The most probable segmentation.
 
     SentencePiece adds up the score of a path in single precision, so two paths that are equal on paper are told apart
-    by rounding, and all that went before has a say. The same arithmetic is done here to get the same ties as release
-    0.2.2; older releases mix in double precision and break a few ties the other way.
+    by rounding, and all that went before has a say. Once the score of the place at hand is beyond 100,000, it is taken
+    off every score still in play, so that long lines keep some precision. The same arithmetic is done here to get the
+    same ties as release 0.2.2; older releases mix in double precision, never go back to zero and break a few ties the
+    other way.
     """
     unknown = _single(min((p.score for p in model.pieces if p.kind == NORMAL), default=0.0) - 10.0)
-    # User-defined pieces get a bonus that makes them win over the sum of other pieces.
+    # User-defined pieces win over the sum of other pieces; among themselves, the one with more bytes wins.
     scores = {p.text: p.score for p in model.pieces if p.kind == NORMAL and p.text}
-    scores |= {p.text: _single(0.1) for p in model.pieces if p.kind == USER_DEFINED and p.text}
+    scores |= {
+        p.text: _single(0.1 * (len(p.text.encode()) - 1)) for p in model.pieces if p.kind == USER_DEFINED and p.text
+    }
     starts = {text[:end] for text in scores for end in range(1, len(text) + 1)}
 
     def edges(text: str) -> list[list[tuple[int, float]]]:
@@ -72,11 +77,14 @@ def _unigram(model: PieceModel) -> Cut:
                     break
                 if (score := scores.get(part)) is not None:
                     here.append((end - start, score))
+            if not here or here[0][0] > 1:  # no piece for the character alone
+                here.append((1, unknown))
             found.append(here)
         return found
 
     words = lru_cache(maxsize=50_000)(edges)
     crossing = any(SPACE in text[1:] for text in scores)
+    longest = max(map(len, scores), default=1)
 
     def cut(text: str) -> list[str]:
         graph = edges(text) if crossing else [here for word in _words(text) for here in words(word)]
@@ -84,13 +92,19 @@ def _unigram(model: PieceModel) -> Cut:
         rounded = array("f", [0.0])  # storing a number here and reading it back rounds it to single precision
         for start, here in enumerate(graph):
             so_far = best[start]
-            if not here or here[0][0] > 1:  # no piece for the character alone
-                here = [*here, (1, unknown)]
+            if so_far < -LIMIT or so_far > LIMIT:
+                for end in range(start, min(start + longest, len(text)) + 1):
+                    best[end] -= so_far  # a place not reached yet gets its score when it is
+                so_far = 0.0
             for length, score in here:
-                rounded[0] = so_far + score
                 end = start + length
-                if origin[end] < 0 or rounded[0] > best[end]:
-                    best[end], origin[end] = rounded[0], start
+                total = so_far + score
+                if origin[end] < 0:
+                    best[end], origin[end] = total, start
+                elif total > best[end]:  # rounding may still make them equal
+                    rounded[0] = total
+                    if rounded[0] > best[end]:
+                        best[end], origin[end] = total, start
         pieces, end = [], len(text)
         while end > 0:
             pieces.append(text[origin[end] : end])
