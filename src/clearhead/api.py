@@ -221,7 +221,9 @@ def _runner(network: Network, device: str) -> Any:
 
 
 def _need_torch(what: str) -> None:
-    from importlib.util import find_spec
+    from importlib import import_module
 
-    if find_spec("torch") is None:
-        raise MissingExtraError(what, "train")
+    try:
+        import_module("torch")
+    except ImportError:
+        raise MissingExtraError(what, "train") from None

@@ -30,7 +30,9 @@ def truncated(name: str, weight: Tensor, shape: Shape) -> None:
     std = shape.init_std / math.sqrt(2 * shape.layers) if adds else shape.init_std
     if name == "head.out.weight" and weight.shape[0] != shape.vocab:
         std = shape.width**-0.5
-    nn.init.trunc_normal_(weight, 0.0, std, -2 * std, 2 * std)
+    nn.init.normal_(weight, 0.0, std)
+    while (beyond := weight.abs() > 2 * std).any():  # drawn again: the same distribution as by inversion, in a tenth
+        weight[beyond] = torch.randn(int(beyond.sum())) * std
 
 
 def t5(name: str, weight: Tensor, shape: Shape) -> None:

@@ -78,6 +78,8 @@ class Network(nn.Module):
         head_scale: dict[str, Tensor] | None = None,
     ) -> Result:
         """Padded: ids (batch, length) with a mask. Packed: ids (tokens,) with lengths (batch,)."""
+        if lengths is not None and (ids.ndim != 1 or int(lengths.sum()) != len(ids) or int(lengths.min()) < 1):
+            raise InputError(f"lengths must be the tokens of each text, {ids.numel()} in all, and each at least 1.")
         scale = head_scale or {}
         layout: Layout = Padded(ids, mask) if lengths is None else Packed(lengths)
         hidden = self.encode(ids, layout, segments, kernel=kernel, head_scale=scale.get("encoder"))

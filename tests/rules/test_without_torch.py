@@ -1,0 +1,44 @@
+"""Without torch: what needs it says which extra to install, and the rest works."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import clearhead
+
+BLOCK = """
+import sys
+from importlib.abc import MetaPathFinder
+
+class Blocked(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "torch":
+            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+sys.meta_path.insert(0, Blocked())
+from clearhead.cli import main
+main(sys.argv[1:])
+"""
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", BLOCK, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_verbs_that_need_torch_say_so(tmp_path: Path) -> None:
+    config = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    clearhead.create("bert", config={**config, "vocab_size": 9}).save(tmp_path / "model")
+    done = run("describe", tmp_path / "model")
+    assert done.returncode == 2
+    assert "pip install 'clearhead[train]'" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_tokens_need_no_torch(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n")
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    done = run("tokens", tmp_path, "a", "--quiet")
+    assert (done.returncode, done.stdout.split()) == (0, ["2", "5", "3"])
