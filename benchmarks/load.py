@@ -2,7 +2,8 @@
 
     python benchmarks/load.py [--repeat 7]
 
-Folders: the default model, and a BERT-base of random weights made for this run. Time runs from the call to the loaded
+Folders: the default model, and a BERT-base of random weights made for this run, in float32 and bfloat16 (both sides
+load it as float32). Time runs from the call to the loaded
 model and to the first answer, so that lazy loading hides nothing; imports are not counted. Memory is the growth of the
 process at its peak, mapped pages included, divided by the size of the weights (transformers leaves pages untouched
 until they are used; here every weight is looked at once, to refuse NaN). The promise: no slower, and at most 1.25 x the
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -51,7 +53,7 @@ if which == "clearhead":
     model.run(ids)
 else:
     tokenizer = AutoTokenizer.from_pretrained(folder) if tokens else None
-    model = AutoModel.from_pretrained(folder).eval()
+    model = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
     loaded, at_load = time.perf_counter(), max(peak, me.memory_info().rss)
     with torch.no_grad():
         model(ids)
@@ -77,15 +79,25 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--repeat", type=int, default=7)
     repeat = max(parser.parse_args().repeat, 5)
+    from safetensors.torch import load_file, save_file
+
     import clearhead
     from clearhead.checkpoint.hub import locate
 
     with tempfile.TemporaryDirectory() as made:
         large = clearhead.create("bert", "base").save(Path(made) / "bert-base")
-        folders = {"MiniLM with tokenizer": (locate("default").folder, True), "BERT-base, random": (large, False)}
+        half = Path(made) / "bert-base-bf16"
+        shutil.copytree(large, half)
+        tensors = {name: tensor.bfloat16() for name, tensor in load_file(large / "model.safetensors").items()}
+        save_file(tensors, half / "model.safetensors", metadata={"format": "pt"})
+        folders = {
+            "MiniLM with tokenizer": (locate("default").folder, True),
+            "BERT-base, random": (large, False),
+            "BERT-base in bfloat16": (half, False),
+        }
         print(f"{'folder':<24}{'':<14}{'load s':>9}{'first answer s':>16}{'load peak':>12}{'first peak':>12}")
         for title, (folder, tokens) in folders.items():
-            weights = (folder / "model.safetensors").stat().st_size
+            weights = (folder / "model.safetensors").stat().st_size * (2 if folder == half else 1)  # as float32
             runs: dict[str, list[dict[str, float]]] = {"clearhead": [], "transformers": []}
             for which in runs:
                 once(which, folder, tokens)  # the files come into the cache
