@@ -24,6 +24,7 @@ parity: $(VENV)/.dev  # the same comparisons with many more random configuration
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/python benchmarks/load.py
+	$(BIN)/python benchmarks/dependencies.py
 
 fuzz: $(VENV)/.dev
 	$(BIN)/python fuzz/run.py --count $(FUZZ) --jobs 2
