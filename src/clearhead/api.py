@@ -2,117 +2,25 @@
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from clearhead.checkpoint.folder import AUTO, Checkpoint, model_type_of, read_config, read_folder
-from clearhead.checkpoint.passport import Passport, check_tokens, read_passport
-from clearhead.checkpoint.sentence import check_widths, read_sentences
-from clearhead.checkpoint.weights import inside, stored_tensors
-from clearhead.config import read_json, shown
-from clearhead.errors import CheckpointError, InputError, MissingExtraError, TokenizerError, UnsafeError
-from clearhead.families import FAMILIES
-from clearhead.model import GENERATION, Model
-from clearhead.shape import Pooling
+from clearhead.errors import InputError
+from clearhead.loading import create, has_tokenizer, load, load_tokenizers, need_torch
 
 if TYPE_CHECKING:
-    from clearhead.core.models import Network
-    from clearhead.text import Tokenizer
+    from clearhead.data import Inspection
+    from clearhead.runs.finish import Run
+    from clearhead.runs.output import Predicted
+    from clearhead.runs.predict import Prediction
+    from clearhead.runs.predictor import Predictor
+    from clearhead.runs.train import Told
+    from clearhead.tasks.evaluation import Evaluation
 
-log = logging.getLogger("clearhead")
-RUNTIMES = ("auto", "core")
-TOKENIZER_FILES = (".json", ".txt", ".bpe", ".model", ".spm")  # `text` opens them by name; links are checked here
-
-
-def load(
-    reference: str | os.PathLike[str] = "default",
-    runtime: str = "auto",
-    device: str = "auto",
-    *,
-    head: str | None = AUTO,
-    labels: Sequence[str] | None = None,
-    offline: bool | None = None,
-    seed: int = 0,
-    progress: Callable[[str, int, int | None], None] | None = None,
-) -> Model:
-    """Load a model from a folder, a hub id (`org/name@revision`) or an alias.
-
-    `head` is the one it was saved with; name another ("classify", "tag", "span", "choice", "masked", ...) to put it on
-    the same encoder, or None for the encoder alone. A head that the checkpoint does not have is drawn from `seed`.
-    `progress` is told (file, bytes done, bytes in all) while the hub is asked.
-    """
-    from clearhead.checkpoint.hub import locate
-
-    if runtime not in RUNTIMES:
-        raise InputError(f"runtime must be one of {', '.join(RUNTIMES)}, and it is {runtime!r}.")
-    located = locate(reference, offline=offline, progress=progress)
-    sentences = read_sentences(located.folder)
-    place = located.folder if sentences is None else sentences.encoder
-    read = read_folder(place, head, _labels(labels))
-    if sentences is not None:
-        check_widths(sentences.pooling, read.shape.stack.width)
-    passport = read_passport(place)
-    source, target = _tokenizers(place, read.family.model_type, read.config, passport)
-    network = _network(read, passport, seed)
-    for note in read.notes:
-        log.log(logging.WARNING if read.fresh else logging.INFO, "%s", note)
-    return Model(
-        runner=_runner(network, device),
-        config=read.config,
-        family=read.family,
-        head=read.head,
-        labels=read.labels,
-        source_tokenizer=source,
-        target_tokenizer=target,
-        pooling=Pooling() if sentences is None else sentences.pooling,
-        dense=() if sentences is None else sentences.dense,
-        generation=read_json(inside(place, GENERATION)) if (place / GENERATION).exists() else None,
-        notes=read.notes,
-        reference=str(reference),
-        passport=passport,
-    )
-
-
-def create(
-    family: str,
-    preset: str | None = None,
-    *,
-    config: Mapping[str, Any] | None = None,
-    head: str | None = None,
-    labels: Sequence[str] = ("LABEL_0", "LABEL_1"),
-    tokenizer: Tokenizer | None = None,
-    device: str = "auto",
-    seed: int = 0,
-) -> Model:
-    """A new model with fresh weights: a family, perhaps a preset size, and keys of its config.json."""
-    _need_torch("Making a model")
-    from clearhead.core.build import build
-
-    if family not in FAMILIES:
-        raise InputError(f"There is no family {family!r}; there are {', '.join(FAMILIES)}.")
-    kind = FAMILIES[family]
-    if preset is not None and preset not in kind.presets:
-        raise InputError(f"{kind.title} has no preset {preset!r}; it has {', '.join(kind.presets)}.")
-    given = {**(kind.presets[preset] if preset is not None else {}), **(config or {})}
-    if unknown := sorted(given.keys() - kind.keys.keys()):
-        raise InputError(f"{kind.title} has no key {unknown[0]!r} in its config; it has {', '.join(kind.keys)}.")
-    if tokenizer is not None and "vocab_size" not in given:
-        given["vocab_size"] = tokenizer.vocab_size
-    names = _labels(labels) or ()
-    shape = kind.model_shape(given, head, len(names))
-    return Model(
-        runner=_runner(build(shape, seed=seed), device),
-        config=given,
-        family=kind,
-        head=head,
-        labels=names,
-        source_tokenizer=tokenizer,
-        reference=f"new {kind.title}",
-    )
+RUNS = Path("runs")
 
 
 def convert(source: str | os.PathLike[str], destination: str | Path, *, allow_pickle: bool = False) -> Path:
@@ -130,100 +38,166 @@ def convert(source: str | os.PathLike[str], destination: str | Path, *, allow_pi
     from clearhead.unpickle import has_pickle, unpickled
 
     if allow_pickle and has_pickle(located.folder):
-        _need_torch("Reading a pickle")
+        need_torch("Reading a pickle")
         with unpickled(located.folder) as folder:
             return replace(load(folder), reference=str(source)).save(target)
     return load(located.folder).save(target)
 
 
-def _labels(labels: Sequence[str] | None) -> tuple[str, ...] | None:
-    if labels is None:
-        return None
-    if isinstance(labels, str) or not all(isinstance(label, str) for label in labels) or not labels:
-        raise InputError("labels must be a list of at least one name.")
-    if len(set(labels)) != len(labels):
-        raise InputError("labels names one label twice.")
-    return tuple(labels)
+def inspect(
+    source: Any,
+    *,
+    dev: Any = None,
+    test: Any = None,
+    text: str | None = None,
+    text_b: str | None = None,
+    label: str | None = None,
+    model: str | None = "default",
+    estimate: bool = True,
+) -> Inspection:
+    """What a careful person would want to know of data before training on it.
+
+    With a model, texts are measured in its tokens; with `estimate`, a few training steps tell what a run would take.
+    """
+    from clearhead.runs.inspection import run_inspect
+
+    columns = {"text": text, "text_b": text_b, "label": label}
+    return run_inspect(source, dev=dev, test=test, columns=columns, model=model, estimate=estimate)
 
 
-def load_tokenizers(reference: str | os.PathLike[str] = "default") -> tuple[Tokenizer, Tokenizer | None]:
-    """A model's tokenizers without its weights: of the input, and of the target where that is another one."""
-    from clearhead.checkpoint.hub import locate
+def train(
+    source: Any = None,
+    *,
+    dev: Any = None,
+    test: Any = None,
+    output: str | os.PathLike[str] | None = None,
+    recipe: str | os.PathLike[str] | None = None,
+    resume: str | os.PathLike[str] | None = None,
+    command: str = "",
+    told: Told | None = None,
+    **choices: Any,
+) -> Run:
+    """Train on rows that say what is right, measure on rows held out, and leave a model folder with a report.
 
-    folder = locate(reference).folder
-    sentences = read_sentences(folder)
-    place = folder if sentences is None else sentences.encoder
-    config = read_config(place)
-    model_type = model_type_of(config, () if "model_type" in config else stored_tensors(place))
-    source, target = _tokenizers(place, str(model_type), config, read_passport(place))
-    if source is None:
-        raise CheckpointError(f"{place} has no tokenizer files.")
-    return source, target
+    `choices` are the fields of `RunPlan` and `TrainSettings`: task, text, label, model, method, epochs, rate, seed, ...
+    `resume` goes on with a run that was stopped; rows that came as Python values are then given again.
+    """
+    from clearhead.data import open_source
+    from clearhead.runs.plan import make_plan, read_recipe
+    from clearhead.runs.train import read_run, run_train
 
-
-def _tokenizers(
-    place: Path, model_type: str, config: Mapping[str, Any], passport: Passport | None
-) -> tuple[Tokenizer | None, Tokenizer | None]:
-    from clearhead.text import load_tokenizer
-
-    for path in _entries(place):
-        if path.suffix in TOKENIZER_FILES and not inside(place, path.name).is_file():
-            raise UnsafeError(f"{shown(path.name)} is not a regular file, so it is not opened.")
-    if not has_tokenizer(place):
-        if passport is not None and passport.golden:
-            raise CheckpointError(f"{place} was saved with a tokenizer, and its files are gone.")
-        return None, None
-    try:
-        pair = load_tokenizer(place, model_type, dict(config))
-    except TokenizerError as error:
-        raise TokenizerError(shown(error, 480)) from error  # it may quote whatever a file holds
-    if passport is not None:
-        check_tokens(passport.golden, pair.source.golden())
-        if pair.target is not None:
-            check_tokens(passport.target_golden, pair.target.golden())
-    return pair.source, pair.target
-
-
-def _entries(place: Path) -> list[Path]:
-    try:
-        return sorted(place.iterdir())
-    except OSError as error:
-        raise CheckpointError(f"{place} cannot be read: {error.strerror or error}.") from error
+    given = {"train": source, "dev": dev, "test": test}
+    if resume is not None:
+        if choices or recipe is not None or output is not None:
+            raise InputError("A resumed run keeps its settings; give nothing but the run.")
+        plan, command = read_run(Path(resume))
+        folder = Path(resume)
+    else:
+        paths = {part: _path(rows) for part, rows in given.items()}
+        plan = make_plan({} if recipe is None else read_recipe(Path(recipe)), paths, choices)
+        folder = Path(output) if output is not None else _free_folder(plan.train)
+    sources = {part: getattr(plan, part) if rows is None else rows for part, rows in given.items()}
+    if sources["train"] is None:
+        raise InputError("There is nothing to train on: give a file, a folder or rows.")
+    opened = {part: open_source(rows) for part, rows in sources.items() if rows is not None}
+    return run_train(plan, opened, folder, command=command, resume=resume is not None, told=told)
 
 
-def has_tokenizer(place: Path) -> bool:
-    """Whether a folder has any tokenizer file at all."""
-    names = ("tokenizer.json", "vocab.txt", "vocab.json", "encoder.json", "source.spm")
-    return any((place / name).exists() for name in names) or any(place.glob("*.model"))
+def _path(rows: Any) -> str | None:
+    return str(Path(rows).absolute()) if isinstance(rows, str | os.PathLike) else None
 
 
-def _network(read: Checkpoint, passport: Passport | None, seed: int) -> Network:
-    _need_torch("Running a model")
-    from clearhead.core.build import build, widen
-
-    network = build(read.shape, read.arrays(widen), seed=seed)
-    if passport is not None:
-        try:
-            for part, blocks in passport.pruned.items():
-                if part not in ("encoder", "decoder", "cross"):
-                    raise InputError(f"there is no part {part[:40]!r}.")
-                network.prune({int(block): set(heads) for block, heads in blocks.items()}, part)
-        except (InputError, ValueError) as error:
-            reason = shown(error, 160)
-            raise CheckpointError(f"clearhead.json names pruned heads that do not fit the model: {reason}") from None
-    return network
+def _free_folder(train: str | None) -> Path:
+    """runs/<name of the file>, with a number where that is taken."""
+    name = "rows" if train is None else Path(train).name.split(".")[0] or "rows"
+    taken = (RUNS / (name if number == 1 else f"{name}-{number}") for number in range(1, 10_000))
+    return next(folder for folder in taken if not folder.exists())
 
 
-def _runner(network: Network, device: str) -> Any:
-    from clearhead.core.runner import CoreRunner
+def load_predictor(model: str | os.PathLike[str], **choices: Any) -> Predictor:
+    """A trained folder, loaded once to evaluate or predict with it many times."""
+    from clearhead.runs.predictor import load_predictor as loaded
 
-    return CoreRunner(network, device)
+    return loaded(os.fspath(model), **choices)
 
 
-def _need_torch(what: str) -> None:
-    from importlib import import_module
+def evaluate(
+    model: str | os.PathLike[str] | Predictor,
+    source: Any,
+    *,
+    text: str | None = None,
+    text_b: str | None = None,
+    label: str | None = None,
+    slices: Sequence[str] = (),
+    part: str | None = None,
+    against: str | os.PathLike[str] | Predictor | None = None,
+    report: str | os.PathLike[str] | None = None,
+    skip_bad_rows: bool = False,
+    told: Callable[[int], None] | None = None,
+    command: str = "",
+) -> Evaluation:
+    """Measure a trained model on rows whose labels are known; with `against`, beside another model.
 
-    try:
-        import_module("torch")
-    except ImportError:
-        raise MissingExtraError(what, "train") from None
+    `part` ("dev" or "test") takes those rows of the training file alone that the run held out.
+    """
+    from clearhead.data import open_source
+    from clearhead.runs.evaluate import evaluation_report, run_evaluate
+
+    predictor = _predictor(model)
+    opened = open_source(source)
+    made = run_evaluate(
+        predictor, opened, text=text, text_b=text_b, label=label, slices=slices, part=part,
+        skip_bad_rows=skip_bad_rows, told=told,
+        against=None if against is None else _predictor(against),
+    )  # fmt: skip
+    if report is not None:
+        evaluation_report(predictor, opened, made, Path(report), command)
+    return made
+
+
+def predict(
+    model: str | os.PathLike[str] | Predictor,
+    source: Any,
+    *,
+    text: str | None = None,
+    text_b: str | None = None,
+    skip_bad_rows: bool = False,
+) -> list[Prediction]:
+    """What a trained model says of each row: of a file, a table, a list of dicts or a list of texts."""
+    from clearhead.data import open_source
+    from clearhead.runs.predict import predictions
+
+    predictor = _predictor(model)
+    opened = open_source(source)
+    columns = predictor.columns_in(opened, text, text_b, labelled=False)
+    return list(predictions(predictor, opened, columns, skip_bad_rows=skip_bad_rows))
+
+
+def predict_file(
+    model: str | os.PathLike[str] | Predictor, source: Any, output: str | os.PathLike[str] | IO[bytes], **choices: Any
+) -> Predicted:
+    """The same to a file with all input columns kept; it goes on where an interrupted run stopped."""
+    from clearhead.data import open_source
+    from clearhead.runs.output import predict_file as written
+
+    place = Path(output) if isinstance(output, str | os.PathLike) else output
+    return written(_predictor(model), open_source(source), place, **choices)
+
+
+def _predictor(model: str | os.PathLike[str] | Predictor) -> Predictor:
+    return load_predictor(model) if isinstance(model, str | os.PathLike) else model
+
+
+__all__ = [
+    "convert",
+    "create",
+    "evaluate",
+    "has_tokenizer",
+    "inspect",
+    "load",
+    "load_predictor",
+    "load_tokenizers",
+    "predict",
+    "predict_file",
+    "train",
+]

@@ -96,10 +96,18 @@ class Embedder:
         alone = self.model.tokenizer.encode(self.prompt)
         return len(alone) - (1 if alone.special and alone.special[-1] else 0)
 
+    def vectors(self, ids: Array, mask: Array, segments: Array | None) -> Array:
+        """Finished vectors of texts that are encoded and padded already."""
+        pooled = self._token_pool(ids, mask, segments, 0)
+        return features.finish(pooled, self.plan, self.dense, normalize=self.normalize)
+
     def _pooled(self, encoded: list[Encoding], skip: int) -> Array:
         stack = self.model.shape.stack
         ids, mask = pad([encoding.ids for encoding in encoded], stack.pad or 0)
         segments = pad([encoding.segments for encoding in encoded], 0)[0] if stack.segments > 1 else None
+        return self._token_pool(ids, mask, segments, skip)
+
+    def _token_pool(self, ids: Array, mask: Array, segments: Array | None, skip: int) -> Array:
         every = self.plan.layer != "last"
         out = self.model.run(ids, mask, segments, hidden=every)
         tokens = features.choose_layer(out.hidden, self.plan.layer) if every else out.last

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.batch import Output
 from clearhead.checkpoint import folder as folders
 from clearhead.checkpoint import sentence
-from clearhead.checkpoint.passport import Passport, write_passport
+from clearhead.checkpoint.passport import Passport, Trained, write_passport
 from clearhead.config import write_json
 from clearhead.embedding import Embedder
 from clearhead.errors import CheckpointError, InputError
@@ -57,6 +57,7 @@ class Model:
     notes: tuple[str, ...] = ()
     reference: str = ""
     passport: Passport | None = None
+    trained: Trained | None = None  # what it was trained for, if it was
 
     @property
     def shape(self) -> ModelShape:
@@ -231,6 +232,7 @@ class Model:
                 golden=golden,
                 target_golden=target_golden,
                 pruned=pruned_heads(self.module),
+                trained=self.trained,
             ),
         )
         return place

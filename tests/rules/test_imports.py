@@ -24,10 +24,12 @@ LAYERS = (
     ("checkpoint",),
     ("data", "metrics"),
     ("tasks",),
-    ("core", "features", "inputs", "unpickle"),
+    ("core", "features", "inputs", "unpickle", "classic"),
     ("model", "describe", "embedding"),
+    ("loading", "scoring"),
     ("train", "explain"),
     ("report",),
+    ("runs",),
     ("api",),
     ("cli", "__main__"),
 )

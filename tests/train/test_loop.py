@@ -215,7 +215,7 @@ def test_windows_are_averaged_and_every_row_is_seen_once() -> None:
     part = data.take(np.array([3, 1]))
     assert len(part.ids) == int(part.lengths.sum()) == int(data.row_tokens[[3, 1]].sum())
     assert part.owners.tolist() == [0] * int(data.row_windows[3]) + [1] * int(data.row_windows[1])
-    begin = data.starts[data.row_starts[3]]
+    begin = data.starts[data.firsts[3]]
     assert part.ids[:3].tolist() == data.ids[begin : begin + 3].tolist()
     settings = TrainSettings(batch_rows=None, batch_tokens=64, seed=3)
     for epoch in (0, 1):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from clearhead.checkpoint.weights import inside, present
 from clearhead.config import decode, read_json, shown, write_json
@@ -12,6 +13,42 @@ from clearhead.errors import CheckpointError, TokenizerError
 
 NAME = "clearhead.json"
 FORMAT = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataMark:
+    """Which rows a model saw or was measured on."""
+
+    name: str
+    rows: int
+    sha256: str  # of the texts and labels that were used, in their order
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """What a model was trained for, on what and how: enough to use it without saying anything again."""
+
+    task: str
+    method: str = "finetune"
+    kind: Literal["classes", "multilabel", "number"] = "classes"  # of labels
+    labels: list[str] = field(default_factory=list)
+    separator: str | None = None
+    columns: dict[str, str] = field(default_factory=dict)  # part -> name
+    max_length: int | None = None
+    long: str = "window"
+    stride: int = 0
+    layer: str | int | None = None  # of features
+    pooling: list[str] = field(default_factory=list)
+    temperature: float = 1.0
+    thresholds: list[float] = field(default_factory=list)
+    abstain_below: float | None = None
+    base: str = ""  # the model that it started from
+    data: dict[str, DataMark] = field(default_factory=dict)
+    seeds: list[int] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    metrics: dict[str, dict[str, dict[str, float | None]]] = field(default_factory=dict)  # part -> metric -> interval
+    command: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +63,7 @@ class Passport:
     golden: dict[str, list[int]] = field(default_factory=dict)  # probe text -> token ids
     target_golden: dict[str, list[int]] = field(default_factory=dict)
     pruned: dict[str, dict[str, list[int]]] = field(default_factory=dict)  # part -> block -> heads
+    trained: Trained | None = None
 
 
 def read_passport(folder: Path) -> Passport | None:
@@ -55,3 +93,16 @@ def check_tokens(promised: dict[str, list[int]], now: dict[str, list[int]]) -> N
                 f"The tokenizer changed since this model was saved: {text[:40]!r} gave {shown(ids[:8])} and now gives "
                 f"{now[text][:8]}. Restore the tokenizer files, or train again."
             )
+
+
+def check_labels(passport: Passport, labels: Sequence[str]) -> None:
+    """Refuse a folder whose label names are not those that the model was saved with."""
+    if not passport.labels or list(labels) == passport.labels:
+        return
+    if len(labels) != len(passport.labels):
+        changed = f"{len(passport.labels)} labels became {len(labels)}"
+    else:
+        place = next(i for i, (old, new) in enumerate(zip(passport.labels, labels, strict=True)) if old != new)
+        changed = f"label {place} was {shown(passport.labels[place], 40)!r} and is {shown(labels[place], 40)!r}"
+    said = f"The labels changed since this model was saved: {changed}."
+    raise CheckpointError(f"{said} Restore config.json, or train again.")

@@ -10,6 +10,10 @@ from clearhead.errors import ClearheadError
 
 # verb -> (where it lives, what --help says of it)
 VERBS = {
+    "inspect": ("inspect:inspect", "Look at data before training on it: columns, labels, duplicates, leaks, lengths."),
+    "train": ("train:train", "Train on a file of texts and labels; leaves a model folder and a report."),
+    "evaluate": ("evaluate:evaluate", "Measure a trained model on rows whose labels are known."),
+    "predict": ("predict:predict", "Answer every row of a file with a trained model."),
     "describe": ("describe:describe", "Tell what a model is: architecture, sizes, tokenizer, head, passport."),
     "tokens": ("tokens:tokens", "Show how a text is cut into tokens, with ids and character offsets."),
     "embed": ("embed:embed", "Turn the texts of a file into vectors."),

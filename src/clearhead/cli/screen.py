@@ -36,7 +36,7 @@ def say(text: str, *, quiet: bool = False) -> None:
 
 
 @contextmanager
-def progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+def progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int | None], None] | None]:
     """A bar on stderr that takes (done, total); None when nobody wants to see it."""
     if quiet or not sys.stderr.isatty():
         yield None

@@ -73,6 +73,19 @@ class CoreRunner:
                 out.target_hidden = [_array(state) for state in result.target_hidden]
         return out
 
+    @torch.no_grad()
+    def packed(self, ids: Any, segments: Any, lengths: Any) -> Any:
+        """Logits of texts laid end to end, one row per text: no padding is computed."""
+        ids, segments, lengths = (
+            None if part is None else torch.as_tensor(part, device=self.device) for part in (ids, segments, lengths)
+        )
+        learning = self.network.training
+        self.network.eval()
+        try:
+            return _array(self.network(ids, None, segments, lengths=lengths).logits)
+        finally:
+            self.network.train(learning)
+
     def _tensors(self, batch: Batch) -> tuple[Tensor | None, ...]:
         parts = (batch.ids, batch.mask, batch.segments, batch.target_ids, batch.target_mask)
         return tuple(None if part is None else torch.as_tensor(part, device=self.device) for part in parts)

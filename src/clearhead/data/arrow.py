@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any
 
+from clearhead.config import shown
 from clearhead.data.files import BROKEN_STREAM, Blob
+from clearhead.data.header import unique_names
 from clearhead.data.source import BadRow, Row, Rows
 from clearhead.errors import InputError, MissingExtraError
 
@@ -29,20 +31,24 @@ def parquet(blob: Blob) -> tuple[tuple[str, ...], Callable[[], Rows]]:
             file.close()
             raise InputError(f"{blob.name} is not a Parquet file that can be read: {_first_line(error)}.") from None
 
+    file, table = opened()
+    with file:
+        columns = unique_names(map(str, table.schema_arrow.names))
+
     def rows() -> Rows:
         file, table = opened()
         with file:
-            yield from batch_rows(table.iter_batches(batch_size=BATCH))
+            yield from batch_rows(table.iter_batches(batch_size=BATCH), columns)
 
-    file, table = opened()
-    with file:
-        return tuple(map(str, table.schema_arrow.names)), rows
+    return columns, rows
 
 
 def _seekable(blob: Blob) -> IO[bytes]:
     """Parquet is read from its end, so what is compressed or piped goes through a temporary file."""
     if blob.path is not None and not blob.compressed:
         return blob.path.open("rb")
+    if not blob.head.startswith(b"PAR"):  # before all of it is unpacked
+        raise InputError(f"{blob.name} is not a Parquet file, which begins with PAR1.")
     copy = tempfile.TemporaryFile()  # noqa: SIM115
     try:
         with blob.open() as stream:
@@ -68,38 +74,49 @@ def stream(source: Any, name: str) -> tuple[tuple[str, ...], Callable[[], Rows]]
             raise InputError(f"{name} cannot be read as an Arrow stream: {_first_line(error)}.") from None
 
     first = opened()
-    columns = tuple(map(str, first.schema.names))
+    columns = unique_names(map(str, first.schema.names))
     if isinstance(source, pyarrow.RecordBatchReader):
-        return columns, lambda: batch_rows(first)
-    return columns, lambda: batch_rows(opened())
+        return columns, lambda: batch_rows(first, columns)
+    return columns, lambda: batch_rows(opened(), columns)
 
 
-def batch_rows(batches: Any) -> Rows:
+def batch_rows(batches: Any, columns: Sequence[str]) -> Rows:
     """Rows of record batches; damage ends them."""
     number = 0
     found: Iterator[Any] = iter(batches)
     while True:
         try:
             batch = next(found, None)
-            values = None if batch is None else [_named(row) for part in _cut(batch) for row in part.to_pylist()]
         except Exception as error:  # pyarrow raises many kinds for damaged files
             yield BadRow(number + 1, f"the table cannot be read from here on: {_first_line(error)}")
             return
-        if values is None:
+        if batch is None:
             return
-        for row in values:
-            number += 1
-            yield Row(number, row)
+        for start in range(0, batch.num_rows, BATCH):
+            cells = [_values(batch.column(place).slice(start, BATCH)) for place in range(len(columns))]
+            for row in zip(*cells, strict=True):
+                number += 1
+                yield Row(number, dict(zip(columns, row, strict=True)))
 
 
-def _cut(batch: Any) -> Iterator[Any]:
-    for start in range(0, batch.num_rows, BATCH):
-        yield batch.slice(start, BATCH)
+def _values(column: Any) -> list[Any]:
+    """A column as Python values, also if some of its cells have none."""
+    try:
+        values: list[Any] = column.to_pylist()
+    except Exception:  # text that is not UTF-8, a date beyond the year 9999
+        return [_value(cell) for cell in column]
+    return values
 
 
-def _named(row: dict[Any, Any]) -> dict[str, Any]:
-    return {str(key): value for key, value in row.items()}
+def _value(cell: Any) -> Any:
+    """A Python value, the bytes of what should be text and is not, None for what cannot be had at all."""
+    try:
+        return cell.as_py()
+    except Exception:
+        inner = getattr(cell, "value", cell)  # of a dictionary
+        return bytes(inner.as_buffer()) if hasattr(inner, "as_buffer") else None
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(".")
+    line = (str(error).splitlines() or [type(error).__name__])[0]
+    return shown(line, 200).rstrip(".")

@@ -6,12 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from clearhead.config import shown
 from clearhead.data.header import is_number
 from clearhead.data.names import IDS, LABELS, NUMBERS, PAIRS, PARTS, SPLITS, TEXTS, plain
 from clearhead.data.source import Row, Source
 from clearhead.errors import InputError
 
 LOOKED_AT = 1000
+MOST_LOOKS = 1_000_000  # cells; of a very wide table, fewer rows are looked at
+MOST_NAME = 40  # characters of a column's name in a message
 MOST_CLASSES = 1000  # a column with more different values among the first rows is no label
 
 
@@ -73,7 +76,17 @@ class _Look:
     def shown(self) -> str:
         """The column as it stands in a list of columns."""
         kind = "lists" if self.lists else "numbers" if self.numeric else f"{self.characters:.0f} characters on average"
-        return f"{self.name} ({kind}, {self.distinct:,} different)"
+        return f"{titled(self.name)} ({kind}, {self.distinct:,} different)"
+
+
+def titled(name: str) -> str:
+    """A column's name as it may stand in a message."""
+    return shown(name, MOST_NAME)
+
+
+def titles(columns: Sequence[str], most: int = 20) -> str:
+    """The first names of many as they may stand in a message."""
+    return ", ".join(map(titled, columns[:most])) + (", ..." if len(columns) > most else "")
 
 
 def guess_columns(
@@ -92,35 +105,36 @@ def guess_columns(
     looks = _looks(source)
     for part, name in (("text", text), ("text-b", text_b), ("label", label), ("id", id), ("split", split)):
         if name is not None and name not in source.columns:
-            listed = ", ".join(source.columns[:30])
-            raise InputError(f"{source.name} has no column {name!r} for --{part}; it has {listed}.")
-    said += [f"{part}: {name} (as said)" for part, name in (("text", text), ("second text", text_b)) if name]
+            has = titles(source.columns)
+            raise InputError(f"{source.name} has no column {titled(name)!r} for --{part}; it has {has}.")
+    said += [f"{part}: {titled(name)} (as said)" for part, name in (("text", text), ("second text", text_b)) if name]
     taken = {name for name in (text, text_b, label, id, split) if name is not None}
     free = [look for name, look in looks.items() if name not in taken]
     if id is None and (found := _by_name(free, IDS, lambda look: not look.lists)):
         id = found.name  # noqa: A001
-        said.append(f"id: {id} (by its name; rows with the same {id} stay together when the data is split)")
+        name = titled(id)
+        said.append(f"id: {name} (by its name; rows with the same {name} stay together when the data is split)")
     if split is None and (found := _by_name(free, SPLITS, lambda look: look.is_split)):
         split = found.name
-        said.append(f"split: {split} (by its name and values)")
+        said.append(f"split: {titled(split)} (by its name and values)")
     free = [look for look in free if look.name not in (id, split)]
     if text is None and text_b is None and task != "classify" and (pair := _pair(free, label)):
         text, text_b = pair
-        said.append(f"texts: {text} and {text_b} (by their names)")
+        said.append(f"texts: {titled(text)} and {titled(text_b)} (by their names)")
     if text is None:
         text, why = _text(source, [look for look in free if look.name != label], list(looks.values()))
-        said.append(f"text: {text} ({why})")
+        said.append(f"text: {titled(text)} ({why})")
     if text_b is None and task == "pair":
         text_b = _second(source, [look for look in free if look.name not in (text, label)])
-        said.append(f"second text: {text_b} (the other column that holds texts)")
+        said.append(f"second text: {titled(text_b)} (the other column that holds texts)")
     free = [look for look in free if look.name not in (text, text_b)]
     if label is not None:
-        said.append(f"label: {label} (as said)")
+        said.append(f"label: {titled(label)} (as said)")
     else:
         label, why = _label(source, free, list(looks.values()), task, labelled=labelled)
-        said += [f"label: {label} ({why})"] if label is not None else []
+        said += [f"label: {titled(label)} ({why})"] if label is not None else []
     unused = [name for name in source.columns if name not in (text, text_b, label, id, split)]
-    said += [f"not used: {', '.join(unused[:20])}"] if unused else []
+    said += [f"not used: {titles(unused)}"] if unused else []
     return Columns(text=text, text_b=text_b, label=label, id=id, split=split, said=tuple(said))
 
 
@@ -129,11 +143,19 @@ def _looks(source: Source) -> dict[str, _Look]:
     if not rows:
         bad = next(iter(source.sample(1)), None)
         raise InputError(f"{source.name} holds no rows that can be used" + (f"; {bad}." if bad else "."))
-    return {name: _look(name, [row.get(name) for row in rows]) for name in source.columns}
+    filled: dict[str, list[Any]] = {name: [] for name in source.columns}
+    left = MOST_LOOKS
+    for row in rows:
+        for name, cell in row.items():
+            if cell is not None and cell != "" and name in filled:
+                filled[name].append(cell)
+        left -= len(row)
+        if left < 0:
+            break
+    return {name: _look(name, cells) for name, cells in filled.items()}
 
 
-def _look(name: str, cells: Sequence[Any]) -> _Look:
-    filled = [cell for cell in cells if cell is not None and cell != ""]
+def _look(name: str, filled: Sequence[Any]) -> _Look:
     texts = [cell if isinstance(cell, str) else str(cell) for cell in filled]
     count = max(len(filled), 1)
     numeric = bool(filled) and all(_numeric(cell) for cell in filled)
@@ -184,7 +206,7 @@ def _text(source: Source, free: list[_Look], looks: list[_Look]) -> tuple[str, s
     if not texts:
         raise InputError(f"no column of {source.name} reads like texts: {_listed(looks)}. Say which one with --text.")
     if len(texts) > 1 and texts[1].characters > 0.5 * texts[0].characters:
-        both = f"{texts[0].name} and {texts[1].name}"
+        both = f"{titled(texts[0].name)} and {titled(texts[1].name)}"
         raise InputError(
             f"{both} of {source.name} both read like texts: {_listed(looks)}. Say which one with --text (and --text-b "
             f"for a task on two texts)."
@@ -211,7 +233,7 @@ def _label(
         others = [look for look in free if look.is_label]
     if by_name is not None:
         rest = [look.name for look in others if look is not by_name]
-        also = f"; {', '.join(rest[:5])} could be one, too: say it with --label" if rest else ""
+        also = f"; {titles(rest, 5)} could be one, too: say it with --label" if rest else ""
         return by_name.name, f"by its name{also}"
     if not labelled:
         return None, ""
@@ -221,7 +243,7 @@ def _label(
     if len(others) == 1:
         return others[0].name, f"{others[0].distinct:,} different values that come again and again"
     if others:
-        names = ", ".join(look.name for look in others[:10])
+        names = titles([look.name for look in others], 10)
         raise InputError(
             f"{names} of {source.name} could each be the label: {_listed(looks)}. Say which one with --label."
         )
@@ -229,4 +251,4 @@ def _label(
 
 
 def _listed(looks: Sequence[_Look]) -> str:
-    return ", ".join(look.shown for look in looks[:20]) + (", ..." if len(looks) > 20 else "")
+    return ", ".join(look.shown for look in looks[:12]) + (", ..." if len(looks) > 12 else "")

@@ -22,6 +22,8 @@ REASONS = {
 
 
 LOOKED_AT = 1000  # lines that tell how a file is written
+PATIENCE = MOST_RECORD  # characters read in search of closing quotes that never came; after that, few lines are tried
+FEW_LINES = 100
 FEW = 3  # stray quotes that do not yet make quotes into letters
 
 
@@ -52,6 +54,7 @@ class _Lines:
     def __init__(self, lines: Iterable[Line]) -> None:
         self._lines = iter(lines)
         self._back: list[Line] = []  # last one first
+        self.wasted = 0  # characters that were read in vain
 
     def __iter__(self) -> Iterator[Line]:
         return self
@@ -61,6 +64,7 @@ class _Lines:
 
     def put_back(self, lines: list[Line]) -> None:
         self._back += reversed(lines)
+        self.wasted += sum(len(line) for _, line, _ in lines)
 
 
 def records(lines: Iterable[Line], dialect: Dialect) -> Iterator[Record]:
@@ -91,6 +95,7 @@ def _unended(line: str) -> str:
 def _quoted(number: int, line: str, stream: _Lines, dialect: Dialect) -> Record:
     """A row with quotes, which may go on over several lines; one that fails gives the lines after its first back."""
     taken: list[Line] = []
+    most = FEW_LINES if stream.wasted > PATIENCE else sys.maxsize  # else a file could take quadratic time
 
     def feed() -> Iterator[str]:
         yield line
@@ -98,7 +103,7 @@ def _quoted(number: int, line: str, stream: _Lines, dialect: Dialect) -> Record:
         for after in stream:
             taken.append(after)
             size += len(after[1])
-            if size > MOST_RECORD or after[2] in (LONG, DAMAGE):
+            if size > MOST_RECORD or len(taken) > most or after[2] in (LONG, DAMAGE):
                 return
             yield after[1]
 

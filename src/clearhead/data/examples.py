@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from clearhead.data.columns import Columns
+from clearhead.data.columns import Columns, titled
 from clearhead.data.files import SURROGATE
-from clearhead.data.labels import Kind, LabelCounter, LabelSpace, is_missing
+from clearhead.data.labels import Kind, LabelCounter, LabelSpace, is_missing, is_text
 from clearhead.data.names import PARTS
 from clearhead.data.source import (
     EMPTY,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 MOST_CELL = 10_000_000  # characters; the longest novels have five million
+MOST_TABLE = 1 << 30  # bytes of a table of labels
 LISTED = 20  # bad rows that an error shows
 KEPT = 1000  # bad rows that are kept for a report
 
@@ -205,6 +206,9 @@ def checked_row(
     label = None
     if columns.label is not None:
         label = values.get(columns.label)
+        if not is_text(label):
+            reason = "the label holds a NUL byte or half a character"
+            return BadRow(row.number, reason, excerpt(label), row.line, HALF)
         if labels is not None:
             label = _label(row.number, row.line, label, labels)
             if isinstance(label, BadRow):
@@ -226,19 +230,20 @@ def _text(row: Row, column: str, most: int) -> str | BadRow:
     if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
         value = str(value)
     if value is None or isinstance(value, float):
-        return BadRow(row.number, f"{column} is missing", "", row.line, EMPTY)
+        return BadRow(row.number, f"{titled(column)} is missing", "", row.line, EMPTY)
     if not isinstance(value, str):
-        reason = f"{column} is a {type(value).__name__}, expected a text"
+        reason = f"{titled(column)} is a {type(value).__name__}, expected a text"
         return BadRow(row.number, reason, excerpt(value), row.line, NO_TEXT)
     if not value.strip():
-        return BadRow(row.number, f"{column} is empty", "", row.line, EMPTY)
+        return BadRow(row.number, f"{titled(column)} is empty", "", row.line, EMPTY)
     if len(value) > most:
-        reason = f"{column} has {len(value):,} characters, more than {most:,}"
+        reason = f"{titled(column)} has {len(value):,} characters, more than {most:,}"
         return BadRow(row.number, reason, excerpt(value), row.line, LONG)
     if "\0" in value:
-        return BadRow(row.number, f"{column} holds a NUL byte", excerpt(value), row.line, NUL)
+        return BadRow(row.number, f"{titled(column)} holds a NUL byte", excerpt(value), row.line, NUL)
     if not value.isascii() and SURROGATE.search(value):
-        return BadRow(row.number, f"{column} holds half a character (a lone surrogate)", excerpt(value), row.line, HALF)
+        reason = f"{titled(column)} holds half a character (a lone surrogate)"
+        return BadRow(row.number, reason, excerpt(value), row.line, HALF)
     return value
 
 
@@ -260,6 +265,8 @@ def label_array(encoded: Sequence[Any], space: LabelSpace) -> Array:
         return np.array(encoded, np.int32)
     if space.kind == "number":
         return np.array(encoded, np.float64)
+    if len(encoded) * len(space) > MOST_TABLE:
+        raise InputError(f"{len(space):,} different labels for {len(encoded):,} rows are too many: are they labels?")
     table = np.zeros((len(encoded), len(space)), np.uint8)
     for place, ids in enumerate(encoded):
         table[place, list(ids)] = 1

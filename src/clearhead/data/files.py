@@ -21,6 +21,7 @@ from clearhead.errors import InputError
 SAMPLE = 1 << 18  # bytes that are looked at to tell what a file is
 SCANNED = 64 << 20  # bytes that are looked at to tell its encoding
 MOST_RECORD = 20_000_000  # characters of a line, or of a row in quotes; a longer one is listed and passed over
+MOST_NAME = 300  # characters of a file's name in a message; file systems allow 255
 CHUNK = 1 << 16
 
 BOMS = (
@@ -88,12 +89,13 @@ class _Feed(io.RawIOBase):
 
 def open_path(path: Path) -> Blob:
     """A file, gzipped or not, or a named pipe."""
+    said = shown(path, MOST_NAME)
     try:
         mode = path.stat().st_mode
         if stat.S_ISFIFO(mode):
             return open_handle(path.open("rb"), path.name, close=True)
         if not stat.S_ISREG(mode):
-            raise InputError(f"{path} is not a regular file, so it is not opened.")
+            raise InputError(f"{said} is not a regular file, so it is not opened.")
         with path.open("rb") as file:
             compressed = file.read(2) == b"\x1f\x8b"
 
@@ -103,18 +105,18 @@ def open_path(path: Path) -> Blob:
         with opened() as content:
             head = content.read(SAMPLE)
     except FileNotFoundError:
-        raise InputError(f"{path} is not there.") from None
+        raise InputError(f"{said} is not there.") from None
     except ValueError:  # a NUL in it
-        raise InputError(f"{shown(path)} is no name of a file.") from None
+        raise InputError(f"{said} is no name of a file.") from None
     except BROKEN_STREAM as error:
-        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
-    return Blob(name=path.name, open=opened, head=head, compressed=compressed, again=True, path=path)
+        raise InputError(f"{said} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+    return Blob(name=shown(path.name, MOST_NAME), open=opened, head=head, compressed=compressed, again=True, path=path)
 
 
 def open_handle(handle: Any, name: str | None = None, *, close: bool = False) -> Blob:
     """An open file, binary or text; one that cannot seek is read once."""
     given = name or getattr(handle, "name", None)
-    label = given if isinstance(given, str) and given else "the input"
+    label = shown(given, MOST_NAME) if isinstance(given, str) and given else "the input"
     handle = getattr(handle, "buffer", handle)
     try:
         start = handle.tell() if handle.seekable() else None

@@ -80,6 +80,9 @@ def _labels(found: Inspection) -> Iterator[Finding]:
     if found.kind == "number":
         return
     counts = found.labels
+    if not counts:
+        yield Finding("error", "no row has a label; there is nothing to learn.")
+        return
     if len(counts) == 1:
         yield Finding("error", f"all rows have the label {shown(next(iter(counts)), 40)!r}; there is nothing to learn.")
         return

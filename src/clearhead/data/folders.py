@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from clearhead.data.files import MOST_RECORD, SURROGATE
+from clearhead.config import shown
+from clearhead.data.files import MOST_NAME, MOST_RECORD, SURROGATE
 from clearhead.data.names import PARTS
 from clearhead.data.source import BYTES, DAMAGE, LONG, NUL, BadRow, Row, Rows, Source, excerpt
 from clearhead.errors import InputError
@@ -16,6 +17,7 @@ LOOKED_AT = 200  # files that tell the encoding
 
 def open_folder(folder: Path, encoding: str | None) -> Source:
     """The texts of a folder, labelled by the sub-folder they are in."""
+    said = shown(folder, MOST_NAME)
     try:
         parts = _inside(folder, folders=True)
         split = bool(parts) and all(part.name.casefold() in PARTS for part in parts)
@@ -23,19 +25,19 @@ def open_folder(folder: Path, encoding: str | None) -> Source:
             split = False  # train/ and test/ with files in them are labels, unlikely as they are
         first = [path for _, _, path in _texts(folder, split=split, most=LOOKED_AT)]
     except OSError as error:
-        raise InputError(f"{folder} cannot be read: {error.strerror or error}.") from None
+        raise InputError(f"{said} cannot be read: {error.strerror or error}.") from None
     if not first:
-        files = ", ".join(path.name for path in _inside(folder, folders=False)[:10])
+        files = ", ".join(shown(path.name) for path in _inside(folder, folders=False)[:10])
         raise InputError(
-            f"{folder} holds no sub-folders with text files, one for each label"
+            f"{said} holds no sub-folders with text files, one for each label"
             + (f"; name one of its files: {files}." if files else ".")
         )
     fallback = encoding or _fallback(first)
     labels = sorted({label for label, _, _ in _labels(folder, split=split)})
     spoken = f"a folder of text files, {'UTF-8' if fallback == 'utf-8' else encoding or 'UTF-8, else ' + fallback}"
-    listed = ", ".join(labels[:10]) + (", ..." if len(labels) > 10 else "")
+    listed = ", ".join(shown(label, 40) for label in labels[:10]) + (", ..." if len(labels) > 10 else "")
     return Source(
-        name=folder.name or str(folder),
+        name=shown(folder.name or folder, MOST_NAME),
         kind="folder",
         path=folder,
         columns=("text", "label", "file", *(("split",) if split else ())),
@@ -74,7 +76,9 @@ def _texts(folder: Path, *, split: bool, most: int | None = None) -> Iterator[tu
 def _fallback(paths: list[Path]) -> str:
     for path in paths:
         try:
-            path.read_bytes()[: 1 << 20].decode("utf-8", "strict")
+            if path.is_file():  # a named pipe would be waited for
+                with path.open("rb") as file:
+                    file.read(1 << 20).decode("utf-8", "strict")
         except UnicodeDecodeError as error:
             if error.end < (1 << 20) - 4:
                 return "cp1252" if any(0x80 <= byte <= 0x9F for byte in error.object[error.start :]) else "latin-1"
@@ -91,7 +95,7 @@ def _rows(folder: Path, *, split: bool, encoding: str | None, fallback: str) -> 
             name = str(path.relative_to(folder))
             text, problem, reason = _read(path, encoding, fallback)
             if problem is not None:
-                yield BadRow(number, f"{name}: {reason}", excerpt(text), None, problem)
+                yield BadRow(number, f"{shown(name, MOST_NAME)}: {reason}", excerpt(text), None, problem)
                 continue
             values = {"text": text, "label": label, "file": name}
             yield Row(number, values | {"split": part} if split else values)

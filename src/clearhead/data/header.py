@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from clearhead.data.names import KNOWN, plain
 
@@ -53,14 +53,21 @@ def _vote(cell: str, below: list[str]) -> int:
 
 def column_names(first: Sequence[str]) -> tuple[str, ...]:
     """The names of a header, each of them once; a cell without a name is called by its place."""
-    names: list[str] = []
-    for place, cell in enumerate(first, start=1):
-        name = cell.strip().lstrip("#").strip() or f"column{place}"
-        unique, copy = name, 2
-        while unique in names:
+    return unique_names(
+        [cell.strip().lstrip("#").strip() or f"column{place}" for place, cell in enumerate(first, start=1)]
+    )
+
+
+def unique_names(names: Iterable[str]) -> tuple[str, ...]:
+    """The same names, with a number behind those that came before."""
+    taken: dict[str, int] = {}  # and the next number for each; ten thousand columns may share a name
+    for name in names:
+        unique, copy = name, taken.get(name, 2)
+        while unique in taken:
             unique, copy = f"{name}.{copy}", copy + 1
-        names.append(unique)
-    return tuple(names)
+        taken[name] = copy
+        taken.setdefault(unique, 2)
+    return tuple(taken)
 
 
 def numbered_names(count: int) -> tuple[str, ...]:

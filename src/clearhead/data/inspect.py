@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from clearhead.data.columns import Columns, guess_columns
+from clearhead.data.columns import Columns, guess_columns, titled, titles
 from clearhead.data.examples import BadRows, TextRow, checked_rows, text_hash
 from clearhead.data.findings import Finding, findings_of, is_mojibake
 from clearhead.data.labels import MOST_NAMES, LabelCounter, as_number, is_missing, spelled
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-CHUNK = 1000
+CHUNK = 1000  # rows that are taken together
+CHUNK_CHARACTERS = 2_000_000  # or fewer rows, if they are long
+COUNTED = 200_000  # characters of a text whose tokens are counted; the rest of it is like them
 TOKENISED = 50_000  # rows whose tokens are counted; the others are like them
 NEAR_ROWS = 1_000_000  # rows that are compared for likeness
 SHOWN = 10  # examples of each finding
@@ -104,14 +106,16 @@ class _Pass:
 
     def read(self, source: Source, columns: Columns, part: str) -> None:
         chunk: list[TextRow] = []
+        size = 0
         for row in checked_rows(source, columns):
             if isinstance(row, BadRow):
                 self.bad.add(row if part == "all" else replace(row, reason=f"{row.reason} ({part})"))
                 continue
             chunk.append(row)
-            if len(chunk) == CHUNK:
+            size += len(row.text) + len(row.text_b or "")
+            if len(chunk) == CHUNK or size > CHUNK_CHARACTERS:
                 self._take(chunk, part)
-                chunk = []
+                chunk, size = [], 0
         if chunk:
             self._take(chunk, part)
 
@@ -130,8 +134,7 @@ class _Pass:
         if len(self.number) <= NEAR_ROWS:
             self.near.add(joined)
         if self._tokenizer is not None and len(self.tokens) < TOKENISED:
-            items = [row.text if row.text_b is None else (row.text, row.text_b) for row in rows]
-            self.tokens.extend(len(encoding) for encoding in self._tokenizer.encode_batch(items))
+            self.tokens.extend(_token_counts(rows, self._tokenizer))
 
     def _count(self, value: Any) -> None:
         if is_missing(value):
@@ -149,6 +152,17 @@ class _Pass:
         if number is not None:
             least, total, most, count = self.values
             self.values = [min(least, number), total + number, max(most, number), count + 1]
+
+
+def _token_counts(rows: Sequence[TextRow], tokenizer: Encoder) -> list[int]:
+    """Tokens of each row; of a very long text the beginning is counted, and the rest taken to be like it."""
+    pairs = [(row.text, row.text_b) for row in rows]
+    items = [one[:COUNTED] if two is None else (one[:COUNTED], two[:COUNTED]) for one, two in pairs]
+    found = []
+    for (one, two), encoding in zip(pairs, tokenizer.encode_batch(items), strict=True):
+        whole, seen = len(one) + len(two or ""), len(one[:COUNTED]) + len((two or "")[:COUNTED])
+        found.append(len(encoding) * whole // seen)
+    return found
 
 
 def inspect_data(
@@ -170,7 +184,7 @@ def inspect_data(
         known = chosen
         missing = [name for name in (chosen.text, chosen.text_b, chosen.label) if name and name not in data.columns]
         if missing:
-            raise InputError(f"{data.name} has no column {missing[0]!r}; it has {', '.join(data.columns[:30])}.")
+            raise InputError(f"{data.name} has no column {titled(missing[0])!r}; it has {titles(data.columns)}.")
         if len(opened) > 1 or chosen.split not in data.columns:
             known = replace(chosen, split=None)
         seen.read(data, known, part)

@@ -20,6 +20,7 @@ KINDS = ("classes", "multilabel", "number")
 SEPARATORS = ("|", ";")  # detected; others can be said
 MOST_NAMES = 50_000  # a column with more different values is no label
 MOST_LIST = 10_000  # characters of a list in a cell
+NO_TEXT = re.compile("[\0\ud800-\udfff]")  # what no file of text can hold
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +169,13 @@ def is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and value != value)
 
 
+def is_text(value: Any) -> bool:
+    """Whether a label, or every one of a list, can be written to a file: no NUL, no half characters."""
+    if isinstance(value, list | tuple):
+        return all(map(is_text, value))
+    return not isinstance(value, str) or NO_TEXT.search(value) is None
+
+
 def spelled(value: Any) -> str:
     """A label as a string: strings stay as they are, the rest is written as in JSON."""
     if isinstance(value, str):
@@ -208,7 +216,7 @@ def as_list(value: Any) -> list[str] | None:
             found = read(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
-        if isinstance(found, list) and not any(isinstance(inner, list | dict) for inner in found):
+        if isinstance(found, list) and is_text(found) and not any(isinstance(one, list | dict) for one in found):
             return [spelled(inner) for inner in found if not is_missing(inner)]
     return None
 

@@ -11,7 +11,8 @@ TEXTS = (
 PAIRS = (
     ("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_1", "sentence_2"), ("sentence_a", "sentence_b"),
     ("question1", "question2"), ("text1", "text2"), ("text_1", "text_2"), ("text_a", "text_b"), ("text", "text_b"),
-    ("s1", "s2"), ("q1", "q2"), ("question", "sentence"), ("question", "passage"), ("question", "context"),
+    ("first", "second"), ("s1", "s2"), ("q1", "q2"), ("question", "sentence"), ("question", "passage"),
+    ("question", "context"),
     ("question", "answer"), ("query", "passage"), ("query", "document"), ("query", "text"), ("claim", "evidence"),
     ("text", "aspect"), ("sentence", "aspect"), ("review", "aspect"), ("text", "target"), ("sentence", "target"),
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -12,7 +13,9 @@ from clearhead.data.files import BROKEN_STREAM, MOST_RECORD, SURROGATE, Blob, Li
 from clearhead.data.source import BYTES, JSON, LONG, NUL, SHAPE, BadRow, Row, Rows, excerpt
 
 PIECE = 1 << 16
+MOST_DEPTH = 64  # of values within values: what shows or compares them later recurses
 SPACE = " \t\r\n"
+NO_SPACE = re.compile(r"[^ \t\r\n]")
 
 
 def object_rows(lines: Iterable[Line]) -> Rows:
@@ -42,10 +45,20 @@ def _why(error: Exception) -> str:
 
 
 def _row(number: int, value: Any, line: int | None, text: str) -> Row | BadRow:
+    if _is_deep(value, text):
+        return BadRow(number, f"nested more than {MOST_DEPTH} deep", excerpt(text), line, JSON)
     if isinstance(value, dict):
         return Row(number, value, line)
     kind = {list: "list", str: "string", int: "number", float: "number", bool: "boolean"}.get(type(value), "null")
     return BadRow(number, f"a JSON {kind}, expected an object with a value for each column", excerpt(text), line, SHAPE)
+
+
+def _is_deep(value: Any, text: str) -> bool:
+    level = [value] if text.count("[") + text.count("{") > MOST_DEPTH else []
+    for _ in range(MOST_DEPTH + 1):
+        parts = (part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list))
+        level = [inner for part in parts for inner in part]
+    return bool(level)
 
 
 class _Stream:
@@ -54,46 +67,55 @@ class _Stream:
     def __init__(self, pieces: Iterator[str]) -> None:
         self._pieces = pieces
         self._decoder = json.JSONDecoder()
-        self.text = ""
+        self._text = ""
+        self._at = 0  # what comes before is used up; cutting it off each time would take quadratic time
 
-    def sign(self) -> str:
-        """The next character that is no space, taken; empty at the end."""
+    @property
+    def rest(self) -> str:
+        """The text that is there and not used up."""
+        return self._text[self._at :]
+
+    def sign(self, *, take: bool = True) -> str:
+        """The next character that is no space; empty at the end."""
         self._trim()
-        sign, self.text = self.text[:1], self.text[1:]
+        sign = self._text[self._at : self._at + 1]
+        self._at += len(sign) if take else 0
         return sign
 
     def value(self) -> tuple[Any, str]:
         """The next JSON value and its text."""
         self._trim()
         while True:
+            start = self._at
             try:
-                value, end = self._decoder.raw_decode(self.text)
+                value, end = self._decoder.raw_decode(self._text, start)
             except ValueError:  # broken, or not all there yet
-                if not self._grow():
+                if not self._grow() and not start:  # the error counts from the beginning of the value
                     raise
                 continue
-            if end == len(self.text) and self._grow():  # a number may go on
+            if end == len(self._text) and self._grow():  # a number may go on
                 continue
-            text, self.text = self.text[:end], self.text[end:]
+            text, self._at = self._text[self._at : end], end
             return value, text
 
     def _trim(self) -> None:
-        self.text = self.text.lstrip(SPACE)
-        while not self.text and self._grow():
-            self.text = self.text.lstrip(SPACE)
+        while True:
+            found = NO_SPACE.search(self._text, self._at)
+            self._at = found.start() if found else len(self._text)
+            if found or not self._grow():
+                return
 
     def _grow(self) -> bool:
         """Twice as much text, so that a large value is not tried often; False when there is no more."""
-        if len(self.text) > MOST_RECORD:
+        self._text, self._at = self.rest, 0
+        before = size = len(self._text)
+        if before > MOST_RECORD:
             return False
-        wanted = 2 * len(self.text) + 1
-        before = len(self.text)
-        parts = [self.text]
-        size = before
-        while size < wanted and (piece := next(self._pieces, None)) is not None:
+        parts = [self._text]
+        while size < 2 * before + 1 and (piece := next(self._pieces, None)) is not None:
             parts.append(piece)
             size += len(piece)
-        self.text = "".join(parts)
+        self._text = "".join(parts)
         return size > before
 
 
@@ -102,16 +124,16 @@ def list_rows(blob: Blob, encoding: str) -> Rows:
     stream = _Stream(_pieces(blob, encoding))
     number, sign = 1, stream.sign()
     if sign != "[":
-        yield BadRow(1, "not valid JSON (expected a list)", excerpt(sign + stream.text), None, JSON)
+        yield BadRow(1, "not valid JSON (expected a list)", excerpt(sign + stream.rest), None, JSON)
         return
-    sign = stream.sign()
-    stream.text = sign + stream.text
+    sign = stream.sign(take=False)
     while sign != "]":
         try:
             value, text = stream.value()
         except (ValueError, RecursionError) as error:
-            problem = LONG if len(stream.text) > MOST_RECORD else JSON
-            yield BadRow(number, f"not valid JSON from here on ({_why(error)})", excerpt(stream.text), None, problem)
+            rest = stream.rest
+            problem = LONG if len(rest) > MOST_RECORD else JSON
+            yield BadRow(number, f"not valid JSON from here on ({_why(error)})", excerpt(rest), None, problem)
             return
         if "\0" in text or (not text.isascii() and SURROGATE.search(text)):
             problem = NUL if "\0" in text else BYTES
@@ -122,7 +144,7 @@ def list_rows(blob: Blob, encoding: str) -> Rows:
         sign = stream.sign()
         if sign not in (",", "]") or not sign:
             reason = "not valid JSON from here on (expected a comma or the end of the list)"
-            yield BadRow(number, reason, excerpt(sign + stream.text), None, JSON)
+            yield BadRow(number, reason, excerpt(sign + stream.rest), None, JSON)
             return
 
 

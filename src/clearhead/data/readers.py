@@ -70,6 +70,7 @@ def _open_blob(
     kind = KINDS.get(blob.suffix)
     if blob.head.startswith(b"PAR1") or kind == "parquet":
         columns, rows = parquet(blob)
+        _check_columns(blob, columns)
         return _made(blob, Source(name=blob.name, kind="parquet", columns=columns, open=rows), "Parquet")
     name, spoken = find_encoding(blob, encoding)
     head = decoded_head(blob, name)
@@ -90,7 +91,7 @@ def _check_document(blob: Blob, head: str, kind: str) -> None:
     rows = list(islice(object_rows((n, line, None) for n, line in enumerate(head.split("\n"), start=1)), 2))
     inner = [row for row in rows if isinstance(row, Row) and any(_holds_rows(value) for value in row.values.values())]
     if not any(isinstance(row, Row) for row in rows) or (len(rows) == 1 and inner):
-        keys = f" with the keys {', '.join(list(inner[0].values)[:10])}" if inner else ""
+        keys = f" with the keys {_listed(list(inner[0].values))}" if inner else ""
         raise InputError(f"{blob.name} holds one JSON object{keys}, expected a list of objects or one object a line.")
 
 
@@ -108,6 +109,7 @@ def _open_json(blob: Blob, kind: str, encoding: str, spoken: str, newline: str) 
     if not columns:
         bad = next(iter(source.sample(1)), None)
         raise InputError(f"{blob.name} holds no JSON objects" + (f"; {bad}." if bad else "."))
+    _check_columns(blob, columns)
     form = "a JSON list" if kind == "json" else "a JSON object a line"
     return replace(source, columns=columns, said=(f"{form}, {spoken}; columns: {_listed(columns)}", *source.said))
 
@@ -123,6 +125,13 @@ def _made(blob: Blob, source: Source, form: str) -> Source:
         said=(*said, *source.said, *(("compressed with gzip",) if blob.compressed else ())),
         open=opened,
     )
+
+
+def _check_columns(blob: Blob, columns: Sequence[str]) -> None:
+    if not columns:
+        raise InputError(f"{blob.name} has no columns.")
+    if len(columns) > MOST_COLUMNS:
+        raise InputError(f"{blob.name} has {len(columns):,} columns, more than the {MOST_COLUMNS:,} that are read.")
 
 
 def _listed(columns: Sequence[str]) -> str:
@@ -154,8 +163,7 @@ def _open_table(
     if first is None or first.problem is not None:
         trouble = f"line {first.line}: {first.reason}" if first else "it holds no rows"
         raise InputError(f"{blob.name} cannot be read as a table; {trouble}.")
-    if len(first.cells) > MOST_COLUMNS:
-        raise InputError(f"{blob.name} has {len(first.cells):,} columns, more than the {MOST_COLUMNS:,} that are read.")
+    _check_columns(blob, first.cells)
     others = [record.cells for record in found[1:] if len(record.cells) == len(first.cells)]
     named = not isinstance(header, bool) and header is not None
     with_header = header if isinstance(header, bool) else False if named else has_header(first.cells, others)

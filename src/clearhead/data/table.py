@@ -228,6 +228,19 @@ def encode_stream(
         yield builder.table(known, labels)
 
 
+def encode_rows(
+    rows: Sequence[TextRow],
+    columns: Columns,
+    tokenizer: Encoder,
+    labels: LabelSpace | None = None,
+    fit: Fit | None = None,
+) -> TokenTable:
+    """Rows that were read and checked already, as one table."""
+    builder = _Builder(tokenizer.vocab_size)
+    _fill(builder, iter(rows), tokenizer, labels, fit or Fit(), len(rows))
+    return builder.table(columns, labels)
+
+
 def _fill(
     builder: _Builder,
     rows: Iterator[TextRow | BadRow],

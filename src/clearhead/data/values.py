@@ -40,13 +40,17 @@ def open_values(source: Any) -> Source:
 
 
 def _said(what: str, columns: Sequence[str]) -> str:
-    return f"{what}; columns: {', '.join(columns)}"
+    return f"{what}; columns: {_listed(columns)}"
+
+
+def _listed(columns: Sequence[str]) -> str:
+    return ", ".join(map(excerpt, columns[:20])) + (", ..." if len(columns) > 20 else "")
 
 
 def _frame(frame: Any, tuples: Callable[[], Iterable[tuple[Any, ...]]], name: str) -> Source:
     columns = tuple(str(column) for column in frame.columns)
     if len(set(columns)) != len(columns):
-        raise InputError(f"the frame has columns of the same name: {', '.join(columns[:20])}.")
+        raise InputError(f"the frame has columns of the same name: {_listed(columns)}.")
 
     def rows() -> Rows:
         for number, cells in enumerate(tuples(), start=1):
@@ -74,10 +78,10 @@ def _columns(source: Mapping[Any, Any]) -> Source:
     if odd:
         kind = type(lists[columns.index(odd[0])]).__name__
         hint = "; give one of them" if kind in ("Dataset", "DataFrame", "Table") else ""
-        raise InputError(f"{odd[0]!r} is a {kind}, expected a list of values for each column{hint}.")
+        raise InputError(f"{excerpt(odd[0])!r} is a {kind}, expected a list of values for each column{hint}.")
     sizes = {len(values) for values in lists}
     if len(sizes) > 1:
-        each = ", ".join(f"{name}: {len(values)}" for name, values in zip(columns, lists, strict=True))
+        each = _listed([f"{name}: {len(values)}" for name, values in zip(columns, lists, strict=True)])
         raise InputError(f"the columns have different lengths: {each}.")
 
     def rows() -> Rows:
@@ -115,7 +119,7 @@ def _iterable(source: Iterable[Any], names: dict[str, tuple[str, ...]]) -> Sourc
     head = opened.head(LOOKED_AT) if isinstance(opened, Once) else list(islice(opened(), LOOKED_AT))
     columns = columns_of(head)
     said = [_said(f"a {kind} of rows", columns)]
-    said += [f"{column}: numbers stand for the names {', '.join(given[:10])}" for column, given in names.items()]
+    said += [f"{excerpt(column)}: numbers stand for the names {_listed(given)}" for column, given in names.items()]
     return Source(name=f"the {kind}", kind="list", columns=columns, said=tuple(said), label_names=names, open=opened)
 
 

@@ -1,1 +1,46 @@
 """Tasks: encode a row, read logits into answers, measure answers. numpy only."""
+
+from __future__ import annotations
+
+from clearhead.data.columns import Columns
+from clearhead.data.labels import LabelSpace
+from clearhead.errors import InputError
+from clearhead.tasks.classify import CLASSIFY
+from clearhead.tasks.pair import PAIR
+from clearhead.tasks.regress import REGRESS
+from clearhead.tasks.task import Answers, Reading, Task
+
+TASKS: dict[str, Task] = {task.name: task for task in (CLASSIFY, PAIR, REGRESS)}
+
+
+def task_named(name: str) -> Task:
+    """A task by its name."""
+    if name not in TASKS:
+        raise InputError(f"There is no task {name!r}; there are {', '.join(TASKS)}.")
+    return TASKS[name]
+
+
+def task_for(columns: Columns, space: LabelSpace) -> Task:
+    """The task that columns and labels look like: numbers are regressed, two texts are a pair."""
+    if space.kind == "number":
+        return REGRESS
+    return CLASSIFY if columns.text_b is None else PAIR
+
+
+def check_task(task: Task, columns: Columns, space: LabelSpace) -> None:
+    """One sentence when a task cannot be learned from these columns and labels."""
+    if task.second is True and columns.text_b is None:
+        raise InputError(f"{task.name} needs a second text; say which column holds it with --text-b.")
+    if task.second is False and columns.text_b is not None:
+        raise InputError(f"{task.name} reads one text, and there are two; use --task pair.")
+    if space.kind not in task.kinds:
+        wanted = "numbers" if task.kinds == ("number",) else "classes"
+        raise InputError(f"{task.name} learns {wanted}, and column {columns.label!r} holds {SAID[space.kind]}.")
+    if space.kind != "number" and len(space) < (2 if space.kind == "classes" else 1):
+        only = f"all rows have the label {space.names[0]!r}" if space.names else "no row has a label"
+        raise InputError(f"Column {columns.label!r}: {only}; there is nothing to learn.")
+
+
+SAID = {"classes": "classes", "multilabel": "several labels a row", "number": "numbers"}
+
+__all__ = ["TASKS", "Answers", "Reading", "Task", "check_task", "task_for", "task_named"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.table import TokenTable
@@ -16,34 +16,47 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Encoded:
-    """A view of a token table: the same arrays, and where each row's windows begin."""
+    """A view of some rows of a token table: the same arrays, and which windows each row has."""
 
     ids: Array  # (tokens,)
     starts: Array  # (windows + 1,): where each window begins
     turns: Array | None  # (windows,): tokens before the second segment; None: the model knows no segments
-    row_starts: Array  # (rows + 1,): the first window of each row
+    firsts: Array  # (rows,): the first window of each row
+    row_windows: Array  # (rows,): how many windows it has
     targets: Array  # (rows,) class ids or numbers, or (rows, labels) of zeros and ones
+    numbers: Array  # (rows,): their numbers in the source, to name them
 
     def __len__(self) -> int:
-        return len(self.row_starts) - 1
+        return len(self.firsts)
 
     @property
     def row_tokens(self) -> Array:
         """How many tokens each row has over all its windows."""
-        ends = self.starts[self.row_starts]
-        return ends[1:] - ends[:-1]
+        tokens: Array = self.starts[self.firsts + self.row_windows] - self.starts[self.firsts]
+        return tokens
 
-    @property
-    def row_windows(self) -> Array:
-        """How many windows each row has."""
-        return self.row_starts[1:] - self.row_starts[:-1]
+    def select(self, places: Array) -> Encoded:
+        """Some of the rows, in the order asked for."""
+        return replace(
+            self,
+            firsts=self.firsts[places],
+            row_windows=self.row_windows[places],
+            targets=self.targets[places],
+            numbers=self.numbers[places],
+        )
 
     def take(self, rows: Array) -> Part:
         """The windows of some rows, packed end to end."""
         import numpy as np
 
         counts = self.row_windows[rows]
-        windows = np.repeat(self.row_starts[rows], counts) + within(counts)
+        windows = np.repeat(self.firsts[rows], counts) + within(counts)
+        return self.packed(windows, np.repeat(np.arange(len(rows)), counts), self.targets[rows])
+
+    def packed(self, windows: Array, owners: Array, targets: Array) -> Part:
+        """Any windows, packed end to end."""
+        import numpy as np
+
         lengths = self.starts[windows + 1] - self.starts[windows]
         place = within(lengths)
         turned = None if self.turns is None else place >= np.repeat(self.turns[windows], lengths)
@@ -51,8 +64,8 @@ class Encoded:
             ids=self.ids[np.repeat(self.starts[windows], lengths) + place].astype(np.int64),
             segments=None if turned is None else turned.astype(np.int64),
             lengths=lengths,
-            owners=np.repeat(np.arange(len(rows)), counts),
-            targets=self.targets[rows],
+            owners=owners,
+            targets=targets,
         )
 
 
@@ -72,19 +85,21 @@ class Part:
         return len(self.targets)
 
 
-def encoded(table: TokenTable, *, segments: bool) -> Encoded:
-    """A table for training: every row needs a label and a token."""
+def encoded(table: TokenTable, *, segments: bool, labelled: bool = True) -> Encoded:
+    """A table as a network reads it: every row needs a token and, to learn from, a label."""
     import numpy as np
 
-    if table.labels is None:
+    if labelled and table.labels is None:
         raise InputError("These rows have no labels to learn from.")
-    row_starts = np.searchsorted(table.owners, np.arange(len(table) + 1))
+    bounds = np.searchsorted(table.owners, np.arange(len(table) + 1))
     view = Encoded(
         ids=table.ids,
         starts=table.starts,
         turns=table.turns if segments else None,
-        row_starts=row_starts,
-        targets=table.labels,
+        firsts=bounds[:-1],
+        row_windows=bounds[1:] - bounds[:-1],
+        targets=table.labels if table.labels is not None else np.zeros(len(table), np.int32),
+        numbers=table.rows,
     )
     if len(table) and int(view.row_tokens.min()) == 0:
         raise InputError(f"Row {int(table.rows[view.row_tokens.argmin()])} has no tokens.")

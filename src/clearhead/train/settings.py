@@ -29,6 +29,8 @@ class TrainSettings:
     unfreeze: bool = False  # ULM-FiT: one more layer learns with each epoch
     patience: int | None = None  # epochs without a better dev result before it stops; None: never
     seed: int = 0
+    precision: Literal["auto", "float", "bf16"] = "auto"  # auto: bf16 where the machine computes in it
+    save_every: float = 30.0  # seconds between two saved states; what is learned does not depend on it
 
     def check(self) -> None:
         """One sentence for the first setting that cannot be."""
@@ -45,6 +47,7 @@ class TrainSettings:
             (0 < self.layer_decay <= 1, "layer_decay must be above 0 and at most 1"),
             (self.clip >= 0, "clip must be at least 0"),
             (0 <= self.smoothing < 1, "smoothing must be from 0 up to 1"),
+            (self.save_every >= 0, "save_every must be at least 0"),
             (self.patience is None or self.patience >= 1, "patience must be at least 1"),
         )
         for holds, said in rules:

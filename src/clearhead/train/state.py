@@ -58,20 +58,37 @@ class State:
             _copy_into(self.network, self.best)
 
 
+def fold(network: Network, scale: tuple[float, float] | None) -> None:
+    """y * spread + mean as part of the head's own weights: w * spread, b * spread + mean."""
+    if scale is None:
+        return
+    mean, spread = scale
+    with torch.no_grad():
+        network.head.out.weight.mul_(spread)  # type: ignore[union-attr]
+        network.head.out.bias.mul_(spread).add_(mean)  # type: ignore[union-attr]
+
+
 def save_state(folder: Path, state: State) -> None:
     """Write a whole new step beside the old one, point to it, then remove the old one."""
     name = f"step-{state.progress.step:08d}"
     place, temporary = folder / name, folder / f".{name}.part"
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    _write(temporary / "weights.safetensors", state.named())
-    _write(temporary / "adam.safetensors", adam_tensors(state))
-    if state.best:
-        _write(temporary / "best.safetensors", state.best)
-    write_json(temporary / "progress.json", asdict(state.progress))
-    shutil.rmtree(place, ignore_errors=True)
-    temporary.rename(place)
-    write_json(folder / "latest.json", {"step": name})
+    for left in folder.glob(".step-*.part"):  # of a run that was killed while it saved
+        shutil.rmtree(left, ignore_errors=True)
+    try:
+        temporary.mkdir(parents=True)
+        _write(temporary / "weights.safetensors", state.named())
+        _write(temporary / "adam.safetensors", adam_tensors(state))
+        if state.best:
+            _write(temporary / "best.safetensors", state.best)
+        write_json(temporary / "progress.json", asdict(state.progress))
+        shutil.rmtree(place, ignore_errors=True)
+        temporary.rename(place)
+        write_json(folder / "latest.json", {"step": name})
+    except OSError as error:
+        said = f"{place} cannot be written: {error.strerror or error}"
+        raise CheckpointError(f"{said}; the state before it is whole.") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
     for old in folder.glob("step-*"):
         if old.name != name:
             shutil.rmtree(old, ignore_errors=True)

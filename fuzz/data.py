@@ -1,0 +1,192 @@
+"""Run it: `python fuzz/data.py --count 10000 --seed 0 [--jobs 2] [--minutes M] [--only N]`, on mutated data files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+if __name__ == "__main__":
+    sys.path[0] = str(ROOT)  # not fuzz/ itself
+from fuzz.drive import START_SECONDS, Tally, _environment, _report  # noqa: E402
+
+HANG_SECONDS = 40.0  # a busy machine; a file that takes 5 seconds of a processor is a finding anyway
+MOST_MEMORY = 3 << 29  # 1.5 GB on top of what the libraries take
+
+
+def main() -> int:
+    """Run the files; 1 if anything was found."""
+    arguments = _arguments()
+    if arguments.worker is not None:
+        return _work(arguments)
+    numbers = range(arguments.count) if arguments.only is None else range(arguments.only, arguments.only + 1)
+    with tempfile.TemporaryDirectory(prefix="clearhead-fuzz-") as base:
+        run = Run(arguments, Path(base), numbers)
+        tally = run.all()
+    _report(tally, arguments)
+    return 1 if tally.findings or not tally.done else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="fuzz/data.py", description="Read mutated data files.")
+    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--only", type=int, help="read this one file and say what happens")
+    parser.add_argument("--keep", type=Path, default=Path("fuzz-findings"), help="where findings are kept")
+    parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--numbers", type=int, nargs=3, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def tokenizer_in(folder: Path) -> object:
+    """A small tokenizer of words and letters."""
+    from clearhead.text import load_tokenizer
+    from fuzz.seeds import words
+
+    folder.mkdir(parents=True, exist_ok=True)
+    words(folder)
+    return load_tokenizer(folder, "bert", {}).source
+
+
+def _work(arguments: argparse.Namespace) -> int:
+    """In a child: file after file, one line of JSON each."""
+    from fuzz.case import Case, Outcome
+    from fuzz.data_case import build, judge
+
+    base: Path = arguments.worker
+    out = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # a panic in Rust writes to stderr before it is caught
+    tokenizer = tokenizer_in(base / "tokenizer")
+    for number in range(12):  # so that every import is done
+        _, file, path = build(-1, number, base)
+        judge(file, path, number, tokenizer)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MOST_MEMORY, used + MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    out.write("ready\n")
+    for number in range(*arguments.numbers):
+        try:
+            case, file, path = build(arguments.seed, number, base)
+            outcome = judge(file, path, number, tokenizer)
+        except Exception:  # the fuzzer's own mistake, which must not look like silence
+            case = Case(number=number, seed="?", file="?", kind="?")
+            outcome = Outcome(word="the fuzzer failed", detail=traceback.format_exc(), finding=True)
+        out.write(json.dumps([asdict(case), asdict(outcome)]) + "\n")
+    return 0
+
+
+class Run:
+    """Children that may crash, hang or run out of memory, each watched by a thread, and what they said."""
+
+    def __init__(self, arguments: argparse.Namespace, base: Path, numbers: range) -> None:
+        self._arguments, self._base, self._numbers = arguments, base, numbers
+        self._lock = threading.Lock()
+        self._begun = time.monotonic()
+        self._end: float = self._begun + 60 * arguments.minutes
+        self.tally = Tally()
+
+    def all(self) -> Tally:
+        """Every number, in as many children as there are jobs."""
+        jobs = max(1, min(self._arguments.jobs, len(self._numbers)))
+        with ThreadPoolExecutor(jobs) as pool:
+            list(pool.map(lambda job: self._job(job, jobs), range(jobs)))
+        return self.tally
+
+    def command(self) -> list[str]:
+        """What a child runs, without its numbers."""
+        return [sys.executable, str(ROOT / "fuzz" / "data.py"), "--seed", str(self._arguments.seed)]
+
+    def _job(self, job: int, jobs: int) -> None:
+        place = self._base / f"work-{job}"
+        place.mkdir()
+        coming, stop = self._numbers.start + job, self._numbers.stop
+        while coming < stop and not self._late():
+            command = [*self.command(), "--worker", str(place), "--numbers", str(coming), str(stop), str(jobs)]
+            with subprocess.Popen(command, env=_environment(), stdout=subprocess.PIPE, bufsize=0) as child:
+                reached, word = self._watch(child, coming, jobs)
+            if word and not self._late():  # the child fell over the file that it had in hand
+                with self._lock:
+                    self.tally.done += 1
+                    self.tally.words[word] += 1
+                    self._keep(reached, word)
+            coming = reached + jobs
+
+    def _late(self) -> bool:
+        return time.monotonic() > self._end
+
+    def _watch(self, child: subprocess.Popen[bytes], number: int, jobs: int) -> tuple[int, str]:
+        """Hear a child out; the number that it ended with, and how if not well."""
+        out = child.stdout
+        if out is None:
+            raise RuntimeError("the child has no output")
+        unread, started = b"", False
+        while number < self._numbers.stop:
+            ready = select.select([out], [], [], HANG_SECONDS if started else START_SECONDS)[0]
+            read = os.read(out.fileno(), 1 << 16) if ready else b""
+            if not ready or self._late():
+                child.kill()
+            if not started and not read:
+                raise RuntimeError("a worker could not start: the files that are not mutated cannot be read")
+            if not read:
+                return number, f"crashed with {child.wait()}" if ready else "hung"
+            *lines, unread = (unread + read).split(b"\n")
+            for line in lines:
+                if line == b"ready":
+                    started = True
+                else:
+                    self._hear(line)
+                    number += jobs
+        return number, ""
+
+    def _hear(self, line: bytes) -> None:
+        case, outcome = json.loads(line)
+        with self._lock:
+            tally = self.tally
+            tally.done += 1
+            tally.words[outcome["word"]] += 1
+            for kind in set(case["kind"].split(" + ")):
+                tally.kinds[f"{kind}: {'read' if outcome['word'].startswith('read') else 'refused'}"] += 1
+            if self._arguments.only is not None:
+                print(f"{case['seed']}, {case['kind']}\n{outcome['word']}: {outcome['detail']}")
+            if outcome["finding"]:
+                about = f"{outcome['word']} in {case['seed']} {case['file']!r} ({case['kind']})\n{outcome['detail']}"
+                self._keep(case["number"], about)
+            if tally.done % 500 == 0:
+                rate = tally.done / (time.monotonic() - self._begun)
+                found = len(tally.findings)
+                print(f"{tally.done:,} of {len(self._numbers):,}: {found} findings, {rate:.0f}/s", flush=True)
+
+    def _keep(self, number: int, text: str) -> None:
+        """The file, what was found, and how to run it again."""
+        from fuzz.data_case import build
+
+        again = f"python fuzz/data.py --seed {self._arguments.seed} --only {number}"
+        kept: Path = self._arguments.keep / f"data-{self._arguments.seed}-{number}"
+        shutil.rmtree(kept, ignore_errors=True)
+        kept.mkdir(parents=True)
+        with suppress(Exception):  # the fuzzer itself failed: there is no file, but there is what it said
+            build(self._arguments.seed, number, kept)
+        (kept / "finding.txt").write_text(f"{again}\n{text}\n", encoding="utf-8", errors="replace")
+        first = text.splitlines()[0].encode("ascii", "backslashreplace").decode()
+        self.tally.findings.append(f"{number}: {first}")
+        print(f"FINDING {number}: {first}   ({again})", flush=True)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,311 @@
+"""One data file: made from its number alone, sent through everything that reads data, and judged."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import time
+import traceback
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clearhead.data import (
+    BadRow,
+    Columns,
+    Examples,
+    Source,
+    encode_table,
+    guess_columns,
+    inspect_data,
+    load_examples,
+    open_source,
+    split_rows,
+    token_batches,
+)
+from clearhead.errors import ClearheadError
+from fuzz.case import Case, Outcome
+from fuzz.data_mutate import BYTES, CELLS, ENDINGS, JSON_ONLY, ODD_NAMES, OPTIONS, folder, gzipped, parquet
+from fuzz.data_seeds import SHARES, WRITERS, File, Rng, packed, table
+
+MOST_SECONDS = 5.0  # of one processor
+LONGEST = 2000  # letters of a message, the rows that it lists aside
+LISTED = 700  # letters of one such row; it may hold two names of files
+SMALL = 1_000_000  # bytes of files whose texts are tokenised
+KEEP_COUNT = ("same rows", "missing ids", "many labels", "huge cell")  # tables whose rows are as many as were written
+
+
+class BrokenPromiseError(Exception):
+    """What came out cannot be true."""
+
+
+def promise(kept: bool, what: str) -> None:
+    """Stop at the first thing that is not as it must be."""
+    if not kept:
+        raise BrokenPromiseError(what)
+
+
+def draw(seed: int, number: int) -> tuple[str, File]:
+    """The writer and the file of a number."""
+    rng = random.Random(f"data:{seed}:{number}")
+    writer = rng.choices(list(WRITERS), SHARES)[0]
+    file = _written(writer, rng, mutated=rng.random() > 0.04)
+    return writer, file
+
+
+def _written(writer: str, rng: Rng, *, mutated: bool) -> File:
+    made = table(rng)
+    steps = rng.choices(("cells", "bytes", "around"), (4, 5, 2), k=rng.choice((1, 1, 1, 2, 3))) if mutated else []
+    for _ in range(steps.count("cells")):
+        made.kinds.append(kind := rng.choice(list(CELLS)))
+        CELLS[kind](made, rng)
+    file = WRITERS[writer](made, rng)
+    file.kinds = made.kinds
+    if made.kinds:
+        file.cells = None
+    if writer in ("comma", "semicolon", "tab", "pipe") and not set(made.kinds) <= set(KEEP_COUNT):
+        file.rows = None
+    for _ in range(steps.count("bytes")):
+        file.cells = None
+        if file.folder is None:
+            _bytes(file, writer, rng)
+        else:
+            folder(file, rng)
+    if file.folder is None:
+        _around(file, rng, steps.count("around"))
+    return file
+
+
+def _bytes(file: File, writer: str, rng: Rng) -> None:
+    file.rows = None
+    if writer == "parquet" and rng.random() < 0.7:
+        file.kinds.append("Parquet")
+        file.data = parquet(file.data, rng)
+        return
+    if rng.random() < 0.1:
+        file.kinds.append("splice")
+        other = _written(rng.choice(list(WRITERS)[:-1]), rng, mutated=False).data
+        cut, start = rng.randrange(len(file.data) + 1), rng.choice((0, rng.randrange(len(other) + 1)))
+        file.data = file.data[:cut] + other[start:]
+        return
+    fitting = [name for name in BYTES if writer.startswith("json") or name not in JSON_ONLY]
+    file.kinds.append(kind := rng.choice(fitting))
+    file.data = BYTES[kind](file.data, rng)
+
+
+def _around(file: File, rng: Rng, count: int) -> None:
+    """What is not in the text: gzip, the name, and what is said when it is opened."""
+    kinds = rng.sample(("gzip", "ending", "name", "options"), count) if count else []
+    if "gzip" in kinds:
+        file.data = gzipped(file.data, rng)
+        file.name += ".gz"
+        file.cells = file.rows = None
+    elif rng.random() < 0.25:
+        packed(file)
+    if "ending" in kinds:
+        file.name = "data" + rng.choice(ENDINGS)
+    if "name" in kinds:
+        file.name = rng.choice(ODD_NAMES)
+    if "options" in kinds:
+        file.options = rng.choice(OPTIONS)
+    if {"ending", "name", "options"} & set(kinds):
+        file.cells = file.rows = None
+    file.kinds += kinds
+
+
+def build(seed: int, number: int, base: Path) -> tuple[Case, File, Path]:
+    """Write the file of a number into base/case."""
+    writer, file = draw(seed, number)
+    place = base / "case"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    path = place / file.name
+    if file.folder is None:
+        path.write_bytes(file.data)
+    else:
+        path.mkdir()
+        for name, data in file.folder.items():
+            inner = path / name.rstrip("/")
+            with suppress(FileExistsError, NotADirectoryError, IsADirectoryError):  # mutated names can meet
+                (inner if name.endswith("/") else inner.parent).mkdir(parents=True, exist_ok=True)
+                if data is None:
+                    os.mkfifo(inner)
+                elif not name.endswith("/"):
+                    inner.write_bytes(data)
+    return Case(number=number, seed=writer, file=file.name, kind=" + ".join(file.kinds) or "nothing"), file, path
+
+
+def judge(file: File, path: Path, number: int, tokenizer: Any) -> Outcome:
+    """Read the file in every way there is."""
+    started = time.process_time()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            outcome = _answer(file, path, random.Random(number), tokenizer)
+    except BrokenPromiseError as error:
+        outcome = Outcome(word="broken promise", detail=f"{error}\n{traceback.format_exc()[-3000:]}", finding=True)
+    except BaseException as error:  # a panic in Rust is a BaseException
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        frames = "".join(traceback.format_exception(error))
+        outcome = Outcome(word=f"untyped {type(error).__name__}", detail=frames[-6000:], finding=True)
+    taken = time.process_time() - started
+    if taken > MOST_SECONDS and not outcome.finding:
+        return Outcome(word="slow", detail=f"{taken:.1f} seconds; {outcome.word}: {outcome.detail}", finding=True)
+    return outcome
+
+
+def _answer(file: File, path: Path, rng: Rng, tokenizer: Any) -> Outcome:
+    try:
+        return _read(file, path, rng, tokenizer)
+    except ClearheadError as error:
+        return _refused(error)
+
+
+def _refused(error: ClearheadError) -> Outcome:
+    _sentence(str(error))
+    return Outcome(word=f"refused: {type(error).__name__}", detail=str(error))
+
+
+def _sentence(text: str) -> None:
+    """Lines that can be printed, not too long; the rows that an error lists may be many."""
+    lines = text.split("\n")
+    promise(bool(text.strip()), "an empty message")
+    promise(all(line.isprintable() for line in lines), f"control characters in {text[:500]!r}")
+    listed = [line for line in lines if line.startswith("  ")]
+    promise(len(lines) == 1 or len(listed) == len(lines) - 2, f"{len(lines)} lines in {text[:500]!r}")
+    promise(max(map(len, listed), default=0) <= LISTED, f"a long row is listed in {text[:1500]!r}")
+    promise(sum(map(len, lines)) - sum(map(len, listed)) <= LONGEST, f"{len(text)} letters in {text[:1500]!r}")
+
+
+def _read(file: File, path: Path, rng: Rng, tokenizer: Any) -> Outcome:
+    source = open_source(path, **file.options)
+    total = _rows(source, file)
+    guessed = True
+    try:
+        columns = guess_columns(source, task=rng.choice((None, None, "classify", "pair", "regress")))
+    except ClearheadError as error:
+        _refused(error)
+        guessed = False
+        last = source.columns[-1] if len(source.columns) > 1 else None
+        columns = guess_columns(source, text=source.columns[0], label=last, labelled=False)
+    for said in (*source.said, *columns.said):
+        _sentence(said)
+    examples = _examples(source, columns, total)
+    small = path.is_dir() or path.stat().st_size < SMALL
+    inspection = inspect_data(source, columns=columns, tokenizer=tokenizer if small else None, max_length=24)
+    _inspection(inspection, total)
+    if examples is None:
+        return Outcome(word="no rows left")
+    if small and len(file.data) < SMALL and max(map(len, examples.texts)) < SMALL:
+        _table(source, columns, examples, tokenizer, rng)
+    if not guessed:
+        return Outcome(word="read, columns said")
+    return Outcome(word="read" if not examples.skipped else "read in part")
+
+
+def _rows(source: Source, file: File) -> int:
+    promise(bool(source.columns), "a source without columns")
+    cells: list[list[str]] = []
+    total = 0
+    for row in source.rows():
+        total += 1
+        promise(row.number == total, f"row {row.number} comes as number {total}")
+        if isinstance(row, BadRow):
+            promise(len(str(row)) <= LISTED and str(row).isprintable(), f"a bad row says {str(row)[:1500]!r}")
+        else:
+            fits = source.kind not in ("csv", "tsv") or tuple(row.values) == source.columns
+            promise(fits, "a row has other columns than its file")
+            if file.cells is not None:
+                cells.append([str(value) for value in row.values.values()])
+    promise(file.rows is None or total == file.rows, f"{file.rows} rows were written, {total} came out")
+    promise(file.cells is None or cells == file.cells, "other cells came out than were written")
+    return total
+
+
+def _examples(source: Source, columns: Columns, total: int) -> Examples | None:
+    strict: Examples | None = None
+    try:
+        strict = load_examples(source, columns)
+        promise(not strict.skipped and not strict.bad, "bad rows were left out without a word")
+    except ClearheadError as error:
+        _refused(error)
+    try:
+        found = load_examples(source, columns, skip_bad_rows=True)
+    except ClearheadError as error:
+        promise(strict is None, "rows that can be used cannot be used when bad ones are skipped")
+        _refused(error)
+        return None
+    skipped = sum(found.skipped.values())
+    promise(len(found) + skipped == total, f"{len(found)} rows and {skipped} bad ones of {total}")
+    promise((strict is None) == (skipped > 0), f"{skipped} bad rows, but not so in the other mode")
+    _arrays(found, columns)
+    again = load_examples(source, columns, found.space, skip_bad_rows=True)
+    promise(again.texts == found.texts and again.skipped == found.skipped, "known labels change the rows")
+    promise(found.labels is None or np.array_equal(again.labels, found.labels), "known labels change the labels")  # type: ignore[arg-type]
+    return found
+
+
+def _arrays(found: Examples, columns: Columns) -> None:
+    count = len(found.texts)
+    for name, values in (("texts_b", found.texts_b), ("ids", found.ids), ("splits", found.splits)):
+        promise(values is None or len(values) == count, f"{count} texts and {len(values or ())} {name}")
+    promise(len(found.rows) == len(found.hashes) == count, "rows and hashes of another length")
+    promise(bool((np.diff(found.rows) > 0).all()), "rows are out of order")
+    promise(all(part in ("train", "dev", "test") for part in found.splits or ()), "a split of another name")
+    promise((found.labels is None) == (columns.label is None), "labels without a column, or none with one")
+    for text in (*found.texts, *(found.texts_b or ()), *(found.space.names if found.space else ())):
+        promise("\0" not in text and bool(text.strip()), "a text or a label is empty or holds a NUL")
+        text.encode()  # half a character is no text
+    if found.labels is None or found.space is None:
+        return
+    promise(len(found.labels) == count, f"{count} texts and {len(found.labels)} labels")
+    promise(len(set(found.space.names)) == len(found.space), "a label that stands twice")
+    if found.space.kind == "number":
+        promise(bool(np.isfinite(found.labels).all()), "a label is no finite number")
+    elif found.space.kind == "classes":
+        low, high = int(found.labels.min()), int(found.labels.max())
+        promise(low >= 0 and high < len(found.space), "a label without a name")
+        promise(len(np.unique(found.labels)) == len(found.space), "a name without a row")
+    else:
+        promise(found.labels.shape == (count, len(found.space)), "a table of labels of another shape")
+        promise(bool((found.labels <= 1).all()), "a label that is neither 0 nor 1")
+
+
+def _inspection(found: Any, total: int) -> None:
+    bad = sum(found.bad.values())
+    promise(found.rows + bad == total, f"inspection: {found.rows} rows and {bad} bad ones of {total}")
+    promise(sum(found.parts.values()) == found.rows, "inspection: the parts are not the whole")
+    promise(sum(count for _, count in found.characters.histogram) == found.rows, "inspection: lengths of other rows")
+    json.dumps(found.to_json(), allow_nan=False).encode()
+    for sentence in (*found.bad_rows, *(finding.sentence for finding in found.findings)):
+        _sentence(sentence)
+
+
+def _table(source: Source, columns: Columns, examples: Examples, tokenizer: Any, rng: Rng) -> None:
+    long = rng.choice(("window", "cut"))
+    found = encode_table(source, columns, tokenizer, max_length=16, long=long, skip_bad_rows=True)
+    promise(np.array_equal(found.rows, examples.rows), f"table: {len(found)} rows, examples: {len(examples)}")
+    promise(np.array_equal(found.hashes, examples.hashes), "table: other hashes")
+    promise(found.labels is None or np.array_equal(found.labels, examples.labels), "table: other labels")  # type: ignore[arg-type]
+    promise(found.space == examples.space and found.skipped == examples.skipped, "table: other labels or bad rows")
+    promise(len(found.starts) == len(found.owners) + 1 == len(found.turns) + 1, "table: pieces of another number")
+    promise(bool((found.lengths > 0).all()) and int(found.lengths.max()) <= 16, "table: pieces of another length")
+    promise(np.array_equal(np.unique(found.owners), np.arange(len(found))), "table: a row without a piece")
+    promise(int(found.ids.max()) < tokenizer.vocab_size, "table: an id beyond the vocabulary")
+    kind = found.space.kind if found.space is not None else "classes"
+    parts = split_rows(found.labels, found.hashes, found.groups, seed=rng.randrange(9), kind=kind)
+    promise(len(parts) == len(found) and set(parts.tolist()) <= {"train", "dev", "test"}, "split: rows are missing")
+    for values in (found.hashes, found.groups):
+        pairs = {} if values is None else dict(zip(values.tolist(), parts.tolist(), strict=True))
+        same = values is None or all(pairs[value] == part for value, part in zip(values.tolist(), parts, strict=True))
+        promise(same, "split: the same text or group on two sides")
+    batches = token_batches(found.lengths, budget_tokens=rng.choice((16, 64, 1000)), seed=rng.randrange(9))
+    places = np.sort(np.concatenate(batches))
+    promise(np.array_equal(places, np.arange(len(found.lengths))), "batches: a piece is missing, or comes twice")
+

@@ -1,0 +1,106 @@
+"""Where scikit-learn is called: one fit at a given strength, for classes, labels or numbers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from clearhead.classic.majority import log_odds
+from clearhead.data.labels import Kind
+from clearhead.errors import InputError, MissingExtraError
+from clearhead.metrics.checks import Array
+
+ClassWeight = Literal["none", "auto"]
+
+UNSEEN = -1e4  # logit of a class without rows: its probability is 0 also at a high temperature
+STEPS = 2000  # most problems take under a hundred
+RIDGE = 1e-6  # tolerance of ridge regression, finer than scikit-learn's and still quick
+MOST_WEIGHTS = 1 << 25  # L-BFGS keeps twenty vectors of so many numbers: 5 GB
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Solved:
+    """A linear model in the precision it was fitted in."""
+
+    weight: Array  # (outputs, inputs)
+    bias: Array  # (outputs,)
+    converged: bool = True
+
+
+def solve(
+    matrix: Any, targets: Array, *, kind: Kind, outputs: int, strength: float, class_weight: ClassWeight
+) -> Solved:
+    """Fit a checked matrix, dense or scipy sparse, to checked targets."""
+    if kind == "number":
+        return _number(matrix, targets, strength)
+    if kind == "multilabel":
+        return _labels(matrix, targets, strength, class_weight)
+    return _classes(matrix, targets, outputs, strength, class_weight)
+
+
+def _classes(matrix: Any, targets: Array, outputs: int, strength: float, class_weight: ClassWeight) -> Solved:
+    seen = np.unique(targets)
+    weight, bias = np.zeros((outputs, matrix.shape[1])), np.full(outputs, UNSEEN)
+    if len(seen) == 1:
+        bias[seen] = 0.0
+        return Solved(weight=weight, bias=bias)
+    if len(seen) > 2 and len(seen) * matrix.shape[1] > MOST_WEIGHTS:
+        raise InputError(
+            f"{len(seen):,} classes over {matrix.shape[1]:,} features are more than the {MOST_WEIGHTS:,} weights that "
+            "are fitted; use fewer terms (max_terms)."
+        )
+    rows, offsets, converged = _logistic(matrix, targets, strength, class_weight)
+    if len(seen) == 2:  # one row for the second class against the first: sigmoid(z) = softmax(-z / 2, z / 2)
+        rows, offsets = np.concatenate([-rows / 2, rows / 2]), np.concatenate([-offsets / 2, offsets / 2])
+    weight[seen], bias[seen] = rows, offsets
+    return Solved(weight=weight, bias=bias, converged=converged)
+
+
+def _labels(matrix: Any, targets: Array, strength: float, class_weight: ClassWeight) -> Solved:
+    weight, bias = np.zeros((targets.shape[1], matrix.shape[1]), np.float32), log_odds(targets)
+    converged = True
+    for label in range(targets.shape[1]):
+        column = targets[:, label]
+        if column.any() and not column.all():  # else every row says the same, and the odds are all there is
+            rows, offsets, well = _logistic(matrix, column.astype(np.int64), strength, class_weight)
+            weight[label], bias[label] = rows[0], offsets[0]
+            converged = converged and well
+    return Solved(weight=weight, bias=bias, converged=converged)
+
+
+def _number(matrix: Any, targets: Array, strength: float) -> Solved:
+    spread = float(targets.std())
+    mean = float(targets.mean())
+    if spread <= 1e-12 * abs(mean):
+        return Solved(weight=np.zeros((1, matrix.shape[1])), bias=np.array([mean]))
+    # in units of their spread, so that the tolerance means the same for all numbers
+    model, converged = _fitted(
+        "Ridge", matrix, (targets - mean) / spread, alpha=1 / strength, max_iter=STEPS, tol=RIDGE
+    )
+    weight = np.asarray(model.coef_, np.float64).reshape(1, -1) * spread
+    bias = np.asarray(model.intercept_, np.float64).reshape(1) * spread + mean
+    return Solved(weight=weight, bias=bias, converged=converged)
+
+
+def _logistic(matrix: Any, targets: Array, strength: float, class_weight: ClassWeight) -> tuple[Array, Array, bool]:
+    balance = "balanced" if class_weight == "auto" else None
+    model, converged = _fitted("LogisticRegression", matrix, targets, C=strength, class_weight=balance, max_iter=STEPS)
+    return np.asarray(model.coef_, np.float64), np.asarray(model.intercept_, np.float64), converged
+
+
+def _fitted(name: str, matrix: Any, targets: Array, **settings: Any) -> tuple[Any, bool]:
+    """A model of scikit-learn, and whether it converged: that is said in a field, not in a warning."""
+    try:
+        from sklearn import linear_model
+        from sklearn.exceptions import ConvergenceWarning
+    except ImportError as error:
+        raise MissingExtraError("Fitting a linear model", "train") from error
+    make: Callable[..., Any] = getattr(linear_model, name)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", ConvergenceWarning)
+        model = make(**settings).fit(matrix, targets)
+    return model, not any(issubclass(warning.category, ConvergenceWarning) for warning in said)

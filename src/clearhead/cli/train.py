@@ -1,0 +1,183 @@
+"""clearhead train: from a file of texts and labels to a model folder and a report."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from clearhead.cli.loading import downloads
+from clearhead.cli.screen import model_notes, print_json, print_table, say
+from clearhead.errors import InputError
+
+TAKEN = ("train", "source", "dev", "test", "output", "recipe", "resume", "command", "told")
+NUMBER = re.compile("-?[0-9]{1,6}")
+
+
+def train(
+    train: str | None = None,
+    /,
+    *,
+    dev: str | None = None,
+    test: str | None = None,
+    task: str | None = None,
+    text: str | None = None,
+    text_b: str | None = None,
+    label: str | None = None,
+    id: str | None = None,  # noqa: A002
+    split: str | None = None,
+    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
+    model: str | None = None,
+    method: str | None = None,
+    epochs: int | None = None,
+    rate: float | None = None,
+    batch_rows: int | None = None,
+    batch_tokens: int | None = None,
+    class_weight: str | None = None,
+    layer: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+    pooling: str | None = None,
+    seed: int | None = None,
+    seeds: int | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    set: Annotated[list[str] | None, Parameter(name="--set")] = None,  # noqa: A002
+    recipe: Path | None = None,
+    resume: Path | None = None,
+    skip_bad_rows: bool = False,
+    json: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Train on a file of texts and labels, measure on rows held out, and leave a model folder with a report.
+
+    Parameters
+    ----------
+    train
+        CSV, TSV, JSONL, Parquet (also gzipped), or a folder with a sub-folder of text files for each label.
+    dev
+        Rows to choose the epoch and fit thresholds on; without it, some of the training rows.
+    test
+        Rows to measure on; without --dev and --test, some of the training rows.
+    task
+        classify, pair or regress; without it, by the columns and labels.
+    text
+        The column with the text; guessed, and said, where it is not given. So are the others.
+    text_b
+        The column with a second text.
+    label
+        The column with the label.
+    id
+        Rows with the same id stay together when the data is split.
+    split
+        A column that says train, dev or test.
+    output
+        The folder of the run and the model; without it, runs/NAME.
+    model
+        A model folder, a hub id, or an alias such as `default`.
+    method
+        finetune, head, features, tfidf or majority.
+    epochs
+        How often every row is seen; without it, by the number of rows.
+    rate
+        The highest learning rate.
+    batch_rows
+        Rows a step (32).
+    batch_tokens
+        Tokens a step, instead of rows.
+    class_weight
+        auto: rare classes count more.
+    layer
+        Of features: a number, or first, last, second_to_last, sum_all, sum_last_four, concat_last_four.
+    pooling
+        Of features: mean, first, max or pooler.
+    seed
+        Of the split, the new head, the order of rows and dropout.
+    seeds
+        Train so many times with seeds of their own: mean and spread, and the best on dev is kept.
+    device
+        auto, cpu or cuda.
+    threads
+        Cores to compute on.
+    set
+        Any other setting as key=value, as in --set layer_decay=0.9; may be given several times.
+    recipe
+        A TOML file of settings; what is said on the command line comes before it.
+    resume
+        A run folder to go on with.
+    skip_bad_rows
+        Leave out rows that cannot be used, and count them.
+    json
+        Print one JSON object about the run.
+    quiet
+        Say nothing.
+    """
+    from clearhead import api
+    from clearhead.cli.training import TrainingScreen
+    from clearhead.runs.plan import parse_set
+    from clearhead.runs.train import Told
+
+    silent = quiet or json
+    choices: dict[str, Any] = {
+        "task": task, "text": text, "text_b": text_b, "label": label, "id": id, "split": split, "model": model,
+        "method": method, "epochs": epochs, "rate": rate, "batch_rows": batch_rows, "batch_tokens": batch_tokens,
+        "class_weight": class_weight, "layer": _number(layer), "pooling": pooling, "seed": seed, "seeds": seeds,
+        "device": device, "threads": threads, "skip_bad_rows": skip_bad_rows or None,
+    }  # fmt: skip
+    said = {key: value for key, value in choices.items() if value is not None} | _free(parse_set(set or []))
+    with model_notes(quiet=True), downloads(quiet=silent) as bars, TrainingScreen(quiet=silent) as screen:
+        run = api.train(
+            train,
+            dev=dev,
+            test=test,
+            output=output,
+            recipe=recipe,
+            resume=resume,
+            command="" if resume is not None else shlex.join(["clearhead", *sys.argv[1:]]),
+            told=Told(say=screen.say, step=screen.step, seed=screen.seed, download=bars),
+            **said,
+        )
+    if json:
+        print_json(run.to_json())
+        return
+    if quiet:
+        return
+    show_run(run)
+
+
+def _free(said: dict[str, Any]) -> dict[str, Any]:
+    """What was said with --set, without the rows, folders and files that have flags of their own."""
+    for key in said:
+        if key in TAKEN:
+            raise InputError(f"--set is for settings, and {key!r} is none; see clearhead train --help for how to give it.")
+    return said
+
+
+def _number(layer: str | None) -> str | int | None:
+    return int(layer) if layer is not None and NUMBER.fullmatch(layer) else layer
+
+
+def show_run(run: Any) -> None:
+    """A table of what was measured, and where everything is."""
+    from clearhead.cli.evaluate import metric_rows
+
+    for note in run.notes:
+        say(note)
+    if run.measured_on is not None:
+        rows = run.evaluations[run.measured_on].rows
+        chosen = "; the epoch was chosen on them, so that they flatter" if run.measured_on == "dev" else ""
+        print_table(
+            ("metric", "value", "95 % interval"), metric_rows(run.metrics),
+            title=f"{run.measured_on} ({rows:,} rows{chosen})",
+        )  # fmt: skip
+    if run.seeds:
+        from statistics import mean, stdev
+
+        for part in ("dev", "test"):
+            values = [value for score in run.seeds if (value := getattr(score, part)) is not None]
+            if values:
+                say(f"{part} over {len(values)} seeds: {mean(values):.4f} +- {stdev(values):.4f}")
+    say(f"model: {run.folder}")
+    say(f"report: {run.report}")

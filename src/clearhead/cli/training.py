@@ -1,0 +1,76 @@
+"""What a training run shows while it goes: a bar with loss, rate, speed and time left, and a line per epoch."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from clearhead.cli.screen import say
+
+if TYPE_CHECKING:
+    from clearhead.train.loop import Step
+
+RECENT = 20  # steps that the shown loss and speed are means of
+
+
+class TrainingScreen:
+    """A bar where there is a terminal; lines at the ends of epochs in any case, unless nobody wants them."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._bar: Any = None
+        self._task: Any = None
+        self._losses: deque[float] = deque(maxlen=RECENT)
+        self._speeds: deque[tuple[int, float]] = deque(maxlen=RECENT)
+        self._begun = time.perf_counter()
+
+    def __enter__(self) -> TrainingScreen:
+        if not self._quiet and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            told = TextColumn("{task.fields[told]}")
+            self._bar = Progress(*parts, told, console=Console(stderr=True), transient=True)
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def say(self, line: str) -> None:
+        """A remark above the bar."""
+        if self._bar is not None:
+            from rich.text import Text
+
+            self._bar.console.print(Text(line))
+        else:
+            say(line, quiet=self._quiet)
+
+    def seed(self, seed: int, place: int, many: int) -> None:
+        """Another of several runs begins."""
+        if many > 1:
+            self.say(f"seed {seed} ({place + 1} of {many})")
+        if self._bar is not None and self._task is not None:
+            self._bar.remove_task(self._task)
+            self._task = None
+
+    def step(self, step: Step) -> None:
+        """One more step."""
+        self._losses.append(step.loss)
+        self._speeds.append((step.tokens, step.seconds))
+        loss = sum(self._losses) / len(self._losses)
+        speed = sum(tokens for tokens, _ in self._speeds) / max(sum(seconds for _, seconds in self._speeds), 1e-9)
+        if self._bar is not None:
+            told = f"loss {loss:.3f}  rate {step.rate:.1e}  {speed:,.0f} tokens/s"
+            if self._task is None:
+                self._task = self._bar.add_task("training", total=step.steps, told=told)
+            self._bar.update(self._task, completed=step.step, total=step.steps, told=told)
+        if step.score is not None:  # higher is better: an error or a loss counts below zero
+            best = " (best so far)" if step.best else ""
+            dev = f"{step.score:.4f}" if math.isfinite(step.score) else "not defined"
+            self.say(f"epoch {step.epoch + 1}: loss {loss:.3f}, dev {dev}{best}, {speed:,.0f} tokens/s")

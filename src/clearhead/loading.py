@@ -1,0 +1,211 @@
+"""Loading a model: from a folder, the hub or an alias, with its tokenizer, labels and passport checked."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.checkpoint.folder import AUTO, Checkpoint, model_type_of, read_config, read_folder
+from clearhead.checkpoint.passport import Passport, check_labels, check_tokens, read_passport
+from clearhead.checkpoint.sentence import check_widths, read_sentences
+from clearhead.checkpoint.weights import inside, stored_tensors
+from clearhead.config import read_json, shown
+from clearhead.errors import CheckpointError, InputError, MissingExtraError, TokenizerError, UnsafeError
+from clearhead.families import FAMILIES
+from clearhead.model import GENERATION, Model
+from clearhead.shape import Pooling
+
+if TYPE_CHECKING:
+    from clearhead.core.models import Network
+    from clearhead.text import Tokenizer
+
+log = logging.getLogger("clearhead")
+RUNTIMES = ("auto", "core")
+TOKENIZER_FILES = (".json", ".txt", ".bpe", ".model", ".spm")  # `text` opens them by name; links are checked here
+
+
+def load(
+    reference: str | os.PathLike[str] = "default",
+    runtime: str = "auto",
+    device: str = "auto",
+    *,
+    head: str | None = AUTO,
+    labels: Sequence[str] | None = None,
+    offline: bool | None = None,
+    seed: int = 0,
+    progress: Callable[[str, int, int | None], None] | None = None,
+) -> Model:
+    """Load a model from a folder, a hub id (`org/name@revision`) or an alias.
+
+    `head` is the one it was saved with; name another ("classify", "tag", "span", "choice", "masked", ...) to put it on
+    the same encoder, or None for the encoder alone. A head that the checkpoint does not have is drawn from `seed`.
+    `progress` is told (file, bytes done, bytes in all) while the hub is asked.
+    """
+    from clearhead.checkpoint.hub import locate
+
+    if runtime not in RUNTIMES:
+        raise InputError(f"runtime must be one of {', '.join(RUNTIMES)}, and it is {runtime!r}.")
+    located = locate(reference, offline=offline, progress=progress)
+    sentences = read_sentences(located.folder)
+    place = located.folder if sentences is None else sentences.encoder
+    read = read_folder(place, head, _labels(labels))
+    if sentences is not None:
+        check_widths(sentences.pooling, read.shape.stack.width)
+    passport = read_passport(place)
+    if passport is not None and head == AUTO and labels is None:
+        check_labels(passport, read.labels)
+    source, target = _tokenizers(place, read.family.model_type, read.config, passport)
+    network = _network(read, passport, seed)
+    for note in read.notes:
+        log.log(logging.WARNING if read.fresh else logging.INFO, "%s", note)
+    return Model(
+        runner=_runner(network, device),
+        config=read.config,
+        family=read.family,
+        head=read.head,
+        labels=read.labels,
+        source_tokenizer=source,
+        target_tokenizer=target,
+        pooling=Pooling() if sentences is None else sentences.pooling,
+        dense=() if sentences is None else sentences.dense,
+        generation=read_json(inside(place, GENERATION)) if (place / GENERATION).exists() else None,
+        notes=read.notes,
+        reference=str(reference),
+        passport=passport,
+        trained=passport.trained if passport is not None and head == AUTO and labels is None else None,
+    )
+
+
+def create(
+    family: str,
+    preset: str | None = None,
+    *,
+    config: Mapping[str, Any] | None = None,
+    head: str | None = None,
+    labels: Sequence[str] = ("LABEL_0", "LABEL_1"),
+    tokenizer: Tokenizer | None = None,
+    device: str = "auto",
+    seed: int = 0,
+) -> Model:
+    """A new model with fresh weights: a family, perhaps a preset size, and keys of its config.json."""
+    need_torch("Making a model")
+    from clearhead.core.build import build
+
+    if family not in FAMILIES:
+        raise InputError(f"There is no family {family!r}; there are {', '.join(FAMILIES)}.")
+    kind = FAMILIES[family]
+    if preset is not None and preset not in kind.presets:
+        raise InputError(f"{kind.title} has no preset {preset!r}; it has {', '.join(kind.presets)}.")
+    given = {**(kind.presets[preset] if preset is not None else {}), **(config or {})}
+    if unknown := sorted(given.keys() - kind.keys.keys()):
+        raise InputError(f"{kind.title} has no key {unknown[0]!r} in its config; it has {', '.join(kind.keys)}.")
+    if tokenizer is not None and "vocab_size" not in given:
+        given["vocab_size"] = tokenizer.vocab_size
+    names = _labels(labels) or ()
+    shape = kind.model_shape(given, head, len(names))
+    return Model(
+        runner=_runner(build(shape, seed=seed), device),
+        config=given,
+        family=kind,
+        head=head,
+        labels=names,
+        source_tokenizer=tokenizer,
+        reference=f"new {kind.title}",
+    )
+
+
+def _labels(labels: Sequence[str] | None) -> tuple[str, ...] | None:
+    if labels is None:
+        return None
+    if isinstance(labels, str) or not all(isinstance(label, str) for label in labels) or not labels:
+        raise InputError("labels must be a list of at least one name.")
+    if len(set(labels)) != len(labels):
+        raise InputError("labels names one label twice.")
+    return tuple(labels)
+
+
+def load_tokenizers(reference: str | os.PathLike[str] = "default") -> tuple[Tokenizer, Tokenizer | None]:
+    """A model's tokenizers without its weights: of the input, and of the target where that is another one."""
+    from clearhead.checkpoint.hub import locate
+
+    folder = locate(reference).folder
+    sentences = read_sentences(folder)
+    place = folder if sentences is None else sentences.encoder
+    config = read_config(place)
+    model_type = model_type_of(config, () if "model_type" in config else stored_tensors(place))
+    source, target = _tokenizers(place, str(model_type), config, read_passport(place))
+    if source is None:
+        raise CheckpointError(f"{place} has no tokenizer files.")
+    return source, target
+
+
+def _tokenizers(
+    place: Path, model_type: str, config: Mapping[str, Any], passport: Passport | None
+) -> tuple[Tokenizer | None, Tokenizer | None]:
+    from clearhead.text import load_tokenizer
+
+    for path in _entries(place):
+        if path.suffix in TOKENIZER_FILES and not inside(place, path.name).is_file():
+            raise UnsafeError(f"{shown(path.name)} is not a regular file, so it is not opened.")
+    if not has_tokenizer(place):
+        if passport is not None and passport.golden:
+            raise CheckpointError(f"{place} was saved with a tokenizer, and its files are gone.")
+        return None, None
+    try:
+        pair = load_tokenizer(place, model_type, dict(config))
+    except TokenizerError as error:
+        raise TokenizerError(shown(error, 480)) from error  # it may quote whatever a file holds
+    if passport is not None:
+        check_tokens(passport.golden, pair.source.golden())
+        if pair.target is not None:
+            check_tokens(passport.target_golden, pair.target.golden())
+    return pair.source, pair.target
+
+
+def _entries(place: Path) -> list[Path]:
+    try:
+        return sorted(place.iterdir())
+    except OSError as error:
+        raise CheckpointError(f"{place} cannot be read: {error.strerror or error}.") from error
+
+
+def has_tokenizer(place: Path) -> bool:
+    """Whether a folder has any tokenizer file at all."""
+    names = ("tokenizer.json", "vocab.txt", "vocab.json", "encoder.json", "source.spm")
+    return any((place / name).exists() for name in names) or any(place.glob("*.model"))
+
+
+def _network(read: Checkpoint, passport: Passport | None, seed: int) -> Network:
+    need_torch("Running a model")
+    from clearhead.core.build import build, widen
+
+    network = build(read.shape, read.arrays(widen), seed=seed)
+    if passport is not None:
+        try:
+            for part, blocks in passport.pruned.items():
+                if part not in ("encoder", "decoder", "cross"):
+                    raise InputError(f"there is no part {part[:40]!r}.")
+                network.prune({int(block): set(heads) for block, heads in blocks.items()}, part)
+        except (InputError, ValueError) as error:
+            reason = shown(error, 160)
+            raise CheckpointError(f"clearhead.json names pruned heads that do not fit the model: {reason}") from None
+    return network
+
+
+def _runner(network: Network, device: str) -> Any:
+    from clearhead.core.runner import CoreRunner
+
+    return CoreRunner(network, device)
+
+
+def need_torch(what: str) -> None:
+    """Say which extra is missing before anything is done in vain."""
+    from importlib import import_module
+
+    try:
+        import_module("torch")
+    except ImportError:
+        raise MissingExtraError(what, "train") from None

@@ -1,0 +1,182 @@
+"""How learning went: the loss, the rate and the dev score, from a log of any length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from markupsafe import Markup
+
+from clearhead.report.charts import Plot, Point, along, axis
+from clearhead.report.words import figure, known, sentence
+
+POINTS = 240  # of a curve: more than a picture of this width can show
+SINGLE = 600  # steps that can be drawn one by one
+SMOOTH = 12  # so many stretches of the curve are averaged into one
+MOST_DOTS = 60
+MOST_COUNTED = 10**12  # no run has so many steps
+MOST_EPOCHS = 100  # in the table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A picture and the sentence below it."""
+
+    svg: Markup
+    caption: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Epoch:
+    """One line of the table beside the curves."""
+
+    number: int  # counted from 1, as people do
+    steps: int
+    loss: float | None  # the mean of its steps
+    score: float | None
+    best: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curves:
+    """What a log says."""
+
+    figures: tuple[Figure, ...]
+    epochs: tuple[Epoch, ...]
+    left_out: int  # epochs that the table has no room for
+    broken: int  # steps whose loss is no number
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """Some steps in a row, as one point of a curve."""
+
+    step: float
+    mean: float
+    low: float
+    high: float
+
+
+def curves(log: Sequence[Mapping[str, Any]], metric: str | None) -> Curves | None:
+    """Pictures of a log, None when there is nothing in it; `metric` is what the dev score measures."""
+    lines = sorted((line for line in log if _counted(line.get("step")) is not None), key=lambda line: line["step"])
+    losses, rates = _series(lines, "loss"), _series(lines, "rate")
+    epochs = _epochs(lines)
+    if not losses and not rates and not any(epoch.score is not None for epoch in epochs):
+        return None
+    made = [_loss(losses)] if losses else []
+    made += [_rate(rates)] if rates else []
+    made += _scores(epochs, metric)
+    broken = sum("loss" in line and known(line["loss"]) is None for line in lines)
+    shown = epochs if len(epochs) <= MOST_EPOCHS else epochs[-MOST_EPOCHS:]
+    return Curves(figures=tuple(made), epochs=tuple(shown), left_out=len(epochs) - len(shown), broken=broken)
+
+
+def _counted(value: Any) -> int | None:
+    """The number of a step or an epoch, if it is one."""
+    found = known(value)
+    return None if found is None or not 0 <= found < MOST_COUNTED else int(found)
+
+
+def _series(lines: Iterable[Mapping[str, Any]], name: str) -> list[Point]:
+    return [(float(line["step"]), value) for line in lines if (value := known(line.get(name))) is not None]
+
+
+def thinned(points: Sequence[Point], most: int = POINTS) -> list[_Stretch]:
+    """As many stretches of steps as fit, each with its mean, least and most: peaks are not lost."""
+    count = min(most, len(points))
+    bounds = [place * len(points) // count for place in range(count + 1)] if count else []
+    made = []
+    for begin, end in pairwise(bounds):
+        part = points[begin:end]
+        values = [value for _, value in part]
+        made.append(_Stretch((part[0][0] + part[-1][0]) / 2, sum(values) / len(values), min(values), max(values)))
+    return made
+
+
+def smoothed(values: Sequence[float], reach: int) -> list[float]:
+    """Each value as the mean of itself and up to `reach` neighbours on either side, of fewer at the ends."""
+    made = []
+    for place in range(len(values)):
+        own = max(min(reach, place, len(values) - 1 - place), reach // 2)  # a narrower mean leans less at the ends
+        part = values[max(place - own, 0) : place + own + 1]
+        made.append(sum(part) / len(part))
+    return made
+
+
+def _loss(points: list[Point]) -> Figure:
+    stretches = thinned(points)
+    reach = len(stretches) // (2 * SMOOTH)
+    smooth = smoothed([part.mean for part in stretches], reach)
+    losses = [value for _, value in points]
+    some = max(len(losses) // 20, 1)  # one step alone says little
+    first, last = figure(sum(losses[:some]) / some), figure(sum(losses[-some:]) / some)
+    said = f"The loss starts at about {first} and ends at about {last}."
+    x = along(points[0][0], points[-1][0], "step")
+    values = [bound for part in stretches for bound in (part.low, part.high)]
+    plot = Plot("loss", "Loss by step", said, x, axis(values, "loss", zero=min(values) >= 0))
+    if len(points) > SINGLE:
+        plot.band([(part.step, part.low) for part in stretches], [(part.step, part.high) for part in stretches], "band")
+        faint = "the band spans the lowest and highest loss of neighbouring steps"
+    else:
+        plot.line(points, "faint")
+        faint = "the faint line is every single step"
+    plot.line([(part.step, value) for part, value in zip(stretches, smooth, strict=True)], "curve")
+    return Figure(svg=plot.svg(), caption=f"Loss by step, smoothed: about {first} at first, {last} at last; {faint}.")
+
+
+def _rate(points: list[Point]) -> Figure:
+    stretches = thinned(points)
+    most = figure(max(value for _, value in points))
+    said = f"The learning rate is {most} at its highest and {figure(points[-1][1])} at the end."
+    x = along(points[0][0], points[-1][0], "step")
+    plot = Plot("rate", "Learning rate by step", said, x, axis((part.mean for part in stretches), "rate", zero=True))
+    plot.line([(part.step, part.mean) for part in stretches], "curve other")
+    return Figure(svg=plot.svg(), caption=f"Learning rate by step: {most} at its highest.")
+
+
+def _scores(epochs: Sequence[Epoch], metric: str | None) -> list[Figure]:
+    points = [(float(epoch.number), epoch.score) for epoch in epochs if epoch.score is not None]
+    if not points:
+        return []
+    name = "score" if metric is None else metric.lower()
+    best = next((epoch for epoch in reversed(epochs) if epoch.best and epoch.score is not None), None)
+    chosen = "" if best is None else f"; epoch {best.number} is the best, with {figure(best.score)}"
+    said = f"{name} on the dev rows after each epoch: {figure(points[-1][1])} after the last one{chosen}."
+    shown = points if len(points) <= POINTS else [(part.step, part.mean) for part in thinned(points)]
+    plot = Plot("score", "Dev score by epoch", said, along(points[0][0], points[-1][0], "epoch"),
+                axis((value for _, value in points), f"dev {name}"))  # fmt: skip
+    plot.line(shown, "curve")
+    if len(points) <= MOST_DOTS:
+        for number, value in points:
+            plot.dot((number, value), 3.5, "curve dot", f"epoch {number:g}: {figure(value)}")
+    if best is not None and best.score is not None:
+        plot.dot((best.number, best.score), 7.0, "ring", f"the best epoch: {best.number}")
+    ringed = "" if best is None else " The ring marks the epoch that was kept."
+    caption = f"{sentence(said)}{ringed} These rows choose the epoch, so this is no test result."
+    return [Figure(svg=plot.svg(), caption=caption)]
+
+
+def _epochs(lines: Sequence[Mapping[str, Any]]) -> list[Epoch]:
+    groups: dict[int, list[Mapping[str, Any]]] = {}
+    for line in lines:
+        number = _counted(line.get("epoch"))
+        if number is not None:
+            groups.setdefault(number, []).append(line)
+    made = []
+    for number, own in sorted(groups.items()):
+        losses = [value for _, value in _series(own, "loss")]
+        scored = [line for line in own if known(line.get("score")) is not None]
+        made.append(
+            Epoch(
+                number=number + 1,
+                steps=len(own),
+                loss=sum(losses) / len(losses) if losses else None,
+                score=known(scored[-1]["score"]) if scored else None,
+                best=bool(scored and scored[-1].get("best")),
+            )
+        )
+    last = max((place for place, epoch in enumerate(made) if epoch.best), default=None)  # each was the best so far
+    return [replace(epoch, best=place == last) for place, epoch in enumerate(made)]

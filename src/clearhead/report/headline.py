@@ -1,0 +1,100 @@
+"""The first thing a reader sees: what was measured, on which rows, how sure it is, and what to doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clearhead.report.words import (
+    LOWER_IS_BETTER,
+    count,
+    cut,
+    figure,
+    known,
+    metric_name,
+    part_name,
+    rows,
+)
+
+if TYPE_CHECKING:
+    from clearhead.data import Inspection
+    from clearhead.tasks.evaluation import Evaluation
+
+DEV_MARK = "used to choose the epoch and to fit thresholds and temperature"
+ORDER = ("test", "rows")  # what counts first; dev counts last
+FEW = 100  # rows that make every figure rough
+
+
+@dataclass(frozen=True, kw_only=True)
+class Headline:
+    """The main figure and the sentences that keep it honest."""
+
+    name: str  # of the metric
+    value: str
+    interval: str  # "0.880 to 0.940", or empty
+    rows: str  # "400 test rows"
+    tested: bool  # whether these rows chose nothing
+    sentences: tuple[str, ...]
+
+
+def in_order(parts: Mapping[str, Evaluation]) -> dict[str, Evaluation]:
+    """Test rows first, dev rows last."""
+    first = [name for name in ORDER if name in parts]
+    last = [name for name in parts if name == "dev"]
+    others = [name for name in parts if name not in first and name not in last]
+    return {name: parts[name] for name in (*first, *others, *last)}
+
+
+def headline(parts: Mapping[str, Evaluation], inspection: Inspection | None) -> Headline:
+    """What the first of the ordered parts says."""
+    part, one = next(iter(parts.items()))
+    interval = one.metrics[one.main]
+    bounds = known(interval.low) is not None and known(interval.high) is not None
+    between = f"{figure(interval.low)} to {figure(interval.high)}" if bounds else ""
+    said = [] if part in ORDER else ["There is no test result: nothing was measured on test rows."]
+    said.append(_measured(part, one, between))
+    said += _doubts(part, one, inspection)
+    return Headline(
+        name=metric_name(one.main),
+        value=figure(interval.value),
+        interval=between,
+        rows=f"{count(one.rows)} {part_name(part)} row{'s' * (one.rows != 1)}",
+        tested=part in ORDER,
+        sentences=tuple(said),
+    )
+
+
+def _measured(part: str, one: Evaluation, between: str) -> str:
+    """Which metric, how much, on which rows, and how far it would move on others."""
+    interval, name = one.metrics[one.main], metric_name(one.main)
+    which = {
+        "test": f"{rows(one.rows)} kept aside for the test, which the model did not learn from",
+        "rows": f"the {rows(one.rows)} given; whether the model learned from some of them is not known here",
+        "dev": f"{rows(one.rows)} of dev, which were {DEV_MARK}: expect less on new rows",
+    }.get(part, f"{rows(one.rows)} of the part {cut(part, 30)!r}")
+    if known(interval.value) is None:
+        return f"{name} is not defined on these rows ({which})."
+    doubt = f" On other rows like these it would mostly fall between {between.replace(' to ', ' and ')}"
+    level = f" ({100 * interval.level:g}% interval)." if between else ""
+    unsure = f"{doubt}{level}" if between else " No interval is known for it."
+    lower = " (lower is better)" if one.main in LOWER_IS_BETTER else ""
+    return f"{name}{lower} is {figure(interval.value)}, measured on {which}.{unsure}"
+
+
+def _doubts(part: str, one: Evaluation, inspection: Inspection | None) -> list[str]:
+    said = []
+    if one.main == "accuracy" and one.label_scores and one.rows:
+        top = max(one.label_scores, key=lambda score: score.rows)
+        share = figure(top.rows / one.rows)
+        said.append(f"Always answering “{cut(top.label, 40)}” would reach {share} on the same rows.")
+    if one.rows < FEW:
+        are = "is" if one.rows == 1 else "are"
+        said.append(f"{rows(one.rows)} {are} few: look at the interval more than at the figure.")
+    if one.skipped:
+        said.append(f"{rows(sum(one.skipped.values()))} could not be used and are not in the figure.")
+    if inspection is not None and part == "test" and inspection.leaks.groups:
+        texts = inspection.leaks.groups
+        stand = "text stands" if texts == 1 else "texts stand"
+        said.append(f"{count(texts)} {stand} in more than one part of the data, so the figure may be too good.")
+    return said

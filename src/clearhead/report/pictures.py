@@ -1,0 +1,128 @@
+"""Pictures of what was measured: intervals, calibration, coverage and lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from clearhead.explain.drawing import add
+from clearhead.explain.tokens import shorten
+from clearhead.report.charts import WIDTH, Axis, Plot, axis, blank, tick_text, unit, written
+from clearhead.report.words import LOWER_IS_BETTER, count, figure, known, metric_name, part_name, percent
+
+if TYPE_CHECKING:
+    from clearhead.data import Lengths
+    from clearhead.metrics import Bin, Interval
+    from clearhead.tasks.evaluation import CoveragePoint, Evaluation
+
+NAMES_UNTIL = 146.0  # where the names of metrics end and their intervals begin
+ROW, SECOND = 27.0, 11.0  # from one metric to the next, and from its first part to its second
+MOST_METRICS = 20
+
+
+def whiskers(parts: Mapping[str, Evaluation]) -> Markup | None:
+    """A dot for each score that is at most 1, on a line from the low to the high end of its interval."""
+    shown = list(parts.items())[:2]
+    first = shown[0][1]
+    listed = dict.fromkeys([first.main, *first.metrics])  # in the order of the table
+    names = [name for name in listed if _drawable(name, first.metrics[name])][:MOST_METRICS]
+    if not names:
+        return None
+    intervals = [one.metrics[name] for _, one in shown for name in names if name in one.metrics]
+    drawn = [each for each in intervals if _drawable("", each)]
+    ends = [end for each in drawn for end in (each.value, known(each.low)) if end is not None]
+    across = axis([max(min(ends), -1.0), 1.0], "")
+    height = 34 + ROW * len(names) + (SECOND * len(names) if len(shown) > 1 else 0)
+    said = "; ".join(f"{metric_name(name)} {_said(first.metrics[name])}" for name in names)
+    root = blank("whiskers", "Metrics with their intervals", f"On the {part_name(shown[0][0])} rows: {said}.", height)
+
+    def place(value: float) -> float:
+        return NAMES_UNTIL + across.share(value) * (WIDTH - 14 - NAMES_UNTIL)
+
+    for tick in across.ticks:
+        add(root, "line", class_="grid", x1=place(tick), x2=place(tick), y1=6, y2=height - 24)
+        add(root, "text", tick_text(tick, across.ticks), class_="tick", x=place(tick), y=height - 8,
+            text_anchor="middle")  # fmt: skip
+    y = 20.0
+    for name in names:
+        add(root, "text", shorten(metric_name(name), 13.0), class_="name", x=NAMES_UNTIL - 12, y=y + 4,
+            text_anchor="end")  # fmt: skip
+        for turn, (part, one) in enumerate(shown):
+            interval = one.metrics.get(name)
+            at = y + SECOND * turn
+            if interval is None or not _drawable(name, interval):
+                continue
+            kind = "chosen" if part == "dev" else "plain"
+            if known(interval.low) is not None and known(interval.high) is not None:
+                low, high = place(interval.low), place(interval.high)
+                add(root, "line", class_=f"whisker {kind}", x1=low, x2=high, y1=at, y2=at)
+            dot = add(root, "circle", class_=f"point {kind}", cx=place(interval.value), cy=at, r=4)
+            add(dot, "title", f"{metric_name(name)} on the {part_name(part)} rows: {_said(interval)}")
+        y += ROW + (SECOND if len(shown) > 1 else 0)
+    return written(root)
+
+
+def _drawable(name: str, interval: Interval) -> bool:
+    value = known(interval.value)
+    return name not in LOWER_IS_BETTER and value is not None and -1 <= value <= 1
+
+
+def _said(interval: Interval) -> str:
+    if known(interval.low) is None or known(interval.high) is None:
+        return figure(interval.value)
+    return f"{figure(interval.value)} ({figure(interval.low)} to {figure(interval.high)})"
+
+
+def reliability(name: str, title: str, bins: Sequence[Bin], error: float) -> Markup:
+    """Accuracy by confidence; on the dashed line 80 % means 80 %."""
+    filled = [each for each in bins if each.rows and known(each.accuracy) is not None]
+    total = sum(each.rows for each in filled) or 1
+    listed = "; ".join(f"sure by {percent(b.confidence)}, right in {percent(b.accuracy)}" for b in filled)
+    plot = Plot(name, title, f"Calibration error {figure(error)}. {listed or 'No rows'}.", unit("confidence"),
+                unit("share that is right"))  # fmt: skip
+    plot.line([(0.0, 0.0), (1.0, 1.0)], "ideal")
+    if filled:
+        plot.line([(each.confidence, each.accuracy) for each in filled], "curve")
+    for each in filled:
+        said = f"{count(each.rows)} answers, sure by {percent(each.confidence)}, right in {percent(each.accuracy)}"
+        plot.dot((each.confidence, each.accuracy), 2.5 + 5 * (each.rows / total) ** 0.5, "curve dot", said)
+    return plot.svg()
+
+
+def coverage(points: Sequence[CoveragePoint], right: str) -> Markup:
+    """How many answers are right when only the surest rows are answered."""
+    first, last = points[0], points[-1]
+    ends = sorted((first, last), key=lambda point: point.coverage)
+    said = "; ".join(f"answering {percent(p.coverage)} of the rows, {percent(p.accuracy)} are right" for p in ends)
+    accuracies = [point.accuracy for point in points]
+    y = axis([*accuracies, 1.0], right, ticks=4)
+    upright = Axis(low=y.low, high=min(y.high, 1.0), ticks=tuple(t for t in y.ticks if t <= 1.0 + 1e-9), label=right)
+    plot = Plot("coverage", "Coverage and accuracy", f"{said}.", unit("share of rows that are answered"), upright)
+    plot.line([(point.coverage, point.accuracy) for point in points], "curve")
+    return plot.svg()
+
+
+def histogram(name: str, lengths: Lengths, what: str) -> Markup:
+    """How many texts are how long, in bars that double in width."""
+    bars = lengths.histogram
+    said = (f"{what.capitalize()} of a text: median {count(lengths.median)}, 90% have at most {count(lengths.p90)}, "
+            f"99% at most {count(lengths.p99)}, the longest has {count(lengths.most)}.")  # fmt: skip
+    every = -(-len(bars) // 8)
+    across = Axis(low=0.0, high=float(max(len(bars), 1)), ticks=(), label=f"{what} of a text, up to")
+    plot = Plot(name, f"Lengths in {what}", said, across, axis([many for _, many in bars], "rows", zero=True, ticks=4))
+    for place, (upto, many) in enumerate(bars):
+        plot.column(place, place + 1, many, "column", f"{upto // 2 + 1:,} to {upto:,} {what}: {many:,} rows")
+        if (len(bars) - 1 - place) % every == 0:
+            middle = plot.x(place + 0.5)
+            add(plot.root, "text", _doubled(upto), class_="tick", x=middle, y=plot.y(0) + 17, text_anchor="middle")
+    return plot.svg()
+
+
+def _doubled(upto: int) -> str:
+    """A power of two in few letters: 4096, 33k, 1M."""
+    for size, sign in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if upto >= size * (10 if sign == "k" else 1):
+            return f"{upto / size:.0f}{sign}"
+    return str(upto)

@@ -1,0 +1,139 @@
+"""Evaluations and seeds as rows of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean, stdev
+from typing import TYPE_CHECKING, Any
+
+from clearhead.report.words import known, metric_name
+
+if TYPE_CHECKING:
+    from clearhead.metrics import Interval, LabelScore
+    from clearhead.tasks.evaluation import CoveragePoint, Evaluation
+
+SQUARE = 30  # classes of which the whole matrix is shown
+STEPS = (0.001, 0.05, 0.15, 0.35, 0.65)  # shares of a row at which a cell becomes darker
+PAIRS = 10  # most confused pairs beside a matrix, and twice as many instead of one
+MOST_LABELS = 100
+MOST_SLICES = 100
+COVERED = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.3)  # in the table of coverage
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricRow:
+    """One metric on each of the parts."""
+
+    name: str
+    key: str
+    main: bool
+    intervals: tuple[Interval | None, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One cell of a confusion matrix."""
+
+    count: int
+    share: float  # of the row
+    level: int  # 0 to 5, for its colour
+    right: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confused:
+    """A label that was taken for another."""
+
+    true: str
+    answered: str
+    count: int
+    share: float  # of the rows that truly have the first label
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedLine:
+    """Mean and spread of a part over seeds."""
+
+    part: str
+    mean: float
+    spread: float | None  # standard deviation
+    low: float
+    high: float
+    count: int
+
+
+def metric_rows(parts: Mapping[str, Evaluation]) -> list[MetricRow]:
+    """Every metric of every part, the main one first."""
+    main = next(iter(parts.values())).main
+    names = dict.fromkeys([main, *(name for one in parts.values() for name in one.metrics)])
+    return [
+        MetricRow(
+            name=metric_name(name),
+            key=name,
+            main=name == main,
+            intervals=tuple(one.metrics.get(name) for one in parts.values()),
+        )
+        for name in list(names)[:50]
+    ]
+
+
+def matrix(one: Evaluation) -> list[list[Cell]] | None:
+    """The confusion matrix with a colour for each cell; None where there is none or it is too large to read."""
+    if one.confusion is None or len(one.confusion) > SQUARE:
+        return None
+    made = []
+    for true, row in enumerate(one.confusion):
+        total = sum(row) or 1
+        shares = [number / total for number in row]
+        made.append([
+            Cell(count=number, share=share, level=sum(share >= step for step in STEPS), right=true == answered)
+            for answered, (number, share) in enumerate(zip(row, shares, strict=True))
+        ])
+    return made
+
+
+def confused(one: Evaluation) -> list[Confused]:
+    """The pairs of labels that are taken for each other most often."""
+    if one.confusion is None:
+        return []
+    found = [
+        Confused(true=one.labels[true], answered=one.labels[answered], count=number, share=number / sum(row))
+        for true, row in enumerate(one.confusion)
+        for answered, number in enumerate(row)
+        if number and true != answered
+    ]
+    most = PAIRS if len(one.confusion) <= SQUARE else 2 * PAIRS
+    return sorted(found, key=lambda pair: (-pair.count, -pair.share))[:most]
+
+
+def label_rows(one: Evaluation) -> list[LabelScore]:
+    """Labels in their order; of very many, the most frequent."""
+    if len(one.label_scores) <= MOST_LABELS:
+        return list(one.label_scores)
+    return sorted(one.label_scores, key=lambda score: -score.rows)[:MOST_LABELS]
+
+
+def covered(points: Sequence[CoveragePoint]) -> list[CoveragePoint]:
+    """The points of a curve that are nearest to round shares of the rows."""
+    nearest = [min(points, key=lambda point: abs(point.coverage - share)) for share in COVERED]
+    return list(dict.fromkeys(nearest))
+
+
+def seed_lines(seeds: Sequence[Mapping[str, Any]]) -> list[SeedLine]:
+    """Mean and spread of what several seeds reached, test before dev; nothing where there is one seed."""
+    made = []
+    for part in ("test", "dev"):
+        values = [value for seed in seeds if (value := known(seed.get(part))) is not None]
+        if len(seeds) > 1 and values:
+            made.append(
+                SeedLine(
+                    part=part,
+                    mean=mean(values),
+                    spread=stdev(values) if len(values) > 1 else None,
+                    low=min(values),
+                    high=max(values),
+                    count=len(values),
+                )
+            )
+    return made

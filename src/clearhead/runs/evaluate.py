@@ -1,0 +1,171 @@
+"""Measuring a model on labelled rows, beside another one if asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.data import BadRow, Columns, Source
+from clearhead.data.examples import BadRows, label_array
+from clearhead.errors import InputError
+from clearhead.metrics import (
+    Paired,
+    accuracy,
+    f1,
+    mae,
+    matthews,
+    paired_test,
+    pearson,
+    spearman,
+    subset_accuracy,
+)
+from clearhead.runs.finish import read_split
+from clearhead.runs.predictor import Predictor
+from clearhead.tasks.evaluation import Evaluation, evaluation
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+TESTED: dict[str, dict[str, Callable[..., float]]] = {  # what two models are compared by
+    "classes": {"accuracy": accuracy, "f1_macro": f1, "matthews": matthews},
+    "multilabel": {"subset_accuracy": subset_accuracy, "f1_macro": f1},
+    "number": {"pearson": pearson, "spearman": spearman, "mae": mae},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """All labelled rows with what a model says of them."""
+
+    logits: Array
+    targets: Array
+    slices: dict[str, list[Any]]
+    bad: BadRows
+    truncated: int
+    windowed: int
+    seconds: float
+
+
+def run_evaluate(
+    predictor: Predictor,
+    source: Source,
+    *,
+    text: str | None = None,
+    text_b: str | None = None,
+    label: str | None = None,
+    slices: Sequence[str] = (),
+    part: str | None = None,
+    against: Predictor | None = None,
+    skip_bad_rows: bool = False,
+    told: Callable[[int], None] | None = None,
+) -> Evaluation:
+    """Every metric of the model's task on the rows of a source, or on the part of it that training held out."""
+    if part is not None:
+        source = _held_out(predictor, source, part)
+    columns = predictor.columns_in(source, text, text_b, label)
+    if columns.label is None:
+        raise InputError(f"{source.name} has no label column to measure against; say which one with --label.")
+    for name in slices:
+        if name not in source.columns:
+            there = ", ".join(source.columns[:30])
+            raise InputError(f"{source.name} has no column {name!r} for --slice; it has {there}.")
+    scored = _scored(predictor, source, columns, slices, told, skip_bad_rows=skip_bad_rows)
+    made = evaluation(
+        predictor.task, predictor.space, scored.logits, scored.targets, predictor.reading,
+        slices=scored.slices, skipped=dict(scored.bad.counts), truncated=scored.truncated,
+        windowed=scored.windowed, seconds=round(scored.seconds, 3),
+    )  # fmt: skip
+    if against is None:
+        return made
+    if against.space != predictor.space:
+        raise InputError(f"{against.reference} answers with other labels than {predictor.reference}.")
+    if not source.again:
+        raise InputError(f"{source.name} can be read only once; put it in a file to compare two models on it.")
+    other = _scored(against, source, columns, (), None, skip_bad_rows=skip_bad_rows)
+    return replace(made, against=_paired(predictor, against, scored, other))
+
+
+def _held_out(predictor: Predictor, source: Source, part: str) -> Source:
+    """A source with the rows alone that a run did not train on."""
+    wanted = read_split(predictor.folder, part)
+    name = "" if predictor.trained is None else predictor.trained.data["train"].name
+    if source.name != name:
+        raise InputError(f"--part {part} is of the file that {predictor.reference} was trained on, {name!r}.")
+    return replace(source, open=lambda: (row for row in source.rows() if row.number in wanted))
+
+
+def _scored(
+    predictor: Predictor,
+    source: Source,
+    columns: Columns,
+    slices: Sequence[str],
+    told: Callable[[int], None] | None,
+    *,
+    skip_bad_rows: bool,
+) -> Scored:
+    import numpy as np
+
+    begun = time.perf_counter()
+    parts, targets, bad = [], [], BadRows()
+    sliced: dict[str, list[Any]] = {name: [] for name in slices}
+    characters: list[int] = []
+    truncated = windowed = done = 0
+    for chunk in predictor.answer(source, columns, labels=predictor.space):
+        for one in chunk.bad:
+            bad.add(one)
+        parts.append(chunk.logits)
+        targets += [row.label for row in chunk.kept]
+        characters += [len(row.text) + len(row.text_b or "") for row in chunk.kept]
+        truncated += int((chunk.truncated > 0).sum())
+        windowed += int((chunk.windows > 1).sum())
+        kept = {row.number for row in chunk.kept}
+        for row in chunk.rows:
+            if not isinstance(row, BadRow) and row.number in kept:
+                for name in slices:
+                    sliced[name].append(row.values.get(name))
+        done += len(chunk.rows)
+        if told is not None:
+            told(done)
+    if not skip_bad_rows:
+        bad.refuse(source, len(targets))
+    if not targets:
+        raise InputError(f"{source.name} holds no rows that can be used.")
+    true = label_array(targets, predictor.space)
+    sliced["length in characters"] = characters
+    if predictor.space.kind == "classes":
+        sliced[columns.label or "label"] = [predictor.space.names[target] for target in true]
+    return Scored(
+        logits=np.concatenate(parts),
+        targets=true,
+        slices=sliced,
+        bad=bad,
+        truncated=truncated,
+        windowed=windowed,
+        seconds=time.perf_counter() - begun,
+    )
+
+
+def _paired(predictor: Predictor, against: Predictor, ours: Scored, theirs: Scored) -> dict[str, Paired]:
+    """How much higher each metric is than the other model's, on the same rows."""
+    mine = predictor.task.read(ours.logits, predictor.space, predictor.reading).labels
+    other = against.task.read(theirs.logits, against.space, against.reading).labels
+    tests = TESTED[predictor.space.kind]
+    return {name: paired_test(metric, ours.targets, mine, other, n=2000) for name, metric in tests.items()}
+
+
+def evaluation_report(predictor: Predictor, source: Source, made: Evaluation, path: Path, command: str) -> Path:
+    """One HTML page about an evaluation."""
+    from clearhead.report.page import ReportData, save_report
+
+    data = ReportData(
+        title=f"{Path(predictor.reference).name} on {source.name}",
+        command=command,
+        parts={"rows": made},
+        passport={} if predictor.trained is None else asdict(predictor.trained),
+    )
+    return save_report(data, path)

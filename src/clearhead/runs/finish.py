@@ -1,0 +1,225 @@
+"""The end of a run: fit the reading on dev, measure, write model, passport, metrics and report."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.checkpoint.passport import Trained
+from clearhead.config import read_json, write_json
+from clearhead.errors import InputError
+from clearhead.features import pooling_modes
+from clearhead.metrics import threshold_for, to_json
+from clearhead.runs.methods import Result
+from clearhead.runs.plan import RunPlan
+from clearhead.runs.prepare import PartRows, Prepared
+from clearhead.tasks.evaluation import Evaluation, evaluation
+from clearhead.tasks.task import Reading
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+METRICS = "metrics.json"
+REPORT = "report.html"
+SPLIT = "split.json"
+MOST_SPLIT = 1 << 30
+VERSIONS = ("clearhead", "torch", "tokenizers", "numpy", "scikit-learn")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedScore:
+    """How one of several seeds did, by the main metric."""
+
+    seed: int
+    dev: float | None
+    test: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A finished run: where it is, and how good it is."""
+
+    folder: Path
+    task: str
+    method: str
+    labels: tuple[str, ...]
+    columns: Mapping[str, str]
+    rows: Mapping[str, int]
+    evaluations: Mapping[str, Evaluation]  # dev and test, as far as there are such rows
+    seeds: tuple[SeedScore, ...]
+    said: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    report: Path | None = None
+    seconds: float = 0.0
+    cost: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def measured_on(self) -> str | None:
+        """The part whose figures count: test, or dev where there is no test."""
+        return next((part for part in ("test", "dev") if part in self.evaluations), None)
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """The metrics of that part, each with its interval."""
+        return {} if self.measured_on is None else self.evaluations[self.measured_on].metrics
+
+    def to_json(self) -> dict[str, Any]:
+        """What `train --json` prints."""
+        return {
+            "run": str(self.folder),
+            "task": self.task,
+            "method": self.method,
+            "labels": list(self.labels),
+            "columns": dict(self.columns),
+            "rows": dict(self.rows),
+            "measured_on": self.measured_on,
+            "metrics": to_json(self.metrics),
+            "parts": {part: to_json(one.metrics) for part, one in self.evaluations.items()},
+            "seeds": [asdict(score) for score in self.seeds],
+            "notes": list(self.notes),
+            "report": None if self.report is None else str(self.report),
+            "seconds": round(self.seconds, 2),
+            "cost": dict(self.cost),
+        }
+
+
+def measured(
+    prepared: Prepared, result: Result, plan: RunPlan
+) -> tuple[Reading, dict[str, Evaluation], tuple[str, ...]]:
+    """The reading that dev rows suggest, and how good the answers are on dev and test."""
+    task, space = prepared.task, prepared.space
+    logits = {name: result.logits(part) for name, part in prepared.parts.items() if name != "train"}
+    reading, notes = Reading(), []
+    if "dev" in logits:
+        targets = prepared.parts["dev"].targets
+        reading = task.fit(logits["dev"], targets, space)
+        if plan.target_accuracy is not None:
+            reading, note = _abstaining(prepared, logits["dev"], reading, plan.target_accuracy)
+            notes.append(note)
+        if (one := _one_answer(prepared, logits["dev"], reading)) is not None:
+            notes.append(one)
+    found = {
+        name: _evaluation(prepared, prepared.parts[name], given, reading, plan) for name, given in logits.items()
+    }
+    return reading, found, tuple(notes)
+
+
+def _evaluation(prepared: Prepared, part: PartRows, logits: Array, reading: Reading, plan: RunPlan) -> Evaluation:
+    import numpy as np
+
+    table = part.table
+    windows = np.bincount(table.owners, minlength=len(table))[part.places]
+    tokens = np.bincount(table.owners, weights=table.lengths, minlength=len(table))[part.places]
+    slices: dict[str, Any] = {"length in tokens": tokens.astype(int).tolist()} if tokens.any() else {}
+    if prepared.space.kind == "classes":
+        slices[part.columns.label or "label"] = [prepared.space.names[target] for target in part.targets]
+    made = evaluation(
+        prepared.task, prepared.space, logits, part.targets, reading,
+        slices=slices, skipped=dict(table.skipped),
+        truncated=int((table.truncated[part.places] > 0).sum()), windowed=int((windows > 1).sum()),
+    )  # fmt: skip
+    return made if plan.metric is None else replace(made, main=plan.metric)
+
+
+def _abstaining(prepared: Prepared, logits: Array, reading: Reading, target: float) -> tuple[Reading, str]:
+    """The reading with a confidence below which the model rather says nothing."""
+    task = prepared.task
+    answers = task.read(logits, prepared.space, reading)
+    sure, right = task.confidence(answers), task.right(answers, prepared.parts["dev"].targets)
+    if sure is None or right is None:
+        return reading, f"{task.name} has no right or wrong, so that it does not abstain."
+    found = threshold_for(sure, right, accuracy=target)
+    if found is None:
+        return reading, f"No confidence gives an accuracy of {target:.0%} on the dev rows, so that it never abstains."
+    said = f"answers {found.coverage:.0%} of the dev rows, of which {found.accuracy:.1%} are right"
+    note = f"Below a confidence of {found.threshold:.3f} it abstains: it {said}."
+    return replace(reading, abstain_below=found.threshold), note
+
+
+def _one_answer(prepared: Prepared, logits: Array, reading: Reading) -> str | None:
+    """A sentence when every development row gets the same answer."""
+    import numpy as np
+
+    if prepared.space.kind != "classes" or len(logits) < 10:
+        return None
+    given = np.unique(prepared.task.read(logits, prepared.space, reading).labels)
+    if len(given) > 1:
+        return None
+    return f"Every dev row is answered with {prepared.space.names[int(given[0])]!r}: that is no better than a guess."
+
+
+def passport(
+    prepared: Prepared, plan: RunPlan, reading: Reading, found: Mapping[str, Evaluation], *,
+    seeds: list[int], max_length: int | None, command: str,
+) -> Trained:  # fmt: skip
+    """What the model folder promises about itself."""
+    columns, space = prepared.columns, prepared.space
+    names = {"text": columns.text, "text_b": columns.text_b, "label": columns.label, "id": columns.id}
+    kept = ("dev_share", "test_share", "metric", "strength", "target_accuracy", "threads")
+    settings = asdict(plan.settings) | {key: getattr(plan, key) for key in kept}
+    return Trained(
+        task=prepared.task.name,
+        method=plan.method,
+        kind=space.kind,
+        labels=list(space.names),
+        separator=space.separator,
+        columns={part: name for part, name in names.items() if name is not None},
+        max_length=max_length,
+        long=plan.long,
+        stride=plan.stride,
+        layer=plan.layer,
+        pooling=[] if plan.pooling is None else list(pooling_modes(plan.pooling.split("+"))),
+        temperature=reading.temperature,
+        thresholds=list(reading.thresholds),
+        abstain_below=reading.abstain_below,
+        base=plan.model if plan.method not in ("tfidf", "majority") else "",
+        data={name: part.mark() for name, part in prepared.parts.items()},
+        seeds=seeds,
+        settings=settings,
+        versions=versions(),
+        metrics={name: to_json(one.metrics) for name, one in found.items()},
+        command=command,
+    )
+
+
+def versions() -> dict[str, str]:
+    """The versions that made a model."""
+    made = {"python": platform.python_version()}
+    for name in VERSIONS:
+        try:
+            made[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return made
+
+
+def write_split(folder: Path, prepared: Prepared) -> None:
+    """Which rows of the training source were held out, by their numbers: `evaluate --part test` finds them again."""
+    source = prepared.parts["train"].source
+    held = {name: part.numbers.tolist() for name, part in prepared.parts.items() if name != "train"}
+    own = {name: held[name] for name in held if prepared.parts[name].source is source}
+    write_json(folder / SPLIT, {"source": source.name, "parts": own})
+
+
+def read_split(folder: Path, part: str) -> frozenset[int]:
+    """The numbers of the rows that a run held out."""
+    if not (folder / SPLIT).is_file():
+        raise InputError(f"{folder} does not say which rows were held out: it has no {SPLIT}.")
+    parts = read_json(folder / SPLIT, most=MOST_SPLIT).get("parts")
+    numbers = parts.get(part) if isinstance(parts, dict) else None
+    if not isinstance(numbers, list) or not all(isinstance(number, int) for number in numbers):
+        named = ", ".join(parts) if isinstance(parts, dict) and parts else "no part"
+        raise InputError(f"{folder} held out {named} of its training file, and not {part!r}.")
+    return frozenset(numbers)
+
+
+def write_metrics(folder: Path, found: Mapping[str, Evaluation], seeds: tuple[SeedScore, ...]) -> None:
+    """Everything that was measured, for scripts."""
+    parts = {name: one.to_json() for name, one in found.items()}
+    write_json(folder / METRICS, {"parts": parts, "seeds": [asdict(score) for score in seeds]})

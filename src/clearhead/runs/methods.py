@@ -1,0 +1,157 @@
+"""The methods, each as one function: fit on the training rows, and give back something that scores and can be saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.checkpoint.passport import Passport, Trained, write_passport
+from clearhead.features import pooling_modes
+from clearhead.model import Model
+from clearhead.runs.network import data_of, train_network
+from clearhead.runs.plan import RunPlan
+from clearhead.runs.prepare import PartRows, Prepared
+from clearhead.scoring import network_logits, table_features
+from clearhead.train.settings import TrainSettings
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clearhead.classic import ClassicModel
+    from clearhead.train.loop import Step
+
+    Array = np.ndarray[Any, Any]
+
+CHUNK = 1000  # texts that a classic model reads at once
+PROBLEMS = {  # as transformers calls them
+    "classes": "single_label_classification",
+    "multilabel": "multi_label_classification",
+    "number": "regression",
+}
+Told = Callable[["Step"], None] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """A fitted model: logits of any part, a way to disk, and what there is to say about the fit."""
+
+    logits: Callable[[PartRows], Array]
+    save: Callable[[Path, Trained], None]
+    notes: tuple[str, ...] = ()
+    steps: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """All that a method needs."""
+
+    prepared: Prepared
+    plan: RunPlan
+    settings: TrainSettings
+    folder: Path  # for its state and log
+    model: Model | None = None
+    told: Told = None
+
+
+def fit_network(job: Job) -> Result:
+    """Fine-tune all weights, or the head alone."""
+    assert job.model is not None
+    fitted = train_network(job.model, job.prepared, job.plan, job.settings, job.folder, job.told)
+    return network_result(job, fitted.notes, fitted.steps)
+
+
+def network_result(job: Job, notes: tuple[str, ...] = (), steps: int = 0) -> Result:
+    """A model whose network is trained already."""
+    model = job.model
+    assert model is not None
+    kind = PROBLEMS[job.prepared.space.kind]
+
+    def save(folder: Path, trained: Trained) -> None:
+        config = {**model.config, "problem_type": kind}  # transformers reads answers by it
+        replace(model, trained=trained, config=config).save(folder)
+
+    return Result(
+        logits=lambda part: network_logits(model.runner, data_of(model, part)), save=save, notes=notes, steps=steps
+    )
+
+
+def fit_features(job: Job) -> Result:
+    """Freeze the encoder, take one layer's vectors as features, and fit a linear model on them."""
+    from clearhead.classic import ClassicModel, fit_linear, save_classic
+
+    model, plan, prepared = job.model, job.plan, job.prepared
+    assert model is not None
+    pooling = None if plan.pooling is None else pooling_modes(plan.pooling.split("+"))
+
+    def features(part: PartRows) -> Array:
+        return table_features(model, data_of(model, part), layer=plan.layer, pooling=pooling)
+
+    train = prepared.parts["train"]
+    linear = fit_linear(
+        features(train), train.targets, prepared.space,
+        strength=plan.strength, class_weight=job.settings.class_weight, seed=job.settings.seed,
+    )  # fmt: skip
+    classic = ClassicModel(method="linear", linear=linear)
+
+    def save(folder: Path, trained: Trained) -> None:
+        replace(model, trained=trained).save(folder)
+        save_classic(folder, classic)
+
+    notes = () if linear.converged else ("The logistic regression did not converge; try another strength.",)
+    return Result(logits=lambda part: classic.logits(features=features(part)), save=save, notes=notes)
+
+
+def fit_words(job: Job) -> Result:
+    """Count words, weigh them by how rare they are, and fit a linear model on that."""
+    from clearhead.classic import ClassicModel, fit_linear, fit_tfidf
+
+    prepared = job.prepared
+    train = prepared.parts["train"]
+    tfidf, matrix = fit_tfidf(train.texts, pairs=prepared.columns.text_b is not None)
+    linear = fit_linear(
+        matrix, train.targets, prepared.space,
+        strength=job.plan.strength, class_weight=job.settings.class_weight, seed=job.settings.seed,
+    )  # fmt: skip
+    return _classic(ClassicModel(method="tfidf", tfidf=tfidf, linear=linear))
+
+
+def fit_majority(job: Job) -> Result:
+    """Always the most frequent answer: what every other method has to beat."""
+    from clearhead.classic import ClassicModel
+    from clearhead.classic import fit_majority as fit
+
+    found = fit(job.prepared.parts["train"].targets, job.prepared.space)
+    return _classic(ClassicModel(method="majority", majority=found))
+
+
+def _classic(classic: ClassicModel) -> Result:
+    from clearhead.classic import save_classic
+
+    def logits(part: PartRows) -> Array:
+        import numpy as np
+
+        texts, made = part.texts(), []
+        while chunk := list(islice(texts, CHUNK)):
+            seconds = None if part.columns.text_b is None else [second or "" for _, second in chunk]
+            made.append(classic.logits([first for first, _ in chunk], seconds))
+        return np.concatenate(made)
+
+    def save(folder: Path, trained: Trained) -> None:
+        from clearhead import __version__
+
+        save_classic(folder, classic)
+        write_passport(folder, Passport(clearhead=__version__, labels=trained.labels, trained=trained))
+
+    return Result(logits=logits, save=save)
+
+
+FITS: dict[str, Callable[[Job], Result]] = {
+    "finetune": fit_network,
+    "head": fit_network,
+    "features": fit_features,
+    "tfidf": fit_words,
+    "majority": fit_majority,
+}

@@ -1,0 +1,175 @@
+"""One network trained on prepared data: it logs every step, saves its state, and goes on where it was stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.errors import InputError
+from clearhead.model import Model
+from clearhead.runs.plan import LOWER_IS_BETTER, RunPlan
+from clearhead.runs.prepare import PartRows, Prepared
+from clearhead.scoring import network_logits
+from clearhead.tasks.encoded import Encoded, encoded
+from clearhead.tasks.task import Reading
+from clearhead.train.settings import TrainSettings
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clearhead.train.loop import Step
+
+    Array = np.ndarray[Any, Any]
+
+STATE = "state"
+CLEARLY = 0.05  # better than a constant answer by so much is learning
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """What training left behind, beside the network itself."""
+
+    notes: tuple[str, ...]
+    scores: tuple[float, ...]  # of the dev rows, by epoch
+    best_epoch: int  # counted from 0; -1: there were no dev rows
+    steps: int
+
+
+def data_of(model: Model, part: PartRows) -> Encoded:
+    """A part as this model reads it."""
+    return encoded(part.table, segments=model.shape.stack.segments > 1).select(part.places)
+
+
+def train_network(
+    model: Model,
+    prepared: Prepared,
+    plan: RunPlan,
+    settings: TrainSettings,
+    folder: Path,
+    told: Callable[[Step], None] | None = None,
+) -> Fitted:
+    """Learn to the end, from the last saved state if there is one; the model then has the best weights."""
+    from clearhead.train.log import RunLog, read_log
+    from clearhead.train.loop import train_steps
+    from clearhead.train.optimise import optimiser
+    from clearhead.train.state import Progress, State, fold, load_state, save_state
+    from clearhead.train.watch import Watch, baseline_loss
+
+    objective = prepared.task.objective(prepared.space)
+    data, scale = _scaled(model, data_of(model, prepared.parts["train"]), objective)
+    weights = _row_weights(data.targets, settings, prepared)
+    state = State(model.module, optimiser(model.module, settings), Progress())
+    load_state(folder / STATE, state)
+    log = RunLog(folder, state.progress.step)
+    watch = Watch(baseline_loss(data.targets, objective, weights, settings.smoothing), settings)
+    for line in read_log(folder):
+        watch.add(line["loss"])
+    saved = time.monotonic()
+    steps = train_steps(
+        state, data, settings, objective=objective, row_weights=weights,
+        score=_scorer(model, prepared, plan, scale), device=str(model.runner.device),
+    )  # fmt: skip
+    try:
+        for step in steps:
+            log.write(step)
+            watch.add(step.loss)
+            if told is not None:
+                told(step)
+            last = state.progress.finished
+            if last or step.score is not None or time.monotonic() - saved > settings.save_every:
+                save_state(folder / STATE, state)
+                saved = time.monotonic()
+    finally:
+        log.close()
+    state.restore_best()
+    fold(model.module, scale)
+    model.module.eval()
+    verdict = watch.verdict() if not _beats(state.progress.best_score, prepared, plan) else None
+    notes = [] if verdict is None else [verdict]
+    return Fitted(
+        notes=tuple(notes),
+        scores=tuple(state.progress.scores),
+        best_epoch=state.progress.best_epoch,
+        steps=state.progress.step,
+    )
+
+
+def _scorer(
+    model: Model, prepared: Prepared, plan: RunPlan, scale: tuple[float, float] | None
+) -> Callable[[], float] | None:
+    """The metric on the dev rows that epochs are compared by; higher is better."""
+    if "dev" not in prepared.parts:
+        return None
+    dev = data_of(model, prepared.parts["dev"])
+
+    def score() -> float:
+        logits = network_logits(model.runner, dev)
+        return _value(logits if scale is None else logits * scale[1] + scale[0], prepared, plan)
+
+    return score
+
+
+def _value(logits: Array, prepared: Prepared, plan: RunPlan) -> float:
+    """How good logits of the dev rows are."""
+    task, space, targets = prepared.task, prepared.space, prepared.parts["dev"].targets
+    name = plan.metric or task.main(space)
+    reading = task.fit(logits, targets, space) if space.kind == "multilabel" else Reading()
+    measures = task.measure(task.read(logits, space, reading), targets, space, 0)
+    if name not in measures:
+        raise InputError(f"{name} is no metric of this task; there are {', '.join(measures)}.")
+    value = measures[name].value
+    value = value if value == value else float("-inf")  # undefined, as a correlation of equal answers is
+    return -value if name in LOWER_IS_BETTER else value
+
+
+def _beats(score: float | None, prepared: Prepared, plan: RunPlan) -> bool:
+    """Whether the dev rows are answered better than by always giving the most frequent answer."""
+    import numpy as np
+
+    from clearhead.classic import fit_majority
+
+    if score is None:
+        return False
+    constant = fit_majority(prepared.parts["train"].targets, prepared.space).logits(len(prepared.parts["dev"]))
+    floor = _value(np.asarray(constant), prepared, plan)
+    return score > (floor + CLEARLY if floor > float("-inf") else CLEARLY)
+
+
+def _row_weights(targets: Array, settings: TrainSettings, prepared: Prepared) -> Array | None:
+    """n / (classes * rows of the class), so that every class counts alike; 1 on average."""
+    import numpy as np
+
+    if settings.class_weight == "none" or prepared.space.kind == "number":
+        return None
+    if prepared.space.kind == "classes":
+        counts = np.bincount(targets, minlength=len(prepared.space))
+        made = 1.0 / counts[targets]
+    else:  # a row with several labels counts as much as its rarest one
+        rare = 1.0 / np.maximum(targets.sum(0), 1)
+        none = 1.0 / max(int((targets.sum(1) == 0).sum()), 1)
+        made = np.where(targets.any(1), (targets * rare).max(1), none)
+    return np.asarray(made * len(made) / made.sum())
+
+
+def _scaled(model: Model, data: Encoded, objective: str) -> tuple[Encoded, tuple[float, float] | None]:
+    """Numbers to learn are brought to mean 0 and spread 1, whatever their unit; `fold` turns the answers back."""
+    if objective != "squared" or model.module.head.out.bias is None:
+        return data, None
+    mean, spread = float(data.targets.mean()), float(data.targets.std()) or 1.0
+    return replace(data, targets=(data.targets - mean) / spread), (mean, spread)
+
+
+def restore_network(model: Model, prepared: Prepared, settings: TrainSettings, folder: Path) -> None:
+    """Give a fresh model the best weights of a run that was trained to its end."""
+    from clearhead.train.optimise import optimiser
+    from clearhead.train.state import Progress, State, fold, load_state
+
+    state = State(model.module, optimiser(model.module, settings), Progress())
+    load_state(folder / STATE, state)
+    state.restore_best()
+    objective = prepared.task.objective(prepared.space)
+    fold(model.module, _scaled(model, data_of(model, prepared.parts["train"]), objective)[1])
+    model.module.eval()

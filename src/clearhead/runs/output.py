@@ -1,0 +1,280 @@
+"""Predictions as files: written row by row, taken up again where an interrupted run stopped, whole in the end."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import IO, Any
+
+from clearhead.config import decode, read_json, write_json
+from clearhead.data import BadRow, Columns, Row, Source, survey
+from clearhead.data.examples import BadRows
+from clearhead.errors import ClearheadError, InputError
+from clearhead.runs.predict import Prediction, answered
+from clearhead.runs.predictor import Predictor
+from clearhead.runs.writers import WRITERS, Writer
+
+DIGITS = 6  # of probabilities in files
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predicted:
+    """What was done with a file of rows."""
+
+    output: str
+    rows: int
+    resumed: int  # rows that an earlier, interrupted run had written
+    truncated: int
+    windowed: int
+    abstained: int
+    skipped: dict[str, int]
+    columns: dict[str, str]
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
+
+
+@dataclass
+class Counts:
+    """What has been written so far."""
+
+    rows: int = 0
+    read: int = 0  # rows of the source, the bad ones included
+    truncated: int = 0
+    windowed: int = 0
+    abstained: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """Where a half-written file stands: so many bytes of it are whole."""
+
+    key: str
+    bytes: int
+    counts: Counts
+
+
+def predict_file(
+    predictor: Predictor,
+    source: Source,
+    output: Path | IO[bytes],
+    *,
+    text: str | None = None,
+    text_b: str | None = None,
+    format: str | None = None,  # noqa: A002
+    prefix: str = "",
+    probabilities: bool = False,
+    skip_bad_rows: bool = False,
+    told: Callable[[int, int | None], None] | None = None,
+) -> Predicted:
+    """All columns of a source and what the model says of each row; a file is whole or not there."""
+    columns = predictor.columns_in(source, text, text_b, labelled=False)
+    maker = _maker(predictor, prefix, probabilities=probabilities)
+    kind = _format(output, format, source)
+    if isinstance(output, Path):
+        _check_place(output, source)
+    total, names = _surveyed(source, columns, skip_bad_rows=skip_bad_rows)
+    if taken := sorted(set(maker.names) & set(names)):
+        raise InputError(f"{source.name} has a column {taken[0]!r} already; name the new ones otherwise with --prefix.")
+    job = _Job(
+        predictor=predictor,
+        source=source,
+        columns=columns,
+        maker=maker,
+        writer=WRITERS[kind]((*names, *maker.names)),
+        total=total,
+        skip_bad_rows=skip_bad_rows,
+        told=told,
+    )
+    if isinstance(output, Path):
+        return job.to_file(output)
+    output.write(job.writer.head())
+    for _ in job.written(output):
+        output.flush()
+    return job.done("-", 0)
+
+
+@dataclass(kw_only=True)
+class _Job:
+    """Everything about one file that is being predicted."""
+
+    predictor: Predictor
+    source: Source
+    columns: Columns
+    maker: Maker
+    writer: Writer
+    total: int | None
+    skip_bad_rows: bool
+    told: Callable[[int, int | None], None] | None
+    counts: Counts = field(default_factory=Counts)
+
+    def to_file(self, output: Path) -> Predicted:
+        """Write beside the output, keep count of what is safe, and rename in the end."""
+        partial, mark = _beside(output)
+        key = self._key()
+        begun = None if key is None else _begun(partial, mark, key)
+        if begun is not None:
+            self.counts = begun.counts
+        resumed = self.counts.rows
+        try:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            if begun is None:
+                mark.unlink(missing_ok=True)  # of another job, before its rows are overwritten
+            with partial.open("wb" if begun is None else "r+b") as file:
+                if begun is None:
+                    file.write(self.writer.head())
+                else:
+                    file.truncate(begun.bytes)
+                    file.seek(0, os.SEEK_END)
+                for _ in self.written(file):
+                    file.flush()
+                    os.fsync(file.fileno())
+                    if key is not None:
+                        write_json(mark, asdict(Mark(key=key, bytes=file.tell(), counts=self.counts)))
+            partial.replace(output)
+        except OSError as error:
+            raise ClearheadError(f"{output} cannot be written: {error.strerror or error}.") from error
+        finally:
+            if key is None:
+                partial.unlink(missing_ok=True)  # nobody can go on with it
+        mark.unlink(missing_ok=True)
+        return self.done(str(output), resumed)
+
+    def written(self, file: IO[bytes]) -> Iterator[None]:
+        """Write chunk after chunk; yields when one is done."""
+        counts = self.counts
+        for chunk in self.predictor.answer(self.source, self.columns, skip=counts.read):
+            bad = BadRows()
+            for one in chunk.bad:
+                bad.add(one)
+                counts.skipped[one.problem] = counts.skipped.get(one.problem, 0) + 1
+            if not self.skip_bad_rows:
+                bad.refuse(self.source, counts.rows + len(chunk.kept))
+            said = {prediction.row: prediction for prediction in answered(self.predictor, chunk)}
+            for row in chunk.rows:
+                if not isinstance(row, BadRow):  # a row without a usable text keeps its place, and has no answer
+                    file.write(self.writer.row({**row.values, **self.maker.cells(said.get(row.number))}))
+                    counts.rows += 1
+            counts.read += len(chunk.rows)
+            counts.truncated += sum(prediction.truncated > 0 for prediction in said.values())
+            counts.windowed += sum(prediction.windows > 1 for prediction in said.values())
+            counts.abstained += sum(prediction.abstained for prediction in said.values())
+            yield
+            if self.told is not None:
+                self.told(counts.read, self.total)
+
+    def done(self, output: str, resumed: int) -> Predicted:
+        """What came of it."""
+        names = {"text": self.columns.text, "text_b": self.columns.text_b}
+        counts = {key: value for key, value in asdict(self.counts).items() if key != "read"}
+        used = {part: name for part, name in names.items() if name is not None}
+        return Predicted(output=output, resumed=resumed, columns=used, **counts)
+
+    def _key(self) -> str | None:
+        """What must be the same for a half-written file to be gone on with; None: rows that are not in a file."""
+        predictor, path = self.predictor, self.source.path
+        if path is None or not path.is_file() or not self.source.again:
+            return None
+        trained = None if predictor.trained is None else asdict(predictor.trained)
+        model = sorted(map(_state, Path(predictor.reference).glob("**/*.safetensors")))
+        writer = [self.writer.names, self.writer.kind]
+        said = [predictor.reference, model, trained, asdict(predictor.reading), _state(path), asdict(self.columns)]
+        return hashlib.sha256(json.dumps([*said, writer], default=str).encode()).hexdigest()
+
+
+def _state(path: Path) -> tuple[str, int, int]:
+    status = path.stat()
+    return str(path.resolve()), status.st_size, status.st_mtime_ns
+
+
+@dataclass(frozen=True, kw_only=True)
+class Maker:
+    """Which columns a prediction becomes."""
+
+    names: tuple[str, ...]
+    cells: Callable[[Prediction | None], dict[str, Any]]
+
+
+def _maker(predictor: Predictor, prefix: str, *, probabilities: bool) -> Maker:
+    number, silent = predictor.space.kind == "number", predictor.reading.abstain_below is not None
+    names = [f"{prefix}prediction"]
+    names += [] if number else [f"{prefix}probability"]
+    names += [f"{prefix}truncated", f"{prefix}windows"]
+    names += [f"{prefix}abstained"] if silent else []
+    every = [f"{prefix}probability:{name}" for name in predictor.space.names] if probabilities else []
+
+    def cells(found: Prediction | None) -> dict[str, Any]:
+        if found is None:
+            return dict.fromkeys((*names, *every))
+        answer: Any = found.value if number else list(found.labels) if found.labels is not None else found.label
+        made = {f"{prefix}prediction": _rounded(answer)}
+        if not number:
+            made[f"{prefix}probability"] = _rounded(found.probability)
+        made |= {f"{prefix}truncated": found.truncated, f"{prefix}windows": found.windows}
+        made |= {f"{prefix}abstained": found.abstained} if silent else {}
+        shown = zip(every, found.probabilities.values(), strict=True) if every else ()
+        return made | {name: _rounded(p) for name, p in shown}
+
+    return Maker(names=(*names, *every), cells=cells)
+
+
+def _rounded(value: Any) -> Any:
+    return round(value, DIGITS) if isinstance(value, float) else value
+
+
+def _format(output: Path | IO[bytes], said: str | None, source: Source) -> str:
+    """By what was said, by the ending, or as the input is."""
+    if said is not None:
+        if said not in WRITERS:
+            raise InputError(f"format must be one of {', '.join(WRITERS)}, and it is {said!r}.")
+        return said
+    if isinstance(output, Path):
+        ending = output.suffix.removeprefix(".").lower().replace("ndjson", "jsonl")
+        if ending not in WRITERS:
+            raise InputError(f"{output} must end in {', '.join(f'.{name}' for name in WRITERS)}, or say --format.")
+        return ending
+    return {"jsonl": "jsonl", "json": "jsonl", "tsv": "tsv"}.get(source.kind, "csv")
+
+
+def _check_place(output: Path, source: Source) -> None:
+    """Refuse what would be found out only after the work, or what would destroy the input."""
+    if output.is_dir():
+        raise InputError(f"{output} is a folder; name a file in it.")
+    places = [output, *_beside(output)]
+    if source.path is not None and source.path.resolve() in [place.resolve() for place in places]:
+        raise InputError(f"{output} is the input itself; name another file.")
+
+
+def _beside(output: Path) -> tuple[Path, Path]:
+    """Where rows are gathered, and where it stands how many of them are whole."""
+    return output.with_name(f"{output.name}.partial"), output.with_name(f"{output.name}.partial.json")
+
+
+def _surveyed(source: Source, columns: Columns, *, skip_bad_rows: bool) -> tuple[int | None, tuple[str, ...]]:
+    """How many rows there are and all their columns; bad rows are refused before the work and not after it."""
+    if not source.again:
+        return None, source.columns
+    survey(source, replace(columns, label=None), skip_bad_rows=skip_bad_rows)
+    count, names = 0, dict.fromkeys(source.columns)
+    for row in source.rows():
+        count += 1
+        if isinstance(row, Row):
+            names |= dict.fromkeys(row.values)  # an object may have keys that those before it do not have
+    return count, tuple(names)
+
+
+def _begun(partial: Path, mark: Path, key: str) -> Mark | None:
+    """Where an interrupted run of the same job stands."""
+    if not (partial.is_file() and mark.is_file()):
+        return None
+    try:
+        found = decode(read_json(mark), Mark, mark.name)
+    except ClearheadError:
+        return None
+    return found if found.key == key and 0 <= found.bytes <= partial.stat().st_size else None

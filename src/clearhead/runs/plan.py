@@ -1,0 +1,154 @@
+"""The plan of a run: every choice in one frozen value, from defaults, a recipe file and what was said on top."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal, get_args, get_type_hints
+
+from clearhead.config import decode, read_bytes, shown
+from clearhead.data.labels import Kind
+from clearhead.errors import ConfigError, InputError
+from clearhead.metrics.measure import BINARY, CLASSIFY, MULTILABEL, PROBS, REGRESS
+from clearhead.tasks import TASKS
+from clearhead.train.settings import TrainSettings
+
+METHODS = ("finetune", "head", "features", "tfidf", "majority")
+NETWORK = ("finetune", "head")  # methods that train a network
+MOST_RECIPE = 1 << 20
+METHOD_DEFAULTS: dict[str, dict[str, Any]] = {"head": {"frozen": True, "rate": 1e-3, "epochs": 10}}  # few weights learn
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPlan:
+    """What to train, on what, how, and how to judge it."""
+
+    train: str | None = None  # where rows come from; None: they came as Python values
+    dev: str | None = None
+    test: str | None = None
+    task: str | None = None  # None: by the columns and labels
+    text: str | None = None  # columns; None: guessed, and said
+    text_b: str | None = None
+    label: str | None = None
+    id: str | None = None  # rows with the same one stay together
+    split: str | None = None
+    labels: Kind | None = None  # classes, multilabel or number; None: by the values
+    separator: str | None = None  # between several labels in a cell
+    model: str = "default"
+    method: Literal["finetune", "head", "features", "tfidf", "majority"] = "finetune"
+    seeds: int = 1  # so many runs with seeds of their own; the best on dev is kept
+    skip_bad_rows: bool = False
+    dev_share: float = 0.1  # of the rows, where no dev rows are given
+    test_share: float = 0.1
+    max_length: int | None = None  # tokens; None: what the model can read
+    long: Literal["window", "cut"] = "window"
+    stride: int = 0  # tokens that neighbouring windows share
+    metric: str | None = None  # that epochs are compared by; None: as the task has it
+    target_accuracy: float | None = None  # abstain where the model is too unsure to be right so often
+    layer: str | int | None = None  # features: which layer, ...
+    pooling: str | None = None  # ... and which tokens
+    strength: float | None = None  # of a logistic regression (C); None: by cross-validation
+    device: str = "auto"
+    threads: int | None = None
+    auto_epochs: bool = True  # as many epochs as the rows need; False where they were said
+    settings: TrainSettings = field(default_factory=TrainSettings)
+
+    def check(self) -> None:
+        """One sentence for the first choice that cannot be."""
+        self.settings.check()
+        rules = (
+            (self.task is None or self.task in TASKS, f"task must be one of {', '.join(TASKS)}"),
+            (1 <= self.seeds <= 100, "seeds must be from 1 to 100"),
+            (0 < self.dev_share < 1, "dev_share must be above 0 and below 1"),
+            (0 <= self.test_share < 1, "test_share must be from 0 up to 1"),
+            (self.dev_share + self.test_share < 0.9, "dev_share and test_share leave too little to train on"),
+            (self.max_length is None or self.max_length >= 8, "max_length must be at least 8"),
+            (self.stride >= 0, "stride must be at least 0"),
+            (self.metric is None or self.metric in KNOWN, f"metric must be one of {', '.join(sorted(KNOWN))}"),
+            (self.target_accuracy is None or 0 < self.target_accuracy <= 1, "target_accuracy must be from 0 to 1"),
+            (self.strength is None or self.strength > 0, "strength must be above 0"),
+            (self.threads is None or self.threads >= 1, "threads must be at least 1"),
+            (self.method == "features" or (self.layer is None and self.pooling is None),
+             "layer and pooling are for method features"),
+        )  # fmt: skip
+        for holds, said in rules:
+            if not holds:
+                raise InputError(f"Settings of the run: {said}.")
+
+
+KNOWN = {*CLASSIFY, *BINARY, *MULTILABEL, *PROBS, *REGRESS}
+LOWER_IS_BETTER = ("log_loss", "mse", "mae")
+_SETTINGS = {field.name for field in fields(TrainSettings)}
+_PLAN = {field.name for field in fields(RunPlan)} - {"settings", "auto_epochs"}
+
+
+def make_plan(*layers: Mapping[str, Any]) -> RunPlan:
+    """A plan out of flat names and values; later layers win, None says nothing."""
+    said: dict[str, Any] = {}
+    for layer in layers:
+        said |= {key.replace("-", "_"): value for key, value in layer.items() if value is not None}
+    for key in said:
+        if key not in _SETTINGS | _PLAN:
+            near = get_close_matches(key, sorted(_SETTINGS | _PLAN), n=1)
+            hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(sorted(_SETTINGS | _PLAN))}."
+            raise InputError(f"There is no setting {shown(key, 40)!r}{hint}")
+    said = METHOD_DEFAULTS.get(str(said.get("method")), {}) | said
+    if said.get("batch_tokens") is not None and "batch_rows" not in said:
+        said["batch_rows"] = None  # one of the two says how large a step is
+    settings = {key: value for key, value in said.items() if key in _SETTINGS}
+    plan = {key: value for key, value in said.items() if key in _PLAN}
+    try:
+        made = decode({**plan, "auto_epochs": "epochs" not in said, "settings": settings}, RunPlan, "settings")
+    except ConfigError as error:
+        raise InputError(_plain(str(error))) from None
+    made.check()
+    return made
+
+
+def _plain(said: str) -> str:
+    """What a decoder complains about, in words: the setting, what is wrong and, where there are few, its choices."""
+    wrong, _, place = said.removeprefix("settings: ").rpartition(" - at ")
+    name = place.strip("`.").rpartition(".")[2]
+    hints = get_type_hints(RunPlan) | get_type_hints(TrainSettings)
+    choices = [choice for choice in _choices(hints.get(name)) if isinstance(choice, str)]
+    listed = f" It can be {', '.join(choices)}." if choices else ""
+    return f"Setting {name}: {wrong[:1].lower()}{wrong[1:].replace('`', '')}.{listed}"
+
+
+def _choices(hint: Any) -> list[Any]:
+    """The values of a Literal, also where it may be None."""
+    return [value for inner in get_args(hint) for value in (_choices(inner) if get_args(inner) else [inner])]
+
+
+def read_recipe(path: str | Path) -> dict[str, Any]:
+    """A TOML file of settings; data files in it are found beside it."""
+    place = Path(path)
+    try:
+        said = tomllib.loads(read_bytes(place, most=MOST_RECIPE).decode())
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{place.name} is not a recipe in TOML: {shown(error, 160)}.") from None
+    for key, value in said.items():
+        if isinstance(value, dict | list):
+            what = f"{shown(key, 40)!r} is a table or a list"
+            raise InputError(f"{place.name}: {what}; a recipe has plain names and values.")
+        if key in ("train", "dev", "test") and isinstance(value, str):
+            said[key] = str(place.parent / value)
+    return said
+
+
+def parse_set(pairs: list[str] | tuple[str, ...]) -> dict[str, Any]:
+    """`key=value` as TOML would read the value; what is no TOML is a string."""
+    said: dict[str, Any] = {}
+    for pair in pairs:
+        key, sign, text = pair.partition("=")
+        if not sign or not key.strip():
+            raise InputError(f"--set takes key=value, and it was given {shown(pair, 40)!r}.")
+        try:
+            value = tomllib.loads(f"x = {text}")["x"]
+        except tomllib.TOMLDecodeError:
+            value = {"True": True, "False": False}.get(text, text)
+        said[key.strip()] = value
+    return said

@@ -1,0 +1,202 @@
+"""A trained folder in use: rows in, answers out, in the order they came and in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.checkpoint.passport import Passport, Trained, read_passport
+from clearhead.checkpoint.sentence import read_sentences
+from clearhead.data import BadRow, Columns, LabelSpace, Row, Source, TextRow, checked_row, guess_columns
+from clearhead.data.table import Fit
+from clearhead.errors import CheckpointError, InputError
+from clearhead.loading import load
+from clearhead.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer
+from clearhead.tasks import Reading, Task, task_named
+from clearhead.tasks.task import Answers
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clearhead.model import Model
+
+    Array = np.ndarray[Any, Any]
+
+CHUNK = 1024  # rows that are read, sorted by length and answered together
+KINDS = {"multi_label_classification": "multilabel", "regression": "number"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chunk:
+    """Some neighbouring rows and what the model says of those that it can read."""
+
+    rows: list[Row | BadRow]  # as they came
+    kept: list[TextRow]
+    bad: list[BadRow]
+    logits: Array  # of the kept ones
+    answers: Answers
+    truncated: Array
+    windows: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predictor:
+    """Anything that was trained, ready to answer."""
+
+    task: Task
+    space: LabelSpace
+    reading: Reading
+    scorer: Scorer
+    method: str
+    reference: str
+    folder: Path
+    trained: Trained | None = None
+
+    def columns_in(
+        self,
+        source: Source,
+        text: str | None = None,
+        text_b: str | None = None,
+        label: str | None = None,
+        *,
+        labelled: bool = True,
+    ) -> Columns:
+        """The columns to read: as said, as in training, or as they look."""
+        names = {"text": text, "text_b": text_b, "label": label}
+        known = {} if self.trained is None else self.trained.columns
+        for part in names:
+            if names[part] is None and known.get(part) in source.columns:
+                names[part] = known[part]
+        pair = "text_b" in known if self.trained is not None else text_b is not None
+        task = "regress" if self.space.kind == "number" else "pair" if pair else "classify"
+        found = guess_columns(
+            source, names["text"], names["text_b"], names["label"], None, None, task, labelled=labelled
+        )  # fmt: skip
+        if pair and found.text_b is None:
+            raise InputError(f"{source.name}: this model reads two texts; say where the second is with --text-b.")
+        return replace(found, id=None, split=None, text_b=found.text_b if pair else None)
+
+    def answer(
+        self,
+        source: Source,
+        columns: Columns,
+        *,
+        labels: LabelSpace | None = None,
+        skip: int = 0,
+        chunk: int = CHUNK,
+    ) -> Iterator[Chunk]:
+        """Every row of a source in its order, a chunk at a time; `skip` rows at the beginning are passed over."""
+        known = columns if labels is not None else replace(columns, label=None)
+        rows = islice(source.rows(), skip, None)
+        while taken := list(islice(rows, chunk)):
+            checked = [row if isinstance(row, BadRow) else checked_row(row, known, labels) for row in taken]
+            yield self._answered(taken, checked, known)
+
+    def _answered(self, rows: list[Row | BadRow], checked: Sequence[TextRow | BadRow], columns: Columns) -> Chunk:
+        import numpy as np
+
+        kept = [row for row in checked if isinstance(row, TextRow)]
+        bad = [row for row in checked if isinstance(row, BadRow)]
+        if kept:
+            logits, truncated, windows = self.scorer.score(kept, columns)
+            answers = self.task.read(logits, self.space, self.reading)
+        else:
+            logits = np.zeros((0, max(len(self.space), 1)), np.float32)
+            truncated, windows = np.zeros(0, np.int32), np.zeros(0, np.int64)
+            answers = Answers(labels=np.zeros(0, np.int64))
+        return Chunk(
+            rows=rows, kept=kept, bad=bad, logits=logits, answers=answers, truncated=truncated, windows=windows
+        )
+
+
+def load_predictor(
+    reference: str | Path,
+    *,
+    device: str = "auto",
+    abstain_below: float | None = None,
+    progress: Callable[[str, int, int | None], None] | None = None,
+) -> Predictor:
+    """A folder that `train` made, or any checkpoint whose head gives labels."""
+    from clearhead.checkpoint.hub import locate
+
+    folder = locate(reference, progress=progress).folder
+    passport = _passport(folder)
+    trained = None if passport is None else passport.trained
+    if abstain_below is not None and not 0 <= abstain_below <= 1:
+        raise InputError(f"abstain_below must be from 0 to 1, and it is {abstain_below}.")
+    if trained is None:
+        return _untrained(str(reference), folder, load(reference, device=device, progress=progress), abstain_below)
+    reading = Reading(
+        temperature=trained.temperature,
+        thresholds=tuple(trained.thresholds),
+        abstain_below=trained.abstain_below if abstain_below is None else abstain_below,
+    )
+    space = LabelSpace(names=tuple(trained.labels), kind=trained.kind, separator=trained.separator)
+    return Predictor(
+        task=task_named(trained.task),
+        space=space,
+        reading=_checked(reading, space),
+        scorer=_scorer(folder, reference, trained, device),
+        method=trained.method,
+        reference=str(reference),
+        folder=folder,
+        trained=trained,
+    )
+
+
+def _passport(folder: Path) -> Passport | None:
+    sentences = read_sentences(folder)
+    return read_passport(folder if sentences is None else sentences.encoder)
+
+
+def _scorer(folder: Path, reference: str | Path, trained: Trained, device: str) -> Scorer:
+    fit = Fit(max_length=trained.max_length, long=trained.long, stride=trained.stride)
+    if trained.method in ("finetune", "head"):
+        model = load(reference, device=device)
+        if model.shape.head is None or model.shape.head.kind != "classify":
+            raise CheckpointError(f"{folder} was trained to {trained.task}, and its head is gone.")
+        if trained.kind != "number" and list(model.labels) != trained.labels:
+            raise CheckpointError(f"{folder}: config.json and clearhead.json name different labels.")
+        return NetworkScorer(model=model, fit=fit)
+    from clearhead.classic import load_classic
+
+    classic = load_classic(folder)
+    outputs = 1 if trained.kind == "number" else len(trained.labels)
+    if classic.outputs != outputs:
+        raise CheckpointError(f"{folder} has {classic.outputs} outputs for {outputs} labels.")
+    if trained.method == "features":
+        model = load(reference, device=device)
+        pooling = tuple(trained.pooling) or None
+        return FeatureScorer(model=model, fit=fit, classic=classic, layer=trained.layer, pooling=pooling)
+    return ClassicScorer(classic=classic)
+
+
+def _untrained(reference: str, folder: Path, model: Model, abstain_below: float | None) -> Predictor:
+    """A checkpoint of others: its head and config.json say what it answers."""
+    if model.shape.head is None or model.shape.head.kind != "classify":
+        raise InputError(f"{reference} was not trained to answer with labels; train one with clearhead train.")
+    problem = model.config.get("problem_type")
+    kind: Any = KINDS.get(str(problem), "number" if problem is None and len(model.labels) == 1 else "classes")
+    space = LabelSpace(names=() if kind == "number" else model.labels, kind=kind)
+    return Predictor(
+        task=task_named("regress" if kind == "number" else "classify"),
+        space=space,
+        reading=Reading(abstain_below=abstain_below),
+        scorer=NetworkScorer(model=model, fit=Fit(max_length=model.max_length())),
+        method="finetune",
+        reference=reference,
+        folder=folder,
+    )
+
+
+def _checked(reading: Reading, space: LabelSpace) -> Reading:
+    """Refuse numbers in a passport that cannot be."""
+    sane = 0.001 <= reading.temperature <= 1000
+    sane = sane and (reading.abstain_below is None or 0 <= reading.abstain_below <= 1)
+    sane = sane and all(threshold == threshold for threshold in reading.thresholds)
+    if not sane or (reading.thresholds and len(reading.thresholds) != len(space)):
+        raise CheckpointError("clearhead.json has a temperature or thresholds that do not fit its labels.")
+    return reading

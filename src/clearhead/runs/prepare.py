@@ -1,0 +1,212 @@
+"""From files to parts that can be trained and measured on: columns, labels, tokens, and a split that leaks nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from clearhead.checkpoint.passport import DataMark
+from clearhead.data import Columns, LabelSpace, Source, TokenTable, checked_rows, guess_columns, split_rows, survey
+from clearhead.data.source import BadRow
+from clearhead.data.table import PARTS, Encoder
+from clearhead.errors import InputError
+from clearhead.runs.plan import RunPlan
+from clearhead.tasks import Task, check_task, task_for, task_named
+from clearhead.text.encoding import Encoding
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartRows:
+    """The rows of one part: train, dev or test."""
+
+    source: Source
+    columns: Columns
+    space: LabelSpace
+    table: TokenTable
+    places: Array  # in the table
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @property
+    def targets(self) -> Array:
+        """Their labels as numbers."""
+        assert self.table.labels is not None
+        return self.table.labels[self.places]
+
+    @property
+    def numbers(self) -> Array:
+        """Their numbers in the source."""
+        return self.table.rows[self.places]
+
+    def texts(self) -> Iterator[tuple[str, str | None]]:
+        """Their texts in another pass over the source, in its order."""
+        wanted = set(self.numbers.tolist())
+        for row in checked_rows(self.source, self.columns, self.space):
+            if not isinstance(row, BadRow) and row.number in wanted:
+                yield row.text, row.text_b
+
+    def mark(self) -> DataMark:
+        """Which rows these are: equal marks are equal texts and labels in equal order."""
+        made = hashlib.sha256(self.table.hashes[self.places].tobytes())
+        made.update(self.targets.tobytes())
+        made.update("\0".join(self.space.names).encode("utf-8", "surrogatepass"))
+        return DataMark(name=self.source.name, rows=len(self), sha256=made.hexdigest())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """Data that is ready: what it is, and its parts."""
+
+    task: Task
+    columns: Columns
+    space: LabelSpace
+    parts: Mapping[str, PartRows]  # train, and dev and test where there are any
+    said: tuple[str, ...]
+    skipped: dict[str, int]
+
+    @property
+    def tokens(self) -> str:
+        """A mark of every token id: a resumed run must see the same ones."""
+        made = hashlib.sha256()
+        for table in {id(part.table): part.table for part in self.parts.values()}.values():
+            made.update(table.ids.tobytes())
+            made.update(table.starts.tobytes())
+        return made.hexdigest()
+
+
+class Unread:
+    """Stands in for a tokenizer where a method reads the texts themselves: rows are checked, and have no tokens."""
+
+    vocab_size = 1
+
+    def encode_batch(self, items: Iterable[Any], *, max_length: int | None = None) -> Sequence[Encoding]:  # noqa: ARG002
+        """Nothing for each item."""
+        empty = Encoding(ids=[], tokens=[], offsets=[], words=[], segments=[], special=[], sides=[])
+        return [empty for _ in items]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What the training source holds, before a tokenizer or a model is needed."""
+
+    sources: Mapping[str, Source]
+    columns: Columns
+    space: LabelSpace
+    task: Task
+
+
+def look(sources: Mapping[str, Source], plan: RunPlan) -> Look:
+    """Columns, labels and task, with every bad row of the training source named at once."""
+    train = sources["train"]
+    columns = guess_columns(train, plan.text, plan.text_b, plan.label, plan.id, plan.split, plan.task)
+    if plan.task == "pair" and columns.text_b is None:
+        raise InputError("pair needs a second text; say which column holds it with --text-b.")
+    kind = plan.labels or ("number" if plan.task == "regress" else None)
+    if not train.again:
+        raise InputError(f"{train.name} can be read only once; put it in a file to train on it.")
+    space = survey(train, columns, kind=kind, separator=plan.separator, skip_bad_rows=plan.skip_bad_rows)
+    if space is None:
+        raise InputError(f"{train.name} has no label column; say which one with --label.")
+    if plan.task in ("classify", "pair") and space.kind == "number" and plan.labels is None:
+        space = survey(train, columns, kind="classes", skip_bad_rows=plan.skip_bad_rows) or space
+    task = task_for(columns, space) if plan.task is None else task_named(plan.task)
+    check_task(task, columns, space)
+    return Look(sources=sources, columns=columns, space=space, task=task)
+
+
+def prepare(seen: Look, plan: RunPlan, tokenizer: Encoder | None, max_length: int | None) -> Prepared:
+    """Tokens of all sources, and their rows in parts."""
+    import numpy as np
+
+    parts: dict[str, PartRows] = {}
+    tables: dict[str, TokenTable] = {}
+    for name, source in seen.sources.items():
+        columns = seen.columns if name == "train" else _columns_in(source, seen.columns)
+        table = seen.task.encode(
+            source,
+            columns,
+            tokenizer if tokenizer is not None else Unread(),
+            seen.space,
+            max_length=max_length if tokenizer is not None else None,
+            long=plan.long,
+            stride=plan.stride,
+            skip_bad_rows=plan.skip_bad_rows,
+        )
+        tables[name] = table
+        for part, places in _parts(name, table, seen, plan).items():
+            if len(places):
+                parts[part] = PartRows(source=source, columns=columns, space=seen.space, table=table, places=places)
+    if "train" not in parts:
+        raise InputError(f"{seen.sources['train'].name} has no rows to train on.")
+    if seen.space.kind == "classes" and len(np.unique(parts["train"].targets)) < 2:
+        raise InputError("The training rows all have one label; there is nothing to learn.")
+    counts = ", ".join(f"{len(rows):,} {part}" for part, rows in parts.items())
+    skipped: dict[str, int] = {}
+    for table in tables.values():
+        for problem, count in table.skipped.items():
+            skipped[problem] = skipped.get(problem, 0) + count
+    said = [f"rows: {counts}", *_leaks(parts)]
+    if skipped:
+        said.append(f"left out: {', '.join(f'{count:,} rows ({problem})' for problem, count in skipped.items())}")
+    return Prepared(
+        task=seen.task, columns=seen.columns, space=seen.space, parts=parts, said=tuple(said), skipped=skipped
+    )
+
+
+def _columns_in(source: Source, columns: Columns) -> Columns:
+    """The same columns in another source, where the id and the split may be missing."""
+    for name in (columns.text, columns.text_b, columns.label):
+        if name is not None and name not in source.columns:
+            raise InputError(f"{source.name} has no column {name!r}; it has {', '.join(source.columns[:30])}.")
+    return replace(columns, id=columns.id if columns.id in source.columns else None, split=None)
+
+
+def _parts(name: str, table: TokenTable, seen: Look, plan: RunPlan) -> dict[str, Array]:
+    """Which rows of a source are which part; what is missing is taken from the training rows."""
+    import numpy as np
+
+    every = np.arange(len(table))
+    if name != "train":
+        return {name: every}
+    found = {"train": every}
+    if table.splits is not None:
+        found = {part: every[table.splits == place] for place, part in enumerate(PARTS)}
+    given = {part for part, places in found.items() if len(places)} | set(seen.sources)
+    dev = 0.0 if "dev" in given else plan.dev_share
+    test = 0.0 if given & {"dev", "test"} else plan.test_share
+    if not dev and not test:
+        return found
+    rows = found["train"]
+    split = split_rows(
+        None if table.labels is None else table.labels[rows],
+        table.hashes[rows],
+        None if table.groups is None else table.groups[rows],
+        dev=dev,
+        test=test,
+        seed=plan.settings.seed,
+        kind=seen.space.kind,
+    )
+    own = {part: rows[split == part] for part in PARTS}
+    return found | {part: places for part, places in own.items() if part == "train" or len(places)}
+
+
+def _leaks(parts: Mapping[str, PartRows]) -> list[str]:
+    """Texts that are trained on and measured on: possible only where the parts were given."""
+    import numpy as np
+
+    train = parts["train"]
+    known = np.unique(train.table.hashes[train.places])
+    said = []
+    for name, part in parts.items():
+        leaked = int(np.isin(part.table.hashes[part.places], known).sum()) if name != "train" else 0
+        if leaked:
+            said.append(f"{leaked:,} of {len(part):,} {name} rows have a text of the training rows: they flatter.")
+    return said

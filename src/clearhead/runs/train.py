@@ -1,0 +1,266 @@
+"""Training as a whole job: look, load, prepare, fit with one seed or several, measure, keep."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.config import decode, read_json, write_json
+from clearhead.data import Source
+from clearhead.errors import CheckpointError, InputError
+from clearhead.loading import load, need_torch
+from clearhead.model import Model
+from clearhead.runs.finish import METRICS, REPORT, Run, SeedScore, measured, passport, write_metrics, write_split
+from clearhead.runs.methods import FITS, Job, Result, network_result
+from clearhead.runs.network import STATE, restore_network
+from clearhead.runs.plan import NETWORK, RunPlan
+from clearhead.runs.prepare import Look, Prepared, look, prepare
+from clearhead.train.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from clearhead.train.loop import Step
+
+RUN = "run.json"
+FORMAT = 1
+RESULT = "result.json"
+ENOUGH_STEPS = 200  # of a fine-tuning on few rows
+MOST_EPOCHS = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """Whom a run tells what it does; the defaults are nobody."""
+
+    say: Callable[[str], None] = lambda _: None
+    step: Callable[[Step], None] | None = None
+    seed: Callable[[int, int, int], None] = lambda *_: None  # (this seed, its place, how many)
+    download: Callable[[str, int, int | None], None] | None = None
+
+
+def read_run(folder: Path) -> tuple[RunPlan, str]:
+    """The plan and the command of a run that was begun."""
+    if not (folder / RUN).is_file():
+        raise InputError(f"{folder} is no run: it has no {RUN}.")
+    saved = read_json(folder / RUN)
+    if saved.get("format") != FORMAT:
+        raise CheckpointError(f"{RUN} is of another version of clearhead.")
+    return decode(saved.get("plan"), RunPlan, RUN), str(saved.get("command", ""))
+
+
+def run_train(
+    plan: RunPlan,
+    sources: Mapping[str, Source],
+    folder: Path,
+    *,
+    command: str = "",
+    resume: bool = False,
+    told: Told | None = None,
+) -> Run:
+    """Train to the end, or on from where a killed run stands."""
+    tell = told or Told()
+    begun = time.perf_counter()
+    if plan.method not in ("tfidf", "majority"):
+        need_torch("Training a network")
+        from clearhead.train.threads import use_threads
+
+        plan = replace(plan, threads=use_threads(plan.threads))  # a resumed run uses as many
+    _check_folder(folder, resume=resume)
+    seen = look(sources, plan)
+    for line in (*(said for source in sources.values() for said in source.said), *seen.columns.said):
+        tell.say(line)
+    tell.say(f"task: {seen.task.name} ({seen.task.about}; {_labels_said(seen)})")
+    model = _model(seen, plan, plan.settings.seed, tell)
+    max_length = _max_length(plan, model)
+    prepared = prepare(seen, plan, None if model is None else model.tokenizer, max_length)
+    for line in prepared.said:
+        tell.say(line)
+    if plan.auto_epochs and plan.method in NETWORK:
+        epochs = auto_epochs(len(prepared.parts["train"]), plan.settings)
+        plan = replace(plan, auto_epochs=False, settings=replace(plan.settings, epochs=epochs))
+        tell.say(f"epochs: {epochs} (by the number of rows; say another with --epochs)")
+    _begin(folder, plan, prepared, command, resume=resume)
+    result, scores, best = _seeds(seen, prepared, plan, folder, model, tell)
+    reading, found, notes = measured(prepared, result, plan)
+    seeds = [plan.settings.seed + place for place in range(plan.seeds)]
+    trained = passport(prepared, plan, reading, found, seeds=seeds, max_length=max_length, command=command)
+    result.save(folder, trained)
+    write_split(folder, prepared)
+    write_metrics(folder, found, scores)
+    run = Run(
+        folder=folder,
+        task=prepared.task.name,
+        method=plan.method,
+        labels=prepared.space.names,
+        columns=trained.columns,
+        rows={name: len(part) for name, part in prepared.parts.items()},
+        evaluations=found,
+        seeds=scores,
+        said=(*seen.columns.said, *prepared.said),
+        notes=(*result.notes, *notes),
+        seconds=time.perf_counter() - begun,
+        cost=_cost(folder if plan.seeds == 1 else _seed_folder(folder, best), begun),
+    )
+    return replace(run, report=_report(run, plan, prepared, trained, folder, best))
+
+
+def auto_epochs(rows: int, settings: TrainSettings) -> int:
+    """Three for many rows, as BERT's authors do; more for few, so that a new head has enough steps to learn."""
+    a_step = settings.batch_rows or 32
+    return min(max(ceil(ENOUGH_STEPS * a_step / max(rows, 1)), settings.epochs), MOST_EPOCHS)
+
+
+def _check_folder(folder: Path, *, resume: bool) -> None:
+    if resume:
+        return
+    try:
+        taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    except OSError as error:
+        raise InputError(f"{folder} cannot be used: {error.strerror or error}.") from None
+    if taken and (folder / RUN).exists() and not (folder / METRICS).exists():
+        raise InputError(f"{folder} holds a run that is not finished: go on with --resume {folder}, or name another.")
+    if taken:
+        raise InputError(f"{folder} is there already and not empty; name another folder with -o.")
+
+
+def _labels_said(seen: Look) -> str:
+    if seen.space.kind == "number":
+        return "numbers"
+    names = ", ".join(seen.space.names[:8]) + (", ..." if len(seen.space) > 8 else "")
+    several = " that a row can have several of" if seen.space.kind == "multilabel" else ""
+    return f"{len(seen.space)} labels{several}: {names}"
+
+
+def _model(seen: Look, plan: RunPlan, seed: int, tell: Told) -> Model | None:
+    """A fresh copy of the model to start from, with the head that the task needs."""
+    if plan.method in ("tfidf", "majority"):
+        return None
+    if plan.method in NETWORK:
+        outputs = seen.task.outputs(seen.space)
+        return load(
+            plan.model, device=plan.device, head=seen.task.head, labels=outputs, seed=seed, progress=tell.download
+        )
+    return load(plan.model, device=plan.device, head=None, progress=tell.download)
+
+
+def _max_length(plan: RunPlan, model: Model | None) -> int | None:
+    if model is None:
+        return None
+    most = model.max_length()
+    if plan.max_length is not None and most is not None and plan.max_length > most:
+        raise InputError(f"max_length is {plan.max_length}, and {plan.model} reads at most {most} tokens.")
+    return plan.max_length or most
+
+
+def _begin(folder: Path, plan: RunPlan, prepared: Prepared, command: str, *, resume: bool) -> None:
+    """Write down what is being trained, or see that it is still the same."""
+    now = {
+        "columns": {part: getattr(prepared.columns, part) for part in ("text", "text_b", "label", "id", "split")},
+        "task": prepared.task.name,
+        "labels": list(prepared.space.names),
+        "data": {name: asdict(part.mark()) for name, part in prepared.parts.items()},
+        "tokens": prepared.tokens,
+    }
+    if resume:
+        before = read_json(folder / RUN).get("data", {})
+        for key, what in (("data", "rows"), ("labels", "labels"), ("tokens", "tokens"), ("columns", "columns")):
+            if before.get(key) != now[key]:
+                raise InputError(f"The {what} are not those that {folder} was begun with: train anew, or restore them.")
+        return
+    saved = {"format": FORMAT, "command": command, "plan": asdict(plan), "data": now}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be made: {error.strerror or error}.") from None
+    write_json(folder / RUN, saved)
+
+
+def _seed_folder(folder: Path, seed: int) -> Path:
+    return folder / "seeds" / f"seed-{seed}"
+
+
+def _seeds(
+    seen: Look, prepared: Prepared, plan: RunPlan, folder: Path, model: Model | None, tell: Told
+) -> tuple[Result, tuple[SeedScore, ...], int]:
+    """One fit per seed; the one that is best on dev is kept."""
+    first = plan.settings.seed
+    if plan.seeds == 1:
+        job = Job(prepared=prepared, plan=plan, settings=plan.settings, folder=folder, model=model, told=tell.step)
+        tell.seed(first, 0, 1)
+        return FITS[plan.method](job), (), first
+    scores: list[SeedScore] = []
+    for place in range(plan.seeds):
+        seed = first + place
+        own = _seed_folder(folder, seed)
+        if (own / RESULT).exists():
+            scores.append(decode(read_json(own / RESULT), SeedScore, RESULT))
+            continue
+        own.mkdir(parents=True, exist_ok=True)
+        tell.seed(seed, place, plan.seeds)
+        settings = replace(plan.settings, seed=seed)
+        fresh = model if place == 0 else _model(seen, plan, seed, tell)
+        job = Job(prepared=prepared, plan=plan, settings=settings, folder=own, model=fresh, told=tell.step)
+        found = measured(prepared, FITS[plan.method](job), plan)[1]
+        score = SeedScore(seed=seed, **{name: found[name].value if name in found else None for name in ("dev", "test")})
+        write_json(own / RESULT, asdict(score))
+        scores.append(score)
+    best = max(scores, key=lambda score: (float("-inf") if score.dev is None else score.dev, -score.seed)).seed
+    settings = replace(plan.settings, seed=best)
+    fresh = _model(seen, plan, best, tell)
+    job = Job(prepared=prepared, plan=plan, settings=settings, folder=_seed_folder(folder, best), model=fresh)
+    if plan.method not in NETWORK or fresh is None:
+        return FITS[plan.method](job), tuple(scores), best
+    restore_network(fresh, prepared, settings, job.folder)
+    for score in scores:
+        if score.seed != best:
+            shutil.rmtree(_seed_folder(folder, score.seed) / STATE, ignore_errors=True)
+    return network_result(job), tuple(scores), best
+
+
+def _cost(folder: Path, begun: float) -> dict[str, float]:
+    """What the run took, from its log and this process."""
+    import resource
+
+    from clearhead.train.log import read_log
+
+    made = {"seconds": round(time.perf_counter() - begun, 1)}
+    tokens = seconds = 0.0
+    for line in read_log(folder):
+        tokens += line["tokens"]
+        seconds += line["seconds"]
+    if seconds:
+        made |= {"training seconds": round(seconds, 1), "tokens per second": round(tokens / seconds)}
+    made["peak memory MB"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    return made
+
+
+def _report(run: Run, plan: RunPlan, prepared: Prepared, trained: Any, folder: Path, best: int) -> Path:
+    """The one-file report beside the model."""
+    from clearhead.data import inspect_data
+    from clearhead.report.page import ReportData, save_report
+    from clearhead.train.log import read_log
+
+    train = prepared.parts["train"]
+    inspection = None
+    if sum(run.rows.values()) <= MOST_INSPECTED and plan.train is not None:
+        inspection = inspect_data(plan.train, columns=train.columns, dev=plan.dev, test=plan.test)
+    data = ReportData(
+        title=f"{folder.name}: {run.task}",
+        command=trained.command,
+        parts=dict(run.evaluations),
+        inspection=inspection,
+        log=list(read_log(folder if plan.seeds == 1 else _seed_folder(folder, best))),
+        seeds=[asdict(score) for score in run.seeds],
+        settings=trained.settings,
+        passport=asdict(trained),
+        notes=[*run.said, *run.notes],
+        cost=dict(run.cost),
+    )
+    return save_report(data, folder / REPORT)
+
+
+MOST_INSPECTED = 100_000  # rows; beyond that `clearhead inspect` is a job of its own

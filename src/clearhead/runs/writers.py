@@ -1,0 +1,92 @@
+"""Rows as bytes: CSV, TSV and JSON lines."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from clearhead.config import shown
+from clearhead.errors import InputError
+
+
+class Writer(Protocol):
+    """Turns rows into bytes that can be appended to a file."""
+
+    kind: str
+    names: tuple[str, ...]
+
+    def head(self) -> bytes:
+        """What stands before the first row."""
+        ...
+
+    def row(self, values: Mapping[str, Any]) -> bytes:
+        """One row."""
+        ...
+
+
+class Delimited:
+    """CSV or TSV with a header; lists are joined, what is missing is empty."""
+
+    def __init__(self, names: Sequence[str], kind: str, delimiter: str) -> None:
+        self.kind, self.names = kind, tuple(names)
+        self._known = frozenset(names)
+        self._buffer = io.StringIO()
+        self._csv = csv.writer(self._buffer, delimiter=delimiter, lineterminator="\n")
+
+    def head(self) -> bytes:
+        """The names of the columns."""
+        return self._line(self.names)
+
+    def row(self, values: Mapping[str, Any]) -> bytes:
+        """One line, or more where a cell has line breaks."""
+        if late := values.keys() - self._known:
+            said = f"A row has a column {shown(min(late), 40)!r} that the first rows do not have"
+            raise InputError(f"{said}; write JSON lines (--format jsonl), or put the input in a file.")
+        return self._line([_cell(values.get(name)) for name in self.names])
+
+    def _line(self, cells: Sequence[str]) -> bytes:
+        self._buffer.seek(0)
+        self._buffer.truncate()
+        self._csv.writerow(cells)
+        return self._buffer.getvalue().encode("utf-8", "replace")
+
+
+class Lines:
+    """A JSON object a line; values keep their types."""
+
+    kind = "jsonl"
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+
+    def head(self) -> bytes:
+        """Nothing."""
+        return b""
+
+    def row(self, values: Mapping[str, Any]) -> bytes:
+        """One line."""
+        made = {name: values.get(name) for name in self.names} | dict(values)
+        return (json.dumps(made, ensure_ascii=False, default=str) + "\n").encode("utf-8", "replace")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        plain = all(isinstance(inner, str) and "|" not in inner for inner in value)
+        return "|".join(value) if plain else json.dumps(value, ensure_ascii=False, default=str)
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)
+
+
+WRITERS: dict[str, Callable[[Sequence[str]], Writer]] = {
+    "csv": lambda names: Delimited(names, "csv", ","),
+    "tsv": lambda names: Delimited(names, "tsv", "\t"),
+    "jsonl": Lines,
+}

@@ -1,0 +1,179 @@
+"""Rows to logits, whatever stands behind them: a network, a linear model on features, or words that were counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from clearhead.data.columns import Columns
+from clearhead.data.examples import TextRow
+from clearhead.data.table import Fit, TokenTable, encode_rows
+from clearhead.embedding import Embedder, groups
+from clearhead.errors import InputError
+from clearhead.tasks.encoded import Encoded, encoded
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clearhead.classic import ClassicModel
+    from clearhead.core.runner import CoreRunner
+    from clearhead.model import Model
+
+    Array = np.ndarray[Any, Any]
+
+PACKED_TOKENS = 4096  # of one pass: enough work for each core
+Told = Callable[[int, int], None] | None  # (done, total)
+
+
+class Scores(NamedTuple):
+    """What a scorer says of rows."""
+
+    logits: Array  # (rows, outputs)
+    truncated: Array  # (rows,) tokens that were cut off
+    windows: Array  # (rows,) windows that it was read in
+
+
+class Scorer(Protocol):
+    """Anything that answers rows with logits."""
+
+    def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
+        """One row of logits per row of texts, in the order given."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkScorer:
+    """A network with a head, fine-tuned as a whole or in its head alone."""
+
+    model: Model
+    fit: Fit
+
+    def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
+        """Read the head's logits; windows of one text are averaged."""
+        table = encode_rows(rows, columns, self.model.tokenizer, fit=self.fit)
+        data = readable(table, self.model)
+        return Scores(network_logits(self.model.runner, data), table.truncated, data.row_windows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureScorer:
+    """A frozen encoder's features under a linear model: the lecture's DistilBERT example."""
+
+    model: Model
+    fit: Fit
+    classic: ClassicModel
+    layer: str | int | None = None
+    pooling: tuple[str, ...] | None = None
+
+    def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
+        """Pool the encoder's layers to features, then one matrix."""
+        table = encode_rows(rows, columns, self.model.tokenizer, fit=self.fit)
+        data = readable(table, self.model)
+        features = table_features(self.model, data, layer=self.layer, pooling=self.pooling)
+        return Scores(self.classic.logits(features=features), table.truncated, data.row_windows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassicScorer:
+    """Words that were counted, or nothing but the most frequent answer: no network."""
+
+    classic: ClassicModel
+
+    def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
+        """All of a text is read, so that nothing is cut."""
+        import numpy as np
+
+        seconds = None if columns.text_b is None else [row.text_b or "" for row in rows]
+        logits = self.classic.logits([row.text for row in rows], seconds)
+        return Scores(logits, np.zeros(len(rows), np.int32), np.ones(len(rows), np.int64))
+
+
+def readable(table: TokenTable, model: Model) -> Encoded:
+    """A table without labels as this model reads it."""
+    return encoded(table, segments=model.shape.stack.segments > 1, labelled=False)
+
+
+def network_logits(runner: CoreRunner, data: Encoded, *, budget: int = PACKED_TOKENS, told: Told = None) -> Array:
+    """(rows, outputs): windows of like length go through together, and a row's windows are averaged."""
+    import numpy as np
+
+    windows, owners = _windows(data)
+    lengths = data.starts[windows + 1] - data.starts[windows]
+    order = np.argsort(lengths, kind="stable")
+    parts: list[Array] = []
+    done = 0
+    for group in groups(lengths[order].tolist(), budget):
+        chosen = order[group.start : group.stop]
+        part = data.packed(windows[chosen], owners[chosen], data.targets[:0])
+        parts.append(runner.packed(part.ids, part.segments, part.lengths))
+        done += len(chosen)
+        if told is not None:
+            told(done, len(order))
+    if not parts:
+        raise InputError("There are no rows to answer.")
+    return _mean(np.concatenate(parts)[np.argsort(order, kind="stable")], owners, len(data))
+
+
+def table_features(
+    model: Model,
+    data: Encoded,
+    *,
+    layer: str | int | None = None,
+    pooling: Sequence[str] | None = None,
+    budget: int = PACKED_TOKENS,
+    told: Told = None,
+) -> Array:
+    """(rows, width): the encoder's vectors as `Model.embed` makes them; a row's windows are averaged."""
+    import numpy as np
+
+    embedder = Embedder(model, layer, pooling, None, "")
+    windows, owners = _windows(data)
+    lengths = data.starts[windows + 1] - data.starts[windows]
+    order = np.argsort(lengths, kind="stable")
+    made = np.zeros((len(windows), embedder.width), np.float32)
+    done = 0
+    for group in groups(lengths[order].tolist(), budget):
+        chosen = order[group.start : group.stop]
+        made[chosen] = embedder.vectors(*_rectangle(data, windows[chosen], model))
+        done += len(chosen)
+        if told is not None:
+            told(done, len(order))
+    return _mean(made, owners, len(data))
+
+
+def _rectangle(data: Encoded, windows: Array, model: Model) -> tuple[Array, Array, Array | None]:
+    """ids, mask and segments, padded."""
+    import numpy as np
+
+    lengths = data.starts[windows + 1] - data.starts[windows]
+    place = np.arange(int(lengths.max()))
+    mask = place < lengths[:, None]
+    ids = np.full(mask.shape, model.shape.stack.pad or 0, np.int64)
+    part = data.packed(windows, windows, data.targets[:0])
+    ids[mask] = part.ids
+    segments = None
+    if part.segments is not None:
+        segments = np.zeros(mask.shape, np.int64)
+        segments[mask] = part.segments
+    return ids, mask, segments
+
+
+def _windows(data: Encoded) -> tuple[Array, Array]:
+    """Every window of every row, and the row it belongs to."""
+    import numpy as np
+
+    from clearhead.tasks.encoded import within
+
+    owners = np.repeat(np.arange(len(data)), data.row_windows)
+    return np.repeat(data.firsts, data.row_windows) + within(data.row_windows), owners
+
+
+def _mean(values: Array, owners: Array, rows: int) -> Array:
+    import numpy as np
+
+    if len(values) == rows:
+        return values
+    total = np.zeros((rows, values.shape[1]), np.float64)
+    np.add.at(total, owners, values)
+    return np.asarray((total / np.bincount(owners, minlength=rows)[:, None]).astype(np.float32))

@@ -1,0 +1,117 @@
+"""One text, one label or several: sentiment, intent, topic."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from clearhead.data.labels import LabelSpace
+from clearhead.tasks.task import Answers, Reading, Task
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clearhead.metrics import Interval
+
+    Array = np.ndarray[Any, Any]
+
+HALF = 0.5  # the threshold of a label before any is fitted
+
+
+def read(logits: Array, space: LabelSpace, reading: Reading) -> Answers:
+    """p = softmax(logits / temperature), or the sigmoid of each where a row can have several labels."""
+    import numpy as np
+
+    from clearhead.metrics import apply_temperature
+
+    several = space.kind == "multilabel"
+    probs = apply_temperature(logits, reading.temperature, multilabel=several)
+    if several:
+        limits = np.array(reading.thresholds or [HALF] * len(space))
+        labels = (probs >= limits).astype(np.int64)
+    else:
+        labels = probs.argmax(-1)
+    answers = Answers(labels=labels, probs=probs)
+    if reading.abstain_below is None:
+        return answers
+    return replace(answers, abstained=confidence(answers) < reading.abstain_below)
+
+
+def confidence(answers: Answers) -> Array:
+    """How sure an answer is: the probability of its class; of several labels, that of the least sure decision."""
+    import numpy as np
+
+    assert answers.probs is not None
+    if answers.labels.ndim == 1:
+        return np.asarray(answers.probs.max(-1))
+    return np.asarray(np.where(answers.labels == 1, answers.probs, 1 - answers.probs).min(-1))
+
+
+def right(answers: Answers, targets: Array) -> Array:
+    """Whether each row has exactly the labels it should have."""
+    import numpy as np
+
+    same = answers.labels == targets
+    return np.asarray(same if same.ndim == 1 else same.all(-1))
+
+
+def fit(logits: Array, targets: Array, space: LabelSpace) -> Reading:
+    """The temperature that makes probabilities honest, then a threshold for each label."""
+    from clearhead.metrics import best_thresholds
+
+    temperature = _temperature(logits, targets, space)
+    if space.kind == "classes":
+        return Reading(temperature=temperature)
+    probs = read(logits, space, Reading(temperature=temperature)).probs
+    assert probs is not None
+    found = [
+        best.threshold if targets[:, place].any() else HALF  # a label that dev never saw says nothing about a threshold
+        for place, best in enumerate(best_thresholds(probs, targets))
+    ]
+    return Reading(temperature=temperature, thresholds=tuple(float(threshold) for threshold in found))
+
+
+def _temperature(logits: Array, targets: Array, space: LabelSpace) -> float:
+    """Fitted with one error more than was seen: a few rows that are all right do not make a model infallible."""
+    import numpy as np
+
+    from clearhead.metrics import fit_temperature
+
+    if len(targets) < 10:
+        return 1.0
+    if space.kind == "classes":
+        ordered = np.sort(logits, -1)
+        margins = ordered[:, -1] - ordered[:, -2]
+        typical = int(np.argsort(margins, kind="stable")[len(margins) // 2])
+        missed = int(np.argsort(logits[typical])[-2])
+        extra: Any = np.array([missed], targets.dtype)
+    else:
+        typical = int(np.argsort(np.abs(logits).mean(-1), kind="stable")[len(logits) // 2])
+        extra = np.asarray((logits[typical] < 0)[None], targets.dtype)
+    more = np.concatenate([logits, logits[typical : typical + 1]])
+    return float(fit_temperature(more, np.concatenate([targets, extra])))
+
+
+def measure(answers: Answers, targets: Array, space: LabelSpace, n: int) -> dict[str, Interval]:
+    """Every metric of classes, or of several labels a row; with n resamples for the intervals."""
+    from clearhead.metrics import measure as measured
+
+    kind = "multilabel" if space.kind == "multilabel" else "classify"
+    return measured(kind, targets, answers.labels, answers.probs, classes=len(space), n=n)
+
+
+CLASSIFY = Task(
+    name="classify",
+    about="one text, one label or several",
+    head="classify",
+    second=False,
+    kinds=("classes", "multilabel"),
+    outputs=lambda space: space.names,
+    objective=lambda space: "binary" if space.kind == "multilabel" else "cross_entropy",
+    read=read,
+    fit=fit,
+    measure=measure,
+    confidence=confidence,
+    right=right,
+    main=lambda space: "f1_micro" if space.kind == "multilabel" else "accuracy",
+)

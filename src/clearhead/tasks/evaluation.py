@@ -1,0 +1,183 @@
+"""How good answers are: metrics with intervals, where they go wrong, how far their confidence can be trusted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from clearhead.data.labels import LabelSpace
+from clearhead.tasks.task import Answers, Reading, Task
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clearhead.metrics import Bin, Interval, LabelScore, Paired, Slice
+
+    Array = np.ndarray[Any, Any]
+
+DRAWS = 1000  # resamples for an interval
+SLICE_DRAWS = 200
+CURVE = 50  # points of a curve that are kept
+MOST_SQUARE = 100  # classes of which a confusion matrix is kept
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """How far confidence and accuracy are apart, before and after temperature scaling."""
+
+    temperature: float
+    before: float  # expected calibration error of the plain probabilities
+    after: float
+    bins_before: tuple[Bin, ...]
+    bins_after: tuple[Bin, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoveragePoint:
+    """Answer only where the confidence is at least `threshold`: how many rows that leaves, and how many are right."""
+
+    threshold: float
+    coverage: float
+    accuracy: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What a model's answers are worth on some rows."""
+
+    task: str
+    kind: str  # of labels: classes, multilabel or number
+    labels: tuple[str, ...]
+    rows: int
+    main: str  # the metric that counts first
+    metrics: dict[str, Interval]
+    confusion: tuple[tuple[int, ...], ...] | None = None  # [true][answered]
+    label_scores: tuple[LabelScore, ...] = ()
+    calibration: Calibration | None = None
+    coverage: tuple[CoveragePoint, ...] = ()
+    coverage_area: float | None = None
+    abstained: int = 0
+    slices: tuple[Slice, ...] = ()
+    skipped: dict[str, int] = field(default_factory=dict)  # bad rows by problem
+    truncated: int = 0  # rows of which something was cut
+    windowed: int = 0  # rows that were read in windows
+    seconds: float = 0.0
+    against: dict[str, Paired] = field(default_factory=dict)  # metric -> this model minus another on the same rows
+
+    @property
+    def value(self) -> float:
+        """The main metric."""
+        return self.metrics[self.main].value
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain values, as `evaluate --json` prints it; what is not known is null."""
+        from clearhead.metrics import to_json
+
+        plain: dict[str, Any] = _plain(asdict(self))
+        plain["metrics"] = to_json(self.metrics)
+        return plain
+
+
+def evaluation(
+    task: Task,
+    space: LabelSpace,
+    logits: Array,
+    targets: Array,
+    reading: Reading,
+    *,
+    slices: Mapping[str, Sequence[Any]] | None = None,
+    draws: int = DRAWS,
+    **counts: Any,
+) -> Evaluation:
+    """Measure what logits say of rows whose labels are known."""
+    answers = task.read(logits, space, reading)
+    right, sure = task.right(answers, targets), task.confidence(answers)
+    curve, area = _coverage(sure, right)
+    return Evaluation(
+        task=task.name,
+        kind=space.kind,
+        labels=space.names,
+        rows=len(targets),
+        main=task.main(space),
+        metrics=task.measure(answers, targets, space, draws),
+        confusion=_confusion(answers, targets, space),
+        label_scores=_label_scores(answers, targets, space),
+        calibration=_calibration(task, space, logits, targets, reading),
+        coverage=curve,
+        coverage_area=area,
+        abstained=0 if answers.abstained is None else int(answers.abstained.sum()),
+        slices=_slices(answers, targets, right, slices or {}),
+        **counts,
+    )
+
+
+def _confusion(answers: Answers, targets: Array, space: LabelSpace) -> tuple[tuple[int, ...], ...] | None:
+    from clearhead.metrics import confusion
+
+    if space.kind != "classes" or len(space) > MOST_SQUARE:
+        return None
+    return tuple(tuple(int(count) for count in row) for row in confusion(targets, answers.labels, len(space)))
+
+
+def _label_scores(answers: Answers, targets: Array, space: LabelSpace) -> tuple[LabelScore, ...]:
+    from clearhead.metrics import label_table
+
+    return () if space.kind == "number" else tuple(label_table(targets, answers.labels, space.names))
+
+
+def _calibration(
+    task: Task, space: LabelSpace, logits: Array, targets: Array, reading: Reading
+) -> Calibration | None:
+    from clearhead.metrics import expected_calibration_error, reliability
+
+    plain = task.read(logits, space, Reading()).probs
+    scaled = task.read(logits, space, Reading(temperature=reading.temperature)).probs
+    if plain is None or scaled is None:
+        return None
+    return Calibration(
+        temperature=reading.temperature,
+        before=float(expected_calibration_error(plain, targets)),
+        after=float(expected_calibration_error(scaled, targets)),
+        bins_before=reliability(plain, targets),
+        bins_after=reliability(scaled, targets),
+    )
+
+
+def _coverage(sure: Array | None, right: Array | None) -> tuple[tuple[CoveragePoint, ...], float | None]:
+    import numpy as np
+
+    from clearhead.metrics import coverage_curve
+
+    if sure is None or right is None:
+        return (), None
+    found = coverage_curve(sure, right)
+    places = np.unique(np.linspace(0, len(found.threshold) - 1, CURVE).round().astype(int))
+    points = zip(found.threshold[places], found.coverage[places], found.accuracy[places], strict=True)
+    return (
+        tuple(CoveragePoint(threshold=float(t), coverage=float(c), accuracy=float(a)) for t, c, a in points),
+        found.area,
+    )
+
+
+def _slices(
+    answers: Answers, targets: Array, right: Array | None, columns: Mapping[str, Sequence[Any]]
+) -> tuple[Slice, ...]:
+    """By each column: the share of right answers, or the mean error of numbers."""
+    from clearhead.metrics import mae, share, slice_table
+
+    if not columns:
+        return ()
+    if right is None:
+        return tuple(slice_table(columns, mae, targets, answers.labels, lower_is_worse=False, n=SLICE_DRAWS))
+    return tuple(slice_table(columns, share, right, n=SLICE_DRAWS))
+
+
+def _plain(value: Any) -> Any:
+    """NaN as null, tuples as lists, all the way down."""
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

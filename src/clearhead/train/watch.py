@@ -1,0 +1,73 @@
+"""What the loss says about a run: whether it learned anything beyond how frequent each label is."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from clearhead.train.settings import TrainSettings
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+STUCK = 0.98  # of the baseline's loss: what is not clearly below it is not learning
+LAST = 200  # steps whose mean loss is looked at
+
+
+def baseline_loss(targets: Array, objective: str, weights: Array | None = None, smoothing: float = 0.0) -> float:
+    """The loss of the best constant answer: the entropy of the labels, or the variance of numbers."""
+    import numpy as np
+
+    share = np.ones(len(targets)) if weights is None else np.asarray(weights, np.float64)
+    share = share / share.sum()
+    if objective == "squared":
+        mean = float((share * targets).sum())
+        return float((share * (targets - mean) ** 2).sum())
+    if objective == "binary":
+        yes = (share[:, None] * (targets * (1 - smoothing) + smoothing / 2)).sum(0)
+        both = np.clip(np.stack([yes, 1 - yes]), 1e-12, 1)
+        return float(-(both * np.log(both)).sum(0).mean())
+    classes = np.bincount(targets.astype(np.int64), weights=share).astype(np.float64)
+    classes = classes * (1 - smoothing) + smoothing / len(classes)
+    classes = classes[classes > 0]
+    return float(-(classes * np.log(classes)).sum())
+
+
+class Watch:
+    """Follows the loss of a run, and says when it stands still."""
+
+    def __init__(self, baseline: float, settings: TrainSettings) -> None:
+        self._baseline, self._settings = baseline, settings
+        self._losses: deque[float] = deque(maxlen=LAST)
+
+    def add(self, loss: float) -> None:
+        """The loss of one more step."""
+        self._losses.append(loss)
+
+    def verdict(self) -> str | None:
+        """A sentence when the last steps are no better than always giving the most frequent answer."""
+        if not self._losses or self._baseline <= 0:
+            return None
+        recent = list(self._losses)[-max(len(self._losses) // 2, 1) :]
+        mean = sum(recent) / len(recent)
+        if mean < STUCK * self._baseline:
+            return None
+        return (
+            f"The loss stands at {mean:.3f}, and always giving the most frequent answer costs {self._baseline:.3f}: "
+            f"nothing was learned from the texts. Likely reasons: {'; '.join(self._reasons())}."
+        )
+
+    def _reasons(self) -> list[str]:
+        settings = self._settings
+        reasons = []
+        if settings.rate > 2e-4 and not settings.frozen:
+            reasons.append(f"the rate {settings.rate:g} is too high for fine-tuning (try 5e-5)")
+        elif settings.rate < 5e-6:
+            reasons.append(f"the rate {settings.rate:g} is too low (try 5e-5)")
+        if len(self._losses) < LAST:
+            reasons.append(f"there were too few steps ({len(self._losses)}; more epochs or smaller batches give more)")
+        if settings.frozen:
+            reasons.append("only the head learns (try --method finetune, or a higher head_rate)")
+        return [*reasons, "the labels do not depend on this text column, or are mixed up"]

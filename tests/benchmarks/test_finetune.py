@@ -1,0 +1,143 @@
+"""The quality benchmark: rows as the files hold them, a table that says what the stored runs say."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import finetune
+import pytest
+from finetune_tasks import TASKS, Rows, Task, by_text, line, load, scores, stored, table
+
+ROWS = {  # train, choose, measure, with the files of the data folder
+    "mrpc": (3576, 500, 500),
+    "rte": (2490, 277, 277),
+    "cola": (8551, 1043, 1043),
+    "stsb": (5749, 1500, 1500),
+    "sst2": (6920, 872, 872),
+}
+
+
+def store(out: Path, task: Task, side: str, seed: int, right: int, rows: int = 200) -> dict[str, Any]:
+    """A made-up run that has `right` of its rows right."""
+    truth = [str(place % 2) for place in range(rows)]
+    said = [label if place < right else "01"[label == "0"] for place, label in enumerate(truth)]
+    record = {
+        "task": task.name,
+        "side": side,
+        "seed": seed,
+        "scores": scores(task, truth, said, ["0", "1"]),
+        "cpu_seconds": 100.0 + seed,
+        "labels": ["0", "1"],
+        "truth": truth,
+        "groups": list(range(rows)),
+        "predictions": said,
+    }
+    stored(out, task.name, side, seed).write_text(json.dumps(record))
+    return record
+
+
+@pytest.mark.parametrize(
+    ("ours", "verdict", "difference"),
+    [
+        ((120, 122, 124), "WORSE", "-0.1900"),
+        ((161, 159, 160), "no difference", "+0.0000"),
+        ((199,) * 3, "better", "+0.1950"),
+    ],
+)
+def test_small_sets_are_judged_by_the_paired_difference(
+    tmp_path: Path, ours: tuple[int, ...], verdict: str, difference: str
+) -> None:
+    for seed, (theirs, mine) in enumerate(zip((158, 160, 162), ours, strict=True)):
+        store(tmp_path, TASKS["rte"], "peer", seed, theirs)
+        store(tmp_path, TASKS["rte"], "clearhead", seed, mine)
+    header, row = table([TASKS["rte"]], tmp_path, 3).split("\n")
+    assert row.startswith("rte   accuracy  0.8000 +- 0.0100 (n=3)")
+    assert f"  {difference} (" in row
+    assert row[header.index("verdict") :].startswith(f"{verdict}  ")
+    assert row.endswith("101 / 101")
+
+
+def test_one_seed_is_judged_by_the_interval_of_the_peer(tmp_path: Path) -> None:
+    peer = [store(tmp_path, TASKS["sst2"], "peer", 0, 160)]
+    # 160 of 200: the interval is about 0.745 to 0.855
+    for right, word in ((145, "BELOW"), (152, "within"), (175, "above")):
+        runs = {"peer": peer, "clearhead": [store(tmp_path, TASKS["sst2"], "clearhead", 0, right)]}
+        assert line(TASKS["sst2"], "accuracy", runs).verdict.split()[0] == word
+
+
+def test_only_seeds_of_both_sides_are_compared(tmp_path: Path) -> None:
+    peer = [store(tmp_path, TASKS["rte"], "peer", seed, right) for seed, right in enumerate((150, 160, 10))]
+    mine = [store(tmp_path, TASKS["rte"], "clearhead", seed, right) for seed, right in enumerate((152, 162))]
+    made = line(TASKS["rte"], "accuracy", {"peer": peer, "clearhead": mine})
+    assert made.difference is not None
+    assert made.difference.value == pytest.approx(0.01)
+    assert line(TASKS["rte"], "accuracy", {"peer": peer, "clearhead": []}).verdict == "waiting"
+
+
+def test_rows_of_one_text_are_drawn_together(tmp_path: Path) -> None:
+    task, widths = TASKS["rte"], []
+    for together in (1, 10):  # ten rows that are right or wrong together are worth one
+        runs = {}
+        for side, right in (("peer", 150), ("clearhead", 160)):
+            record = store(tmp_path, task, side, 0, right)
+            runs[side] = [record | {"groups": [place // together for place in range(200)]}]
+        gap = line(task, "accuracy", runs).difference
+        assert gap is not None
+        widths.append(gap.high - gap.low)
+    assert widths[1] > 2 * widths[0]
+
+
+def test_runs_of_other_rows_are_not_compared(tmp_path: Path) -> None:
+    runs = {
+        side: [store(tmp_path, TASKS["rte"], side, 0, 50, rows)] for side, rows in (("peer", 60), ("clearhead", 70))
+    }
+    with pytest.raises(SystemExit, match="different rows"):
+        line(TASKS["rte"], "accuracy", runs)
+
+
+def test_a_finished_run_is_kept_and_one_of_other_settings_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    some = [{"sentence": f"text {place}", "label": str(place % 2)} for place in range(8)]
+    rows, path = Rows(train=some, choose=some, measure=some), stored(tmp_path / "new", "sst2", "peer", 0)
+    assert not finetune.finished(path, rows)
+    finetune.run(TASKS["sst2"], "peer", 0, rows, path, lambda: ["1"] * 8)
+    assert json.loads(path.read_text())["scores"] == {"accuracy": 0.5}
+    assert [place.name for place in path.parent.iterdir()] == ["sst2-peer-0.json"]
+    assert finetune.finished(path, rows)
+    assert not finetune.finished(path, Rows(train=some[:4], choose=some, measure=some))
+    monkeypatch.setitem(finetune.SETTINGS, "epochs", 4)
+    assert not finetune.finished(path, rows)
+
+
+def test_rows_of_one_text_stay_in_one_part() -> None:
+    draw = random.Random(1)
+    rows = [{"text": f"text {draw.randrange(300)}", "aspect": str(place)} for place in range(1000)]
+    parts = by_text(rows, "text")
+    assert sorted(int(row["aspect"]) for part in parts for row in part) == list(range(1000))
+    texts = [{row["text"] for row in part} for part in parts]
+    assert len(set.union(*texts)) == sum(map(len, texts))
+    assert [round(len(part) / sum(map(len, texts)), 1) for part in texts] == [0.7, 0.1, 0.2]
+
+
+def test_a_missing_data_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="set CLEARHEAD_DATA"):
+        load(TASKS["sst2"], tmp_path)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_tasks_load(data_folder: Path, name: str) -> None:
+    task = TASKS[name]
+    rows = load(task, data_folder)
+    parts = (rows.train, rows.choose, rows.measure)
+    assert tuple(map(len, parts)) == ROWS[name] if name in ROWS else sum(map(len, parts)) == 3608
+    columns = {column for column in (task.text, task.text_b, task.label) if column}
+    assert all(set(row) == columns and all(value != "" for value in row.values()) for part in parts for row in part)
+    if task.kind == "regress":
+        assert {type(row[task.label]) for row in rows.train} == {float}
+    else:
+        assert {row[task.label] for row in rows.measure} == {row[task.label] for row in rows.train}

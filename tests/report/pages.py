@@ -1,0 +1,55 @@
+"""A page taken apart: its elements, its sections and its text."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+EMPTY = {"meta"}
+APART = {"td", "th", "tr", "li", "p"}  # a blank between what people see apart
+
+
+class Reader(HTMLParser):
+    """Elements with their attributes, and the text of each section; complains about what is not closed."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.sections: dict[str, str] = {}
+        self.text = ""
+        self._open: list[str] = []
+        self._inside = ""
+        self.feed(page)
+        self.close()
+        assert not self._open, f"left open: {self._open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.handle_data(" " if tag in APART else "")
+        if tag not in EMPTY:
+            self._open.append(tag)
+        if tag == "section":
+            self._inside = str(dict(attrs)["id"])
+            self.sections[self._inside] = ""
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+        self._inside = "" if tag == "section" else self._inside
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] == "style":
+            return
+        self.text += data
+        if self._inside:
+            self.sections[self._inside] += data
+
+    def said(self, section: str) -> str:
+        """The text of a section on one line."""
+        return re.sub(r"\s+", " ", self.sections[section]).strip()
+
+    def all(self, tag: str, **having: str) -> list[dict[str, str | None]]:
+        """The attributes of all elements of a kind."""
+        return [own for name, own in self.tags if name == tag and having.items() <= own.items()]

@@ -1,0 +1,116 @@
+"""Whatever users call their labels, columns and files, the page's markup stays ours."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from clearhead.data import Finding
+from clearhead.explain.tokens import visible
+from clearhead.report import ReportData, report_html
+from tests.report.pages import Reader
+from tests.report.samples import HOSTILE, classes, inspected, log_lines, whole
+
+TAGS = {
+    "a", "bdi", "body", "caption", "circle", "desc", "details", "div", "em", "figcaption", "figure", "h1", "h2", "h3",
+    "head", "header", "html", "li", "line", "main", "meta", "nav", "ol", "p", "polygon", "polyline", "pre", "rect",
+    "section", "small", "span", "strong", "style", "summary", "svg", "table", "tbody", "td", "text", "th", "thead",
+    "title", "tr", "ul",
+}  # fmt: skip
+ATTRIBUTES = {
+    "aria-describedby", "aria-label", "aria-labelledby", "charset", "class", "content", "cx", "cy", "dir", "height",
+    "href", "http-equiv", "id", "lang", "name", "points", "r", "role", "scope", "style", "tabindex", "text-anchor",
+    "title", "transform", "viewbox", "width", "x", "x1", "x2", "y", "y1", "y2",
+}  # fmt: skip
+
+
+def hostile(word: str) -> ReportData:
+    """A run in which every name is this word, or another of its kind."""
+    labels = tuple(dict.fromkeys((word, *HOSTILE)))
+    one = classes(
+        200,
+        labels=labels,
+        slices={word: [labels[n % len(labels)] for n in range(200)]},
+        skipped={word: 3},
+    )
+    found = inspected(labels)
+    seen = replace(
+        found,
+        sources=(word, word + "b"),
+        said=(word,),
+        columns=replace(found.columns, text=word, text_b=word, label=word, id=word, split=word, said=(word,)),
+        bad={word: 2},
+        bad_rows=(word,),
+        parts={word: 5, "test": 2},
+        findings=[*found.findings, Finding("error", word)],
+        exact=replace(found.exact, examples=(((word, 1), (word, 2)),)),
+        estimate={word: word},
+    )
+    return ReportData(
+        title=word,
+        command=word,
+        parts={"test": one, word: one},
+        inspection=seen,
+        log=[*log_lines(50), {"step": word, "loss": word}, {"step": 51, "loss": word, "epoch": word}],
+        seeds=[{"seed": word, "dev": word, "test": 0.5}, {"seed": word, "test": 0.5}],
+        settings={word: {word: [word, 1]}},
+        passport={word: [word]},
+        notes=(word,),
+        cost={word: word},
+    )
+
+
+@pytest.mark.parametrize("word", HOSTILE, ids=range(len(HOSTILE)))
+def test_no_markup_comes_from_data(word: str) -> None:
+    page = Reader(report_html(hostile(word)))
+    for tag, own in page.tags:
+        assert tag in TAGS
+        assert set(own) <= ATTRIBUTES
+        for name, value in own.items():
+            assert name == "title" or word not in str(value)
+            if name == "href":
+                assert re.fullmatch(r"#[a-z]+", str(value))
+            if name == "style":
+                assert re.fullmatch(r"width:\d+\.\d%", str(value))
+    shown = " ".join(visible(word[:150]).split())
+    text = " ".join(page.text.split())
+    # title twice, note, command, columns, settings, cost, passport, ...; JSON writes quotes and signs its own way
+    assert text.count(shown[:40]) >= 12
+
+
+def test_the_page_asks_nobody() -> None:
+    page = report_html(whole())
+    assert "http:" not in page
+    assert "https:" not in page
+    assert "url(" not in page
+    assert "@import" not in page
+    policy = Reader(page).all("meta", **{"http-equiv": "Content-Security-Policy"})[0]["content"]
+    assert str(policy).startswith("default-src 'none'; style-src 'unsafe-inline';")
+
+
+@pytest.mark.parametrize("word", HOSTILE, ids=range(len(HOSTILE)))
+def test_every_page_can_be_written_as_utf8(word: str) -> None:
+    page = report_html(hostile(word))
+    page.encode()
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]", page)
+
+
+@pytest.mark.parametrize("sign", ["<", '"', "\u202e", "🧐", "x", " "])
+def test_endless_names_do_not_make_an_endless_page(sign: str) -> None:
+    labels = tuple(f"{number}{sign * 20_000}" for number in range(40))
+    one = classes(400, labels=labels, slices={labels[0]: [labels[n % 40] for n in range(400)]})
+    data = replace(
+        hostile(sign * 20_000),
+        parts={"test": one, "dev": one},
+        settings={f"{n}{sign * 1000}": sign * 10_000 for n in range(1000)},
+        notes=[sign * 10_000] * 200,
+        passport={"labels": list(labels)},
+    )
+    assert len(report_html(data).encode()) < 1_000_000
+
+
+def test_lines_of_a_command_stay_lines() -> None:
+    page = report_html(whole(command="clearhead train \\\n  data.csv --label 'a b' | tee \"log\""))
+    assert "clearhead train \\\n  data.csv --label 'a b' | tee \"log\"" in Reader(page).sections["command"]

@@ -1,0 +1,52 @@
+"""Colours can be told from their ground, by day and by night."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+
+import pytest
+
+STYLE = (files("clearhead.report") / "template" / "page.css").read_text("utf-8")
+LIGHT, DARK = (
+    dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", block)) for block in re.findall(r":root \{\n(.*?)\}", STYLE, re.S)[:2]
+)
+TEXTS = [
+    *[(ink, ground) for ink in ("ink", "soft", "accent") for ground in ("page", "card")],
+    *[("badge", ground) for ground in ("soft", "error", "warning", "tell")],
+    *[("low", f"{hue}{level}") for hue in "rw" for level in range(4)],
+    *[("high", f"{hue}{level}") for hue in "rw" for level in (4, 5)],
+]
+MARKS = [("accent", "card"), ("other", "card"), ("bar", "card"), ("soft", "card")]
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance as WCAG 2 defines it."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    """From 1 (the same) to 21 (black on white)."""
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_the_measure() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert LIGHT.keys() == DARK.keys()
+
+
+@pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
+def test_letters_and_marks_can_be_seen(colours: dict[str, str]) -> None:
+    faint = {pair: contrast(colours[pair[0]], colours[pair[1]]) for pair in TEXTS}
+    assert min(faint.values()) >= 4.5, faint
+    assert min(contrast(colours[mark], colours[ground]) for mark, ground in MARKS) >= 3
+    for hue in "rw":
+        steps = [luminance(colours[f"{hue}{level}"]) for level in range(6)]
+        assert steps in (sorted(steps), sorted(steps, reverse=True))
+
+
+def test_paper_is_light() -> None:
+    assert all("screen" in rule for rule in re.findall(r"@media[^{]*prefers-color-scheme[^{]*", STYLE))

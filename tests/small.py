@@ -1,0 +1,61 @@
+"""A tiny BERT with a vocabulary of its own, and rows with a planted rule that it can learn in a second."""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import clearhead
+from clearhead.model import Model
+from clearhead.text import load_tokenizer
+
+GOOD = ("good", "fine", "great", "nice")
+BAD = ("bad", "poor", "awful", "sad")
+PLAIN = (
+    "the", "a", "film", "plot", "actor", "scene", "music", "was", "and", "but", "it", "we", "saw", "today", "with",
+    "some", "more", "very", "of", "end",
+)  # fmt: skip
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+def tiny_model(folder: Path, **changes: Any) -> Path:
+    """A folder with a BERT of two layers that knows some thirty words."""
+    words = folder / "vocabulary"
+    words.mkdir(parents=True)
+    (words / "vocab.txt").write_text("\n".join((*SPECIAL, *GOOD, *BAD, *PLAIN)) + "\n")
+    tokenizer = load_tokenizer(words, "bert", {"model_type": "bert"}).source
+    sizes: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    sizes |= {"intermediate_size": 48, "max_position_embeddings": 32} | changes
+    model: Model = clearhead.create("bert", config=sizes, tokenizer=tokenizer, seed=1)
+    return model.save(folder / "model")
+
+
+def sentence(draw: random.Random, words: Sequence[str], least: int = 4, most: int = 12) -> str:
+    """A few plain words with these among them."""
+    made = [draw.choice(PLAIN) for _ in range(draw.randint(least, most))]
+    for word in words:
+        made.insert(draw.randrange(len(made) + 1), word)
+    return " ".join(made)
+
+
+def labelled(count: int, seed: int = 0, **lengths: int) -> list[dict[str, Any]]:
+    """Texts with a good or a bad word, labelled so."""
+    draw = random.Random(seed)
+    rows = []
+    for number in range(count):
+        label = draw.choice(("good", "bad"))
+        word = draw.choice(GOOD if label == "good" else BAD)
+        rows.append({"id": f"r{number}", "text": sentence(draw, [word], **lengths), "label": label})
+    return rows
+
+
+def write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
+    """Rows as a CSV file."""
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
