@@ -226,9 +226,9 @@ def main() -> None:
     if given.features:
         features(given.out)
         return
-    for task in tasks if not given.table else []:
-        rows = load(task, data_folder(), given.rows)
-        for seed in range(task.seeds or given.seeds):
+    for seed in range(given.seeds) if not given.table else []:  # one seed of every task before the next
+        for task in (task for task in tasks if seed < (task.seeds or given.seeds)):
+            rows = load(task, data_folder(), given.rows)
             for side in given.sides.split(","):
                 path = stored(given.out, task.name, side, seed, given.rows)
                 if not finished(path, rows):

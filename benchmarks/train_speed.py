@@ -84,10 +84,10 @@ def ours(settings: dict[str, Any]) -> Iterator[int]:
     import clearhead
     from clearhead.data import encode_table, guess_columns, open_source
     from clearhead.tasks.encoded import encoded
-    from clearhead.train.loop import train_steps
-    from clearhead.train.optimise import optimiser
-    from clearhead.train.settings import TrainSettings
-    from clearhead.train.state import Progress, State
+    from clearhead.training.loop import train_steps
+    from clearhead.training.optimise import optimiser
+    from clearhead.training.settings import TrainSettings
+    from clearhead.training.state import Progress, State
 
     yield 0
     model = clearhead.load("default", device="cpu", head="classify", labels=["0", "1"])

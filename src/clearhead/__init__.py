@@ -5,11 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clearhead.api import convert, create, load
+    from clearhead.api import (
+        convert,
+        create,
+        evaluate,
+        inspect,
+        load,
+        load_predictor,
+        predict,
+        predict_file,
+        train,
+    )
     from clearhead.batch import Output
+    from clearhead.data.inspect import Inspection
     from clearhead.embedding import TruncationWarning
     from clearhead.errors import ClearheadError
     from clearhead.model import Guess, Model
+    from clearhead.runs.finish import Run
+    from clearhead.runs.output import Predicted
+    from clearhead.runs.predict import Prediction
+    from clearhead.runs.predictor import Predictor
+    from clearhead.tasks.evaluation import Evaluation
 
 __version__ = "0.1.0"
 
@@ -18,6 +34,18 @@ _HOMES = {
     "load": "api",
     "create": "api",
     "convert": "api",
+    "evaluate": "api",
+    "inspect": "api",
+    "load_predictor": "api",
+    "predict": "api",
+    "predict_file": "api",
+    "train": "api",
+    "Evaluation": "tasks.evaluation",
+    "Inspection": "data.inspect",
+    "Predicted": "runs.output",
+    "Prediction": "runs.predict",
+    "Predictor": "runs.predictor",
+    "Run": "runs.finish",
     "Output": "batch",
     "ClearheadError": "errors",
     "Guess": "model",
@@ -27,14 +55,26 @@ _HOMES = {
 
 __all__ = [
     "ClearheadError",
+    "Evaluation",
     "Guess",
+    "Inspection",
     "Model",
     "Output",
+    "Predicted",
+    "Prediction",
+    "Predictor",
+    "Run",
     "TruncationWarning",
     "__version__",
     "convert",
     "create",
+    "evaluate",
+    "inspect",
     "load",
+    "load_predictor",
+    "predict",
+    "predict_file",
+    "train",
 ]
 
 

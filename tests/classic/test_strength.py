@@ -96,3 +96,20 @@ def test_many_rows_are_sampled_and_fewer_folds_are_fitted(space: LabelSpace, mon
     assert made.strength in strength.DENSE
     assert set(fits) == {160}  # 200 rows without a fifth
     assert len(fits) % 2 == 0  # two folds hold out 80 rows
+
+
+def test_classes_count_alike_where_that_is_asked() -> None:
+    losses, targets = np.array([1.0, 1.0, 1.0, 5.0]), np.array([0, 0, 0, 3])
+    assert strength.mean_loss(losses, targets, "classes", balanced=False) == 2
+    assert strength.mean_loss(losses, targets, "classes", balanced=True) == 3
+    table = np.array([[True, False], [False, False], [False, True], [False, False]])
+    each = np.array([[5.0, 1.0], [1.0, 1.0], [1.0, 9.0], [1.0, 1.0]])
+    assert strength.mean_loss(each, table, "multilabel", balanced=False) == 2.5
+    assert strength.mean_loss(each, table, "multilabel", balanced=True) == 4
+
+
+def test_class_weight_reaches_the_choice() -> None:
+    features = made_features(300, 40) / 10.0 ** np.arange(-2, 38)
+    targets = np.where(made_targets(features, TWO, 4) * (np.arange(300) % 5 == 0), 1, 0)
+    plain = fit_linear(features, targets, TWO).strength
+    assert fit_linear(features, targets, TWO, class_weight="auto").strength != plain

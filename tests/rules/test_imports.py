@@ -27,14 +27,14 @@ LAYERS = (
     ("core", "features", "inputs", "unpickle", "classic"),
     ("model", "describe", "embedding"),
     ("loading", "scoring"),
-    ("train", "explain"),
+    ("training", "explain"),
     ("report",),
     ("runs",),
     ("api",),
     ("cli", "__main__"),
 )
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
-TORCH = ("core", "train")
+TORCH = ("core", "training")
 BASE = [path for path in FILES if path.relative_to(ROOT).parts[0] not in TORCH]
 
 

@@ -48,7 +48,7 @@ def choose_strength(
             )
             logits = matrix[out] @ solved.weight.T + solved.bias
             losses[out] = row_losses(np.asarray(logits), targets[out], kind)
-        loss = _mean(losses[asked], held, kind, balanced=class_weight == "auto")
+        loss = mean_loss(losses[asked], held, kind, balanced=class_weight == "auto")
         if not loss < least:
             break
         best, least = strength, loss
@@ -79,7 +79,7 @@ def row_losses(logits: Array, targets: Array, kind: Kind) -> Array:
     return np.asarray(np.log(np.exp(logits - top[:, None]).sum(1)) + top - logits[np.arange(len(targets)), targets])
 
 
-def _mean(losses: Array, targets: Array, kind: Kind, *, balanced: bool) -> float:
+def mean_loss(losses: Array, targets: Array, kind: Kind, *, balanced: bool) -> float:
     """Over rows, or first over the rows of each class where classes are to count alike."""
     if not balanced or kind == "number":
         return float(losses.mean())

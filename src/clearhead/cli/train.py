@@ -151,7 +151,7 @@ def _free(said: dict[str, Any]) -> dict[str, Any]:
     """What was said with --set, without the rows, folders and files that have flags of their own."""
     for key in said:
         if key in TAKEN:
-            raise InputError(f"--set is for settings, and {key!r} is none; see clearhead train --help for how to give it.")
+            raise InputError(f"--set is for settings, and {key!r} is none; clearhead train --help says how to give it.")
     return said
 
 

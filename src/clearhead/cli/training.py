@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.cli.screen import say
 
 if TYPE_CHECKING:
-    from clearhead.train.loop import Step
+    from clearhead.training.loop import Step
 
 RECENT = 20  # steps that the shown loss and speed are means of
 

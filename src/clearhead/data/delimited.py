@@ -22,8 +22,8 @@ REASONS = {
 
 
 LOOKED_AT = 1000  # lines that tell how a file is written
-PATIENCE = MOST_RECORD  # characters read in search of closing quotes that never came; after that, few lines are tried
-FEW_LINES = 100
+CREDIT, GAIN = 1_000_000, 20  # characters that may be read in vain after an open quote, and more for each one read
+FEW_LINES = 20  # that an open quote may reach over when the credit is spent: else a file could take quadratic time
 FEW = 3  # stray quotes that do not yet make quotes into letters
 
 
@@ -54,7 +54,7 @@ class _Lines:
     def __init__(self, lines: Iterable[Line]) -> None:
         self._lines = iter(lines)
         self._back: list[Line] = []  # last one first
-        self.wasted = 0  # characters that were read in vain
+        self.credit = CREDIT
 
     def __iter__(self) -> Iterator[Line]:
         return self
@@ -64,7 +64,7 @@ class _Lines:
 
     def put_back(self, lines: list[Line]) -> None:
         self._back += reversed(lines)
-        self.wasted += sum(len(line) for _, line, _ in lines)
+        self.credit -= sum(len(line) for _, line, _ in lines)
 
 
 def records(lines: Iterable[Line], dialect: Dialect) -> Iterator[Record]:
@@ -95,7 +95,8 @@ def _unended(line: str) -> str:
 def _quoted(number: int, line: str, stream: _Lines, dialect: Dialect) -> Record:
     """A row with quotes, which may go on over several lines; one that fails gives the lines after its first back."""
     taken: list[Line] = []
-    most = FEW_LINES if stream.wasted > PATIENCE else sys.maxsize  # else a file could take quadratic time
+    stream.credit += GAIN * len(line)
+    most = sys.maxsize if stream.credit > 0 else FEW_LINES
 
     def feed() -> Iterator[str]:
         yield line
@@ -120,8 +121,9 @@ def _quoted(number: int, line: str, stream: _Lines, dialect: Dialect) -> Record:
         cells = next(reader)
     except csv.Error as error:
         stream.put_back(taken)
-        ended = "unexpected end" in str(error)
-        reason = REASONS[QUOTES] if ended else "there is text after a closing quote; a quote in quotes is written twice"
+        reason = "there is text after a closing quote; a quote in quotes is written twice"
+        if "unexpected end" in str(error):
+            reason = REASONS[QUOTES] + (f" within {FEW_LINES} lines" if len(taken) > most else "")
         return Record(number, [], QUOTES, line, reason)
     for _, after, problem in taken:
         if problem is not None or "\0" in after:
@@ -201,7 +203,7 @@ def _fit(lines: list[Line], dialect: Dialect, *, whole: bool) -> tuple[int, floa
     """Cells in most rows, the share of other rows, comment lines, whether the first row fits, rows of broken quotes."""
     found = list(records(lines, dialect))
     if not whole:  # the last row may be cut, and then its quotes do not close
-        cut = (place for place, record in enumerate(found) if record.reason == REASONS[QUOTES])
+        cut = (place for place, record in enumerate(found) if record.reason.startswith(REASONS[QUOTES]))
         found = found[: next(cut, max(len(found) - 1, 1))]
     counts = Counter(len(record.cells) for record in found if record.problem is None)
     if not counts:

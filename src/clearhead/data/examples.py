@@ -203,6 +203,12 @@ def checked_row(
     text_b = None if columns.text_b is None else _text(row, columns.text_b, max_cell)
     if isinstance(text_b, BadRow):
         return text_b
+    split = None
+    if columns.split is not None:
+        part = values.get(columns.split)
+        split = PARTS.get(str(part).strip().casefold())
+        if split is None:
+            return BadRow(row.number, f"split {excerpt(part)!r} is none of train, dev, test", "", row.line, NO_PART)
     label = None
     if columns.label is not None:
         label = values.get(columns.label)
@@ -215,12 +221,6 @@ def checked_row(
                 return label
         elif label is None or (isinstance(label, float) and is_missing(label)):
             return BadRow(row.number, "the label is missing", excerpt(text), row.line, NO_LABEL)
-    split = None
-    if columns.split is not None:
-        part = values.get(columns.split)
-        split = PARTS.get(str(part).strip().casefold())
-        if split is None:
-            return BadRow(row.number, f"split {excerpt(part)!r} is none of train, dev, test", "", row.line, NO_PART)
     group = None if columns.id is None else values.get(columns.id)
     return TextRow(row.number, text, text_b, label, None if group is None else str(group), split, row.line)
 

@@ -32,6 +32,7 @@ BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16", "UTF-16"),
 )
 SPOKEN = {"utf-8": "UTF-8", "latin-1": "Latin-1", "cp1252": "Windows-1252 (Latin-1)"}
+NO_FILES = ("idna", "punycode", "unicode-escape", "raw-unicode-escape")  # for names and for Python's own source
 SURROGATE = re.compile("[\ud800-\udfff]")
 # what Latin-1 and Windows-1252 bytes mostly are in real texts: letters in or at the end of words, and punctuation
 _LETTERS = "À-ÖØ-öø-ýßŠšŒœŽžŸ"
@@ -159,6 +160,8 @@ def find_encoding(blob: Blob, said: str | None) -> tuple[str, str]:
         except (LookupError, UnicodeError):
             raise InputError(f"encoding {said!r} is not one that Python knows; try 'utf-8' or 'latin-1'.") from None
         known = codecs.lookup(said).name
+        if known in NO_FILES:
+            raise InputError(f"encoding {said!r} is not one that files of text have; try 'utf-8' or 'latin-1'.")
         with_bom = known == "utf-8" and blob.head.startswith(codecs.BOM_UTF8)
         return ("utf-8-sig" if with_bom else said), SPOKEN.get(known, said)
     for mark, encoding, spoken in BOMS:

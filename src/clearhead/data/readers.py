@@ -59,7 +59,7 @@ def open_source(
 
 def _sign(delimiter: str | None) -> str | None:
     sign = DELIMITER_NAMES.get(delimiter, delimiter) if delimiter is not None else None
-    if sign is not None and (len(sign) != 1 or sign in '"\\\r\n'):
+    if sign is not None and (len(sign) != 1 or sign in '"\\' or not (sign.isprintable() or sign == "\t")):
         raise InputError(f"delimiter {delimiter!r} is not one character; try ',' or ';' or 'tab'.")
     return sign
 
@@ -163,9 +163,9 @@ def _open_table(
     if first is None or first.problem is not None:
         trouble = f"line {first.line}: {first.reason}" if first else "it holds no rows"
         raise InputError(f"{blob.name} cannot be read as a table; {trouble}.")
-    _check_columns(blob, first.cells)
-    others = [record.cells for record in found[1:] if len(record.cells) == len(first.cells)]
     named = not isinstance(header, bool) and header is not None
+    _check_columns(blob, first.cells if not named else list(header))  # type: ignore[arg-type]
+    others = [record.cells for record in found[1:] if len(record.cells) == len(first.cells)]
     with_header = header if isinstance(header, bool) else False if named else has_header(first.cells, others)
     columns = column_names(first.cells) if with_header else numbered_names(len(first.cells))
     if named:

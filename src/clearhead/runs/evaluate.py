@@ -44,6 +44,7 @@ class Scored:
 
     logits: Array
     targets: Array
+    numbers: list[int]  # of the rows in the source
     slices: dict[str, list[Any]]
     bad: BadRows
     truncated: int
@@ -86,8 +87,20 @@ def run_evaluate(
         raise InputError(f"{against.reference} answers with other labels than {predictor.reference}.")
     if not source.again:
         raise InputError(f"{source.name} can be read only once; put it in a file to compare two models on it.")
-    other = _scored(against, source, columns, (), None, skip_bad_rows=skip_bad_rows)
+    beside = _columns_beside(against, source, columns, text, text_b)
+    other = _scored(against, source, beside, (), None, skip_bad_rows=skip_bad_rows)
+    if other.numbers != scored.numbers:
+        raise InputError(f"{source.name}: the two models cannot use the same rows; mend those that one cannot read.")
     return replace(made, against=_paired(predictor, against, scored, other))
+
+
+def _columns_beside(
+    against: Predictor, source: Source, columns: Columns, text: str | None, text_b: str | None
+) -> Columns:
+    """The other model's texts, which may be other columns, and the same labels."""
+    own = None if against.trained is None else against.trained.columns.get("text")
+    first = text or (own if own in source.columns else columns.text)
+    return against.columns_in(source, first, None if against.reads_two is False else text_b, columns.label)
 
 
 def _held_out(predictor: Predictor, source: Source, part: str) -> Source:
@@ -111,7 +124,7 @@ def _scored(
     import numpy as np
 
     begun = time.perf_counter()
-    parts, targets, bad = [], [], BadRows()
+    parts, targets, numbers, bad = [], [], [], BadRows()
     sliced: dict[str, list[Any]] = {name: [] for name in slices}
     characters: list[int] = []
     truncated = windowed = done = 0
@@ -120,6 +133,7 @@ def _scored(
             bad.add(one)
         parts.append(chunk.logits)
         targets += [row.label for row in chunk.kept]
+        numbers += [row.number for row in chunk.kept]
         characters += [len(row.text) + len(row.text_b or "") for row in chunk.kept]
         truncated += int((chunk.truncated > 0).sum())
         windowed += int((chunk.windows > 1).sum())
@@ -142,6 +156,7 @@ def _scored(
     return Scored(
         logits=np.concatenate(parts),
         targets=true,
+        numbers=numbers,
         slices=sliced,
         bad=bad,
         truncated=truncated,

@@ -16,7 +16,7 @@ from clearhead.loading import load, load_tokenizers
 from clearhead.runs.plan import RunPlan
 from clearhead.tasks import check_task, task_for
 from clearhead.tasks.encoded import encoded
-from clearhead.train.settings import TrainSettings
+from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     from clearhead.data import Columns
@@ -64,7 +64,7 @@ def run_inspect(
 def _estimate(source: Source, columns: Columns, found: Inspection, reference: str) -> dict[str, Any]:
     """Time and memory of fine-tuning with the default settings, from a few real steps on the first rows."""
     from clearhead.runs.train import auto_epochs
-    from clearhead.train.trial import trial
+    from clearhead.training.trial import trial
 
     space = survey(source, columns, skip_bad_rows=True)  # of all rows: the first ones may have one label alone
     assert space is not None

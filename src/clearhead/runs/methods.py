@@ -15,13 +15,13 @@ from clearhead.runs.network import data_of, train_network
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.prepare import PartRows, Prepared
 from clearhead.scoring import network_logits, table_features
-from clearhead.train.settings import TrainSettings
+from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     import numpy as np
 
     from clearhead.classic import ClassicModel
-    from clearhead.train.loop import Step
+    from clearhead.training.loop import Step
 
     Array = np.ndarray[Any, Any]
 

@@ -15,12 +15,12 @@ from clearhead.runs.prepare import PartRows, Prepared
 from clearhead.scoring import network_logits
 from clearhead.tasks.encoded import Encoded, encoded
 from clearhead.tasks.task import Reading
-from clearhead.train.settings import TrainSettings
+from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from clearhead.train.loop import Step
+    from clearhead.training.loop import Step
 
     Array = np.ndarray[Any, Any]
 
@@ -52,11 +52,11 @@ def train_network(
     told: Callable[[Step], None] | None = None,
 ) -> Fitted:
     """Learn to the end, from the last saved state if there is one; the model then has the best weights."""
-    from clearhead.train.log import RunLog, read_log
-    from clearhead.train.loop import train_steps
-    from clearhead.train.optimise import optimiser
-    from clearhead.train.state import Progress, State, fold, load_state, save_state
-    from clearhead.train.watch import Watch, baseline_loss
+    from clearhead.training.log import RunLog, read_log
+    from clearhead.training.loop import train_steps
+    from clearhead.training.optimise import optimiser
+    from clearhead.training.state import Progress, State, fold, load_state, save_state
+    from clearhead.training.watch import Watch, baseline_loss
 
     objective = prepared.task.objective(prepared.space)
     data, scale = _scaled(model, data_of(model, prepared.parts["train"]), objective)
@@ -164,8 +164,8 @@ def _scaled(model: Model, data: Encoded, objective: str) -> tuple[Encoded, tuple
 
 def restore_network(model: Model, prepared: Prepared, settings: TrainSettings, folder: Path) -> None:
     """Give a fresh model the best weights of a run that was trained to its end."""
-    from clearhead.train.optimise import optimiser
-    from clearhead.train.state import Progress, State, fold, load_state
+    from clearhead.training.optimise import optimiser
+    from clearhead.training.state import Progress, State, fold, load_state
 
     state = State(model.module, optimiser(model.module, settings), Progress())
     load_state(folder / STATE, state)

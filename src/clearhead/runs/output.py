@@ -182,9 +182,9 @@ class _Job:
         if path is None or not path.is_file() or not self.source.again:
             return None
         trained = None if predictor.trained is None else asdict(predictor.trained)
-        model = sorted(map(_state, Path(predictor.reference).glob("**/*.safetensors")))
+        weights = (*predictor.folder.glob("*.safetensors"), *predictor.folder.glob("*/*.safetensors"))
         writer = [self.writer.names, self.writer.kind]
-        said = [predictor.reference, model, trained, asdict(predictor.reading), _state(path), asdict(self.columns)]
+        said = [sorted(map(_state, weights)), trained, asdict(predictor.reading), _state(path), asdict(self.columns)]
         return hashlib.sha256(json.dumps([*said, writer], default=str).encode()).hexdigest()
 
 
@@ -260,12 +260,17 @@ def _surveyed(source: Source, columns: Columns, *, skip_bad_rows: bool) -> tuple
     """How many rows there are and all their columns; bad rows are refused before the work and not after it."""
     if not source.again:
         return None, source.columns
-    survey(source, replace(columns, label=None), skip_bad_rows=skip_bad_rows)
     count, names = 0, dict.fromkeys(source.columns)
-    for row in source.rows():
-        count += 1
-        if isinstance(row, Row):
-            names |= dict.fromkeys(row.values)  # an object may have keys that those before it do not have
+
+    def counted() -> Iterator[Row | BadRow]:
+        nonlocal count
+        for row in source.rows():
+            count += 1
+            if isinstance(row, Row):
+                names.update(dict.fromkeys(row.values))  # an object may have keys that those before it do not have
+            yield row
+
+    survey(replace(source, open=counted), replace(columns, label=None), skip_bad_rows=skip_bad_rows)
     return count, tuple(names)
 
 

@@ -14,7 +14,7 @@ from clearhead.data.labels import Kind
 from clearhead.errors import ConfigError, InputError
 from clearhead.metrics.measure import BINARY, CLASSIFY, MULTILABEL, PROBS, REGRESS
 from clearhead.tasks import TASKS
-from clearhead.train.settings import TrainSettings
+from clearhead.training.settings import TrainSettings
 
 METHODS = ("finetune", "head", "features", "tfidf", "majority")
 NETWORK = ("finetune", "head")  # methods that train a network

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.passport import Passport, Trained, read_passport
 from clearhead.checkpoint.sentence import read_sentences
+from clearhead.config import shown
 from clearhead.data import BadRow, Columns, LabelSpace, Row, Source, TextRow, checked_row, guess_columns
 from clearhead.data.table import Fit
 from clearhead.errors import CheckpointError, InputError
@@ -55,6 +56,11 @@ class Predictor:
     folder: Path
     trained: Trained | None = None
 
+    @property
+    def reads_two(self) -> bool | None:
+        """Whether it was trained on two texts; None: nobody knows."""
+        return None if self.trained is None else "text_b" in self.trained.columns
+
     def columns_in(
         self,
         source: Source,
@@ -67,10 +73,12 @@ class Predictor:
         """The columns to read: as said, as in training, or as they look."""
         names = {"text": text, "text_b": text_b, "label": label}
         known = {} if self.trained is None else self.trained.columns
+        if text_b is not None and self.reads_two is False:
+            raise InputError(f"{self.reference} reads one text; leave --text-b out.")
         for part in names:
             if names[part] is None and known.get(part) in source.columns:
                 names[part] = known[part]
-        pair = "text_b" in known if self.trained is not None else text_b is not None
+        pair = text_b is not None if self.reads_two is None else self.reads_two
         task = "regress" if self.space.kind == "number" else "pair" if pair else "classify"
         found = guess_columns(
             source, names["text"], names["text_b"], names["label"], None, None, task, labelled=labelled
@@ -135,8 +143,11 @@ def load_predictor(
         abstain_below=trained.abstain_below if abstain_below is None else abstain_below,
     )
     space = LabelSpace(names=tuple(trained.labels), kind=trained.kind, separator=trained.separator)
+    task = _task(trained)
+    if abstain_below is not None:
+        _check_silence(task, str(reference), space)
     return Predictor(
-        task=task_named(trained.task),
+        task=task,
         space=space,
         reading=_checked(reading, space),
         scorer=_scorer(folder, reference, trained, device),
@@ -152,26 +163,48 @@ def _passport(folder: Path) -> Passport | None:
     return read_passport(folder if sentences is None else sentences.encoder)
 
 
+def _task(trained: Trained) -> Task:
+    """The task of a passport, which its labels and columns must allow."""
+    task = task_named(trained.task)
+    second = "text_b" in trained.columns
+    if trained.kind not in task.kinds or (task.second is not None and task.second is not second):
+        raise CheckpointError(f"clearhead.json: {task.name} does not go with its labels or columns.")
+    return task
+
+
 def _scorer(folder: Path, reference: str | Path, trained: Trained, device: str) -> Scorer:
-    fit = Fit(max_length=trained.max_length, long=trained.long, stride=trained.stride)
     if trained.method in ("finetune", "head"):
         model = load(reference, device=device)
         if model.shape.head is None or model.shape.head.kind != "classify":
             raise CheckpointError(f"{folder} was trained to {trained.task}, and its head is gone.")
-        if trained.kind != "number" and list(model.labels) != trained.labels:
+        outputs = list(task_named(trained.task).outputs(LabelSpace(names=tuple(trained.labels), kind=trained.kind)))
+        if list(model.labels) != outputs:
             raise CheckpointError(f"{folder}: config.json and clearhead.json name different labels.")
-        return NetworkScorer(model=model, fit=fit)
+        return NetworkScorer(model=model, fit=_fit(trained, model))
+    if trained.method not in ("features", "tfidf", "majority"):
+        raise CheckpointError(f"clearhead.json names the method {shown(trained.method, 40)!r}, which is not known.")
     from clearhead.classic import load_classic
 
     classic = load_classic(folder)
-    outputs = 1 if trained.kind == "number" else len(trained.labels)
-    if classic.outputs != outputs:
-        raise CheckpointError(f"{folder} has {classic.outputs} outputs for {outputs} labels.")
+    count = 1 if trained.kind == "number" else len(trained.labels)
+    if classic.outputs != count:
+        raise CheckpointError(f"{folder} has {classic.outputs} outputs for {count} labels.")
     if trained.method == "features":
         model = load(reference, device=device)
         pooling = tuple(trained.pooling) or None
-        return FeatureScorer(model=model, fit=fit, classic=classic, layer=trained.layer, pooling=pooling)
+        return FeatureScorer(
+            model=model, fit=_fit(trained, model), classic=classic, layer=trained.layer, pooling=pooling
+        )
     return ClassicScorer(classic=classic)
+
+
+def _fit(trained: Trained, model: Model) -> Fit:
+    """Texts are cut or windowed as in training, if the model can read that much."""
+    most, said = model.max_length(), trained.max_length
+    fits = most is None if said is None else 1 <= said <= (most or said)
+    if not fits or trained.long not in ("window", "cut") or trained.stride < 0:
+        raise CheckpointError("clearhead.json: max_length, long or stride do not fit the model.")
+    return Fit(max_length=said, long=trained.long, stride=trained.stride)
 
 
 def _untrained(reference: str, folder: Path, model: Model, abstain_below: float | None) -> Predictor:
@@ -181,8 +214,11 @@ def _untrained(reference: str, folder: Path, model: Model, abstain_below: float 
     problem = model.config.get("problem_type")
     kind: Any = KINDS.get(str(problem), "number" if problem is None and len(model.labels) == 1 else "classes")
     space = LabelSpace(names=() if kind == "number" else model.labels, kind=kind)
+    task = task_named("regress" if kind == "number" else "classify")
+    if abstain_below is not None:
+        _check_silence(task, reference, space)
     return Predictor(
-        task=task_named("regress" if kind == "number" else "classify"),
+        task=task,
         space=space,
         reading=Reading(abstain_below=abstain_below),
         scorer=NetworkScorer(model=model, fit=Fit(max_length=model.max_length())),
@@ -190,6 +226,11 @@ def _untrained(reference: str, folder: Path, model: Model, abstain_below: float 
         reference=reference,
         folder=folder,
     )
+
+
+def _check_silence(task: Task, reference: str, space: LabelSpace) -> None:
+    if space.kind == "number":
+        raise InputError(f"{reference} answers with numbers, and {task.name} is never unsure; leave abstain_below out.")
 
 
 def _checked(reading: Reading, space: LabelSpace) -> Reading:

@@ -20,10 +20,10 @@ from clearhead.runs.methods import FITS, Job, Result, network_result
 from clearhead.runs.network import STATE, restore_network
 from clearhead.runs.plan import NETWORK, RunPlan
 from clearhead.runs.prepare import Look, Prepared, look, prepare
-from clearhead.train.settings import TrainSettings
+from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
-    from clearhead.train.loop import Step
+    from clearhead.training.loop import Step
 
 RUN = "run.json"
 FORMAT = 1
@@ -66,7 +66,7 @@ def run_train(
     begun = time.perf_counter()
     if plan.method not in ("tfidf", "majority"):
         need_torch("Training a network")
-        from clearhead.train.threads import use_threads
+        from clearhead.training.threads import use_threads
 
         plan = replace(plan, threads=use_threads(plan.threads))  # a resumed run uses as many
     _check_folder(folder, resume=resume)
@@ -225,7 +225,7 @@ def _cost(folder: Path, begun: float) -> dict[str, float]:
     """What the run took, from its log and this process."""
     import resource
 
-    from clearhead.train.log import read_log
+    from clearhead.training.log import read_log
 
     made = {"seconds": round(time.perf_counter() - begun, 1)}
     tokens = seconds = 0.0
@@ -242,7 +242,7 @@ def _report(run: Run, plan: RunPlan, prepared: Prepared, trained: Any, folder: P
     """The one-file report beside the model."""
     from clearhead.data import inspect_data
     from clearhead.report.page import ReportData, save_report
-    from clearhead.train.log import read_log
+    from clearhead.training.log import read_log
 
     train = prepared.parts["train"]
     inspection = None

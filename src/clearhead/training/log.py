@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.errors import ClearheadError
 
 if TYPE_CHECKING:
-    from clearhead.train.loop import Step
+    from clearhead.training.loop import Step
 
 NAME = "log.jsonl"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from clearhead.train.settings import TrainSettings
+from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.core.models import Network
-from clearhead.train.settings import TrainSettings
+from clearhead.training.settings import TrainSettings
 
 Named = list[tuple[str, nn.Parameter]]
 

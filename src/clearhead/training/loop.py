@@ -14,10 +14,10 @@ from torch import Tensor
 from clearhead.data.batches import token_batches
 from clearhead.errors import ClearheadError
 from clearhead.tasks.encoded import Encoded, Part
-from clearhead.train.objectives import OBJECTIVES, pool_windows
-from clearhead.train.optimise import clip, learned, set_rate, share
-from clearhead.train.settings import TrainSettings
-from clearhead.train.state import State
+from clearhead.training.objectives import OBJECTIVES, pool_windows
+from clearhead.training.optimise import clip, learned, set_rate, share
+from clearhead.training.settings import TrainSettings
+from clearhead.training.state import State
 
 if TYPE_CHECKING:
     import numpy as np

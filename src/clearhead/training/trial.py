@@ -8,10 +8,10 @@ import torch
 
 from clearhead.core.models import Network
 from clearhead.tasks.encoded import Encoded
-from clearhead.train.loop import batches, train_steps
-from clearhead.train.optimise import optimiser
-from clearhead.train.settings import TrainSettings
-from clearhead.train.state import Progress, State
+from clearhead.training.loop import batches, train_steps
+from clearhead.training.optimise import optimiser
+from clearhead.training.settings import TrainSettings
+from clearhead.training.state import Progress, State
 
 COPIES = 5  # of every weight: itself, its gradient, two moments, the best so far
 

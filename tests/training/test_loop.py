@@ -15,11 +15,11 @@ import clearhead
 from clearhead.data.table import TokenTable
 from clearhead.errors import CheckpointError, InputError
 from clearhead.tasks.encoded import Encoded, encoded
-from clearhead.train.loop import DivergedError, Step, batches, logits_of, micro_batches, total_steps, train_steps
-from clearhead.train.objectives import OBJECTIVES, pool_windows
-from clearhead.train.optimise import depth, learned, optimiser, share
-from clearhead.train.settings import TrainSettings
-from clearhead.train.state import Progress, State, adam_tensors, load_state, save_state
+from clearhead.training.loop import DivergedError, Step, batches, logits_of, micro_batches, total_steps, train_steps
+from clearhead.training.objectives import OBJECTIVES, pool_windows
+from clearhead.training.optimise import depth, learned, optimiser, share
+from clearhead.training.settings import TrainSettings
+from clearhead.training.state import Progress, State, adam_tensors, load_state, save_state
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 24}
 SIZES |= {"vocab_size": 40, "max_position_embeddings": 24}
