@@ -54,7 +54,9 @@ def _row(number: int, value: Any, line: int | None, text: str) -> Row | BadRow:
 
 
 def _is_deep(value: Any, text: str) -> bool:
-    level = [value] if text.count("[") + text.count("{") > MOST_DEPTH else []
+    if text.count("[") + text.count("{") <= MOST_DEPTH:
+        return False
+    level = [value]
     for _ in range(MOST_DEPTH + 1):
         parts = (part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list))
         level = [inner for part in parts for inner in part]

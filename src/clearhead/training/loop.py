@@ -132,7 +132,7 @@ def _step(
         tokens += len(part.ids)
     gradient = clip([p for p in network.parameters() if p.grad is not None], settings.clip)
     if not math.isfinite(loss) or not math.isfinite(gradient):
-        shown = ", ".join(str(int(row) + 1) for row in rows[:8]) + (", ..." if len(rows) > 8 else "")
+        shown = ", ".join(str(number) for number in data.numbers[rows[:8]]) + (", ..." if len(rows) > 8 else "")
         raise DivergedError(
             f"The loss is {loss} and its gradient {gradient} at step {number} (rows {shown}); nothing of this step was "
             f"kept. A lower rate than {settings.rate:g} is the usual remedy."

@@ -1,0 +1,139 @@
+"""Runs that stop, for whatever reason, and go on: the same bits, the same settings, the same rows or none."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clearhead.api import train
+from clearhead.errors import ClearheadError, InputError
+from clearhead.runs.train import Told
+from fuzz.kill import contents
+from tests.small import labelled, tiny_model, write_csv
+
+SETTINGS: dict[str, Any] = {"epochs": 2, "rate": 3e-3, "batch_rows": 16, "save_every": 0.0, "threads": 1}
+
+
+class StopError(Exception):
+    """Stands for whatever ends a run."""
+
+
+def stop_at(number: int) -> Told:
+    """Ends a run after so many steps."""
+
+    def step(made: Any) -> None:
+        if made.step == number:
+            raise StopError
+
+    return Told(step=step)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tiny_model(tmp_path_factory.mktemp("tiny")))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write_csv(tmp_path / "rows.csv", labelled(120))
+
+
+@pytest.mark.parametrize("number", [1, 6, 7, 12])  # the first step, the end of an epoch, after it, the last
+def test_a_stopped_run_ends_in_the_same_bits(tmp_path: Path, tiny: str, data: Path, number: int) -> None:
+    train(data, output=tmp_path / "whole", model=tiny, command="x", **SETTINGS)
+    with pytest.raises(StopError):
+        train(data, output=tmp_path / "half", model=tiny, command="x", told=stop_at(number), **SETTINGS)
+    run = train(resume=tmp_path / "half")
+    assert contents(tmp_path / "half") == contents(tmp_path / "whole")
+    assert run.metrics["accuracy"].value >= 0.5
+
+
+def test_a_finished_run_can_be_resumed_to_no_effect(tmp_path: Path, tiny: str, data: Path) -> None:
+    train(data, output=tmp_path / "run", model=tiny, **SETTINGS)
+    before = contents(tmp_path / "run")
+    train(resume=tmp_path / "run")
+    assert contents(tmp_path / "run") == before
+
+
+def test_several_seeds_resume_too(tmp_path: Path, tiny: str, data: Path) -> None:
+    train(data, output=tmp_path / "whole", model=tiny, command="x", seeds=2, **SETTINGS)
+    begun = []
+
+    def step(made: Any) -> None:
+        begun.append(made.step)
+        if begun.count(3) == 2:  # the third step of the second seed
+            raise StopError
+
+    with pytest.raises(StopError):
+        train(data, output=tmp_path / "half", model=tiny, command="x", seeds=2, told=Told(step=step), **SETTINGS)
+    train(resume=tmp_path / "half")
+    assert contents(tmp_path / "half") == contents(tmp_path / "whole")
+
+
+def test_rows_from_python_are_given_again(tmp_path: Path, tiny: str) -> None:
+    rows = labelled(120)
+    with pytest.raises(StopError):
+        train(rows, output=tmp_path / "run", model=tiny, told=stop_at(3), **SETTINGS)
+    with pytest.raises(InputError, match="nothing to train on"):
+        train(resume=tmp_path / "run")
+    train(rows, resume=tmp_path / "run")
+    assert (tmp_path / "run" / "metrics.json").exists()
+
+
+def test_changed_rows_are_refused(tmp_path: Path, tiny: str, data: Path) -> None:
+    with pytest.raises(StopError):
+        train(data, output=tmp_path / "run", model=tiny, told=stop_at(3), **SETTINGS)
+    data.write_text(data.read_text().replace("film", "plot", 1))
+    with pytest.raises(InputError, match="are not those that"):
+        train(resume=tmp_path / "run")
+
+
+def test_new_settings_are_refused(tmp_path: Path, tiny: str, data: Path) -> None:
+    with pytest.raises(StopError):
+        train(data, output=tmp_path / "run", model=tiny, told=stop_at(3), **SETTINGS)
+    with pytest.raises(InputError, match="keeps its settings"):
+        train(resume=tmp_path / "run", epochs=3)
+    with pytest.raises(InputError, match="not finished: go on with --resume"):
+        train(data, output=tmp_path / "run", model=tiny, **SETTINGS)
+    with pytest.raises(InputError, match=r"it has no run\.json"):
+        train(resume=tmp_path)
+
+
+FULL = """
+import resource, sys
+from clearhead.api import train
+from clearhead.runs.train import Told
+
+def step(made):
+    if made.step == 5:  # from here on no file can grow beyond 20 kB, as on a disk that is full
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+train(sys.argv[1], output=sys.argv[2], model=sys.argv[3], epochs=2, rate=3e-3, batch_rows=16, save_every=0.0,
+      threads=1, command="x", told=Told(step=step))
+"""
+
+
+def test_a_full_disk_leaves_the_last_state_whole(tmp_path: Path, tiny: str, data: Path) -> None:
+    command = [sys.executable, "-c", FULL, str(data), str(tmp_path / "run"), tiny]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "cannot be written: File too large" in done.stderr
+    assert str(tmp_path / "run" / "state") in done.stderr
+    assert json.loads((tmp_path / "run" / "state" / "latest.json").read_text()) == {"step": "step-00000004"}
+    train(resume=tmp_path / "run")
+    train(data, output=tmp_path / "whole", model=tiny, command="x", **SETTINGS)
+    assert contents(tmp_path / "run") == contents(tmp_path / "whole")
+
+
+def test_a_loss_that_is_not_a_number_keeps_the_last_state(tmp_path: Path, tiny: str, data: Path) -> None:
+    wild = {**SETTINGS, "rate": 1e30, "clip": 0.0, "warmup": 0.0}
+    with pytest.raises(ClearheadError, match=r"at step \d+ \(rows [\d, ]+"):
+        train(data, output=tmp_path / "run", model=tiny, **wild)
+    steps = (tmp_path / "run" / "log.jsonl").read_text().splitlines()
+    latest = json.loads((tmp_path / "run" / "state" / "latest.json").read_text())["step"]
+    assert latest == f"step-{len(steps):08d}"

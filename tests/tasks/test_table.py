@@ -1,0 +1,78 @@
+"""The table of tasks: which one columns and labels ask for, what cannot be learned, and that the docs name them all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clearhead.cli.train import train as verb
+from clearhead.data import Columns, LabelSpace
+from clearhead.errors import InputError
+from clearhead.metrics.measure import CLASSIFY, MULTILABEL, REGRESS
+from clearhead.tasks import TASKS, check_task, task_for, task_named
+
+REPO = Path(__file__).resolve().parents[2]
+ONE = Columns(text="text", label="label")
+TWO = Columns(text="text", text_b="other", label="label")
+CLASSES = LabelSpace(names=("a", "b"))
+SEVERAL = LabelSpace(names=("a", "b"), kind="multilabel")
+NUMBERS = LabelSpace(kind="number")
+
+
+@pytest.mark.parametrize(
+    ("columns", "space", "name"),
+    [
+        (ONE, CLASSES, "classify"),
+        (ONE, SEVERAL, "classify"),
+        (TWO, CLASSES, "pair"),
+        (TWO, SEVERAL, "pair"),
+        (ONE, NUMBERS, "regress"),
+        (TWO, NUMBERS, "regress"),
+    ],
+)
+def test_columns_and_labels_say_the_task(columns: Columns, space: LabelSpace, name: str) -> None:
+    task = task_for(columns, space)
+    assert task.name == name
+    check_task(task, columns, space)  # and it can learn from them
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "space", "said"),
+    [
+        ("pair", ONE, CLASSES, "pair needs a second text; say which column holds it with --text-b"),
+        ("classify", TWO, CLASSES, "classify reads one text, and there are two; use --task pair"),
+        ("regress", ONE, CLASSES, "regress learns numbers, and column 'label' holds classes"),
+        ("regress", ONE, SEVERAL, "regress learns numbers, and column 'label' holds several labels a row"),
+        ("classify", ONE, NUMBERS, "classify learns classes, and column 'label' holds numbers"),
+        ("classify", ONE, LabelSpace(names=("a",)), "all rows have the label 'a'; there is nothing to learn"),
+        ("classify", ONE, LabelSpace(kind="multilabel"), "no row has a label; there is nothing to learn"),
+    ],
+)
+def test_what_cannot_be_learned_is_one_sentence(name: str, columns: Columns, space: LabelSpace, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        check_task(task_named(name), columns, space)
+
+
+def test_one_label_that_rows_have_or_not_can_be_learned() -> None:
+    check_task(task_named("classify"), ONE, LabelSpace(names=("urgent",), kind="multilabel"))
+
+
+def test_an_unknown_task_is_answered_with_those_there_are() -> None:
+    with pytest.raises(InputError, match="There is no task 'tag'; there are classify, pair, regress"):
+        task_named("tag")
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_docs_and_the_help_name_every_task(name: str) -> None:
+    assert TASKS[name].name == name
+    assert f"`{name}`" in (REPO / "docs" / "training.md").read_text()
+    assert name in str(verb.__doc__)
+
+
+@pytest.mark.parametrize(("space", "metrics"), [(CLASSES, CLASSIFY), (SEVERAL, MULTILABEL), (NUMBERS, REGRESS)])
+def test_the_main_metric_of_every_kind_is_measured(space: LabelSpace, metrics: dict[str, object]) -> None:
+    for task in TASKS.values():
+        if space.kind in task.kinds:
+            assert task.main(space) in metrics
+            assert len(task.outputs(space)) == max(len(space), 1)
