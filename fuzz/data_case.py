@@ -36,7 +36,10 @@ from fuzz.data_seeds import SHARES, WRITERS, File, Rng, packed, table
 MOST_SECONDS = 5.0  # of one processor
 LONGEST = 2000  # letters of a message, the rows that it lists aside
 LISTED = 700  # letters of one such row; it may hold two names of files
-SMALL = 1_000_000  # bytes of files whose texts are tokenised
+SMALL = 200_000  # bytes of files whose texts are tokenised
+HOW: tuple[dict[str, Any], ...] = (  # what the user says of the labels
+    {}, {}, {}, {"kind": "classes"}, {"kind": "multilabel"}, {"kind": "number"}, {"separator": ","},
+)  # fmt: skip
 KEEP_COUNT = ("same rows", "missing ids", "many labels", "huge cell")  # tables whose rows are as many as were written
 
 
@@ -196,14 +199,17 @@ def _read(file: File, path: Path, rng: Rng, tokenizer: Any) -> Outcome:
         columns = guess_columns(source, text=source.columns[0], label=last, labelled=False)
     for said in (*source.said, *columns.said):
         _sentence(said)
-    examples = _examples(source, columns, total)
+    how = rng.choice(HOW)
+    examples = _examples(source, columns, total, how)
     small = path.is_dir() or path.stat().st_size < SMALL
-    inspection = inspect_data(source, columns=columns, tokenizer=tokenizer if small else None, max_length=24)
-    _inspection(inspection, total)
+    twice = rng.random() < 0.1  # also as its own dev part
+    tokens = tokenizer if small else None
+    inspection = inspect_data(source, columns=columns, tokenizer=tokens, max_length=24, dev=source if twice else None)
+    _inspection(inspection, 2 * total if twice else total)
     if examples is None:
         return Outcome(word="no rows left")
-    if small and len(file.data) < SMALL and max(map(len, examples.texts)) < SMALL:
-        _table(source, columns, examples, tokenizer, rng)
+    if small and max(map(len, examples.texts)) < SMALL:
+        _table(source, columns, examples, tokenizer, rng, how)
     if not guessed:
         return Outcome(word="read, columns said")
     return Outcome(word="read" if not examples.skipped else "read in part")
@@ -228,15 +234,15 @@ def _rows(source: Source, file: File) -> int:
     return total
 
 
-def _examples(source: Source, columns: Columns, total: int) -> Examples | None:
+def _examples(source: Source, columns: Columns, total: int, how: dict[str, Any]) -> Examples | None:
     strict: Examples | None = None
     try:
-        strict = load_examples(source, columns)
+        strict = load_examples(source, columns, **how)
         promise(not strict.skipped and not strict.bad, "bad rows were left out without a word")
     except ClearheadError as error:
         _refused(error)
     try:
-        found = load_examples(source, columns, skip_bad_rows=True)
+        found = load_examples(source, columns, skip_bad_rows=True, **how)
     except ClearheadError as error:
         promise(strict is None, "rows that can be used cannot be used when bad ones are skipped")
         _refused(error)
@@ -287,9 +293,9 @@ def _inspection(found: Any, total: int) -> None:
         _sentence(sentence)
 
 
-def _table(source: Source, columns: Columns, examples: Examples, tokenizer: Any, rng: Rng) -> None:
+def _table(source: Source, columns: Columns, examples: Examples, tokenizer: Any, rng: Rng, how: Any) -> None:
     long = rng.choice(("window", "cut"))
-    found = encode_table(source, columns, tokenizer, max_length=16, long=long, skip_bad_rows=True)
+    found = encode_table(source, columns, tokenizer, max_length=16, long=long, skip_bad_rows=True, **how)
     promise(np.array_equal(found.rows, examples.rows), f"table: {len(found)} rows, examples: {len(examples)}")
     promise(np.array_equal(found.hashes, examples.hashes), "table: other hashes")
     promise(found.labels is None or np.array_equal(found.labels, examples.labels), "table: other labels")  # type: ignore[arg-type]

@@ -42,7 +42,7 @@ def sentence(rng: Rng) -> str:
 
 def table(rng: Rng) -> Table:
     """A data set of one of the usual kinds."""
-    count = rng.choice((1, 2, 5, 12, 30, 30, 60, 60, 200)) if rng.random() < 0.97 else 1500
+    count = rng.choice((1, 2, 5, 12, 30, 30, 60, 60, 200)) if rng.random() < 0.99 else 1500
     task = rng.choice(TASKS)
     names = {"pair": ["premise", "hypothesis"], "regress": ["sentence1", "sentence2"]}.get(task, ["text"])
     rows: list[list[Any]] = [[sentence(rng) for _ in names] for _ in range(count)]
@@ -161,7 +161,8 @@ def _column(values: list[Any], rng: Rng) -> Any:
             return pyarrow.array(values)
         except (pyarrow.ArrowException, UnicodeEncodeError, OverflowError, TypeError):
             pass
-    raw = pyarrow.array([None if text is None else text.encode("utf-8", "surrogatepass") for text in texts])
+    data = [None if text is None else text.encode("utf-8", "surrogatepass") for text in texts]
+    raw = pyarrow.array(data, pyarrow.binary())
     kind = rng.choice(("string", "string", "large_string", "binary", "dictionary"))
     if kind == "binary":
         return raw

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, mean_absolute_error, roc_auc_score
+from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, mean_absolute_error, r2_score, roc_auc_score
 
 from clearhead.data import LabelSpace
 from clearhead.metrics import expected_calibration_error
@@ -118,8 +118,9 @@ def test_numbers() -> None:
     logits = (targets + draw.normal(0, 100, 200))[:, None].astype(np.float32)
     sizes = ["small" if target < 1000 else "large" for target in targets]
     made = evaluation(REGRESS, NUMBERS, logits, targets, Reading(), slices={"size": sizes}, draws=20)
-    assert made.main == "pearson"
-    assert made.value == pytest.approx(np.corrcoef(targets, logits[:, 0])[0, 1])
+    assert made.main == "r2"
+    assert made.value == pytest.approx(r2_score(targets, logits[:, 0]))
+    assert made.metrics["pearson"].value == pytest.approx(np.corrcoef(targets, logits[:, 0])[0, 1])
     assert made.metrics["mae"].value == pytest.approx(mean_absolute_error(targets, logits[:, 0]))
     assert (made.confusion, made.calibration, made.coverage, made.coverage_area) == (None, None, (), None)
     assert made.label_scores == ()

@@ -136,7 +136,7 @@ def train(
             recipe=recipe,
             resume=resume,
             command="" if resume is not None else shlex.join(["clearhead", *sys.argv[1:]]),
-            told=Told(say=screen.say, step=screen.step, seed=screen.seed, download=bars),
+            told=Told(say=screen.say, step=screen.step, count=screen.count, seed=screen.seed, download=bars),
             **said,
         )
     if json:
@@ -172,12 +172,9 @@ def show_run(run: Any) -> None:
             ("metric", "value", "95 % interval"), metric_rows(run.metrics),
             title=f"{run.measured_on} ({rows:,} rows{chosen})",
         )  # fmt: skip
-    if run.seeds:
-        from statistics import mean, stdev
-
-        for part in ("dev", "test"):
-            values = [value for score in run.seeds if (value := getattr(score, part)) is not None]
-            if values:
-                say(f"{part} over {len(values)} seeds: {mean(values):.4f} +- {stdev(values):.4f}")
+    else:
+        say("Nothing was measured: there are too few different rows to hold any out.")
+    for part, over in run.over_seeds.items():
+        say(f"{part} over {len(run.seeds)} seeds: {over['mean']:.4f} +- {over['spread']:.4f}")
     say(f"model: {run.folder}")
     say(f"report: {run.report}")

@@ -23,6 +23,7 @@ class TrainingScreen:
         self._quiet = quiet
         self._bar: Any = None
         self._task: Any = None
+        self._counting: Any = None
         self._losses: deque[float] = deque(maxlen=RECENT)
         self._speeds: deque[tuple[int, float]] = deque(maxlen=RECENT)
         self._begun = time.perf_counter()
@@ -51,6 +52,14 @@ class TrainingScreen:
         else:
             say(line, quiet=self._quiet)
 
+    def count(self, what: str, done: int, total: int | None) -> None:
+        """How far something before or beside the steps is."""
+        if self._bar is None:
+            return
+        if self._counting is None:
+            self._counting = self._bar.add_task(what, told="")
+        self._bar.update(self._counting, description=what, completed=done, total=total, visible=True)
+
     def seed(self, seed: int, place: int, many: int) -> None:
         """Another of several runs begins."""
         if many > 1:
@@ -66,6 +75,8 @@ class TrainingScreen:
         loss = sum(self._losses) / len(self._losses)
         speed = sum(tokens for tokens, _ in self._speeds) / max(sum(seconds for _, seconds in self._speeds), 1e-9)
         if self._bar is not None:
+            if self._counting is not None:
+                self._bar.update(self._counting, visible=False)
             told = f"loss {loss:.3f}  rate {step.rate:.1e}  {speed:,.0f} tokens/s"
             if self._task is None:
                 self._task = self._bar.add_task("training", total=step.steps, told=told)

@@ -233,9 +233,9 @@ def split_labels(value: Any, separator: str | None) -> list[str]:
 
 def natural_order(names: Iterable[str]) -> tuple[str, ...]:
     """Numbers by value, then the rest by letters, so that 2 comes before 10 and the order of rows does not matter."""
-    return tuple(sorted(names, key=lambda name: (as_number(name) is None, as_number(name) or 0.0, *_pieces(name))))
+    return tuple(sorted(names, key=lambda name: (as_number(name) is None, as_number(name) or 0.0, _pieces(name), name)))
 
 
 def _pieces(name: str) -> tuple[Any, ...]:
     cut = re.split(r"(\d{1,18})", name)  # text and digits take turns, so that pieces at one place can be compared
-    return (*(int(part) if place % 2 else part for place, part in enumerate(cut)), name)
+    return tuple(int(part) if place % 2 else part for place, part in enumerate(cut))

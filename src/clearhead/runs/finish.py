@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.passport import Trained
@@ -69,6 +70,16 @@ class Run:
         """The metrics of that part, each with its interval."""
         return {} if self.measured_on is None else self.evaluations[self.measured_on].metrics
 
+    @property
+    def over_seeds(self) -> dict[str, dict[str, float]]:
+        """Mean and spread (standard deviation) of the main metric over the seeds, by part."""
+        made = {}
+        for part in ("dev", "test"):
+            values = [value for score in self.seeds if (value := getattr(score, part)) is not None]
+            if len(values) > 1:
+                made[part] = {"mean": mean(values), "spread": stdev(values)}
+        return made
+
     def to_json(self) -> dict[str, Any]:
         """What `train --json` prints."""
         return {
@@ -82,6 +93,7 @@ class Run:
             "metrics": to_json(self.metrics),
             "parts": {part: to_json(one.metrics) for part, one in self.evaluations.items()},
             "seeds": [asdict(score) for score in self.seeds],
+            "over_seeds": self.over_seeds,
             "notes": list(self.notes),
             "report": None if self.report is None else str(self.report),
             "seconds": round(self.seconds, 2),

@@ -63,7 +63,7 @@ def run_inspect(
 
 def _estimate(source: Source, columns: Columns, found: Inspection, reference: str) -> dict[str, Any]:
     """Time and memory of fine-tuning with the default settings, from a few real steps on the first rows."""
-    from clearhead.runs.train import auto_epochs
+    from clearhead.runs.train import for_few_rows
     from clearhead.training.trial import trial
 
     space = survey(source, columns, skip_bad_rows=True)  # of all rows: the first ones may have one label alone
@@ -80,7 +80,7 @@ def _estimate(source: Source, columns: Columns, found: Inspection, reference: st
     begun = time.perf_counter()
     speed, memory = trial(model.module, data, settings, task.objective(space), steps=TRIAL)
     rows_to_train = found.parts.get("train", round(found.rows * (1 - RunPlan().dev_share - RunPlan().test_share)))
-    epochs = auto_epochs(rows_to_train, settings)
+    epochs = for_few_rows(rows_to_train, settings).epochs
     tokens = float(data.row_tokens.mean()) * rows_to_train * epochs
     return {
         "model": reference,

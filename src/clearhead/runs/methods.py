@@ -54,6 +54,7 @@ class Job:
     folder: Path  # for its state and log
     model: Model | None = None
     told: Told = None
+    count: Callable[[str, int, int | None], None] = lambda *_: None
 
 
 def fit_network(job: Job) -> Result:
@@ -87,7 +88,10 @@ def fit_features(job: Job) -> Result:
     pooling = None if plan.pooling is None else pooling_modes(plan.pooling.split("+"))
 
     def features(part: PartRows) -> Array:
-        return table_features(model, data_of(model, part), layer=plan.layer, pooling=pooling)
+        data = data_of(model, part)
+        return table_features(
+            model, data, layer=plan.layer, pooling=pooling, told=lambda done, total: job.count("features", done, total)
+        )
 
     train = prepared.parts["train"]
     linear = fit_linear(

@@ -48,10 +48,12 @@ class PartRows:
 
     def texts(self) -> Iterator[tuple[str, str | None]]:
         """Their texts in another pass over the source, in its order."""
-        wanted = set(self.numbers.tolist())
+        wanted = iter(self.numbers.tolist())
+        number = next(wanted, None)
         for row in checked_rows(self.source, self.columns, self.space):
-            if not isinstance(row, BadRow) and row.number in wanted:
+            if not isinstance(row, BadRow) and row.number == number:
                 yield row.text, row.text_b
+                number = next(wanted, None)
 
     def mark(self) -> DataMark:
         """Which rows these are: equal marks are equal texts and labels in equal order."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.config import decode, read_json, write_json
-from clearhead.data import Source
+from clearhead.data import BadRow, Row, Source
 from clearhead.errors import CheckpointError, InputError
 from clearhead.loading import load, need_torch
 from clearhead.model import Model
@@ -30,6 +30,8 @@ FORMAT = 1
 RESULT = "result.json"
 ENOUGH_STEPS = 200  # of a fine-tuning on few rows
 MOST_EPOCHS = 20
+FASTER = 20  # times the rate, for a new head that sees few rows
+TOLD_ROWS = 1000  # rows between two words about reading
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +40,7 @@ class Told:
 
     say: Callable[[str], None] = lambda _: None
     step: Callable[[Step], None] | None = None
+    count: Callable[[str, int, int | None], None] = lambda *_: None  # (what is done, how far, of how much)
     seed: Callable[[int, int, int], None] = lambda *_: None  # (this seed, its place, how many)
     download: Callable[[str, int, int | None], None] | None = None
 
@@ -70,6 +73,7 @@ def run_train(
 
         plan = replace(plan, threads=use_threads(plan.threads))  # a resumed run uses as many
     _check_folder(folder, resume=resume)
+    sources = {part: _counted(source, tell) for part, source in sources.items()}
     seen = look(sources, plan)
     for line in (*(said for source in sources.values() for said in source.said), *seen.columns.said):
         tell.say(line)
@@ -80,9 +84,9 @@ def run_train(
     for line in prepared.said:
         tell.say(line)
     if plan.auto_epochs and plan.method in NETWORK:
-        epochs = auto_epochs(len(prepared.parts["train"]), plan.settings)
-        plan = replace(plan, auto_epochs=False, settings=replace(plan.settings, epochs=epochs))
-        tell.say(f"epochs: {epochs} (by the number of rows; say another with --epochs)")
+        settings = for_few_rows(len(prepared.parts["train"]), plan.settings)
+        plan = replace(plan, auto_epochs=False, settings=settings)
+        tell.say(f"epochs: {settings.epochs} (by the number of rows; say another with --epochs)")
     _begin(folder, plan, prepared, command, resume=resume)
     result, scores, best = _seeds(seen, prepared, plan, folder, model, tell)
     reading, found, notes = measured(prepared, result, plan)
@@ -108,10 +112,24 @@ def run_train(
     return replace(run, report=_report(run, plan, prepared, trained, folder, best))
 
 
-def auto_epochs(rows: int, settings: TrainSettings) -> int:
-    """Three for many rows, as BERT's authors do; more for few, so that a new head has enough steps to learn."""
+def _counted(source: Source, tell: Told) -> Source:
+    """A source that tells how many of its rows were read; what can be read once stays as it is."""
+
+    def rows() -> Iterator[Row | BadRow]:
+        for place, row in enumerate(source.open(), 1):
+            if place % TOLD_ROWS == 0:
+                tell.count(f"reading {source.name}", place, None)
+            yield row
+
+    return replace(source, open=rows) if source.again else source
+
+
+def for_few_rows(rows: int, settings: TrainSettings) -> TrainSettings:
+    """Three epochs for many rows, as BERT's authors do; more for few, and a faster head, so that it learns at all."""
     a_step = settings.batch_rows or 32
-    return min(max(ceil(ENOUGH_STEPS * a_step / max(rows, 1)), settings.epochs), MOST_EPOCHS)
+    epochs = min(max(ceil(ENOUGH_STEPS * a_step / max(rows, 1)), settings.epochs), MOST_EPOCHS)
+    faster = epochs > settings.epochs and settings.head_rate is None and not settings.frozen
+    return replace(settings, epochs=epochs, head_rate=FASTER * settings.rate if faster else settings.head_rate)
 
 
 def _check_folder(folder: Path, *, resume: bool) -> None:
@@ -189,7 +207,10 @@ def _seeds(
     """One fit per seed; the one that is best on dev is kept."""
     first = plan.settings.seed
     if plan.seeds == 1:
-        job = Job(prepared=prepared, plan=plan, settings=plan.settings, folder=folder, model=model, told=tell.step)
+        job = Job(
+            prepared=prepared, plan=plan, settings=plan.settings, folder=folder, model=model,
+            told=tell.step, count=tell.count,
+        )  # fmt: skip
         tell.seed(first, 0, 1)
         return FITS[plan.method](job), (), first
     scores: list[SeedScore] = []
