@@ -67,7 +67,8 @@ def tokenizer_in(folder: Path) -> object:
 def _work(arguments: argparse.Namespace) -> int:
     """In a child: file after file, one line of JSON each."""
     from fuzz.case import Case, Outcome
-    from fuzz.data_case import build, judge
+    from fuzz.data_case import judge
+    from fuzz.data_files import build
 
     base: Path = arguments.worker
     out = os.fdopen(os.dup(1), "w", buffering=1)
@@ -174,7 +175,7 @@ class Run:
 
     def _keep(self, number: int, text: str) -> None:
         """The file, what was found, and how to run it again."""
-        from fuzz.data_case import build
+        from fuzz.data_files import build
 
         again = f"python fuzz/data.py --seed {self._arguments.seed} --only {number}"
         kept: Path = self._arguments.keep / f"data-{self._arguments.seed}-{number}"

@@ -89,7 +89,7 @@ class LabelCounter:
             self._fractions += fraction
             self.cells[value] += 1
             return
-        members = as_list(value)
+        members = None if self._kind == "classes" else as_list(value)
         if members is not None:
             self._lists += 1
             self.members.update(members)
@@ -112,8 +112,7 @@ class LabelCounter:
         if kind == "number":
             return LabelSpace(kind="number")
         if kind == "classes":
-            names = set(self.cells) | (set(self.members) if self._lists else set())
-            return LabelSpace(names=natural_order(names), kind="classes")
+            return LabelSpace(names=natural_order(self.cells), kind="classes")
         separator = self._separator or self._found_separator()
         if separator is None and not self._lists and self._kind == "multilabel":
             separator = next((sign for sign in (*SEPARATORS, ",") if any(sign in cell for cell in self.cells)), None)

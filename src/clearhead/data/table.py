@@ -72,6 +72,7 @@ class TokenTable:
     hashes: Array  # (rows,) 64 bits of each text
     truncated: Array  # (rows,) tokens that were cut off
     groups: Array | None = None  # (rows,) 64 bits of the id column
+    firsts: Array | None = None  # (rows,) 64 bits of the first of two texts
     splits: Array | None = None  # (rows,) places in PARTS
     skipped: dict[str, int] = field(default_factory=dict)
     bad: tuple[BadRow, ...] = ()
@@ -103,6 +104,7 @@ class _Builder:
     def __init__(self, vocab: int) -> None:
         self.ids = array("H" if vocab <= 1 << 16 else "i")
         self.starts, self.rows, self.hashes, self.groups = array("q", [0]), array("q"), array("Q"), array("Q")
+        self.firsts = array("Q")
         self.turns, self.owners, self.truncated, self.splits = array("i"), array("i"), array("i"), array("b")
         self.labels: list[Array] = []
         self.bad = BadRows()
@@ -117,6 +119,8 @@ class _Builder:
         self.rows.append(row.number)
         self.hashes.append(text_hash(row.text, row.text_b))
         self.truncated.append(sum(piece.truncated for piece in pieces))
+        if row.text_b is not None:
+            self.firsts.append(text_hash(row.text))
         self.groups.append(text_hash(row.id) if row.id is not None else self.hashes[-1])
         self.splits.append(PARTS.index(row.split) if row.split is not None else -1)
 
@@ -131,6 +135,7 @@ class _Builder:
             labels=np.concatenate(self.labels) if self.labels else None, space=space, rows=view(self.rows),
             hashes=view(self.hashes), truncated=view(self.truncated),
             groups=view(self.groups) if columns.id is not None else None,
+            firsts=view(self.firsts) if columns.text_b is not None else None,
             splits=view(self.splits) if columns.split is not None else None,
             skipped=dict(self.bad.counts), bad=tuple(self.bad.first),
         )  # fmt: skip

@@ -114,7 +114,7 @@ def measured(
         if plan.target_accuracy is not None:
             reading, note = _abstaining(prepared, logits["dev"], reading, plan.target_accuracy)
             notes.append(note)
-        if (one := _one_answer(prepared, logits["dev"], reading)) is not None:
+        if plan.method != "majority" and (one := _one_answer(prepared, logits["dev"], reading)) is not None:
             notes.append(one)
     found = {
         name: _evaluation(prepared, prepared.parts[name], given, reading, plan) for name, given in logits.items()

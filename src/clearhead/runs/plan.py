@@ -80,6 +80,7 @@ class RunPlan:
 
 
 KNOWN = {*CLASSIFY, *BINARY, *MULTILABEL, *PROBS, *REGRESS}
+BATCH = {"batch_rows", "batch_tokens"}
 LOWER_IS_BETTER = ("log_loss", "mse", "mae")
 _SETTINGS = {field.name for field in fields(TrainSettings)}
 _PLAN = {field.name for field in fields(RunPlan)} - {"settings", "auto_epochs"}
@@ -89,7 +90,10 @@ def make_plan(*layers: Mapping[str, Any]) -> RunPlan:
     """A plan out of flat names and values; later layers win, None says nothing."""
     said: dict[str, Any] = {}
     for layer in layers:
-        said |= {key.replace("-", "_"): value for key, value in layer.items() if value is not None}
+        here = {key.replace("-", "_"): value for key, value in layer.items() if value is not None}
+        if here.keys() & BATCH:  # one of the two says how large a step is: the one that was said last
+            said = {key: value for key, value in said.items() if key not in BATCH}
+        said |= here
     for key in said:
         if key not in _SETTINGS | _PLAN:
             near = get_close_matches(key, sorted(_SETTINGS | _PLAN), n=1)
@@ -97,7 +101,7 @@ def make_plan(*layers: Mapping[str, Any]) -> RunPlan:
             raise InputError(f"There is no setting {shown(key, 40)!r}{hint}")
     said = METHOD_DEFAULTS.get(str(said.get("method")), {}) | said
     if said.get("batch_tokens") is not None and "batch_rows" not in said:
-        said["batch_rows"] = None  # one of the two says how large a step is
+        said["batch_rows"] = None  # in place of the default
     settings = {key: value for key, value in said.items() if key in _SETTINGS}
     plan = {key: value for key, value in said.items() if key in _PLAN}
     try:

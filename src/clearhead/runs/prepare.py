@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
+MOST_TOGETHER = 0.05  # of the rows may have one first text and still stay together
+
+
 @dataclass(frozen=True, kw_only=True)
 class PartRows:
     """The rows of one part: train, dev or test."""
@@ -121,6 +124,8 @@ def look(sources: Mapping[str, Source], plan: RunPlan) -> Look:
         space = survey(train, columns, kind="classes", skip_bad_rows=plan.skip_bad_rows) or space
     task = task_for(columns, space) if plan.task is None else task_named(plan.task)
     check_task(task, columns, space)
+    if space.kind == "number" and plan.settings.class_weight != "none":
+        raise InputError("class_weight is for classes, and these labels are numbers.")
     return Look(sources=sources, columns=columns, space=space, task=task)
 
 
@@ -190,7 +195,7 @@ def _parts(name: str, table: TokenTable, seen: Look, plan: RunPlan) -> dict[str,
     split = split_rows(
         None if table.labels is None else table.labels[rows],
         table.hashes[rows],
-        None if table.groups is None else table.groups[rows],
+        _together(table, rows),
         dev=dev,
         test=test,
         seed=plan.settings.seed,
@@ -198,6 +203,18 @@ def _parts(name: str, table: TokenTable, seen: Look, plan: RunPlan) -> dict[str,
     )
     own = {part: rows[split == part] for part in PARTS}
     return found | {part: places for part, places in own.items() if part == "train" or len(places)}
+
+
+def _together(table: TokenTable, rows: Array) -> Array | None:
+    """What keeps rows on one side: an id that comes again, or else the first of two texts."""
+    import numpy as np
+
+    if table.groups is not None and len(np.unique(table.groups[rows])) < len(rows):
+        return table.groups[rows]
+    if table.firsts is None:
+        return None
+    largest = int(np.unique(table.firsts[rows], return_counts=True)[1].max())
+    return table.firsts[rows] if largest <= MOST_TOGETHER * len(rows) else None  # one question asked of all texts
 
 
 def _leaks(parts: Mapping[str, PartRows]) -> list[str]:

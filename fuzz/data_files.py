@@ -1,0 +1,105 @@
+"""A data file from a number: a seed, a few mutations, and a place on disk. The number alone decides which."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from fuzz.case import Case
+from fuzz.data_mutate import BYTES, CELLS, ENDINGS, JSON_ONLY, ODD_NAMES, OPTIONS, folder, gzipped, parquet
+from fuzz.data_seeds import SHARES, WRITERS, File, Rng, packed, table
+
+KEEP_COUNT = ("same rows", "missing ids", "many labels", "huge cell")  # tables whose rows are as many as were written
+
+
+def draw(seed: int, number: int) -> tuple[str, File]:
+    """The writer and the file of a number."""
+    rng = random.Random(f"data:{seed}:{number}")
+    writer = rng.choices(list(WRITERS), SHARES)[0]
+    file = _written(writer, rng, mutated=rng.random() > 0.04)
+    return writer, file
+
+
+def _written(writer: str, rng: Rng, *, mutated: bool) -> File:
+    made = table(rng)
+    steps = rng.choices(("cells", "bytes", "around"), (4, 5, 2), k=rng.choice((1, 1, 1, 2, 3))) if mutated else []
+    for _ in range(steps.count("cells")):
+        made.kinds.append(kind := rng.choice(list(CELLS)))
+        CELLS[kind](made, rng)
+    file = WRITERS[writer](made, rng)
+    file.kinds = made.kinds
+    if made.kinds:
+        file.cells = None
+    if writer in ("comma", "semicolon", "tab", "pipe") and not set(made.kinds) <= set(KEEP_COUNT):
+        file.rows = None
+    for _ in range(steps.count("bytes")):
+        file.cells = None
+        if file.folder is None:
+            _bytes(file, writer, rng)
+        else:
+            folder(file, rng)
+    if file.folder is None:
+        _around(file, rng, steps.count("around"))
+    return file
+
+
+def _bytes(file: File, writer: str, rng: Rng) -> None:
+    file.rows = None
+    if writer == "parquet" and rng.random() < 0.7:
+        file.kinds.append("Parquet")
+        file.data = parquet(file.data, rng)
+        return
+    if rng.random() < 0.1:
+        file.kinds.append("splice")
+        other = _written(rng.choice(list(WRITERS)[:-1]), rng, mutated=False).data
+        cut, start = rng.randrange(len(file.data) + 1), rng.choice((0, rng.randrange(len(other) + 1)))
+        file.data = file.data[:cut] + other[start:]
+        return
+    fitting = [name for name in BYTES if writer.startswith("json") or name not in JSON_ONLY]
+    file.kinds.append(kind := rng.choice(fitting))
+    file.data = BYTES[kind](file.data, rng)
+
+
+def _around(file: File, rng: Rng, count: int) -> None:
+    """What is not in the text: gzip, the name, and what is said when it is opened."""
+    kinds = rng.sample(("gzip", "ending", "name", "options"), count) if count else []
+    if "gzip" in kinds:
+        file.data = gzipped(file.data, rng)
+        file.name += ".gz"
+        file.cells = file.rows = None
+    elif rng.random() < 0.25:
+        packed(file)
+    if "ending" in kinds:
+        file.name = "data" + rng.choice(ENDINGS)
+    if "name" in kinds:
+        file.name = rng.choice(ODD_NAMES)
+    if "options" in kinds:
+        file.options = rng.choice(OPTIONS)
+    if {"ending", "name", "options"} & set(kinds):
+        file.cells = file.rows = None
+    file.kinds += kinds
+
+
+def build(seed: int, number: int, base: Path) -> tuple[Case, File, Path]:
+    """Write the file of a number into base/case."""
+    writer, file = draw(seed, number)
+    place = base / "case"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    path = place / file.name
+    if file.folder is None:
+        path.write_bytes(file.data)
+    else:
+        path.mkdir()
+        for name, data in file.folder.items():
+            inner = path / name.rstrip("/")
+            with suppress(FileExistsError, NotADirectoryError, IsADirectoryError):  # mutated names can meet
+                (inner if name.endswith("/") else inner.parent).mkdir(parents=True, exist_ok=True)
+                if data is None:
+                    os.mkfifo(inner)
+                elif not name.endswith("/"):
+                    inner.write_bytes(data)
+    return Case(number=number, seed=writer, file=file.name, kind=" + ".join(file.kinds) or "nothing"), file, path

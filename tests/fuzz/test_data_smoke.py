@@ -1,0 +1,164 @@
+"""A small run of the fuzzer of data files, and proof that each kind of finding would be found."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clearhead.data import Examples, load_examples, split_rows, token_batches
+from clearhead.errors import InputError
+from fuzz import data, data_case
+from fuzz.case import Outcome
+from fuzz.data_files import build, draw
+from fuzz.data_seeds import File
+
+COUNT = 60
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> object:
+    return data.tokenizer_in(tmp_path_factory.mktemp("tokenizer"))
+
+
+def test_mutated_files_are_read_or_refused(tokenizer: object, tmp_path: Path) -> None:
+    ended: Counter[str] = Counter()
+    for number in range(COUNT):
+        case, file, path = build(0, number, tmp_path)
+        outcome = data_case.judge(file, path, number, tokenizer)
+        assert not outcome.finding or outcome.word == "slow", f"{case}: {outcome.word}: {outcome.detail}"
+        ended[outcome.word.split(",")[0]] += 1
+    assert ended["read"] + ended["read in part"] > COUNT // 3
+    assert ended["refused: InputError"] > COUNT // 10
+
+
+def test_a_number_always_makes_the_same_file() -> None:
+    made = [draw(3, number) for number in range(40)]
+    assert made == [draw(3, number) for number in range(40)]
+    assert len({file.data for _, file in made}) > 30
+    assert len({writer for writer, _ in made}) > 4
+
+
+def _untyped(*_: object, **__: object) -> None:
+    raise ValueError("what is this?")
+
+
+def _warns(*_: object, **__: object) -> None:
+    warnings.warn("look out", stacklevel=1)
+    raise InputError("refused.")
+
+
+def _says(text: str) -> Callable[..., None]:
+    def refuse(*_: object, **__: object) -> None:
+        raise InputError(text)
+
+    return refuse
+
+
+ROWS = "text,label\n" + "".join(f"a small boat number {place},{'ab'[place % 2]}\n" for place in range(30))
+
+
+def _outcome(tokenizer: object, tmp_path: Path) -> Outcome:
+    path = tmp_path / "data.csv"
+    path.write_text(ROWS)
+    file = File("data.csv", path.read_bytes(), rows=30)
+    return data_case.judge(file, path, 0, tokenizer)
+
+
+def test_a_good_file_is_no_finding(tokenizer: object, tmp_path: Path) -> None:
+    assert _outcome(tokenizer, tmp_path).word.startswith("read")
+
+
+@pytest.mark.parametrize(
+    ("where", "deed"),
+    [
+        ("open_source", _untyped),
+        ("open_source", _warns),
+        ("inspect_data", _says("x" * 2001)),
+        ("load_examples", _says("a\x1b[2Jb")),
+        ("guess_columns", _says("one\ntwo")),
+        ("guess_columns", _says("")),
+        ("open_source", _says("rows:\n  row 1: " + "x" * 1000 + "\nMend them.")),
+    ],
+)
+def test_errors_that_are_findings(
+    where: str, deed: Callable[..., None], tokenizer: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data_case, where, deed)
+    assert _outcome(tokenizer, tmp_path).finding
+
+
+def _one_less(found: Examples) -> Examples:
+    return found.select(range(len(found) - 1))
+
+
+def _no_name(found: Examples) -> Examples:
+    return replace(found, labels=found.labels + 1) if found.labels is not None else found
+
+
+def _short(found: Examples) -> Examples:
+    return replace(found, hashes=found.hashes[1:])
+
+
+def _half(found: Examples) -> Examples:
+    return replace(found, texts=["\ud800", *found.texts[1:]])
+
+
+@pytest.mark.parametrize("change", [_one_less, _no_name, _short, _half])
+def test_results_that_are_findings(
+    change: Callable[[Examples], Examples], tokenizer: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = load_examples
+    monkeypatch.setattr(data_case, "load_examples", lambda *given, **options: change(load(*given, **options)))
+    assert _outcome(tokenizer, tmp_path).finding
+
+
+def test_splits_and_batches_that_are_findings(
+    tokenizer: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = token_batches
+    with monkeypatch.context() as patch:
+        patch.setattr(data_case, "token_batches", lambda *given, **options: made(*given, **options)[1:])
+        assert "batches" in _outcome(tokenizer, tmp_path).detail
+    split: Any = split_rows
+    monkeypatch.setattr(data_case, "split_rows", lambda *given, **options: split(*given, **options)[:-1])
+    assert "split" in _outcome(tokenizer, tmp_path).detail
+
+
+def test_a_file_that_takes_long_is_a_finding(
+    tokenizer: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data_case, "MOST_SECONDS", 0.0)
+    assert _outcome(tokenizer, tmp_path).word == "slow"
+
+
+CHILD = """
+import json, os, sys, time
+first, stop, step = map(int, sys.argv[-3:])
+print("ready", flush=True)
+for number in range(first, stop, step):
+    if number == 3: os.abort()
+    if number == 5: time.sleep(60)
+    case = {"number": number, "seed": "s", "file": "f", "kind": "k"}
+    print(json.dumps([case, {"word": "read", "detail": "", "finding": number == 7}]), flush=True)
+"""
+
+
+def test_a_crash_and_a_hang_are_found_and_the_rest_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data.Run, "command", lambda self: [sys.executable, "-c", CHILD])
+    monkeypatch.setattr(data, "HANG_SECONDS", 2)
+    arguments = argparse.Namespace(seed=0, jobs=2, minutes=1.0, only=None, keep=tmp_path / "kept")
+    tally = data.Run(arguments, tmp_path, range(10)).all()
+    assert tally.done == 10
+    assert tally.words["read"] == 8
+    assert sorted(line.split(":")[0] for line in tally.findings) == ["3", "5", "7"]
+    kept = tmp_path / "kept" / "data-0-5"
+    assert "--seed 0 --only 5" in (kept / "finding.txt").read_text()
+    assert any((kept / "case").iterdir())

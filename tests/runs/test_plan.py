@@ -1,0 +1,208 @@
+"""A plan out of defaults, a recipe and what was said on top; and one sentence for what cannot be."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clearhead.api import train
+from clearhead.config import decode
+from clearhead.errors import ClearheadError, InputError
+from clearhead.runs.plan import METHODS, RunPlan, make_plan, parse_set, read_recipe
+from tests.small import labelled, write_csv
+
+
+def test_later_layers_win_and_none_says_nothing() -> None:
+    plan = make_plan({"epochs": 5, "rate": 1e-4, "text": "body"}, {"epochs": None, "rate": 1e-3}, {"text": "title"})
+    assert (plan.settings.epochs, plan.settings.rate, plan.text) == (5, 1e-3, "title")
+    assert plan.auto_epochs is False
+
+
+def test_defaults() -> None:
+    plan = make_plan()
+    assert plan == RunPlan()
+    assert (plan.method, plan.model, plan.long, plan.seeds) == ("finetune", "default", "window", 1)
+    assert plan.auto_epochs  # as many as the rows need
+
+
+def test_a_plan_survives_its_file() -> None:
+    plan = make_plan({"train": "a.csv", "layer": -2, "method": "features", "seeds": 3, "batch_tokens": 500})
+    assert decode(json.loads(json.dumps(asdict(plan))), RunPlan, "run.json") == plan
+
+
+def test_names_with_hyphens_are_the_same() -> None:
+    assert make_plan({"batch-rows": 8}).settings.batch_rows == 8
+
+
+def test_tokens_instead_of_rows() -> None:
+    plan = make_plan({"batch_tokens": 900})
+    assert (plan.settings.batch_rows, plan.settings.batch_tokens) == (None, 900)
+    assert make_plan({"batch_rows": 8}).settings.batch_tokens is None
+    with pytest.raises(InputError, match="give either batch_rows or batch_tokens"):
+        make_plan({"batch_rows": 8, "batch_tokens": 900})
+
+
+def test_a_recipes_rows_give_way_to_tokens_that_are_said() -> None:
+    """What is said on top of a recipe counts, also where it is the other way to say the same."""
+    plan = make_plan({"batch_rows": 8}, {"batch_tokens": 900})
+    assert (plan.settings.batch_rows, plan.settings.batch_tokens) == (None, 900)
+    plan = make_plan({"batch_tokens": 900}, {"batch_rows": 8})
+    assert (plan.settings.batch_rows, plan.settings.batch_tokens) == (8, None)
+
+
+def test_a_head_alone_learns_faster_unless_something_is_said() -> None:
+    head = make_plan({"method": "head"})
+    assert (head.settings.frozen, head.settings.rate, head.settings.epochs) == (True, 1e-3, 10)
+    assert head.auto_epochs is False
+    mine = make_plan({"method": "head", "rate": 0.01, "epochs": 2})
+    assert (mine.settings.frozen, mine.settings.rate, mine.settings.epochs) == (True, 0.01, 2)
+    assert make_plan({"method": "finetune"}).settings == RunPlan().settings
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        ({"epoch": 3}, r"There is no setting 'epoch'; did you mean epochs\?"),
+        ({"leraning_rate": 3}, "There is no setting 'leraning_rate'"),
+        (
+            {"zzz": 1},
+            "There is no setting 'zzz'; there are auto.*, batch_rows|There is no setting 'zzz'; there are batch",
+        ),
+        ({"settings": {}}, "There is no setting 'settings'"),
+        ({"auto_epochs": True}, "There is no setting 'auto_epochs'"),
+        ({"x" * 500: 1}, r"There is no setting 'x{40}\.\.\.'"),
+        ({"epochs": "three"}, r"Setting epochs: expected int, got str\."),
+        ({"epochs": 1.5}, r"Setting epochs: expected int, got float\."),
+        ({"rate": [1]}, r"Setting rate: expected float, got array\."),
+        ({"text": 3}, r"Setting text: expected str \| null, got int\."),
+        (
+            {"method": "lstm"},
+            "Setting method: invalid enum value 'lstm'. It can be finetune, head, features, tfidf, majority",
+        ),
+        ({"labels": "words"}, "Setting labels: invalid enum value 'words'. It can be classes, multilabel, number"),
+        ({"long": "keep"}, "Setting long: invalid enum value 'keep'. It can be window, cut"),
+        ({"schedule": "step"}, "Setting schedule: invalid enum value 'step'. It can be linear, cosine, constant"),
+        ({"class_weight": "yes"}, "It can be none, auto"),
+        ({"task": "tag"}, "task must be one of classify, pair, regress"),
+        ({"metric": "bleu"}, "metric must be one of accuracy"),
+        ({"seeds": 0}, "seeds must be from 1 to 100"),
+        ({"epochs": 0}, "epochs must be at least 1"),
+        ({"rate": 0}, "rate must be above 0"),
+        ({"rate": float("nan")}, "rate must be above 0"),
+        ({"warmup": 1}, "warmup must be from 0 up to 1"),
+        ({"dev_share": 0}, "dev_share must be above 0 and below 1"),
+        ({"test_share": 1.5}, "test_share must be from 0 up to 1"),
+        ({"dev_share": 0.5, "test_share": 0.45}, "leave too little to train on"),
+        ({"max_length": 4}, "max_length must be at least 8"),
+        ({"stride": -1}, "stride must be at least 0"),
+        ({"target_accuracy": 95}, "target_accuracy must be from 0 to 1"),
+        ({"strength": 0}, "strength must be above 0"),
+        ({"threads": 0}, "threads must be at least 1"),
+        ({"layer": 2}, "layer and pooling are for method features"),
+        ({"pooling": "mean", "method": "tfidf"}, "layer and pooling are for method features"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_is_one_sentence(said: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence) as caught:
+        make_plan(said)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).endswith((".", "?"))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_is_a_choice_of_the_plan(method: str) -> None:
+    assert make_plan({"method": method}).method == method
+
+
+def test_every_setting_can_be_said_flat() -> None:
+    names = {field.name for field in fields(RunPlan)} & {field.name for field in fields(type(RunPlan().settings))}
+    assert names == set()  # no name means two things
+
+
+def test_set_reads_values_as_toml_does() -> None:
+    pairs = [
+        "epochs=3",
+        "rate=1e-4",
+        "unfreeze=true",
+        "frozen=False",
+        "text=my column",
+        'label="x=y"',
+        " seed = 7 ",
+        "id=a=b",
+    ]
+    assert parse_set(pairs) == {
+        "epochs": 3, "rate": 1e-4, "unfreeze": True, "frozen": False, "text": "my column", "label": "x=y", "seed": 7,
+        "id": "a=b",
+    }  # fmt: skip
+    assert parse_set(["text="]) == {"text": ""}
+
+
+@pytest.mark.parametrize("pair", ["epochs", "=3", "", " =1"])
+def test_set_wants_a_key_and_a_value(pair: str) -> None:
+    with pytest.raises(InputError, match=f"--set takes key=value, and it was given '{re.escape(pair)}'"):
+        parse_set([pair])
+
+
+@pytest.mark.parametrize(
+    "pair", ["rate=[1, 2]", "rate={a = 1}", "text=2024-01-01", "epochs=", "rate=fast", "text=[[1]]"]
+)
+def test_a_value_of_a_wrong_type_is_one_sentence(pair: str) -> None:
+    with pytest.raises(InputError, match=f"Setting {pair.split('=')[0]}: expected"):
+        make_plan(parse_set([pair]))
+
+
+def test_a_recipe_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "data").mkdir()
+    write_csv(tmp_path / "data" / "train.csv", labelled(60))
+    write_csv(tmp_path / "data" / "dev.csv", labelled(20, seed=1))
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text('train = "data/train.csv"\ndev = "data/dev.csv"\nmethod = "majority"\nseed = 3\n')
+    monkeypatch.chdir("/")
+    run = train(recipe=recipe, output=tmp_path / "run")
+    assert run.rows == {"train": 60, "dev": 20}  # found beside the recipe
+    plan = json.loads((run.folder / "run.json").read_text())["plan"]
+    assert (plan["method"], plan["settings"]["seed"]) == ("majority", 3)
+    over = train(recipe=recipe, output=tmp_path / "over", seed=4, method="tfidf")
+    plan = json.loads((over.folder / "run.json").read_text())["plan"]
+    assert (plan["method"], plan["settings"]["seed"]) == ("tfidf", 4)
+    rows = train(labelled(40), recipe=recipe, output=tmp_path / "rows")
+    assert rows.rows == {"train": 40, "dev": 20}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"epochs = ", "recipe.toml is not a recipe in TOML"),
+        (b"epochs: 3\n", "recipe.toml is not a recipe in TOML"),
+        (b"\xff\xfe", "recipe.toml is not a recipe in TOML"),
+        (
+            b"[settings]\nepochs = 3\n",
+            "recipe.toml: 'settings' is a table or a list; a recipe has plain names",
+        ),
+        (b"rate = [1, 2]\n", "recipe.toml: 'rate' is a table or a list"),
+    ],
+)
+def test_a_recipe_that_is_none(text: bytes, said: str, tmp_path: Path) -> None:
+    (tmp_path / "recipe.toml").write_bytes(text)
+    with pytest.raises(InputError, match=said):
+        read_recipe(tmp_path / "recipe.toml")
+
+
+def test_a_recipe_that_is_not_there_or_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ClearheadError, match=r"none.toml cannot be read: No such file"):
+        read_recipe(tmp_path / "none.toml")
+    with pytest.raises(ClearheadError, match="is not a regular file"):
+        read_recipe(tmp_path)
+
+
+def test_an_unknown_setting_in_a_recipe(tmp_path: Path) -> None:
+    (tmp_path / "recipe.toml").write_text("learning_rates = 1\n")
+    with pytest.raises(InputError, match="There is no setting 'learning_rates'"):
+        train(labelled(20), recipe=tmp_path / "recipe.toml", output=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
