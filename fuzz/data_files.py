@@ -12,7 +12,7 @@ from fuzz.case import Case
 from fuzz.data_mutate import BYTES, CELLS, ENDINGS, JSON_ONLY, ODD_NAMES, OPTIONS, folder, gzipped, parquet
 from fuzz.data_seeds import SHARES, WRITERS, File, Rng, packed, table
 
-KEEP_COUNT = ("same rows", "missing ids", "many labels", "huge cell")  # tables whose rows are as many as were written
+KEEP_COUNT = ("same rows", "missing ids", "many labels")  # tables whose rows are as many as were written
 
 
 def draw(seed: int, number: int) -> tuple[str, File]:

@@ -176,7 +176,7 @@ def _folder(made: Table, rng: Rng) -> File:
     inside: dict[str, bytes | None] = {}
     split = rng.random() < 0.3
     for place, row in enumerate(made.rows[:60]):
-        label = str(row[-1])[:20].replace("/", "_").replace("\0", "") or "none"
+        label = str(row[-1])[:20].encode("utf-8", "replace").decode().replace("/", "_").replace("\0", "")
         part = rng.choice(("train", "test")) + "/" if split else ""
         encoding = "cp1252" if rng.random() < 0.02 else "utf-8"
         inside[f"{part}label {label}/{place}.txt"] = str(row[0]).encode(encoding, "replace")

@@ -36,12 +36,14 @@ def load(
     labels: Sequence[str] | None = None,
     offline: bool | None = None,
     seed: int = 0,
+    fresh: bool = False,
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> Model:
     """Load a model from a folder, a hub id (`org/name@revision`) or an alias.
 
     `head` is the one it was saved with; name another ("classify", "tag", "span", "choice", "masked", ...) to put it on
-    the same encoder, or None for the encoder alone. A head that the checkpoint does not have is drawn from `seed`.
+    the same encoder, or None for the encoder alone. A head that the checkpoint does not have is drawn from `seed`; a
+    warning says so, unless it is going to be trained (`fresh`).
     `progress` is told (file, bytes done, bytes in all) while the hub is asked.
     """
     from clearhead.checkpoint.hub import locate
@@ -60,7 +62,7 @@ def load(
     source, target = _tokenizers(place, read.family.model_type, read.config, passport)
     network = _network(read, passport, seed)
     for note in read.notes:
-        log.log(logging.WARNING if read.fresh else logging.INFO, "%s", note)
+        log.log(logging.WARNING if read.fresh and not fresh else logging.INFO, "%s", note)
     return Model(
         runner=_runner(network, device),
         config=read.config,

@@ -31,7 +31,7 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> object:
 def test_mutated_files_are_read_or_refused(tokenizer: object, tmp_path: Path) -> None:
     ended: Counter[str] = Counter()
     for number in range(COUNT):
-        case, file, path = build(0, number, tmp_path)
+        case, file, path = build(17, number, tmp_path)
         outcome = data_case.judge(file, path, number, tokenizer)
         assert not outcome.finding or outcome.word == "slow", f"{case}: {outcome.word}: {outcome.detail}"
         ended[outcome.word.split(",")[0]] += 1

@@ -186,6 +186,6 @@ def test_the_part_that_was_held_out_is_found_again(words: Run, reviews: Path, tm
         assert made.metrics["accuracy"].value == words.evaluations[part].metrics["accuracy"].value
     with pytest.raises(InputError, match="held out dev, test of its training file, and not 'train'"):
         evaluate(words.folder, reviews, part="train")
-    other = write_csv(tmp_path / "other.csv", labelled(200))
-    with pytest.raises(InputError, match=r"--part test is of the file that .* was trained on, 'reviews.csv'"):
+    other = write_csv(tmp_path / "other.csv", labelled(200, seed=99))
+    with pytest.raises(InputError, match=r"other.csv does not have the test rows that .* held out of reviews.csv"):
         evaluate(words.folder, other, part="test")

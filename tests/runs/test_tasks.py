@@ -44,23 +44,23 @@ def test_two_classes(fitted: Run, reviews: Path) -> None:
         assert answer.probability == max(answer.probabilities.values())
 
 
-def test_four_classes_of_integers(tiny: str, tmp_path: Path) -> None:
-    draw, words = random.Random(0), ("good", "bad", "film", "music")
+def test_three_classes_of_integers(tiny: str, tmp_path: Path) -> None:
+    draw, words = random.Random(0), ("good", "bad", "film")
     others = [word for word in PLAIN if word not in words]
     rows = [
-        {"text": " ".join([draw.choice(others), words[place % 4], draw.choice(others)]), "label": place % 4 * 5}
-        for place in range(160)
+        {"text": f"{draw.choice(others)} {words[place % 3]} {draw.choice(others)}", "label": place % 3 * 5}
+        for place in range(120)
     ]
-    run = train(rows, output=tmp_path / "run", model=tiny, epochs=10, **QUICK)
-    assert run.labels == ("0", "5", "10", "15")  # by value, not by letters
-    assert run.metrics["accuracy"].value > 0.7
+    run = train(rows, output=tmp_path / "run", model=tiny, epochs=12, rate=2e-3, batch_rows=8)
+    assert run.labels == ("0", "5", "10")  # by value, not by letters
+    assert run.metrics["accuracy"].value > 0.8
     assert "f1" not in run.metrics
     made = evaluate(run.folder, rows)
     assert made.confusion is not None
-    assert [sum(row) for row in made.confusion] == [40, 40, 40, 40]
+    assert [sum(row) for row in made.confusion] == [40, 40, 40]
     said = [answer.label for answer in predict(run.folder, rows)]
     right = sum(label == str(row["label"]) for label, row in zip(said, rows, strict=True))
-    assert int(np.trace(made.confusion)) == right > 120
+    assert int(np.trace(made.confusion)) == right > 110
 
 
 def test_answers_are_the_same_from_a_file_and_from_values(fitted: Run, reviews: Path, tmp_path: Path) -> None:

@@ -127,18 +127,28 @@ def train(
         "device": device, "threads": threads, "skip_bad_rows": skip_bad_rows or None,
     }  # fmt: skip
     said = {key: value for key, value in choices.items() if value is not None} | _free(parse_set(set or []))
-    with model_notes(quiet=True), downloads(quiet=silent) as bars, TrainingScreen(quiet=silent) as screen:
-        run = api.train(
-            train,
-            dev=dev,
-            test=test,
-            output=output,
-            recipe=recipe,
-            resume=resume,
-            command="" if resume is not None else shlex.join(["clearhead", *sys.argv[1:]]),
-            told=Told(say=screen.say, step=screen.step, count=screen.count, seed=screen.seed, download=bars),
-            **said,
-        )
+    begun: list[Path] = []
+    try:
+        with model_notes(quiet=True), downloads(quiet=silent) as bars, TrainingScreen(quiet=silent) as screen:
+            told = Told(
+                say=screen.say, step=screen.step, begun=begun.append, count=screen.count, seed=screen.seed,
+                download=bars,
+            )  # fmt: skip
+            run = api.train(
+                train,
+                dev=dev,
+                test=test,
+                output=output,
+                recipe=recipe,
+                resume=resume,
+                command="" if resume is not None else shlex.join(["clearhead", *sys.argv[1:]]),
+                told=told,
+                **said,
+            )
+    except KeyboardInterrupt:
+        if begun:
+            say(f"stopped; go on with: clearhead train --resume {shlex.quote(str(begun[0]))}", quiet=quiet)
+        raise
     if json:
         print_json(run.to_json())
         return

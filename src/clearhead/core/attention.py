@@ -128,9 +128,11 @@ class NoCache(Cache):
 class Given:
     """What every attention of one pass through a stack is given."""
 
-    layout: Layout
-    places: Tensor  # (1|batch, queries): the place of each new token in its text
-    key_places: Tensor  # (1|batch, keys): the same, of all tokens so far
+    layout: Layout  # of the tokens that ask
+    places: Tensor  # (1|batch, queries): the place of each of them in its text
+    new_layout: Layout  # of the tokens that come in; nearly always the same ones
+    new_places: Tensor  # (1|batch, new)
+    key_places: Tensor  # (1|batch, keys): of all tokens so far
     wide: Tensor | None  # bias and mask of layers that see everything, (1|batch, 1|heads, queries, keys)
     narrow: Tensor | None  # and of layers that see a window
     relative: Unrelated
@@ -142,6 +144,11 @@ class Given:
     memory: Tensor | None = None
     memory_layout: Layout | None = None
     memory_bias: Tensor | None = None
+    picked: Tensor | None = None  # (batch,): the place of the one token of each text that asks; None: every token
+
+    def asking(self, x: Tensor) -> Tensor:
+        """Those of the tokens that come in which ask."""
+        return x if self.picked is None else self.new_layout.pick(x, self.picked)
 
 
 class Attention(nn.Module):
@@ -224,15 +231,14 @@ class SelfAttention(Attention):
         return self.split(self.get_submodule(self.position_prefix + part)(rows)[None])
 
     def forward(self, x: Tensor, given: Given, layer: int) -> Tensor:
-        layout, relative = given.layout, given.relative
-        q = self.split(layout.spread(self.q(x)))  # (batch, heads, length, head_width)
-        k = self.split(layout.spread(self.k(x)))
-        v = self.split(layout.spread(self.v(x)))
-        q, k = relative.rotated(q, given.places, self.local), relative.rotated(k, given.places, self.local)
+        relative, spread = given.relative, given.new_layout.spread
+        q = self.split(given.layout.spread(self.q(given.asking(x))))  # (batch, heads, length, head_width)
+        k, v = self.split(spread(self.k(x))), self.split(spread(self.v(x)))
+        q, k = relative.rotated(q, given.places, self.local), relative.rotated(k, given.new_places, self.local)
         k, v = given.cache.extend(layer, k, v)
         bias = relative.layered(self.chosen(given.narrow if self.local else given.wide), q, k, self, given)
         context = given.kernel(q, k, v, bias, self.scale, self.dropout, Where(given.part, layer))
-        return self.join(self.scaled(context, given.head_scale, layer), layout)
+        return self.join(self.scaled(context, given.head_scale, layer), given.layout)
 
 
 class CrossAttention(Attention):

@@ -60,7 +60,10 @@ FEEDS = {"plain": PlainFeed, "gated": GatedFeed}
 
 
 class Residual(nn.Module):
-    """norm(x + inner(x)), as in 2017: if inner is useless, x itself gets through."""
+    """norm(x + inner(x)), as in 2017: if inner is useless, x itself gets through.
+
+    Where only some of the tokens ask, inner still sees all of x, and what it says is added `onto` those that ask.
+    """
 
     def __init__(self, shape: Shape, inner: nn.Module, dropout: float, *, normed: bool = True) -> None:
         super().__init__()
@@ -68,15 +71,15 @@ class Residual(nn.Module):
         self.norm = norm(shape, shape.width) if normed else nn.Identity()
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, *given: object) -> Tensor:
-        return self.norm(x + self.dropout(self.inner(x, *given)))
+    def forward(self, x: Tensor, *given: object, onto: Tensor | None = None) -> Tensor:
+        return self.norm((x if onto is None else onto) + self.dropout(self.inner(x, *given)))
 
 
 class ResidualBefore(Residual):
     """x + inner(norm(x)): the norm stands before, and x is never changed on its way up."""
 
-    def forward(self, x: Tensor, *given: object) -> Tensor:
-        return x + self.dropout(self.inner(self.norm(x), *given))
+    def forward(self, x: Tensor, *given: object, onto: Tensor | None = None) -> Tensor:
+        return (x if onto is None else onto) + self.dropout(self.inner(self.norm(x), *given))
 
 
 RESIDUALS = {"after": Residual, "before": ResidualBefore}
@@ -129,7 +132,7 @@ class Block(nn.Module):
         self.convolve = Convolution(shape) if shape.kernel and index == 0 else NoConvolution()
 
     def forward(self, x: Tensor, given: Given, layer: int) -> Tensor:
-        y = self.attend(x, given, layer)
+        y = self.attend(x, given, layer, onto=given.asking(x))
         y = self.cross(y, given, layer)
         y = self.feed(y)
         return self.convolve(x, y, given)

@@ -27,13 +27,21 @@ class Padded:
         """(batch, length, ...) back to tokens as they lie."""
         return x
 
+    def pick(self, x: Tensor, places: Tensor) -> Tensor:
+        """One token of each text: (batch, 1, ...)."""
+        return x[torch.arange(self.batch, device=x.device), places][:, None]
+
     @property
     def token_places(self) -> Tensor:
         """Each token's position in its text, as the tokens lie."""
         return self.places
 
+    def first(self) -> Tensor:
+        """The position of each text's first token."""  # (batch,)
+        return self.places.new_zeros(self.batch)
+
     def last(self) -> Tensor:
-        """The position of each text's last real token."""  # (batch,)
+        """The position of each text's last real token."""
         if self.present is None:
             return self.places.new_full((self.batch,), self.length - 1)
         return (self.places * self.present).argmax(1)
@@ -45,25 +53,37 @@ class Packed:
     def __init__(self, lengths: Tensor) -> None:
         self.batch, self.length = len(lengths), int(lengths.max())
         self.places = torch.arange(self.length, device=lengths.device)[None]
-        self.present: Tensor | None = self.places < lengths[:, None]  # (batch, length)
         self.lengths = lengths
-        self.index = self.present.flatten().nonzero().squeeze(1)  # (tokens,)
-        if len(self.index) == self.batch * self.length:
-            self.present = None
+        present = self.places < lengths[:, None]  # (batch, length)
+        self.index = present.flatten().nonzero().squeeze(1)  # (tokens,)
+        # None says that all texts are as long: their tokens are a rectangle as they lie
+        self.present = None if len(self.index) == self.batch * self.length else present
 
     def spread(self, x: Tensor) -> Tensor:
         """(tokens, ...) to (batch, length, ...), zeros where no token is."""
+        if self.present is None:
+            return x.unflatten(0, (self.batch, self.length))
         full = x.new_zeros((self.batch * self.length, *x.shape[1:]))
         return full.index_copy(0, self.index, x).unflatten(0, (self.batch, self.length))
 
     def gather(self, x: Tensor) -> Tensor:
         """(batch, length, ...) to (tokens, ...)."""
-        return x.flatten(0, 1).index_select(0, self.index)
+        tokens = x.flatten(0, 1)
+        return tokens if self.present is None else tokens.index_select(0, self.index)
+
+    def pick(self, x: Tensor, places: Tensor) -> Tensor:
+        """One token of each text: (batch, 1, ...)."""
+        begins = self.lengths.cumsum(0) - self.lengths
+        return x.index_select(0, begins + places)[:, None]
 
     @property
     def token_places(self) -> Tensor:
         """Each token's position in its text."""  # (tokens,)
         return self.places.expand(self.batch, -1).flatten()[self.index]
+
+    def first(self) -> Tensor:
+        """The position of each text's first token."""  # (batch,)
+        return torch.zeros_like(self.lengths)
 
     def last(self) -> Tensor:
         """The position of each text's last token."""

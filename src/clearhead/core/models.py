@@ -76,15 +76,20 @@ class Network(nn.Module):
         lengths: Tensor | None = None,
         kernel: Kernel = fused,
         head_scale: dict[str, Tensor] | None = None,
+        whole: bool = True,
     ) -> Result:
-        """Padded: ids (batch, length) with a mask. Packed: ids (tokens,) with lengths (batch,)."""
+        """Padded: ids (batch, length) with a mask. Packed: ids (tokens,) with lengths (batch,).
+
+        Not `whole`: of the last layer only the tokens that the head reads are computed, for the same logits.
+        """
         if lengths is not None and (ids.ndim != 1 or int(lengths.sum()) != len(ids) or int(lengths.min()) < 1):
             raise InputError(f"lengths must be the tokens of each text, {ids.numel()} in all, and each at least 1.")
         scale = head_scale or {}
         layout: Layout = Padded(ids, mask) if lengths is None else Packed(lengths)
-        hidden = self.encode(ids, layout, segments, kernel=kernel, head_scale=scale.get("encoder"))
+        picked = None if whole else self.picked(layout)
+        hidden = self.encode(ids, layout, segments, kernel=kernel, head_scale=scale.get("encoder"), picked=picked)
         result = Result(hidden, layout)
-        top, top_layout = result.last, layout
+        top, top_layout = result.last, layout if picked is None else Padded(picked[:, None], None)
         if self.decoder is not None:
             if target_ids is None:
                 return result
@@ -108,6 +113,13 @@ class Network(nn.Module):
         elif self.head is not None and self.head.shape.kind == "next":
             result.next_sentence = result.logits
         return result
+
+    def picked(self, layout: Layout) -> Tensor | None:
+        """The place of the one token of each text that the head reads; None if it reads more than one."""
+        if self.head is None or self.decoder is not None or self.shape.stack.layers < 2:
+            return None
+        places = {"first": layout.first, "pooled": layout.first, "last": layout.last}
+        return places[self.head.shape.pick]() if self.head.shape.pick in places else None
 
     def attentions(self, part: str) -> list[Attention]:
         """The attention of each block of a part: "encoder", "decoder" or "cross"."""

@@ -82,7 +82,7 @@ class CoreRunner:
         learning = self.network.training
         self.network.eval()
         try:
-            return _array(self.network(ids, None, segments, lengths=lengths).logits)
+            return _array(self.network(ids, None, segments, lengths=lengths, whole=False).logits)
         finally:
             self.network.train(learning)
 

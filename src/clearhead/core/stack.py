@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor, nn
 
@@ -9,7 +11,7 @@ from clearhead.core import positions
 from clearhead.core.attention import LOW, Cache, Given, Kernel, NoCache, fused
 from clearhead.core.block import Block, norm
 from clearhead.core.bricks import Linear, Table
-from clearhead.core.layout import Layout
+from clearhead.core.layout import Layout, Padded
 from clearhead.shape import Shape
 
 
@@ -93,8 +95,9 @@ class Stack(nn.Module):
         places: Tensor | None = None,
         key_places: Tensor | None = None,
         present: Tensor | None = None,
+        picked: Tensor | None = None,
     ) -> list[Tensor]:
-        """Hidden states: the embeddings first, the last one after the final norm."""
+        """Hidden states: the embeddings first, the last one after the final norm, perhaps of `picked` tokens only."""
         queries = layout.places if places is None else places
         keys = queries if key_places is None else key_places
         present = layout.present if present is None else present
@@ -102,6 +105,8 @@ class Stack(nn.Module):
         given = Given(
             layout=layout,
             places=queries,
+            new_layout=layout,
+            new_places=queries,
             key_places=keys,
             wide=self.bias(present, queries, keys, local=False),
             narrow=self.bias(present, queries, keys, local=True) if any(self.shape.local) else None,
@@ -117,9 +122,17 @@ class Stack(nn.Module):
         )
         hidden = [x]
         for layer, block in enumerate(self.shape.block_of_layer):
+            if picked is not None and layer == len(self.shape.block_of_layer) - 1:
+                given = self.picking(given, picked, present, layer)
             hidden.append(self.blocks[block](hidden[-1], given, layer))
         hidden[-1] = self.dropout(self.norm(hidden[-1]))
         return hidden
+
+    def picking(self, given: Given, picked: Tensor, present: Tensor | None, layer: int) -> Given:
+        """For the last layer: one token of each text asks, for nobody reads what the others would hear."""
+        queries = picked[:, None]
+        bias = self.bias(present, queries, given.key_places, local=self.shape.is_local(layer))
+        return replace(given, layout=Padded(queries, None), places=queries, wide=bias, narrow=bias, picked=picked)
 
 
 def masked(see: Tensor | None, bias: Tensor | None, dtype: torch.dtype) -> Tensor | None:

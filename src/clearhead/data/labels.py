@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -212,7 +213,9 @@ def as_list(value: Any) -> list[str] | None:
         return None
     for read in (json.loads, ast.literal_eval):
         try:
-            found = read(text)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # Python's own, about the odd strings of other people
+                found = read(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
         if isinstance(found, list) and is_text(found) and not any(isinstance(one, list | dict) for one in found):

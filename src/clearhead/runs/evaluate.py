@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.data import BadRow, Columns, Source
+from clearhead.data import BadRow, Columns, Source, text_hash
 from clearhead.data.examples import BadRows, label_array
 from clearhead.errors import InputError
 from clearhead.metrics import (
@@ -24,6 +24,7 @@ from clearhead.metrics import (
 )
 from clearhead.runs.finish import read_split
 from clearhead.runs.predictor import Predictor
+from clearhead.runs.prepare import rows_digest
 from clearhead.tasks.evaluation import Evaluation, evaluation
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Scored:
     logits: Array
     targets: Array
     numbers: list[int]  # of the rows in the source
+    hashes: list[int]  # of their texts
     slices: dict[str, list[Any]]
     bad: BadRows
     truncated: int
@@ -76,6 +78,8 @@ def run_evaluate(
             there = ", ".join(source.columns[:30])
             raise InputError(f"{source.name} has no column {name!r} for --slice; it has {there}.")
     scored = _scored(predictor, source, columns, slices, told, skip_bad_rows=skip_bad_rows)
+    if part is not None:
+        _check_same(predictor, source, scored, part)
     made = evaluation(
         predictor.task, predictor.space, scored.logits, scored.targets, predictor.reading,
         slices=scored.slices, skipped=dict(scored.bad.counts), truncated=scored.truncated,
@@ -106,10 +110,18 @@ def _columns_beside(
 def _held_out(predictor: Predictor, source: Source, part: str) -> Source:
     """A source with the rows alone that a run did not train on."""
     wanted = read_split(predictor.folder, part)
-    name = "" if predictor.trained is None else predictor.trained.data["train"].name
-    if source.name != name:
-        raise InputError(f"--part {part} is of the file that {predictor.reference} was trained on, {name!r}.")
     return replace(source, open=lambda: (row for row in source.rows() if row.number in wanted))
+
+
+def _check_same(predictor: Predictor, source: Source, scored: Scored, part: str) -> None:
+    """The rows that were held out, or others that happen to have their numbers?"""
+    import numpy as np
+
+    mark = None if predictor.trained is None else predictor.trained.data.get(part)
+    digest = rows_digest(np.array(scored.hashes, np.uint64), scored.targets, predictor.space)
+    if mark is None or digest != mark.sha256:
+        held = f"{predictor.reference} held out of {'its training file' if mark is None else mark.name}"
+        raise InputError(f"{source.name} does not have the {part} rows that {held}; it is another file, or it changed.")
 
 
 def _scored(
@@ -124,7 +136,7 @@ def _scored(
     import numpy as np
 
     begun = time.perf_counter()
-    parts, targets, numbers, bad = [], [], [], BadRows()
+    parts, targets, numbers, hashes, bad = [], [], [], [], BadRows()
     sliced: dict[str, list[Any]] = {name: [] for name in slices}
     characters: list[int] = []
     truncated = windowed = done = 0
@@ -134,6 +146,7 @@ def _scored(
         parts.append(chunk.logits)
         targets += [row.label for row in chunk.kept]
         numbers += [row.number for row in chunk.kept]
+        hashes += [text_hash(row.text, row.text_b) for row in chunk.kept]
         characters += [len(row.text) + len(row.text_b or "") for row in chunk.kept]
         truncated += int((chunk.truncated > 0).sum())
         windowed += int((chunk.windows > 1).sum())
@@ -157,6 +170,7 @@ def _scored(
         logits=np.concatenate(parts),
         targets=true,
         numbers=numbers,
+        hashes=hashes,
         slices=sliced,
         bad=bad,
         truncated=truncated,

@@ -56,6 +56,7 @@ class Run:
     seeds: tuple[SeedScore, ...]
     said: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    skipped: Mapping[str, int] = field(default_factory=dict)  # bad rows by problem
     report: Path | None = None
     seconds: float = 0.0
     cost: Mapping[str, float] = field(default_factory=dict)
@@ -75,7 +76,8 @@ class Run:
         """Mean and spread (standard deviation) of the main metric over the seeds, by part."""
         made = {}
         for part in ("dev", "test"):
-            values = [value for score in self.seeds if (value := getattr(score, part)) is not None]
+            found = [getattr(score, part) for score in self.seeds]
+            values = [value for value in found if value is not None]
             if len(values) > 1:
                 made[part] = {"mean": mean(values), "spread": stdev(values)}
         return made
@@ -95,6 +97,7 @@ class Run:
             "seeds": [asdict(score) for score in self.seeds],
             "over_seeds": self.over_seeds,
             "notes": list(self.notes),
+            "skipped": dict(self.skipped),
             "report": None if self.report is None else str(self.report),
             "seconds": round(self.seconds, 2),
             "cost": dict(self.cost),
@@ -133,7 +136,7 @@ def _evaluation(prepared: Prepared, part: PartRows, logits: Array, reading: Read
         slices[part.columns.label or "label"] = [prepared.space.names[target] for target in part.targets]
     made = evaluation(
         prepared.task, prepared.space, logits, part.targets, reading,
-        slices=slices, skipped=dict(table.skipped),
+        slices=slices, skipped={} if table is prepared.parts["train"].table else dict(table.skipped),
         truncated=int((table.truncated[part.places] > 0).sum()), windowed=int((windows > 1).sum()),
     )  # fmt: skip
     return made if plan.metric is None else replace(made, main=plan.metric)
@@ -149,6 +152,8 @@ def _abstaining(prepared: Prepared, logits: Array, reading: Reading, target: flo
     found = threshold_for(sure, right, accuracy=target)
     if found is None:
         return reading, f"No confidence gives an accuracy of {target:.0%} on the dev rows, so that it never abstains."
+    if found.coverage == 1:
+        return reading, f"Every dev row can be answered at an accuracy of {target:.0%}, so that it never abstains."
     said = f"answers {found.coverage:.0%} of the dev rows, of which {found.accuracy:.1%} are right"
     note = f"Below a confidence of {found.threshold:.3f} it abstains: it {said}."
     return replace(reading, abstain_below=found.threshold), note

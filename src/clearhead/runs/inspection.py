@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from clearhead.checkpoint.folder import read_folder
+from clearhead.checkpoint.hub import locate
+from clearhead.checkpoint.sentence import read_sentences
 from clearhead.data import Inspection, guess_columns, inspect_data, open_source, survey
 from clearhead.data.examples import TextRow, checked_row
 from clearhead.data.source import Row, Source
@@ -21,6 +24,7 @@ from clearhead.training.settings import TrainSettings
 if TYPE_CHECKING:
     from clearhead.data import Columns
     from clearhead.model import Model
+    from clearhead.text import Tokenizer
 
 SAMPLE = 512  # rows that the trial steps are taken from
 TRIAL = 3  # steps that are timed, after one that warms up
@@ -52,13 +56,26 @@ def run_inspect(
             tokenizer = load_tokenizers(model)[0]
         except ClearheadError as error:
             notes.append(f"Lengths are in characters, for the model could not be had: {error}")
-    found = inspect_data(source, columns=chosen, tokenizer=tokenizer, dev=dev, test=test)
+    most = None if model is None or tokenizer is None else _longest(model, tokenizer)
+    found = inspect_data(source, columns=chosen, tokenizer=tokenizer, dev=dev, test=test, max_length=most)
     if model is None or tokenizer is None or not estimate or chosen.label is None or found.kind is None:
         return replace(found, estimate={"notes": notes} if notes else None)
     try:
         return replace(found, estimate=_estimate(opened, chosen, found, model))
     except ClearheadError as error:
         return replace(found, estimate={"notes": [f"Training was not tried out: {error}"]})
+
+
+def _longest(reference: str, tokenizer: Tokenizer) -> int | None:
+    """How many tokens a model reads at once, by its tokenizer and its positions; no weight is read for it."""
+    folder = locate(reference).folder
+    try:
+        sentences = read_sentences(folder)
+        stack = read_folder(folder if sentences is None else sentences.encoder, None).shape.stack
+    except ClearheadError:
+        return tokenizer.max_length
+    known = (tokenizer.max_length, stack.max_length if stack.positions == "learned" else None)
+    return min((limit for limit in known if limit is not None), default=None)
 
 
 def _estimate(source: Source, columns: Columns, found: Inspection, reference: str) -> dict[str, Any]:
@@ -72,7 +89,7 @@ def _estimate(source: Source, columns: Columns, found: Inspection, reference: st
     rows = [row for row in sample if isinstance(row, TextRow)]
     task = task_for(columns, space)
     check_task(task, columns, space)
-    model: Model = load(reference, head=task.head, labels=task.outputs(space))
+    model: Model = load(reference, head=task.head, labels=task.outputs(space), fresh=True)
     fit = Fit(max_length=model.max_length())
     table = encode_rows(rows, columns, model.tokenizer, space, fit)
     data = encoded(table, segments=model.shape.stack.segments > 1)

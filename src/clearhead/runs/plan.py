@@ -86,6 +86,15 @@ _SETTINGS = {field.name for field in fields(TrainSettings)}
 _PLAN = {field.name for field in fields(RunPlan)} - {"settings", "auto_epochs"}
 
 
+def metrics_of(kind: str, labels: int) -> tuple[str, ...]:
+    """The metrics that labels of a kind can be measured by."""
+    if kind == "number":
+        return tuple(REGRESS)
+    if kind == "multilabel":
+        return (*MULTILABEL, *PROBS)
+    return (*CLASSIFY, *(BINARY if labels <= 2 else ()), *PROBS)
+
+
 def make_plan(*layers: Mapping[str, Any]) -> RunPlan:
     """A plan out of flat names and values; later layers win, None says nothing."""
     said: dict[str, Any] = {}

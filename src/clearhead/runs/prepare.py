@@ -12,7 +12,7 @@ from clearhead.data import Columns, LabelSpace, Source, TokenTable, checked_rows
 from clearhead.data.source import BadRow
 from clearhead.data.table import PARTS, Encoder
 from clearhead.errors import InputError
-from clearhead.runs.plan import RunPlan
+from clearhead.runs.plan import RunPlan, metrics_of
 from clearhead.tasks import Task, check_task, task_for, task_named
 from clearhead.text.encoding import Encoding
 
@@ -60,10 +60,16 @@ class PartRows:
 
     def mark(self) -> DataMark:
         """Which rows these are: equal marks are equal texts and labels in equal order."""
-        made = hashlib.sha256(self.table.hashes[self.places].tobytes())
-        made.update(self.targets.tobytes())
-        made.update("\0".join(self.space.names).encode("utf-8", "surrogatepass"))
-        return DataMark(name=self.source.name, rows=len(self), sha256=made.hexdigest())
+        digest = rows_digest(self.table.hashes[self.places], self.targets, self.space)
+        return DataMark(name=self.source.name, rows=len(self), sha256=digest)
+
+
+def rows_digest(hashes: Array, targets: Array, space: LabelSpace) -> str:
+    """A digest of texts and labels in their order."""
+    made = hashlib.sha256(hashes.tobytes())
+    made.update(targets.tobytes())
+    made.update("\0".join(space.names).encode("utf-8", "surrogatepass"))
+    return made.hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +132,9 @@ def look(sources: Mapping[str, Source], plan: RunPlan) -> Look:
     check_task(task, columns, space)
     if space.kind == "number" and plan.settings.class_weight != "none":
         raise InputError("class_weight is for classes, and these labels are numbers.")
+    known = metrics_of(space.kind, len(space))
+    if plan.metric is not None and plan.metric not in known:
+        raise InputError(f"{plan.metric} is no metric of these labels; there are {', '.join(known)}.")
     return Look(sources=sources, columns=columns, space=space, task=task)
 
 
@@ -186,7 +195,12 @@ def _parts(name: str, table: TokenTable, seen: Look, plan: RunPlan) -> dict[str,
     found = {"train": every}
     if table.splits is not None:
         found = {part: every[table.splits == place] for place, part in enumerate(PARTS)}
-    given = {part for part, places in found.items() if len(places)} | set(seen.sources)
+    own = {part for part, places in found.items() if len(places)}
+    for part in ("dev", "test"):
+        if part in own and part in seen.sources:
+            column = seen.columns.split
+            raise InputError(f"There are {part} rows in column {column!r} and in --{part}; leave one of the two out.")
+    given = own | set(seen.sources)
     dev = 0.0 if "dev" in given else plan.dev_share
     test = 0.0 if given & {"dev", "test"} else plan.test_share
     if not dev and not test:
@@ -201,8 +215,8 @@ def _parts(name: str, table: TokenTable, seen: Look, plan: RunPlan) -> dict[str,
         seed=plan.settings.seed,
         kind=seen.space.kind,
     )
-    own = {part: rows[split == part] for part in PARTS}
-    return found | {part: places for part, places in own.items() if part == "train" or len(places)}
+    cut = {part: rows[split == part] for part in PARTS}
+    return found | {part: places for part, places in cut.items() if part == "train" or len(places)}
 
 
 def _together(table: TokenTable, rows: Array) -> Array | None:

@@ -6,7 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from math import ceil
+from math import ceil, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +18,12 @@ from clearhead.model import Model
 from clearhead.runs.finish import METRICS, REPORT, Run, SeedScore, measured, passport, write_metrics, write_split
 from clearhead.runs.methods import FITS, Job, Result, network_result
 from clearhead.runs.network import STATE, restore_network
-from clearhead.runs.plan import NETWORK, RunPlan
+from clearhead.runs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
 from clearhead.runs.prepare import Look, Prepared, look, prepare
 from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
+    from clearhead.tasks.evaluation import Evaluation
     from clearhead.training.loop import Step
 
 RUN = "run.json"
@@ -31,6 +32,7 @@ RESULT = "result.json"
 ENOUGH_STEPS = 200  # of a fine-tuning on few rows
 MOST_EPOCHS = 20
 FASTER = 20  # times the rate, for a new head that sees few rows
+SPECIAL = 4  # tokens of a window that do not move on
 TOLD_ROWS = 1000  # rows between two words about reading
 
 
@@ -40,6 +42,7 @@ class Told:
 
     say: Callable[[str], None] = lambda _: None
     step: Callable[[Step], None] | None = None
+    begun: Callable[[Path], None] = lambda _: None  # from here on the run can be resumed
     count: Callable[[str, int, int | None], None] = lambda *_: None  # (what is done, how far, of how much)
     seed: Callable[[int, int, int], None] = lambda *_: None  # (this seed, its place, how many)
     download: Callable[[str, int, int | None], None] | None = None
@@ -88,6 +91,7 @@ def run_train(
         plan = replace(plan, auto_epochs=False, settings=settings)
         tell.say(f"epochs: {settings.epochs} (by the number of rows; say another with --epochs)")
     _begin(folder, plan, prepared, command, resume=resume)
+    tell.begun(folder)
     result, scores, best = _seeds(seen, prepared, plan, folder, model, tell)
     reading, found, notes = measured(prepared, result, plan)
     seeds = [plan.settings.seed + place for place in range(plan.seeds)]
@@ -106,6 +110,7 @@ def run_train(
         seeds=scores,
         said=(*seen.columns.said, *prepared.said),
         notes=(*result.notes, *notes),
+        skipped=prepared.skipped,
         seconds=time.perf_counter() - begun,
         cost=_cost(folder if plan.seeds == 1 else _seed_folder(folder, best), begun),
     )
@@ -160,7 +165,8 @@ def _model(seen: Look, plan: RunPlan, seed: int, tell: Told) -> Model | None:
     if plan.method in NETWORK:
         outputs = seen.task.outputs(seen.space)
         return load(
-            plan.model, device=plan.device, head=seen.task.head, labels=outputs, seed=seed, progress=tell.download
+            plan.model, device=plan.device, head=seen.task.head, labels=outputs, seed=seed, fresh=True,
+            progress=tell.download,
         )
     return load(plan.model, device=plan.device, head=None, progress=tell.download)
 
@@ -171,7 +177,10 @@ def _max_length(plan: RunPlan, model: Model | None) -> int | None:
     most = model.max_length()
     if plan.max_length is not None and most is not None and plan.max_length > most:
         raise InputError(f"max_length is {plan.max_length}, and {plan.model} reads at most {most} tokens.")
-    return plan.max_length or most
+    length = plan.max_length or most
+    if length is not None and plan.stride > length - SPECIAL:
+        raise InputError(f"stride is {plan.stride}; windows of {length} tokens can share at most {length - SPECIAL}.")
+    return length
 
 
 def _begin(folder: Path, plan: RunPlan, prepared: Prepared, command: str, *, resume: bool) -> None:
@@ -226,10 +235,11 @@ def _seeds(
         fresh = model if place == 0 else _model(seen, plan, seed, tell)
         job = Job(prepared=prepared, plan=plan, settings=settings, folder=own, model=fresh, told=tell.step)
         found = measured(prepared, FITS[plan.method](job), plan)[1]
-        score = SeedScore(seed=seed, **{name: found[name].value if name in found else None for name in ("dev", "test")})
+        score = SeedScore(seed=seed, dev=_known(found.get("dev")), test=_known(found.get("test")))
         write_json(own / RESULT, asdict(score))
         scores.append(score)
-    best = max(scores, key=lambda score: (float("-inf") if score.dev is None else score.dev, -score.seed)).seed
+    sign = -1 if plan.metric in LOWER_IS_BETTER else 1
+    best = max(scores, key=lambda one: (float("-inf") if one.dev is None else sign * one.dev, -one.seed)).seed
     settings = replace(plan.settings, seed=best)
     fresh = _model(seen, plan, best, tell)
     job = Job(prepared=prepared, plan=plan, settings=settings, folder=_seed_folder(folder, best), model=fresh)
@@ -240,6 +250,11 @@ def _seeds(
         if score.seed != best:
             shutil.rmtree(_seed_folder(folder, score.seed) / STATE, ignore_errors=True)
     return network_result(job), tuple(scores), best
+
+
+def _known(made: Evaluation | None) -> float | None:
+    """The main metric, where there is one that is defined."""
+    return made.value if made is not None and isfinite(made.value) else None
 
 
 def _cost(folder: Path, begun: float) -> dict[str, float]:

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 from clearhead.config import shown
 from clearhead.errors import InputError
 
+END = "\r\n"  # cells that hold either of them are quoted; lines end with the second alone
+
 
 class Writer(Protocol):
     """Turns rows into bytes that can be appended to a file."""
@@ -34,7 +36,7 @@ class Delimited:
         self.kind, self.names = kind, tuple(names)
         self._known = frozenset(names)
         self._buffer = io.StringIO()
-        self._csv = csv.writer(self._buffer, delimiter=delimiter, lineterminator="\n")
+        self._csv = csv.writer(self._buffer, delimiter=delimiter, lineterminator=END)
 
     def head(self) -> bytes:
         """The names of the columns."""
@@ -51,7 +53,7 @@ class Delimited:
         self._buffer.seek(0)
         self._buffer.truncate()
         self._csv.writerow(cells)
-        return self._buffer.getvalue().encode("utf-8", "replace")
+        return (self._buffer.getvalue().removesuffix(END) + "\n").encode("utf-8", "replace")
 
 
 class Lines:

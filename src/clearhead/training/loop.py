@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from clearhead.core.attention import fused
 from clearhead.data.batches import token_batches
 from clearhead.errors import ClearheadError
 from clearhead.tasks.encoded import Encoded, Part
+from clearhead.training.dropout import attend, quicken
 from clearhead.training.objectives import OBJECTIVES, pool_windows
 from clearhead.training.optimise import clip, learned, set_rate, share
+from clearhead.training.precision import computing
 from clearhead.training.settings import TrainSettings
 from clearhead.training.state import State
 
@@ -74,6 +77,8 @@ def train_steps(
 ) -> Iterator[Step]:
     """Learn from where the state stands to the end; `score` is asked after each epoch, and higher is better."""
     settings.check()
+    if torch.device(device).type == "cpu":
+        quicken(state.network)
     steps = total_steps(data, settings)
     done = 0
     for epoch in range(settings.epochs):
@@ -123,8 +128,10 @@ def _step(
     loss, tokens = 0.0, 0
     for places in micro_batches(data.row_tokens[rows], settings.micro_tokens):
         part = data.take(rows[places])
+        with computing(settings.precision, device):
+            logits = logits_of(network, part, device)
         losses = OBJECTIVES[objective](
-            logits_of(network, part, device), torch.as_tensor(part.targets, device=device), settings.smoothing
+            logits.float(), torch.as_tensor(part.targets, device=device), settings.smoothing
         )
         share_of_loss = (losses * weights[places].to(device)).sum() / total
         share_of_loss.backward()  # type: ignore[no-untyped-call]
@@ -169,7 +176,8 @@ def logits_of(network: Any, part: Part, device: str) -> Tensor:
         for array in (part.ids, part.segments, part.lengths, part.owners)
     ]
     ids, segments, lengths, owners = tensors
-    result = network(ids, None, segments, lengths=lengths)
+    kernel = attend if torch.device(device).type == "cpu" else fused
+    result = network(ids, None, segments, lengths=lengths, kernel=kernel, whole=False)
     return pool_windows(result.logits, owners, part.rows)  # type: ignore[arg-type]
 
 

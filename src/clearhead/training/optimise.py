@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from clearhead import tensors
 from clearhead.core.models import Network
 from clearhead.training.settings import TrainSettings
 
@@ -36,8 +38,32 @@ def learned(network: Network, settings: TrainSettings, epoch: int) -> Named:
     return named
 
 
+class RowwiseAdamW(torch.optim.AdamW):
+    """AdamW that takes a table's gradient as rows: a batch has some hundred of a vocabulary's many thousand words."""
+
+    def __init__(self, groups: list[dict[str, Any]]) -> None:
+        super().__init__(groups, fused=True)
+        self.zeros: dict[Tensor, Tensor] = {}  # a table of zeros for each: rows are laid in and taken out again
+
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        """Every row moves, as AdamW has it: those without a gradient by what is left of earlier ones, and by decay."""
+        everything = [parameter for group in self.param_groups for parameter in group["params"]]
+        tables = [(p, p.grad) for p in everything if p.grad is not None and p.grad.is_sparse]
+        for table, rows in tables:
+            if table not in self.zeros:
+                self.zeros[table] = torch.zeros_like(table)
+            table.grad = self.zeros[table].index_copy_(0, rows.indices()[0], rows.values())
+        super().step()
+        for table, rows in tables:
+            self.zeros[table].index_fill_(0, rows.indices()[0], 0.0)
+            table.grad = rows
+
+
 def optimiser(network: Network, settings: TrainSettings) -> torch.optim.AdamW:
     """One group per rate and decay; every parameter is in it, frozen ones get no gradient."""
+    # a table that is the output matrix as well has a gradient for every word
+    network.stack.embed.token.sparse = "stack.embed.token.weight" not in tensors.ties(network.shape).values()
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, parameter in network.named_parameters():
         decay = settings.decay if parameter.ndim > 1 else 0.0
@@ -45,7 +71,7 @@ def optimiser(network: Network, settings: TrainSettings) -> torch.optim.AdamW:
         base = settings.head_rate if far == 0 and settings.head_rate is not None else settings.rate
         groups.setdefault((base * settings.layer_decay**far, decay), []).append(parameter)
     made = [{"params": ps, "lr": rate, "base": rate, "weight_decay": decay} for (rate, decay), ps in groups.items()]
-    return torch.optim.AdamW(made, fused=True)
+    return RowwiseAdamW(made)
 
 
 def share(step: int, steps: int, settings: TrainSettings) -> float:
@@ -68,5 +94,15 @@ def set_rate(adam: torch.optim.AdamW, part: float) -> float:
 
 def clip(parameters: Iterable[Tensor], longest: float) -> float:
     """Shorten the gradient to `longest`; returns how long it was."""
-    norm = torch.nn.utils.clip_grad_norm_(parameters, longest if longest > 0 else math.inf)
-    return float(norm)
+    parts = []
+    for parameter in parameters:
+        if parameter.grad is not None and parameter.grad.is_sparse:
+            parameter.grad = parameter.grad.coalesce()  # a word that comes twice has one row: the sum
+            parts.append(parameter.grad.values())
+        elif parameter.grad is not None:
+            parts.append(parameter.grad)
+    length = float(torch.nn.utils.get_total_norm(parts))
+    if 0 < longest < length:
+        for part in parts:
+            part.mul_(longest / length)
+    return length

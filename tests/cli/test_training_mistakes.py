@@ -1,0 +1,98 @@
+"""Whatever goes wrong with the verbs of training is one sentence on stderr, exit code 2, and nothing written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clearhead.api import train
+from tests.small import labelled, write_csv
+
+MISTAKES = {
+    "train": "There is nothing to train on",
+    "train none.csv": "none.csv is not there",
+    "train .": "holds no sub-folders with text files",
+    "train empty.csv": "empty.csv is empty",
+    "train header.csv": "header.csv holds no rows",
+    "train texts.csv": "reads like a label",
+    "train one.csv": "all rows have the label 'x'; there is nothing to learn",
+    "train reviews.csv --label stars": "has no column 'stars' for --label",
+    "train reviews.csv --text body": "has no column 'body' for --text",
+    "train reviews.csv --task tag": "task must be one of classify, pair, regress",
+    "train reviews.csv --task pair": "no second column of texts",
+    "train reviews.csv --task classify --text-b id": "classify reads one text, and there are two; use --task pair",
+    "train reviews.csv --task regress": "reads like a label",
+    "train reviews.csv --task regress --label label": "label 'bad' is not a number",
+    "train reviews.csv --method lstm": "It can be finetune, head, features, tfidf, majority",
+    "train reviews.csv --class-weight yes": "It can be none, auto",
+    "train reviews.csv --set epochs": "--set takes key=value, and it was given 'epochs'",
+    "train reviews.csv --set epoch=3": "There is no setting 'epoch'; did you mean epochs?",
+    "train reviews.csv --set epochs=many": "Setting epochs: expected int, got str",
+    "train reviews.csv --set output=x": "--set is for settings, and 'output' is none",
+    "train reviews.csv --set train=x.csv": "--set is for settings, and 'train' is none",
+    "train reviews.csv --set told=1": "--set is for settings, and 'told' is none",
+    "train reviews.csv --epochs x": "Invalid value for --epochs",
+    "train reviews.csv --epochs 0": "epochs must be at least 1",
+    "train reviews.csv --rate -1": "rate must be above 0",
+    "train reviews.csv --layer=--3 --method tfidf": "layer and pooling are for method features",
+    "train reviews.csv --bogus": "Unknown option: --bogus",
+    "train reviews.csv --recipe none.toml": "none.toml cannot be read",
+    "train reviews.csv --model ./none --quiet": "there is no folder",
+    "train reviews.csv --dev none.csv": "none.csv is not there",
+    "train --resume none": "none is no run: it has no run.json",
+    "train --resume .": ". is no run: it has no run.json",
+    "train --resume MODEL --epochs 3": "A resumed run keeps its settings",
+    "train reviews.csv -o MODEL": "is there already and not empty; name another folder with -o",
+    "train reviews.csv -o reviews.csv": "is there already",
+    "evaluate MODEL": "requires an argument",
+    "evaluate MODEL none.csv": "none.csv is not there",
+    "evaluate ./none reviews.csv": "there is no folder",
+    "evaluate . reviews.csv": "is not a model folder",
+    "evaluate MODEL texts.csv": "reads like a label",
+    "evaluate MODEL one.csv": "label 'x' is none of bad, good",
+    "evaluate MODEL reviews.csv --slice shop": "has no column 'shop' for --slice",
+    "evaluate MODEL reviews.csv --part test": "does not have the test rows that",
+    "evaluate MODEL reviews.csv --against ./none": "there is no folder",
+    "predict MODEL reviews.csv": "requires an argument",
+    "predict MODEL reviews.csv -o out.txt": "must end in .csv, .tsv, .jsonl",
+    "predict MODEL reviews.csv -o .": "must end in .csv, .tsv, .jsonl",
+    "predict MODEL reviews.csv -o reviews.csv": "is the input itself",
+    "predict MODEL reviews.csv -o - --json": "both want standard output",
+    "predict MODEL reviews.csv -o out.csv --format xml": "format must be one of csv, tsv, jsonl",
+    "predict MODEL reviews.csv -o out.csv --abstain-below 2": "abstain_below must be from 0 to 1",
+    "predict MODEL reviews.csv -o out.csv --text-b label": "reads one text; leave --text-b out",
+    "predict MODEL empty.csv -o out.csv": "empty.csv is empty",
+    "inspect none.csv": "none.csv is not there",
+    "inspect reviews.csv --label stars": "has no column 'stars' for --label",
+}
+
+
+@pytest.fixture(scope="session")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that is trained: counted words."""
+    return train(labelled(60), output=tmp_path_factory.mktemp("runs") / "words", method="tfidf").folder
+
+
+@pytest.mark.parametrize("line", MISTAKES)
+def test_a_mistake_is_one_sentence(
+    line: str,
+    run: Callable[..., tuple[int, str, str]],
+    words: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write_csv(tmp_path / "reviews.csv", labelled(40))
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "header.csv").write_text("text,label\n")
+    (tmp_path / "texts.csv").write_text("text\n" + "".join(f"it was {n} and more\n" for n in range(20)))
+    (tmp_path / "one.csv").write_text("text,label\n" + "".join(f"it was {n},x\n" for n in range(20)))
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    code, out, err = run(*(str(words) if word == "MODEL" else word for word in line.split()))
+    assert (code, out) == (2, "")
+    assert err.startswith("clearhead: ")
+    assert MISTAKES[line] in err
+    assert err.count("\n") == 1 or "rows cannot be used" in err
+    assert sorted(tmp_path.iterdir()) == before

@@ -1,0 +1,78 @@
+"""bf16 where the machine has it, never elsewhere unless asked for; weights stay 32-bit numbers and still learn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from clearhead.errors import InputError
+from clearhead.training import precision
+from clearhead.training.loop import train_steps
+from clearhead.training.precision import computing, has_bf16, precision_of
+from tests.training.test_loop import QUICK, fresh, rows
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({}, "float"),
+        ({"avx2": True, "avx512_f": True, "avx512_vnni": True}, "float"),  # wide, but without the multiplication
+        ({"avx512_bf16": True}, "bf16"),
+        ({"amx_bf16": True, "avx512_bf16": False}, "bf16"),
+        ({"amx_bf16": False, "avx512_bf16": False}, "float"),
+    ],
+    ids=str,
+)
+def test_a_cpu_decides_by_what_it_has(monkeypatch: pytest.MonkeyPatch, known: dict[str, Any], expected: str) -> None:
+    # another machine's answer stands in for this one's
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: known, raising=False)
+    has_bf16.cache_clear()
+    try:
+        assert precision_of("auto", "cpu") == expected
+        assert precision_of("float", "cpu") == "float"
+        assert precision_of("bf16", "cpu") == "bf16"  # imitated, if need be
+    finally:
+        has_bf16.cache_clear()
+
+
+def test_a_torch_that_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
+    has_bf16.cache_clear()
+    try:
+        assert precision_of("auto", "cpu") == "float"
+    finally:
+        has_bf16.cache_clear()
+
+
+def test_a_gpu_without_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precision, "has_bf16", lambda kind: False)
+    with pytest.raises(InputError, match="does not compute in bf16"):
+        precision_of("bf16", "cuda:0")
+    assert precision_of("auto", "cuda:0") == "float"
+
+
+def test_what_is_computed_in_what() -> None:
+    a = torch.randn(4, 4)
+    with computing("bf16", "cpu"):
+        assert (a @ a).dtype == torch.bfloat16
+    with computing("float", "cpu"):
+        assert (a @ a).dtype == torch.float32
+
+
+def test_learning_in_bf16() -> None:
+    data = rows(200)
+    chosen = replace(QUICK, precision="bf16")
+    state = fresh(chosen)
+    steps = list(train_steps(state, data, chosen, objective="cross_entropy"))
+    assert steps[-1].loss < steps[0].loss / 2
+    assert all(parameter.dtype == torch.float32 for parameter in state.network.parameters())
+    assert all(moment.dtype == torch.float32 for kept in state.adam.state.values() for moment in kept.values())
+    # the same again, and nearly the same as in 32 bits
+    again = next(train_steps(fresh(chosen), data, chosen, objective="cross_entropy"))
+    assert replace(again, seconds=0.0) == replace(steps[0], seconds=0.0)
+    plain = replace(QUICK, precision="float")
+    wide = next(train_steps(fresh(plain), data, plain, objective="cross_entropy"))
+    assert 0 < abs(wide.loss - steps[0].loss) < 0.02
