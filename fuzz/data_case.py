@@ -113,7 +113,7 @@ def _read(file: File, path: Path, rng: Rng, tokenizer: Any) -> Outcome:
     _inspection(inspection, 2 * total if twice else total)
     if examples is None:
         return Outcome(word="no rows left")
-    if small and max(map(len, examples.texts)) < SMALL:
+    if small and max(map(len, (*examples.texts, *(examples.texts_b or ())))) < SMALL:
         _table(source, columns, examples, tokenizer, rng, how)
     if not guessed:
         return Outcome(word="read, columns said")

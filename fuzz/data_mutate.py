@@ -57,8 +57,9 @@ def _huge(made: Table, rng: Rng) -> None:
     size = rng.choice((70_000, 70_000, 300_000, 1_000_000))
     if rng.random() < 0.03:
         size = rng.choice((10_500_000, 21_000_000))  # beyond the longest cell, and the longest line
+    filler = rng.choice(("a", "the sea ", '"', "é", "[", "猫", "\n", "a,", "9"))
     row = rng.choice(made.rows)
-    row[rng.randrange(len(row))] = (rng.choice(("a", "the sea ", '"', "é", "[", "猫", "\n", "a,", "9")) * size)[:size]
+    row[rng.randrange(len(row))] = (filler * size)[: min(size, 300_000) if filler == "\n" else size]
 
 
 def _parts(made: Table, rng: Rng) -> None:
@@ -111,7 +112,8 @@ def _counts(made: Table, rng: Rng) -> None:
 def _kinds(made: Table, rng: Rng) -> None:
     """Each row with a label of its own, or a list of them."""
     count = rng.choice((200, 1100)) if rng.random() < 0.97 else 8_000
-    count = min(count, max(200_000 // len(made.names), len(made.rows)))
+    size = sum(len(str(cell)) for row in made.rows for cell in row) // len(made.rows)
+    count = min(count, 200_000 // len(made.names), 4_000_000 // (size + 1) + 1)
     lists = rng.random() < 0.5
     made.rows = [
         [*made.rows[place % len(made.rows)][:-1], [f"n{place}", f"m{place // 2}"] if lists else f"n{place}"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from typing import IO, Any, TypeVar
 from clearhead.errors import CheckpointError, ClearheadError, ConfigError, UnsafeError
 
 MOST_JSON = 16 << 20  # no config file of a model comes near this
+HALF_WRITTEN = re.compile(r"\..+\.[a-z0-9_]{8}")  # as mkstemp names them
 MOST_DEPTH = 64  # nor does any nest so deep; what reads the values later may recurse
 
 T = TypeVar("T")
@@ -106,6 +108,13 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
         raise ClearheadError(f"{path} cannot be written: {error.strerror or error}.") from error
     finally:
         Path(name).unlink(missing_ok=True)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what `whole_file` left when its process was killed; files under other names stay."""
+    for path in folder.rglob(".*"):
+        if HALF_WRITTEN.fullmatch(path.name) and path.is_file() and not path.is_symlink():
+            path.unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -75,6 +75,18 @@ def test_several_seeds_resume_too(tmp_path: Path, tiny: str, data: Path) -> None
     assert contents(tmp_path / "half") == contents(tmp_path / "whole")
 
 
+def test_what_a_kill_left_half_written_is_swept_away(tmp_path: Path, tiny: str, data: Path) -> None:
+    train(data, output=tmp_path / "run", model=tiny, **SETTINGS)
+    before = contents(tmp_path / "run")
+    debris = [tmp_path / "run" / ".metrics.json.ab_d3f9k", tmp_path / "run" / "state" / ".latest.json.0a1b2c3d"]
+    kept = tmp_path / "run" / ".gitignore"
+    for path in (*debris, kept):
+        path.write_text("half")
+    train(resume=tmp_path / "run")
+    kept.unlink()
+    assert contents(tmp_path / "run") == before
+
+
 def test_rows_from_python_are_given_again(tmp_path: Path, tiny: str) -> None:
     rows = labelled(120)
     with pytest.raises(StopError):

@@ -10,7 +10,7 @@ from math import ceil, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.config import decode, read_json, write_json
+from clearhead.config import decode, read_json, sweep, write_json
 from clearhead.data import BadRow, Row, Source
 from clearhead.errors import CheckpointError, InputError
 from clearhead.loading import load, need_torch
@@ -197,6 +197,7 @@ def _begin(folder: Path, plan: RunPlan, prepared: Prepared, command: str, *, res
         for key, what in (("data", "rows"), ("labels", "labels"), ("tokens", "tokens"), ("columns", "columns")):
             if before.get(key) != now[key]:
                 raise InputError(f"The {what} are not those that {folder} was begun with: train anew, or restore them.")
+        sweep(folder)
         return
     saved = {"format": FORMAT, "command": command, "plan": asdict(plan), "data": now}
     try:
