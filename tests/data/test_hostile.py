@@ -252,6 +252,7 @@ def test_what_cannot_be_said_of_a_table(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("text,label\nfine,1\n")
     with pytest.raises(InputError, match="is not one character"):
         open_source(tmp_path / "a.csv", delimiter="\0")
+    assert open_source(tmp_path / "a.csv", delimiter="\1").said[0].startswith(r"separated by '\x01'")
     with pytest.raises(InputError, match="has no columns"):
         open_source(tmp_path / "a.csv", header=[])
 

@@ -59,7 +59,7 @@ def open_source(
 
 def _sign(delimiter: str | None) -> str | None:
     sign = DELIMITER_NAMES.get(delimiter, delimiter) if delimiter is not None else None
-    if sign is not None and (len(sign) != 1 or sign in '"\\' or not (sign.isprintable() or sign == "\t")):
+    if sign is not None and (len(sign) != 1 or sign in '"\\\r\n\0'):
         raise InputError(f"delimiter {delimiter!r} is not one character; try ',' or ';' or 'tab'.")
     return sign
 
@@ -170,7 +170,7 @@ def _open_table(
     columns = column_names(first.cells) if with_header else numbered_names(len(first.cells))
     if named:
         columns = column_names(list(header))  # type: ignore[arg-type]
-    said = f"{SPOKEN.get(dialect.delimiter, f'separated by {dialect.delimiter}')}, {spoken}, " + (
+    said = f"{SPOKEN.get(dialect.delimiter, f'separated by {dialect.delimiter!r}')}, {spoken}, " + (
         f"header: {_listed(columns)}" if with_header else f"no header; columns: {_listed(columns)}"
     )
     notes = [f"{dialect.comments} lines of comment at the top are passed over"] if dialect.comments else []

@@ -13,7 +13,7 @@ from clearhead.data.examples import MOST_CELL, BadRows, TextRow, checked_rows, l
 from clearhead.data.labels import Kind, LabelCounter, LabelSpace, is_missing
 from clearhead.data.source import NO_LABEL, BadRow, Row, Source, excerpt
 from clearhead.errors import InputError
-from clearhead.text.encoding import Encoding, truncate, windows
+from clearhead.text.encoding import Encoding, Ids, truncate, windows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -109,7 +109,7 @@ class _Builder:
         self.labels: list[Array] = []
         self.bad = BadRows()
 
-    def add(self, row: TextRow, pieces: list[Encoding]) -> None:
+    def add(self, row: TextRow, pieces: Sequence[Encoding | Ids]) -> None:
         owner = len(self.rows)
         for piece in pieces:
             self.ids.extend(piece.ids)
@@ -262,12 +262,26 @@ def _fill(
             builder.bad.add(row)
     if good:
         items = [row.text if row.text_b is None else (row.text, row.text_b) for row in good]
-        cut = fit.max_length if fit.long == "cut" else None
-        for row, encoding in zip(good, tokenizer.encode_batch(items, max_length=cut), strict=True):
-            builder.add(row, fit.pieces(encoding))
+        for row, pieces in zip(good, _pieces(items, tokenizer, fit), strict=True):
+            builder.add(row, pieces)
         if labels is not None:
             builder.labels.append(label_array([row.label for row in good], labels))
     return bool(taken)
+
+
+def _pieces(items: list[Any], tokenizer: Encoder, fit: Fit) -> Sequence[Sequence[Encoding | Ids]]:
+    """What each item becomes; where a text fits, and most do, its ids are enough."""
+    cut = fit.max_length if fit.long == "cut" else None
+    encode_ids = getattr(tokenizer, "encode_ids", None)  # half the time; a tokenizer need not have it
+    if encode_ids is None:
+        return [fit.pieces(encoding) for encoding in tokenizer.encode_batch(items, max_length=cut)]
+    found: list[Sequence[Encoding | Ids]] = [[ids] for ids in encode_ids(items)]
+    most = None if fit.long == "keep" else fit.max_length
+    long = [place for place, [ids] in enumerate(found) if most is not None and len(ids) > most]
+    whole = tokenizer.encode_batch([items[place] for place in long], max_length=cut)
+    for place, encoding in zip(long, whole, strict=True):
+        found[place] = fit.pieces(encoding)
+    return found
 
 
 def read_rows(source: Source, numbers: Iterable[int]) -> dict[int, Row]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 RUN = "run.json"
 FORMAT = 1
 RESULT = "result.json"
-ENOUGH_STEPS = 200  # of a fine-tuning on few rows
+ENOUGH_STEPS = 120  # of a fine-tuning on few rows
 MOST_EPOCHS = 20
 FASTER = 20  # times the rate, for a new head that sees few rows
 SPECIAL = 4  # tokens of a window that do not move on

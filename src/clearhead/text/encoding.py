@@ -25,6 +25,18 @@ class Encoding:
         return len(self.ids)
 
 
+@dataclass(frozen=True, slots=True)
+class Ids:
+    """Only what a network reads of a text: made in half the time of a whole Encoding."""
+
+    ids: list[int]
+    segments: list[int]
+    truncated: int = 0
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
 def truncate(encoding: Encoding, max_length: int, *, side: str = "right") -> Encoding:
     """Cut the longer text first until everything fits, keep the special tokens, and count what was cut."""
     check_count(max_length, "max_length", least=1)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clearhead.errors import InputError, TokenizerError
 from clearhead.text.charsmap import SPACE, PieceNormalizer
-from clearhead.text.encoding import Encoding
+from clearhead.text.encoding import Encoding, Ids
 from clearhead.text.files import guarded, parse_object, read_bytes
 from clearhead.text.pieces import BYTE, CONTROL, UNKNOWN, PieceModel, parse_pieces
 from clearhead.text.pipeline import Item, tidy
@@ -71,6 +71,10 @@ class MarianPieces:
     def encode(self, items: Sequence[Item], *, split: bool) -> list[Encoding]:
         """Encode texts whole, with the end token; `split` says that the texts are lists of words."""
         return [self._encode(item, split) for item in items]
+
+    def ids(self, items: Sequence[Item], *, split: bool) -> list[Ids]:
+        """Only their ids and segments."""
+        return [Ids(encoding.ids, encoding.segments) for encoding in self.encode(items, split=split)]
 
     def decode(self, ids: list[int], *, skip_special: bool) -> str:
         """Ids back to text."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from clearhead.errors import InputError, TokenizerError
-from clearhead.text.encoding import Encoding, truncate, windows
+from clearhead.text.encoding import Encoding, Ids, truncate, windows
 from clearhead.text.files import write_object, write_whole
 from clearhead.text.pipeline import Item, Text, check_surrogates, check_text
 from clearhead.text.probes import PROBES
+
+Made = TypeVar("Made", Encoding, Ids)
 
 
 class Backend(Protocol):
@@ -21,6 +23,7 @@ class Backend(Protocol):
     kind: str
 
     def encode(self, items: Sequence[Item], *, split: bool) -> list[Encoding]: ...
+    def ids(self, items: Sequence[Item], *, split: bool) -> list[Ids]: ...
     def decode(self, ids: list[int], *, skip_special: bool) -> str: ...
     def token_id(self, token: str) -> int | None: ...
     def vocab(self) -> dict[str, int]: ...
@@ -54,10 +57,14 @@ class Tokenizer:
 
     def encode_batch(self, items: Iterable[Item], *, max_length: int | None = None) -> list[Encoding]:
         """Encode many texts, or tuples of two, in parallel."""
-        whole = self._whole(list(items))
+        whole = self._whole(list(items), self._backend.encode)
         if max_length is None:
             return whole
         return [truncate(encoding, max_length, side=self._truncation_side) for encoding in whole]
+
+    def encode_ids(self, items: Iterable[Item]) -> list[Ids]:
+        """The ids and segments of many texts, uncut, in about half the time of whole encodings."""
+        return self._whole(list(items), self._backend.ids)
 
     def windows(
         self,
@@ -202,13 +209,13 @@ class Tokenizer:
         token = self._specials.get(key)
         return None if token is None else self.token_id(token)
 
-    def _whole(self, items: list[Item]) -> list[Encoding]:
+    def _whole(self, items: list[Item], encode: Callable[..., list[Made]]) -> list[Made]:
         """Encode everything uncut; texts and lists of words may be mixed."""
         split = [_is_split(item, f"text {i}" if len(items) > 1 else "the text") for i, item in enumerate(items)]
-        found: list[Encoding | None] = [None] * len(items)
+        found: list[Made | None] = [None] * len(items)
         for kind in {False, True} & set(split):
             at = [i for i, s in enumerate(split) if s is kind]
-            for i, encoding in zip(at, self._backend.encode([items[i] for i in at], split=kind), strict=True):
+            for i, encoding in zip(at, encode([items[i] for i in at], split=kind), strict=True):
                 found[i] = encoding
         return [encoding for encoding in found if encoding is not None]
 

@@ -1,0 +1,88 @@
+"""A table made from ids alone, with whole encodings only for long texts, is the table made from whole encodings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clearhead.data import Columns, encode_stream, encode_table, open_source
+from clearhead.data.table import TokenTable
+from clearhead.text import Encoding, Tokenizer, load_tokenizer
+from tests.text.tokenizer_folders import bert_cased
+
+COLUMNS = Columns(text="text", text_b="other", label="label")
+WORDS = st.lists(st.sampled_from(["keeper", "of", "the", "lighthouse", "sea,", "é", "[SEP]", "unhappy"]), max_size=30)
+TEXT = WORDS.map(" ".join).filter(str.strip)
+
+
+class Whole:
+    """The same tokenizer without its shorter way."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self.vocab_size = tokenizer.vocab_size
+
+    def encode_batch(self, items: Iterable[Any], *, max_length: int | None = None) -> Sequence[Encoding]:
+        return self.tokenizer.encode_batch(items, max_length=max_length)
+
+
+class Counting(Whole):
+    """Keeps count of the whole encodings that are asked for."""
+
+    asked = 0
+
+    def encode_ids(self, items: Iterable[Any]) -> Sequence[Any]:
+        return self.tokenizer.encode_ids(items)
+
+    def encode_batch(self, items: Iterable[Any], *, max_length: int | None = None) -> Sequence[Encoding]:
+        items = list(items)
+        self.asked += len(items)
+        return super().encode_batch(items, max_length=max_length)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    folder: Path = tmp_path_factory.mktemp("bert")
+    return load_tokenizer(folder, bert_cased(folder), {}).source
+
+
+def equal(a: TokenTable, b: TokenTable) -> None:
+    for name in ("ids", "starts", "turns", "owners", "labels", "rows", "hashes", "truncated"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name), strict=True)
+    assert a.space == b.space
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(TEXT, st.one_of(st.none(), TEXT)), min_size=1, max_size=6),
+    st.booleans(),
+    st.sampled_from([None, 8, 12, 20, 200]),
+    st.sampled_from(["window", "cut", "keep"]),
+    st.integers(0, 3),
+)
+def test_the_same_table(
+    tokenizer: Tokenizer, texts: list[Any], pairs: bool, most: int | None, long: str, stride: int
+) -> None:
+    rows = [{"text": one, "label": "ab"[i % 2]} | ({"other": two or one} if pairs else {}) for i, (one, two) in
+            enumerate(texts)]  # fmt: skip
+    columns = COLUMNS if pairs else Columns(text="text", label="label")
+    how: dict[str, Any] = {"max_length": most, "long": long, "stride": stride}
+    counting = Counting(tokenizer)
+    made = encode_table(open_source(rows), columns, counting, **how)
+    equal(made, encode_table(open_source(rows), columns, Whole(tokenizer), **how))
+    # the long way only where something is too long for the model and not kept
+    items = [(row["text"], row["other"]) if pairs else row["text"] for row in rows]
+    lengths = [len(whole) for whole in tokenizer.encode_batch(items)]
+    assert counting.asked == sum(most is not None and long != "keep" and length > most for length in lengths)
+    for ours, theirs in zip(
+        encode_stream(open_source(rows), columns, tokenizer, made.space, **how),
+        encode_stream(open_source(rows), columns, Whole(tokenizer), made.space, **how),
+        strict=True,
+    ):
+        equal(ours, theirs)
