@@ -288,7 +288,8 @@ def folder(file: File, rng: Rng) -> None:
 ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".txt", ".gz", "", ".CSV", ".xlsx", ".json.gz")
 ODD_NAMES = ("a\nb.csv", "\x1b[2J.csv", "\udcff.csv", "x" * 200 + ".csv", " .csv", ".csv", "%s{}.csv", "é.jsonl")
 OPTIONS: tuple[dict[str, Any], ...] = (
-    {"delimiter": ";"}, {"delimiter": "\0"}, {"delimiter": "\1"}, {"delimiter": "tab"}, {"delimiter": "é"}, {"header": True},
+    {"delimiter": ";"}, {"delimiter": "\0"}, {"delimiter": "\1"}, {"delimiter": "tab"}, {"delimiter": "é"},
+    {"header": True},
     {"quotes": True}, {"header": False}, {"header": ["text", "label"]}, {"header": ["text"] * 9}, {"header": []},
     {"quotes": False},
     *({"encoding": name} for name in ("utf-8", "utf-16", "utf-32-be", "ascii", "latin-1", "cp1252", "utf-7", "idna",
