@@ -288,7 +288,7 @@ def folder(file: File, rng: Rng) -> None:
 ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".txt", ".gz", "", ".CSV", ".xlsx", ".json.gz")
 ODD_NAMES = ("a\nb.csv", "\x1b[2J.csv", "\udcff.csv", "x" * 200 + ".csv", " .csv", ".csv", "%s{}.csv", "é.jsonl")
 OPTIONS: tuple[dict[str, Any], ...] = (
-    {"delimiter": ";"}, {"delimiter": "\0"}, {"delimiter": "\1"}, {"delimiter": "tab"}, {"delimiter": "é"},
+    {"delimiter": ";"}, {"delimiter": "\0"}, {"delimiter": "tab"}, {"delimiter": "é"},
     {"header": True},
     {"quotes": True}, {"header": False}, {"header": ["text", "label"]}, {"header": ["text"] * 9}, {"header": []},
     {"quotes": False},

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 CHUNK = 1000  # rows that are encoded together
+MOST_CHARACTERS = 2_000_000  # of them
 PARTS = ("train", "dev", "test")  # what the numbers in `splits` mean
 LONG = ("window", "cut", "keep")  # what can be done with a text that is longer than the model
 
@@ -222,7 +223,7 @@ def encode_stream(
     chunk: int = CHUNK,
     max_cell: int = MOST_CELL,
 ) -> Iterator[TokenTable]:
-    """Tables of `chunk` rows one after the other, each with the bad rows that were met on the way."""
+    """Tables of at most `chunk` rows one after the other, each with the bad rows that were met on the way."""
     known = columns if labels is not None else replace(columns, label=None)
     rows = checked_rows(source, known, labels, max_cell=max_cell)
     fit = Fit(max_length=max_length, long=long, stride=stride)
@@ -242,7 +243,9 @@ def encode_rows(
 ) -> TokenTable:
     """Rows that were read and checked already, as one table."""
     builder = _Builder(tokenizer.vocab_size)
-    _fill(builder, iter(rows), tokenizer, labels, fit or Fit(), len(rows))
+    rest: Iterator[TextRow | BadRow] = iter(rows)
+    while _fill(builder, rest, tokenizer, labels, fit or Fit(), CHUNK):
+        pass
     return builder.table(columns, labels)
 
 
@@ -254,8 +257,8 @@ def _fill(
     fit: Fit,
     chunk: int,
 ) -> bool:
-    """Encode the next rows; False when there are no more."""
-    taken = list(islice(rows, chunk))
+    """Encode the next rows, at most so many; False when there are no more."""
+    taken = _taken(rows, chunk)
     good = [row for row in taken if isinstance(row, TextRow)]
     for row in taken:
         if isinstance(row, BadRow):
@@ -267,6 +270,18 @@ def _fill(
         if labels is not None:
             builder.labels.append(label_array([row.label for row in good], labels))
     return bool(taken)
+
+
+def _taken(rows: Iterator[TextRow | BadRow], chunk: int) -> list[TextRow | BadRow]:
+    """The next rows, fewer where they are long: memory is bounded by characters, whatever the rows."""
+    taken: list[TextRow | BadRow] = []
+    size = 0
+    for row in islice(rows, chunk):
+        taken.append(row)
+        size += len(row.text) + len(row.text_b or "") if isinstance(row, TextRow) else 0
+        if size > MOST_CHARACTERS:
+            break
+    return taken
 
 
 def _pieces(items: list[Any], tokenizer: Encoder, fit: Fit) -> Sequence[Sequence[Encoding | Ids]]:

@@ -1,0 +1,50 @@
+"""Long rows are encoded a few at a time, so that memory is bounded by characters and not by rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clearhead.data import Columns, open_source, table
+from clearhead.data.table import encode_rows, encode_stream, encode_table
+from clearhead.text.encoding import Encoding
+
+
+class Letters:
+    """A token a letter, and how much it was given at once."""
+
+    vocab_size = 256
+
+    def __init__(self) -> None:
+        self.given: list[int] = []
+
+    def encode_batch(self, items: Iterable[Any], *, max_length: int | None = None) -> Sequence[Encoding]:
+        texts = list(items)
+        self.given.append(sum(map(len, texts)))
+        return [self._one(text) for text in texts]
+
+    def _one(self, text: str) -> Encoding:
+        size = len(text)
+        sides: list[int | None] = [0] * size
+        return Encoding(ids=[ord(letter) for letter in text], tokens=list(text), offsets=[(0, 0)] * size, words=sides,
+                        segments=[0] * size, special=[False] * size, sides=sides)  # fmt: skip
+
+
+def test_a_chunk_is_bounded_by_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"text": "x" * (1 + place % 40)} for place in range(200)]
+    source, columns = open_source(rows), Columns(text="text")
+    whole = encode_table(source, columns, Letters())
+    monkeypatch.setattr(table, "MOST_CHARACTERS", 100)
+    letters = Letters()
+    bounded = encode_table(source, columns, letters)
+    assert max(letters.given) <= 100 + 40
+    assert len(letters.given) > 10
+    assert np.array_equal(bounded.ids, whole.ids)
+    assert np.array_equal(bounded.rows, whole.rows)
+    streamed = list(encode_stream(source, columns, Letters(), chunk=50))
+    assert sum(map(len, streamed)) == len(whole)
+    checked: list[Any] = list(table.checked_rows(source, columns))
+    assert np.array_equal(encode_rows(checked, columns, Letters()).ids, whole.ids)
