@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clearhead.data import Columns, open_source, table
+from clearhead.data import Columns, checked_rows, open_source, table
 from clearhead.data.table import encode_rows, encode_stream, encode_table
 from clearhead.text.encoding import Encoding
 
@@ -46,5 +46,5 @@ def test_a_chunk_is_bounded_by_characters(monkeypatch: pytest.MonkeyPatch) -> No
     assert np.array_equal(bounded.rows, whole.rows)
     streamed = list(encode_stream(source, columns, Letters(), chunk=50))
     assert sum(map(len, streamed)) == len(whole)
-    checked: list[Any] = list(table.checked_rows(source, columns))
+    checked: list[Any] = list(checked_rows(source, columns))
     assert np.array_equal(encode_rows(checked, columns, Letters()).ids, whole.ids)
