@@ -28,7 +28,7 @@ I was charged twice for the same order and nobody answers my mails
 the app closes itself when i open my basket
 Could you tell me if the large backpack fits under an aeroplane seat?
 parcel says delivered but there is nothing here
-Honestly the best support I have had in years, thank you!
+"Honestly the best support I have had in years, thank you!"
 """
 
 
