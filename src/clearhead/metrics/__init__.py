@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from clearhead.metrics.answers import (
+    answer_f1,
+    answer_scores,
+    best_no_answer_threshold,
+    exact_match,
+    measure_answers,
+    normalised,
+)
 from clearhead.metrics.calibration import (
     Bin,
     adaptive_calibration_error,
@@ -26,6 +34,20 @@ from clearhead.metrics.classification import (
     subset_accuracy,
 )
 from clearhead.metrics.correlation import kendall, mae, mse, pearson, r2, spearman
+from clearhead.metrics.entities import (
+    Entity,
+    EntityCounts,
+    entities,
+    entity_counts,
+    entity_f1,
+    entity_precision,
+    entity_recall,
+    entity_scores,
+    entity_table,
+    find_scheme,
+    measure_entities,
+    to_bio,
+)
 from clearhead.metrics.intervals import Interval, bootstrap, bootstraps, wilson
 from clearhead.metrics.measure import Measure, lines, measure, to_json
 from clearhead.metrics.paired import McNemar, Paired, mcnemar, paired_test
@@ -45,6 +67,8 @@ __all__ = [
     "Answered",
     "Bin",
     "Coverage",
+    "Entity",
+    "EntityCounts",
     "Interval",
     "LabelScore",
     "McNemar",
@@ -54,9 +78,12 @@ __all__ = [
     "Threshold",
     "accuracy",
     "adaptive_calibration_error",
+    "answer_f1",
+    "answer_scores",
     "apply_temperature",
     "average_precision",
     "balanced_accuracy",
+    "best_no_answer_threshold",
     "best_threshold",
     "best_thresholds",
     "bootstrap",
@@ -65,8 +92,17 @@ __all__ = [
     "confidences",
     "confusion",
     "coverage_curve",
+    "entities",
+    "entity_counts",
+    "entity_f1",
+    "entity_precision",
+    "entity_recall",
+    "entity_scores",
+    "entity_table",
+    "exact_match",
     "expected_calibration_error",
     "f1",
+    "find_scheme",
     "fit_temperature",
     "kendall",
     "label_table",
@@ -77,7 +113,10 @@ __all__ = [
     "maximum_calibration_error",
     "mcnemar",
     "measure",
+    "measure_answers",
+    "measure_entities",
     "mse",
+    "normalised",
     "paired_test",
     "pearson",
     "precision",
@@ -90,6 +129,7 @@ __all__ = [
     "spearman",
     "subset_accuracy",
     "threshold_for",
+    "to_bio",
     "to_json",
     "wilson",
 ]

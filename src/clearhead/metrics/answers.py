@@ -1,0 +1,132 @@
+"""Answers out of passages, measured by the rules of SQuAD: exact match, F1 of words, and when not to answer.
+
+These are the rules of version 2.0, where the empty string says that the passage holds no answer. On questions that all
+have an answer with a word in it they are those of version 1.1.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from clearhead.errors import InputError
+from clearhead.metrics.checks import Array, Given, flags, one_per_row, reals, same_rows
+from clearhead.metrics.classification import share
+from clearhead.metrics.intervals import Interval, bootstrap
+from clearhead.metrics.resamples import rows_of
+from clearhead.metrics.thresholds import Threshold
+from clearhead.metrics.weights import Weigher, average_of, metric
+
+ARTICLES = re.compile(r"\b(a|an|the)\b")
+PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII only, as the official script has it
+
+
+def normalised(answer: str) -> str:
+    """An answer without case, punctuation, English articles and spare white space."""
+    return " ".join(ARTICLES.sub(" ", answer.lower().translate(PUNCTUATION)).split())
+
+
+def exact_match(answer: str, gold: str) -> float:
+    """1 if two answers are the same once normalised, else 0."""
+    return float(normalised(answer) == normalised(gold))
+
+
+def answer_f1(answer: str, gold: str) -> float:
+    """F1 of the words that two answers share; where one has no words, 1 if neither has."""
+    return _shared(normalised(answer).split(), normalised(gold).split())
+
+
+def answer_scores(predictions: Sequence[str], golds: Sequence[Sequence[str]]) -> tuple[Array, Array]:
+    """Exact match and F1 of each answer with the gold answer that suits it best; no gold answers mean no answer."""
+    if len(predictions) != len(golds):
+        raise InputError(f"There are {len(predictions)} answers and {len(golds)} questions; give one answer for each.")
+    made = np.zeros((2, len(predictions)))
+    for row, (answer, wanted) in enumerate(zip(predictions, golds, strict=True)):
+        if isinstance(wanted, str):
+            raise InputError(f"golds[{row}] is a string; give a list of the right answers, empty for none.")
+        said = normalised(answer)
+        # a gold answer of which nothing is left is none, as in the official script
+        kept = [text for text in map(normalised, wanted) if text] or [""]
+        made[0, row] = said in kept
+        made[1, row] = max(_shared(said.split(), text.split()) for text in kept)
+    return made[0], made[1]
+
+
+@metric(discrete=True)
+def mean(values: Given) -> Weigher:
+    """Mean of one number per row."""
+    return average_of(reals(values, "values"))
+
+
+def measure_answers(
+    em: Given,
+    f1: Given,
+    has_answer: Given | None = None,
+    *,
+    n: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+    groups: Given | None = None,
+) -> dict[str, Interval]:
+    """`exact_match` and `f1` with intervals; where some questions have no answer, also for each kind of question.
+
+    Questions about one passage are alike: give the passage as `groups` and whole passages are drawn.
+    """
+    matched, shared = one_per_row(flags(em, "em"), "em"), reals(f1, "f1")
+    has = (
+        np.ones(len(matched), bool)
+        if has_answer is None
+        else one_per_row(flags(has_answer, "has_answer"), "has_answer")
+    )
+    same_rows(em=matched, f1=shared, has_answer=has)
+    every = np.ones(len(has), bool)
+    parts: list[tuple[str, Callable[..., float], Array, Array]] = [
+        ("exact_match", share, matched, every),
+        ("f1", mean, shared, every),
+    ]
+    if has.any() and not has.all():
+        parts += [("has_answer_exact", share, matched, has), ("has_answer_f1", mean, shared, has)]
+    if not has.all():
+        parts.append(("no_answer_accuracy", share, matched, ~has))
+    among = None if groups is None else rows_of(len(has), groups).groups
+    made: dict[str, Interval] = {}
+    for name, score, values, rows in parts:
+        kept = None if among is None else among[rows]
+        made[name] = bootstrap(score, values[rows], n=n, level=level, seed=seed, groups=kept)
+    return made
+
+
+def best_no_answer_threshold(no_answer: Given, scores: Given, has_answer: Given) -> Threshold:
+    """Up to which score of "no answer" to answer, and the mean score that this gives on these rows.
+
+    `no_answer` is how much better no answer looks than the best answer; `scores` are the exact matches or F1 of the
+    best answers, were they all given. The walk is that of the official script: the rows in order of `no_answer`, the
+    first of equally good thresholds, and 0 where no row is to be answered. Two departures: rows of equal `no_answer`
+    are taken together, since no threshold can part them, and where 0 would let rows pass it is just below the lowest.
+    """
+    doubts, gains = reals(no_answer, "no_answer"), reals(scores, "scores")
+    has = one_per_row(flags(has_answer, "has_answer"), "has_answer")
+    same_rows(no_answer=doubts, scores=gains, has_answer=has)
+    order = np.argsort(doubts, kind="stable")
+    ranked = doubts[order]
+    # answering a question that has none loses the point that silence earns
+    steps = np.where(has, gains, gains - 1)[order]
+    totals = np.cumsum(np.concatenate([[float((~has).sum())], steps]))
+    last = np.concatenate([ranked[1:] != ranked[:-1], [True]])
+    reached = np.where(np.concatenate([[True], last]), totals, -np.inf)
+    best = int(np.argmax(reached))
+    lowest = 0.0 if ranked[0] > 0 else float(np.nextafter(ranked[0], -np.inf))
+    threshold = float(ranked[best - 1]) if best else lowest
+    return Threshold(threshold=threshold, value=float(reached[best] / len(has)))
+
+
+def _shared(said: list[str], true: list[str]) -> float:
+    """F1 of two lists of words."""
+    if not said or not true:
+        return float(said == true)
+    both = (Counter(said) & Counter(true)).total()
+    return 2 * both / (len(said) + len(true))
