@@ -195,6 +195,7 @@ def _averaged(counts: Given, average: str, formula: Formula) -> Weigher:
     array = np.asarray(counts)
     if array.ndim != 3 or array.shape[2] != 3 or not len(array):
         raise InputError(f"counts must be (rows, types, 3) of right, said and true, and its shape is {array.shape}.")
+    array = array.sum(1, keepdims=True) if average == "micro" else array
     # most rows have none of most types: only what is there is summed
     row, kind, part = np.nonzero(array)
     found, sums = array[row, kind, part][:, None], summer(kind * 3 + part, array.shape[1] * 3)
@@ -202,8 +203,6 @@ def _averaged(counts: Given, average: str, formula: Formula) -> Weigher:
     def values(weights: Array) -> Array:
         right, said, true = sums(weights.take(row, 0) * found).reshape(-1, 3, weights.shape[1]).swapaxes(0, 1)
         over, under = formula(Counts(hits=right, labels=true, predictions=said))
-        if average == "micro":
-            return ratio(over.sum(0), under.sum(0))
-        return ratio(ratio(over, under).sum(0), (true + said > 0).sum(0))
+        return ratio(ratio(over, under).sum(0), (true + said > 0).sum(0))  # a type that does not occur has no score
 
     return Weigher(rows=len(array), values=values)
