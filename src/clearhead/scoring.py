@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from clearhead.data.columns import Columns
 from clearhead.data.examples import TextRow
-from clearhead.data.table import Fit, TokenTable, encode_rows
+from clearhead.data.form import Fit
+from clearhead.data.table import TokenTable, encode_rows
 from clearhead.embedding import Embedder, groups
 from clearhead.errors import InputError
-from clearhead.tasks.encoded import Encoded, encoded
+from clearhead.tasks.classify import CLASSIFY
+from clearhead.tasks.encoded import Encoded, encoded, within
+from clearhead.tasks.task import Task
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +32,7 @@ Told = Callable[[int, int], None] | None  # (done, total)
 class Scores(NamedTuple):
     """What a scorer says of rows."""
 
-    logits: Array  # (rows, outputs)
+    logits: Any  # (rows, outputs), or as the task collects them
     truncated: Array  # (rows,) tokens that were cut off
     windows: Array  # (rows,) windows that it was read in
 
@@ -48,12 +51,14 @@ class NetworkScorer:
 
     model: Model
     fit: Fit
+    task: Task = CLASSIFY
 
     def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
-        """Read the head's logits; windows of one text are averaged."""
-        table = encode_rows(rows, columns, self.model.tokenizer, fit=self.fit)
+        """Read the head's logits; windows of one text are put together as the task does it."""
+        table = encode_rows(rows, columns, self.model.tokenizer, fit=self.fit, form=self.task.form)
         data = readable(table, self.model)
-        return Scores(network_logits(self.model.runner, data), table.truncated, data.row_windows)
+        logits = network_logits(self.model.runner, data, self.task)
+        return Scores(logits, table.truncated, row_pieces(data))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +99,20 @@ def readable(table: TokenTable, model: Model) -> Encoded:
     return encoded(table, segments=model.shape.stack.segments > 1, labelled=False)
 
 
-def network_logits(runner: CoreRunner, data: Encoded, *, budget: int = PACKED_TOKENS, told: Told = None) -> Array:
-    """(rows, outputs): windows of like length go through together, and a row's windows are averaged."""
+def row_pieces(data: Encoded) -> Array:
+    """(rows,) in how many windows a text was read; where options are read one by one, the most of any."""
+    import numpy as np
+
+    counts = getattr(data.marks, "windows", None)
+    if counts is None:
+        return data.row_windows
+    return np.maximum.reduceat(counts, data.marks.bounds[:-1])[data.places]
+
+
+def network_logits(
+    runner: CoreRunner, data: Encoded, task: Task = CLASSIFY, *, budget: int = PACKED_TOKENS, told: Told = None
+) -> Any:
+    """What the task makes of the network's answers; windows of like length go through together."""
     import numpy as np
 
     windows, owners = _windows(data)
@@ -112,7 +129,13 @@ def network_logits(runner: CoreRunner, data: Encoded, *, budget: int = PACKED_TO
             told(done, len(order))
     if not parts:
         raise InputError("There are no rows to answer.")
-    return _mean(np.concatenate(parts)[np.argsort(order, kind="stable")], owners, len(data))
+    found = np.concatenate(parts)
+    if len(found) == len(order):
+        return task.collect(found[np.argsort(order, kind="stable")], data)
+    begins = np.cumsum(lengths) - lengths  # an answer for each token: back to the order of the windows
+    made = np.empty_like(found)
+    made[np.repeat(begins[order], lengths[order]) + within(lengths[order])] = found
+    return task.collect(made, data)
 
 
 def table_features(
@@ -162,8 +185,6 @@ def _rectangle(data: Encoded, windows: Array, model: Model) -> tuple[Array, Arra
 def _windows(data: Encoded) -> tuple[Array, Array]:
     """Every window of every row, and the row it belongs to."""
     import numpy as np
-
-    from clearhead.tasks.encoded import within
 
     owners = np.repeat(np.arange(len(data)), data.row_windows)
     return np.repeat(data.firsts, data.row_windows) + within(data.row_windows), owners

@@ -30,10 +30,12 @@ class Trained:
 
     task: str
     method: str = "finetune"
-    kind: Literal["classes", "multilabel", "number"] = "classes"  # of labels
+    kind: Literal["classes", "multilabel", "number", "tags", "answers", "options"] = "classes"  # of labels
     labels: list[str] = field(default_factory=list)
     separator: str | None = None
+    scheme: str | None = None
     columns: dict[str, str] = field(default_factory=dict)  # part -> name
+    options: list[str] = field(default_factory=list)  # columns of options
     max_length: int | None = None
     long: str = "window"
     stride: int = 0
@@ -42,6 +44,8 @@ class Trained:
     temperature: float = 1.0
     thresholds: list[float] = field(default_factory=list)
     abstain_below: float | None = None
+    no_answer: float | None = None  # from which difference of scores on a question is left without an answer
+    max_answer: int = 30  # tokens of the longest answer
     base: str = ""  # the model that it started from
     data: dict[str, DataMark] = field(default_factory=dict)
     seeds: list[int] = field(default_factory=list)

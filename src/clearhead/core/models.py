@@ -80,7 +80,8 @@ class Network(nn.Module):
     ) -> Result:
         """Padded: ids (batch, length) with a mask. Packed: ids (tokens,) with lengths (batch,).
 
-        Not `whole`: of the last layer only the tokens that the head reads are computed, for the same logits.
+        Not `whole`: of the last layer only the tokens that the head reads are computed, for the same logits; packed, a
+        head that reads every token answers (tokens, outputs).
         """
         if lengths is not None and (ids.ndim != 1 or int(lengths.sum()) != len(ids) or int(lengths.min()) < 1):
             raise InputError(f"lengths must be the tokens of each text, {ids.numel()} in all, and each at least 1.")
@@ -107,7 +108,11 @@ class Network(nn.Module):
         if self.pooler is not None:
             result.pooled = self.pooler(top, top_layout)
         if self.head is not None:
-            result.logits = self.head(top, top_layout, result.pooled)
+            flat = not whole and lengths is not None and self.head.shape.pick == "each" and self.decoder is None
+            if flat:  # tokens stay end to end: no rectangle is made for a head that reads each of them
+                result.logits = self.head(top[None], Padded(ids[None], None), None)[0]
+            else:
+                result.logits = self.head(top, top_layout, result.pooled)
         if self.second is not None:
             result.next_sentence = self.second(top, top_layout, result.pooled)
         elif self.head is not None and self.head.shape.kind == "next":

@@ -75,7 +75,7 @@ class CoreRunner:
 
     @torch.no_grad()
     def packed(self, ids: Any, segments: Any, lengths: Any) -> Any:
-        """Logits of texts laid end to end, one row per text: no padding is computed."""
+        """Logits of texts laid end to end, one row per text or per token, as the head reads: no padding is computed."""
         ids, segments, lengths = (
             None if part is None else torch.as_tensor(part, device=self.device) for part in (ids, segments, lengths)
         )

@@ -27,13 +27,14 @@ class Columns:
     label: str | None = None
     id: str | None = None
     split: str | None = None
+    options: tuple[str, ...] = ()  # of a question: a column each, or one that holds them all
     said: tuple[str, ...] = ()
 
     @property
     def named(self) -> tuple[str, ...]:
         """All columns that are used."""
         found = (self.text, self.text_b, self.label, self.id, self.split)
-        return tuple(name for name in found if name is not None)
+        return (*(name for name in found if name is not None), *self.options)
 
 
 @dataclass(frozen=True, kw_only=True)

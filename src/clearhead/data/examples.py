@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -50,6 +50,10 @@ class TextRow:
     id: str | None
     split: str | None  # train, dev or test
     line: int | None = None
+    extra: Any = None  # what a task reads beside the texts: the words of a text, the options of a question
+
+
+Check = Callable[[Row, Columns, LabelSpace | None], TextRow | BadRow]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,33 +189,37 @@ def _encoded(rows: list[TextRow], space: LabelSpace, bad: BadRows) -> tuple[list
 
 
 def checked_rows(
-    source: Source, columns: Columns, labels: LabelSpace | None = None, *, max_cell: int = MOST_CELL
+    source: Source,
+    columns: Columns,
+    labels: LabelSpace | None = None,
+    *,
+    max_cell: int = MOST_CELL,
+    check: Check | None = None,
 ) -> Iterator[TextRow | BadRow]:
     """The rows of a source one by one, each checked; with `labels`, their labels are encoded."""
     for row in source.rows():
-        yield row if isinstance(row, BadRow) else checked_row(row, columns, labels, max_cell=max_cell)
+        if isinstance(row, BadRow):
+            yield row
+        else:
+            yield checked_row(row, columns, labels, max_cell=max_cell) if check is None else check(row, columns, labels)
 
 
 def checked_row(
     row: Row, columns: Columns, labels: LabelSpace | None = None, *, max_cell: int = MOST_CELL
 ) -> TextRow | BadRow:
     """What a row says in the columns that are used, or what is wrong with it."""
-    values = row.values
-    text = _text(row, columns.text, max_cell)
+    text = text_in(row, columns.text, max_cell)
     if isinstance(text, BadRow):
         return text
-    text_b = None if columns.text_b is None else _text(row, columns.text_b, max_cell)
+    text_b = None if columns.text_b is None else text_in(row, columns.text_b, max_cell)
     if isinstance(text_b, BadRow):
         return text_b
-    split = None
-    if columns.split is not None:
-        part = values.get(columns.split)
-        split = PARTS.get(str(part).strip().casefold())
-        if split is None:
-            return BadRow(row.number, f"split {excerpt(part)!r} is none of train, dev, test", "", row.line, NO_PART)
+    split = split_in(row, columns)
+    if isinstance(split, BadRow):
+        return split
     label = None
     if columns.label is not None:
-        label = values.get(columns.label)
+        label = row.values.get(columns.label)
         if not is_text(label):
             reason = "the label holds a NUL byte or half a character"
             return BadRow(row.number, reason, excerpt(label), row.line, HALF)
@@ -221,11 +229,28 @@ def checked_row(
                 return label
         elif label is None or (isinstance(label, float) and is_missing(label)):
             return BadRow(row.number, "the label is missing", excerpt(text), row.line, NO_LABEL)
-    group = None if columns.id is None else values.get(columns.id)
-    return TextRow(row.number, text, text_b, label, None if group is None else str(group), split, row.line)
+    return TextRow(row.number, text, text_b, label, id_in(row, columns), split, row.line)
 
 
-def _text(row: Row, column: str, most: int) -> str | BadRow:
+def id_in(row: Row, columns: Columns) -> str | None:
+    """The id of a row, as a string."""
+    group = None if columns.id is None else row.values.get(columns.id)
+    return None if group is None else str(group)
+
+
+def split_in(row: Row, columns: Columns) -> str | BadRow | None:
+    """The part that a row says it belongs to."""
+    if columns.split is None:
+        return None
+    part = row.values.get(columns.split)
+    split = PARTS.get(str(part).strip().casefold())
+    if split is None:
+        return BadRow(row.number, f"split {excerpt(part)!r} is none of train, dev, test", "", row.line, NO_PART)
+    return split
+
+
+def text_in(row: Row, column: str, most: int = MOST_CELL) -> str | BadRow:
+    """The text in a column, or what is wrong with it."""
     value = row.values.get(column)
     if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
         value = str(value)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from clearhead.data.columns import Columns, guess_columns, titled, titles
 from clearhead.data.examples import BadRows, TextRow, checked_rows, text_hash
 from clearhead.data.findings import Finding, findings_of, is_mojibake
+from clearhead.data.form import Encoder
 from clearhead.data.labels import MOST_NAMES, LabelCounter, as_number, is_missing, spelled
 from clearhead.data.near import NearTexts
 from clearhead.data.readers import open_source
 from clearhead.data.source import BadRow, Source
-from clearhead.data.table import Encoder
 from clearhead.errors import InputError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from clearhead.config import shown
 from clearhead.data.header import is_number
 from clearhead.errors import InputError
 
-Kind = Literal["classes", "multilabel", "number"]
+Kind = Literal["classes", "multilabel", "number", "tags", "answers", "options"]
 KINDS = ("classes", "multilabel", "number")
 SEPARATORS = ("|", ";")  # detected; others can be said
 MOST_NAMES = 50_000  # a column with more different values is no label
@@ -31,6 +31,7 @@ class LabelSpace:
     names: tuple[str, ...] = ()
     kind: Kind = "classes"
     separator: str | None = None  # between the labels of one cell
+    scheme: str | None = None  # how tags are written, whether questions may have no answer, how options are numbered
 
     def __len__(self) -> int:
         return len(self.names)

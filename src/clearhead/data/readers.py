@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.data.arrow import parquet
+from clearhead.data.conll import SUFFIXES, TAGS, Grid, find_grid, sentence_rows
 from clearhead.data.delimited import DELIMITERS, REASONS, Dialect, delimited_rows, find_dialect, head_lines, records
 from clearhead.data.files import Blob, Line, decoded_head, find_encoding, lines_of, newline_of, open_handle, open_path
 from clearhead.data.folders import open_folder
 from clearhead.data.header import column_names, has_header, numbered_names
 from clearhead.data.objects import list_rows, object_rows
 from clearhead.data.source import NUL, BadRow, Once, Row, Rows, Source, excerpt
+from clearhead.data.squad import COLUMNS, is_squad, question_rows
 from clearhead.data.values import LOOKED_AT, columns_of, open_values
 from clearhead.errors import InputError
 
@@ -76,6 +78,12 @@ def _open_blob(
     head = decoded_head(blob, name)
     first = head.lstrip("\ufeff \t\r\n")[:1]
     unnamed = kind is None and delimiter is None and blob.suffix not in TABLES
+    if first == "{" and (kind in ("json", "jsonl") or unnamed) and is_squad(head):
+        return _open_squad(blob, name, spoken)
+    if kind is None and delimiter is None and header is None:
+        grid = find_grid(head, named=blob.suffix in SUFFIXES)
+        if grid is not None:
+            return _open_sentences(blob, grid, name, spoken, newline_of(head))
     if kind == "json" or (unnamed and first in ("{", "[")):
         kind = "json" if first == "[" else "jsonl"
         _check_document(blob, head, kind)
@@ -112,6 +120,21 @@ def _open_json(blob: Blob, kind: str, encoding: str, spoken: str, newline: str) 
     _check_columns(blob, columns)
     form = "a JSON list" if kind == "json" else "a JSON object a line"
     return replace(source, columns=columns, said=(f"{form}, {spoken}; columns: {_listed(columns)}", *source.said))
+
+
+def _open_squad(blob: Blob, encoding: str, spoken: str) -> Source:
+    said = (f"questions on passages as in SQuAD, {spoken}",)
+    return _made(blob, Source(name=blob.name, kind="squad", columns=COLUMNS, encoding=encoding, said=said,
+                              open=lambda: question_rows(blob, encoding)), "")  # fmt: skip
+
+
+def _open_sentences(blob: Blob, grid: Grid, encoding: str, spoken: str, newline: str) -> Source:
+    said: tuple[str, ...] = (f"a token a line, {'tabs' if grid.tabs else 'spaces'} between its columns, {spoken}",)
+    if grid.columns[-1] == TAGS and len(grid.columns) > 2:
+        said = (*said, "tags: the last column")
+    return _made(blob, Source(name=blob.name, kind="conll", columns=grid.columns, encoding=encoding, said=said,
+                              delimiter="\t" if grid.tabs else " ", has_header=grid.header,
+                              open=lambda: sentence_rows(lines_of(blob, encoding, newline), grid)), "")  # fmt: skip
 
 
 def _made(blob: Blob, source: Source, form: str) -> Source:

@@ -6,14 +6,14 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from clearhead.data.columns import Columns
-from clearhead.data.examples import MOST_CELL, BadRows, TextRow, checked_rows, label_array, text_hash
+from clearhead.data.examples import MOST_CELL, BadRows, Check, TextRow, checked_row, checked_rows, text_hash
+from clearhead.data.form import FORM, LONGEST_ANSWER, Encoder, Fit, Form, Pieces
 from clearhead.data.labels import Kind, LabelCounter, LabelSpace, is_missing
 from clearhead.data.source import NO_LABEL, BadRow, Row, Source, excerpt
 from clearhead.errors import InputError
-from clearhead.text.encoding import Encoding, Ids, truncate, windows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,40 +23,6 @@ if TYPE_CHECKING:
 CHUNK = 1000  # rows that are encoded together
 MOST_CHARACTERS = 2_000_000  # of them
 PARTS = ("train", "dev", "test")  # what the numbers in `splits` mean
-LONG = ("window", "cut", "keep")  # what can be done with a text that is longer than the model
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fit:
-    """What is done with texts that are longer than the model."""
-
-    max_length: int | None = None  # None: nothing is too long
-    long: str = "window"
-    stride: int = 0  # tokens that neighbouring windows share
-
-    def __post_init__(self) -> None:
-        if self.long not in LONG:
-            raise InputError(f"long={self.long!r}: expected one of {', '.join(LONG)}.")
-
-    def pieces(self, encoding: Encoding) -> list[Encoding]:
-        """The encoding itself when it fits or is kept, or windows that hold every token of it."""
-        most = self.max_length
-        if most is None or len(encoding) <= most or self.long != "window":
-            return [encoding]
-        sizes = (encoding.sides.count(0), encoding.sides.count(1))
-        for side in (1, 0) if sizes[1] else (0,):  # of a pair, the second text slides if the first leaves it room
-            if len(encoding) - sizes[side] + self.stride < most:
-                return windows(encoding, max_length=most, stride=self.stride, side=side)
-        return [truncate(encoding, most)]  # two long texts: cut, and counted
-
-
-class Encoder(Protocol):
-    """What a table needs of a tokenizer."""
-
-    @property
-    def vocab_size(self) -> int: ...
-
-    def encode_batch(self, items: Iterable[Any], *, max_length: int | None = None) -> Sequence[Encoding]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,16 +33,17 @@ class TokenTable:
     starts: Array  # (pieces + 1,) where each piece begins
     turns: Array  # (pieces,) how many of a piece's tokens stand before the second segment
     owners: Array  # (pieces,) which row a piece is from, counted from 0
-    labels: Array | None  # (rows,) or (rows, names), as in `Examples`
+    labels: Any  # (rows,) or (rows, names), as in `Examples`, or as the task has them; None if there are none
     space: LabelSpace | None
     rows: Array  # (rows,) their numbers in the source
     hashes: Array  # (rows,) 64 bits of each text
     truncated: Array  # (rows,) tokens that were cut off
     groups: Array | None = None  # (rows,) 64 bits of the id column
-    firsts: Array | None = None  # (rows,) 64 bits of the first of two texts
+    firsts: Array | None = None  # (rows,) 64 bits of what rows share: the first of two texts, a passage
     splits: Array | None = None  # (rows,) places in PARTS
     skipped: dict[str, int] = field(default_factory=dict)
     bad: tuple[BadRow, ...] = ()
+    marks: Any = None  # what a task must know of the tokens
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -102,26 +69,33 @@ class TokenTable:
 class _Builder:
     """Columns that grow by appending, without Python objects for what is in them."""
 
-    def __init__(self, vocab: int) -> None:
+    def __init__(self, vocab: int, form: Form, fit: Fit) -> None:
+        self.form, self.fit = form, fit
         self.ids = array("H" if vocab <= 1 << 16 else "i")
         self.starts, self.rows, self.hashes, self.groups = array("q", [0]), array("q"), array("Q"), array("Q")
         self.firsts = array("Q")
         self.turns, self.owners, self.truncated, self.splits = array("i"), array("i"), array("i"), array("b")
-        self.labels: list[Array] = []
+        self.labels: list[Any] = []
+        self.marks: list[Any] = []
+        self.truths: list[Any] = []
         self.bad = BadRows()
 
-    def add(self, row: TextRow, pieces: Sequence[Encoding | Ids]) -> None:
+    def add(self, row: TextRow, pieces: Pieces) -> None:
         owner = len(self.rows)
-        for piece in pieces:
+        for piece in pieces.windows:
             self.ids.extend(piece.ids)
             self.starts.append(len(self.ids))
             self.turns.append(piece.segments.index(1) if 1 in piece.segments else len(piece.ids))
             self.owners.append(owner)
         self.rows.append(row.number)
         self.hashes.append(text_hash(row.text, row.text_b))
-        self.truncated.append(sum(piece.truncated for piece in pieces))
-        if row.text_b is not None:
-            self.firsts.append(text_hash(row.text))
+        self.truncated.append(sum(piece.truncated for piece in pieces.windows))
+        shared = self.form.together(row)
+        if shared is not None:
+            self.firsts.append(text_hash(shared))
+        if self.form.marks is not None:
+            self.marks.append(pieces.marks)
+            self.truths.append(row.label)
         self.groups.append(text_hash(row.id) if row.id is not None else self.hashes[-1])
         self.splits.append(PARTS.index(row.split) if row.split is not None else -1)
 
@@ -133,12 +107,14 @@ class _Builder:
 
         return TokenTable(
             ids=view(self.ids), starts=view(self.starts), turns=view(self.turns), owners=view(self.owners),
-            labels=np.concatenate(self.labels) if self.labels else None, space=space, rows=view(self.rows),
+            labels=self.form.join(self.labels) if self.labels else None, space=space, rows=view(self.rows),
             hashes=view(self.hashes), truncated=view(self.truncated),
             groups=view(self.groups) if columns.id is not None else None,
-            firsts=view(self.firsts) if columns.text_b is not None else None,
+            firsts=view(self.firsts) if len(self.firsts) == len(self.rows) > 0 else None,
             splits=view(self.splits) if columns.split is not None else None,
             skipped=dict(self.bad.counts), bad=tuple(self.bad.first),
+            marks=None if self.form.marks is None
+            else self.form.marks(self.marks, self.truths if space is not None else None, self.fit),
         )  # fmt: skip
 
 
@@ -151,14 +127,16 @@ def survey(
     separator: str | None = None,
     skip_bad_rows: bool = False,
     max_cell: int = MOST_CELL,
+    check: Check | None = None,
+    counter: Any = None,
 ) -> LabelSpace | None:
     """A first pass that finds the labels, and refuses bad rows before anything costly is done with the good ones."""
     bad, blank = BadRows(), BadRows()
     good = 0
     if labels is None and kind == "number":
         labels = LabelSpace(kind="number")
-    counter = LabelCounter(kind=kind, separator=separator)
-    for row in checked_rows(source, columns, labels, max_cell=max_cell):
+    counter = LabelCounter(kind=kind, separator=separator) if counter is None else counter
+    for row in checked_rows(source, columns, labels, max_cell=max_cell, check=check):
         if isinstance(row, BadRow):
             bad.add(row)
         elif labels is None and columns.label is not None and is_missing(row.label):
@@ -189,8 +167,10 @@ def encode_table(
     max_length: int | None = None,
     long: str = "window",
     stride: int = 0,
+    max_answer: int = LONGEST_ANSWER,
     skip_bad_rows: bool = False,
     max_cell: int = MOST_CELL,
+    form: Form = FORM,
 ) -> TokenTable:
     """All rows as token ids; memory holds the ids and some forty bytes a row, never the texts."""
     if labels is None and columns.label is not None:
@@ -199,10 +179,11 @@ def encode_table(
         labels = survey(
             source, columns, kind=kind, separator=separator, skip_bad_rows=skip_bad_rows, max_cell=max_cell
         )  # fmt: skip
-    builder = _Builder(tokenizer.vocab_size)
-    rows = checked_rows(source, columns, labels, max_cell=max_cell)
-    fit = Fit(max_length=max_length, long=long, stride=stride)
-    while _fill(builder, rows, tokenizer, labels, fit, CHUNK):
+    fit = Fit(max_length=max_length, long=long, stride=stride, max_answer=max_answer)
+    builder = _Builder(tokenizer.vocab_size, form, fit)
+    check = None if form.check is checked_row else form.check
+    rows = checked_rows(source, columns, labels, max_cell=max_cell, check=check)
+    while _fill(builder, rows, tokenizer, labels, CHUNK):
         pass
     if not skip_bad_rows:
         builder.bad.refuse(source, len(builder.rows))
@@ -228,8 +209,8 @@ def encode_stream(
     rows = checked_rows(source, known, labels, max_cell=max_cell)
     fit = Fit(max_length=max_length, long=long, stride=stride)
     while True:
-        builder = _Builder(tokenizer.vocab_size)
-        if not _fill(builder, rows, tokenizer, labels, fit, chunk):
+        builder = _Builder(tokenizer.vocab_size, FORM, fit)
+        if not _fill(builder, rows, tokenizer, labels, chunk):
             return
         yield builder.table(known, labels)
 
@@ -240,11 +221,12 @@ def encode_rows(
     tokenizer: Encoder,
     labels: LabelSpace | None = None,
     fit: Fit | None = None,
+    form: Form = FORM,
 ) -> TokenTable:
     """Rows that were read and checked already, as one table."""
-    builder = _Builder(tokenizer.vocab_size)
+    builder = _Builder(tokenizer.vocab_size, form, fit or Fit())
     rest: Iterator[TextRow | BadRow] = iter(rows)
-    while _fill(builder, rest, tokenizer, labels, fit or Fit(), CHUNK):
+    while _fill(builder, rest, tokenizer, labels, CHUNK):
         pass
     return builder.table(columns, labels)
 
@@ -254,7 +236,6 @@ def _fill(
     rows: Iterator[TextRow | BadRow],
     tokenizer: Encoder,
     labels: LabelSpace | None,
-    fit: Fit,
     chunk: int,
 ) -> bool:
     """Encode the next rows, at most so many; False when there are no more."""
@@ -264,11 +245,10 @@ def _fill(
         if isinstance(row, BadRow):
             builder.bad.add(row)
     if good:
-        items = [row.text if row.text_b is None else (row.text, row.text_b) for row in good]
-        for row, pieces in zip(good, _pieces(items, tokenizer, fit), strict=True):
+        for row, pieces in zip(good, builder.form.pieces(good, tokenizer, builder.fit), strict=True):
             builder.add(row, pieces)
         if labels is not None:
-            builder.labels.append(label_array([row.label for row in good], labels))
+            builder.labels.append(builder.form.labels([row.label for row in good], labels))
     return bool(taken)
 
 
@@ -282,21 +262,6 @@ def _taken(rows: Iterator[TextRow | BadRow], chunk: int) -> list[TextRow | BadRo
         if size > MOST_CHARACTERS:
             break
     return taken
-
-
-def _pieces(items: list[Any], tokenizer: Encoder, fit: Fit) -> Sequence[Sequence[Encoding | Ids]]:
-    """What each item becomes; where a text fits, and most do, its ids are enough."""
-    cut = fit.max_length if fit.long == "cut" else None
-    encode_ids = getattr(tokenizer, "encode_ids", None)  # half the time; a tokenizer need not have it
-    if encode_ids is None:
-        return [fit.pieces(encoding) for encoding in tokenizer.encode_batch(items, max_length=cut)]
-    found: list[Sequence[Encoding | Ids]] = [[ids] for ids in encode_ids(items)]
-    most = None if fit.long == "keep" else fit.max_length
-    long = [place for place, [ids] in enumerate(found) if most is not None and len(ids) > most]
-    whole = tokenizer.encode_batch([items[place] for place in long], max_length=cut)
-    for place, encoding in zip(long, whole, strict=True):
-        found[place] = fit.pieces(encoding)
-    return found
 
 
 def read_rows(source: Source, numbers: Iterable[int]) -> dict[int, Row]:

@@ -125,7 +125,7 @@ def measured(
     return reading, found, tuple(notes)
 
 
-def _evaluation(prepared: Prepared, part: PartRows, logits: Array, reading: Reading, plan: RunPlan) -> Evaluation:
+def _evaluation(prepared: Prepared, part: PartRows, logits: Any, reading: Reading, plan: RunPlan) -> Evaluation:
     import numpy as np
 
     table = part.table
@@ -142,7 +142,7 @@ def _evaluation(prepared: Prepared, part: PartRows, logits: Array, reading: Read
     return made if plan.metric is None else replace(made, main=plan.metric)
 
 
-def _abstaining(prepared: Prepared, logits: Array, reading: Reading, target: float) -> tuple[Reading, str]:
+def _abstaining(prepared: Prepared, logits: Any, reading: Reading, target: float) -> tuple[Reading, str]:
     """The reading with a confidence below which the model rather says nothing."""
     task = prepared.task
     answers = task.read(logits, prepared.space, reading)
@@ -159,7 +159,7 @@ def _abstaining(prepared: Prepared, logits: Array, reading: Reading, target: flo
     return replace(reading, abstain_below=found.threshold), note
 
 
-def _one_answer(prepared: Prepared, logits: Array, reading: Reading) -> str | None:
+def _one_answer(prepared: Prepared, logits: Any, reading: Reading) -> str | None:
     """A sentence when every development row gets the same answer."""
     import numpy as np
 
@@ -186,15 +186,19 @@ def passport(
         kind=space.kind,
         labels=list(space.names),
         separator=space.separator,
+        scheme=space.scheme,
         columns={part: name for part, name in names.items() if name is not None},
+        options=list(columns.options),
         max_length=max_length,
         long=plan.long,
-        stride=plan.stride,
+        stride=plan.stride or 0,
         layer=plan.layer,
         pooling=[] if plan.pooling is None else list(pooling_modes(plan.pooling.split("+"))),
         temperature=reading.temperature,
         thresholds=list(reading.thresholds),
         abstain_below=reading.abstain_below,
+        no_answer=reading.no_answer,
+        max_answer=plan.max_answer,
         base=plan.model if plan.method not in ("tfidf", "majority") else "",
         data={name: part.mark() for name, part in prepared.parts.items()},
         seeds=seeds,

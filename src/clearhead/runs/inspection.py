@@ -12,8 +12,9 @@ from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.sentence import read_sentences
 from clearhead.data import Inspection, guess_columns, inspect_data, open_source, survey
 from clearhead.data.examples import TextRow, checked_row
+from clearhead.data.form import Fit
 from clearhead.data.source import Row, Source
-from clearhead.data.table import Fit, encode_rows
+from clearhead.data.table import encode_rows
 from clearhead.errors import ClearheadError, InputError
 from clearhead.loading import load, load_tokenizers
 from clearhead.runs.plan import RunPlan

@@ -38,7 +38,7 @@ Told = Callable[["Step"], None] | None
 class Result:
     """A fitted model: logits of any part, a way to disk, and what there is to say about the fit."""
 
-    logits: Callable[[PartRows], Array]
+    logits: Callable[[PartRows], Any]
     save: Callable[[Path, Trained], None]
     notes: tuple[str, ...] = ()
     steps: int = 0
@@ -68,14 +68,18 @@ def network_result(job: Job, notes: tuple[str, ...] = (), steps: int = 0) -> Res
     """A model whose network is trained already."""
     model = job.model
     assert model is not None
-    kind = PROBLEMS[job.prepared.space.kind]
+    kind = PROBLEMS.get(job.prepared.space.kind)
 
     def save(folder: Path, trained: Trained) -> None:
-        config = {**model.config, "problem_type": kind}  # transformers reads answers by it
+        config = {**model.config, **({} if kind is None else {"problem_type": kind})}  # transformers reads by it
         replace(model, trained=trained, config=config).save(folder)
 
+    task = job.prepared.task
     return Result(
-        logits=lambda part: network_logits(model.runner, data_of(model, part)), save=save, notes=notes, steps=steps
+        logits=lambda part: network_logits(model.runner, data_of(model, part), task),
+        save=save,
+        notes=notes,
+        steps=steps,
     )
 
 

@@ -59,11 +59,13 @@ def train_network(
 
     objective = prepared.task.objective(prepared.space)
     data, scale = _scaled(model, data_of(model, prepared.parts["train"]), objective)
-    weights = _row_weights(data.targets, settings, prepared)
+    weights = _row_weights(data, settings, prepared)
     state = State(model.module, optimiser(model.module, settings), Progress())
     load_state(folder / STATE, state)
     log = RunLog(folder, state.progress.step)
-    watch = Watch(baseline_loss(data.targets, objective, weights, settings.smoothing), settings)
+    own = prepared.task.baseline
+    constant = baseline_loss(data.targets, objective, weights, settings.smoothing) if own is None else own(data)
+    watch = Watch(constant, settings)
     for line in read_log(folder):
         watch.add(line["loss"])
     saved = time.monotonic()
@@ -86,7 +88,7 @@ def train_network(
     state.restore_best()
     fold(model.module, scale)
     model.module.eval()
-    verdict = watch.verdict() if not _beats(state.progress.best_score, prepared, plan) else None
+    verdict = watch.verdict() if not _beats(state.progress.best_score, model, prepared, plan) else None
     notes = [] if verdict is None else [verdict]
     return Fitted(
         notes=tuple(notes),
@@ -105,24 +107,24 @@ def _scorer(
     dev = data_of(model, prepared.parts["dev"])
 
     def score() -> float:
-        logits = network_logits(model.runner, dev)
+        logits = network_logits(model.runner, dev, prepared.task)
         return _value(logits if scale is None else logits * scale[1] + scale[0], prepared, plan)
 
     return score
 
 
-def _value(logits: Array, prepared: Prepared, plan: RunPlan) -> float:
+def _value(logits: Any, prepared: Prepared, plan: RunPlan) -> float:
     """How good logits of the dev rows are."""
     task, space, targets = prepared.task, prepared.space, prepared.parts["dev"].targets
     name = plan.metric or task.main(space)
-    reading = task.fit(logits, targets, space) if space.kind == "multilabel" else Reading()
+    reading = task.fit(logits, targets, space) if space.kind in ("multilabel", "answers") else Reading()
     measures = task.measure(task.read(logits, space, reading), targets, space, 0)
     value = measures[name].value
     value = value if value == value else float("-inf")  # undefined, as a correlation of equal answers is
     return -value if name in LOWER_IS_BETTER else value
 
 
-def _beats(score: float | None, prepared: Prepared, plan: RunPlan) -> bool:
+def _beats(score: float | None, model: Model, prepared: Prepared, plan: RunPlan) -> bool:
     """Whether the dev rows are answered better than by always giving the most frequent answer."""
     import numpy as np
 
@@ -130,15 +132,20 @@ def _beats(score: float | None, prepared: Prepared, plan: RunPlan) -> bool:
 
     if score is None:
         return False
+    if prepared.task.floor is not None:
+        return score > prepared.task.floor(data_of(model, prepared.parts["dev"])) + CLEARLY
     constant = fit_majority(prepared.parts["train"].targets, prepared.space).logits(len(prepared.parts["dev"]))
     floor = _value(np.asarray(constant), prepared, plan)
     return score > (floor + CLEARLY if floor > float("-inf") else CLEARLY)
 
 
-def _row_weights(targets: Array, settings: TrainSettings, prepared: Prepared) -> Array | None:
-    """n / (classes * rows of the class), so that every class counts alike; 1 on average."""
+def _row_weights(data: Encoded, settings: TrainSettings, prepared: Prepared) -> Array | None:
+    """n / (classes * rows of the class), so that every class counts alike; 1 on average. Or as the task has it."""
     import numpy as np
 
+    own, targets = prepared.task.weights(data), data.targets
+    if own is not None:
+        return own
     if settings.class_weight == "none" or prepared.space.kind == "number":
         return None
     if prepared.space.kind == "classes":

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
 from clearhead.config import decode, read_bytes, shown
+from clearhead.data.form import LONGEST_ANSWER
 from clearhead.data.labels import Kind
 from clearhead.errors import ConfigError, InputError
 from clearhead.metrics.measure import BINARY, CLASSIFY, MULTILABEL, PROBS, REGRESS
-from clearhead.tasks import TASKS
+from clearhead.tasks import TASKS, Asked
 from clearhead.training.settings import TrainSettings
 
 METHODS = ("finetune", "head", "features", "tfidf", "majority")
@@ -35,6 +36,7 @@ class RunPlan:
     label: str | None = None
     id: str | None = None  # rows with the same one stay together
     split: str | None = None
+    options: str | None = None  # of a question: the columns that hold them, commas between, or one with all of them
     labels: Kind | None = None  # classes, multilabel or number; None: by the values
     separator: str | None = None  # between several labels in a cell
     model: str = "default"
@@ -45,7 +47,8 @@ class RunPlan:
     test_share: float = 0.1
     max_length: int | None = None  # tokens; None: what the model can read
     long: Literal["window", "cut"] = "window"
-    stride: int = 0  # tokens that neighbouring windows share
+    stride: int | None = None  # tokens that neighbouring windows share; None: as the task has it
+    max_answer: int = LONGEST_ANSWER  # tokens of the longest answer that is looked for
     metric: str | None = None  # that epochs are compared by; None: as the task has it
     target_accuracy: float | None = None  # abstain where the model is too unsure to be right so often
     layer: str | int | None = None  # features: which layer, ...
@@ -55,6 +58,14 @@ class RunPlan:
     threads: int | None = None
     auto_epochs: bool = True  # as many epochs as the rows need; False where they were said
     settings: TrainSettings = field(default_factory=TrainSettings)
+
+    @property
+    def asked(self) -> Asked:
+        """The columns that were named."""
+        options = tuple(name.strip() for name in (self.options or "").split(",") if name.strip())
+        return Asked(
+            text=self.text, text_b=self.text_b, label=self.label, id=self.id, split=self.split, options=options
+        )
 
     def check(self) -> None:
         """One sentence for the first choice that cannot be."""
@@ -66,7 +77,8 @@ class RunPlan:
             (0 <= self.test_share < 1, "test_share must be from 0 up to 1"),
             (self.dev_share + self.test_share < 0.9, "dev_share and test_share leave too little to train on"),
             (self.max_length is None or self.max_length >= 8, "max_length must be at least 8"),
-            (self.stride >= 0, "stride must be at least 0"),
+            (self.stride is None or self.stride >= 0, "stride must be at least 0"),
+            (1 <= self.max_answer <= 10_000, "max_answer must be from 1 to 10,000"),
             (self.metric is None or self.metric in KNOWN, f"metric must be one of {', '.join(sorted(KNOWN))}"),
             (self.target_accuracy is None or 0 < self.target_accuracy <= 1, "target_accuracy must be from 0 to 1"),
             (self.strength is None or self.strength > 0, "strength must be above 0"),
@@ -79,7 +91,7 @@ class RunPlan:
                 raise InputError(f"Settings of the run: {said}.")
 
 
-KNOWN = {*CLASSIFY, *BINARY, *MULTILABEL, *PROBS, *REGRESS}
+KNOWN = {*CLASSIFY, *BINARY, *MULTILABEL, *PROBS, *REGRESS, "precision", "recall", "f1", "exact_match"}
 BATCH = {"batch_rows", "batch_tokens"}
 LOWER_IS_BETTER = ("log_loss", "mse", "mae")
 _SETTINGS = {field.name for field in fields(TrainSettings)}

@@ -12,7 +12,7 @@ from clearhead.checkpoint.passport import Passport, Trained, read_passport
 from clearhead.checkpoint.sentence import read_sentences
 from clearhead.config import shown
 from clearhead.data import BadRow, Columns, LabelSpace, Row, Source, TextRow, checked_row, guess_columns
-from clearhead.data.table import Fit
+from clearhead.data.form import Fit
 from clearhead.errors import CheckpointError, InputError
 from clearhead.loading import load
 from clearhead.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer

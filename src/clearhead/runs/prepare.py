@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.passport import DataMark
 from clearhead.data import Columns, LabelSpace, Source, TokenTable, checked_rows, guess_columns, split_rows, survey
+from clearhead.data.form import Encoder
 from clearhead.data.source import BadRow
-from clearhead.data.table import PARTS, Encoder
+from clearhead.data.table import PARTS
 from clearhead.errors import InputError
 from clearhead.runs.plan import RunPlan, metrics_of
-from clearhead.tasks import Task, check_task, task_for, task_named
+from clearhead.tasks import Asked, Task, check_task, task_by_look, task_for, task_named
 from clearhead.text.encoding import Encoding
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
+ENOUGH_PASSAGES = 10  # to split by them
 MOST_TOGETHER = 0.05  # of the rows may have one first text and still stay together
 
 
@@ -39,7 +41,7 @@ class PartRows:
         return len(self.places)
 
     @property
-    def targets(self) -> Array:
+    def targets(self) -> Any:
         """Their labels as numbers."""
         assert self.table.labels is not None
         return self.table.labels[self.places]
@@ -64,10 +66,13 @@ class PartRows:
         return DataMark(name=self.source.name, rows=len(self), sha256=digest)
 
 
-def rows_digest(hashes: Array, targets: Array, space: LabelSpace) -> str:
+def rows_digest(hashes: Array, targets: Any, space: LabelSpace) -> str:
     """A digest of texts and labels in their order."""
     made = hashlib.sha256(hashes.tobytes())
-    made.update(targets.tobytes())
+    if getattr(getattr(targets, "dtype", None), "hasobject", False):
+        made.update("\0".join(map(repr, targets)).encode("utf-8", "surrogatepass"))
+    else:
+        made.update(targets.tobytes())
     made.update("\0".join(space.names).encode("utf-8", "surrogatepass"))
     return made.hexdigest()
 
@@ -117,6 +122,9 @@ class Look:
 def look(sources: Mapping[str, Source], plan: RunPlan) -> Look:
     """Columns, labels and task, with every bad row of the training source named at once."""
     train = sources["train"]
+    found = task_named(plan.task) if plan.task is not None else task_by_look(train)
+    if found is not None and found.counter is not None:
+        return _look_closer(sources, plan, found)
     columns = guess_columns(train, plan.text, plan.text_b, plan.label, plan.id, plan.split, plan.task)
     if plan.task == "pair" and columns.text_b is None:
         raise InputError("pair needs a second text; say which column holds it with --text-b.")
@@ -138,6 +146,29 @@ def look(sources: Mapping[str, Source], plan: RunPlan) -> Look:
     return Look(sources=sources, columns=columns, space=space, task=task)
 
 
+def _look_closer(sources: Mapping[str, Source], plan: RunPlan, task: Task) -> Look:
+    """The same for a task that reads rows in its own way."""
+    train = sources["train"]
+    assert task.columns is not None
+    assert task.counter is not None
+    if not train.again:
+        raise InputError(f"{train.name} can be read only once; put it in a file to train on it.")
+    columns = task.columns(train, plan.asked, True)
+    if plan.method not in task.methods:
+        raise InputError(f"{task.name} is learned by {', '.join(task.methods)}, and not by {plan.method}.")
+    if plan.settings.class_weight != "none":
+        raise InputError(f"class_weight is for classes, and {task.name} has none.")
+    space = survey(
+        train, columns, skip_bad_rows=plan.skip_bad_rows, check=task.form.check, counter=task.counter()
+    )  # fmt: skip
+    assert space is not None
+    check_task(task, columns, space)
+    known = () if task.metrics is None else task.metrics(space)
+    if plan.metric is not None and plan.metric not in known:
+        raise InputError(f"{plan.metric} is no metric of {task.name}; there are {', '.join(known)}.")
+    return Look(sources=sources, columns=columns, space=space, task=task)
+
+
 def prepare(seen: Look, plan: RunPlan, tokenizer: Encoder | None, max_length: int | None) -> Prepared:
     """Tokens of all sources, and their rows in parts."""
     import numpy as np
@@ -145,7 +176,7 @@ def prepare(seen: Look, plan: RunPlan, tokenizer: Encoder | None, max_length: in
     parts: dict[str, PartRows] = {}
     tables: dict[str, TokenTable] = {}
     for name, source in seen.sources.items():
-        columns = seen.columns if name == "train" else _columns_in(source, seen.columns)
+        columns = seen.columns if name == "train" else _columns_in(source, seen.columns, seen.task)
         table = seen.task.encode(
             source,
             columns,
@@ -153,8 +184,10 @@ def prepare(seen: Look, plan: RunPlan, tokenizer: Encoder | None, max_length: in
             seen.space,
             max_length=max_length if tokenizer is not None else None,
             long=plan.long,
-            stride=plan.stride,
+            stride=plan.stride or 0,
+            max_answer=plan.max_answer,
             skip_bad_rows=plan.skip_bad_rows,
+            form=seen.task.form,
         )
         tables[name] = table
         for part, places in _parts(name, table, seen, plan).items():
@@ -177,8 +210,14 @@ def prepare(seen: Look, plan: RunPlan, tokenizer: Encoder | None, max_length: in
     )
 
 
-def _columns_in(source: Source, columns: Columns) -> Columns:
+def _columns_in(source: Source, columns: Columns, task: Task) -> Columns:
     """The same columns in another source, where the id and the split may be missing."""
+    if task.columns is not None:
+        kept = {name for name in columns.named if name in source.columns}
+        names = {part: getattr(columns, part) for part in ("text", "text_b", "label", "id")}
+        options = columns.options if set(columns.options) <= kept else ()
+        asked = Asked(**{part: name if name in kept else None for part, name in names.items()}, options=options)
+        return replace(task.columns(source, asked, True), split=None)
     for name in (columns.text, columns.text_b, columns.label):
         if name is not None and name not in source.columns:
             raise InputError(f"{source.name} has no column {name!r}; it has {', '.join(source.columns[:30])}.")
@@ -206,27 +245,32 @@ def _parts(name: str, table: TokenTable, seen: Look, plan: RunPlan) -> dict[str,
     if not dev and not test:
         return found
     rows = found["train"]
+    labels, kind = None if table.labels is None else table.labels[rows], str(seen.space.kind)
+    if seen.task.strata is not None and labels is not None:
+        labels, kind = seen.task.strata(labels, seen.space)
     split = split_rows(
-        None if table.labels is None else table.labels[rows],
+        labels,
         table.hashes[rows],
-        _together(table, rows),
+        _together(table, rows, seen.task),
         dev=dev,
         test=test,
         seed=plan.settings.seed,
-        kind=seen.space.kind,
+        kind=kind,
     )
     cut = {part: rows[split == part] for part in PARTS}
     return found | {part: places for part, places in cut.items() if part == "train" or len(places)}
 
 
-def _together(table: TokenTable, rows: Array) -> Array | None:
-    """What keeps rows on one side: an id that comes again, or else the first of two texts."""
+def _together(table: TokenTable, rows: Array, task: Task) -> Array | None:
+    """What keeps rows on one side: an id that comes again, or else the first of two texts, or a passage."""
     import numpy as np
 
     if table.groups is not None and len(np.unique(table.groups[rows])) < len(rows):
         return table.groups[rows]
     if table.firsts is None:
         return None
+    if task.counter is not None:
+        return table.firsts[rows] if len(np.unique(table.firsts[rows])) >= ENOUGH_PASSAGES else None
     largest = int(np.unique(table.firsts[rows], return_counts=True)[1].max())
     return table.firsts[rows] if largest <= MOST_TOGETHER * len(rows) else None  # one question asked of all texts
 

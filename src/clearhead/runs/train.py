@@ -20,6 +20,7 @@ from clearhead.runs.methods import FITS, Job, Result, network_result
 from clearhead.runs.network import STATE, restore_network
 from clearhead.runs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
 from clearhead.runs.prepare import Look, Prepared, look, prepare
+from clearhead.tasks import Task
 from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ RESULT = "result.json"
 ENOUGH_STEPS = 120  # of a fine-tuning on few rows
 MOST_EPOCHS = 20
 FASTER = 20  # times the rate, for a new head that sees few rows
+SAID_ABOUT = {"number": "numbers", "answers": "answers in passages", "options": "one right option"}
 SPECIAL = 4  # tokens of a window that do not move on
 TOLD_ROWS = 1000  # rows between two words about reading
 
@@ -82,6 +84,7 @@ def run_train(
         tell.say(line)
     tell.say(f"task: {seen.task.name} ({seen.task.about}; {_labels_said(seen)})")
     model = _model(seen, plan, plan.settings.seed, tell)
+    plan = _for_task(plan, seen.task, model)
     max_length = _max_length(plan, model)
     prepared = prepare(seen, plan, None if model is None else model.tokenizer, max_length)
     for line in prepared.said:
@@ -151,8 +154,9 @@ def _check_folder(folder: Path, *, resume: bool) -> None:
 
 
 def _labels_said(seen: Look) -> str:
-    if seen.space.kind == "number":
-        return "numbers"
+    if seen.space.kind in SAID_ABOUT:
+        said = SAID_ABOUT[seen.space.kind]
+        return said if seen.space.scheme != "some" else f"{said}; some have none"
     names = ", ".join(seen.space.names[:8]) + (", ..." if len(seen.space) > 8 else "")
     several = " that a row can have several of" if seen.space.kind == "multilabel" else ""
     return f"{len(seen.space)} labels{several}: {names}"
@@ -171,6 +175,20 @@ def _model(seen: Look, plan: RunPlan, seed: int, tell: Told) -> Model | None:
     return load(plan.model, device=plan.device, head=None, progress=tell.download)
 
 
+def _for_task(plan: RunPlan, task: Task, model: Model | None) -> RunPlan:
+    """How much is read at once, and what windows share, as the task has it where nothing was said."""
+    most, shared = task.long
+    length = plan.max_length
+    if length is None and most is not None and model is not None:
+        length = min(most, model.max_length() or most)
+    stride = plan.stride
+    if stride is None:
+        known = length or (None if model is None else model.max_length())
+        stride = shared or 0
+        stride = stride if known is None else min(stride, max((known - SPECIAL) // 3, 0))
+    return replace(plan, max_length=length, stride=stride)
+
+
 def _max_length(plan: RunPlan, model: Model | None) -> int | None:
     if model is None:
         return None
@@ -178,7 +196,7 @@ def _max_length(plan: RunPlan, model: Model | None) -> int | None:
     if plan.max_length is not None and most is not None and plan.max_length > most:
         raise InputError(f"max_length is {plan.max_length}, and {plan.model} reads at most {most} tokens.")
     length = plan.max_length or most
-    if length is not None and plan.stride > length - SPECIAL:
+    if length is not None and (plan.stride or 0) > length - SPECIAL:
         raise InputError(f"stride is {plan.stride}; windows of {length} tokens can share at most {length - SPECIAL}.")
     return length
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from clearhead.data.columns import Columns
 from clearhead.data.labels import LabelSpace
+from clearhead.data.source import Source
 from clearhead.errors import InputError
+from clearhead.tasks.choice import CHOICE, looks_optional
 from clearhead.tasks.classify import CLASSIFY
 from clearhead.tasks.pair import PAIR
 from clearhead.tasks.regress import REGRESS
-from clearhead.tasks.task import Answers, Reading, Task
+from clearhead.tasks.span import SPAN, looks_asked
+from clearhead.tasks.tag import TAG, looks_tagged
+from clearhead.tasks.task import Answers, Asked, Reading, Task
 
-TASKS: dict[str, Task] = {task.name: task for task in (CLASSIFY, PAIR, REGRESS)}
+TASKS: dict[str, Task] = {task.name: task for task in (CLASSIFY, PAIR, REGRESS, TAG, SPAN, CHOICE)}
+TOLD_BY_LOOK = {"tag": looks_tagged, "span": looks_asked, "choice": looks_optional}
 
 
 def task_named(name: str) -> Task:
@@ -18,6 +23,11 @@ def task_named(name: str) -> Task:
     if name not in TASKS:
         raise InputError(f"There is no task {name!r}; there are {', '.join(TASKS)}.")
     return TASKS[name]
+
+
+def task_by_look(source: Source) -> Task | None:
+    """The task that the columns of a source can only be meant for; None: a text with a label."""
+    return next((TASKS[name] for name, looks in TOLD_BY_LOOK.items() if looks(source)), None)
 
 
 def task_for(columns: Columns, space: LabelSpace) -> Task:
@@ -29,6 +39,10 @@ def task_for(columns: Columns, space: LabelSpace) -> Task:
 
 def check_task(task: Task, columns: Columns, space: LabelSpace) -> None:
     """One sentence when a task cannot be learned from these columns and labels."""
+    if task.counter is not None:
+        if space.kind == "tags" and len(space) < 2:
+            raise InputError(f"Column {columns.label!r} has no tag but {', '.join(space.names)}; nothing to learn.")
+        return
     if task.second is True and columns.text_b is None:
         raise InputError(f"{task.name} needs a second text; say which column holds it with --text-b.")
     if task.second is False and columns.text_b is not None:
@@ -43,4 +57,14 @@ def check_task(task: Task, columns: Columns, space: LabelSpace) -> None:
 
 SAID = {"classes": "classes", "multilabel": "several labels a row", "number": "numbers"}
 
-__all__ = ["TASKS", "Answers", "Reading", "Task", "check_task", "task_for", "task_named"]
+__all__ = [
+    "TASKS",
+    "Answers",
+    "Asked",
+    "Reading",
+    "Task",
+    "check_task",
+    "task_by_look",
+    "task_for",
+    "task_named",
+]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.table import TokenTable
@@ -23,8 +24,10 @@ class Encoded:
     turns: Array | None  # (windows,): tokens before the second segment; None: the model knows no segments
     firsts: Array  # (rows,): the first window of each row
     row_windows: Array  # (rows,): how many windows it has
-    targets: Array  # (rows,) class ids or numbers, or (rows, labels) of zeros and ones
+    targets: Any  # (rows,) class ids or numbers, or (rows, labels) of zeros and ones, or as the task has them
     numbers: Array  # (rows,): their numbers in the source, to name them
+    places: Array  # (rows,): their places in the table
+    marks: Any = None  # what the task must know of the tokens
 
     def __len__(self) -> int:
         return len(self.firsts)
@@ -43,15 +46,31 @@ class Encoded:
             row_windows=self.row_windows[places],
             targets=self.targets[places],
             numbers=self.numbers[places],
+            places=self.places[places],
         )
+
+    def windows(self, rows: Array) -> Array:
+        """The windows of some rows, one row after the other."""
+        import numpy as np
+
+        counts = self.row_windows[rows]
+        return np.asarray(np.repeat(self.firsts[rows], counts) + within(counts))
 
     def take(self, rows: Array) -> Part:
         """The windows of some rows, packed end to end."""
         import numpy as np
 
-        counts = self.row_windows[rows]
-        windows = np.repeat(self.firsts[rows], counts) + within(counts)
-        return self.packed(windows, np.repeat(np.arange(len(rows)), counts), self.targets[rows])
+        owners = np.repeat(np.arange(len(rows)), self.row_windows[rows])
+        part = self.packed(self.windows(rows), owners, self.targets[rows])
+        return part if self.marks is None else replace(part, marks=self.marked(rows))
+
+    def marked(self, rows: Array) -> dict[str, Array]:
+        """What the task knows of some rows, packed end to end."""
+        import numpy as np
+
+        tokens = self.row_tokens[rows]
+        made: dict[str, Array] = self.marks.arrays(self.places[rows], self.windows(rows), np.cumsum(tokens) - tokens)
+        return made
 
     def packed(self, windows: Array, owners: Array, targets: Array) -> Part:
         """Any windows, packed end to end."""
@@ -77,7 +96,8 @@ class Part:
     segments: Array | None
     lengths: Array  # (windows,)
     owners: Array  # (windows,): rows of this batch, counted from 0
-    targets: Array  # (rows, ...)
+    targets: Any  # (rows, ...)
+    marks: Mapping[str, Array] = field(default_factory=dict)  # what the task must know of the tokens
 
     @property
     def rows(self) -> int:
@@ -100,6 +120,8 @@ def encoded(table: TokenTable, *, segments: bool, labelled: bool = True) -> Enco
         row_windows=bounds[1:] - bounds[:-1],
         targets=table.labels if table.labels is not None else np.zeros(len(table), np.int32),
         numbers=table.rows,
+        places=np.arange(len(table)),
+        marks=table.marks,
     )
     if len(table) and int(view.row_tokens.min()) == 0:
         raise InputError(f"Row {int(table.rows[view.row_tokens.argmin()])} has no tokens.")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 DRAWS = 1000  # resamples for an interval
 SLICE_DRAWS = 200
 CURVE = 50  # points of a curve that are kept
+FLAT = ("classes", "multilabel")  # labels of a cell
 MOST_SQUARE = 100  # classes of which a confusion matrix is kept
 
 
@@ -83,8 +84,8 @@ class Evaluation:
 def evaluation(
     task: Task,
     space: LabelSpace,
-    logits: Array,
-    targets: Array,
+    logits: Any,
+    targets: Any,
     reading: Reading,
     *,
     slices: Mapping[str, Sequence[Any]] | None = None,
@@ -93,6 +94,7 @@ def evaluation(
 ) -> Evaluation:
     """Measure what logits say of rows whose labels are known."""
     answers = task.read(logits, space, reading)
+    found = task.details(answers, targets, space) if task.details is not None else None
     right, sure = task.right(answers, targets), task.confidence(answers)
     curve, area = _coverage(sure, right)
     return Evaluation(
@@ -102,8 +104,8 @@ def evaluation(
         rows=len(targets),
         main=task.main(space),
         metrics=task.measure(answers, targets, space, draws),
-        confusion=_confusion(answers, targets, space),
-        label_scores=_label_scores(answers, targets, space),
+        confusion=_confusion(answers, targets, space) if found is None else found.confusion,
+        label_scores=_label_scores(answers, targets, space) if found is None else found.label_scores,
         calibration=_calibration(task, space, logits, targets, reading),
         coverage=curve,
         coverage_area=area,
@@ -124,25 +126,33 @@ def _confusion(answers: Answers, targets: Array, space: LabelSpace) -> tuple[tup
 def _label_scores(answers: Answers, targets: Array, space: LabelSpace) -> tuple[LabelScore, ...]:
     from clearhead.metrics import label_table
 
-    return () if space.kind == "number" else tuple(label_table(targets, answers.labels, space.names))
+    return tuple(label_table(targets, answers.labels, space.names)) if space.kind in FLAT else ()
 
 
 def _calibration(
-    task: Task, space: LabelSpace, logits: Array, targets: Array, reading: Reading
+    task: Task, space: LabelSpace, logits: Any, targets: Any, reading: Reading
 ) -> Calibration | None:
     from clearhead.metrics import expected_calibration_error, reliability
 
-    plain = task.read(logits, space, Reading()).probs
-    scaled = task.read(logits, space, Reading(temperature=reading.temperature)).probs
-    if plain is None or scaled is None:
+    plain, truth = _probs(task, task.read(logits, space, Reading()), targets, space)
+    scaled, _ = _probs(task, task.read(logits, space, Reading(temperature=reading.temperature)), targets, space)
+    if plain is None or scaled is None or truth is None:
         return None
     return Calibration(
         temperature=reading.temperature,
-        before=float(expected_calibration_error(plain, targets)),
-        after=float(expected_calibration_error(scaled, targets)),
-        bins_before=reliability(plain, targets),
-        bins_after=reliability(scaled, targets),
+        before=float(expected_calibration_error(plain, truth)),
+        after=float(expected_calibration_error(scaled, truth)),
+        bins_before=reliability(plain, truth),
+        bins_after=reliability(scaled, truth),
     )
+
+
+def _probs(task: Task, answers: Answers, targets: Any, space: LabelSpace) -> tuple[Array | None, Any]:
+    """Probabilities and what is right, a row each or as the task lays them out; None: it has none."""
+    if task.details is not None:
+        found = task.details(answers, targets, space)
+        return found.probs, found.truth
+    return (answers.probs, targets) if space.kind in FLAT else (None, None)
 
 
 def _coverage(sure: Array | None, right: Array | None) -> tuple[tuple[CoveragePoint, ...], float | None]:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from clearhead.data.columns import Columns
+from clearhead.data.form import FORM, Form
 from clearhead.data.labels import Kind, LabelSpace
+from clearhead.data.source import Source
 from clearhead.data.table import TokenTable, encode_table
+from clearhead.tasks.encoded import Encoded
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from clearhead.metrics import Interval
+    from clearhead.metrics import Interval, LabelScore
 
     Array = np.ndarray[Any, Any]
 
@@ -24,23 +28,69 @@ class Reading:
     temperature: float = 1.0  # logits are divided by it; above 1 the model was too sure of itself
     thresholds: tuple[float, ...] = ()  # several labels a row: from which probability on each one is given
     abstain_below: float | None = None  # no answer where the model is less sure than this
+    no_answer: float | None = None  # a question has none where "none" scores so much higher than the best one
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
     """What a model says of some rows."""
 
-    labels: Array  # (rows,) classes, (rows, names) of 0 and 1, or (rows,) numbers
-    probs: Array | None = None  # (rows, names)
+    labels: Any  # (rows,) classes, (rows, names) of 0 and 1, (rows,) numbers, or as the task has them
+    probs: Any = None  # (rows, names)
     abstained: Array | None = None  # (rows,) True: not sure enough to answer
+    more: Any = None  # what a task needs to put the answers into words
 
     def __len__(self) -> int:
         return len(self.labels)
 
 
 @dataclass(frozen=True, kw_only=True)
+class Asked:
+    """Which columns were named; None: to be found."""
+
+    text: str | None = None
+    text_b: str | None = None
+    label: str | None = None
+    id: str | None = None
+    split: str | None = None
+    options: tuple[str, ...] = ()
+
+
+class Counter(Protocol):
+    """Counts labels as they come, and says in the end what they are."""
+
+    total: int
+
+    def add(self, value: Any) -> None: ...
+
+    def space(self) -> LabelSpace: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Details:
+    """What a task adds to an evaluation."""
+
+    confusion: tuple[tuple[int, ...], ...] | None = None  # [true][answered]
+    label_scores: tuple[LabelScore, ...] = ()
+    probs: Array | None = None  # (items, names): what calibration is measured on, ...
+    truth: Array | None = None  # ... and what is right
+
+
+def mean_windows(values: Array, data: Encoded) -> Array:
+    """(rows, outputs): of a text that was read in windows, the mean of them."""
+    import numpy as np
+
+    if len(values) == len(data):
+        return values
+    owners = np.repeat(np.arange(len(data)), data.row_windows)
+    total = np.zeros((len(data), values.shape[1]), np.float64)
+    np.add.at(total, owners, values)
+    return np.asarray((total / np.bincount(owners, minlength=len(data))[:, None]).astype(np.float32))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Task:
-    """A kind of question to ask of a text. logits are (rows, outputs), targets as `Examples.labels` has them."""
+    """A kind of question to ask of a text. logits are what `collect` makes, targets as the task's form has them."""
 
     name: str
     about: str  # one line for people
@@ -49,10 +99,22 @@ class Task:
     kinds: tuple[Kind, ...]  # of labels that it can learn
     outputs: Callable[[LabelSpace], tuple[str, ...]]  # what the head's outputs are called
     objective: Callable[[LabelSpace], str]  # its loss, by name
-    read: Callable[[Array, LabelSpace, Reading], Answers]
-    fit: Callable[[Array, Array, LabelSpace], Reading]  # the best reading of development rows
-    measure: Callable[[Answers, Array, LabelSpace, int], dict[str, Interval]]  # int: resamples, 0 for none
+    read: Callable[[Any, LabelSpace, Reading], Answers]
+    fit: Callable[[Any, Any, LabelSpace], Reading]  # the best reading of development rows
+    measure: Callable[[Answers, Any, LabelSpace, int], dict[str, Interval]]  # int: resamples, 0 for none
     confidence: Callable[[Answers], Array | None]  # how sure each answer is
-    right: Callable[[Answers, Array], Array | None]  # whether each answer is, where that is yes or no
+    right: Callable[[Answers, Any], Array | None]  # whether each answer is, where that is yes or no
     main: Callable[[LabelSpace], str]  # the metric that epochs are compared by
     encode: Callable[..., TokenTable] = field(default=encode_table)
+    methods: tuple[str, ...] = ("finetune", "head", "features", "tfidf", "majority")
+    form: Form = FORM  # how its rows are read
+    columns: Callable[[Source, Asked, bool], Columns] | None = None  # None: by `guess_columns`; bool: labelled
+    counter: Callable[[], Counter] | None = None  # None: labels of one cell a row
+    collect: Callable[[Array, Encoded], Any] = mean_windows  # outputs of windows, or of tokens, to answers of rows
+    weights: Callable[[Encoded], Array | None] = lambda data: None  # how much each row counts in a step
+    baseline: Callable[[Encoded], float] | None = None  # the loss of one who has not read the texts
+    floor: Callable[[Encoded], float] | None = None  # the main metric of one who has not
+    strata: Callable[[Any, LabelSpace], tuple[Any, str]] | None = None  # labels to split by, and their kind
+    details: Callable[[Answers, Any, LabelSpace], Details] | None = None
+    metrics: Callable[[LabelSpace], tuple[str, ...]] | None = None  # None: by the kind of labels
+    long: tuple[int | None, int | None] = (None, 0)  # at most so many tokens at once, and shared between windows

@@ -16,7 +16,7 @@ from clearhead.data.batches import token_batches
 from clearhead.errors import ClearheadError
 from clearhead.tasks.encoded import Encoded, Part
 from clearhead.training.dropout import attend, quicken
-from clearhead.training.objectives import OBJECTIVES, pool_windows
+from clearhead.training.objectives import row_losses
 from clearhead.training.optimise import clip, learned, set_rate, share
 from clearhead.training.precision import computing
 from clearhead.training.settings import TrainSettings
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
+
+TINY = 1e-12  # of weights: a step whose rows weigh nothing teaches nothing
 
 
 class DivergedError(ClearheadError):
@@ -122,7 +124,7 @@ def _step(
     # dropout is a function of (seed, step): a resumed run draws what the first one would have drawn
     torch.manual_seed((settings.seed << 32) + number)
     weights = torch.ones(len(rows)) if row_weights is None else torch.as_tensor(row_weights[rows]).float()
-    total = float(weights.sum())
+    total = max(float(weights.sum()), TINY)
     rate = set_rate(state.adam, share(number - 1, steps, settings))
     state.adam.zero_grad(set_to_none=True)
     loss, tokens = 0.0, 0
@@ -130,9 +132,7 @@ def _step(
         part = data.take(rows[places])
         with computing(settings.precision, device):
             logits = logits_of(network, part, device)
-        losses = OBJECTIVES[objective](
-            logits.float(), torch.as_tensor(part.targets, device=device), settings.smoothing
-        )
+        losses = row_losses(objective, logits.float(), part, settings.smoothing)
         share_of_loss = (losses * weights[places].to(device)).sum() / total
         share_of_loss.backward()  # type: ignore[no-untyped-call]
         loss += float(share_of_loss.detach())
@@ -170,15 +170,15 @@ def micro_batches(tokens: Array, budget: int) -> list[slice]:
 
 
 def logits_of(network: Any, part: Part, device: str) -> Tensor:
-    """One answer per row: packed windows through the network, then the mean over a row's windows."""
+    """Packed windows through the network: an answer for each window, or for each token."""
     tensors = [
         None if array is None else torch.as_tensor(array, device=device)
-        for array in (part.ids, part.segments, part.lengths, part.owners)
+        for array in (part.ids, part.segments, part.lengths)
     ]
-    ids, segments, lengths, owners = tensors
+    ids, segments, lengths = tensors
     kernel = attend if torch.device(device).type == "cpu" else fused
-    result = network(ids, None, segments, lengths=lengths, kernel=kernel, whole=False)
-    return pool_windows(result.logits, owners, part.rows)  # type: ignore[arg-type]
+    logits: Tensor = network(ids, None, segments, lengths=lengths, kernel=kernel, whole=False).logits
+    return logits
 
 
 def _scored(state: State, score: Callable[[], float], made: Step) -> Step:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from clearhead.tasks.encoded import Part
 
 Objective = Callable[[Tensor, Tensor, float], Tensor]
 
@@ -29,6 +31,71 @@ def squared(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor: 
 
 
 OBJECTIVES: dict[str, Objective] = {"cross_entropy": cross_entropy, "binary": binary, "squared": squared}
+Marks = Mapping[str, Tensor]
+
+
+def row_losses(objective: str, logits: Tensor, part: Part, smoothing: float) -> Tensor:
+    """The loss of each row of a batch, whatever the network answers for: windows, tokens or options."""
+    device = logits.device
+    marks = {name: torch.as_tensor(array, device=device) for name, array in part.marks.items()}
+    owners = torch.as_tensor(part.owners, device=device)
+    if objective in TOKEN_LOSSES:
+        targets = part.targets.values if objective == "tags" else part.targets if objective == "options" else None
+        right = None if targets is None else torch.as_tensor(targets, device=device)
+        return TOKEN_LOSSES[objective](logits, right, owners, marks, part, smoothing)
+    pooled = pool_windows(logits, owners, part.rows)
+    return OBJECTIVES[objective](pooled, torch.as_tensor(part.targets, device=device), smoothing)
+
+
+def tags(
+    logits: Tensor, targets: Tensor, owners: Tensor, marks: Marks, part: Part, smoothing: float  # noqa: ARG001
+) -> Tensor:  # fmt: skip
+    """The mean over a row's words of -log p(tag): (rows,)."""
+    losses = cross_entropy(logits[marks["reads"]], targets[marks["known"]], smoothing)
+    return _row_means(losses, marks["readers"], part.rows)
+
+
+def answers(
+    logits: Tensor, targets: None, owners: Tensor, marks: Marks, part: Part, smoothing: float  # noqa: ARG001
+) -> Tensor:  # fmt: skip
+    """The mean over a row's windows of -log p(first token) - log p(last token), by two: (rows,)."""
+    lengths = torch.as_tensor(part.lengths, device=logits.device)
+    places = torch.arange(int(lengths.max()), device=logits.device)[None]
+    present = places < lengths[:, None]
+    table = logits.new_full((*present.shape, 2), -torch.inf)
+    table[present] = logits
+    may = (places >= marks["first"][:, None]) & (places < marks["last"][:, None])
+    may |= places == 0  # [CLS]: not in this window
+    table = table.masked_fill(~may[..., None], -torch.inf).transpose(1, 2)  # (windows, 2, length)
+    losses = -torch.log_softmax(table, -1).gather(2, marks["right"][..., None])[..., 0].mean(1)
+    return _row_means(losses, owners, part.rows)
+
+
+def options(
+    logits: Tensor, targets: Tensor, owners: Tensor, marks: Marks, part: Part, smoothing: float  # noqa: ARG001
+) -> Tensor:  # fmt: skip
+    """-log p(right option), where p is a softmax over the options of each row, however many it has: (rows,)."""
+    scores = _row_means(logits[:, 0], marks["options"], len(marks["option_rows"]))
+    rows = marks["option_rows"]
+    counts = torch.bincount(rows, minlength=part.rows)
+    place = torch.arange(len(rows), device=logits.device) - (counts.cumsum(0) - counts)[rows]
+    table = scores.new_full((part.rows, int(counts.max())), -torch.inf).index_put((rows, place), scores)
+    logs = torch.log_softmax(table, -1)
+    right = -logs.gather(1, targets.long()[:, None])[:, 0]
+    if not smoothing:
+        return right
+    even = -logs.masked_fill(torch.isinf(table), 0).sum(1) / counts
+    return (1 - smoothing) * right + smoothing * even
+
+
+TOKEN_LOSSES: dict[str, Callable[..., Tensor]] = {"tags": tags, "answers": answers, "options": options}
+
+
+def _row_means(values: Tensor, owners: Tensor, rows: int) -> Tensor:
+    """The mean of what each row owns; 0 where it owns nothing."""
+    total = values.new_zeros(rows).index_add(0, owners, values)
+    counts = values.new_zeros(rows).index_add(0, owners, torch.ones_like(values))
+    return total / counts.clamp(min=1)
 
 
 def pool_windows(logits: Tensor, owners: Tensor, rows: int) -> Tensor:

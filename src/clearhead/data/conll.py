@@ -1,0 +1,121 @@
+"""Column files, as CoNLL has them: a token a line, its tags beside it, a blank line after each sentence."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from clearhead.data.delimited import REASONS
+from clearhead.data.files import Line
+from clearhead.data.source import CELLS, NUL, BadRow, Row, Rows, excerpt
+
+SUFFIXES = (".conll", ".conllu", ".conll2003", ".iob", ".iob2", ".bio", ".ner")
+TOKENS, TAGS = "tokens", "tags"
+DOCUMENT = "-DOCSTART-"  # CoNLL 2003 begins documents with it; it is no sentence
+TAG = re.compile(r"^(?:O|[BIOLUSE]-\S+)$")
+UNIVERSAL = ("id", TOKENS, "lemma", TAGS, "xpos", "feats", "head", "deprel", "deps", "misc")  # CoNLL-U
+PLACE = re.compile(r"^\d+(?:[-.]\d+)?$")
+TITLES = {"token", "tokens", "word", "words", "form", "text"}  # of the first column, where a file names them
+LOOKED_AT = 2000  # lines
+BLANKS = 2  # lines between sentences that a file without a telling name must have
+MOST_TOKENS = 1_000_000  # of one sentence
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """How a column file is laid out."""
+
+    columns: tuple[str, ...]  # `tokens`, and `tags` for the one that is learned
+    tabs: bool
+    header: bool
+
+    @property
+    def universal(self) -> bool:
+        """Whether it numbers its words, as CoNLL-U does."""
+        return self.columns == UNIVERSAL
+
+
+def find_grid(head: str, *, named: bool) -> Grid | None:
+    """What a file looks like from its first lines; `named` says that its name promises columns."""
+    lines = [line.rstrip("\r") for line in islice(head.split("\n")[:-1] or [head], LOOKED_AT)]
+    tokens = [line for line in lines if line.strip() and not line.startswith(DOCUMENT)]
+    tabs = sum("\t" in line for line in tokens) * 2 > len(tokens)
+    rows = [_cells(line, tabs=tabs) for line in tokens]
+    counts = Counter(len(cells) for cells in rows if cells)
+    if not counts:
+        return None
+    width = counts.most_common(1)[0][0]
+    kept = [cells for cells in rows if len(cells) == width]
+    if width == len(UNIVERSAL) and all(PLACE.match(cells[0]) for cells in kept):
+        return Grid(columns=UNIVERSAL, tabs=tabs, header=False)
+    header = len(rows[0]) == width > 1 and rows[0][0].casefold() in TITLES and not TAG.match(rows[0][-1])
+    blanks = sum(not line.strip() for line in lines)
+    tagged = width > 1 and all(TAG.match(cells[-1]) for cells in (kept[1:] if header else kept))
+    if not named and not (tagged and blanks >= BLANKS and len(kept) >= 0.98 * len(rows)):
+        return None
+    between = tuple(name if header else f"column{place + 2}" for place, name in enumerate(rows[0][1:-1]))
+    names = (TOKENS,) if width == 1 else (TOKENS, *between, TAGS)
+    unique = len(set(names)) == len(names)
+    columns = names if unique else (TOKENS, *(f"column{place + 2}" for place in range(width - 2)), TAGS)
+    return Grid(columns=columns, tabs=tabs, header=header)
+
+
+def sentence_rows(lines: Iterable[Line], grid: Grid) -> Rows:
+    """A row for each sentence, with a list of cells for each column."""
+    for number, sentence in enumerate(_sentences(lines, grid), start=1):
+        yield _row(number, sentence, grid)
+
+
+def _sentences(lines: Iterable[Line], grid: Grid) -> Iterator[list[Line]]:
+    sentence: list[Line] = []
+    begun = not grid.header
+    for line in lines:
+        _, text, problem = line
+        if problem is None and not text.strip():
+            if sentence:
+                yield sentence
+            sentence = []
+        elif problem is None and (text.startswith(DOCUMENT) or _is_comment(text, grid)):
+            continue
+        elif not begun:
+            begun = True
+        else:
+            sentence.append(line)
+            if len(sentence) >= MOST_TOKENS:
+                yield sentence
+                sentence = []
+    if sentence:
+        yield sentence
+
+
+def _is_comment(text: str, grid: Grid) -> bool:
+    """A line such as `# text = ...`; a token that is a number sign has the cells of a token."""
+    return text.startswith("#") and len(_cells(text, tabs=grid.tabs)) != len(grid.columns)
+
+
+def _row(number: int, sentence: Sequence[Line], grid: Grid) -> Row | BadRow:
+    begin = sentence[0][0]
+    cells: list[list[str]] = []
+    for place, text, problem in sentence:
+        kind = problem or (NUL if "\0" in text else None)
+        if kind is not None:
+            return BadRow(number, REASONS[kind], excerpt(text), place, kind)
+        found = _cells(text, tabs=grid.tabs)
+        if grid.universal and len(found) == len(grid.columns) and not found[0].isdigit():
+            continue  # 1-2 joins two words, 1.1 is none that was written
+        if len(found) != len(grid.columns) or not found[0].strip():
+            reason = f"a line of {len(found)} cells, expected {len(grid.columns)}"
+            return BadRow(number, reason, excerpt(text), place, CELLS)
+        cells.append(found)
+    if not cells:
+        return BadRow(number, "a sentence without words", excerpt(sentence[0][1]), begin, CELLS)
+    columns = zip(grid.columns, zip(*cells, strict=True), strict=True)
+    return Row(number, {name: list(column) for name, column in columns}, begin)
+
+
+def _cells(line: str, *, tabs: bool) -> list[str]:
+    text = line.rstrip("\r\n")
+    return [cell.strip() for cell in text.split("\t")] if tabs else text.split()

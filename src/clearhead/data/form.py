@@ -1,0 +1,110 @@
+"""How the rows of a task become tokens: checked, cut to what a model can read, and what a task must know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from clearhead.data.examples import Check, TextRow, checked_row, label_array
+from clearhead.data.labels import LabelSpace
+from clearhead.errors import InputError
+from clearhead.text.encoding import Encoding, Ids, truncate, windows
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+LONG = ("window", "cut", "keep")  # what can be done with a text that is longer than the model
+LONGEST_ANSWER = 30  # tokens, as BERT's authors have it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """What is done with texts that are longer than the model."""
+
+    max_length: int | None = None  # None: nothing is too long
+    long: str = "window"
+    stride: int = 0  # tokens that neighbouring windows share
+    max_answer: int = LONGEST_ANSWER  # tokens of the longest answer that is looked for
+
+    def __post_init__(self) -> None:
+        if self.long not in LONG:
+            raise InputError(f"long={self.long!r}: expected one of {', '.join(LONG)}.")
+
+    def pieces(self, encoding: Encoding) -> list[Encoding]:
+        """The encoding itself when it fits or is kept, or windows that hold every token of it."""
+        most = self.max_length
+        if most is None or len(encoding) <= most or self.long == "keep":
+            return [encoding]
+        if self.long == "cut":
+            return [truncate(encoding, most)]
+        sizes = (encoding.sides.count(0), encoding.sides.count(1))
+        for side in (1, 0) if sizes[1] else (0,):  # of a pair, the second text slides if the first leaves it room
+            if len(encoding) - sizes[side] + self.stride < most:
+                return windows(encoding, max_length=most, stride=self.stride, side=side)
+        return [truncate(encoding, most)]  # two long texts: cut, and counted
+
+
+class Encoder(Protocol):
+    """What a table needs of a tokenizer."""
+
+    @property
+    def vocab_size(self) -> int: ...
+
+    def encode_batch(self, items: Iterable[Any], *, max_length: int | None = None) -> Sequence[Encoding]: ...
+
+
+class Pieces(NamedTuple):
+    """A row as tokens: one window, or several when it is longer than the model."""
+
+    windows: Sequence[Encoding | Ids]
+    marks: Any = None  # what the task must know of them
+
+
+def text_pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: Fit) -> Iterable[Pieces]:
+    """One text or two; where they fit, and most do, their ids are enough."""
+    items = [row.text if row.text_b is None else (row.text, row.text_b) for row in rows]
+    return map(Pieces, item_pieces(items, tokenizer, fit))
+
+
+def item_pieces(items: list[Any], tokenizer: Encoder, fit: Fit) -> Sequence[Sequence[Encoding | Ids]]:
+    """What each item becomes; where a text fits, and most do, its ids are enough."""
+    cut = fit.max_length if fit.long == "cut" else None
+    encode_ids = getattr(tokenizer, "encode_ids", None)  # half the time; a tokenizer need not have it
+    if encode_ids is None:
+        return [fit.pieces(encoding) for encoding in tokenizer.encode_batch(items, max_length=cut)]
+    found: list[Sequence[Encoding | Ids]] = [[ids] for ids in encode_ids(items)]
+    most = None if fit.long == "keep" else fit.max_length
+    long = [place for place, [ids] in enumerate(found) if most is not None and len(ids) > most]
+    whole = tokenizer.encode_batch([items[place] for place in long], max_length=cut)
+    for place, encoding in zip(long, whole, strict=True):
+        found[place] = fit.pieces(encoding)
+    return found
+
+
+def first_text(row: TextRow) -> str | None:
+    """Of two texts the first: rows that share it are not independent of each other."""
+    return None if row.text_b is None else row.text
+
+
+def _concatenated(parts: Sequence[Any]) -> Any:
+    import numpy as np
+
+    return np.concatenate(parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """What a task makes of a row, from its cells to its tokens; the defaults are those of one text or two."""
+
+    check: Check = checked_row
+    pieces: Callable[[Sequence[TextRow], Encoder, Fit], Iterable[Pieces]] = text_pieces
+    labels: Callable[[Sequence[Any], LabelSpace], Any] = label_array
+    join: Callable[[Sequence[Any]], Any] = _concatenated  # of labels
+    marks: Callable[[Sequence[Any], Sequence[Any] | None, Fit], Any] | None = None  # of all rows, with their labels
+    together: Callable[[TextRow], str | None] = first_text  # what rows share that must not be split
+
+
+FORM = Form()

@@ -1,0 +1,72 @@
+"""Questions on passages in the nested JSON of SQuAD: articles, their paragraphs, and the questions on each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from clearhead.data.files import BROKEN_STREAM, Blob
+from clearhead.data.source import SHAPE, BadRow, Row, Rows, excerpt
+from clearhead.errors import InputError
+
+COLUMNS = ("id", "title", "context", "question", "answers", "is_impossible")
+MOST_BYTES = 1 << 30  # of a document; the official training file has 40 million
+
+
+def is_squad(head: str) -> bool:
+    """Whether a JSON object looks like SQuAD's from its beginning."""
+    start = head[: 1 << 16]
+    return '"data"' in start and '"paragraphs"' in start and '"context"' in start
+
+
+def question_rows(blob: Blob, encoding: str) -> Rows:
+    """A row for each question."""
+    number = 0
+    for found in _questions(_document(blob, encoding)):
+        number += 1
+        if isinstance(found, str):
+            yield BadRow(number, found, "", None, SHAPE)
+            continue
+        title, context, question = found
+        known = ("id", "question", "answers", "is_impossible")
+        values: dict[str, Any] = {"title": title, "context": context}
+        values |= {name: question.get(name) for name in known}
+        yield Row(number, {name: values[name] for name in COLUMNS} | {
+            name: value for name, value in question.items() if name not in known and name != "plausible_answers"
+        })  # fmt: skip
+
+
+def _document(blob: Blob, encoding: str) -> Any:
+    try:
+        with blob.open() as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise InputError(f"{blob.name} has more than {MOST_BYTES >> 20:,} MB; put a question a line (JSON lines).")
+        return json.loads(data.decode(encoding))
+    except BROKEN_STREAM as error:
+        raise InputError(f"{blob.name} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise InputError(f"{blob.name} is no valid JSON: {excerpt(error)}.") from None
+
+
+def _questions(document: Any) -> Iterator[tuple[Any, Any, dict[str, Any]] | str]:
+    """Title, passage and question one after the other, or a sentence where one was expected."""
+    for article in _listed(document, "data"):
+        if not isinstance(article, dict):
+            yield "an article that is no object"
+            continue
+        for paragraph in _listed(article, "paragraphs"):
+            if not isinstance(paragraph, dict):
+                yield "a paragraph that is no object"
+                continue
+            for question in _listed(paragraph, "qas"):
+                if isinstance(question, dict):
+                    yield article.get("title"), paragraph.get("context"), question
+                else:
+                    yield "a question that is no object"
+
+
+def _listed(value: Any, key: str) -> list[Any]:
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, list) else [] if found is None else [found]

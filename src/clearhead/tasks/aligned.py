@@ -1,0 +1,113 @@
+"""Which token stands for which word: the first of each, as BERT's authors have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clearhead.data.examples import TextRow
+from clearhead.data.form import Encoder, Fit, Form, Pieces
+from clearhead.tasks.ragged import Ragged, bounds_of, joined, ragged
+from clearhead.tasks.tagged import Words, check
+from clearhead.text.encoding import Encoding
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+INHERITS = -1  # a word inside a token that stands for an earlier one
+NOTHING = -2  # a word of which the tokenizer leaves nothing
+
+
+def pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: Fit) -> Iterable[Pieces]:
+    """Tokens of each text, in windows where it is long, and the token that each word is read from."""
+    items: list[Any] = [row.text if row.extra.given is None else row.extra.given for row in rows]
+    whole = tokenizer.encode_batch(items)
+    for row, encoding in zip(rows, whole, strict=True):
+        windows = fit.pieces(encoding)
+        yield Pieces(windows, places(row.extra, windows))
+
+
+def places(words: Words, windows: Sequence[Encoding]) -> Array:
+    """The token that each word is read from: its first, in the window where it has most text on both sides.
+
+    Counted over the windows laid end to end; below 0 for a word that has no token of its own.
+    """
+    import numpy as np
+
+    found = np.full(len(words.borders), NOTHING, np.int32)
+    room = np.full(len(words.borders), -1, np.int64)
+    begin = 0
+    for window in windows:
+        own = [place for place, side in enumerate(window.sides) if side is not None]
+        first = _by_number(window) if words.given is not None else _by_letters(window, words.borders)
+        for word, token in first.items():
+            margin = min(token - own[0], own[-1] - token)
+            if token < 0:
+                found[word] = max(found[word], INHERITS)
+            elif margin > room[word]:
+                room[word], found[word] = margin, begin + token
+        begin += len(window)
+    return found
+
+
+def _by_number(window: Encoding) -> dict[int, int]:
+    """The first token of each word of a list."""
+    first: dict[int, int] = {}
+    for token, (word, side) in enumerate(zip(window.words, window.sides, strict=True)):
+        if side is not None and word is not None:
+            first.setdefault(word, token)
+    return first
+
+
+def _by_letters(window: Encoding, borders: Sequence[tuple[int, int]]) -> dict[int, int]:
+    """The first token of each word by where both stand; a token stands for the first word that it covers."""
+    first: dict[int, int] = {}
+    word = 0
+    for token, ((start, end), side) in enumerate(zip(window.offsets, window.sides, strict=True)):
+        if side is None or end <= start:
+            continue
+        while word < len(borders) and borders[word][1] <= start:
+            word += 1
+        if word < len(borders) and borders[word][0] < end:
+            first.setdefault(word, token)
+        later = word + 1
+        while later < len(borders) and borders[later][0] < end:
+            first.setdefault(later, INHERITS)
+            later += 1
+    return first
+
+
+@dataclass(frozen=True, kw_only=True)
+class TagMarks:
+    """Of every word the token it is read from, counted from the first token of its row."""
+
+    places: Ragged
+
+    def arrays(self, rows: Array, windows: Array, begins: Array) -> dict[str, Array]:  # noqa: ARG002
+        """For rows laid end to end, each beginning at a token: the tokens that are read, and whose they are."""
+        import numpy as np
+
+        some = self.places[rows]
+        owners = some.owners
+        known = some.values >= 0
+        reads = (some.values + begins[owners])[known].astype(np.int64)
+        return {"reads": reads, "readers": owners[known], "known": known}
+
+
+def marks(found: Sequence[Array], truths: Sequence[Any] | None, fit: Fit) -> TagMarks:
+    """Of all rows."""
+    import numpy as np
+
+    return TagMarks(places=Ragged(values=np.concatenate(found), bounds=bounds_of([len(one) for one in found])))
+
+
+TAG_FORM = Form(
+    check=check,
+    pieces=pieces,
+    labels=lambda found, _: ragged(found, "int32"),
+    join=joined,
+    marks=marks,
+)

@@ -1,0 +1,249 @@
+"""Questions on passages: what a row says, the tokens that answers begin and end at, and windows over long passages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clearhead.data.columns import Columns, titled
+from clearhead.data.examples import TextRow, id_in, split_in, text_in
+from clearhead.data.form import Encoder, Fit, Form, Pieces
+from clearhead.data.labels import LabelSpace, is_missing, is_text
+from clearhead.data.source import NO_LABEL, UNKNOWN, BadRow, Row, excerpt
+from clearhead.tasks.tagged import BORDER
+from clearhead.text.encoding import Encoding, select, windows
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+STARTS = ("answer_start", "answer_starts", "start", "starts")
+TEXTS = ("text", "texts", "answer", "answers")
+IMPOSSIBLE = "is_impossible"
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """The right answers of a question, each with its place in the passage; none: the passage does not say."""
+
+    passage: str
+    answers: tuple[str, ...] = ()
+    starts: tuple[int, ...] = ()
+
+
+def check(row: Row, columns: Columns, space: LabelSpace | None) -> TextRow | BadRow:
+    """A question, a passage and the places of the answers; an answer must stand where its start says."""
+    assert columns.text_b is not None
+    question = text_in(row, columns.text)
+    passage = question if isinstance(question, BadRow) else text_in(row, columns.text_b)
+    if isinstance(question, BadRow) or isinstance(passage, BadRow):
+        return question if isinstance(question, BadRow) else passage  # type: ignore[return-value]
+    split = split_in(row, columns)
+    if isinstance(split, BadRow):
+        return split
+    label: Any = None
+    if columns.label is not None:
+        label = _truth(row, columns.label, passage)
+        if isinstance(label, BadRow):
+            return label
+    return TextRow(row.number, question, passage, label, id_in(row, columns), split, row.line)
+
+
+def _truth(row: Row, column: str, passage: str) -> Truth | BadRow:
+    value = row.values.get(column)
+    if row.values.get(IMPOSSIBLE) is True:
+        return Truth(passage)
+    found = _answers(value, row.values)
+    if found is None:
+        reason = f"{titled(column)} is no list of answers (text and answer_start)"
+        return BadRow(row.number, reason, excerpt(value), row.line, NO_LABEL)
+    answers, starts = [], []
+    for text, start in found:
+        if not isinstance(text, str) or not text.strip() or not is_text(text):
+            return BadRow(row.number, "an answer is empty or no text", excerpt(text), row.line, UNKNOWN)
+        if start is None:
+            start = passage.find(text)
+        if not isinstance(start, int) or isinstance(start, bool) or start < 0:
+            return BadRow(row.number, f"the answer {text[:40]!r} is not in the passage", "", row.line, BORDER)
+        if passage[start : start + len(text)] != text:
+            there = passage[start : start + len(text)][:40]
+            reason = f"at {start} the passage has {there!r}, and not the answer {text[:40]!r}"
+            return BadRow(row.number, reason, "", row.line, BORDER)
+        lead = len(text) - len(text.lstrip())
+        answers.append(text.strip())
+        starts.append(start + lead)
+    return Truth(passage, tuple(answers), tuple(starts))
+
+
+def _answers(value: Any, row: dict[str, Any]) -> list[tuple[Any, Any]] | None:
+    """(text, start) of each answer: as lists side by side, a list of objects, or one text with its start beside it."""
+    if isinstance(value, str) and value.strip()[:1] in ("{", "["):
+        value = _parsed(value)
+    if isinstance(value, dict):
+        texts, starts = (next((value[name] for name in names if name in value), None) for names in (TEXTS, STARTS))
+        if isinstance(texts, list | tuple):
+            places = starts if isinstance(starts, list | tuple) else [None] * len(texts)
+            return list(zip(texts, places, strict=False)) if len(texts) == len(places) else None
+        return None if texts is None else [(texts, starts)]
+    if isinstance(value, list | tuple):
+        made: list[tuple[Any, Any]] = []
+        for one in value:
+            inner = [(one, None)] if isinstance(one, str) else _answers(one, {}) if isinstance(one, dict) else None
+            if inner is None:
+                return None
+            made += inner
+        return made
+    if is_missing(value):
+        return []  # an empty cell: no answer
+    start = next((row[name] for name in STARTS if name in row), None)
+    if isinstance(start, str) and start.strip().isdigit():
+        start = int(start)
+    return [(value, start if isinstance(start, int) else None)] if isinstance(value, str) else None
+
+
+def _parsed(value: str) -> Any:
+    import json
+
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+class AnswerCounter:
+    """Finds out whether all questions have an answer."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.without = 0
+
+    def add(self, said: Truth) -> None:
+        """One more question."""
+        self.total += 1
+        self.without += not said.answers
+
+    def space(self) -> LabelSpace:
+        """`some`: a question may have no answer, as in SQuAD 2.0; `all`: every one has, as in 1.1."""
+        return LabelSpace(kind="answers", scheme="some" if self.without else "all")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What is known of the tokens of one window."""
+
+    first: int  # of the tokens of the passage
+    last: int  # one past them
+    begins: Array  # (last - first,) where each token begins in the passage, ...
+    ends: Array  # ... and ends
+
+
+def pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: Fit) -> Iterable[Pieces]:
+    """`[CLS] question [SEP] passage [SEP]`, with the passage in overlapping windows where it is long."""
+    whole = tokenizer.encode_batch([(row.text, row.text_b) for row in rows])
+    for encoding in whole:
+        made = _windows(encoding, fit)
+        yield Pieces(made, [_window(one) for one in made])
+
+
+def _windows(encoding: Encoding, fit: Fit) -> list[Encoding]:
+    most = fit.max_length
+    if most is None or len(encoding) <= most or fit.long == "keep":
+        return [encoding]
+    asked = [place for place, side in enumerate(encoding.sides) if side == 0]
+    inserted = encoding.sides.count(None)
+    room = max((most - inserted) // 2, 1)  # half of it for a long question
+    cut = 0
+    if len(asked) > room:
+        cut = len(asked) - room
+        gone = set(asked[room:])
+        encoding = select(encoding, [place for place in range(len(encoding)) if place not in gone])
+    if fit.long == "cut":
+        from clearhead.text.encoding import truncate
+
+        made = [truncate(encoding, most)]
+    else:
+        free = most - (len(encoding) - encoding.sides.count(1))
+        made = windows(encoding, max_length=most, stride=min(fit.stride, max(free // 2, 0)), side=1)
+    if not cut:
+        return made
+    from dataclasses import replace
+
+    return [replace(made[0], truncated=made[0].truncated + cut), *made[1:]]
+
+
+def _window(encoding: Encoding) -> Window:
+    import numpy as np
+
+    places = [place for place, side in enumerate(encoding.sides) if side == 1]
+    first, last = (places[0], places[-1] + 1) if places else (0, 0)
+    offsets = np.array(encoding.offsets[first:last] or np.zeros((0, 2)), np.int32).reshape(-1, 2)
+    return Window(first, last, offsets[:, 0], offsets[:, 1])
+
+
+def target(window: Window, truth: Truth) -> tuple[int, int]:
+    """The first and last token of the answer in a window; 0 and 0 ([CLS]) where it is not wholly in it."""
+    import numpy as np
+
+    if not truth.answers or not len(window.begins):
+        return 0, 0
+    begin, end = truth.starts[0], truth.starts[0] + len(truth.answers[0])
+    real = window.ends > window.begins
+    over = np.flatnonzero(real & (window.ends > begin) & (window.begins < end))
+    if not len(over) or window.begins[over[0]] > begin or window.ends[over[-1]] < end:
+        return 0, 0
+    return window.first + int(over[0]), window.first + int(over[-1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpanMarks:
+    """Of every window the tokens of the passage and those of the answer; of every token its place in the passage."""
+
+    first: Array  # (windows,)
+    last: Array
+    begins: Array  # (passage tokens,) characters
+    ends: Array
+    bounds: Array  # (windows + 1,) where a window's tokens lie in the two above
+    targets: Array | None  # (windows, 2) tokens of a window
+    max_answer: int
+
+    def arrays(self, rows: Array, windows: Array, begins: Array) -> dict[str, Array]:  # noqa: ARG002
+        """Of some windows: the range of tokens that may be answers, and the right ones."""
+        import numpy as np
+
+        right = np.zeros((len(windows), 2), np.int64) if self.targets is None else self.targets[windows]
+        return {"first": self.first[windows], "last": self.last[windows], "right": right}
+
+
+def marks(found: Sequence[Sequence[Window]], truths: Sequence[Truth] | None, fit: Fit) -> SpanMarks:
+    """Of all rows."""
+    import numpy as np
+
+    every = [window for row in found for window in row]
+    right = None
+    if truths is not None:
+        pairs = [target(window, truth) for row, truth in zip(found, truths, strict=True) for window in row]
+        right = np.array(pairs, np.int64).reshape(-1, 2)
+    counts = [window.last - window.first for window in every]
+    return SpanMarks(
+        first=np.array([window.first for window in every], np.int64),
+        last=np.array([window.last for window in every], np.int64),
+        begins=np.concatenate([window.begins for window in every] or [np.zeros(0, np.int32)]),
+        ends=np.concatenate([window.ends for window in every] or [np.zeros(0, np.int32)]),
+        bounds=np.concatenate([[0], np.cumsum(np.array(counts, np.int64))]).astype(np.int64),
+        targets=right,
+        max_answer=fit.max_answer,
+    )
+
+
+def truths(found: Sequence[Truth], space: LabelSpace) -> Array:
+    """An array of them, one for each question."""
+    import numpy as np
+
+    made = np.empty(len(found), object)
+    made[:] = list(found)
+    return made
+
+
+SPAN_FORM = Form(check=check, pieces=pieces, labels=truths, marks=marks, together=lambda row: row.text_b)

@@ -1,0 +1,218 @@
+"""Questions with options: what a row says, however the options and the right one are written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clearhead.data.columns import Columns, titled
+from clearhead.data.examples import TextRow, id_in, split_in, text_in
+from clearhead.data.form import Encoder, Fit, Form, Pieces, item_pieces
+from clearhead.data.labels import LabelSpace, as_list, is_missing, is_text, spelled
+from clearhead.data.source import EMPTY, NO_LABEL, NO_TEXT, UNKNOWN, BadRow, Row, excerpt
+from clearhead.tasks.ragged import bounds_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+LETTER = re.compile(r"^[A-Za-z]$")
+MOST_OPTIONS = 1000
+LABELS = ("label", "key", "name")  # of an option that is an object
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of one question, and what they are called where the row says so."""
+
+    texts: tuple[str, ...]
+    keys: tuple[str, ...] = ()
+    passage: str | None = None
+    question: str = ""
+
+    def items(self) -> list[tuple[str, str]]:
+        """The two texts that are read for each option: with a passage, the question stands before the option."""
+        if self.passage is None:
+            return [(self.question, option) for option in self.texts]
+        return [(self.passage, f"{self.question} {option}".strip()) for option in self.texts]
+
+
+def check(row: Row, columns: Columns, space: LabelSpace | None) -> TextRow | BadRow:
+    """A question, perhaps a passage before it, at least two options and the right one."""
+    first = text_in(row, columns.text)
+    if isinstance(first, BadRow):
+        return first
+    second: str | BadRow | None = None
+    if columns.text_b is not None and not is_missing(row.values.get(columns.text_b)):
+        second = text_in(row, columns.text_b)
+    if isinstance(second, BadRow):
+        return second
+    split = split_in(row, columns)
+    if isinstance(split, BadRow):
+        return split
+    found = _options(row, columns)
+    if isinstance(found, BadRow):
+        return found
+    texts, keys = found
+    passage, question = (first, second or "") if columns.text_b is not None else (None, first)
+    options = Options(texts, keys, passage, question)
+    label: Any = None
+    if columns.label is not None:
+        label = row.values.get(columns.label)
+        if is_missing(label) or not is_text(label) or isinstance(label, list | dict):
+            return BadRow(row.number, "the label is missing", excerpt(first), row.line, NO_LABEL)
+        label = spelled(label).strip()
+        if space is not None:
+            place = place_of(label, options, space.scheme or "0")
+            if place is None:
+                reason = f"the label {label[:40]!r} is none of the {len(texts)} options"
+                return BadRow(row.number, reason, excerpt(first), row.line, UNKNOWN)
+            label = place
+        else:
+            label = (label, options)
+    whole = first if second is None else f"{first}\n{second}"
+    return TextRow(row.number, whole, " | ".join(texts), label, id_in(row, columns), split, row.line, options)
+
+
+def _options(row: Row, columns: Columns) -> tuple[tuple[str, ...], tuple[str, ...]] | BadRow:
+    """The options out of a column each, or of one column that holds a list; empty cells are no options."""
+    keys: Any = []
+    if len(columns.options) > 1:
+        cells = [row.values.get(name) for name in columns.options]
+        filled = [not is_missing(cell) for cell in cells]
+        if False in filled and any(filled[filled.index(False) :]):
+            return BadRow(row.number, "an option before the last one is empty", "", row.line, EMPTY)
+        values: Any = [cell for cell, full in zip(cells, filled, strict=True) if full]
+    else:
+        listed = row.values.get(columns.options[0])
+        if isinstance(listed, dict):  # {"text": [...], "label": [...]}
+            keys = listed.get("label", listed.get("labels", []))
+            listed = listed.get("text", listed.get("texts"))
+        values = (as_list(listed) or listed.split("|")) if isinstance(listed, str) else listed
+        if not isinstance(values, list | tuple):
+            return BadRow(row.number, f"{titled(columns.options[0])} is no list of options", "", row.line, NO_TEXT)
+        if values and all(isinstance(one, dict) for one in values):
+            keys = [next((one[name] for name in LABELS if name in one), None) for one in values]
+            values = [one.get("text", one.get("option")) for one in values]
+    texts = tuple(spelled(value).strip() for value in values if value is not None)
+    if not is_text(list(texts)) or any(not text for text in texts) or len(texts) != len(values):
+        return BadRow(row.number, "an option is empty or no text", excerpt(values), row.line, EMPTY)
+    if not 2 <= len(texts) <= MOST_OPTIONS:
+        reason = f"{len(texts)} options, expected from 2 to {MOST_OPTIONS:,}"
+        return BadRow(row.number, reason, excerpt(values), row.line, EMPTY)
+    named = isinstance(keys, list | tuple) and len(keys) == len(texts) and all(isinstance(key, str) for key in keys)
+    return texts, tuple(keys) if named else ()
+
+
+def place_of(label: str, options: Options, scheme: str) -> int | None:
+    """Which option a label means."""
+    count = len(options.texts)
+    if options.keys and label in options.keys:
+        return options.keys.index(label)
+    if scheme == "text":
+        return options.texts.index(label) if label in options.texts else None
+    if scheme == "A":
+        place = ord(label.upper()) - ord("A") if LETTER.match(label) else -1
+    else:
+        place = int(label) - int(scheme) if label.lstrip("-").isdigit() else -1
+    return place if 0 <= place < count else None
+
+
+def name_of(place: int, options: Options, scheme: str | None) -> str:
+    """What an option is called in the way the labels are written."""
+    if options.keys:
+        return options.keys[place]
+    if scheme == "text":
+        return options.texts[place]
+    return chr(ord("A") + place) if scheme == "A" and place < 26 else str(place + (1 if scheme == "1" else 0))
+
+
+class OptionCounter:
+    """Finds out how the right option is written: counted from 0 or from 1, as a letter, or as its text."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._fits = dict.fromkeys(("0", "1", "A", "text"), 0)
+        self._zero = False
+        self._most = 0
+
+    def add(self, said: tuple[str, Options]) -> None:
+        """The label and the options of one more row."""
+        label, options = said
+        self.total += 1
+        self._most = max(self._most, len(options.texts))
+        self._zero |= label == "0"
+        for scheme in self._fits:
+            self._fits[scheme] += place_of(label, options, scheme) is not None
+
+    def space(self) -> LabelSpace:
+        """The way that fits most rows; of numbers, from 1 only where no 0 occurs and one too high would be needed."""
+        fits = dict(self._fits)
+        if self._zero:
+            fits["1"] = -1
+        order = ("0", "1", "A", "text")
+        scheme = max(order, key=lambda name: (fits[name], -order.index(name)))
+        return LabelSpace(names=tuple(str(place) for place in range(self._most)), kind="options", scheme=scheme)
+
+
+def pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: Fit) -> Iterable[Pieces]:
+    """A window, or several, for each option of each row."""
+    import numpy as np
+
+    items = [item for row in rows for item in row.extra.items()]
+    made = iter(item_pieces(items, tokenizer, fit))
+    for row in rows:
+        own = [next(made) for _ in row.extra.texts]
+        yield Pieces([window for one in own for window in one], np.array([len(one) for one in own], np.int32))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptionMarks:
+    """Of every row its options, and of every option its windows."""
+
+    windows: Array  # (options,) how many windows each has
+    bounds: Array  # (rows + 1,) where the options of each row lie
+
+    @property
+    def counts(self) -> Array:
+        """(rows,) how many options each row has."""
+        counts: Array = self.bounds[1:] - self.bounds[:-1]
+        return counts
+
+    def arrays(self, rows: Array, windows: Array, begins: Array) -> dict[str, Array]:  # noqa: ARG002
+        """Of some rows: the option of each window, and the row of each option."""
+        import numpy as np
+
+        from clearhead.tasks.encoded import within
+
+        counts = self.counts[rows]
+        chosen = np.repeat(self.bounds[:-1][rows], counts) + within(counts)
+        return {
+            "options": np.repeat(np.arange(len(chosen)), self.windows[chosen]),
+            "option_rows": np.repeat(np.arange(len(rows)), counts),
+        }
+
+
+def marks(found: Sequence[Array], truths: Sequence[Any] | None, fit: Fit) -> OptionMarks:
+    """Of all rows."""
+    import numpy as np
+
+    return OptionMarks(windows=np.concatenate(found), bounds=bounds_of([len(one) for one in found]))
+
+
+def _places(found: Sequence[int], space: LabelSpace) -> Array:
+    import numpy as np
+
+    return np.array(found, np.int32)
+
+
+CHOICE_FORM = Form(
+    check=check,
+    pieces=pieces,
+    labels=_places,
+    marks=marks,
+    together=lambda row: row.extra.passage,
+)

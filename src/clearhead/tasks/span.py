@@ -1,0 +1,269 @@
+"""The answer to a question as a piece of a passage, or none: SQuAD's task.
+
+BERT reads `[CLS] question [SEP] passage [SEP]` and gives every token two scores: that the answer begins there, and that
+it ends there. The answer is the pair with the highest sum; both at [CLS] means that the passage does not say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from clearhead.data.columns import Columns, guess_columns, titled
+from clearhead.data.labels import LabelSpace
+from clearhead.data.names import plain
+from clearhead.data.source import Source
+from clearhead.errors import InputError
+from clearhead.tasks.asked import SPAN_FORM, AnswerCounter, SpanMarks
+from clearhead.tasks.encoded import Encoded
+from clearhead.tasks.task import Answers, Asked, Reading, Task
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clearhead.metrics import Interval
+
+    Array = np.ndarray[Any, Any]
+
+KEPT = 20  # answers of each question that are kept
+QUESTIONS = ("question", "query")
+PASSAGES = ("context", "passage", "paragraph", "document", "text", "article")
+ANSWERS = ("answers", "answer", "label", "answer_text")
+
+
+def columns(source: Source, asked: Asked, labelled: bool) -> Columns:
+    """Question, passage and answers by their names."""
+    called = {plain(name): name for name in reversed(source.columns)}
+
+    def found(said: str | None, names: Sequence[str], option: str, what: str) -> str | None:
+        if said is not None and said not in source.columns:
+            raise InputError(f"{source.name} has no column {titled(said)!r} for --{option}.")
+        made = said or next((called[name] for name in names if name in called), None)
+        if made is None and (option != "label" or labelled):
+            has = ", ".join(map(titled, source.columns[:20]))
+            raise InputError(f"{source.name} has no column of {what} among {has}; say which one with --{option}.")
+        return made
+
+    text = found(asked.text, QUESTIONS, "text", "questions")
+    text_b = found(asked.text_b, PASSAGES, "text-b", "passages")
+    label = found(asked.label, ANSWERS, "label", "answers")
+    assert text is not None
+    rest = guess_columns(source, text, text_b, None, asked.id, asked.split, "pair", labelled=False)
+    found_in = {"question": text, "passage": text_b, "answers": label}
+    said = tuple(f"{part}: {titled(name)}" for part, name in found_in.items() if name is not None)
+    return Columns(text=text, text_b=text_b, label=label, id=rest.id, split=rest.split, said=said)
+
+
+def looks_asked(source: Source) -> bool:
+    """Whether rows hold questions, passages and answers that stand in them."""
+    if source.kind == "squad":
+        return True
+    called = {plain(name) for name in source.columns}
+    passage = called & {"context", "passage", "paragraph"}
+    return bool("question" in called and passage and (called & {"answers", "answer_start"}))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidates:
+    """The best answers of each question, best first, and the score of none."""
+
+    begins: Array  # (rows, KEPT) characters of the passage
+    ends: Array
+    scores: Array  # (rows, KEPT) -infinity where there are fewer
+    none: Array  # (rows,)
+
+    def __len__(self) -> int:
+        return len(self.none)
+
+    def __getitem__(self, places: Array) -> Candidates:
+        return Candidates(
+            begins=self.begins[places], ends=self.ends[places], scores=self.scores[places], none=self.none[places]
+        )
+
+    def join(self, parts: Sequence[Candidates]) -> Candidates:
+        """Several one after the other."""
+        import numpy as np
+
+        names = ("begins", "ends", "scores", "none")
+        return Candidates(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+
+def collect(values: Array, data: Encoded) -> Candidates:
+    """The best answers of all windows of each question; the same piece out of two windows counts once."""
+    import numpy as np
+
+    marks: SpanMarks = data.marks
+    begins = np.zeros((len(data), KEPT), np.int32)
+    ends = np.zeros((len(data), KEPT), np.int32)
+    scores = np.full((len(data), KEPT), -np.inf, np.float32)
+    none = np.full(len(data), np.inf, np.float32)
+    at = 0
+    for row, (first, count) in enumerate(zip(data.firsts.tolist(), data.row_windows.tolist(), strict=True)):
+        best: dict[tuple[int, int], float] = {}
+        for window in range(first, first + count):
+            length = int(data.starts[window + 1] - data.starts[window])
+            own = values[at : at + length]
+            at += length
+            none[row] = min(none[row], own[0, 0] + own[0, 1])  # it must be said nowhere
+            for begin, end, score in _best(own, marks, window):
+                if score > best.get((begin, end), -np.inf):
+                    best[begin, end] = score
+        for place, ((begin, end), score) in enumerate(sorted(best.items(), key=lambda one: (-one[1], one[0]))[:KEPT]):
+            begins[row, place], ends[row, place], scores[row, place] = begin, end, score
+    return Candidates(begins=begins, ends=ends, scores=scores, none=none)
+
+
+def _best(own: Array, marks: SpanMarks, window: int) -> list[tuple[int, int, float]]:
+    """The best pairs of a first and a last token, no further apart than an answer is long: characters and score."""
+    import numpy as np
+
+    first, last = int(marks.first[window]), int(marks.last[window])
+    size = last - first
+    if not size:
+        return []
+    width = min(marks.max_answer, size)
+    begins = marks.begins[marks.bounds[window] : marks.bounds[window + 1]]
+    ends = marks.ends[marks.bounds[window] : marks.bounds[window + 1]]
+    real = ends > begins
+    starts = np.where(real, own[first:last, 0], -np.inf)
+    stops = np.concatenate([np.where(real, own[first:last, 1], -np.inf), np.full(width - 1, -np.inf)])
+    table = starts[:, None] + np.lib.stride_tricks.sliding_window_view(stops, width)  # [begin][further]
+    flat = table.reshape(-1)
+    kept = min(KEPT, len(flat))
+    chosen = np.argpartition(-flat, kept - 1)[:kept]
+    return [
+        (int(begins[place // width]), int(ends[place // width + place % width]), float(flat[place]))
+        for place in chosen.tolist()
+        if flat[place] > -np.inf
+    ]
+
+
+def read(logits: Candidates, space: LabelSpace, reading: Reading) -> Answers:
+    """The place of the answer among the candidates, -1 for none; probabilities of all, the last that of none."""
+    import numpy as np
+
+    may = space.scheme == "some"
+    every = np.concatenate([logits.scores, logits.none[:, None]], 1).astype(np.float64) / reading.temperature
+    if not may:
+        every[:, -1] = np.where(np.isfinite(logits.scores[:, 0]), -np.inf, 0.0)
+    every -= every.max(1, keepdims=True)
+    probs = np.exp(every)
+    probs /= probs.sum(1, keepdims=True)
+    labels = np.where(np.isfinite(logits.scores[:, 0]), 0, -1)
+    if may:
+        labels = np.where(doubt(logits) > (reading.no_answer or 0.0), -1, labels)
+    answers = Answers(labels=labels, probs=probs, more=logits)
+    if reading.abstain_below is None:
+        return answers
+    return replace(answers, abstained=confidence(answers) < reading.abstain_below)
+
+
+def doubt(logits: Candidates) -> Array:
+    """How much higher the score of no answer is than that of the best one."""
+    import numpy as np
+
+    best = np.where(np.isfinite(logits.scores[:, 0]), logits.scores[:, 0], np.float32(-1e9))
+    return np.asarray(logits.none - best, np.float64)
+
+
+def confidence(answers: Answers) -> Array:
+    """The probability of what is said."""
+    import numpy as np
+
+    return np.asarray(answers.probs[np.arange(len(answers.labels)), answers.labels])
+
+
+def texts(answers: Answers, targets: Array) -> list[str]:
+    """What is said, as it stands in the passages; empty for no answer."""
+    found: Candidates = answers.more
+    return [
+        "" if label < 0 else truth.passage[int(found.begins[row, label]) : int(found.ends[row, label])].strip()
+        for row, (label, truth) in enumerate(zip(answers.labels.tolist(), targets, strict=True))
+    ]
+
+
+def _scores(said: Sequence[str], targets: Any) -> tuple[Array, Array, Array]:
+    """Exact match, F1, and whether there is an answer at all."""
+    import numpy as np
+
+    from clearhead.metrics import answer_scores
+
+    em, f1 = answer_scores(said, [truth.answers for truth in targets])
+    return em, f1, np.array([bool(truth.answers) for truth in targets])
+
+
+def right(answers: Answers, targets: Array) -> Array:
+    """Whether an answer is one of the right ones, but for case, articles and punctuation."""
+    import numpy as np
+
+    return np.asarray(_scores(texts(answers, targets), targets)[0] > 0)
+
+
+def fit(logits: Candidates, targets: Array, space: LabelSpace) -> Reading:
+    """From which doubt on to say nothing, so that F1 is best."""
+    from clearhead.metrics import best_no_answer_threshold
+
+    if space.scheme != "some":
+        return Reading()
+    always = read(logits, replace(space, scheme="all"), Reading())
+    _, f1, has = _scores(texts(always, targets), targets)
+    return Reading(no_answer=float(best_no_answer_threshold(doubt(logits), f1, has).threshold))
+
+
+def measure(answers: Answers, targets: Array, space: LabelSpace, n: int) -> dict[str, Interval]:
+    """Exact match and F1 by SQuAD's rules; questions on one passage are drawn together."""
+    from clearhead.metrics import measure_answers
+
+    numbers: dict[str, int] = {}
+    groups = [numbers.setdefault(truth.passage, len(numbers)) for truth in targets]
+    return measure_answers(*_scores(texts(answers, targets), targets), n=n, groups=groups if len(numbers) > 1 else None)
+
+
+def weights(data: Encoded) -> Array:
+    """Every window counts alike, so that a row counts by its windows."""
+    return data.row_windows.astype(float)
+
+
+def baseline(data: Encoded) -> float:
+    """The loss of one who takes every token of the passage for as likely."""
+    import numpy as np
+
+    marks: SpanMarks = data.marks
+    windows = data.windows(np.arange(len(data)))
+    return float(np.log(marks.last[windows] - marks.first[windows] + 1).mean())
+
+
+def strata(targets: Array, space: LabelSpace) -> tuple[Array, str]:
+    """By whether there is an answer."""
+    import numpy as np
+
+    return np.array([int(bool(truth.answers)) for truth in targets]), "classes"
+
+
+SPAN = Task(
+    name="span",
+    about="a question and a passage, the answer as a piece of the passage",
+    head="span",
+    second=True,
+    kinds=("answers",),
+    outputs=lambda space: ("start", "end"),
+    objective=lambda space: "answers",
+    read=read,
+    fit=fit,
+    measure=measure,
+    confidence=confidence,
+    right=right,
+    main=lambda space: "f1",
+    methods=("finetune", "head"),
+    form=SPAN_FORM,
+    columns=columns,
+    counter=AnswerCounter,
+    collect=collect,
+    weights=weights,
+    baseline=baseline,
+    floor=lambda data: 0.0,
+    strata=strata,
+    metrics=lambda space: ("f1", "exact_match"),
+    long=(384, 128),
+)

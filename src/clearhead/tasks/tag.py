@@ -1,0 +1,274 @@
+"""A tag for every word: names in a text, parts of speech, aspects of a review.
+
+BERT answers from every token: a linear layer over the last hidden state of the first piece of each word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from clearhead.data.columns import Columns, guess_columns, titled
+from clearhead.data.labels import LabelSpace
+from clearhead.data.names import plain
+from clearhead.data.source import Row, Source
+from clearhead.errors import InputError
+from clearhead.tasks.aligned import TAG_FORM
+from clearhead.tasks.encoded import Encoded
+from clearhead.tasks.ragged import Ragged
+from clearhead.tasks.sequences import best_tags
+from clearhead.tasks.tagged import TagCounter
+from clearhead.tasks.task import Answers, Asked, Details, Reading, Task
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clearhead.metrics import Interval
+
+    Array = np.ndarray[Any, Any]
+
+TEXTS = ("tokens", "words", "text", "sentence")
+TAGS = (
+    "tags", "ner_tags", "ner", "spans", "entities", "tag", "labels", "label", "pos_tags", "pos", "annotations", "iob",
+)  # fmt: skip
+OUTSIDE = "O"
+MOST_SQUARE = 100
+
+
+def columns(source: Source, asked: Asked, labelled: bool) -> Columns:
+    """Words and their tags, or a text and its spans, by their names."""
+    called = {plain(name): name for name in reversed(source.columns)}
+    text = asked.text or next((called[name] for name in TEXTS if name in called), None)
+    label = asked.label or next((called[name] for name in TAGS if name in called and called[name] != text), None)
+    if label is None and labelled:
+        has = ", ".join(map(titled, source.columns[:20]))
+        raise InputError(f"{source.name} has no column of tags or spans among {has}; say which one with --label.")
+    found = guess_columns(source, text, None, None, asked.id, asked.split, "classify", labelled=False)
+    for part, name in (("text", text), ("label", label)):
+        if name is not None and name not in source.columns:
+            raise InputError(f"{source.name} has no column {titled(name)!r} for --{part}.")
+    said = (f"words: {titled(found.text)}", *((f"tags: {titled(label)}",) if label is not None else ()))
+    return Columns(text=found.text, label=label, id=found.id, split=found.split, said=said)
+
+
+def looks_tagged(source: Source) -> bool:
+    """Whether rows hold words with tags, or texts with spans."""
+    if source.kind == "conll":
+        return "tags" in source.columns
+    called = {plain(name): name for name in source.columns}
+    rows = [row.values for row in source.sample(20) if isinstance(row, Row)]
+    tags = [called[name] for name in TAGS if name in called]
+    if "tokens" in called or "words" in called:
+        words = called.get("tokens", called.get("words", ""))
+        return any(_same_length(row.get(words), row.get(tag)) for tag in tags for row in rows)
+    texts = any(name in called for name in TEXTS)
+    return texts and any(_is_span(one) for tag in tags for row in rows for one in _few(row.get(tag)))
+
+
+def _same_length(one: Any, two: Any) -> bool:
+    return isinstance(one, list | tuple) and isinstance(two, list | tuple) and len(one) == len(two) > 0
+
+
+def _few(value: Any) -> Sequence[Any]:
+    if isinstance(value, dict):
+        value = value.get("entities")
+    return value[:5] if isinstance(value, list | tuple) else ()
+
+
+def _is_span(one: Any) -> bool:
+    from clearhead.tasks.tagged import span_parts
+
+    return span_parts(one) is not None
+
+
+def collect(values: Array, data: Encoded) -> Ragged:
+    """(words, outputs) of each row; infinity for a word inside the token of an earlier one, NaN for one without any."""
+    import numpy as np
+
+    rows = np.arange(len(data))
+    found = data.marked(rows)
+    places = data.marks.places[data.places]
+    made = np.where(places.values[:, None] == -1, np.inf, np.nan) * np.ones((1, values.shape[1]), np.float32)
+    made[found["known"]] = values[found["reads"]]
+    return Ragged(values=made.astype(np.float32), bounds=places.bounds)
+
+
+def read(logits: Ragged, space: LabelSpace, reading: Reading) -> Answers:
+    """The most probable tags that may stand in this order."""
+    import numpy as np
+
+    from clearhead.metrics import apply_temperature
+
+    values = np.asarray(logits.values, np.float64)
+    known = np.isfinite(values[:, 0])
+    probs = np.zeros_like(values)
+    outside = space.ids.get(OUTSIDE, 0)
+    probs[:, outside] = 1.0
+    if known.any():
+        probs[known] = apply_temperature(values[known], reading.temperature)
+    counts = np.bincount(logits.owners[known], minlength=len(logits))
+    clear = Ragged(values=np.log(np.maximum(probs[known], 1e-30)), bounds=np.concatenate([[0], np.cumsum(counts)]))
+    labels = np.full(len(values), outside)
+    labels[known] = best_tags(clear, space.names).values
+    _fill(labels, values, logits.bounds, space)
+    bounds = logits.bounds
+    answers = Answers(labels=Ragged(values=labels, bounds=bounds), probs=Ragged(values=probs, bounds=bounds))
+    if reading.abstain_below is None:
+        return answers
+    return replace(answers, abstained=confidence(answers) < reading.abstain_below)
+
+
+def _fill(labels: Array, values: Array, bounds: Array, space: LabelSpace) -> None:
+    """Words that no token stands for: inside an earlier word's token they go on with it, and gaps are closed."""
+    import numpy as np
+
+    inside = {name: space.ids.get(f"I-{name[2:]}") for name in space.names if name[:2] in ("B-", "I-")}
+    starts = set(bounds[:-1].tolist())
+    for place in np.flatnonzero(~np.isfinite(values[:, 0])).tolist():
+        if place in starts:
+            continue
+        goes_on = inside.get(space.names[labels[place - 1]])
+        if goes_on is not None:
+            after = place + 1
+            gap = after < len(labels) and after not in starts and labels[after] == goes_on
+            labels[place] = goes_on if np.isposinf(values[place, 0]) or gap else labels[place]
+
+
+def confidence(answers: Answers) -> Array:
+    """How sure a row is: the probability of its least sure tag."""
+    import numpy as np
+
+    labels, probs = answers.labels, answers.probs
+    own = probs.values[np.arange(len(labels.values)), labels.values]
+    made = np.ones(len(labels))
+    np.minimum.at(made, labels.owners, own)
+    return made
+
+
+def right(answers: Answers, targets: Ragged) -> Array:
+    """Whether every word of a row has its tag."""
+    import numpy as np
+
+    wrong = np.bincount(targets.owners, weights=answers.labels.values != targets.values, minlength=len(targets))
+    return np.asarray(wrong == 0)
+
+
+def fit(logits: Ragged, targets: Ragged, space: LabelSpace) -> Reading:
+    """The temperature that makes the probabilities of words honest."""
+    import numpy as np
+
+    from clearhead.metrics import fit_temperature
+
+    known = np.isfinite(logits.values[:, 0])
+    if int(known.sum()) < 10 or len(space) < 2:
+        return Reading()
+    return Reading(temperature=float(fit_temperature(logits.values[known], targets.values[known])))
+
+
+def spans_of(tags: Sequence[str], scheme: str | None) -> list[tuple[int, int, str]]:
+    """The entities of one row: first word, one past the last, type; of plain tags, every word."""
+    from clearhead.metrics import entities
+
+    if scheme == "plain":
+        return [(place, place + 1, tag) for place, tag in enumerate(tags)]
+    return entities(tags)
+
+
+def measure(answers: Answers, targets: Ragged, space: LabelSpace, n: int) -> dict[str, Interval]:
+    """Precision, recall and F1 of whole entities and the accuracy of words; of plain tags, those of words alone."""
+    from clearhead.metrics import accuracy, bootstrap, f1, measure_entities
+
+    groups = targets.owners
+    true, said = targets.values, answers.labels.values
+    made = {"accuracy": bootstrap(accuracy, true, said, n=n, groups=groups)}
+    if space.scheme == "plain":
+        return made | {"f1_macro": bootstrap(f1, true, said, n=n, groups=groups)}
+    return measure_entities(_counts(answers, targets, space), n=n) | made
+
+
+def _counts(answers: Answers, targets: Ragged, space: LabelSpace) -> Any:
+    from clearhead.metrics import entity_counts
+
+    def spans(rows: Ragged) -> list[list[tuple[int, int, str]]]:
+        return [spans_of([space.names[tag] for tag in row], space.scheme) for row in rows]
+
+    return entity_counts(spans(targets), spans(answers.labels))
+
+
+def details(answers: Answers, targets: Ragged, space: LabelSpace) -> Details:
+    """Scores by type of entity; of plain tags, by tag and against each other."""
+    from clearhead.metrics import confusion, entity_table, label_table
+
+    true, said = targets.values, answers.labels.values
+    if space.scheme != "plain":
+        table = tuple(entity_table(_counts(answers, targets, space)))
+        return Details(label_scores=table, probs=answers.probs.values, truth=true)
+    square = None
+    if len(space) <= MOST_SQUARE:
+        square = tuple(tuple(int(count) for count in row) for row in confusion(true, said, len(space)))
+    table = tuple(label_table(true, said, space.names))
+    return Details(confusion=square, label_scores=table, probs=answers.probs.values, truth=true)
+
+
+def weights(data: Encoded) -> Array:
+    """Every word counts alike, so that a row counts by its words."""
+    import numpy as np
+
+    places = data.marks.places[data.places]
+    return np.bincount(places.owners, weights=places.values >= 0, minlength=len(data))
+
+
+def baseline(data: Encoded) -> float:
+    """The entropy of the tags."""
+    import numpy as np
+
+    counts = np.bincount(data.targets.values)
+    share = counts[counts > 0] / counts.sum()
+    return float(-(share * np.log(share)).sum())
+
+
+def floor(data: Encoded) -> float:
+    """No entity is found by one who says O throughout."""
+    return 0.0
+
+
+def strata(targets: Ragged, space: LabelSpace) -> tuple[Array, str]:
+    """Rows go by the rarest type of tag in them."""
+    import numpy as np
+
+    made = np.zeros((len(targets), len(space)), np.uint8)
+    made[targets.owners, targets.values] = 1
+    if OUTSIDE in space.ids:
+        made[:, space.ids[OUTSIDE]] = 0
+    return made, "multilabel"
+
+
+TAG = Task(
+    name="tag",
+    about="a tag for every word: names, parts of speech",
+    head="tag",
+    second=False,
+    kinds=("tags",),
+    outputs=lambda space: space.names,
+    objective=lambda space: "tags",
+    read=read,
+    fit=fit,
+    measure=measure,
+    confidence=confidence,
+    right=right,
+    main=lambda space: "accuracy" if space.scheme == "plain" else "f1",
+    methods=("finetune", "head", "features"),
+    form=TAG_FORM,
+    columns=columns,
+    counter=TagCounter,
+    collect=collect,
+    weights=weights,
+    baseline=baseline,
+    floor=floor,
+    strata=strata,
+    details=details,
+    metrics=lambda space: ("accuracy", "f1_macro") if space.scheme == "plain"
+    else ("f1", "precision", "recall", "f1_macro", "accuracy"),
+    long=(None, 64),
+)  # fmt: skip

@@ -1,0 +1,216 @@
+"""Texts with tags on their words: what a row says, which tokens stand for which word, and the tags as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from clearhead.data.columns import Columns, titled
+from clearhead.data.examples import TextRow, id_in, split_in, text_in
+from clearhead.data.labels import LabelSpace, as_list, is_missing, is_text, spelled
+from clearhead.data.source import EMPTY, HALF, NO_LABEL, UNKNOWN, BadRow, Row, excerpt
+from clearhead.errors import InputError
+from clearhead.tasks.words import word_borders
+
+BORDER = "span does not fit"  # what such rows are counted under
+STARTS = ("start", "begin", "start_offset", "start_char", "start_index")
+ENDS = ("end", "stop", "end_offset", "end_char", "end_index")
+TYPES = ("label", "type", "entity", "entity_group", "tag", "entity_type", "class")
+MOST_TAG = 200  # characters
+
+Span = tuple[int, int, str]  # the first word, one past the last, and the type
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of a text: where they stand in it, and the list itself where a list came."""
+
+    borders: list[tuple[int, int]]
+    given: list[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tags:
+    """What a row says of its words, before it is known which tags there are."""
+
+    tags: list[str] | None = None  # one for each word
+    spans: tuple[Span, ...] = ()
+
+
+def check(row: Row, columns: Columns, space: LabelSpace | None) -> TextRow | BadRow:
+    """Words with a tag each, or a text with spans; every span must begin and end where words do."""
+    found = _words(row, columns)
+    if isinstance(found, BadRow):
+        return found
+    text, words = found
+    split = split_in(row, columns)
+    if isinstance(split, BadRow):
+        return split
+    label: Any = None
+    if columns.label is not None:
+        label = _tags(row, columns.label, text, words)
+        if space is not None and not isinstance(label, BadRow):
+            label = _numbers(row, label, len(words.borders), space)
+        if isinstance(label, BadRow):
+            return label
+    return TextRow(row.number, text, None, label, id_in(row, columns), split, row.line, words)
+
+
+def _words(row: Row, columns: Columns) -> tuple[str, Words] | BadRow:
+    value = row.values.get(columns.text)
+    listed = as_list(value) if isinstance(value, str) else None
+    if isinstance(value, list | tuple) or listed is not None:
+        tokens = listed or [spelled(word) for word in value if word is not None]  # type: ignore[union-attr]
+        if not tokens or any(not word.strip() for word in tokens):
+            return BadRow(row.number, f"{titled(columns.text)} holds no words, or an empty one", "", row.line, EMPTY)
+        if not is_text(tokens):
+            return BadRow(row.number, "a word holds a NUL byte or half a character", "", row.line, HALF)
+        begin, borders = 0, []
+        for word in tokens:
+            borders.append((begin, begin + len(word)))
+            begin += len(word) + 1
+        return " ".join(tokens), Words(borders, list(tokens))
+    text = text_in(row, columns.text)
+    if isinstance(text, BadRow):
+        return text
+    cell = None if columns.label is None else row.values.get(columns.label)
+    if isinstance(cell, str) and as_list(cell) is None and len(cell.split()) == len(text.split()):
+        return _words(Row(row.number, {columns.text: text.split()}, row.line), Columns(text=columns.text))
+    return text, Words(word_borders(text))
+
+
+def _tags(row: Row, column: str, text: str, words: Words) -> Tags | BadRow:
+    """Tags of words that came as a list, spans of a text that came whole."""
+    value = row.values.get(column)
+    if isinstance(value, str) and value.strip().startswith("["):
+        value = _parsed(value)
+    if words.given is not None:
+        cells = value.split() if isinstance(value, str) else value
+        if is_missing(value) or not isinstance(cells, list | tuple):
+            return BadRow(row.number, f"{titled(column)} has no tags", excerpt(text), row.line, NO_LABEL)
+        tags = [spelled(tag).strip() for tag in cells]
+        if len(tags) != len(words.given):
+            reason = f"{len(words.given):,} words and {len(tags):,} tags"
+            return BadRow(row.number, reason, excerpt(text), row.line, UNKNOWN)
+        if not is_text(tags) or any(not tag or len(tag) > MOST_TAG or any(map(str.isspace, tag)) for tag in tags):
+            return BadRow(row.number, "a tag is empty or no plain word", excerpt(tags), row.line, UNKNOWN)
+        return Tags(tags=tags)
+    if value is None or not isinstance(value, list | tuple | dict):
+        reason = f"{titled(column)} has no list of spans (start, end, label)"
+        return BadRow(row.number, reason, excerpt(text), row.line, NO_LABEL)
+    listed = value.get("entities", []) if isinstance(value, dict) else value  # as spaCy nests them
+    return _spans(row, listed, text, words)
+
+
+def _parsed(value: str) -> Any:
+    import json
+
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return as_list(value) or value
+
+
+def _spans(row: Row, listed: Iterable[Any], text: str, words: Words) -> Tags | BadRow:
+    begins = {begin: place for place, (begin, _) in enumerate(words.borders)}
+    ends = {end: place + 1 for place, (_, end) in enumerate(words.borders)}
+    made: list[Span] = []
+    for one in listed:
+        found = span_parts(one)
+        if found is None:
+            reason = "a span is not start, end and label"
+            return BadRow(row.number, reason, excerpt(one), row.line, BORDER)
+        start, end, kind = found
+        if not 0 <= start < end <= len(text):
+            reason = f"the span {start} to {end} ({kind}) is outside the text of {len(text):,} characters"
+            return BadRow(row.number, reason, "", row.line, BORDER)
+        if start not in begins or end not in ends:
+            which = "begins" if start not in begins else "ends"
+            said = f"the span {start} to {end} ({kind}, {text[start:end][:40]!r}) {which} inside a word or at a space"
+            around = text[max(start - 12, 0) : end + 12]
+            return BadRow(row.number, said, excerpt(around), row.line, BORDER)
+        made.append((begins[start], ends[end], kind))
+    made.sort()
+    for (_, before, one), (begin, _, two) in pairwise(made):
+        if begin < before:
+            reason = f"the spans {one} and {two} overlap"
+            return BadRow(row.number, reason, excerpt(text), row.line, BORDER)
+    return Tags(spans=tuple(made))
+
+
+def span_parts(one: Any) -> tuple[int, int, str] | None:
+    """start, end and label of a span, as an object or as a list of three."""
+    if isinstance(one, dict):
+        parts = [next((one[name] for name in names if name in one), None) for names in (STARTS, ENDS, TYPES)]
+    elif isinstance(one, list | tuple) and len(one) == 3:
+        parts = list(one)
+    else:
+        return None
+    start, end, kind = parts
+    if isinstance(kind, list) and len(kind) == 1:
+        kind = kind[0]
+    if not isinstance(start, int) or not isinstance(end, int) or isinstance(start, bool):
+        return None
+    if not isinstance(kind, str) or not kind.strip() or len(kind) > MOST_TAG or not is_text(kind):
+        return None
+    return start, end, "_".join(kind.split())
+
+
+def _numbers(row: Row, said: Tags, count: int, space: LabelSpace) -> list[int] | BadRow:
+    """A number for each word; a tag that training did not have is said."""
+    tags = word_tags(said, count, plain=space.scheme == "plain")
+    unknown = [tag for tag in tags if tag not in space.ids]
+    if unknown:
+        listed = ", ".join(space.names[:8]) + (", ..." if len(space) > 8 else "")
+        return BadRow(row.number, f"tag {unknown[0]!r} is none of {listed}", "", row.line, UNKNOWN)
+    return [space.ids[tag] for tag in tags]
+
+
+def word_tags(said: Tags, count: int, *, plain: bool) -> list[str]:
+    """One tag for each word: plain ones as they are, entities as B- and I-."""
+    from clearhead.metrics.entities import entities
+
+    if plain and said.tags is not None:
+        return said.tags
+    made = ["O"] * count
+    for first, last, kind in said.spans if said.tags is None else entities(said.tags):
+        made[first:last] = [f"B-{kind}", *[f"I-{kind}"] * (last - first - 1)]
+    return made
+
+
+class TagCounter:
+    """Finds out which tags there are and how they are written."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._tags: dict[str, None] = {}
+        self._types: dict[str, None] = {}
+        self._spans = False
+
+    def add(self, said: Tags) -> None:
+        """The tags of one more row."""
+        self.total += 1
+        if said.tags is None:
+            self._spans = True
+            self._types |= dict.fromkeys(kind for _, _, kind in said.spans)
+        else:
+            self._tags |= dict.fromkeys(said.tags)
+
+    def space(self) -> LabelSpace:
+        """All tags in a fixed order: O first, then B- and I- of each type."""
+        from clearhead.metrics.entities import entities, find_scheme
+
+        scheme = "spans"
+        types = set(self._types)
+        if self._tags:
+            try:
+                scheme = find_scheme([list(self._tags)])
+            except InputError as error:
+                raise InputError(f"The tags cannot be read: {error}") from None
+            if scheme == "plain":
+                return LabelSpace(names=tuple(sorted(self._tags)), kind="tags", scheme="plain")
+            types |= {kind for tag in self._tags for _, _, kind in entities([tag])}
+        names = ("O", *(f"{mark}-{kind}" for kind in sorted(types) for mark in "BI"))
+        return LabelSpace(names=names, kind="tags", scheme="spans" if scheme == "spans" else "bio")
