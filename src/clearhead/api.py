@@ -128,6 +128,7 @@ def evaluate(
     text: str | None = None,
     text_b: str | None = None,
     label: str | None = None,
+    options: str | None = None,
     slices: Sequence[str] = (),
     part: str | None = None,
     against: str | os.PathLike[str] | Predictor | None = None,
@@ -146,7 +147,7 @@ def evaluate(
     predictor = _predictor(model)
     opened = open_source(source)
     made = run_evaluate(
-        predictor, opened, text=text, text_b=text_b, label=label, slices=slices, part=part,
+        predictor, opened, text=text, text_b=text_b, label=label, options=options, slices=slices, part=part,
         skip_bad_rows=skip_bad_rows, told=told,
         against=None if against is None else _predictor(against),
     )  # fmt: skip
@@ -161,6 +162,7 @@ def predict(
     *,
     text: str | None = None,
     text_b: str | None = None,
+    options: str | None = None,
     skip_bad_rows: bool = False,
 ) -> list[Prediction]:
     """What a trained model says of each row: of a file, a table, a list of dicts or a list of texts."""
@@ -169,7 +171,7 @@ def predict(
 
     predictor = _predictor(model)
     opened = open_source(source)
-    columns = predictor.columns_in(opened, text, text_b, labelled=False)
+    columns = predictor.columns_in(opened, text, text_b, options=options, labelled=False)
     return list(predictions(predictor, opened, columns, skip_bad_rows=skip_bad_rows))
 
 

@@ -21,6 +21,7 @@ def evaluate(
     text: str | None = None,
     text_b: str | None = None,
     label: str | None = None,
+    options: str | None = None,
     slice: Annotated[list[str] | None, Parameter(name="--slice")] = None,  # noqa: A002
     part: str | None = None,
     against: str | None = None,
@@ -34,7 +35,7 @@ def evaluate(
     Parameters
     ----------
     reference
-        A model folder that `clearhead train` made, or a checkpoint with a classification head.
+        A model folder that `clearhead train` made, or a checkpoint with a head for labels, tags, answers or options.
     file
         Rows with labels, or - for standard input.
     text
@@ -42,7 +43,9 @@ def evaluate(
     text_b
         The column with the second text.
     label
-        The column with the label.
+        The column with the label: the class, the tags or spans, the answers, the right option.
+    options
+        The columns with the options of a question, commas between them.
     slice
         A column by whose values the metric is shown apart; may be given several times.
     part
@@ -69,6 +72,7 @@ def evaluate(
             text=text,
             text_b=text_b,
             label=label,
+            options=options,
             slices=slice or (),
             part=part,
             against=against,

@@ -22,6 +22,7 @@ def predict(
     output: Annotated[str, Parameter(name=("--output", "-o"), allow_leading_hyphen=True)],
     text: str | None = None,
     text_b: str | None = None,
+    options: str | None = None,
     format: str | None = None,  # noqa: A002
     prefix: str = "",
     probabilities: bool = False,
@@ -35,17 +36,21 @@ def predict(
     Parameters
     ----------
     reference
-        A model folder that `clearhead train` made, or a checkpoint with a classification head.
+        A model folder that `clearhead train` made, or a checkpoint with a head for labels, tags, answers or options.
     file
         Rows in any form that `train` reads, or - for standard input.
     output
-        .csv, .tsv or .jsonl; - for standard output. A file that was begun is gone on with.
+        .csv, .tsv or .jsonl (.conll of tags, .json of answers); - for standard output. A file that was begun is gone
+        on with.
     text
         The column with the text; without it, as in training.
     text_b
-        The column with the second text.
+        The column with the second text: the passage of a question.
+    options
+        The columns with the options of a question, commas between them.
     format
-        csv, tsv or jsonl, where the output's name does not say it.
+        csv, tsv or jsonl, where the output's name does not say it; conll for tags of a file in columns, squad for
+        answers by the id of their question.
     prefix
         Put before the names of the new columns.
     probabilities
@@ -74,6 +79,7 @@ def predict(
             place,
             text=text,
             text_b=text_b,
+            options=options,
             format=format,
             prefix=prefix,
             probabilities=probabilities,

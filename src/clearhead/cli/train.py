@@ -30,6 +30,7 @@ def train(
     label: str | None = None,
     id: str | None = None,  # noqa: A002
     split: str | None = None,
+    options: str | None = None,
     output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
     model: str | None = None,
     method: str | None = None,
@@ -56,23 +57,26 @@ def train(
     Parameters
     ----------
     train
-        CSV, TSV, JSONL, Parquet (also gzipped), or a folder with a sub-folder of text files for each label.
+        CSV, TSV, JSONL, Parquet (also gzipped), or a folder with a sub-folder of text files for each label; a token a
+        line (CoNLL) for tags, SQuAD's JSON for answers.
     dev
         Rows to choose the epoch and fit thresholds on; without it, some of the training rows.
     test
         Rows to measure on; without --dev and --test, some of the training rows.
     task
-        classify, pair or regress; without it, by the columns and labels.
+        classify, pair, regress, tag, span or choice; without it, by the columns and labels.
     text
-        The column with the text; guessed, and said, where it is not given. So are the others.
+        The column with the text, the words or the question; guessed, and said, where not given. So are the others.
     text_b
-        The column with a second text.
+        The column with a second text: the passage of a question.
     label
-        The column with the label.
+        The column with the label: the class, the tags or spans, the answers, the right option.
     id
         Rows with the same id stay together when the data is split.
     split
         A column that says train, dev or test.
+    options
+        The columns with the options of a question, commas between them, or the one that holds them all.
     output
         The folder of the run and the model; without it, runs/NAME.
     model
@@ -121,8 +125,9 @@ def train(
 
     silent = quiet or json
     choices: dict[str, Any] = {
-        "task": task, "text": text, "text_b": text_b, "label": label, "id": id, "split": split, "model": model,
-        "method": method, "epochs": epochs, "rate": rate, "batch_rows": batch_rows, "batch_tokens": batch_tokens,
+        "task": task, "text": text, "text_b": text_b, "label": label, "id": id, "split": split, "options": options,
+        "model": model, "method": method, "epochs": epochs, "rate": rate, "batch_rows": batch_rows,
+        "batch_tokens": batch_tokens,
         "class_weight": class_weight, "layer": _number(layer), "pooling": pooling, "seed": seed, "seeds": seeds,
         "device": device, "threads": threads, "skip_bad_rows": skip_bad_rows or None,
     }  # fmt: skip

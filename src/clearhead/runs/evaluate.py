@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data import BadRow, Columns, Source, text_hash
-from clearhead.data.examples import BadRows, label_array
+from clearhead.data.examples import BadRows
 from clearhead.errors import InputError
 from clearhead.metrics import (
     Paired,
@@ -26,6 +26,7 @@ from clearhead.runs.finish import read_split
 from clearhead.runs.predictor import Predictor
 from clearhead.runs.prepare import rows_digest
 from clearhead.tasks.evaluation import Evaluation, evaluation
+from clearhead.tasks.ragged import joined
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,12 +40,15 @@ TESTED: dict[str, dict[str, Callable[..., float]]] = {  # what two models are co
 }
 
 
+RIGHT = {"tags": "sentence_accuracy", "answers": "exact_match", "options": "accuracy"}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scored:
     """All labelled rows with what a model says of them."""
 
-    logits: Array
-    targets: Array
+    logits: Any
+    targets: Any
     numbers: list[int]  # of the rows in the source
     hashes: list[int]  # of their texts
     slices: dict[str, list[Any]]
@@ -61,6 +65,7 @@ def run_evaluate(
     text: str | None = None,
     text_b: str | None = None,
     label: str | None = None,
+    options: str | None = None,
     slices: Sequence[str] = (),
     part: str | None = None,
     against: Predictor | None = None,
@@ -70,7 +75,7 @@ def run_evaluate(
     """Every metric of the model's task on the rows of a source, or on the part of it that training held out."""
     if part is not None:
         source = _held_out(predictor, source, part)
-    columns = predictor.columns_in(source, text, text_b, label)
+    columns = predictor.columns_in(source, text, text_b, label, options=options)
     if columns.label is None:
         raise InputError(f"{source.name} has no label column to measure against; say which one with --label.")
     for name in slices:
@@ -133,7 +138,6 @@ def _scored(
     *,
     skip_bad_rows: bool,
 ) -> Scored:
-    import numpy as np
 
     begun = time.perf_counter()
     parts, targets, numbers, hashes, bad = [], [], [], [], BadRows()
@@ -143,7 +147,7 @@ def _scored(
     for chunk in predictor.answer(source, columns, labels=predictor.space):
         for one in chunk.bad:
             bad.add(one)
-        parts.append(chunk.logits)
+        parts += [chunk.logits] if chunk.kept else []
         targets += [row.label for row in chunk.kept]
         numbers += [row.number for row in chunk.kept]
         hashes += [text_hash(row.text, row.text_b) for row in chunk.kept]
@@ -162,12 +166,12 @@ def _scored(
         bad.refuse(source, len(targets))
     if not targets:
         raise InputError(f"{source.name} holds no rows that can be used.")
-    true = label_array(targets, predictor.space)
+    true = predictor.task.form.labels(targets, predictor.space)
     sliced["length in characters"] = characters
     if predictor.space.kind == "classes":
         sliced[columns.label or "label"] = [predictor.space.names[target] for target in true]
     return Scored(
-        logits=np.concatenate(parts),
+        logits=joined(parts),
         targets=true,
         numbers=numbers,
         hashes=hashes,
@@ -181,8 +185,14 @@ def _scored(
 
 def _paired(predictor: Predictor, against: Predictor, ours: Scored, theirs: Scored) -> dict[str, Paired]:
     """How much higher each metric is than the other model's, on the same rows."""
-    mine = predictor.task.read(ours.logits, predictor.space, predictor.reading).labels
-    other = against.task.read(theirs.logits, against.space, against.reading).labels
+    one = predictor.task.read(ours.logits, predictor.space, predictor.reading)
+    two = against.task.read(theirs.logits, against.space, against.reading)
+    if predictor.space.kind not in TESTED:  # by rows that are wholly right
+        import numpy as np
+
+        rights = [np.asarray(predictor.task.right(answers, ours.targets), np.int64) for answers in (one, two)]
+        return {RIGHT[predictor.space.kind]: paired_test(accuracy, np.ones_like(rights[0]), *rights, n=2000)}
+    mine, other = one.labels, two.labels
     tests = TESTED[predictor.space.kind]
     return {name: paired_test(metric, ours.targets, mine, other, n=2000) for name, metric in tests.items()}
 

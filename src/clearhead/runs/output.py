@@ -12,13 +12,13 @@ from typing import IO, Any
 
 from clearhead.config import decode, read_json, write_json
 from clearhead.data import BadRow, Columns, Row, Source, survey
+from clearhead.data.conll import SUFFIXES
 from clearhead.data.examples import BadRows
 from clearhead.errors import ClearheadError, InputError
-from clearhead.runs.predict import Prediction, answered
+from clearhead.runs.cells import Maker, maker_for, own_writer
+from clearhead.runs.predict import answered
 from clearhead.runs.predictor import Predictor
-from clearhead.runs.writers import WRITERS, Writer
-
-DIGITS = 6  # of probabilities in files
+from clearhead.runs.writers import OWN_WRITERS, WRITERS, Writer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +67,7 @@ def predict_file(
     *,
     text: str | None = None,
     text_b: str | None = None,
+    options: str | None = None,
     format: str | None = None,  # noqa: A002
     prefix: str = "",
     probabilities: bool = False,
@@ -74,20 +75,22 @@ def predict_file(
     told: Callable[[int, int | None], None] | None = None,
 ) -> Predicted:
     """All columns of a source and what the model says of each row; a file is whole or not there."""
-    columns = predictor.columns_in(source, text, text_b, labelled=False)
-    maker = _maker(predictor, prefix, probabilities=probabilities)
-    kind = _format(output, format, source)
+    columns = predictor.columns_in(source, text, text_b, options=options, labelled=False)
+    kind = _format(output, format, source, predictor)
     if isinstance(output, Path):
         _check_place(output, source)
-    total, names = _surveyed(source, columns, skip_bad_rows=skip_bad_rows)
-    if taken := sorted(set(maker.names) & set(names)):
-        raise InputError(f"{source.name} has a column {taken[0]!r} already; name the new ones otherwise with --prefix.")
+    total, names = _surveyed(source, columns, predictor, skip_bad_rows=skip_bad_rows)
+    if kind in OWN_WRITERS:
+        maker, writer = own_writer(kind, source, columns)
+    else:
+        maker = maker_for(predictor, source, columns, names, prefix, probabilities=probabilities)
+        writer = WRITERS[kind]((*maker.kept(dict.fromkeys(names)), *maker.names))
     job = _Job(
         predictor=predictor,
         source=source,
         columns=columns,
         maker=maker,
-        writer=WRITERS[kind]((*names, *maker.names)),
+        writer=writer,
         total=total,
         skip_bad_rows=skip_bad_rows,
         told=told,
@@ -97,6 +100,8 @@ def predict_file(
     output.write(job.writer.head())
     for _ in job.written(output):
         output.flush()
+    output.write(job.writer.tail())
+    output.flush()
     return job.done("-", 0)
 
 
@@ -137,6 +142,7 @@ class _Job:
                     os.fsync(file.fileno())
                     if key is not None:
                         write_json(mark, asdict(Mark(key=key, bytes=file.tell(), counts=self.counts)))
+                file.write(self.writer.tail())
             partial.replace(output)
         except OSError as error:
             raise ClearheadError(f"{output} cannot be written: {error.strerror or error}.") from error
@@ -159,7 +165,8 @@ class _Job:
             said = {prediction.row: prediction for prediction in answered(self.predictor, chunk)}
             for row in chunk.rows:
                 if not isinstance(row, BadRow):  # a row without a usable text keeps its place, and has no answer
-                    file.write(self.writer.row({**row.values, **self.maker.cells(said.get(row.number))}))
+                    made = {**self.maker.kept(row.values), **self.maker.cells(said.get(row.number))}
+                    file.write(self.writer.row(made, first=counts.rows == 0))
                     counts.rows += 1
             counts.read += len(chunk.rows)
             counts.truncated += sum(prediction.truncated > 0 for prediction in said.values())
@@ -193,52 +200,26 @@ def _state(path: Path) -> tuple[str, int, int]:
     return str(path.resolve()), status.st_size, status.st_mtime_ns
 
 
-@dataclass(frozen=True, kw_only=True)
-class Maker:
-    """Which columns a prediction becomes."""
-
-    names: tuple[str, ...]
-    cells: Callable[[Prediction | None], dict[str, Any]]
-
-
-def _maker(predictor: Predictor, prefix: str, *, probabilities: bool) -> Maker:
-    number, silent = predictor.space.kind == "number", predictor.reading.abstain_below is not None
-    names = [f"{prefix}prediction"]
-    names += [] if number else [f"{prefix}probability"]
-    names += [f"{prefix}truncated", f"{prefix}windows"]
-    names += [f"{prefix}abstained"] if silent else []
-    every = [f"{prefix}probability:{name}" for name in predictor.space.names] if probabilities else []
-
-    def cells(found: Prediction | None) -> dict[str, Any]:
-        if found is None:
-            return dict.fromkeys((*names, *every))
-        answer: Any = found.value if number else list(found.labels) if found.labels is not None else found.label
-        made = {f"{prefix}prediction": _rounded(answer)}
-        if not number:
-            made[f"{prefix}probability"] = _rounded(found.probability)
-        made |= {f"{prefix}truncated": found.truncated, f"{prefix}windows": found.windows}
-        made |= {f"{prefix}abstained": found.abstained} if silent else {}
-        shown = zip(every, found.probabilities.values(), strict=True) if every else ()
-        return made | {name: _rounded(p) for name, p in shown}
-
-    return Maker(names=(*names, *every), cells=cells)
-
-
-def _rounded(value: Any) -> Any:
-    return round(value, DIGITS) if isinstance(value, float) else value
-
-
-def _format(output: Path | IO[bytes], said: str | None, source: Source) -> str:
+def _format(output: Path | IO[bytes], said: str | None, source: Source, predictor: Predictor) -> str:
     """By what was said, by the ending, or as the input is."""
-    if said is not None:
-        if said not in WRITERS:
-            raise InputError(f"format must be one of {', '.join(WRITERS)}, and it is {said!r}.")
-        return said
-    if isinstance(output, Path):
+    labels = predictor.space.kind
+    known = (*WRITERS, *(name for name, kind in OWN_WRITERS.items() if kind == labels))
+    if said is None and isinstance(output, Path):
         ending = output.suffix.removeprefix(".").lower().replace("ndjson", "jsonl")
-        if ending not in WRITERS:
+        if output.suffix.lower() in SUFFIXES:
+            ending = "conll"
+        ending = "squad" if ending == "json" and "squad" in known else ending
+        if ending not in known:
             raise InputError(f"{output} must end in {', '.join(f'.{name}' for name in WRITERS)}, or say --format.")
-        return ending
+        said = ending
+    if said is not None:
+        if said not in known:
+            raise InputError(f"format must be one of {', '.join(known)}, and it is {said!r}.")
+        if said == "conll" and source.kind != "conll":
+            raise InputError(f"{source.name} has no tokens in columns, so that it cannot become CoNLL; write .jsonl.")
+        return said
+    if labels in ("tags", "answers"):
+        return "conll" if source.kind == "conll" and labels == "tags" else "jsonl"
     return {"jsonl": "jsonl", "json": "jsonl", "tsv": "tsv"}.get(source.kind, "csv")
 
 
@@ -256,7 +237,9 @@ def _beside(output: Path) -> tuple[Path, Path]:
     return output.with_name(f"{output.name}.partial"), output.with_name(f"{output.name}.partial.json")
 
 
-def _surveyed(source: Source, columns: Columns, *, skip_bad_rows: bool) -> tuple[int | None, tuple[str, ...]]:
+def _surveyed(
+    source: Source, columns: Columns, predictor: Predictor, *, skip_bad_rows: bool
+) -> tuple[int | None, tuple[str, ...]]:
     """How many rows there are and all their columns; bad rows are refused before the work and not after it."""
     if not source.again:
         return None, source.columns
@@ -270,7 +253,8 @@ def _surveyed(source: Source, columns: Columns, *, skip_bad_rows: bool) -> tuple
                 names.update(dict.fromkeys(row.values))  # an object may have keys that those before it do not have
             yield row
 
-    survey(replace(source, open=counted), replace(columns, label=None), skip_bad_rows=skip_bad_rows)
+    bare = replace(columns, label=None)
+    survey(replace(source, open=counted), bare, skip_bad_rows=skip_bad_rows, check=predictor.task.form.check)
     return count, tuple(names)
 
 

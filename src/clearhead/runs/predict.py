@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from clearhead.data import Columns, Source
+from clearhead.data import Columns, Source, TextRow
 from clearhead.data.examples import BadRows
 from clearhead.runs.predictor import Chunk, Predictor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSpan:
+    """A piece of a text, where it stands, and how probable it is."""
+
+    start: int  # in characters
+    end: int
+    text: str
+    probability: float
+    label: str | None = None  # of a tagged one; None: it is an answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +35,81 @@ class Prediction:
     truncated: int = 0  # tokens that were cut off
     windows: int = 1
     abstained: bool = False
+    id: str | None = None  # of the row, where it has one
+    text: str | None = None  # that spans count in: words that came as a list are joined by spaces
+    tags: tuple[str, ...] | None = None  # a tag for each word
+    spans: tuple[FoundSpan, ...] | None = None  # what is tagged
+    answer: str | None = None  # to a question; empty: the passage does not say
+    nbest: tuple[FoundSpan, ...] = ()  # the best answers, best first
+    option: int | None = None  # which of the options, counted from 0
+
+
+MOST_ANSWERS = 5  # that a prediction shows
+
+
+def _tagged(predictor: Predictor, chunk: Chunk, place: int, row: TextRow, common: dict[str, Any]) -> Prediction:
+    """Tags of all words, and the spans that they make."""
+    from clearhead.tasks.tag import spans_of
+
+    ids, probs = chunk.answers.labels.row(place), chunk.answers.probs.row(place)
+    tags = tuple(predictor.space.names[one] for one in ids)
+    own = probs[range(len(ids)), ids]
+    borders = row.extra.borders
+    spans = tuple(
+        FoundSpan(
+            start=borders[first][0],
+            end=borders[last - 1][1],
+            text=row.text[borders[first][0] : borders[last - 1][1]],
+            probability=float(own[first:last].prod()),
+            label=label,
+        )
+        for first, last, label in spans_of(tags, predictor.space.scheme)
+    )
+    sure = float(own.min()) if len(own) else 1.0
+    silent = common["abstained"]
+    return Prediction(
+        tags=None if silent else tags, spans=None if silent else spans, probability=sure, text=row.text, id=row.id,
+        **common,
+    )  # fmt: skip
+
+
+def _answered_question(
+    predictor: Predictor, chunk: Chunk, place: int, row: TextRow, common: dict[str, Any]  # noqa: ARG001
+) -> Prediction:  # fmt: skip
+    """The answer as it stands in the passage, and the runners-up."""
+    from math import isfinite
+
+    found, probs = chunk.answers.more, chunk.answers.probs[place]
+    passage = row.text_b or ""
+    nbest: list[FoundSpan] = []
+    for rank in range(found.scores.shape[1]):
+        if not isfinite(found.scores[place, rank]) or len(nbest) == MOST_ANSWERS:
+            break
+        start, end = int(found.begins[place, rank]), int(found.ends[place, rank])
+        text = passage[start:end]
+        start += len(text) - len(text.lstrip())
+        text = text.strip()
+        nbest.append(FoundSpan(start=start, end=start + len(text), text=text, probability=float(probs[rank])))
+    label = int(chunk.answers.labels[place])
+    answer = None if common["abstained"] else "" if label < 0 else nbest[label].text
+    return Prediction(answer=answer, nbest=tuple(nbest), probability=float(probs[label]), id=row.id, **common)
+
+
+def _chosen(predictor: Predictor, chunk: Chunk, place: int, row: TextRow, common: dict[str, Any]) -> Prediction:
+    """The option that is taken, called as the labels are written."""
+    from clearhead.tasks.optional import name_of
+
+    option = int(chunk.answers.labels[place])
+    probs = chunk.answers.probs[place][: len(row.extra.texts)]
+    names = [name_of(one, row.extra, predictor.space.scheme) for one in range(len(probs))]
+    label = None if common["abstained"] else names[option]
+    return Prediction(
+        label=label, option=option, probability=float(probs[option]), id=row.id,
+        probabilities={name: float(p) for name, p in zip(names, probs, strict=True)}, **common,
+    )  # fmt: skip
+
+
+OWN: dict[str, Callable[..., Prediction]] = {"tags": _tagged, "answers": _answered_question, "options": _chosen}
 
 
 def predictions(predictor: Predictor, source: Source, columns: Columns, *, skip_bad_rows: bool) -> Iterator[Prediction]:
@@ -52,6 +138,9 @@ def answered(predictor: Predictor, chunk: Chunk) -> Iterator[Prediction]:
             "windows": int(chunk.windows[place]),
             "abstained": silent,
         }
+        if kind in OWN:
+            yield OWN[kind](predictor, chunk, place, row, common)
+            continue
         if kind == "number":
             yield Prediction(value=float(said), **common)
             continue

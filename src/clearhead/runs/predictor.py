@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from clearhead.checkpoint.passport import Passport, Trained, read_passport
 from clearhead.checkpoint.sentence import read_sentences
 from clearhead.config import shown
-from clearhead.data import BadRow, Columns, LabelSpace, Row, Source, TextRow, checked_row, guess_columns
+from clearhead.data import BadRow, Columns, LabelSpace, Row, Source, TextRow, guess_columns
 from clearhead.data.form import Fit
 from clearhead.errors import CheckpointError, InputError
 from clearhead.loading import load
 from clearhead.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer
-from clearhead.tasks import Reading, Task, task_named
+from clearhead.tasks import TASKS, Asked, Reading, Task, task_named
 from clearhead.tasks.task import Answers
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 CHUNK = 1024  # rows that are read, sorted by length and answered together
+UNNAMED = ("answers", "options")  # the outputs of such heads have no names in other people's files
+OWN_HEADS = ("tag", "span", "choice")
+MOST_ANSWER = 10_000  # tokens
 KINDS = {"multi_label_classification": "multilabel", "regression": "number"}
 
 
@@ -37,7 +40,7 @@ class Chunk:
     rows: list[Row | BadRow]  # as they came
     kept: list[TextRow]
     bad: list[BadRow]
-    logits: Array  # of the kept ones
+    logits: Any  # of the kept ones; None where there are none
     answers: Answers
     truncated: Array
     windows: Array
@@ -68,11 +71,16 @@ class Predictor:
         text_b: str | None = None,
         label: str | None = None,
         *,
+        options: str | None = None,
         labelled: bool = True,
     ) -> Columns:
         """The columns to read: as said, as in training, or as they look."""
         names = {"text": text, "text_b": text_b, "label": label}
         known = {} if self.trained is None else self.trained.columns
+        if self.task.columns is not None:
+            return self._own_columns(source, names, options, labelled=labelled)
+        if options is not None:
+            raise InputError(f"{self.reference} does not choose among options; leave --options out.")
         if text_b is not None and self.reads_two is False:
             raise InputError(f"{self.reference} reads one text; leave --text-b out.")
         for part in names:
@@ -87,6 +95,23 @@ class Predictor:
             raise InputError(f"{source.name}: this model reads two texts; say where the second is with --text-b.")
         return replace(found, id=None, split=None, text_b=found.text_b if pair else None)
 
+    def _own_columns(
+        self, source: Source, names: dict[str, str | None], options: str | None, *, labelled: bool
+    ) -> Columns:
+        """The same for a task that reads rows in its own way."""
+        assert self.task.columns is not None
+        trained = self.trained or Trained(task=self.task.name)
+        here = {part: name for part, name in trained.columns.items() if name in source.columns}
+        chosen = tuple(name.strip() for name in options.split(",")) if options else tuple(trained.options)
+        asked = Asked(
+            text=names["text"] or here.get("text"),
+            text_b=names["text_b"] or here.get("text_b"),
+            label=names["label"] or here.get("label"),
+            id=here.get("id"),
+            options=chosen if options or set(chosen) <= set(source.columns) else (),
+        )
+        return replace(self.task.columns(source, asked, labelled), split=None)
+
     def answer(
         self,
         source: Source,
@@ -100,7 +125,8 @@ class Predictor:
         known = columns if labels is not None else replace(columns, label=None)
         rows = islice(source.rows(), skip, None)
         while taken := list(islice(rows, chunk)):
-            checked = [row if isinstance(row, BadRow) else checked_row(row, known, labels) for row in taken]
+            check = self.task.form.check
+            checked = [row if isinstance(row, BadRow) else check(row, known, labels) for row in taken]
             yield self._answered(taken, checked, known)
 
     def _answered(self, rows: list[Row | BadRow], checked: Sequence[TextRow | BadRow], columns: Columns) -> Chunk:
@@ -112,7 +138,7 @@ class Predictor:
             logits, truncated, windows = self.scorer.score(kept, columns)
             answers = self.task.read(logits, self.space, self.reading)
         else:
-            logits = np.zeros((0, max(len(self.space), 1)), np.float32)
+            logits = None
             truncated, windows = np.zeros(0, np.int32), np.zeros(0, np.int64)
             answers = Answers(labels=np.zeros(0, np.int64))
         return Chunk(
@@ -141,8 +167,9 @@ def load_predictor(
         temperature=trained.temperature,
         thresholds=tuple(trained.thresholds),
         abstain_below=trained.abstain_below if abstain_below is None else abstain_below,
+        no_answer=trained.no_answer,
     )
-    space = LabelSpace(names=tuple(trained.labels), kind=trained.kind, separator=trained.separator)
+    space = _space(trained)
     task = _task(trained)
     if abstain_below is not None:
         _check_silence(task, str(reference), space)
@@ -172,15 +199,22 @@ def _task(trained: Trained) -> Task:
     return task
 
 
+def _space(trained: Trained) -> LabelSpace:
+    return LabelSpace(
+        names=tuple(trained.labels), kind=trained.kind, separator=trained.separator, scheme=trained.scheme
+    )
+
+
 def _scorer(folder: Path, reference: str | Path, trained: Trained, device: str) -> Scorer:
+    task = task_named(trained.task)
     if trained.method in ("finetune", "head"):
         model = load(reference, device=device)
-        if model.shape.head is None or model.shape.head.kind != "classify":
+        if model.shape.head is None or model.shape.head.kind != task.head:
             raise CheckpointError(f"{folder} was trained to {trained.task}, and its head is gone.")
-        outputs = list(task_named(trained.task).outputs(LabelSpace(names=tuple(trained.labels), kind=trained.kind)))
-        if list(model.labels) != outputs:
+        named = trained.kind not in UNNAMED
+        if named and list(model.labels) != list(task.outputs(_space(trained))):
             raise CheckpointError(f"{folder}: config.json and clearhead.json name different labels.")
-        return NetworkScorer(model=model, fit=_fit(trained, model))
+        return NetworkScorer(model=model, fit=_fit(trained, model), task=task)
     if trained.method not in ("features", "tfidf", "majority"):
         raise CheckpointError(f"clearhead.json names the method {shown(trained.method, 40)!r}, which is not known.")
     from clearhead.classic import load_classic
@@ -202,14 +236,18 @@ def _fit(trained: Trained, model: Model) -> Fit:
     """Texts are cut or windowed as in training, if the model can read that much."""
     most, said = model.max_length(), trained.max_length
     fits = most is None if said is None else 1 <= said <= (most or said)
-    if not fits or trained.long not in ("window", "cut") or trained.stride < 0:
-        raise CheckpointError("clearhead.json: max_length, long or stride do not fit the model.")
-    return Fit(max_length=said, long=trained.long, stride=trained.stride)
+    sane = trained.stride >= 0 and 1 <= trained.max_answer <= MOST_ANSWER
+    if not fits or trained.long not in ("window", "cut") or not sane:
+        raise CheckpointError("clearhead.json: max_length, long, stride or max_answer do not fit the model.")
+    return Fit(max_length=said, long=trained.long, stride=trained.stride, max_answer=trained.max_answer)
 
 
 def _untrained(reference: str, folder: Path, model: Model, abstain_below: float | None) -> Predictor:
     """A checkpoint of others: its head and config.json say what it answers."""
-    if model.shape.head is None or model.shape.head.kind != "classify":
+    head = None if model.shape.head is None else str(model.shape.head.kind)
+    if head in OWN_HEADS:
+        return _untrained_own(reference, folder, model, TASKS[head], abstain_below)
+    if head != "classify":
         raise InputError(f"{reference} was not trained to answer with labels; train one with clearhead train.")
     problem = model.config.get("problem_type")
     kind: Any = KINDS.get(str(problem), "number" if problem is None and len(model.labels) == 1 else "classes")
@@ -228,6 +266,28 @@ def _untrained(reference: str, folder: Path, model: Model, abstain_below: float 
     )
 
 
+def _untrained_own(
+    reference: str, folder: Path, model: Model, task: Task, abstain_below: float | None
+) -> Predictor:
+    """A tagger, an answerer or a chooser of others."""
+    marked = any(name[1:2] == "-" for name in model.labels)
+    scheme = {"tag": "bio" if marked else "plain", "span": "all", "choice": "0"}[task.name]
+    names = model.labels if task.name == "tag" else ()
+    most, stride = task.long
+    known = [limit for limit in (most, model.max_length()) if limit is not None]
+    length = min(known, default=None)
+    shared = stride if length is None else min(stride, length // 3)
+    return Predictor(
+        task=task,
+        space=LabelSpace(names=names, kind=task.kinds[0], scheme=scheme),
+        reading=Reading(abstain_below=abstain_below),
+        scorer=NetworkScorer(model=model, fit=Fit(max_length=length, stride=shared), task=task),
+        method="finetune",
+        reference=reference,
+        folder=folder,
+    )
+
+
 def _check_silence(task: Task, reference: str, space: LabelSpace) -> None:
     if space.kind == "number":
         raise InputError(f"{reference} answers with numbers, and {task.name} is never unsure; leave abstain_below out.")
@@ -238,6 +298,7 @@ def _checked(reading: Reading, space: LabelSpace) -> Reading:
     sane = 0.001 <= reading.temperature <= 1000
     sane = sane and (reading.abstain_below is None or 0 <= reading.abstain_below <= 1)
     sane = sane and all(threshold == threshold for threshold in reading.thresholds)
+    sane = sane and (reading.no_answer is None or abs(reading.no_answer) < float("inf"))
     if not sane or (reading.thresholds and len(reading.thresholds) != len(space)):
         raise CheckpointError("clearhead.json has a temperature or thresholds that do not fit its labels.")
     return reading

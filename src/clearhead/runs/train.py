@@ -184,7 +184,7 @@ def _for_task(plan: RunPlan, task: Task, model: Model | None) -> RunPlan:
     stride = plan.stride
     if stride is None:
         known = length or (None if model is None else model.max_length())
-        stride = shared or 0
+        stride = shared
         stride = stride if known is None else min(stride, max((known - SPECIAL) // 3, 0))
     return replace(plan, max_length=length, stride=stride)
 

@@ -24,8 +24,12 @@ class Writer(Protocol):
         """What stands before the first row."""
         ...
 
-    def row(self, values: Mapping[str, Any]) -> bytes:
-        """One row."""
+    def row(self, values: Mapping[str, Any], *, first: bool = False) -> bytes:
+        """One row; `first` of all."""
+        ...
+
+    def tail(self) -> bytes:
+        """What stands after the last row."""
         ...
 
 
@@ -42,7 +46,11 @@ class Delimited:
         """The names of the columns."""
         return self._line(self.names)
 
-    def row(self, values: Mapping[str, Any]) -> bytes:
+    def tail(self) -> bytes:
+        """Nothing."""
+        return b""
+
+    def row(self, values: Mapping[str, Any], *, first: bool = False) -> bytes:  # noqa: ARG002
         """One line, or more where a cell has line breaks."""
         if late := values.keys() - self._known:
             said = f"A row has a column {shown(min(late), 40)!r} that the first rows do not have"
@@ -68,10 +76,63 @@ class Lines:
         """Nothing."""
         return b""
 
-    def row(self, values: Mapping[str, Any]) -> bytes:
+    def tail(self) -> bytes:
+        """Nothing."""
+        return b""
+
+    def row(self, values: Mapping[str, Any], *, first: bool = False) -> bytes:  # noqa: ARG002
         """One line."""
         made = {name: values.get(name) for name in self.names} | dict(values)
         return (json.dumps(made, ensure_ascii=False, default=str) + "\n").encode("utf-8", "replace")
+
+
+class Tokens:
+    """CoNLL: a token a line with the columns it came with and its tag after them, a blank line after a sentence."""
+
+    kind = "conll"
+
+    def __init__(self, names: Sequence[str], delimiter: str) -> None:
+        self.names, self._delimiter = tuple(names), delimiter
+
+    def head(self) -> bytes:
+        """Nothing."""
+        return b""
+
+    def tail(self) -> bytes:
+        """Nothing."""
+        return b""
+
+    def row(self, values: Mapping[str, Any], *, first: bool = False) -> bytes:  # noqa: ARG002
+        """One sentence."""
+        columns = [values.get(name) or () for name in self.names]
+        count = len(columns[0])
+        cells = zip(*(column if len(column) == count else ["O"] * count for column in columns), strict=True)
+        return ("".join(f"{self._delimiter.join(line)}\n" for line in cells) + "\n").encode("utf-8", "replace")
+
+
+class Answers:
+    """One JSON object from the id of each question to its answer, as SQuAD's own script reads it."""
+
+    kind = "squad"
+
+    def __init__(self) -> None:
+        self.names: tuple[str, ...] = ("id", "answer")
+
+    def head(self) -> bytes:
+        """The beginning of the object."""
+        return b"{"
+
+    def tail(self) -> bytes:
+        """Its end."""
+        return b"\n}\n"
+
+    def row(self, values: Mapping[str, Any], *, first: bool = False) -> bytes:
+        """One question."""
+        name, answer = (json.dumps(str(values[part] or ""), ensure_ascii=False) for part in self.names)
+        return (f"{'' if first else ','}\n{name}: {answer}").encode("utf-8", "replace")
+
+
+OWN_WRITERS = {"conll": "tags", "squad": "answers"}  # the kind of labels that each is for
 
 
 def _cell(value: Any) -> str:

@@ -1,0 +1,167 @@
+"""Which columns a prediction becomes in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clearhead.data import Columns
+from clearhead.data.source import Source
+from clearhead.errors import InputError
+from clearhead.runs.predict import FoundSpan, Prediction
+from clearhead.runs.predictor import Predictor
+from clearhead.runs.writers import Answers, Tokens, Writer
+
+DIGITS = 6  # of probabilities in files
+GIVEN = "given_"  # before the name of a column that holds what is right, where the answer has the same name
+DROPPED = {"squad": ("context", "answers", "is_impossible")}  # they stand once a passage, and not once a question
+
+
+@dataclass(frozen=True, kw_only=True)
+class Maker:
+    """Which columns a prediction becomes."""
+
+    names: tuple[str, ...]
+    cells: Callable[[Prediction | None], dict[str, Any]]
+    kept: Callable[[Mapping[str, Any]], dict[str, Any]] = dict  # what stays of a row's own values
+
+
+def maker_for(
+    predictor: Predictor, source: Source, columns: Columns, names: Sequence[str], prefix: str, *, probabilities: bool
+) -> Maker:
+    """The new columns, none of which may be there already."""
+    kind = predictor.space.kind
+    if kind not in MAKERS:
+        made = _maker(predictor, prefix, probabilities=probabilities)
+        _check_free(made.names, names, source)
+        return made
+    own, cells = MAKERS[kind](columns, names, prefix)
+    label = columns.label if columns.label is not None else next((name for name in own if name in LABELS), None)
+    moved = {label: f"{GIVEN}{label}"} if label in own else {}
+    dropped = DROPPED.get(source.kind, ())
+
+    def kept(values: Mapping[str, Any]) -> dict[str, Any]:
+        return {moved.get(name, name): value for name, value in values.items() if name not in dropped}
+
+    _check_free(own, [moved.get(name, name) for name in names], source)
+    return Maker(names=own, cells=cells, kept=kept)
+
+
+def _check_free(new: Sequence[str], names: Sequence[str], source: Source) -> None:
+    if taken := sorted(set(new) & set(names)):
+        raise InputError(f"{source.name} has a column {taken[0]!r} already; name the new ones otherwise with --prefix.")
+
+
+def _maker(predictor: Predictor, prefix: str, *, probabilities: bool) -> Maker:
+    number, silent = predictor.space.kind == "number", predictor.reading.abstain_below is not None
+    names = [f"{prefix}prediction"]
+    names += [] if number else [f"{prefix}probability"]
+    names += [f"{prefix}truncated", f"{prefix}windows"]
+    names += [f"{prefix}abstained"] if silent else []
+    every = [f"{prefix}probability:{name}" for name in predictor.space.names] if probabilities else []
+
+    def cells(found: Prediction | None) -> dict[str, Any]:
+        if found is None:
+            return dict.fromkeys((*names, *every))
+        answer: Any = found.value if number else list(found.labels) if found.labels is not None else found.label
+        made = {f"{prefix}prediction": _rounded(answer)}
+        if not number:
+            made[f"{prefix}probability"] = _rounded(found.probability)
+        made |= {f"{prefix}truncated": found.truncated, f"{prefix}windows": found.windows}
+        made |= {f"{prefix}abstained": found.abstained} if silent else {}
+        shown = zip(every, found.probabilities.values(), strict=True) if every else ()
+        return made | {name: _rounded(p) for name, p in shown}
+
+    return Maker(names=(*names, *every), cells=cells)
+
+
+def _rounded(value: Any) -> Any:
+    return round(value, DIGITS) if isinstance(value, float) else value
+
+
+
+
+Cells = Callable[[Prediction | None], dict[str, Any]]
+LABELS = ("spans", "tags", "answer", "prediction")  # what answers and labels may both be called
+
+
+def _tags(columns: Columns, names: Sequence[str], prefix: str) -> tuple[tuple[str, ...], Cells]:  # noqa: ARG001
+    """The text that spans count in, the spans, and a tag for each word."""
+    text = () if columns.text == "text" else ("text",)
+    own = (*(f"{prefix}{name}" for name in text), f"{prefix}spans", f"{prefix}truncated", f"{prefix}windows")
+
+    def cells(found: Prediction | None) -> dict[str, Any]:
+        if found is None:
+            return dict.fromkeys(own)
+        made = {f"{prefix}text": found.text} if text else {}
+        spans = None if found.spans is None else [_span(span) for span in found.spans]
+        return {**made, f"{prefix}spans": spans, f"{prefix}truncated": found.truncated,
+                f"{prefix}windows": found.windows}  # fmt: skip
+
+    return own, cells
+
+
+def _span(span: FoundSpan) -> dict[str, Any]:
+    made: dict[str, Any] = {"start": span.start, "end": span.end}
+    if span.label is not None:
+        made["label"] = span.label
+    return made | {"text": span.text, "probability": _rounded(span.probability)}
+
+
+def _answers(columns: Columns, names: Sequence[str], prefix: str) -> tuple[tuple[str, ...], Cells]:
+    """The answer as it stands in the passage, where it stands, and the runners-up; null where there is none."""
+    parts = ("answer", "start", "end", "probability", "nbest", "truncated", "windows")
+    numbered = columns.id is None and "id" not in names
+    own = (*(("id",) if numbered else ()), *(f"{prefix}{name}" for name in parts))
+
+    def cells(found: Prediction | None) -> dict[str, Any]:
+        if found is None:
+            return dict.fromkeys(own)
+        best = next((one for one in found.nbest if one.text == found.answer), None) if found.answer else None
+        values = (
+            found.answer, None if best is None else best.start, None if best is None else best.end,
+            _rounded(found.probability), [_span(one) for one in found.nbest], found.truncated, found.windows,
+        )  # fmt: skip
+        made = {f"{prefix}{name}": value for name, value in zip(parts, values, strict=True)}
+        return {"id": str(found.row), **made} if numbered else made
+
+    return own, cells
+
+
+def _options(columns: Columns, names: Sequence[str], prefix: str) -> tuple[tuple[str, ...], Cells]:  # noqa: ARG001
+    """The option that is taken, and the probabilities of all of them."""
+    own = tuple(f"{prefix}{name}" for name in ("prediction", "probability", "probabilities", "truncated", "windows"))
+
+    def cells(found: Prediction | None) -> dict[str, Any]:
+        if found is None:
+            return dict.fromkeys(own)
+        every = [_rounded(p) for p in found.probabilities.values()]
+        values = (found.label, _rounded(found.probability), every, found.truncated, found.windows)
+        return dict(zip(own, values, strict=True))
+
+    return own, cells
+
+
+MAKERS: dict[str, Callable[[Columns, Sequence[str], str], tuple[tuple[str, ...], Cells]]] = {
+    "tags": _tags,
+    "answers": _answers,
+    "options": _options,
+}
+
+
+def own_writer(kind: str, source: Source, columns: Columns) -> tuple[Maker, Writer]:
+    """A writer with a form of its own, and what it needs of a prediction."""
+    if kind == "conll":
+        tags = Maker(names=("prediction",), cells=lambda found: {"prediction": found.tags if found else None})
+        return tags, Tokens((*source.columns, "prediction"), source.delimiter or "\t")
+    named = columns.id
+
+    def cells(found: Prediction | None) -> dict[str, Any]:
+        made = {"answer": found.answer if found else ""}
+        return made if named is not None else {"id": str(found.row if found else ""), **made}
+
+    def kept(values: Mapping[str, Any]) -> dict[str, Any]:
+        return {} if named is None else {"id": values.get(named)}
+
+    return Maker(names=("answer",), cells=cells, kept=kept), Answers()
