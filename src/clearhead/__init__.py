@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from clearhead.data.inspect import Inspection
     from clearhead.embedding import TruncationWarning
     from clearhead.errors import ClearheadError
+    from clearhead.estimators import TextClassifier, TextEncoder, TextRegressor
     from clearhead.model import Guess, Model
     from clearhead.runs.finish import Run
     from clearhead.runs.output import Predicted
@@ -50,6 +51,9 @@ _HOMES = {
     "ClearheadError": "errors",
     "Guess": "model",
     "Model": "model",
+    "TextClassifier": "estimators",
+    "TextEncoder": "estimators",
+    "TextRegressor": "estimators",
     "TruncationWarning": "embedding",
 }
 
@@ -64,6 +68,9 @@ __all__ = [
     "Prediction",
     "Predictor",
     "Run",
+    "TextClassifier",
+    "TextEncoder",
+    "TextRegressor",
     "TruncationWarning",
     "__version__",
     "convert",

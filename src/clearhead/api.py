@@ -74,6 +74,7 @@ def train(
     recipe: str | os.PathLike[str] | None = None,
     resume: str | os.PathLike[str] | None = None,
     command: str = "",
+    report: bool = True,
     told: Told | None = None,
     **choices: Any,
 ) -> Run:
@@ -100,7 +101,7 @@ def train(
     if sources["train"] is None:
         raise InputError("There is nothing to train on: give a file, a folder or rows.")
     opened = {part: open_source(rows) for part, rows in sources.items() if rows is not None}
-    return run_train(plan, opened, folder, command=command, resume=resume is not None, told=told)
+    return run_train(plan, opened, folder, command=command, resume=resume is not None, report=report, told=told)
 
 
 def _path(rows: Any) -> str | None:

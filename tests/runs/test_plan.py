@@ -95,7 +95,7 @@ def test_a_head_alone_learns_faster_unless_something_is_said() -> None:
         ({"rate": 0}, "rate must be above 0"),
         ({"rate": float("nan")}, "rate must be above 0"),
         ({"warmup": 1}, "warmup must be from 0 up to 1"),
-        ({"dev_share": 0}, "dev_share must be above 0 and below 1"),
+        ({"dev_share": -0.1}, "dev_share must be from 0 up to 1"),
         ({"test_share": 1.5}, "test_share must be from 0 up to 1"),
         ({"dev_share": 0.5, "test_share": 0.45}, "leave too little to train on"),
         ({"max_length": 4}, "max_length must be at least 8"),

@@ -59,8 +59,8 @@ def test_one_label_that_rows_have_or_not_can_be_learned() -> None:
 
 
 def test_an_unknown_task_is_answered_with_those_there_are() -> None:
-    with pytest.raises(InputError, match="There is no task 'tag'; there are classify, pair, regress"):
-        task_named("tag")
+    with pytest.raises(InputError, match="There is no task 'tagging'; there are classify, pair, regress, tag, span, choice"):
+        task_named("tagging")
 
 
 @pytest.mark.parametrize("name", TASKS)

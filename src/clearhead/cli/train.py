@@ -188,7 +188,7 @@ def show_run(run: Any) -> None:
             title=f"{run.measured_on} ({rows:,} rows{chosen})",
         )  # fmt: skip
     else:
-        say("Nothing was measured: there are too few different rows to hold any out.")
+        say("Nothing was measured: no rows were held out, or there are too few different ones.")
     for part, over in run.over_seeds.items():
         say(f"{part} over {len(run.seeds)} seeds: {over['mean']:.4f} +- {over['spread']:.4f}")
     say(f"model: {run.folder}")

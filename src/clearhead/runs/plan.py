@@ -73,7 +73,7 @@ class RunPlan:
         rules = (
             (self.task is None or self.task in TASKS, f"task must be one of {', '.join(TASKS)}"),
             (1 <= self.seeds <= 100, "seeds must be from 1 to 100"),
-            (0 < self.dev_share < 1, "dev_share must be above 0 and below 1"),
+            (0 <= self.dev_share < 1, "dev_share must be from 0 up to 1"),
             (0 <= self.test_share < 1, "test_share must be from 0 up to 1"),
             (self.dev_share + self.test_share < 0.9, "dev_share and test_share leave too little to train on"),
             (self.max_length is None or self.max_length >= 8, "max_length must be at least 8"),

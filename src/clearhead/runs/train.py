@@ -67,6 +67,7 @@ def run_train(
     *,
     command: str = "",
     resume: bool = False,
+    report: bool = True,
     told: Told | None = None,
 ) -> Run:
     """Train to the end, or on from where a killed run stands."""
@@ -117,7 +118,7 @@ def run_train(
         seconds=time.perf_counter() - begun,
         cost=_cost(folder if plan.seeds == 1 else _seed_folder(folder, best), begun),
     )
-    return replace(run, report=_report(run, plan, prepared, trained, folder, best))
+    return run if not report else replace(run, report=_report(run, plan, prepared, trained, folder, best))
 
 
 def _counted(source: Source, tell: Told) -> Source:

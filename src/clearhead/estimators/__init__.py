@@ -1,0 +1,20 @@
+"""scikit-learn estimators: texts in, labels, numbers or vectors out, in pipelines, cross-validation and grid searches.
+
+X is a list, array or Series of texts, or of pairs of texts (two columns). Parameters are the choices of
+`clearhead.train` by the same names, where scikit-learn has none of its own; None leaves a choice as `train` makes it.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from clearhead.errors import MissingExtraError
+
+if find_spec("sklearn") is None:
+    raise MissingExtraError("An estimator for scikit-learn", "train")
+
+from clearhead.estimators.encoder import TextEncoder
+from clearhead.estimators.trained import TextClassifier, TextRegressor
+from clearhead.estimators.values import EstimatorError
+
+__all__ = ["EstimatorError", "TextClassifier", "TextEncoder", "TextRegressor"]

@@ -1,0 +1,67 @@
+"""Texts to vectors, as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from clearhead.estimators.kept import Loaded
+from clearhead.estimators.values import single, text_tags
+from clearhead.metrics.checks import Array
+
+
+class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Texts to vectors of a model that is left as it is: a layer, pooled as you say or as its folder does.
+
+    A pickle holds the model's name, not its weights.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str = "default",
+        layer: str | int | None = None,
+        pooling: str | Sequence[str] | None = None,
+        normalize: bool | None = None,
+        prompt: str | None = None,
+        device: str = "auto",
+    ) -> None:
+        self.model = model
+        self.layer = layer
+        self.pooling = pooling
+        self.normalize = normalize
+        self.prompt = prompt
+        self.device = device
+
+    def __sklearn_tags__(self) -> Any:
+        tags = text_tags(super().__sklearn_tags__())
+        tags.transformer_tags.preserves_dtype = []  # texts have none; vectors are float32
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """Load the model; nothing is learned."""
+        texts = single(X)
+        loaded = Loaded(str(self.model), self.device)
+        self.width_ = int(self._vectors(loaded, texts[:1]).shape[1])
+        self.n_features_in_ = 1
+        self.loaded_ = loaded
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """One vector per text, float32."""
+        check_is_fitted(self)
+        return self._vectors(self.loaded_, single(X))
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:  # noqa: ARG002
+        """Names for the parts of a vector."""
+        check_is_fitted(self)
+        return np.array([f"textencoder{place}" for place in range(self.width_)], object)
+
+    def _vectors(self, loaded: Loaded, texts: list[str]) -> Array:
+        return loaded.model().embed(
+            texts, layer=self.layer, pooling=self.pooling, normalize=self.normalize, prompt=self.prompt
+        )

@@ -1,0 +1,64 @@
+"""What a fitted estimator holds: a model, in a form that is safe to pickle and to carry to another machine."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.loading import load
+
+if TYPE_CHECKING:
+    from clearhead.model import Model
+    from clearhead.runs.predictor import Predictor
+
+BESIDE = ("state", "seeds", "run.json", "log.jsonl", "split.json", "report.html", "metrics.json")  # not the model
+
+
+class Kept:
+    """A trained folder that lives as long as its estimator, and travels in pickles as the bytes of its files."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder if folder is not None else Path(tempfile.mkdtemp(prefix="clearhead-"))
+        self._predictor: Predictor | None = None
+        if folder is None:
+            weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+    def files(self) -> list[Path]:
+        """The files that make up the model."""
+        return sorted(file for file in self.folder.iterdir() if file.is_file() and file.name not in BESIDE)
+
+    def predictor(self, device: str) -> Predictor:
+        """The model, loaded when it is first asked."""
+        from clearhead.runs.predictor import load_predictor
+
+        if self._predictor is None:
+            self._predictor = load_predictor(str(self.folder), device=device)
+        return self._predictor
+
+    def __getstate__(self) -> dict[str, bytes]:
+        return {file.name: file.read_bytes() for file in self.files()}
+
+    def __setstate__(self, files: dict[str, bytes]) -> None:
+        Kept.__init__(self)
+        for name, data in files.items():
+            (self.folder / Path(name).name).write_bytes(data)
+
+
+class Loaded:
+    """A model by its name, which is all that a pickle of it holds."""
+
+    def __init__(self, reference: str, device: str) -> None:
+        self.reference, self.device = reference, device
+        self._model: Model | None = None
+
+    def model(self) -> Model:
+        """The model, loaded when it is first asked."""
+        if self._model is None:
+            self._model = load(self.reference, device=self.device, head=None)
+        return self._model
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"reference": self.reference, "device": self.device, "_model": None}

@@ -1,0 +1,254 @@
+"""The estimators that learn: labels and numbers of texts, trained by `clearhead.train`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
+
+from clearhead.config import shown
+from clearhead.data import Columns, open_source
+from clearhead.errors import InputError
+from clearhead.estimators.kept import Kept
+from clearhead.estimators.values import (
+    TEXTS,
+    EstimatorError,
+    labelled,
+    names_of,
+    rows_of,
+    said_aloud,
+    seed_of,
+    sides_of,
+    targets_of,
+    text_tags,
+)
+from clearhead.metrics.checks import Array
+
+if TYPE_CHECKING:
+    from clearhead.runs.predictor import Chunk
+
+CLASS_WEIGHTS = {None: "none", "none": "none", "balanced": "auto", "auto": "auto"}
+
+
+class Trained(BaseEstimator):  # type: ignore[misc]
+    """What a classifier and a regressor share: training in a folder, and asking what came of it."""
+
+    def __init__(
+        self,
+        *,
+        model: str = "default",
+        method: str = "finetune",
+        epochs: int | None = None,
+        rate: float | None = None,
+        batch_rows: int | None = None,
+        batch_tokens: int | None = None,
+        layer: str | int | None = None,
+        pooling: str | None = None,
+        strength: float | None = None,
+        max_length: int | None = None,
+        long: str | None = None,
+        validation_fraction: float | None = None,
+        settings: Mapping[str, Any] | None = None,
+        folder: str | os.PathLike[str] | None = None,
+        device: str = "auto",
+        threads: int | None = None,
+        random_state: Any = 0,
+        verbose: int = 0,
+    ) -> None:
+        self.model = model
+        self.method = method
+        self.epochs = epochs
+        self.rate = rate
+        self.batch_rows = batch_rows
+        self.batch_tokens = batch_tokens
+        self.layer = layer  # features: which layer, ...
+        self.pooling = pooling  # ... and which tokens
+        self.strength = strength  # of the linear model of features and tfidf (C)
+        self.max_length = max_length
+        self.long = long
+        self.validation_fraction = validation_fraction  # rows held out to choose the epoch; None: all are trained on
+        self.settings = settings  # any other choice of `train`, by its name
+        self.folder = folder  # a new folder to keep the run in, with its report; None: a temporary one
+        self.device = device
+        self.threads = threads
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        return text_tags(super().__sklearn_tags__())
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Copy the trained model to a new folder, for `clearhead.predict` and the command line."""
+        check_is_fitted(self)
+        place = Path(folder)
+        try:
+            place.mkdir(parents=True)
+            for file in self.kept_.files():
+                shutil.copy2(file, place)
+        except OSError as error:
+            raise InputError(f"{shown(place)} cannot be written: {error.strerror or error}.") from None
+        return place
+
+    def _train(self, rows: list[dict[str, Any]], **choices: Any) -> None:
+        """Train on rows with labels, and keep the model."""
+        from clearhead.api import train
+        from clearhead.runs.train import Told
+
+        kept = Kept(None if self.folder is None else Path(self.folder))
+        names = ("model", "method", "epochs", "rate", "batch_rows", "batch_tokens", "layer", "pooling", "strength")
+        mine = {name: getattr(self, name) for name in (*names, "max_length", "long", "device", "threads")}
+        self.run_ = train(
+            rows,
+            output=kept.folder,
+            report=self.folder is not None,
+            told=Told(say=said_aloud) if self.verbose else None,
+            **dict(self.settings or {}) | {name: value for name, value in mine.items() if value is not None},
+            **{name: name for name in TEXTS if name in rows[0]},
+            label="label",
+            seed=seed_of(self.random_state),
+            dev_share=self.validation_fraction or 0.0,
+            test_share=0.0,
+            **choices,
+        )
+        if self.folder is None:
+            shutil.rmtree(kept.folder / "state", ignore_errors=True)
+        self.n_features_in_ = len(sides_of(rows))
+        self.kept_ = kept
+
+    def _asked(self, X: Any) -> list[Chunk]:
+        """What the model says of texts, some at a time."""
+        check_is_fitted(self)
+        rows = rows_of(X)
+        sides = sides_of(rows)
+        if len(sides) != self.n_features_in_:
+            raise EstimatorError(
+                f"X has {len(sides)} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
+                "as input: one for texts, two for pairs."
+            )
+        predictor = self.kept_.predictor(self.device)
+        columns = Columns(text="text", text_b=sides[1] if len(sides) > 1 else None)
+        return list(predictor.answer(open_source(rows), columns))
+
+
+class TextClassifier(ClassifierMixin, Trained):  # type: ignore[misc]
+    """Learn labels of texts or pairs of texts: one each, or several as a table of 0 and 1 or as lists.
+
+    The labels come back as they were given: strings, whole numbers or booleans in an array, in `classes_` too.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str = "default",
+        method: str = "finetune",
+        epochs: int | None = None,
+        rate: float | None = None,
+        batch_rows: int | None = None,
+        batch_tokens: int | None = None,
+        class_weight: str | None = None,
+        layer: str | int | None = None,
+        pooling: str | None = None,
+        strength: float | None = None,
+        max_length: int | None = None,
+        long: str | None = None,
+        validation_fraction: float | None = None,
+        settings: Mapping[str, Any] | None = None,
+        folder: str | os.PathLike[str] | None = None,
+        device: str = "auto",
+        threads: int | None = None,
+        random_state: Any = 0,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            model=model, method=method, epochs=epochs, rate=rate, batch_rows=batch_rows, batch_tokens=batch_tokens,
+            layer=layer, pooling=pooling, strength=strength, max_length=max_length, long=long,
+            validation_fraction=validation_fraction, settings=settings, folder=folder, device=device, threads=threads,
+            random_state=random_state, verbose=verbose,
+        )  # fmt: skip
+        self.class_weight = class_weight  # "balanced": rare classes count more
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def fit(self, X: Any, y: Any, **others: Any) -> Self:
+        """Train on texts and their labels."""
+        rows = labelled(self, X, y, others)
+        weight = CLASS_WEIGHTS.get(self.class_weight if isinstance(self.class_weight, str | None) else "?")
+        if weight is None:
+            raise EstimatorError(f"class_weight is {shown(self.class_weight)}; expected None or 'balanced'.")
+        classes, found, form = targets_of(y)
+        names = names_of(classes)
+        for row, places in zip(rows, found, strict=True):
+            row["label"] = names[places[0]] if form == "one" else [names[place] for place in places]
+        kind = "classes" if form == "one" else "multilabel"
+        task = "pair" if "text_b" in rows[0] else "classify"
+        self._train(rows, task=task, labels=kind, class_weight=weight)
+        self.classes_ = classes
+        self._form = form
+        self._order = [names.index(name) for name in self.run_.labels]  # the model's labels, among the classes
+        self._absent = -float(np.log(len(rows) + 1))  # log odds of a label that no row had
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """The label of each text; where it can have several, a table of 0 and 1, or tuples where fit got lists."""
+        said = np.concatenate([chunk.answers.labels for chunk in self._asked(X)])
+        if self._form == "one":
+            return np.asarray(self.classes_[np.array(self._order)[said]])
+        table = np.zeros((len(said), len(self.classes_)), int)
+        table[:, self._order] = said
+        if self._form == "table":
+            return table
+        made = np.empty(len(table), object)
+        made[:] = [tuple(self.classes_[row == 1].tolist()) for row in table]
+        return made
+
+    def predict_proba(self, X: Any) -> Array:
+        """The probability of each class, in the order of `classes_`."""
+        found = [chunk.answers.probs for chunk in self._asked(X)]
+        probs = np.concatenate([one for one in found if one is not None])
+        return self._spread(probs, float(1 / (1 + np.exp(-self._absent))))
+
+    def decision_function(self, X: Any) -> Array:
+        """The logits behind the probabilities, in the order of `classes_`; of two classes, those of the second."""
+        chunks = self._asked(X)
+        logits = np.concatenate([chunk.logits for chunk in chunks])
+        made = self._spread(logits / self.kept_.predictor(self.device).reading.temperature, self._absent)
+        return made[:, 1] - made[:, 0] if self._form == "one" and len(self.classes_) == 2 else made
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of texts whose labels are all right."""
+        if getattr(self, "_form", "one") != "lists":
+            return float(super().score(X, y, sample_weight))
+        right = [set(said) == set(true) for said, true in zip(self.predict(X), y, strict=True)]
+        return float(np.average(right, weights=sample_weight))
+
+    def _spread(self, values: Array, absent: float) -> Array:
+        """Columns of the model in the order of the classes."""
+        made = np.full((len(values), len(self.classes_)), absent)
+        made[:, self._order] = values
+        return made
+
+
+class TextRegressor(RegressorMixin, Trained):  # type: ignore[misc]
+    """Learn a number from texts or pairs of texts."""
+
+    def fit(self, X: Any, y: Any, **others: Any) -> Self:
+        """Train on texts and their numbers."""
+        rows = labelled(self, X, y, others)
+        numbers = check_array(column_or_1d(y, warn=True), ensure_2d=False, dtype=np.float64, input_name="y")
+        for row, number in zip(rows, numbers.tolist(), strict=True):
+            row["label"] = number
+        self._train(rows, task="regress", labels="number")
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """A number for each text."""
+        return np.concatenate([chunk.answers.labels for chunk in self._asked(X)])
