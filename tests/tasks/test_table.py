@@ -59,7 +59,8 @@ def test_one_label_that_rows_have_or_not_can_be_learned() -> None:
 
 
 def test_an_unknown_task_is_answered_with_those_there_are() -> None:
-    with pytest.raises(InputError, match="There is no task 'tagging'; there are classify, pair, regress, tag, span, choice"):
+    said = "There is no task 'tagging'; there are classify, pair, regress, tag, span, choice"
+    with pytest.raises(InputError, match=said):
         task_named("tagging")
 
 
