@@ -50,6 +50,7 @@ class RunPlan:
     target_accuracy: float | None = None  # abstain where the model is too unsure to be right so often
     layer: str | int | None = None  # features: which layer, ...
     pooling: str | None = None  # ... and which tokens
+    layers: Literal["sweep"] | None = None  # features: try every layer and pooling, and take the best
     strength: float | None = None  # of a logistic regression (C); None: by cross-validation
     device: str = "auto"
     threads: int | None = None
@@ -73,6 +74,9 @@ class RunPlan:
             (self.threads is None or self.threads >= 1, "threads must be at least 1"),
             (self.method == "features" or (self.layer is None and self.pooling is None),
              "layer and pooling are for method features"),
+            (self.method == "features" or self.layers is None, "layers=sweep is for method features"),
+            (self.layers is None or (self.layer is None and self.pooling is None),
+             "layers=sweep tries every layer and pooling, so that neither is said"),
         )  # fmt: skip
         for holds, said in rules:
             if not holds:

@@ -49,6 +49,11 @@ class PartRows:
         """Their numbers in the source."""
         return self.table.rows[self.places]
 
+    @property
+    def groups(self) -> Array | None:
+        """What keeps rows on one side of a split, beside their texts."""
+        return _together(self.table, self.places)
+
     def texts(self) -> Iterator[tuple[str, str | None]]:
         """Their texts in another pass over the source, in its order."""
         wanted = iter(self.numbers.tolist())
