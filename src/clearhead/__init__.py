@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         create,
         evaluate,
         inspect,
+        ladder,
         load,
         load_predictor,
         predict,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from clearhead.errors import ClearheadError
     from clearhead.model import Guess, Model
     from clearhead.runs.finish import Run
+    from clearhead.runs.ladder import Ladder
     from clearhead.runs.output import Predicted
     from clearhead.runs.predict import Prediction
     from clearhead.runs.predictor import Predictor
@@ -36,12 +38,14 @@ _HOMES = {
     "convert": "api",
     "evaluate": "api",
     "inspect": "api",
+    "ladder": "api",
     "load_predictor": "api",
     "predict": "api",
     "predict_file": "api",
     "train": "api",
     "Evaluation": "tasks.evaluation",
     "Inspection": "data.inspect",
+    "Ladder": "runs.ladder",
     "Predicted": "runs.output",
     "Prediction": "runs.predict",
     "Predictor": "runs.predictor",
@@ -58,6 +62,7 @@ __all__ = [
     "Evaluation",
     "Guess",
     "Inspection",
+    "Ladder",
     "Model",
     "Output",
     "Predicted",
@@ -70,6 +75,7 @@ __all__ = [
     "create",
     "evaluate",
     "inspect",
+    "ladder",
     "load",
     "load_predictor",
     "predict",

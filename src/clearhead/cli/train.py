@@ -129,7 +129,7 @@ def train(
         "class_weight": class_weight, "layer": _number(layer), "pooling": pooling, "layers": layers,
         "seed": seed, "seeds": seeds, "device": device, "threads": threads, "skip_bad_rows": skip_bad_rows or None,
     }  # fmt: skip
-    said = {key: value for key, value in choices.items() if value is not None} | _free(parse_set(set or []))
+    said = {key: value for key, value in choices.items() if value is not None} | free_settings(parse_set(set or []))
     begun: list[Path] = []
     try:
         with model_notes(quiet=True), downloads(quiet=silent) as bars, TrainingScreen(quiet=silent) as screen:
@@ -160,7 +160,7 @@ def train(
     show_run(run)
 
 
-def _free(said: dict[str, Any]) -> dict[str, Any]:
+def free_settings(said: dict[str, Any]) -> dict[str, Any]:
     """What was said with --set, without the rows, folders and files that have flags of their own."""
     for key in said:
         if key in TAKEN:
