@@ -38,7 +38,7 @@ def _rungs(rungs: Sequence[Mapping[str, Any]], metric: str) -> Markup | None:
         return None
     ends = [end for rung in drawn for end in (rung["value"], rung["low"], rung["high"]) if known(end) is not None]
     each = "; ".join(f"{_name(rung)} {figure(rung['value'])} at {figure(rung['latency_ms'])} ms" for rung in drawn)
-    across = powers([rung["latency_ms"] for rung in drawn], "milliseconds for one text (each step ten times as much)")
+    across = powers([rung["latency_ms"] for rung in drawn], "milliseconds for one text, by powers of ten")
     plot = Plot("rungs", "Quality against time", f"{metric}: {each}.", across, axis(ends, metric, ticks=4))
     places = _apart([plot.x(rung["latency_ms"]) for rung in drawn], APART, WIDTH - RIGHT - 4)
     levels = _apart([plot.y(rung["value"]) for rung in drawn], LINE, HEIGHT)
