@@ -28,6 +28,7 @@ from clearhead.runs.train import RUN, Told, run_train
 from clearhead.tasks.evaluation import Evaluation, evaluation
 
 LATENCY_ROWS = 50  # real rows that single predictions are timed on
+LEAST_SECONDS = 0.001  # what is quicker took no time
 log = logging.getLogger("clearhead")
 
 
@@ -201,7 +202,7 @@ def _rung(
             value=_known(interval.value),
             low=_known(interval.low),
             high=_known(interval.high),
-            training_seconds=max(run.cost["fitting seconds"], run.cost.get("training seconds", 0.0)),
+            training_seconds=max(run.cost["fitting seconds"], run.cost.get("training seconds", 0.0), LEAST_SECONDS),
             size_mb=round(megabytes(own), 3),
         )
     predictor = load_predictor(own, device=plan.device)

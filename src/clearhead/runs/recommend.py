@@ -52,8 +52,8 @@ def best_rung(rungs: Sequence[Rung], metric: str) -> Rung:
     sign = -1 if metric in LOWER_IS_BETTER else 1
     known = [rung for rung in rungs if rung.value is not None]
     if not known:
-        said = "; ".join(f"{rung.method}: {rung.left_out or f'{metric} is not defined'}" for rung in rungs)
-        raise InputError(f"No rung of the ladder could be measured. {said}")
+        said = "; ".join(rung.left_out or f"{rung.method}: {metric} is not defined on these rows" for rung in rungs)
+        raise InputError(f"No method could be measured. {said}")
     return max(known, key=lambda rung: sign * (rung.value or 0.0))
 
 
