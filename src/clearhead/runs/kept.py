@@ -21,7 +21,7 @@ FORMAT = 1
 MOST_SPLIT = 1 << 30
 
 
-class Told(Protocol):
+class Written(Protocol):
     """Anything that can be written down."""
 
     def to_json(self) -> dict[str, Any]: ...
@@ -65,7 +65,7 @@ class Kept:
         for method in self.finished:
             check_marks(folder / method, prepared)
 
-    def write(self, folder: Path, made: Told | None = None) -> None:
+    def write(self, folder: Path, made: Written | None = None) -> None:
         """Keep it, with the whole ladder once there is one."""
         finished = {method: asdict(rung) for method, rung in self.finished.items()}
         told = {} if made is None else made.to_json()

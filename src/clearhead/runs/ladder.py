@@ -20,12 +20,13 @@ from clearhead.runs.finish import REPORT
 from clearhead.runs.kept import Kept, check_marks
 from clearhead.runs.latency import latency_ms, megabytes
 from clearhead.runs.plan import RunPlan
-from clearhead.runs.predictor import Predictor, load_predictor
+from clearhead.runs.predictor import load_predictor
 from clearhead.runs.prepare import Look, PartRows, Prepared, look, prepare
 from clearhead.runs.recommend import Asked, compared, recommendation
-from clearhead.runs.rungs import METHODS, Rung, budget_for, spoken
+from clearhead.runs.rungs import METHODS, Rung, budget_for, rung_cells, spoken
 from clearhead.runs.train import RUN, Told, run_train
 from clearhead.tasks.evaluation import Evaluation, evaluation
+from clearhead.tasks.task import Reading
 
 LATENCY_ROWS = 50  # real rows that single predictions are timed on
 LEAST_SECONDS = 0.001  # what is quicker took no time
@@ -72,21 +73,6 @@ class Ladder:
         )
         titles = "".join(f"<th>{escape(head)}</th>" for head in heads)
         return f"<p>{escape(self.reason)}</p><table><tr>{titles}</tr>{lines}</table>"
-
-
-def rung_cells(rung: Rung) -> tuple[str, ...]:
-    """A rung as a line of a table."""
-    if rung.left_out is not None:
-        return rung.method, f"left out: {rung.left_out}", "", "", "", ""
-    between = "" if rung.low is None or rung.high is None else f"{rung.low:.4f} to {rung.high:.4f}"
-    return (
-        rung.method,
-        "not defined" if rung.value is None else f"{rung.value:.4f}",
-        between,
-        spoken(rung.training_seconds or 0.0),
-        f"{rung.latency_ms:.2f} ms",
-        f"{rung.size_mb:.2f} MB",
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +132,7 @@ def run_ladder(
     state.write(folder)
     tell.begun(folder)
     rungs: list[Rung] = []
-    scored: dict[str, tuple[Predictor, Scored]] = {}
+    scored: dict[str, tuple[Reading, Scored]] = {}
     for method, one in plans.items():
         try:
             rung, answered = _rung(climb, method, one, state.finished.get(method))
@@ -179,7 +165,7 @@ def _said(rung: Rung, metric: str) -> str:
 
 def _rung(
     climb: Climb, method: str, plan: RunPlan, known: Rung | None
-) -> tuple[Rung, tuple[Predictor, Scored] | None]:
+) -> tuple[Rung, tuple[Reading, Scored] | None]:
     """One method trained and measured, or read back, or left out because it would take too long."""
     own, tell = climb.folder / method, climb.tell
     rung = None if known is None else replace(known, reused=True, difference=None)
@@ -218,7 +204,7 @@ def _rung(
         wanted = set(rows.numbers[:LATENCY_ROWS].tolist())
         some = [row for row in rows.source.rows() if isinstance(row, Row) and row.number in wanted]
         rung = replace(rung, latency_ms=round(latency_ms(predictor, rows.source, some), 4))
-    return rung, (predictor, scored)
+    return rung, (predictor.reading, scored)
 
 
 def _too_long(climb: Climb, method: str, plan: RunPlan) -> str | None:
@@ -262,14 +248,11 @@ def _known(value: float) -> float | None:
     return float(value) if isfinite(value) else None
 
 
-def _finished(climb: Climb, rungs: tuple[Rung, ...], scored: Mapping[str, tuple[Predictor, Scored]]) -> Ladder:
+def _finished(climb: Climb, rungs: tuple[Rung, ...], scored: Mapping[str, tuple[Reading, Scored]]) -> Ladder:
     """All rungs compared on the same rows, the one to take, and a page about it."""
     task, space = climb.prepared.task, climb.prepared.space
     asked = Asked(task=task, space=space, metric=climb.metric, part=climb.part, targets=climb.rows.targets)
-    answers = {
-        method: predictor.task.read(one.logits, predictor.space, predictor.reading)
-        for method, (predictor, one) in scored.items()
-    }
+    answers = {method: task.read(one.logits, space, reading) for method, (reading, one) in scored.items()}
     rungs = compared(rungs, answers, asked)
     method, reason = recommendation(rungs, asked)
     made = Ladder(
@@ -284,9 +267,9 @@ def _finished(climb: Climb, rungs: tuple[Rung, ...], scored: Mapping[str, tuple[
         budget_seconds=climb.budget,
         seconds=round(time.perf_counter() - climb.begun, 2),
     )
-    predictor, one = scored[method]
+    reading, one = scored[method]
     found = evaluation(
-        predictor.task, predictor.space, one.logits, one.targets, predictor.reading, slices=one.slices,
+        task, space, one.logits, one.targets, reading, slices=one.slices,
         truncated=one.truncated, windowed=one.windowed, seconds=round(one.seconds, 3),
     )  # fmt: skip
     return replace(made, report=_report(climb, made, replace(found, main=climb.metric)))

@@ -112,3 +112,18 @@ def spoken(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s" if seconds >= 1 else f"{seconds:.2f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def rung_cells(rung: Rung) -> tuple[str, ...]:
+    """A rung as a line of a table."""
+    if rung.left_out is not None:
+        return rung.method, f"left out: {rung.left_out}", "", "", "", ""
+    between = "" if rung.low is None or rung.high is None else f"{rung.low:.4f} to {rung.high:.4f}"
+    return (
+        rung.method,
+        "not defined" if rung.value is None else f"{rung.value:.4f}",
+        between,
+        spoken(rung.training_seconds or 0.0),
+        f"{rung.latency_ms:.2f} ms",
+        f"{rung.size_mb:.2f} MB",
+    )
