@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         create,
         evaluate,
         inspect,
+        ladder,
         load,
         load_predictor,
         predict,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from clearhead.estimators import TextClassifier, TextEncoder, TextRegressor
     from clearhead.model import Guess, Model
     from clearhead.runs.finish import Run
+    from clearhead.runs.ladder import Ladder
     from clearhead.runs.output import Predicted
     from clearhead.runs.predict import Prediction
     from clearhead.runs.predictor import Predictor
@@ -37,12 +39,14 @@ _HOMES = {
     "convert": "api",
     "evaluate": "api",
     "inspect": "api",
+    "ladder": "api",
     "load_predictor": "api",
     "predict": "api",
     "predict_file": "api",
     "train": "api",
     "Evaluation": "tasks.evaluation",
     "Inspection": "data.inspect",
+    "Ladder": "runs.ladder",
     "Predicted": "runs.output",
     "Prediction": "runs.predict",
     "Predictor": "runs.predictor",
@@ -62,6 +66,7 @@ __all__ = [
     "Evaluation",
     "Guess",
     "Inspection",
+    "Ladder",
     "Model",
     "Output",
     "Predicted",
@@ -77,6 +82,7 @@ __all__ = [
     "create",
     "evaluate",
     "inspect",
+    "ladder",
     "load",
     "load_predictor",
     "predict",

@@ -14,6 +14,7 @@ from clearhead.loading import create, has_tokenizer, load, load_tokenizers, need
 if TYPE_CHECKING:
     from clearhead.data import Inspection
     from clearhead.runs.finish import Run
+    from clearhead.runs.ladder import Ladder
     from clearhead.runs.output import Predicted
     from clearhead.runs.predict import Prediction
     from clearhead.runs.predictor import Predictor
@@ -104,15 +105,49 @@ def train(
     return run_train(plan, opened, folder, command=command, resume=resume is not None, report=report, told=told)
 
 
+def ladder(
+    source: Any,
+    *,
+    dev: Any = None,
+    test: Any = None,
+    output: str | os.PathLike[str] | None = None,
+    budget: str | float = "10m",
+    methods: str | Sequence[str] | None = None,
+    command: str = "",
+    told: Told | None = None,
+    **choices: Any,
+) -> Ladder:
+    """Train every method on the same rows as far as the budget allows, and recommend the cheapest that is as good.
+
+    `choices` are those of `train`; the same call with the same `output` goes on with what is finished there.
+    """
+    from clearhead.data import open_source
+    from clearhead.runs.ladder import run_ladder
+    from clearhead.runs.rungs import budget_seconds, chosen_methods, rung_plan
+
+    if "method" in choices:
+        raise InputError("A ladder tries several methods; say which ones with methods.")
+    given = {part: rows for part, rows in (("train", source), ("dev", dev), ("test", test)) if rows is not None}
+    paths = {part: _path(rows) for part, rows in given.items()}
+    plans = {method: rung_plan(method, paths, choices) for method in chosen_methods(methods)}
+    folder = RUNS / f"{_name(paths.get('train'))}-ladder" if output is None else Path(output)
+    opened = {part: open_source(rows) for part, rows in given.items()}
+    return run_ladder(plans, opened, folder, budget=budget_seconds(budget), command=command, told=told)
+
+
 def _path(rows: Any) -> str | None:
     return str(Path(rows).absolute()) if isinstance(rows, str | os.PathLike) else None
 
 
 def _free_folder(train: str | None) -> Path:
     """runs/<name of the file>, with a number where that is taken."""
-    name = "rows" if train is None else Path(train).name.split(".")[0] or "rows"
+    name = _name(train)
     taken = (RUNS / (name if number == 1 else f"{name}-{number}") for number in range(1, 10_000))
     return next(folder for folder in taken if not folder.exists())
+
+
+def _name(train: str | None) -> str:
+    return "rows" if train is None else Path(train).name.split(".")[0] or "rows"
 
 
 def load_predictor(model: str | os.PathLike[str], **choices: Any) -> Predictor:
@@ -197,6 +232,7 @@ __all__ = [
     "evaluate",
     "has_tokenizer",
     "inspect",
+    "ladder",
     "load",
     "load_predictor",
     "load_tokenizers",

@@ -148,21 +148,38 @@ def table_features(
     told: Told = None,
 ) -> Array:
     """(rows, width): the encoder's vectors as `Model.embed` makes them; a row's windows are averaged."""
+    embedder = Embedder(model, layer, pooling, None, "")
+    return window_features(model, data, lambda *batch: [embedder.vectors(*batch)], budget=budget, told=told)[0]
+
+
+def window_features(
+    model: Model,
+    data: Encoded,
+    made: Callable[[Array, Array, Array | None], Sequence[Array]],
+    *,
+    budget: int = PACKED_TOKENS,
+    told: Told = None,
+) -> list[Array]:
+    """(rows, width) of each array that `made` gives for ids, mask and segments of some windows, in one pass."""
     import numpy as np
 
-    embedder = Embedder(model, layer, pooling, None, "")
     windows, owners = _windows(data)
     lengths = data.starts[windows + 1] - data.starts[windows]
     order = np.argsort(lengths, kind="stable")
-    made = np.zeros((len(windows), embedder.width), np.float32)
+    kept: list[Array] = []
     done = 0
     for group in groups(lengths[order].tolist(), budget):
         chosen = order[group.start : group.stop]
-        made[chosen] = embedder.vectors(*_rectangle(data, windows[chosen], model))
+        found = made(*_rectangle(data, windows[chosen], model))
+        kept = kept or [np.zeros((len(windows), part.shape[1]), np.float32) for part in found]
+        for whole, part in zip(kept, found, strict=True):
+            whole[chosen] = part
         done += len(chosen)
         if told is not None:
             told(done, len(order))
-    return _mean(made, owners, len(data))
+    if not kept:
+        raise InputError("There are no rows to make features of.")
+    return [_mean(whole, owners, len(data)) for whole in kept]
 
 
 def _rectangle(data: Encoded, windows: Array, model: Model) -> tuple[Array, Array, Array | None]:

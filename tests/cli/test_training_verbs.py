@@ -23,7 +23,11 @@ FLAGS = {
     "train": (
         "--dev", "--test", "--task", "--text", "--text-b", "--label", "--id", "--split", "--output", "-o", "--model",
         "--method", "--epochs", "--rate", "--batch-tokens", "--batch-rows", "--class-weight", "--seed", "--seeds",
-        "--set", "--recipe", "--resume", "--skip-bad-rows", "--device", "--json", "--quiet",
+        "--set", "--recipe", "--resume", "--skip-bad-rows", "--device", "--layers", "--json", "--quiet",
+    ),
+    "ladder": (
+        "--budget", "--dev", "--test", "--task", "--text", "--text-b", "--label", "--id", "--split", "--model",
+        "--methods", "--set", "--seed", "--skip-bad-rows", "--output", "-o", "--json", "--quiet",
     ),
     "evaluate": ("--report", "--slice", "--against", "--part", "--label", "--skip-bad-rows", "--json", "--quiet"),
     "predict": ("--output", "-o", "--format", "--prefix", "--probabilities", "--abstain-below", "--json", "--quiet"),

@@ -12,6 +12,7 @@ from clearhead.tasks import TASKS, Reading
 from clearhead.tasks.evaluation import Evaluation, evaluation
 
 LABELS = ("billing", "delivery", "login", "other", "refund")
+METHODS = ("majority", "tfidf", "features", "head", "finetune")
 HOSTILE = (
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(2)>',
@@ -103,6 +104,35 @@ def log_lines(steps: int = 300, epochs: int = 3) -> list[dict[str, Any]]:
     return made
 
 
+def rungs(**changes: Any) -> list[dict[str, Any]]:
+    """Five methods; the networks take about the same time for a text."""
+    made = []
+    for place, method in enumerate(METHODS):
+        made.append({
+            "method": method, "left_out": None, "value": 0.5 + 0.1 * place, "low": 0.45 + 0.1 * place,
+            "high": 0.55 + 0.1 * place, "training_seconds": 10.0**place, "size_mb": 0.01 * 10.0**place,
+            "latency_ms": (0.05, 0.2, 20.0, 20.5, 21.0)[place],
+            "difference": None if place == 4 else {"difference": -0.1, "low": -0.2, "high": 0.01, "p": 0.1},
+        } | changes)  # fmt: skip
+    return made
+
+
+def climbed(**changes: Any) -> dict[str, Any]:
+    """A ladder as in ladder.json."""
+    made = {"metric": "accuracy", "part": "test", "rows": 300, "recommended": "head", "reason": "It is."}
+    return made | {"rungs": rungs()} | changes
+
+
+def swept(layers: int = 6, **changes: Any) -> list[dict[str, Any]]:
+    """Some layers, each with two poolings."""
+    plain = {"spread": 0.02, "seconds": 1.5}
+    return [
+        {"layer": f"layer_{place}", "pooling": mode, "score": 0.8 + 0.01 * place} | plain | changes
+        for place in range(layers)
+        for mode in ("mean", "max")
+    ]
+
+
 def whole(**changes: Any) -> ReportData:
     """A report with every section."""
     values: dict[str, Any] = {
@@ -118,6 +148,8 @@ def whole(**changes: Any) -> ReportData:
         "settings": {"epochs": 3, "rate": 5e-5, "batch_rows": 32, "frozen": False, "clip": 1.0, "head": {"rate": None}},
         "passport": {"format": 1, "trained": {"task": "classify", "labels": list(LABELS)}},
         "notes": ["The loss did not move in the first epoch; a higher rate may help."],
+        "sweep": swept(),
+        "ladder": climbed(),
         "cost": {"training seconds": 61.5, "tokens per second": 4321.0, "peak memory MB": 812},
     }
     return ReportData(**(values | changes))

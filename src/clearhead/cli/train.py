@@ -41,6 +41,7 @@ def train(
     class_weight: str | None = None,
     layer: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     pooling: str | None = None,
+    layers: str | None = None,
     seed: int | None = None,
     seeds: int | None = None,
     device: str | None = None,
@@ -97,6 +98,8 @@ def train(
         Of features: a number, or first, last, second_to_last, sum_all, sum_last_four, concat_last_four.
     pooling
         Of features: mean, first, max or pooler.
+    layers
+        Of features: sweep tries every layer and pooling by cross-validation, and takes the best.
     seed
         Of the split, the new head, the order of rows and dropout.
     seeds
@@ -127,11 +130,11 @@ def train(
     choices: dict[str, Any] = {
         "task": task, "text": text, "text_b": text_b, "label": label, "id": id, "split": split, "options": options,
         "model": model, "method": method, "epochs": epochs, "rate": rate, "batch_rows": batch_rows,
-        "batch_tokens": batch_tokens,
-        "class_weight": class_weight, "layer": _number(layer), "pooling": pooling, "seed": seed, "seeds": seeds,
-        "device": device, "threads": threads, "skip_bad_rows": skip_bad_rows or None,
+        "batch_tokens": batch_tokens, "class_weight": class_weight, "layer": _number(layer), "pooling": pooling,
+        "layers": layers, "seed": seed, "seeds": seeds, "device": device, "threads": threads,
+        "skip_bad_rows": skip_bad_rows or None,
     }  # fmt: skip
-    said = {key: value for key, value in choices.items() if value is not None} | _free(parse_set(set or []))
+    said = {key: value for key, value in choices.items() if value is not None} | free_settings(parse_set(set or []))
     begun: list[Path] = []
     try:
         with model_notes(quiet=True), downloads(quiet=silent) as bars, TrainingScreen(quiet=silent) as screen:
@@ -162,7 +165,7 @@ def train(
     show_run(run)
 
 
-def _free(said: dict[str, Any]) -> dict[str, Any]:
+def free_settings(said: dict[str, Any]) -> dict[str, Any]:
     """What was said with --set, without the rows, folders and files that have flags of their own."""
     for key in said:
         if key in TAKEN:
@@ -189,7 +192,19 @@ def show_run(run: Any) -> None:
         )  # fmt: skip
     else:
         say("Nothing was measured: no rows were held out, or there are too few different ones.")
+    if run.sweep:
+        names = ("layer", "pooling", "score", "spread", "seconds")
+        print_table(names, sweep_rows(run.sweep), title="layers (cross-validation)")
     for part, over in run.over_seeds.items():
         say(f"{part} over {len(run.seeds)} seeds: {over['mean']:.4f} +- {over['spread']:.4f}")
     say(f"model: {run.folder}")
     say(f"report: {run.report}")
+
+
+def sweep_rows(sweep: Any) -> list[tuple[str, ...]]:
+    """Layers and poolings that were tried as lines of a table."""
+    shown = (("not defined" if one.score is None else f"{one.score:.4f}", one.spread) for one in sweep)
+    return [
+        (one.layer, one.pooling, score, "" if spread is None else f"{spread:.4f}", f"{one.seconds:.1f}")
+        for one, (score, spread) in zip(sweep, shown, strict=True)
+    ]

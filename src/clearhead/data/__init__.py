@@ -9,7 +9,7 @@ from clearhead.data.inspect import Alike, Inspection, Lengths, inspect_data
 from clearhead.data.labels import LabelCounter, LabelSpace, read_labels
 from clearhead.data.readers import open_source
 from clearhead.data.source import BadRow, Row, Source
-from clearhead.data.split import split_from_column, split_rows
+from clearhead.data.split import fold_rows, split_from_column, split_rows
 from clearhead.data.table import TokenTable, encode_stream, encode_table, read_rows, survey
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "checked_rows",
     "encode_stream",
     "encode_table",
+    "fold_rows",
     "guess_columns",
     "inspect_data",
     "load_examples",

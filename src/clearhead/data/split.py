@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
+LEAST_HELD = 10  # different texts in a fold
 BINS = 10  # numbers are stratified by tenths of their range of ranks
 
 
@@ -59,6 +60,39 @@ def split_rows(
     if int(sizes.max()) > 1:
         _top_up(parts, order[np.argsort(mixed(keys[order], seed))], kept, sizes, int(tests.sum()), int(devs.sum()))
     return np.array(["train", "dev", "test"])[parts[clusters]]
+
+
+def fold_rows(
+    labels: Any, hashes: Any, groups: Any = None, *, folds: int, seed: int = 0, kind: str = "classes"
+) -> Array:
+    """The fold of each row, from 0: each class spread over all of them, and what is the same in one of them.
+
+    There are fewer folds where each would hold less than a few different texts.
+    """
+    import numpy as np
+
+    marks = np.asarray(hashes, np.uint64)
+    strata, clusters = _strata(labels, len(marks), kind), _clusters(marks, groups)
+    count = int(clusters.max(initial=-1)) + 1
+    if count < 2 or folds < 2:
+        raise InputError(f"{count:,} different texts cannot be cut into folds; there must be at least 2 of each.")
+    folds = min(folds, max(count // LEAST_HELD, 2))
+    sizes = np.bincount(clusters, minlength=count)
+    keys = np.full(count, np.iinfo(np.uint64).max, np.uint64)
+    np.minimum.at(keys, clusters, marks)
+    own = np.full(count, np.iinfo(np.int64).max, np.int64)
+    np.minimum.at(own, clusters, strata)
+    made = np.zeros(count, np.int64)
+    full = [0] * folds  # rows of each fold
+    here, stratum = [0] * folds, -1  # rows of each fold in this class
+    for cluster in np.lexsort((mixed(keys, seed), -sizes, own)).tolist():  # large ones first, while all have room
+        if own[cluster] != stratum:
+            here, stratum = [0] * folds, int(own[cluster])
+        fold = min(range(folds), key=lambda one: (here[one], full[one], one))
+        made[cluster] = fold
+        here[fold] += int(sizes[cluster])
+        full[fold] += int(sizes[cluster])
+    return made[clusters]
 
 
 def _assign(parts: Array, inside: Array, sizes: Array, test: int, dev: int) -> None:

@@ -28,10 +28,14 @@ class Axis:
     high: float
     ticks: tuple[float, ...]
     label: str
+    log: bool = False  # equal steps are equal factors
 
     def share(self, value: float) -> float:
         """How far along the axis a value lies, from 0 to 1."""
-        return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
+        low, high = self.low, self.high
+        if self.log:
+            value, low, high = (math.log10(max(one, SMALLEST)) for one in (value, low, high))
+        return min(max((value - low) / (high - low), 0.0), 1.0)
 
 
 def axis(values: Iterable[float], label: str, *, zero: bool = False, ticks: int = 5) -> Axis:
@@ -46,6 +50,16 @@ def axis(values: Iterable[float], label: str, *, zero: bool = False, ticks: int 
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     marks = tuple(place * step for place in range(first, last + 1))
     return Axis(low=marks[0], high=marks[-1], ticks=marks, label=label)
+
+
+def powers(values: Iterable[float], label: str) -> Axis:
+    """From one power of ten to another, such that all values (above 0) lie between them."""
+    logs = [math.log10(max(value, SMALLEST)) for value in values]
+    low, high = math.floor(min(logs) + 1e-9), math.ceil(max(logs) - 1e-9)
+    high = max(high, low + 1)
+    every = -(-(high - low) // 6)
+    marks = tuple(10.0**power for power in range(low, high + 1, every))
+    return Axis(low=10.0**low, high=10.0**high, ticks=marks, label=label, log=True)
 
 
 def unit(label: str) -> Axis:
@@ -109,7 +123,8 @@ class Plot:
             add(self.root, "text", tick_text(tick, y.ticks), class_="tick", x=LEFT - 6, y=at + 4, text_anchor="end")
         for tick in x.ticks:
             place = min(self.x(tick), WIDTH - RIGHT - 4)
-            add(self.root, "text", tick_text(tick, x.ticks), class_="tick", x=place, y=HEIGHT - BOTTOM + 17,
+            text = f"{tick:,g}" if x.log else tick_text(tick, x.ticks)
+            add(self.root, "text", text, class_="tick", x=place, y=HEIGHT - BOTTOM + 17,
                 text_anchor="middle")  # fmt: skip
         add(self.root, "line", class_="axis", x1=LEFT, x2=WIDTH - RIGHT, y1=HEIGHT - BOTTOM, y2=HEIGHT - BOTTOM)
         add(self.root, "text", x.label, class_="label", x=(LEFT + WIDTH - RIGHT) / 2, y=HEIGHT - 7,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.config import whole_file
 from clearhead.errors import InputError
-from clearhead.report import inspected, pictures, results, words
+from clearhead.report import comparisons, inspected, pictures, results, words
 from clearhead.report.curves import curves
 from clearhead.report.headline import DEV_MARK, headline, in_order
 
@@ -40,6 +40,8 @@ class ReportData:
     passport: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()  # sentences said during the run
     cost: Mapping[str, Any] = field(default_factory=dict)
+    sweep: Sequence[Mapping[str, Any]] = ()  # {"layer": "last", "pooling": "mean", "score": 0.9, "spread": 0.01}
+    ladder: Mapping[str, Any] | None = None  # as in ladder.json
 
 
 def report_html(data: ReportData) -> str:
@@ -62,6 +64,7 @@ def save_report(data: ReportData, path: Path) -> Path:
 
 
 SECTIONS = {  # what there is to tell, in its order: the name of its values, and its title
+    "ladder": "Which method",
     "notes": "Said during the run",
     "data": "The data",
     "curves": "Learning",
@@ -72,6 +75,7 @@ SECTIONS = {  # what there is to tell, in its order: the name of its values, and
     "coverage": "Coverage",
     "slices": "Slices",
     "seeds": "Seeds",
+    "sweep": "Which layer",
     "cost": "Cost",
     "settings": "Settings",
     "command": "Command",
@@ -164,6 +168,8 @@ def _run(data: ReportData, parts: Mapping[str, Evaluation]) -> dict[str, Any]:
         "notes_left": max(len(data.notes) - MOST_NOTES, 0),
         "curves": curves(data.log, metric),
         "seeds": {"lines": lines, "each": data.seeds[:MOST_SEEDS], "metric": metric or "score"} if lines else None,
+        "sweep": comparisons.sweep(data.sweep, main),
+        "ladder": comparisons.ladder(data.ladder),
         "cost": _lines(data.cost),
         "settings": _lines(data.settings),
         "command": words.cut(data.command, MOST_COMMAND) if data.command.strip() else "",

@@ -208,3 +208,16 @@ def evaluation_report(predictor: Predictor, source: Source, made: Evaluation, pa
         passport={} if predictor.trained is None else asdict(predictor.trained),
     )
     return save_report(data, path)
+
+
+def scored_part(
+    predictor: Predictor,
+    source: Source,
+    part: str | None,
+    *,
+    skip_bad_rows: bool,
+    told: Callable[[int], None] | None = None,
+) -> Scored:
+    """What a model says of the rows of a source, or of the part of it that training held out; nothing is measured."""
+    held = source if part is None else _held_out(predictor, source, part)
+    return _scored(predictor, held, predictor.columns_in(held), (), told, skip_bad_rows=skip_bad_rows)

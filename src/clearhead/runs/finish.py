@@ -18,6 +18,7 @@ from clearhead.metrics import threshold_for, to_json
 from clearhead.runs.methods import Result
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.prepare import PartRows, Prepared
+from clearhead.runs.sweep import Swept
 from clearhead.tasks.evaluation import Evaluation, evaluation
 from clearhead.tasks.task import Reading
 
@@ -60,6 +61,7 @@ class Run:
     report: Path | None = None
     seconds: float = 0.0
     cost: Mapping[str, float] = field(default_factory=dict)
+    sweep: tuple[Swept, ...] = ()  # layers and poolings that were tried, where that was asked for
 
     @property
     def measured_on(self) -> str | None:
@@ -101,6 +103,7 @@ class Run:
             "report": None if self.report is None else str(self.report),
             "seconds": round(self.seconds, 2),
             "cost": dict(self.cost),
+            "sweep": [asdict(one) for one in self.sweep],
         }
 
 
@@ -240,7 +243,12 @@ def read_split(folder: Path, part: str) -> frozenset[int]:
     return frozenset(numbers)
 
 
-def write_metrics(folder: Path, found: Mapping[str, Evaluation], seeds: tuple[SeedScore, ...]) -> None:
+def write_metrics(
+    folder: Path, found: Mapping[str, Evaluation], seeds: tuple[SeedScore, ...], sweep: tuple[Swept, ...] = ()
+) -> None:
     """Everything that was measured, for scripts."""
-    parts = {name: one.to_json() for name, one in found.items()}
-    write_json(folder / METRICS, {"parts": parts, "seeds": [asdict(score) for score in seeds]})
+    made: dict[str, Any] = {"parts": {name: one.to_json() for name, one in found.items()}}
+    made["seeds"] = [asdict(score) for score in seeds]
+    if sweep:
+        made["sweep"] = [asdict(one) for one in sweep]
+    write_json(folder / METRICS, made)

@@ -14,6 +14,7 @@ from clearhead.model import Model
 from clearhead.runs.network import data_of, train_network
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.prepare import PartRows, Prepared
+from clearhead.runs.sweep import Sweep, sweep_texts
 from clearhead.scoring import network_logits, table_features
 from clearhead.training.settings import TrainSettings
 
@@ -42,6 +43,7 @@ class Result:
     save: Callable[[Path, Trained], None]
     notes: tuple[str, ...] = ()
     steps: int = 0
+    sweep: Sweep | None = None  # of layers, where it was asked for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,17 +91,21 @@ def fit_features(job: Job) -> Result:
 
     model, plan, prepared = job.model, job.plan, job.prepared
     assert model is not None
-    pooling = None if plan.pooling is None else pooling_modes(plan.pooling.split("+"))
+    layer, pooling = plan.layer, None if plan.pooling is None else pooling_modes(plan.pooling.split("+"))
+    sweep = None
+    if plan.layers == "sweep":
+        sweep = sweep_texts(model, prepared, plan, seed=job.settings.seed, tell=job.count)
+        layer, pooling = sweep.best.layer, (sweep.best.pooling,)
 
     def features(part: PartRows) -> Array:
         data = data_of(model, part)
         return table_features(
-            model, data, layer=plan.layer, pooling=pooling, told=lambda done, total: job.count("features", done, total)
+            model, data, layer=layer, pooling=pooling, told=lambda done, total: job.count("features", done, total)
         )
 
     train = prepared.parts["train"]
     linear = fit_linear(
-        features(train), train.targets, prepared.space,
+        features(train) if sweep is None else sweep.features, train.targets, prepared.space,
         strength=plan.strength, class_weight=job.settings.class_weight, seed=job.settings.seed,
     )  # fmt: skip
     classic = ClassicModel(method="linear", linear=linear)
@@ -108,8 +114,10 @@ def fit_features(job: Job) -> Result:
         replace(model, trained=trained).save(folder)
         save_classic(folder, classic)
 
-    notes = () if linear.converged else ("The logistic regression did not converge; try another strength.",)
-    return Result(logits=lambda part: classic.logits(features=features(part)), save=save, notes=notes)
+    notes = () if sweep is None else sweep.notes
+    if not linear.converged:
+        notes = (*notes, "The logistic regression did not converge; try another strength.")
+    return Result(logits=lambda part: classic.logits(features=features(part)), save=save, notes=notes, sweep=sweep)
 
 
 def fit_words(job: Job) -> Result:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -20,6 +22,7 @@ from clearhead.training.settings import TrainSettings
 METHODS = ("finetune", "head", "features", "tfidf", "majority")
 NETWORK = ("finetune", "head")  # methods that train a network
 MOST_RECIPE = 1 << 20
+VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 METHOD_DEFAULTS: dict[str, dict[str, Any]] = {"head": {"frozen": True, "rate": 1e-3, "epochs": 10}}  # few weights learn
 
 
@@ -53,6 +56,7 @@ class RunPlan:
     target_accuracy: float | None = None  # abstain where the model is too unsure to be right so often
     layer: str | int | None = None  # features: which layer, ...
     pooling: str | None = None  # ... and which tokens
+    layers: Literal["sweep"] | None = None  # features: try every layer and pooling, and take the best
     strength: float | None = None  # of a logistic regression (C); None: by cross-validation
     device: str = "auto"
     threads: int | None = None
@@ -85,6 +89,9 @@ class RunPlan:
             (self.threads is None or self.threads >= 1, "threads must be at least 1"),
             (self.method == "features" or (self.layer is None and self.pooling is None),
              "layer and pooling are for method features"),
+            (self.method == "features" or self.layers is None, "layers=sweep is for method features"),
+            (self.layers is None or (self.layer is None and self.pooling is None),
+             "layers=sweep tries every layer and pooling, so that neither is said"),
         )  # fmt: skip
         for holds, said in rules:
             if not holds:
@@ -149,7 +156,7 @@ def _choices(hint: Any) -> list[Any]:
 
 
 def read_recipe(path: str | Path) -> dict[str, Any]:
-    """A TOML file of settings; data files in it are found beside it."""
+    """A TOML file of settings; data files in it are found beside it, or where an environment variable says."""
     place = Path(path)
     try:
         said = tomllib.loads(read_bytes(place, most=MOST_RECIPE).decode())
@@ -160,8 +167,20 @@ def read_recipe(path: str | Path) -> dict[str, Any]:
             what = f"{shown(key, 40)!r} is a table or a list"
             raise InputError(f"{place.name}: {what}; a recipe has plain names and values.")
         if key in ("train", "dev", "test") and isinstance(value, str):
-            said[key] = str(place.parent / value)
+            said[key] = str(place.parent / _expanded(value, f"{place.name}: {key}"))
     return said
+
+
+def _expanded(path: str, where: str) -> str:
+    """A path with $NAME and ${NAME} in place; what is not set is said, not guessed."""
+
+    def value(found: re.Match[str]) -> str:
+        name = found[1] or found[2]
+        if not os.environ.get(name):
+            raise InputError(f"{where} lies in ${name}, which is not set: set it to the folder that holds the data.")
+        return os.environ[name]
+
+    return VARIABLE.sub(value, path)
 
 
 def parse_set(pairs: list[str] | tuple[str, ...]) -> dict[str, Any]:

@@ -51,6 +51,11 @@ class PartRows:
         """Their numbers in the source."""
         return self.table.rows[self.places]
 
+    @property
+    def groups(self) -> Array | None:
+        """What keeps rows on one side of a split, beside their texts."""
+        return _together(self.table, self.places)
+
     def texts(self) -> Iterator[tuple[str, str | None]]:
         """Their texts in another pass over the source, in its order."""
         wanted = iter(self.numbers.tolist())
@@ -261,7 +266,7 @@ def _parts(name: str, table: TokenTable, seen: Look, plan: RunPlan) -> dict[str,
     return found | {part: places for part, places in cut.items() if part == "train" or len(places)}
 
 
-def _together(table: TokenTable, rows: Array, task: Task) -> Array | None:
+def _together(table: TokenTable, rows: Array, task: Task | None = None) -> Array | None:
     """What keeps rows on one side: an id that comes again, or else the first of two texts, or a passage."""
     import numpy as np
 
@@ -269,7 +274,7 @@ def _together(table: TokenTable, rows: Array, task: Task) -> Array | None:
         return table.groups[rows]
     if table.firsts is None:
         return None
-    if task.counter is not None:
+    if task is not None and task.counter is not None:
         return table.firsts[rows] if len(np.unique(table.firsts[rows])) >= ENOUGH_PASSAGES else None
     largest = int(np.unique(table.firsts[rows], return_counts=True)[1].max())
     return table.firsts[rows] if largest <= MOST_TOGETHER * len(rows) else None  # one question asked of all texts

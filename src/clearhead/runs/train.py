@@ -96,13 +96,18 @@ def run_train(
         tell.say(f"epochs: {settings.epochs} (by the number of rows; say another with --epochs)")
     _begin(folder, plan, prepared, command, resume=resume)
     tell.begun(folder)
+    fitting = time.perf_counter()
     result, scores, best = _seeds(seen, prepared, plan, folder, model, tell)
+    fitted = time.perf_counter() - fitting
+    swept = () if result.sweep is None else result.sweep.swept
+    if result.sweep is not None:  # from here on as if it had been said
+        plan = replace(plan, layer=result.sweep.best.layer, pooling=result.sweep.best.pooling, layers=None)
     reading, found, notes = measured(prepared, result, plan)
     seeds = [plan.settings.seed + place for place in range(plan.seeds)]
     trained = passport(prepared, plan, reading, found, seeds=seeds, max_length=max_length, command=command)
     result.save(folder, trained)
     write_split(folder, prepared)
-    write_metrics(folder, found, scores)
+    write_metrics(folder, found, scores, swept)
     run = Run(
         folder=folder,
         task=prepared.task.name,
@@ -116,7 +121,8 @@ def run_train(
         notes=(*result.notes, *notes),
         skipped=prepared.skipped,
         seconds=time.perf_counter() - begun,
-        cost=_cost(folder if plan.seeds == 1 else _seed_folder(folder, best), begun),
+        cost=_cost(folder if plan.seeds == 1 else _seed_folder(folder, best), begun, fitted),
+        sweep=swept,
     )
     return run if not report else replace(run, report=_report(run, plan, prepared, trained, folder, best))
 
@@ -277,13 +283,13 @@ def _known(made: Evaluation | None) -> float | None:
     return made.value if made is not None and isfinite(made.value) else None
 
 
-def _cost(folder: Path, begun: float) -> dict[str, float]:
+def _cost(folder: Path, begun: float, fitted: float) -> dict[str, float]:
     """What the run took, from its log and this process."""
     import resource
 
     from clearhead.training.log import read_log
 
-    made = {"seconds": round(time.perf_counter() - begun, 1)}
+    made = {"seconds": round(time.perf_counter() - begun, 1), "fitting seconds": round(fitted, 3)}
     tokens = seconds = 0.0
     for line in read_log(folder):
         tokens += line["tokens"]
@@ -315,6 +321,7 @@ def _report(run: Run, plan: RunPlan, prepared: Prepared, trained: Any, folder: P
         passport=asdict(trained),
         notes=[*run.said, *run.notes],
         cost=dict(run.cost),
+        sweep=[asdict(one) for one in run.sweep],
     )
     return save_report(data, folder / REPORT)
 

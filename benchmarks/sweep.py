@@ -1,0 +1,110 @@
+"""Features of every layer and pooling in one pass, beside those of a single layer: time and peak memory, interleaved.
+
+    python benchmarks/sweep.py [--rounds 5] [--rows 600]
+
+The data is sst2 (CLEARHEAD_DATA/sst2/train.tsv), the model the default one, two threads. Both sides read the same
+tokens in the same batches; a single layer is `table_features` of the last layer by mean, the sweep `text_features` of
+all choices that the model can give. Memory is the growth of a process of its own at its peak over the features alone,
+after one pass over a few rows. The promise: no more than 1.3 x the time of a single layer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+DATA = Path(os.environ.get("CLEARHEAD_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+SIDES = ("a single layer", "the whole sweep")
+PROMISE = 1.3
+
+
+def child(side: str, rows: int) -> None:
+    """Work only when told: seconds and the peak of memory go out for each line that comes in."""
+    import numpy as np
+    import torch
+
+    import clearhead
+    from clearhead.data import encode_table, guess_columns, open_source
+    from clearhead.runs.choices import text_choices, text_features
+    from clearhead.scoring import table_features
+    from clearhead.tasks.encoded import encoded
+
+    torch.set_num_threads(2)
+    model = clearhead.load("default", device="cpu", head=None)
+    source = open_source(DATA / "sst2" / "train.tsv")
+    table = encode_table(source, guess_columns(source), model.tokenizer, max_length=model.max_length())
+    data = encoded(table, segments=model.shape.stack.segments > 1).select(np.arange(min(rows, len(table))))
+    choices = text_choices(model)[0]
+
+    def work(some: Any) -> float:
+        if side == SIDES[0]:
+            return float(table_features(model, some, layer="last", pooling=("mean",)).nbytes / 1e6)
+        return text_features(model, some, choices).megabytes
+
+    work(data.select(np.arange(32)))
+    before = memory("VmRSS")
+    for _ in sys.stdin:
+        start = time.perf_counter()
+        kept = work(data)
+        spent = time.perf_counter() - start
+        told = {"seconds": spent, "kept": kept, "peak": memory("VmHWM") - before, "choices": len(choices)}
+        print(json.dumps(told), flush=True)
+
+
+def memory(name: str) -> float:
+    """Megabytes of this process, now (VmRSS) or at its peak (VmHWM)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if name in line).split()[1]) / 1000
+
+
+def main() -> None:
+    """Print a table of times, memory and their ratios."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=600)
+    parser.add_argument("--child", default=None, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.child:
+        child(given.child, given.rows)
+        return
+    if not (DATA / "sst2" / "train.tsv").is_file():
+        raise SystemExit(f"{DATA / 'sst2' / 'train.tsv'} is not there; set CLEARHEAD_DATA to the folder of data sets")
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "2"}
+    sides = {
+        side: subprocess.Popen(
+            [sys.executable, __file__, "--child", side, "--rows", str(given.rows)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+        )
+        for side in SIDES
+    }  # fmt: skip
+    runs: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
+    for _ in range(max(given.rounds, 5)):
+        for side, process in sides.items():
+            assert process.stdin is not None
+            assert process.stdout is not None
+            print(file=process.stdin, flush=True)
+            line = process.stdout.readline()
+            if not line:
+                raise SystemExit("a side of the comparison stopped; its error is above")
+            runs[side].append(json.loads(line))
+    print(f"{'':<18}{'choices':>8}{'seconds':>9}{'ratio':>8}{'lowest to highest':>20}{'kept MB':>9}{'peak MB':>9}")
+    for side, results in runs.items():
+        ratios = [one["seconds"] / other["seconds"] for one, other in zip(results, runs[SIDES[0]], strict=True)]
+        middle = statistics.median(one["seconds"] for one in results)
+        choices = 1 if side == SIDES[0] else int(results[0]["choices"])
+        print(
+            f"{side:<18}{choices:>8}{middle:>9.2f}{statistics.median(ratios):>7.2f}x"
+            f"{f'{min(ratios):.2f} to {max(ratios):.2f}':>20}{results[-1]['kept']:>9.1f}{results[-1]['peak']:>9.0f}"
+        )
+    print(f"promised: at most {PROMISE} x the time of a single layer")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""clearhead ladder: every method on the same rows, from the cheapest on, and which one to take."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from clearhead.cli.loading import downloads
+from clearhead.cli.screen import model_notes, print_json, print_table, say
+from clearhead.cli.train import free_settings
+
+
+def ladder(
+    file: str,
+    /,
+    *,
+    budget: str = "10m",
+    dev: str | None = None,
+    test: str | None = None,
+    task: str | None = None,
+    text: str | None = None,
+    text_b: str | None = None,
+    label: str | None = None,
+    id: str | None = None,  # noqa: A002
+    split: str | None = None,
+    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
+    model: str | None = None,
+    methods: str | None = None,
+    set: Annotated[list[str] | None, Parameter(name="--set")] = None,  # noqa: A002
+    seed: int | None = None,
+    skip_bad_rows: bool = False,
+    json: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Train every method on the same rows within a time budget, and recommend the cheapest that is as good as the best.
+
+    The same command with the same folder goes on: what is finished there is not trained again.
+
+    Parameters
+    ----------
+    file
+        Rows with labels: CSV, TSV, JSONL, Parquet, or a folder with a sub-folder of text files for each label.
+    budget
+        How much time there is: 90s, 10m, 1h. A method that would not fit is left out, and says what it would take.
+    dev
+        Rows to choose epochs and fit thresholds on; without it, some of the training rows.
+    test
+        Rows to measure on; without --dev and --test, some of the training rows.
+    task
+        As in clearhead train; without it, by the columns and labels.
+    text
+        The column with the text; guessed, and said, where it is not given. So are the others.
+    text_b
+        The column with a second text.
+    label
+        The column with the label.
+    id
+        Rows with the same id stay together when the data is split.
+    split
+        A column that says train, dev or test.
+    output
+        The folder with a run for each method and the report; without it, runs/NAME-ladder.
+    model
+        The model that features, head and finetune start from.
+    methods
+        Some of majority, tfidf, features, head, finetune, with commas; without it, all of them.
+    set
+        Any setting of clearhead train as key=value; may be given several times.
+    seed
+        Of the split and of every training.
+    skip_bad_rows
+        Leave out rows that cannot be used, and count them.
+    json
+        Print one JSON object.
+    quiet
+        Say nothing but the answer.
+    """
+    from clearhead import api
+    from clearhead.cli.training import TrainingScreen
+    from clearhead.runs.plan import parse_set
+    from clearhead.runs.train import Told
+
+    silent = quiet or json
+    choices: dict[str, Any] = {
+        "task": task, "text": text, "text_b": text_b, "label": label, "id": id, "split": split, "model": model,
+        "seed": seed, "skip_bad_rows": skip_bad_rows or None,
+    }  # fmt: skip
+    said = {key: value for key, value in choices.items() if value is not None} | free_settings(parse_set(set or []))
+    begun: list[Path] = []
+    try:
+        with model_notes(quiet=True), downloads(quiet=silent) as bars, TrainingScreen(quiet=silent) as screen:
+            told = Told(
+                say=screen.say, step=screen.step, begun=begun.append, count=screen.count, seed=screen.seed,
+                download=bars,
+            )  # fmt: skip
+            made = api.ladder(
+                file, dev=dev, test=test, output=output, budget=budget, methods=methods, told=told,
+                command=shlex.join(["clearhead", *sys.argv[1:]]), **said,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        if begun:
+            say("stopped; the same command goes on with what is finished.", quiet=quiet)
+        raise
+    if json:
+        print_json(made.to_json())
+        return
+    show_ladder(made)
+    say(f"report: {made.report}", quiet=quiet)
+
+
+def show_ladder(made: Any) -> None:
+    """A table of the methods, and the one to take."""
+    from clearhead.runs.rungs import rung_cells
+
+    names = ("method", made.metric, "95 % interval", "training", "one text", "size")
+    measured = [rung_cells(rung) for rung in made.rungs if rung.left_out is None]
+    print_table(names, measured, title=f"{made.part} ({made.rows:,} rows)")
+    for rung in made.rungs:
+        if rung.left_out is not None:
+            sys.stdout.write(f"left out: {rung.left_out}\n")
+    sys.stdout.write(f"{made.reason}\n")

@@ -1,0 +1,72 @@
+"""How long a method would take here: a few rows are really trained on, and the rest is arithmetic."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from clearhead.errors import ClearheadError
+from clearhead.loading import load
+from clearhead.runs.network import data_of
+from clearhead.runs.plan import RunPlan
+from clearhead.runs.prepare import Prepared
+from clearhead.scoring import table_features
+
+if TYPE_CHECKING:
+    from clearhead.model import Model
+    from clearhead.tasks.encoded import Encoded
+
+SAMPLE = 128  # training rows that are tried out
+WARM = 8  # of them, before the clock runs
+TRIAL = 3  # steps that are timed, after one that warms up
+FORWARD = 3  # a pass without the way back is so many times as fast as a training step
+SWEPT = 19  # fits in place of one, where all layers are tried
+
+
+def features_seconds(plan: RunPlan, prepared: Prepared) -> float:
+    """Of frozen features and a linear model: a pass over some rows and a fit to them, for all rows."""
+    import numpy as np
+
+    from clearhead.classic import fit_linear
+
+    model = load(plan.model, device=plan.device, head=None)
+    sample = _sample(model, prepared)
+    table_features(model, sample.select(np.arange(min(WARM, len(sample)))))
+    begun = time.perf_counter()
+    vectors = table_features(model, sample)
+    speed = float(sample.row_tokens.sum()) / (time.perf_counter() - begun)
+    begun = time.perf_counter()
+    with suppress(ClearheadError):  # rows that are fitted otherwise, or too few of them
+        fit_linear(vectors, sample.targets, prepared.space, strength=plan.strength)
+    fit = (time.perf_counter() - begun) * len(prepared.parts["train"]) / len(sample)
+    return sum(_tokens(model, prepared).values()) / speed + fit * (1 if plan.layers is None else SWEPT)
+
+
+def network_seconds(plan: RunPlan, prepared: Prepared) -> float:
+    """Of a fine-tuning or of a new head: a few real steps, then all epochs with the dev rows after each."""
+    from clearhead.runs.train import for_few_rows
+    from clearhead.training.trial import trial
+
+    task, space, settings = prepared.task, prepared.space, plan.settings
+    if plan.auto_epochs:
+        settings = for_few_rows(len(prepared.parts["train"]), settings)
+    model = load(plan.model, device=plan.device, head=task.head, labels=task.outputs(space), fresh=True)
+    speed, _ = trial(model.module, _sample(model, prepared), settings, task.objective(space), steps=TRIAL)
+    tokens = _tokens(model, prepared)
+    answered = tokens.get("dev", 0.0) * (settings.epochs + 1) + tokens.get("test", 0.0)
+    forward = speed if settings.frozen else FORWARD * speed
+    return plan.seeds * (tokens["train"] * settings.epochs / speed + answered / forward)
+
+
+def _sample(model: Model, prepared: Prepared) -> Encoded:
+    """Training rows from all over the file."""
+    import numpy as np
+
+    train = data_of(model, prepared.parts["train"])
+    return train.select(np.unique(np.linspace(0, len(train) - 1, SAMPLE).round().astype(int)))
+
+
+def _tokens(model: Model, prepared: Prepared) -> dict[str, float]:
+    """How many tokens each part has."""
+    return {name: float(data_of(model, part).row_tokens.sum()) for name, part in prepared.parts.items()}

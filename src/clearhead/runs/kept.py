@@ -1,0 +1,99 @@
+"""What a ladder keeps on disk: what was asked for, which rungs are done, and whether that is still the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from clearhead.config import decode, read_json, shown, write_json
+from clearhead.errors import CheckpointError, InputError
+from clearhead.runs.finish import METRICS, SPLIT
+from clearhead.runs.plan import RunPlan
+from clearhead.runs.prepare import Prepared
+from clearhead.runs.rungs import METHODS, Rung
+from clearhead.runs.train import RUN
+
+LADDER = "ladder.json"
+FORMAT = 1
+MOST_SPLIT = 1 << 30
+
+
+class Written(Protocol):
+    """Anything that can be written down."""
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """The state of a ladder between two calls."""
+
+    asked: Mapping[str, Any]  # the plan of each rung, as plain values
+    finished: Mapping[str, Rung] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, folder: Path, plans: Mapping[str, RunPlan]) -> Kept:
+        """What is there already, if it was made with the same settings; nothing, if nothing is there."""
+        asked = {method: json.loads(json.dumps(asdict(plan))) for method, plan in plans.items()}
+        if not (folder / LADDER).is_file():
+            try:
+                taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+            except OSError as error:
+                raise InputError(f"{folder} cannot be used: {error.strerror or error}.") from None
+            if taken:
+                raise InputError(f"{folder} is there already and not empty; name another folder with -o.")
+            return cls(asked=asked)
+        saved = read_json(folder / LADDER)
+        before, finished = saved.get("asked"), saved.get("finished")
+        if saved.get("format") != FORMAT or not isinstance(before, dict) or not isinstance(finished, dict):
+            raise CheckpointError(f"{folder / LADDER} is damaged or of another version of clearhead.")
+        for method in asked.keys() & before.keys():
+            if before[method] != asked[method]:
+                raise InputError(
+                    f"{folder} holds a ladder with other settings ({_other(before[method], asked[method])}); "
+                    "name another folder with -o."
+                )
+        rungs = {method: decode(rung, Rung, LADDER) for method, rung in finished.items() if method in METHODS}
+        done = {method: rung for method, rung in rungs.items() if (folder / method / METRICS).is_file()}
+        return cls(asked={**before, **asked}, finished=done)
+
+    def check_rows(self, folder: Path, prepared: Prepared) -> None:
+        """Refuse to compare with what was trained on other rows."""
+        for method in self.finished:
+            check_marks(folder / method, prepared)
+
+    def write(self, folder: Path, made: Written | None = None) -> None:
+        """Keep it, with the whole ladder once there is one."""
+        finished = {method: asdict(rung) for method, rung in self.finished.items()}
+        told = {} if made is None else made.to_json()
+        write_json(folder / LADDER, {"format": FORMAT, **told, "asked": dict(self.asked), "finished": finished})
+
+
+def _other(before: Any, now: Mapping[str, Any]) -> str:
+    """The first setting that differs."""
+    if not isinstance(before, dict):
+        return "it is damaged"
+    for key in now:
+        if before.get(key) != now[key]:
+            if isinstance(now[key], dict):
+                return _other(before.get(key), now[key])
+            return f"{key} was {shown(before.get(key), 60)} and is {shown(now[key], 60)}"
+    return "some are gone"
+
+
+def check_marks(folder: Path, prepared: Prepared) -> None:
+    """See that a run was trained, chosen and measured on exactly the rows that are prepared here."""
+    data = read_json(folder / RUN).get("data")
+    marks = {name: asdict(part.mark()) for name, part in prepared.parts.items()}
+    held = read_json(folder / SPLIT, most=MOST_SPLIT).get("parts")
+    train = prepared.parts["train"].source
+    own = {
+        name: part.numbers.tolist()
+        for name, part in prepared.parts.items()
+        if name != "train" and part.source is train
+    }
+    if not isinstance(data, dict) or data.get("data") != marks or held != own:
+        raise InputError(f"{folder} was trained or measured on other rows; name another folder with -o.")

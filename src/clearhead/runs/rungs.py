@@ -1,0 +1,129 @@
+"""The rungs of a ladder: methods in the order of their cost, and what each of them came to."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clearhead.config import shown
+from clearhead.errors import InputError
+from clearhead.runs.estimates import features_seconds, network_seconds
+from clearhead.runs.plan import RunPlan, make_plan
+from clearhead.runs.prepare import Prepared
+
+FEATURES_ONLY = {"layer", "pooling", "layers"}
+UNITS = {"s": 1, "m": 60, "h": 3600}
+STEPS = ((120.0, 30), (600.0, 60), (3600.0, 300), (math.inf, 1800))  # budgets are advised in steps of so many seconds
+SPARE = 1.2  # times an estimate, when a budget is advised
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """A method of `train` as a rung."""
+
+    estimate: Callable[[RunPlan, Prepared], float] | None = None  # its seconds; None: too few to ask
+    network: bool = True  # whether it starts from a model
+    floor: bool = False  # whether it learns nothing of the texts
+
+
+METHODS: dict[str, Method] = {  # in the order of their cost, in training and in use
+    "majority": Method(network=False, floor=True),
+    "tfidf": Method(network=False),
+    "features": Method(estimate=features_seconds),
+    "head": Method(estimate=network_seconds),
+    "finetune": Method(estimate=network_seconds),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """The main metric of a rung minus that of the best, on the same rows."""
+
+    difference: float | None  # None: it is not defined
+    low: float | None  # of its 95 % interval
+    high: float | None
+    p: float | None  # the chance of so much by luck alone
+
+    @property
+    def within_noise(self) -> bool:
+        """Whether the interval includes 0."""
+        return self.low is not None and self.high is not None and self.low <= 0 <= self.high
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rung:
+    """What one method is worth and what it costs, or why it was left out."""
+
+    method: str
+    left_out: str | None = None  # why, in a sentence that names it
+    folder: str | None = None
+    value: float | None = None  # the main metric, with its interval
+    low: float | None = None
+    high: float | None = None
+    training_seconds: float | None = None
+    latency_ms: float | None = None  # of one text, the median
+    size_mb: float | None = None  # of the files that are needed to predict
+    reused: bool = False  # it had been trained before
+    difference: Difference | None = None  # to the best; None: this is the best
+
+
+def chosen_methods(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The methods that were asked for, in the order of their cost."""
+    if given is None:
+        return tuple(METHODS)
+    asked = [name.strip() for name in (given.split(",") if isinstance(given, str) else given)]
+    for name in asked:
+        if name not in METHODS:
+            raise InputError(f"There is no method {shown(name, 40)!r}; a ladder has {', '.join(METHODS)}.")
+    if not asked:
+        raise InputError(f"methods names none; a ladder has {', '.join(METHODS)}.")
+    return tuple(name for name in METHODS if name in asked)
+
+
+def rung_plan(method: str, *layers: Mapping[str, Any]) -> RunPlan:
+    """The plan of one rung, out of what was said for all of them."""
+    left = set() if method == "features" else FEATURES_ONLY
+    mine = [{key: value for key, value in layer.items() if key.replace("-", "_") not in left} for layer in layers]
+    return make_plan(*mine, {"method": method})
+
+
+def budget_seconds(given: str | float) -> float:
+    """`90s`, `10m` or `1h` in seconds; a number is seconds already."""
+    seconds = float(given) if isinstance(given, int | float) else math.nan
+    if isinstance(given, str) and (found := re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([smh])", given.strip())):
+        seconds = float(found[1]) * UNITS[found[2]]
+    if not (seconds > 0 and math.isfinite(seconds)):
+        raise InputError(f"budget is {shown(given, 40)!r}; say a time above 0 such as 90s, 10m or 1h.")
+    return seconds
+
+
+def budget_for(seconds: float) -> str:
+    """A round budget that so many seconds fit into, as --budget takes it."""
+    step = next(step for most, step in STEPS if seconds * SPARE <= most)
+    whole = math.ceil(seconds * SPARE / step) * step
+    return f"{whole}s" if whole % 60 else f"{whole // 60}m"
+
+
+def spoken(seconds: float) -> str:
+    """A time as people say it: 0.25 s, 40 s, 14 min, 2.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s" if seconds >= 1 else f"{seconds:.2f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def rung_cells(rung: Rung) -> tuple[str, ...]:
+    """A rung as a line of a table."""
+    if rung.left_out is not None:
+        return rung.method, f"left out: {rung.left_out}", "", "", "", ""
+    between = "" if rung.low is None or rung.high is None else f"{rung.low:.4f} to {rung.high:.4f}"
+    return (
+        rung.method,
+        "not defined" if rung.value is None else f"{rung.value:.4f}",
+        between,
+        spoken(rung.training_seconds or 0.0),
+        f"{rung.latency_ms:.2f} ms",
+        f"{rung.size_mb:.2f} MB",
+    )

@@ -1,0 +1,154 @@
+"""Which layer? Every choice of features judged by cross-validation on the training rows; the best one is taken."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from clearhead.data import fold_rows
+from clearhead.errors import InputError
+from clearhead.model import Model
+from clearhead.runs.choices import Choice, text_choices, text_features
+from clearhead.runs.network import data_of
+from clearhead.runs.plan import LOWER_IS_BETTER, RunPlan
+from clearhead.runs.prepare import PartRows, Prepared
+from clearhead.scoring import table_features
+from clearhead.tasks.task import Reading
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+FOLDS = 5
+MOST_SWEPT = 5000  # rows that choices are judged on: their differences are then no longer a matter of the rows
+
+Count = Callable[[str, int, int | None], None]
+Judge = Callable[["Array", "Array"], list[float]]  # (features, fold of each row) to the score of each fold
+
+
+@dataclass(frozen=True, kw_only=True)
+class Swept:
+    """How good one choice of layer and pooling is."""
+
+    layer: str
+    pooling: str
+    score: float | None  # the main metric, on average over the folds; None: not defined on any
+    spread: float | None  # its standard deviation over the folds
+    seconds: float  # that fitting and judging it took
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """All choices in the order they were tried, the best of them, and its features of all training rows."""
+
+    swept: tuple[Swept, ...]
+    best: Choice
+    features: Array
+    notes: tuple[str, ...]
+
+
+def cross_validate(
+    choices: Iterable[Choice], features: Callable[[Choice], Array], folds: Array, judge: Judge, *, tell: Count
+) -> tuple[Swept, ...]:
+    """Every choice on the same folds; rows can be texts, or tokens of texts that share a fold."""
+    import numpy as np
+
+    listed, made = list(choices), []
+    for place, choice in enumerate(listed):
+        tell(f"sweep: {choice}", place, len(listed))
+        begun = time.perf_counter()
+        scores = np.array([score for score in judge(features(choice), folds) if isfinite(score)])
+        made.append(
+            Swept(
+                layer=choice.layer,
+                pooling=choice.pooling,
+                score=float(scores.mean()) if len(scores) else None,
+                spread=float(scores.std(ddof=1)) if len(scores) > 1 else None,
+                seconds=round(time.perf_counter() - begun, 3),
+            )
+        )
+    return tuple(made)
+
+
+def best_of(swept: Iterable[Swept], metric: str) -> Choice:
+    """The choice with the best mean; of equal ones the first."""
+    known = [one for one in swept if one.score is not None]
+    if not known:
+        raise InputError(f"{metric} is not defined on any fold of the training rows; say --layer and --pooling.")
+    sign = -1 if metric in LOWER_IS_BETTER else 1
+    best = max(known, key=lambda one: sign * (one.score or 0.0))
+    return Choice(layer=best.layer, pooling=best.pooling)
+
+
+def sweep_texts(model: Model, prepared: Prepared, plan: RunPlan, *, seed: int, tell: Count) -> Sweep:
+    """The best features of whole texts for a linear model: one pass for all choices, then folds of the same rows."""
+    import numpy as np
+
+    train = prepared.parts["train"]
+    choices, notes = text_choices(model)
+    data = data_of(model, train)
+    rows = np.arange(len(train))
+    if len(rows) > MOST_SWEPT:
+        rows = np.sort(np.random.default_rng(seed).permutation(len(rows))[:MOST_SWEPT])
+    folds = _folds(train, rows, seed)
+    begun = time.perf_counter()
+    features = text_features(
+        model, data.select(rows), choices, told=lambda done, total: tell("features of all layers", done, total)
+    )
+    seconds = time.perf_counter() - begun
+    metric = plan.metric or prepared.task.main(prepared.space)
+    judge = linear_judge(train.targets[rows], prepared, plan, seed=seed)
+    swept = cross_validate(choices, features.of, folds, judge, tell=tell)
+    best = best_of(swept, metric)
+    chosen = features.of(best)
+    if len(rows) < len(train):
+        chosen = table_features(model, data, layer=best.layer, pooling=(best.pooling,))
+    found = next(one for one in swept if (one.layer, one.pooling) == (best.layer, best.pooling))
+    some = f"{len(rows):,} of {len(train):,}" if len(rows) < len(train) else f"{len(rows):,}"
+    how = f"{folds.max() + 1}-fold cross-validation on {some} training rows"
+    cost = f"features of all {len(choices)} choices in one pass of {seconds:.1f} s, {features.megabytes:.0f} MB"
+    said = f"sweep: {best} has the best {metric}, {found.score:.4f} by {how} ({cost})."
+    return Sweep(swept=swept, best=best, features=chosen, notes=(said, *notes))
+
+
+def _folds(train: PartRows, rows: Array, seed: int) -> Array:
+    """Folds of the rows that are judged: stratified, and what belongs together in one of them."""
+    places, groups = train.places[rows], train.groups
+    try:
+        return fold_rows(
+            train.targets[rows], train.table.hashes[places], None if groups is None else groups[rows],
+            folds=FOLDS, seed=seed, kind=train.space.kind,
+        )  # fmt: skip
+    except InputError as error:
+        raise InputError(f"Layers cannot be compared on these training rows: {error}") from None
+
+
+def linear_judge(targets: Array, prepared: Prepared, plan: RunPlan, *, seed: int) -> Judge:
+    """A linear model on each fold's other rows, measured on the fold as the task measures.
+
+    The strength is one number that is found once for a choice, on all rows, for every fold alike.
+    """
+    from clearhead.classic import fit_linear
+
+    task, space = prepared.task, prepared.space
+    metric = plan.metric or task.main(space)
+
+    def fitted(features: Array, truth: Array, strength: float | None) -> Any:
+        weight = plan.settings.class_weight
+        return fit_linear(features, truth, space, strength=strength, class_weight=weight, seed=seed)
+
+    def judge(features: Array, folds: Array) -> list[float]:
+        strength = plan.strength or fitted(features, targets, None).strength
+        scores = []
+        for fold in range(int(folds.max()) + 1):
+            held = folds == fold
+            logits = fitted(features[~held], targets[~held], strength).logits(features[held])
+            answers = task.read(logits, space, Reading())
+            scores.append(task.measure(answers, targets[held], space, 0)[metric].value)
+        return scores
+
+    return judge

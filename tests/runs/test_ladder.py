@@ -1,0 +1,338 @@
+"""Methods side by side: the same rows for all of them, as much as the time allows, and the cheapest that is as good."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clearhead
+from clearhead.api import ladder
+from clearhead.data.labels import LabelSpace
+from clearhead.errors import CheckpointError, InputError
+from clearhead.runs import methods, rungs
+from clearhead.runs.ladder import Ladder
+from clearhead.runs.latency import megabytes
+from clearhead.runs.recommend import Asked, compared, recommendation
+from clearhead.runs.rungs import METHODS, Difference, Rung, budget_for, budget_seconds, chosen_methods, spoken
+from clearhead.runs.train import Told
+from clearhead.tasks import TASKS
+from clearhead.tasks.task import Answers
+from tests.runs.rows import QUICK, paired, scored, tagged
+from tests.small import labelled, write_csv
+
+FAST: dict[str, Any] = {"epochs": 2, "strength": 1.0, **QUICK}
+
+
+@pytest.fixture(scope="module")
+def climbed(tiny: str, reviews: Path, tmp_path_factory: pytest.TempPathFactory) -> Ladder:
+    """A whole ladder on the reviews."""
+    return ladder(reviews, output=tmp_path_factory.mktemp("ladder") / "all", model=tiny, **FAST)
+
+
+def test_every_method_is_a_run_of_its_own(climbed: Ladder, reviews: Path) -> None:
+    assert [rung.method for rung in climbed.rungs] == ["majority", "tfidf", "features", "head", "finetune"]
+    assert tuple(METHODS) == tuple(rung.method for rung in climbed.rungs)
+    assert set(METHODS) <= set(methods.FITS)
+    for rung in climbed.rungs:
+        assert rung.left_out is None
+        assert rung.folder is not None
+        assert rung.value == clearhead.evaluate(rung.folder, reviews, part="test").metrics["accuracy"].value
+        assert rung.low is not None
+        assert rung.high is not None
+        assert rung.low <= rung.value <= rung.high
+        assert (rung.training_seconds or 0) > 0
+        assert (rung.latency_ms or 0) > 0
+        assert rung.size_mb == pytest.approx(megabytes(Path(rung.folder)), abs=1e-3)
+        assert not rung.reused
+    assert (climbed.part, climbed.rows, climbed.metric) == ("test", 20, "accuracy")
+    assert climbed.rung("tfidf").latency_ms < climbed.rung("finetune").latency_ms  # type: ignore[operator]
+    with pytest.raises(InputError, match="The ladder has no 'few'"):
+        climbed.rung("few")
+
+
+def test_all_rungs_hold_out_the_same_rows(climbed: Ladder) -> None:
+    folders = [Path(str(rung.folder)) for rung in climbed.rungs]
+    splits = [json.loads((folder / "split.json").read_text()) for folder in folders]
+    marks = [json.loads((folder / "run.json").read_text())["data"]["data"] for folder in folders]
+    assert all(split == splits[0] for split in splits)
+    assert all(mark == marks[0] for mark in marks)
+    assert len(splits[0]["parts"]["test"]) == 20
+
+
+def test_size_is_what_is_needed_to_predict(climbed: Ladder, tmp_path: Path) -> None:
+    folder = Path(str(climbed.rung("finetune").folder))
+    assert (folder / "state").is_dir()
+    kept = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+    assert megabytes(folder) < kept / 2
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("state", "tensorboard", "log.jsonl", "run.json"))
+    for name in ("report.html", "metrics.json", "split.json"):
+        (copy / name).unlink()
+    assert megabytes(copy) == megabytes(folder)
+    assert clearhead.predict(copy, ["it was good"])
+
+
+def test_the_recommendation_and_its_reason(climbed: Ladder) -> None:
+    best = max(climbed.rungs, key=lambda rung: rung.value or 0.0)
+    taken = climbed.rung(climbed.recommended)
+    assert best.difference is None
+    cheaper = climbed.rungs[: climbed.rungs.index(taken)]
+    assert all(rung.difference is not None and not rung.difference.within_noise for rung in cheaper)
+    assert climbed.reason.startswith(f"{taken.method}: accuracy {taken.value:.3f}")
+    assert climbed.reason.count("\n") == 0
+    assert "on 20 test rows" in climbed.reason
+
+
+def test_what_is_written(climbed: Ladder) -> None:
+    saved = json.loads((climbed.folder / "ladder.json").read_text())
+    assert {key: saved[key] for key in climbed.to_json()} == json.loads(json.dumps(climbed.to_json()))
+    assert climbed.report == climbed.folder / "report.html"
+    page = climbed.report.read_text()
+    for said in ("Which method", "recommended", "Quality against time", "http-equiv"):
+        assert said in page
+    shown = climbed._repr_html_()
+    assert shown.count("<tr") == 6
+    assert climbed.recommended in shown
+
+
+def test_the_same_call_reads_back_what_is_finished(
+    climbed: Ladder, tiny: str, reviews: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr("clearhead.runs.ladder.run_train", never)
+    said: list[str] = []
+    told = Told(say=said.append)
+    again = ladder(reviews, output=climbed.folder, model=tiny, budget=1, told=told, **FAST)
+    assert all(rung.reused for rung in again.rungs)
+    assert [replace(rung, reused=False) for rung in again.rungs] == list(climbed.rungs)
+    assert (again.recommended, again.reason) == (climbed.recommended, climbed.reason)
+    assert sum("read back, not trained again" in line for line in said) == 5
+    with pytest.raises(InputError, match=r"other settings \(epochs was 2 and is 3\); name another"):
+        ladder(reviews, output=climbed.folder, model=tiny, **FAST | {"epochs": 3})
+    with pytest.raises(InputError, match=r"other settings \(seed was 0 and is 5\)"):
+        ladder(reviews, output=climbed.folder, model=tiny, seed=5, **FAST)
+
+
+def test_other_rows_are_not_compared_with(tmp_path: Path) -> None:
+    data = write_csv(tmp_path / "rows.csv", labelled(60))
+    ladder(data, output=tmp_path / "out", methods="majority,tfidf")
+    write_csv(data, labelled(60, seed=9))
+    with pytest.raises(InputError, match="was trained or measured on other rows"):
+        ladder(data, output=tmp_path / "out", methods="majority,tfidf")
+
+
+def test_a_rung_that_was_stopped_goes_on(tiny: str, tmp_path: Path) -> None:
+    rows = labelled(80)
+    chosen: dict[str, Any] = {"output": tmp_path / "out", "model": tiny, "methods": ["finetune", "majority"], **FAST}
+
+    def stop(step: Any) -> None:
+        if step.step == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ladder(rows, told=Told(step=stop), **chosen)
+    assert (tmp_path / "out" / "finetune" / "run.json").exists()
+    made = ladder(rows, **chosen)
+    assert made.rung("majority").reused
+    assert made.rung("finetune").left_out is None
+    assert not made.rung("finetune").reused
+
+
+def test_what_would_take_too_long_is_left_out(tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = replace(METHODS["finetune"], estimate=lambda plan, prepared: 840.0)
+    monkeypatch.setitem(rungs.METHODS, "finetune", slow)
+    chosen: dict[str, Any] = {"output": tmp_path / "out", "model": tiny, "methods": "majority,tfidf,finetune", **FAST}
+    made = ladder(labelled(60), budget="4m", **chosen)
+    left = made.rung("finetune")
+    assert left.left_out is not None
+    assert left.left_out.startswith("finetune would take about 14 min, 4 min are left; --budget 20m")
+    assert not (tmp_path / "out" / "finetune").exists()
+    assert left.left_out in (tmp_path / "out" / "report.html").read_text()
+    monkeypatch.undo()
+    more = ladder(labelled(60), **chosen)
+    assert more.rung("finetune").left_out is None
+    assert more.rung("tfidf").reused
+
+
+def test_estimates_come_from_real_steps(tiny: str, tmp_path: Path) -> None:
+    said: list[str] = []
+    chosen: dict[str, Any] = {"model": tiny, "methods": "features,head,finetune", **FAST}
+    ladder(labelled(100), output=tmp_path / "out", told=Told(say=said.append), **chosen)
+    assert sum("it will take about" in line for line in said) == 3
+    with pytest.raises(InputError, match=r"features: no time is left of 0\.00 s; --budget 30s"):
+        ladder(labelled(100), output=tmp_path / "none", budget="0.001s", **chosen)
+
+
+def test_a_rung_that_fails_does_not_take_the_others_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(job: Any) -> Any:
+        raise ZeroDivisionError("by nothing")
+
+    monkeypatch.setitem(methods.FITS, "tfidf", broken)
+    made = ladder(labelled(60), output=tmp_path / "out", methods="majority,tfidf")
+    assert made.rung("tfidf").left_out == "tfidf failed with ZeroDivisionError: by nothing"
+    assert made.recommended == "majority"
+
+    def unsuited(job: Any) -> Any:
+        raise InputError("These labels cannot be counted.")
+
+    monkeypatch.setitem(methods.FITS, "tfidf", unsuited)
+    made = ladder(labelled(60), output=tmp_path / "again", methods="majority,tfidf")
+    assert made.rung("tfidf").left_out == "tfidf: These labels cannot be counted."
+    with pytest.raises(InputError, match=r"No method could be measured\. tfidf: These labels"):
+        ladder(labelled(60), output=tmp_path / "none", methods="tfidf")
+
+
+def test_without_a_model_the_methods_without_one_are_measured(tmp_path: Path) -> None:
+    made = ladder(labelled(60), output=tmp_path / "out", model=str(tmp_path / "nothing"))
+    assert [rung.method for rung in made.rungs if rung.left_out is None] == ["majority", "tfidf"]
+    assert "nothing" in str(made.rung("finetune").left_out)
+
+
+@pytest.mark.parametrize("kind", ["pair", "regress", "multilabel"])
+def test_every_task(kind: str, tiny: str, tmp_path: Path) -> None:
+    rows = {"pair": paired, "regress": scored, "multilabel": tagged}[kind](90)
+    made = ladder(rows, output=tmp_path / "out", model=tiny, methods="majority,tfidf,features,finetune", **FAST)
+    assert [rung.left_out for rung in made.rungs] == [None] * 4
+    assert made.metric == {"pair": "accuracy", "regress": "r2", "multilabel": "f1_micro"}[kind]
+    assert made.task == ("classify" if kind == "multilabel" else kind)
+
+
+def test_a_metric_that_is_not_defined_for_a_method(tmp_path: Path) -> None:
+    made = ladder(scored(90), output=tmp_path / "out", methods="majority,tfidf", metric="pearson")
+    assert made.rung("majority").value is None  # a constant is correlated with nothing
+    assert made.recommended == "tfidf"
+    assert "not defined" in made._repr_html_()
+    saved = (tmp_path / "out" / "ladder.json").read_text()
+    assert "NaN" not in saved
+
+
+def test_another_metric_and_rows_of_ones_own(tiny: str, tmp_path: Path) -> None:
+    made = ladder(
+        labelled(60), dev=labelled(30, seed=4), output=tmp_path / "out", methods="majority,tfidf", metric="log_loss"
+    )
+    assert (made.part, made.metric, made.rows) == ("dev", "log_loss", 30)
+    assert made.recommended == "tfidf"
+    assert made.rung("majority").difference.low > 0  # type: ignore[union-attr, operator]
+    tested = ladder(labelled(60), test=labelled(25, seed=5), output=tmp_path / "tested", methods="majority,tfidf")
+    assert (tested.part, tested.rows) == ("test", 25)
+
+
+def test_settings_of_features_are_for_features_alone(tiny: str, tmp_path: Path) -> None:
+    chosen: dict[str, Any] = {"methods": "tfidf,features", "layer": "last", "pooling": "max", "strength": 1.0}
+    made = ladder(labelled(60), output=tmp_path / "out", model=tiny, **chosen)
+    assert made.rung("features").left_out is None
+    trained = json.loads((tmp_path / "out" / "features" / "clearhead.json").read_text())["trained"]
+    assert (trained["layer"], trained["pooling"]) == ("last", ["max"])
+
+
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [
+        ({"budget": "soon"}, "budget is 'soon'; say a time above 0 such as 90s, 10m or 1h"),
+        ({"budget": "10"}, "budget is '10'"),
+        ({"budget": 0}, "budget is '0'"),
+        ({"methods": "tfidf,magic"}, "There is no method 'magic'; a ladder has majority, tfidf"),
+        ({"method": "tfidf"}, "say which ones with methods"),
+        ({"epoch": 3}, "There is no setting 'epoch'"),
+        ({"label": "nothing"}, "nothing"),
+    ],
+)
+def test_what_is_refused_at_once(choices: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=said):
+        ladder(labelled(20), output=tmp_path / "out", **choices)
+    assert not (tmp_path / "out").exists()
+
+
+def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_text("x")
+    with pytest.raises(InputError, match="is there already and not empty"):
+        ladder(labelled(20), output=tmp_path / "full", methods="majority")
+    (tmp_path / "full" / "ladder.json").write_text("{}")
+    with pytest.raises(CheckpointError, match="damaged or of another version"):
+        ladder(labelled(20), output=tmp_path / "full", methods="majority")
+    with pytest.raises(InputError, match="too few different rows to hold any out"):
+        ladder(labelled(200)[4:6], output=tmp_path / "few", methods="majority")
+
+
+def test_budgets_in_words() -> None:
+    assert [budget_seconds(one) for one in ("90s", "10m", "1h", "1.5h", 30)] == [90, 600, 3600, 5400, 30]
+    assert [budget_for(one) for one in (10, 80, 840, 3000, 9000)] == ["30s", "2m", "20m", "60m", "180m"]
+    assert [spoken(one) for one in (0.25, 3.14, 45, 840, 9000)] == ["0.25 s", "3.1 s", "45 s", "14 min", "2.5 h"]
+    assert chosen_methods("finetune, majority") == ("majority", "finetune")
+
+
+def rung(method: str, right: Any, targets: Any, seconds: float, latency: float) -> tuple[Rung, Answers]:
+    """A rung that has these rows right."""
+    answers = Answers(labels=np.where(right, targets, 1 - targets))
+    value = float(np.mean(right))
+    return Rung(method=method, value=value, training_seconds=seconds, latency_ms=latency, size_mb=1.0), answers
+
+
+def judged(*made: tuple[Rung, Answers], targets: Any) -> tuple[tuple[Rung, ...], str, str]:
+    asked = Asked(
+        task=TASKS["classify"], space=LabelSpace(names=("a", "b")), metric="accuracy", part="test", targets=targets
+    )
+    found = compared([one for one, _ in made], {one.method: answers for one, answers in made}, asked)
+    return found, *recommendation(found, asked)
+
+
+def test_the_cheapest_within_noise_of_the_best_is_taken() -> None:
+    draw = np.random.default_rng(0)
+    targets = draw.integers(0, 2, 400)
+    half = targets == 0
+    good = draw.random(400) < 0.9
+    better = good.copy()
+    better[np.flatnonzero(~good)[:5]] = True
+    better[np.flatnonzero(good)[:3]] = False
+    floor = rung("majority", half, targets, 0.01, 0.05)
+    words, network = rung("tfidf", good, targets, 2.0, 0.25), rung("finetune", better, targets, 120.0, 100.0)
+    found, taken, reason = judged(floor, words, network, targets=targets)
+    assert taken == "tfidf"
+    assert found[2].difference is None
+    assert found[1].difference is not None
+    assert found[1].difference.within_noise
+    assert found[1].difference.difference == pytest.approx(-2 / 400)
+    low, high = found[1].difference.low, found[1].difference.high
+    assert reason == (
+        f"tfidf: accuracy {words[0].value:.3f} is within noise of the best (finetune {network[0].value:.3f}, "
+        f"difference -0.005, {low:.3f} to {high:.3f}) on 400 test rows, "
+        "at 1/60 of its training time and 1/400 of its latency."
+    )
+    clearly = good | (draw.random(400) < 0.8)
+    _, taken, reason = judged(floor, words, rung("finetune", clearly, targets, 120.0, 100.0), targets=targets)
+    assert taken == "finetune"
+    assert "is the best, and every cheaper method is worse (the nearest is tfidf" in reason
+    _, taken, reason = judged(words, network, targets=targets)
+    assert taken == "tfidf"
+    _, taken, reason = judged(words, targets=targets)
+    assert reason.endswith("it is the only method that was measured.")
+    _, taken, reason = judged(network, rung("tfidf", half, targets, 1.0, 1.0), targets=targets)
+    assert reason.endswith("is the best, and it is the cheapest method, too.")
+
+
+def test_a_floor_that_is_not_beaten_is_said_to_be_one() -> None:
+    targets = np.array([0, 1, 0, 1, 0, 1, 0, 0])
+    some = targets == 0
+    more = some.copy()
+    more[1] = True
+    _, taken, reason = judged(
+        rung("majority", some, targets, 0.1, 0.1), rung("tfidf", more, targets, 1.0, 1.0), targets=targets
+    )
+    assert taken == "majority"
+    assert "no method is clearly better than an answer that does not look at the text" in reason
+    assert "on 8 test rows" in reason
+
+
+def test_noise_is_an_interval_that_includes_nothing() -> None:
+    assert Difference(difference=-0.01, low=-0.02, high=0.0, p=0.1).within_noise
+    assert not Difference(difference=-0.01, low=-0.02, high=-0.001, p=0.01).within_noise
+    assert not Difference(difference=None, low=None, high=None, p=None).within_noise
