@@ -12,6 +12,7 @@ from clearhead.data.form import Fit
 from clearhead.data.table import TokenTable, encode_rows
 from clearhead.embedding import Embedder, groups
 from clearhead.errors import InputError
+from clearhead.features import choose_layer
 from clearhead.tasks.classify import CLASSIFY
 from clearhead.tasks.encoded import Encoded, encoded, within
 from clearhead.tasks.task import Task
@@ -70,11 +71,15 @@ class FeatureScorer:
     classic: ClassicModel
     layer: str | int | None = None
     pooling: tuple[str, ...] | None = None
+    task: Task = CLASSIFY
 
     def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
-        """Pool the encoder's layers to features, then one matrix."""
-        table = encode_rows(rows, columns, self.model.tokenizer, fit=self.fit)
+        """Pool the encoder's layers to features, then one matrix; of a tagger, the features of each word."""
+        table = encode_rows(rows, columns, self.model.tokenizer, fit=self.fit, form=self.task.form)
         data = readable(table, self.model)
+        if self.task.words is not None:
+            found = word_features(self.model, data, layer=self.layer)
+            return Scores(self.task.words(self.classic.logits(features=found), data), table.truncated, data.row_windows)
         features = table_features(self.model, data, layer=self.layer, pooling=self.pooling)
         return Scores(self.classic.logits(features=features), table.truncated, data.row_windows)
 
@@ -180,6 +185,54 @@ def window_features(
     if not kept:
         raise InputError("There are no rows to make features of.")
     return [_mean(whole, owners, len(data)) for whole in kept]
+
+
+def word_features(
+    model: Model, data: Encoded, *, layer: str | int | None = None, budget: int = PACKED_TOKENS, told: Told = None
+) -> Array:
+    """(words, width): the states of one layer, or of several together, at the token that each word is read from."""
+    chosen: str | int = "last" if layer is None else layer
+    return window_words(model, data, lambda hidden: [choose_layer(hidden, chosen)], budget=budget, told=told)[0]
+
+
+def window_words(
+    model: Model,
+    data: Encoded,
+    made: Callable[[Sequence[Array]], Sequence[Array]],
+    *,
+    budget: int = PACKED_TOKENS,
+    told: Told = None,
+) -> list[Array]:
+    """(words, width) of each array that `made` gives for the layers of some windows, in one pass.
+
+    Words without a token of their own are left out, as `marked` says.
+    """
+    import numpy as np
+
+    windows, _ = _windows(data)
+    lengths = data.starts[windows + 1] - data.starts[windows]
+    begins = np.cumsum(lengths) - lengths
+    reads = data.marked(np.arange(len(data)))["reads"]
+    home = np.searchsorted(begins, reads, side="right") - 1  # the window of each word
+    by_window = np.argsort(home, kind="stable")
+    bounds = np.searchsorted(home[by_window], np.arange(len(windows) + 1))
+    order = np.argsort(lengths, kind="stable")
+    kept: list[Array] = []
+    done = 0
+    for group in groups(lengths[order].tolist(), budget):
+        chosen = order[group.start : group.stop]
+        found = made(model.run(*_rectangle(data, windows[chosen], model)).hidden or [])
+        kept = kept or [np.zeros((len(reads), part.shape[-1]), np.float32) for part in found]
+        for place, window in enumerate(chosen.tolist()):
+            words = by_window[bounds[window] : bounds[window + 1]]
+            for whole, part in zip(kept, found, strict=True):
+                whole[words] = part[place, reads[words] - begins[window]]
+        done += len(chosen)
+        if told is not None:
+            told(done, len(order))
+    if not kept:
+        raise InputError("There are no rows to make features of.")
+    return kept
 
 
 def _rectangle(data: Encoded, windows: Array, model: Model) -> tuple[Array, Array, Array | None]:

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.passport import Passport, Trained, write_passport
+from clearhead.errors import InputError
 from clearhead.features import pooling_modes
 from clearhead.model import Model
 from clearhead.runs.network import data_of, train_network
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.prepare import PartRows, Prepared
 from clearhead.runs.sweep import Sweep, sweep_texts
-from clearhead.scoring import network_logits, table_features
+from clearhead.runs.taggers import fit_tagger, known_tags, sweep_words
+from clearhead.scoring import network_logits, table_features, word_features
 from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -91,6 +93,8 @@ def fit_features(job: Job) -> Result:
 
     model, plan, prepared = job.model, job.plan, job.prepared
     assert model is not None
+    if prepared.task.words is not None:
+        return fit_word_features(job)
     layer, pooling = plan.layer, None if plan.pooling is None else pooling_modes(plan.pooling.split("+"))
     sweep = None
     if plan.layers == "sweep":
@@ -118,6 +122,40 @@ def fit_features(job: Job) -> Result:
     if not linear.converged:
         notes = (*notes, "The logistic regression did not converge; try another strength.")
     return Result(logits=lambda part: classic.logits(features=features(part)), save=save, notes=notes, sweep=sweep)
+
+
+def fit_word_features(job: Job) -> Result:
+    """The same with a tag for every word: the features are those of its first token."""
+    from clearhead.classic import ClassicModel, save_classic
+
+    model, plan, prepared = job.model, job.plan, job.prepared
+    assert model is not None
+    assert prepared.task.words is not None
+    if plan.pooling is not None:
+        raise InputError(f"{prepared.task.name} reads the token of each word; leave --pooling out.")
+    sweep = sweep_words(model, prepared, plan, seed=job.settings.seed, tell=job.count) if plan.layers else None
+    layer = plan.layer if sweep is None else sweep.best.layer
+    spread = prepared.task.words
+
+    def features(part: PartRows) -> Array:
+        told = lambda done, total: job.count("features", done, total)  # noqa: E731
+        return word_features(model, data_of(model, part), layer=layer, told=told)
+
+    train = prepared.parts["train"]
+    linear = fit_tagger(features(train), known_tags(data_of(model, train)), prepared, plan, seed=job.settings.seed)
+    classic = ClassicModel(method="linear", linear=linear)
+
+    def save(folder: Path, trained: Trained) -> None:
+        replace(model, trained=trained).save(folder)
+        save_classic(folder, classic)
+
+    def logits(part: PartRows) -> Any:
+        return spread(classic.logits(features=features(part)), data_of(model, part))
+
+    notes = () if sweep is None else sweep.notes
+    if not linear.converged:
+        notes = (*notes, "The logistic regression did not converge; try another strength.")
+    return Result(logits=logits, save=save, notes=notes, sweep=sweep)
 
 
 def fit_words(job: Job) -> Result:

@@ -227,7 +227,7 @@ def _scorer(folder: Path, reference: str | Path, trained: Trained, device: str) 
         model = load(reference, device=device)
         pooling = tuple(trained.pooling) or None
         return FeatureScorer(
-            model=model, fit=_fit(trained, model), classic=classic, layer=trained.layer, pooling=pooling
+            model=model, fit=_fit(trained, model), classic=classic, layer=trained.layer, pooling=pooling, task=task
         )
     return ClassicScorer(classic=classic)
 

@@ -101,7 +101,9 @@ def run_train(
     fitted = time.perf_counter() - fitting
     swept = () if result.sweep is None else result.sweep.swept
     if result.sweep is not None:  # from here on as if it had been said
-        plan = replace(plan, layer=result.sweep.best.layer, pooling=result.sweep.best.pooling, layers=None)
+        best_of = result.sweep.best
+        pooling = best_of.pooling if seen.task.words is None else None
+        plan = replace(plan, layer=best_of.layer, pooling=pooling, layers=None)
     reading, found, notes = measured(prepared, result, plan)
     seeds = [plan.settings.seed + place for place in range(plan.seeds)]
     trained = passport(prepared, plan, reading, found, seeds=seeds, max_length=max_length, command=command)

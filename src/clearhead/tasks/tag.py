@@ -14,7 +14,7 @@ from clearhead.data.labels import LabelSpace
 from clearhead.data.names import plain
 from clearhead.data.source import Row, Source
 from clearhead.errors import InputError
-from clearhead.tasks.aligned import TAG_FORM
+from clearhead.tasks.aligned import INHERITS, TAG_FORM
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.ragged import Ragged
 from clearhead.tasks.sequences import best_tags
@@ -83,14 +83,22 @@ def _is_span(one: Any) -> bool:
 
 
 def collect(values: Array, data: Encoded) -> Ragged:
-    """(words, outputs) of each row; infinity for a word inside the token of an earlier one, NaN for one without any."""
+    """(words, outputs) of each row, out of those of all tokens."""
     import numpy as np
 
-    rows = np.arange(len(data))
-    found = data.marked(rows)
+    return words(values[data.marked(np.arange(len(data)))["reads"]], data)
+
+
+def words(values: Array, data: Encoded) -> Ragged:
+    """The same out of the words that are read.
+
+    Infinity stands for a word inside the token of an earlier one, NaN for a word of which no token is left.
+    """
+    import numpy as np
+
     places = data.marks.places[data.places]
-    made = np.where(places.values[:, None] == -1, np.inf, np.nan) * np.ones((1, values.shape[1]), np.float32)
-    made[found["known"]] = values[found["reads"]]
+    made = np.where(places.values[:, None] == INHERITS, np.inf, np.nan) * np.ones((1, values.shape[1]), np.float32)
+    made[places.values >= 0] = values
     return Ragged(values=made.astype(np.float32), bounds=places.bounds)
 
 
@@ -263,6 +271,7 @@ TAG = Task(
     columns=columns,
     counter=TagCounter,
     collect=collect,
+    words=words,
     weights=weights,
     baseline=baseline,
     floor=floor,

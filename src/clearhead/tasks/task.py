@@ -111,6 +111,7 @@ class Task:
     columns: Callable[[Source, Asked, bool], Columns] | None = None  # None: by `guess_columns`; bool: labelled
     counter: Callable[[], Counter] | None = None  # None: labels of one cell a row
     collect: Callable[[Array, Encoded], Any] = mean_windows  # outputs of windows, or of tokens, to answers of rows
+    words: Callable[[Array, Encoded], Any] | None = None  # answers of words that are read, to answers of rows
     weights: Callable[[Encoded], Array | None] = lambda data: None  # how much each row counts in a step
     baseline: Callable[[Encoded], float] | None = None  # the loss of one who has not read the texts
     floor: Callable[[Encoded], float] | None = None  # the main metric of one who has not

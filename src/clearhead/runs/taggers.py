@@ -1,0 +1,128 @@
+"""Frozen features of words under a linear model, and which layer is best for them: the lecture's table for tags."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from clearhead.data import LabelSpace, fold_rows
+from clearhead.errors import InputError
+from clearhead.model import Model
+from clearhead.runs.choices import Choice, Features, layer_choices, pieces_of, pooled_pieces
+from clearhead.runs.network import data_of
+from clearhead.runs.plan import RunPlan
+from clearhead.runs.prepare import Prepared
+from clearhead.runs.sweep import FOLDS, Count, Judge, Sweep, best_of, cross_validate
+from clearhead.scoring import window_words
+from clearhead.tasks.encoded import Encoded
+from clearhead.tasks.task import Reading
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clearhead.classic import Linear
+
+    Array = np.ndarray[Any, Any]
+
+EACH = "each"  # no pooling: every word by itself
+MOST_WORDS = 20_000  # that layers are judged on
+MOST_TRIED = 4_000  # words that the strength is found on
+MOST_FITTED = 100_000  # words that a linear model is fitted on
+
+
+def known_tags(data: Encoded) -> Array:
+    """(words,) the tags of the words that are read."""
+    import numpy as np
+
+    known = data.marked(np.arange(len(data)))["known"]
+    tags: Array = data.targets.values[known]
+    return tags
+
+
+def fit_tagger(
+    features: Array, tags: Array, prepared: Prepared, plan: RunPlan, *, seed: int, strength: float | None = None
+) -> Linear:
+    """A logistic regression over words; the strength is found on some of them."""
+    import numpy as np
+
+    from clearhead.classic import fit_linear
+
+    space = LabelSpace(names=prepared.space.names, kind="classes")
+    chosen = strength or plan.strength
+    draw = np.random.default_rng(seed)
+    if chosen is None:
+        some = np.sort(draw.permutation(len(tags))[:MOST_TRIED])
+        chosen = fit_linear(features[some], tags[some], space, seed=seed).strength
+    if len(tags) > MOST_FITTED:
+        some = np.sort(draw.permutation(len(tags))[:MOST_FITTED])
+        features, tags = features[some], tags[some]
+    return fit_linear(features, tags, space, strength=chosen, seed=seed)
+
+
+def word_pieces(model: Model, data: Encoded, choices: Sequence[Choice], *, tell: Count) -> Features:
+    """Features of all choices in one pass over the texts, a row for every word."""
+    count = model.shape.stack.layers
+    wanted = list(dict.fromkeys(piece for choice in choices for piece in pieces_of(choice, count)))
+
+    def made(hidden: Sequence[Array]) -> list[Array]:
+        found = pooled_pieces(hidden, {EACH: lambda tokens: tokens}, wanted)
+        return [found[piece] for piece in wanted]
+
+    arrays = window_words(model, data, made, told=lambda done, total: tell("features of all layers", done, total))
+    return Features(pieces=dict(zip(wanted, arrays, strict=True)), layers=count)
+
+
+def sweep_words(model: Model, prepared: Prepared, plan: RunPlan, *, seed: int, tell: Count) -> Sweep:
+    """The best layer for tags: one pass for all choices, then folds of the same sentences."""
+    import numpy as np
+
+    train = prepared.parts["train"]
+    layers, notes = layer_choices(model.shape.stack.layers)
+    choices = [Choice(layer=layer, pooling=EACH) for layer in layers]
+    whole = data_of(model, train)
+    counts = np.asarray(prepared.task.weights(whole))
+    order = np.random.default_rng(seed).permutation(len(train))
+    rows = np.sort(order[: max(int(np.searchsorted(np.cumsum(counts[order]), MOST_WORDS, side="right")), FOLDS)])
+    data = whole.select(rows)
+    begun = time.perf_counter()
+    features = word_pieces(model, data, choices, tell=tell)
+    seconds = time.perf_counter() - begun
+    assert prepared.task.strata is not None
+    labels, kind = prepared.task.strata(data.targets, prepared.space)
+    try:
+        folds = fold_rows(labels, train.table.hashes[data.places], None, folds=FOLDS, seed=seed, kind=kind)
+    except InputError as error:
+        raise InputError(f"Layers cannot be compared on these training rows: {error}") from None
+    metric = plan.metric or prepared.task.main(prepared.space)
+    swept = cross_validate(choices, features.of, folds, _judge(data, prepared, plan, metric, seed), tell=tell)
+    best = best_of(swept, metric)
+    found = next(one for one in swept if one.layer == best.layer)
+    how = f"{int(folds.max()) + 1}-fold cross-validation on {len(rows):,} training rows"
+    cost = f"features of all {len(choices)} choices in one pass of {seconds:.1f} s, {features.megabytes:.0f} MB"
+    said = f"sweep: {best.layer} has the best {metric}, {found.score:.4f} by {how} ({cost})."
+    return Sweep(swept=swept, best=best, features=features.of(best), notes=(said, *notes))
+
+
+def _judge(data: Encoded, prepared: Prepared, plan: RunPlan, metric: str, seed: int) -> Judge:
+    """A linear model on the words of each fold's other rows, measured on the fold's rows as the task measures."""
+    import numpy as np
+
+    task, space = prepared.task, prepared.space
+    tags = known_tags(data)
+    owners = data.marked(np.arange(len(data)))["readers"]
+    assert task.words is not None
+    spread = task.words
+
+    def judge(features: Array, folds: Array) -> list[float]:
+        strength = fit_tagger(features[:MOST_TRIED], tags[:MOST_TRIED], prepared, plan, seed=seed).strength
+        scores = []
+        for fold in range(int(folds.max()) + 1):
+            held = folds[owners] == fold
+            linear = fit_tagger(features[~held], tags[~held], prepared, plan, seed=seed, strength=strength)
+            part = data.select(np.flatnonzero(folds == fold))
+            answers = task.read(spread(linear.logits(features[held]), part), space, Reading())
+            scores.append(task.measure(answers, part.targets, space, 0)[metric].value)
+        return scores
+
+    return judge
