@@ -1,0 +1,64 @@
+"""Rows with their texts, as a report shows them: what was true, what was answered, and which words mattered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from clearhead.tasks.picks import Cell, Pick
+
+MarkKind = Literal["true", "predicted", "both"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """A piece of a text with a label: the true answer, the predicted one, or both at once."""
+
+    start: int
+    end: int
+    label: str
+    kind: MarkKind
+
+
+@dataclass(frozen=True, kw_only=True)
+class Word:
+    """A word, or some words in a row, and how much the answer loses without it."""
+
+    start: int
+    end: int
+    weight: float  # probability (or number) of the answer with it, minus without it
+    second: bool = False  # stands in the second text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """A row that was picked, with the beginning of its texts."""
+
+    pick: Pick
+    text: str
+    text_b: str | None = None
+    words: tuple[Word, ...] | None = None  # None: nobody looked
+    whole: float | None = None  # probability (or number) of the answer when nothing is left out
+    marks: tuple[Mark, ...] = ()  # spans and entities in the text
+    options: tuple[str, ...] = ()  # of a multiple choice
+    cut: bool = False  # whether the texts go on
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownCell:
+    """A cell of the confusion with the rows that are shown of it."""
+
+    cell: Cell
+    examples: tuple[Example, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """The examples of a part."""
+
+    worst: tuple[Example, ...] = ()
+    suspicious: tuple[Example, ...] = ()
+    cells: tuple[ShownCell, ...] = ()
+    explained: int = 0  # rows whose words were left out one by one
+    scored: int = 0  # texts that the model read for it
+    seconds: float = 0.0
