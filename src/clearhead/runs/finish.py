@@ -131,11 +131,14 @@ def _evaluation(prepared: Prepared, part: PartRows, logits: Array, reading: Read
     table = part.table
     windows = np.bincount(table.owners, minlength=len(table))[part.places]
     tokens = np.bincount(table.owners, weights=table.lengths, minlength=len(table))[part.places]
-    slices: dict[str, Any] = {"length in tokens": tokens.astype(int).tolist()} if tokens.any() else {}
+    if tokens.any():
+        slices: dict[str, Any] = {"length in tokens": tokens.astype(int).tolist()}
+    else:  # words were counted, and no tokens
+        slices = {"length in characters": [len(one) + len(two or "") for one, two in part.texts()]}
     if prepared.space.kind == "classes":
         slices[part.columns.label or "label"] = [prepared.space.names[target] for target in part.targets]
     made = evaluation(
-        prepared.task, prepared.space, logits, part.targets, reading,
+        prepared.task, prepared.space, logits, part.targets, reading, numbers=part.numbers,
         slices=slices, skipped={} if table is prepared.parts["train"].table else dict(table.skipped),
         truncated=int((table.truncated[part.places] > 0).sum()), windowed=int((windows > 1).sum()),
     )  # fmt: skip

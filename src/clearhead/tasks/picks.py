@@ -161,7 +161,7 @@ def pick_several(answers: Answers, targets: Array, space: LabelSpace, numbers: S
     )
 
 
-def pick_numbers(answers: Answers, targets: Array, space: LabelSpace, numbers: Sequence[int] | Array) -> Picks:  # noqa: ARG001
+def pick_numbers(answers: Answers, targets: Array, space: LabelSpace, numbers: Sequence[int] | Array) -> Picks:
     """The largest errors, and those that are far beyond what is usual here."""
     import numpy as np
 
