@@ -82,6 +82,24 @@ class Run:
                 made[part] = {"mean": mean(values), "spread": stdev(values)}
         return made
 
+    def _repr_html_(self) -> str:
+        """The metrics of the parts as a table in a notebook."""
+        from clearhead.notebook import between, figure, table_html
+
+        parts = [part for part in ("test", "dev") if part in self.evaluations]
+        names = dict.fromkeys(name for part in parts for name in self.evaluations[part].metrics)
+        rows = []
+        for name in names:
+            row = [name]
+            for part in parts:
+                one = self.evaluations[part].metrics.get(name)
+                row += ["", ""] if one is None else [figure(one.value), between(one.low, one.high)]
+            rows.append(row)
+        head = ["metric", *(text for part in parts for text in (part, "95 % interval"))]
+        places = [f"{part}: {count:,} rows" for part, count in self.rows.items()]
+        notes = [", ".join(places), f"model: {self.folder}", *self.notes]
+        return table_html(f"{self.task} by {self.method}", head, rows, notes)
+
     def to_json(self) -> dict[str, Any]:
         """What `train --json` prints."""
         return {

@@ -83,6 +83,16 @@ class Evaluation:
             del plain["picks"]["cells"]  # many, and for the report alone
         return plain
 
+    def _repr_html_(self) -> str:
+        """The metrics as a table in a notebook."""
+        from clearhead.notebook import between, figure, table_html
+
+        names = [self.main, *(name for name in self.metrics if name != self.main)]
+        found = [(name, self.metrics[name]) for name in names if name in self.metrics]
+        rows = [(name, figure(one.value), between(one.low, one.high)) for name, one in found]
+        notes = [f"{sum(self.skipped.values()):,} rows could not be used"] if self.skipped else []
+        return table_html(f"{self.task} on {self.rows:,} rows", ("metric", "value", "95 % interval"), rows, notes)
+
 
 def evaluation(
     task: Task,
