@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MOST_PIECES = 40  # of a text that are left out one by one; longer texts lose several words at once
 LEAST_PIECES = 6  # with fewer pieces of a long text, nothing is learned about words
 MOST_CHARACTERS = 20_000  # of a text that is taken apart
+TOGETHER = 0.5  # of the time of one text alone that each of many takes
 SECONDS = 4.0  # for all rows together
 # scripts without spaces are taken apart by characters: Thai and Lao, Burmese, Khmer, kana, Chinese
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # noqa: E501
@@ -90,8 +91,10 @@ def _occluded(scorer: Scorer, row: TextRow, columns: Columns, watch: Watch, seco
     begun = time.perf_counter()
     whole = float(watch(scorer.score([row], columns).logits)[0])
     took = time.perf_counter() - begun
-    most = min(MOST_PIECES, int(seconds / took)) if took > 0 else MOST_PIECES
-    parts = pieces(row, most) if most >= LEAST_PIECES else []
+    most = min(MOST_PIECES, int(seconds / (TOGETHER * took))) if took > 0 else MOST_PIECES
+    parts = pieces(row, max(most, LEAST_PIECES))
+    if len(parts) > most:
+        return None
     left = [(part, without(row, part)) for part in parts]
     left = [(part, one) for part, one in left if one.text and (one.text_b is None or one.text_b)]
     if not left:

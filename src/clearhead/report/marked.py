@@ -102,4 +102,4 @@ def named_words(text: str, text_b: str | None, words: Sequence[Word], strongest:
 
 def _spelled(text: str, text_b: str | None, word: Word) -> str:
     found = ((text_b or "") if word.second else text)[word.start : word.end]
-    return found.strip(".,;:!?\"'()[]{}…“”") or found
+    return found.strip(" \n\t.,;:!?\"'()[]{}…“”") or found

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MOST_TEXT = 1200  # characters that are shown of a row
 MOST_IN_CELL = 160
 AHEAD = 200  # characters that are shown before the word that matters most, where a text is cut
-SECONDS = {"test": 3.0, "rows": 4.0}  # to take rows apart in
+SECONDS = {"test": 3.5, "rows": 4.0}  # to take rows apart in
 OTHERS = 1.0
 TIMED, TIMED_SECONDS = 20, 1.0  # texts that are answered one by one to know how long one takes
 NOT_MODEL = {"run.json", "log.jsonl", "split.json", "metrics.json", "report.html", "state", "seeds"}
