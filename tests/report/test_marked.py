@@ -8,7 +8,7 @@ from html import unescape
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearhead.report.marked import marked_text, named_words, shaded_text
+from clearhead.report.marked import around, marked_text, named_words, shaded_text
 from clearhead.report.words import lines
 from clearhead.tasks.shown import Mark, Word
 from tests.report.samples import HOSTILE
@@ -69,6 +69,20 @@ def test_overlapping_and_nested_marks_are_told() -> None:
     assert re.findall(r'data-label="(\w+)"', made) == ["PER", "LOC", "WORK"]
     assert '<mark class="is-both">Anna</mark>' in made
     assert '<mark class="is-answered"> of </mark>' in made
+
+
+@given(st.text(min_size=1, max_size=200), MARKS, st.integers(4, 60))
+def test_long_texts_are_shown_around_their_marks(text: str, marks: list[Mark], most: int) -> None:
+    piece, moved, left = around(text, marks, most)
+    assert piece in text
+    assert len(piece) == min(most, len(text))
+    assert left == (len(text) > most)
+    good = [m for m in marks if 0 <= m.start < m.end <= len(text)]
+    kept = {text[m.start : m.end] for m in good}
+    assert all(piece[m.start : m.end] in kept for m in moved if 0 <= m.start < m.end <= len(piece))
+    first = min(good, key=lambda m: m.start, default=None)
+    if left and first is not None and first.end - first.start <= most // 2:
+        assert moved
 
 
 def test_labels_cannot_break_out() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from clearhead.report.marked import LEAST, marked_text, named_words, shaded_text
+from clearhead.report.marked import LEAST, around, marked_text, named_words, shaded_text
 from clearhead.report.words import cut, figure, percent
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 60
 MOST_CASES = 12  # of a list
+MOST_TEXT, MOST_IN_CELL = 1200, 160  # characters of a text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +88,7 @@ def cases(one: Evaluation, shown: Shown | None, key: str) -> Cases | None:
     )
 
 
-def _case(example: Example, one: Evaluation, key: str, doubtful: set[int] | frozenset[int]) -> Case:
+def _case(example: Example, one: Evaluation, key: str, doubtful: Collection[int], most: int = MOST_TEXT) -> Case:
     pick, words = example.pick, example.words or ()
     number = pick.error is not None
     strongest = max((abs(word.weight) for word in words), default=0.0)
@@ -94,9 +96,8 @@ def _case(example: Example, one: Evaluation, key: str, doubtful: set[int] | froz
         strongest = 0.0
     first = [word for word in words if not word.second]
     second = [word for word in words if word.second]
-    text = marked_text(example.text, example.marks) if example.marks else shaded_text(
-        example.text, first, strongest=strongest
-    )  # fmt: skip
+    piece, marks, left = around(example.text, example.marks, most)
+    text = marked_text(piece, marks) if example.marks else shaded_text(piece, first, strongest=strongest)
     return Case(
         id=f"case-{key}-{pick.row}",
         row=pick.row,
@@ -105,13 +106,13 @@ def _case(example: Example, one: Evaluation, key: str, doubtful: set[int] | froz
         sure=_sure(pick),
         given="" if pick.given is None else percent(pick.given),
         text=text,
-        text_b=None if example.text_b is None else shaded_text(example.text_b, second, strongest=strongest),
+        text_b=None if example.text_b is None else shaded_text(example.text_b[:most], second, strongest=strongest),
         words=named_words(example.text, example.text_b, words, strongest),
         watched=_watched(example, one),
         weak=example.words is not None and strongest == 0,
         looked=example.words is not None,
         doubtful=pick.row in doubtful,
-        cut=example.cut,
+        cut=example.cut or left or len(example.text_b or "") > most,
         options=example.options,
         excerpt=cut(example.text, 100),
     )
@@ -145,6 +146,6 @@ def cell_rows(one: Evaluation, shown: Shown | None, key: str) -> dict[tuple[int,
                 answered=one.labels[cell.answered],
                 right=cell.true == cell.answered,
                 count=cell.count,
-                rows=tuple(_case(example, one, key, frozenset()) for example in each.examples),
+                rows=tuple(_case(example, one, key, (), MOST_IN_CELL) for example in each.examples),
             )
     return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from markupsafe import Markup, escape
@@ -35,6 +36,17 @@ def marked_text(text: str, marks: Sequence[Mark]) -> Markup:
             made.append(_aside("]"))
             made.append(_chip(mark))
     return Markup("").join(made)
+
+
+def around(text: str, marks: Sequence[Mark], most: int) -> tuple[str, list[Mark], bool]:
+    """A text that is short enough, or the part of it in which its marks begin; marks that do not fit are left out."""
+    if len(text) <= most:
+        return text, list(marks), False
+    first = min((mark.start for mark in _clipped(text, marks)), default=0)
+    begin = 0 if first < most // 2 else min(first - most // 4, len(text) - most)
+    moved = [replace(mark, start=mark.start - begin, end=mark.end - begin) for mark in marks]
+    piece = text[begin : begin + most]
+    return piece, _clipped(piece, moved), True
 
 
 def _clipped(text: str, marks: Sequence[Mark]) -> list[Mark]:
