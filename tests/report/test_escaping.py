@@ -16,15 +16,15 @@ from tests.report.pages import Reader
 from tests.report.samples import HOSTILE, classes, inspected, log_lines, looked, whole
 
 TAGS = {
-    "a", "article", "bdi", "body", "caption", "circle", "desc", "details", "div", "em", "figcaption", "figure", "h1", "h2", "h3",
-    "head", "header", "html", "li", "line", "main", "mark", "meta", "nav", "ol", "p", "polygon", "polyline", "pre", "rect",
-    "section", "small", "span", "strong", "style", "summary", "svg", "table", "tbody", "td", "text", "th", "thead",
-    "title", "tr", "ul",
+    "a", "article", "bdi", "body", "caption", "circle", "desc", "details", "div", "em", "figcaption", "figure",
+    "h1", "h2", "h3", "head", "header", "html", "li", "line", "main", "mark", "meta", "nav", "ol", "p", "polygon",
+    "polyline", "pre", "rect", "section", "small", "span", "strong", "style", "summary", "svg", "table", "tbody",
+    "td", "text", "th", "thead", "title", "tr", "ul",
 }  # fmt: skip
 ATTRIBUTES = {
-    "aria-describedby", "aria-hidden", "aria-label", "aria-labelledby", "charset", "class", "content", "cx", "cy", "data-label", "dir", "height",
-    "href", "http-equiv", "id", "lang", "name", "points", "r", "role", "scope", "style", "tabindex", "text-anchor",
-    "title", "transform", "viewbox", "width", "x", "x1", "x2", "y", "y1", "y2",
+    "aria-describedby", "aria-hidden", "aria-label", "aria-labelledby", "charset", "class", "content", "cx", "cy",
+    "data-label", "dir", "height", "href", "http-equiv", "id", "lang", "name", "points", "r", "role", "scope",
+    "style", "tabindex", "text-anchor", "title", "transform", "viewbox", "width", "x", "x1", "x2", "y", "y1", "y2",
 }  # fmt: skip
 
 
