@@ -93,6 +93,7 @@ def test_other_kinds_of_labels() -> None:
     number = page_of(numbers(150, **counted(150)))
     assert "The 10 largest errors among the test rows." in number.said("worst")
     assert re.search(r"Row \d+ true [\d.]+ answered [−\d.]+ off by [+−][\d.]+", number.said("worst"))
+    assert "Raise the answer: “number" in number.said("worst")
     assert "Mean absolute error (lower is better) on the test rows by their length" in number.said("lengths")
 
 

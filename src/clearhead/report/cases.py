@@ -39,6 +39,7 @@ class Case:
     looked: bool  # whether it was taken apart
     doubtful: bool  # its label may be wrong
     cut: bool
+    number: bool  # whether the answer is one
     options: tuple[str, ...]
     excerpt: str
 
@@ -90,9 +91,8 @@ def cases(one: Evaluation, shown: Shown | None, key: str) -> Cases | None:
 
 def _case(example: Example, one: Evaluation, key: str, doubtful: Collection[int], most: int = MOST_TEXT) -> Case:
     pick, words = example.pick, example.words or ()
-    number = pick.error is not None
     strongest = max((abs(word.weight) for word in words), default=0.0)
-    if not number and strongest < LEAST:
+    if strongest < (LEAST if pick.error is None else LEAST * abs(pick.error)):
         strongest = 0.0
     first = [word for word in words if not word.second]
     second = [word for word in words if word.second]
@@ -113,6 +113,7 @@ def _case(example: Example, one: Evaluation, key: str, doubtful: Collection[int]
         looked=example.words is not None,
         doubtful=pick.row in doubtful,
         cut=example.cut or left or len(example.text_b or "") > most,
+        number=pick.error is not None,
         options=example.options,
         excerpt=cut(example.text, 100),
     )

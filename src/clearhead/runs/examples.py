@@ -31,7 +31,7 @@ AHEAD = 200  # characters that are shown before the word that matters most, wher
 SECONDS = {"test": 3.5, "rows": 4.0}  # to take rows apart in
 OTHERS = 1.0
 TIMED, TIMED_SECONDS = 20, 1.0  # texts that are answered one by one to know how long one takes
-NOT_MODEL = {"run.json", "log.jsonl", "split.json", "metrics.json", "report.html", "state", "seeds"}
+NOT_MODEL = {"run.json", "log.jsonl", "split.json", "metrics.json", "report.html", "state", "seeds", "tensorboard"}
 
 Told = Callable[[str, int, int | None], None]
 
