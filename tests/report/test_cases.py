@@ -43,7 +43,7 @@ def test_suspicious_rows_lead_to_their_cards(full: Reader) -> None:
     picks = whole().parts["test"].picks
     assert picks is not None
     said = full.said("suspicious")
-    assert f"{picks.doubtful} row" in said
+    assert f"Of the test rows, {picks.doubtful} ha" in said
     assert "That is a guess" in said
     ids = {str(own["id"]) for _, own in full.tags if "id" in own}
     for pick in picks.suspicious:
