@@ -11,8 +11,8 @@ from markupsafe import Markup
 from clearhead.errors import InputError
 from clearhead.report import ReportData, Section, report_html
 from clearhead.report.sections import paragraph, table
-from clearhead.tasks.picks import MOST_CELLS, Pick
-from clearhead.tasks.shown import Example, Mark, Shown
+from clearhead.tasks.picks import MOST_CELLS, Mark, Pick
+from clearhead.tasks.shown import Example, Shown
 from tests.report.pages import Reader
 from tests.report.samples import HOSTILE, LABELS, classes, counted, looked, multilabel, numbers, whole
 
@@ -102,8 +102,9 @@ def test_a_second_text_marks_and_options() -> None:
     pair = page_of(one, looked(one, text_b="and the other text"))
     assert "and the other text" in pair.said("worst")
     marks = (Mark(start=0, end=4, label="PER", kind="both"), Mark(start=8, end=12, label="LOC", kind="predicted"))
-    example = Example(pick=Pick(row=3, truth="Anna", answer="York"), text="Anna in York", marks=marks)
-    chosen = Example(pick=Pick(row=4, truth="the door", answer="the roof"), text="Close", options=("the door", "<b>x"))
+    example = Example(pick=Pick(row=3, truth="Anna", answer="York", marks=marks), text="Anna in York")
+    options = ("the door", "<b>x")
+    chosen = Example(pick=Pick(row=4, truth="the door", answer="the roof", options=options), text="Close")
     page = page_of(one, Shown(worst=(example, chosen)))
     assert "[true and answered PER: Anna] in [answered LOC: York]" in page.said("worst")
     assert "the door <b>x" in page.said("worst")

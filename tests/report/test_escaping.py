@@ -11,7 +11,7 @@ from clearhead.data import Finding
 from clearhead.explain.tokens import visible
 from clearhead.report import ReportData, Section, report_html
 from clearhead.report.sections import paragraph, table
-from clearhead.tasks.shown import Mark
+from clearhead.tasks.picks import Mark
 from tests.report.pages import Reader
 from tests.report.samples import HOSTILE, classes, inspected, log_lines, looked, whole
 
@@ -40,7 +40,8 @@ def hostile(word: str) -> ReportData:
     )
     shown = looked(one, word, word)
     marks = (Mark(start=0, end=2, label=word, kind="true"), Mark(start=1, end=4, label=word, kind="predicted"))
-    marked = replace(shown.worst[0], marks=marks, options=(word, word))
+    first = shown.worst[0]
+    marked = replace(first, pick=replace(first.pick, marks=marks, options=(word, word)))
     found = inspected(labels)
     seen = replace(
         found,

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from clearhead.report.marked import around, marked_text, named_words, shaded_text
 from clearhead.report.words import lines
-from clearhead.tasks.shown import Mark, Word
+from clearhead.tasks.picks import Mark
+from clearhead.tasks.shown import Word
 from tests.report.samples import HOSTILE
 
 TEXTS = st.one_of(st.text(max_size=60), st.text("<>&\"'ab \n", max_size=40), st.sampled_from(HOSTILE[:9]))

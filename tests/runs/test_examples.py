@@ -11,8 +11,10 @@ from clearhead.api import evaluate, load_predictor, train
 from clearhead.data import Source, open_source
 from clearhead.data.source import Row
 from clearhead.explain.occlusion import MOST_CHARACTERS
+from clearhead.report import ReportData, report_html
 from clearhead.runs.examples import MOST_IN_CELL, MOST_TEXT, shown
 from clearhead.runs.finish import Run
+from clearhead.tasks.picks import Mark, Pick, Picks
 from tests.report.pages import Reader
 from tests.runs.rows import QUICK, paired, scored, tagged
 from tests.small import BAD, GOOD, labelled, write_csv
@@ -135,3 +137,17 @@ def test_dev_and_test_are_both_shown(tiny: str, tmp_path: Path) -> None:
     page = Reader(run.report.read_text())
     for section in ("labels", "confusion", "lengths"):
         assert "The same for the dev rows" in page.said(section)
+
+
+def test_marks_of_a_pick_reach_the_example(words: Run) -> None:
+    predictor = load_predictor(words.folder)
+    source = open_source([{"text": "nothing " * 400 + "Anna", "label": "good"}])
+    mark = Mark(start=3200, end=3204, label="PER", kind="true")
+    picks = Picks(worst=(Pick(row=1, truth="PER", answer="none", marks=(mark,)),))
+    found = shown(predictor, source, predictor.columns_in(source), picks)
+    (example,) = found.worst
+    assert example.text[mark.start : mark.end] == "Anna"
+    assert example.marks == (mark,)
+    assert example.words is None
+    data = ReportData(title="t", command="", parts={"test": words.evaluations["test"]}, examples={"test": found})
+    assert "[true PER: Anna]" in Reader(report_html(data)).said("worst")

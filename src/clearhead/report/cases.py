@@ -114,7 +114,7 @@ def _case(example: Example, one: Evaluation, key: str, doubtful: Collection[int]
         doubtful=pick.row in doubtful,
         cut=example.cut or left or len(example.text_b or "") > most,
         number=pick.error is not None,
-        options=example.options,
+        options=pick.options,
         excerpt=cut(example.text, 100),
     )
 

@@ -9,7 +9,8 @@ from itertools import pairwise
 from markupsafe import Markup, escape
 
 from clearhead.report.words import cut, figure, lines
-from clearhead.tasks.shown import Mark, Word
+from clearhead.tasks.picks import Mark
+from clearhead.tasks.shown import Word
 
 MOST_MARKS = 200  # in one text
 MOST_LABEL = 30  # letters of a label

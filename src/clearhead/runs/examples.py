@@ -79,7 +79,8 @@ def shown(
     begun = time.perf_counter()
     first = {pick.row: pick for pick in (*picks.worst, *picks.suspicious)}
     texts = _texts(source, columns, {pick.row for pick in picks.every()}, whole=first.keys())
-    chosen = [(pick, texts[number]) for number, pick in first.items() if _short(texts.get(number))]
+    watched = {number: pick for number, pick in first.items() if pick.watched is not None or pick.error is not None}
+    chosen = [(pick, texts[number]) for number, pick in watched.items() if _short(texts.get(number))]
     jobs = [(row, partial(_watched, predictor, pick)) for pick, row in chosen]
     words = dict(zip(
         (pick.row for pick, _ in chosen),
@@ -135,6 +136,8 @@ def _texts(source: Source, columns: Columns, numbers: set[int], whole: Iterable[
 
 
 def _example(pick: Pick, row: TextRow, occluded: Occluded | None, most: int) -> Example:
+    if pick.marks:  # the report cuts the text around them
+        return Example(pick=pick, text=row.text, text_b=row.text_b)
     words = () if occluded is None else occluded.words
     text, first, cut = _excerpt(row.text, [word for word in words if not word.second], most)
     text_b, second, cut_b = _excerpt(row.text_b or "", [word for word in words if word.second], most)

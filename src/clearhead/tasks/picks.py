@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from clearhead.data.labels import LabelSpace
 from clearhead.tasks.task import Answers
@@ -23,6 +23,19 @@ VERY_SURE = 0.9  # from here on every answer does
 FAR = 3.5  # spreads (from the median, as a normal one) beyond which an error of a number is odd
 
 
+MarkKind = Literal["true", "predicted", "both"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """A piece of a text with a label: the true answer, the predicted one, or both at once."""
+
+    start: int
+    end: int
+    label: str
+    kind: MarkKind
+
+
 @dataclass(frozen=True, kw_only=True)
 class Pick:
     """A row that was picked: its number in the source, and what was said of it."""
@@ -35,6 +48,8 @@ class Pick:
     error: float | None = None  # of a number: answer minus truth
     watched: int | None = None  # the output whose probability says so; None: the answer is a number
     against: bool = False  # of several labels: the one watched was not answered
+    marks: tuple[Mark, ...] = ()  # of spans and tags: what is true and what was answered, in the first text
+    options: tuple[str, ...] = ()  # of a multiple choice
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,21 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
-from clearhead.tasks.picks import Cell, Pick
-
-MarkKind = Literal["true", "predicted", "both"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mark:
-    """A piece of a text with a label: the true answer, the predicted one, or both at once."""
-
-    start: int
-    end: int
-    label: str
-    kind: MarkKind
+from clearhead.tasks.picks import Cell, Mark, Pick
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +26,12 @@ class Example:
     text_b: str | None = None
     words: tuple[Word, ...] | None = None  # None: nobody looked
     whole: float | None = None  # probability (or number) of the answer when nothing is left out
-    marks: tuple[Mark, ...] = ()  # spans and entities in the text
-    options: tuple[str, ...] = ()  # of a multiple choice
     cut: bool = False  # whether the texts go on
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        """Spans and entities in the text, whose beginning is not cut where there are any."""
+        return self.pick.marks
 
 
 @dataclass(frozen=True, kw_only=True)
