@@ -188,7 +188,8 @@ def evaluate(
         against=None if against is None else _predictor(against),
     )  # fmt: skip
     if report is not None:
-        evaluation_report(predictor, opened, made, Path(report), command)
+        columns = predictor.columns_in(opened, text, text_b, label)
+        evaluation_report(predictor, opened, made, Path(report), command, columns)
     return made
 
 

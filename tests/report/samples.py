@@ -10,6 +10,8 @@ from clearhead.data import Inspection, LabelSpace, inspect_data
 from clearhead.report import ReportData
 from clearhead.tasks import TASKS, Reading
 from clearhead.tasks.evaluation import Evaluation, evaluation
+from clearhead.tasks.picks import Pick
+from clearhead.tasks.shown import Example, Shown, ShownCell, Word
 
 LABELS = ("billing", "delivery", "login", "other", "refund")
 METHODS = ("majority", "tfidf", "features", "head", "finetune")
@@ -67,6 +69,31 @@ def sliced(rows: int, seed: int = 3) -> dict[str, list[Any]]:
     drawn = np.random.default_rng(seed)
     channels = drawn.choice(["mail", "chat", "phone", "fax"], rows, p=[0.5, 0.3, 0.17, 0.03])
     return {"channel": channels.tolist(), "length": drawn.integers(1, 400, rows).tolist()}
+
+
+def looked(one: Evaluation, text: str = "where is the parcel number", text_b: str | None = None) -> Shown:
+    """The picked rows of an evaluation with a text each, in which the last word speaks for the answer."""
+    assert one.picks is not None
+
+    def example(pick: Pick) -> Example:
+        own = f"{text} {pick.row}"
+        cut = text.rfind(" ") + 1
+        words = (Word(start=0, end=cut, weight=-0.08), Word(start=cut, end=len(own), weight=0.4))
+        return Example(pick=pick, text=own, text_b=text_b, words=words if cut else None, whole=0.9)
+
+    return Shown(
+        worst=tuple(map(example, one.picks.worst)),
+        suspicious=tuple(map(example, one.picks.suspicious)),
+        cells=tuple(ShownCell(cell=cell, examples=tuple(map(example, cell.picks))) for cell in one.picks.cells),
+        explained=len(one.picks.worst),
+        scored=99,
+    )
+
+
+def counted(rows: int) -> dict[str, Any]:
+    """What makes an evaluation pick rows, and slice them by their length."""
+    drawn = np.random.default_rng(rows)
+    return {"numbers": range(1, rows + 1), "slices": {"length in tokens": drawn.integers(3, 90, rows).tolist()}}
 
 
 def inspected(labels: tuple[str, ...] = LABELS, rows: int = 240) -> Inspection:
@@ -135,13 +162,17 @@ def swept(layers: int = 6, **changes: Any) -> list[dict[str, Any]]:
 
 def whole(**changes: Any) -> ReportData:
     """A report with every section."""
+    more = counted(300)
+    dev = classes(120, seed=7, **counted(120))
+    test = classes(
+        300, slices=sliced(300) | more["slices"], numbers=more["numbers"], seconds=1.25, truncated=2, windowed=5,
+        skipped={"empty text": 2},
+    )  # fmt: skip
     values: dict[str, Any] = {
         "title": "Support messages by intent",
         "command": "clearhead train messages.csv --label intent -o runs/intent --seeds 3",
-        "parts": {
-            "dev": classes(120, seed=7),
-            "test": classes(300, slices=sliced(300), seconds=1.25, truncated=2, windowed=5, skipped={"empty text": 2}),
-        },
+        "parts": {"dev": dev, "test": test},
+        "examples": {"dev": looked(dev), "test": looked(test)},
         "inspection": inspected(),
         "log": log_lines(),
         "seeds": [{"seed": s, "dev": 0.9 + 0.01 * s, "test": 0.88 + 0.005 * s} for s in range(3)],

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from clearhead.api import evaluate, train
 from clearhead.report import save_report
 from tests.explain.test_browser import browser, opened
 from tests.report.samples import HOSTILE, classes, whole
 from tests.report.test_escaping import hostile
+from tests.report.test_notebook import results
 
 __all__ = ["browser"]  # the fixture
 
@@ -36,16 +40,100 @@ def test_fits_and_is_safe(browser: Any, tmp_path: Path, width: int, scheme: str)
 
 def test_letters_of_pictures_stay_readable_on_a_phone(browser: Any, tmp_path: Path) -> None:
     page, _ = opened(browser, save_report(whole(), tmp_path / "a.html"), viewport={"width": 360, "height": 800})
+    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
     heights = page.evaluate("[...document.querySelectorAll('svg')].map(each => each.getScreenCTM().a)")
-    assert len(heights) == 10
+    assert len(heights) == 13
     assert min(heights) * 12 >= 10  # 12 is the smallest letter in them
 
 
 def test_links_lead_to_sections_and_the_command_is_taken_as_a_whole(browser: Any, tmp_path: Path) -> None:
     data = whole()
     page, wrong = opened(browser, save_report(data, tmp_path / "a.html"))
-    page.get_by_role("link", name="Command").click()
+    page.get_by_role("link", name="Command", exact=True).click()
     assert page.url.endswith("#command")
     page.locator("pre.command").click()
     assert page.evaluate("getSelection().toString()").strip() == data.command
     assert not wrong
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_a_cell_opens_its_rows_by_click_and_by_key(browser: Any, tmp_path: Path, width: int) -> None:
+    data = whole()
+    picks = data.parts["test"].picks
+    assert picks is not None
+    page, wrong = opened(browser, save_report(data, tmp_path / "a.html"), viewport={"width": width, "height": 800})
+    assert page.locator(".cellrows:visible").count() == 0
+    cells = picks.cells[:2]
+    for cell, how in zip(cells, ("click", "key"), strict=True):
+        link = page.locator(f'#confusion .heat a[href="#cell-p0-{cell.true}-{cell.answered}"]')
+        if how == "click":
+            link.click()
+        else:
+            link.focus()
+            page.keyboard.press("Enter")
+        shown = page.locator(".cellrows:visible")
+        assert shown.count() == 1
+        assert [f"Row {pick.row}" in shown.inner_text() for pick in cell.picks] == [True] * len(cell.picks)
+        assert page.evaluate("document.querySelector('.cellrows:target').getBoundingClientRect().top < innerHeight")
+    page.locator(".cellrows:visible").get_by_role("link").click()
+    assert page.locator(".cellrows:visible").count() == 0
+    assert not wrong
+
+
+def test_shades_are_not_by_colour_alone(browser: Any, tmp_path: Path) -> None:
+    page, _ = opened(browser, save_report(whole(), tmp_path / "a.html"))
+    style = "getComputedStyle(document.querySelector('.case mark.{}')).borderBottomStyle"
+    assert page.evaluate(style.format("for3")) == "solid"
+    assert page.evaluate(style.format("against1")) == "dotted"
+    assert page.evaluate("Boolean(document.querySelector('.case .note').innerText.match(/For .*: “/))")
+
+
+def test_on_paper(browser: Any, tmp_path: Path) -> None:
+    page, wrong = opened(browser, save_report(whole(), tmp_path / "a.html"), viewport={"width": 800, "height": 800})
+    page.emulate_media(media="print")
+    page.goto(f"{page.url}#cell-p0-0-0")
+    assert page.locator(".cellrows:visible").count() == 0
+    assert page.locator("details.part:visible").count() == 0
+    assert page.locator("#passport:visible").count() == 0
+    folded = page.locator("#calibration table").first
+    assert folded.evaluate("each => each.checkVisibility({contentVisibilityAuto: true})")
+    assert not wrong
+
+
+def test_a_hostile_file_from_end_to_end(browser: Any, tmp_path: Path) -> None:
+    draw = random.Random(3)
+    text, label, name = HOSTILE[1], HOSTILE[0], "<img src=x onerror=alert(9)>.jsonl"
+    rows = [
+        {
+            text: f"{draw.choice(HOSTILE[:9])} {word} {draw.choice(HOSTILE[:9])} {number}",
+            label: f"{HOSTILE[4]}{word}" if draw.random() < 0.85 else f"{HOSTILE[7]}other",
+        }
+        for number, word in ((n, draw.choice(("alpha", "beta", "gamma"))) for n in range(300))
+    ]
+    file = tmp_path / name
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    run = train(file, output=tmp_path / "<svg onload=alert(8)>", method="tfidf", text=text, label=label)
+    assert run.report is not None
+    beside = tmp_path / "page.html"
+    evaluate(run.folder, file, report=beside, slices=[label], command=f"clearhead evaluate {name}")
+    for path in (run.report, beside):
+        page, wrong = opened(browser, path, viewport={"width": 360, "height": 800})
+        page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+        page.locator("#confusion .heat a").first.click()
+        page.hover("#worst .case mark >> nth=0")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert not page.evaluate("Boolean(document.querySelector('script, img, iframe, object, [src], [onerror]'))")
+        assert page.locator("#worst .case").count() > 0
+        assert not wrong
+        page.close()
+
+
+def test_results_in_a_notebook_are_safe(browser: Any, tmp_path: Path) -> None:
+    for place, word in enumerate(HOSTILE):
+        made = "".join(result._repr_html_() for result in results(word))
+        path = tmp_path / f"{place}.html"
+        path.write_text(f'<!doctype html><meta charset="utf-8"><title>t</title>{made}')
+        page, wrong = opened(browser, path)
+        assert not page.evaluate("Boolean(document.querySelector('body script, img, svg, iframe, [onerror]'))")
+        assert not wrong
+        page.close()

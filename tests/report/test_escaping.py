@@ -9,20 +9,22 @@ import pytest
 
 from clearhead.data import Finding
 from clearhead.explain.tokens import visible
-from clearhead.report import ReportData, report_html
+from clearhead.report import ReportData, Section, report_html
+from clearhead.report.sections import paragraph, table
+from clearhead.tasks.picks import Mark
 from tests.report.pages import Reader
-from tests.report.samples import HOSTILE, classes, inspected, log_lines, whole
+from tests.report.samples import HOSTILE, classes, inspected, log_lines, looked, whole
 
 TAGS = {
-    "a", "bdi", "body", "caption", "circle", "desc", "details", "div", "em", "figcaption", "figure", "h1", "h2", "h3",
-    "head", "header", "html", "li", "line", "main", "meta", "nav", "ol", "p", "polygon", "polyline", "pre", "rect",
-    "section", "small", "span", "strong", "style", "summary", "svg", "table", "tbody", "td", "text", "th", "thead",
-    "title", "tr", "ul",
+    "a", "article", "bdi", "body", "caption", "circle", "desc", "details", "div", "em", "figcaption", "figure",
+    "h1", "h2", "h3", "head", "header", "html", "li", "line", "main", "mark", "meta", "nav", "ol", "p", "polygon",
+    "polyline", "pre", "rect", "section", "small", "span", "strong", "style", "summary", "svg", "table", "tbody",
+    "td", "text", "th", "thead", "title", "tr", "ul",
 }  # fmt: skip
 ATTRIBUTES = {
-    "aria-describedby", "aria-label", "aria-labelledby", "charset", "class", "content", "cx", "cy", "dir", "height",
-    "href", "http-equiv", "id", "lang", "name", "points", "r", "role", "scope", "style", "tabindex", "text-anchor",
-    "title", "transform", "viewbox", "width", "x", "x1", "x2", "y", "y1", "y2",
+    "aria-describedby", "aria-hidden", "aria-label", "aria-labelledby", "charset", "class", "content", "cx", "cy",
+    "data-label", "dir", "height", "href", "http-equiv", "id", "lang", "name", "points", "r", "role", "scope",
+    "style", "tabindex", "text-anchor", "title", "transform", "viewbox", "width", "x", "x1", "x2", "y", "y1", "y2",
 }  # fmt: skip
 
 
@@ -32,9 +34,14 @@ def hostile(word: str) -> ReportData:
     one = classes(
         200,
         labels=labels,
-        slices={word: [labels[n % len(labels)] for n in range(200)]},
+        slices={word: [labels[n % len(labels)] for n in range(200)], "length in tokens": list(range(200))},
         skipped={word: 3},
+        numbers=range(1, 201),
     )
+    shown = looked(one, word, word)
+    marks = (Mark(start=0, end=2, label=word, kind="true"), Mark(start=1, end=4, label=word, kind="predicted"))
+    first = shown.worst[0]
+    marked = replace(first, pick=replace(first.pick, marks=marks, options=(word, word)))
     found = inspected(labels)
     seen = replace(
         found,
@@ -59,6 +66,8 @@ def hostile(word: str) -> ReportData:
         passport={word: [word]},
         notes=(word,),
         cost={word: word},
+        examples={"test": replace(shown, worst=(marked, *shown.worst[1:])), word: shown},
+        sections=[Section(id="guests", title=word, html=paragraph(word) + table((word,), [(word,)], label=word))],
     )
 
 
@@ -69,9 +78,9 @@ def test_no_markup_comes_from_data(word: str) -> None:
         assert tag in TAGS
         assert set(own) <= ATTRIBUTES
         for name, value in own.items():
-            assert name == "title" or word not in str(value)
+            assert name in ("title", "data-label") or word not in str(value) or (name, value) == ("aria-label", word)
             if name == "href":
-                assert re.fullmatch(r"#[a-z]+", str(value))
+                assert re.fullmatch(r"#[a-z]+(-p\d-\d+(-\d+)?|-p\d)?", str(value))
             if name == "style":
                 assert re.fullmatch(r"width:\d+\.\d%", str(value))
     shown = " ".join(visible(word[:150]).split())
@@ -108,7 +117,7 @@ def test_endless_names_do_not_make_an_endless_page(sign: str) -> None:
         notes=[sign * 10_000] * 200,
         passport={"labels": list(labels)},
     )
-    assert len(report_html(data).encode()) < 1_000_000
+    assert len(report_html(data).encode()) < 1_500_000
 
 
 def test_lines_of_a_command_stay_lines() -> None:

@@ -18,7 +18,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 # the layers of design.md, lowest first
 LAYERS = (
-    ("errors", "config"),
+    ("errors", "config", "notebook"),
     ("shape", "tensors", "batch", "runner", "text"),
     ("families",),
     ("checkpoint",),

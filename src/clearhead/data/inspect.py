@@ -87,6 +87,15 @@ class Inspection:
         """All of it as plain values."""
         return asdict(self)
 
+    def _repr_html_(self) -> str:
+        """The labels as a table in a notebook, with what was found."""
+        from clearhead.notebook import table_html
+
+        rows = [(name, f"{count:,}", f"{count / max(self.rows, 1):.1%}") for name, count in self.labels.items()]
+        notes = [f"{finding.severity}: {finding.sentence}" for finding in self.findings] or ["nothing odd was found"]
+        named = ", ".join(dict.fromkeys(self.sources))
+        return table_html(f"{self.rows:,} rows of {named}", ("label", "rows", "share"), rows, notes)
+
 
 class _Pass:
     """What is kept of the rows while they stream by: numbers, never texts."""

@@ -14,10 +14,13 @@ from clearhead.errors import InputError
 from clearhead.report import comparisons, inspected, pictures, results, words
 from clearhead.report.curves import curves
 from clearhead.report.headline import DEV_MARK, headline, in_order
+from clearhead.report.parts import PER_PART, part_views
+from clearhead.report.sections import Section
 
 if TYPE_CHECKING:
     from clearhead.data import Inspection
     from clearhead.tasks.evaluation import Evaluation
+    from clearhead.tasks.shown import Shown
 
 MOST_PASSPORT = 60_000  # characters; the model folder has all of it
 MOST_COMMAND = 20_000
@@ -42,15 +45,35 @@ class ReportData:
     cost: Mapping[str, Any] = field(default_factory=dict)
     sweep: Sequence[Mapping[str, Any]] = ()  # {"layer": "last", "pooling": "mean", "score": 0.9, "spread": 0.01}
     ladder: Mapping[str, Any] | None = None  # as in ladder.json
+    examples: Mapping[str, Shown] = field(default_factory=dict)  # rows to look at, by part
+    sections: Sequence[Section] = ()  # what others have to tell: a ladder, a sweep
 
 
 def report_html(data: ReportData) -> str:
     """The report as one page that needs nothing else."""
     parts = in_order(data.parts)
-    seen = {"page": _frame(data, parts), **_data(data.inspection), **_measured(parts), **_run(data, parts)}
-    sections = {name: title for name, title in SECTIONS.items() if _has(seen, name)}
-    page: str = _environment().get_template("page.html").render(sections=sections, **seen)
+    views = part_views(parts, data.examples)
+    seen = {"page": _frame(data, parts), **_data(data.inspection), **_metrics(parts, views), **_run(data, parts)}
+    there = {name: seen.get(name) or [view for view in views if view.get(name)] for name in SECTIONS}
+    own = {section.id: section for section in data.sections}
+    if len(own) < len(data.sections) or own.keys() & {"headline", *SECTIONS}:
+        raise InputError(f"Sections of a report need names of their own; there are {', '.join(own)}.")
+    sections = _in_place({name: SECTIONS[name] for name in SECTIONS if there[name]}, data.sections)
+    page: str = _environment().get_template("page.html").render(
+        sections=sections, own=own, views=views, per_part=PER_PART, **seen
+    )  # fmt: skip
     return page
+
+
+def _in_place(titles: dict[str, str], more: Sequence[Section]) -> dict[str, str]:
+    """The sections in their order; one that others brought stands before the one it names, or what comes after that."""
+    every = list(SECTIONS)
+    made: dict[str, str] = {}
+    for name in every:
+        made |= {section.id: words.cut(section.title, 60) for section in more if section.before == name}
+        if name in titles:
+            made[name] = titles[name]
+    return made | {section.id: words.cut(section.title, 60) for section in more if section.id not in made}
 
 
 def save_report(data: ReportData, path: Path) -> Path:
@@ -65,26 +88,25 @@ def save_report(data: ReportData, path: Path) -> Path:
 
 SECTIONS = {  # what there is to tell, in its order: the name of its values, and its title
     "ladder": "Which method",
-    "notes": "Said during the run",
     "data": "The data",
     "curves": "Learning",
     "metrics": "Metrics",
     "labels": "Labels",
     "confusion": "Confusion",
+    "worst": "Worst answers",
+    "suspicious": "Suspicious labels",
     "calibration": "Calibration",
     "coverage": "Coverage",
     "slices": "Slices",
+    "lengths": "Lengths",
     "seeds": "Seeds",
     "sweep": "Which layer",
     "cost": "Cost",
     "settings": "Settings",
+    "notes": "Said during the run",
     "command": "Command",
     "passport": "Passport",
 }
-
-
-def _has(seen: Mapping[str, Any], name: str) -> bool:
-    return bool(seen[name])
 
 
 def _frame(data: ReportData, parts: Mapping[str, Evaluation]) -> dict[str, Any]:
@@ -115,48 +137,11 @@ def _data(found: Inspection | None) -> dict[str, Any]:
     }
 
 
-def _measured(parts: Mapping[str, Evaluation]) -> dict[str, Any]:
-    """The values of the sections on quality; details are those of the first part."""
-    names = ("metrics", "labels", "confusion", "calibration", "coverage", "slices")
+def _metrics(parts: Mapping[str, Evaluation], views: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if not parts:
-        return {"part": None, **dict.fromkeys(names)}
-    part, one = next(iter(parts.items()))
-    right = "rows exactly right" if one.kind == "multilabel" else "accuracy"
-    pairs = results.confused(one)
-    made: dict[str, Any] = {
-        "part": {"name": part, "rows": _rows_of(part), "one": one, "right": right},
-        "metrics": {"parts": parts, "rows": results.metric_rows(parts), "picture": pictures.whiskers(parts)},
-        "labels": results.label_rows(one),
-        "confusion": {"matrix": results.matrix(one), "pairs": pairs} if one.confusion is not None else None,
-        "calibration": _calibration(one),
-        "coverage": None,
-        "slices": one.slices[: results.MOST_SLICES],
-    }
-    if one.coverage:
-        made["coverage"] = {"picture": pictures.coverage(one.coverage, right), "points": results.covered(one.coverage)}
-    return made
-
-
-def _rows_of(part: str) -> str:
-    """Which rows a section tells of; dev rows never without a warning."""
-    return f"the {words.part_name(part)} rows" + (f" ({DEV_MARK})" if part == "dev" else "")
-
-
-def _calibration(one: Evaluation) -> list[dict[str, Any]]:
-    """Before and after, or only one of them where the temperature changes nothing."""
-    found = one.calibration
-    if found is None:
-        return []
-    turns = [("before", found.bins_before, found.before), ("after", found.bins_after, found.after)]
-    return [
-        {
-            "when": when,
-            "error": error,
-            "bins": [each for each in bins if each.rows],
-            "picture": pictures.reliability(f"reliability-{when}", f"Reliability {when} scaling", bins, error),
-        }
-        for when, bins, error in (turns[:1] if found.temperature == 1 else turns)
-    ]
+        return {"metrics": None}
+    rows, picture = results.metric_rows(parts), pictures.whiskers(parts)
+    return {"metrics": {"parts": parts, "rows": rows, "picture": picture, "part": views[0]["part"]}}
 
 
 def _run(data: ReportData, parts: Mapping[str, Evaluation]) -> dict[str, Any]:
@@ -170,7 +155,7 @@ def _run(data: ReportData, parts: Mapping[str, Evaluation]) -> dict[str, Any]:
         "seeds": {"lines": lines, "each": data.seeds[:MOST_SEEDS], "metric": metric or "score"} if lines else None,
         "sweep": comparisons.sweep(data.sweep, main),
         "ladder": comparisons.ladder(data.ladder),
-        "cost": _lines(data.cost),
+        "cost": _lines({words.COSTS.get(name, (name,))[0]: words.cost(name, data.cost[name]) for name in data.cost}),
         "settings": _lines(data.settings),
         "command": words.cut(data.command, MOST_COMMAND) if data.command.strip() else "",
         "passport": _passport(data.passport),

@@ -91,7 +91,7 @@ def reliability(name: str, title: str, bins: Sequence[Bin], error: float) -> Mar
     return plot.svg()
 
 
-def coverage(points: Sequence[CoveragePoint], right: str) -> Markup:
+def coverage(name: str, points: Sequence[CoveragePoint], right: str) -> Markup:
     """How many answers are right when only the surest rows are answered."""
     first, last = points[0], points[-1]
     ends = sorted((first, last), key=lambda point: point.coverage)
@@ -99,7 +99,7 @@ def coverage(points: Sequence[CoveragePoint], right: str) -> Markup:
     accuracies = [point.accuracy for point in points]
     y = axis([*accuracies, 1.0], right, ticks=4)
     upright = Axis(low=y.low, high=min(y.high, 1.0), ticks=tuple(t for t in y.ticks if t <= 1.0 + 1e-9), label=right)
-    plot = Plot("coverage", "Coverage and accuracy", f"{said}.", unit("share of rows that are answered"), upright)
+    plot = Plot(name, "Coverage and accuracy", f"{said}.", unit("share of rows that are answered"), upright)
     plot.line([(point.coverage, point.accuracy) for point in points], "curve")
     return plot.svg()
 

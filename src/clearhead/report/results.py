@@ -49,6 +49,7 @@ class Confused:
     answered: str
     count: int
     share: float  # of the rows that truly have the first label
+    cell: tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,17 +95,28 @@ def matrix(one: Evaluation) -> list[list[Cell]] | None:
 
 
 def confused(one: Evaluation) -> list[Confused]:
-    """The pairs of labels that are taken for each other most often."""
-    if one.confusion is None:
-        return []
+    """The pairs of labels that are taken for each other most often, also where no matrix was kept."""
+    if one.confusion is not None:
+        counted = [
+            (true, answered, number, number / sum(row))
+            for true, row in enumerate(one.confusion)
+            for answered, number in enumerate(row)
+            if number and true != answered
+        ]
+    else:
+        having = {place: score.rows for place, score in enumerate(one.label_scores)}
+        cells = () if one.picks is None else one.picks.cells
+        counted = [
+            (each.true, each.answered, each.count, each.count / max(having.get(each.true, 0), each.count))
+            for each in cells
+            if each.true != each.answered
+        ]
     found = [
-        Confused(true=one.labels[true], answered=one.labels[answered], count=number, share=number / sum(row))
-        for true, row in enumerate(one.confusion)
-        for answered, number in enumerate(row)
-        if number and true != answered
+        Confused(true=one.labels[true], answered=one.labels[answered], count=number, share=share, cell=(true, answered))
+        for true, answered, number, share in counted
     ]
-    most = PAIRS if len(one.confusion) <= SQUARE else 2 * PAIRS
-    return sorted(found, key=lambda pair: (-pair.count, -pair.share))[:most]
+    few = one.confusion is not None and len(one.confusion) <= SQUARE
+    return sorted(found, key=lambda pair: (-pair.count, -pair.share))[: PAIRS if few else 2 * PAIRS]
 
 
 def label_rows(one: Evaluation) -> list[LabelScore]:

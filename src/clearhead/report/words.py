@@ -34,6 +34,14 @@ NAMES = {
     "mae": "Mean absolute error",
     "r2": "R²",
 }
+COSTS = {  # what a run and a model take: the name for people, and how the figure is written
+    "seconds": ("The whole run", "duration"),
+    "training seconds": ("Learning alone", "duration"),
+    "tokens per second": ("Tokens per second", "count"),
+    "peak memory MB": ("Most memory", "megabytes"),
+    "latency of one text ms": ("One text alone, median", "milliseconds"),
+    "size on disk MB": ("The model on disk", "megabytes"),
+}
 LOWER_IS_BETTER = frozenset({"log_loss", "mse", "mae"})
 
 
@@ -106,6 +114,19 @@ def duration(seconds: Any) -> str:
         return f"{found:.2f} s" if found < 1 else f"{found:.1f} s" if found < 10 else f"{found:.0f} s"
     minutes = round(found / 60)
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def cost(name: str, value: Any) -> Any:
+    """A cost with its unit; what is not known by name stays as it is."""
+    found = known(value)
+    if name not in COSTS or found is None:
+        return value
+    kind = COSTS[name][1]
+    if kind == "milliseconds":
+        return f"{found:.1f} ms" if found < 10 else f"{found:,.0f} ms"
+    if kind == "megabytes":
+        return f"{found:.2f} MB" if found < 10 else f"{found:,.0f} MB"
+    return duration(found) if kind == "duration" else count(found)
 
 
 def cut(text: object, most: int) -> str:

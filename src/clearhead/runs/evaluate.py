@@ -86,7 +86,7 @@ def run_evaluate(
     if part is not None:
         _check_same(predictor, source, scored, part)
     made = evaluation(
-        predictor.task, predictor.space, scored.logits, scored.targets, predictor.reading,
+        predictor.task, predictor.space, scored.logits, scored.targets, predictor.reading, numbers=scored.numbers,
         slices=scored.slices, skipped=dict(scored.bad.counts), truncated=scored.truncated,
         windowed=scored.windowed, seconds=round(scored.seconds, 3),
     )  # fmt: skip
@@ -197,15 +197,28 @@ def _paired(predictor: Predictor, against: Predictor, ours: Scored, theirs: Scor
     return {name: paired_test(metric, ours.targets, mine, other, n=2000) for name, metric in tests.items()}
 
 
-def evaluation_report(predictor: Predictor, source: Source, made: Evaluation, path: Path, command: str) -> Path:
+def evaluation_report(
+    predictor: Predictor, source: Source, made: Evaluation, path: Path, command: str, columns: Columns
+) -> Path:
     """One HTML page about an evaluation."""
     from clearhead.report.page import ReportData, save_report
+    from clearhead.runs.examples import served, shown
 
+    notes: tuple[str, ...] = ()
+    examples, cost = {}, {"seconds": made.seconds}
+    if not source.again:
+        notes = (f"{source.name} can be read only once, so that no rows of it are shown.",)
+    elif made.picks is not None:
+        examples = {"rows": shown(predictor, source, columns, made.picks)}
+        cost |= served(predictor, source, columns)
     data = ReportData(
         title=f"{Path(predictor.reference).name} on {source.name}",
         command=command,
         parts={"rows": made},
         passport={} if predictor.trained is None else asdict(predictor.trained),
+        notes=notes,
+        examples=examples,
+        cost=cost,
     )
     return save_report(data, path)
 

@@ -84,6 +84,24 @@ class Run:
                 made[part] = {"mean": mean(values), "spread": stdev(values)}
         return made
 
+    def _repr_html_(self) -> str:
+        """The metrics of the parts as a table in a notebook."""
+        from clearhead.notebook import between, figure, table_html
+
+        parts = [part for part in ("test", "dev") if part in self.evaluations]
+        names = dict.fromkeys(name for part in parts for name in self.evaluations[part].metrics)
+        rows = []
+        for name in names:
+            row = [name]
+            for part in parts:
+                one = self.evaluations[part].metrics.get(name)
+                row += ["", ""] if one is None else [figure(one.value), between(one.low, one.high)]
+            rows.append(row)
+        head = ["metric", *(text for part in parts for text in (part, "95 % interval"))]
+        places = [f"{part}: {count:,} rows" for part, count in self.rows.items()]
+        notes = [", ".join(places), f"model: {self.folder}", *self.notes]
+        return table_html(f"{self.task} by {self.method}", head, rows, notes)
+
     def to_json(self) -> dict[str, Any]:
         """What `train --json` prints."""
         return {
@@ -134,11 +152,14 @@ def _evaluation(prepared: Prepared, part: PartRows, logits: Any, reading: Readin
     table = part.table
     windows = np.bincount(table.owners, minlength=len(table))[part.places]
     tokens = np.bincount(table.owners, weights=table.lengths, minlength=len(table))[part.places]
-    slices: dict[str, Any] = {"length in tokens": tokens.astype(int).tolist()} if tokens.any() else {}
+    if tokens.any():
+        slices: dict[str, Any] = {"length in tokens": tokens.astype(int).tolist()}
+    else:  # words were counted, and no tokens
+        slices = {"length in characters": [len(one) + len(two or "") for one, two in part.texts()]}
     if prepared.space.kind == "classes":
         slices[part.columns.label or "label"] = [prepared.space.names[target] for target in part.targets]
     made = evaluation(
-        prepared.task, prepared.space, logits, part.targets, reading,
+        prepared.task, prepared.space, logits, part.targets, reading, numbers=part.numbers,
         slices=slices, skipped={} if table is prepared.parts["train"].table else dict(table.skipped),
         truncated=int((table.truncated[part.places] > 0).sum()), windowed=int((windows > 1).sum()),
     )  # fmt: skip

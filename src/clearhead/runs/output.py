@@ -38,6 +38,16 @@ class Predicted:
         """As plain values."""
         return asdict(self)
 
+    def _repr_html_(self) -> str:
+        """The counts as a table in a notebook."""
+        from clearhead.notebook import table_html
+
+        counted = {"rows": self.rows, "from an earlier run": self.resumed, "of which something was cut": self.truncated,
+                   "read in windows": self.windowed, "without an answer": self.abstained}  # fmt: skip
+        counted |= {f"left out: {problem}": count for problem, count in self.skipped.items()}
+        rows = [(name, f"{count:,}") for name, count in counted.items() if count or name == "rows"]
+        return table_html(f"predictions in {self.output}", ("rows", "count"), rows)
+
 
 @dataclass
 class Counts:

@@ -15,6 +15,7 @@ from clearhead.data import BadRow, Row, Source
 from clearhead.errors import CheckpointError, InputError
 from clearhead.loading import load, need_torch
 from clearhead.model import Model
+from clearhead.runs.examples import Second, second_look
 from clearhead.runs.finish import METRICS, REPORT, Run, SeedScore, measured, passport, write_metrics, write_split
 from clearhead.runs.methods import FITS, Job, Result, network_result
 from clearhead.runs.network import STATE, restore_network
@@ -126,7 +127,11 @@ def run_train(
         cost=_cost(folder if plan.seeds == 1 else _seed_folder(folder, best), begun, fitted),
         sweep=swept,
     )
-    return run if not report else replace(run, report=_report(run, plan, prepared, trained, folder, best))
+    if not report:
+        return run
+    second = second_look(folder, prepared.parts, found, plan.device, tell.count)
+    run = replace(run, cost={**run.cost, **second.cost})
+    return replace(run, report=_report(run, plan, prepared, trained, folder, best, second))
 
 
 def _counted(source: Source, tell: Told) -> Source:
@@ -302,7 +307,9 @@ def _cost(folder: Path, begun: float, fitted: float) -> dict[str, float]:
     return made
 
 
-def _report(run: Run, plan: RunPlan, prepared: Prepared, trained: Any, folder: Path, best: int) -> Path:
+def _report(
+    run: Run, plan: RunPlan, prepared: Prepared, trained: Any, folder: Path, best: int, second: Second
+) -> Path:
     """The one-file report beside the model."""
     from clearhead.data import inspect_data
     from clearhead.report.page import ReportData, save_report
@@ -321,7 +328,8 @@ def _report(run: Run, plan: RunPlan, prepared: Prepared, trained: Any, folder: P
         seeds=[asdict(score) for score in run.seeds],
         settings=trained.settings,
         passport=asdict(trained),
-        notes=[*run.said, *run.notes],
+        notes=[*run.said, *run.notes, *second.notes],
+        examples=second.examples,
         cost=dict(run.cost),
         sweep=[asdict(one) for one in run.sweep],
     )

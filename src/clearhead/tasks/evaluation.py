@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.labels import LabelSpace
+from clearhead.tasks.picks import Picks, picked
 from clearhead.tasks.task import Answers, Reading, Task
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class Evaluation:
     windowed: int = 0  # rows that were read in windows
     seconds: float = 0.0
     against: dict[str, Paired] = field(default_factory=dict)  # metric -> this model minus another on the same rows
+    picks: Picks | None = None  # rows that are worth a look
 
     @property
     def value(self) -> float:
@@ -78,7 +80,19 @@ class Evaluation:
 
         plain: dict[str, Any] = _plain(asdict(self))
         plain["metrics"] = to_json(self.metrics)
+        if plain["picks"] is not None:
+            del plain["picks"]["cells"]  # many, and for the report alone
         return plain
+
+    def _repr_html_(self) -> str:
+        """The metrics as a table in a notebook."""
+        from clearhead.notebook import between, figure, table_html
+
+        names = [self.main, *(name for name in self.metrics if name != self.main)]
+        found = [(name, self.metrics[name]) for name in names if name in self.metrics]
+        rows = [(name, figure(one.value), between(one.low, one.high)) for name, one in found]
+        notes = [f"{sum(self.skipped.values()):,} rows could not be used"] if self.skipped else []
+        return table_html(f"{self.task} on {self.rows:,} rows", ("metric", "value", "95 % interval"), rows, notes)
 
 
 def evaluation(
@@ -89,10 +103,11 @@ def evaluation(
     reading: Reading,
     *,
     slices: Mapping[str, Sequence[Any]] | None = None,
+    numbers: Sequence[int] | Array | None = None,
     draws: int = DRAWS,
     **counts: Any,
 ) -> Evaluation:
-    """Measure what logits say of rows whose labels are known."""
+    """Measure what logits say of rows whose labels are known; with their `numbers`, some are picked to be looked at."""
     answers = task.read(logits, space, reading)
     found = task.details(answers, targets, space) if task.details is not None else None
     right, sure = task.right(answers, targets), task.confidence(answers)
@@ -111,6 +126,7 @@ def evaluation(
         coverage_area=area,
         abstained=0 if answers.abstained is None else int(answers.abstained.sum()),
         slices=_slices(answers, targets, right, slices or {}),
+        picks=None if numbers is None else picked(answers, targets, space, numbers),
         **counts,
     )
 

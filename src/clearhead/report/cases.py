@@ -1,0 +1,152 @@
+"""Examples as cards, and cells of the confusion as lists of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from clearhead.report.marked import LEAST, around, marked_text, named_words, shaded_text
+from clearhead.report.words import cut, figure, percent
+
+if TYPE_CHECKING:
+    from clearhead.tasks.evaluation import Evaluation
+    from clearhead.tasks.picks import Pick
+    from clearhead.tasks.shown import Example, Shown
+
+MOST_CELLS = 60
+MOST_CASES = 12  # of a list
+MOST_TEXT, MOST_IN_CELL = 1200, 160  # characters of a text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One row as a card."""
+
+    id: str
+    row: int
+    truth: str
+    answer: str
+    sure: str  # "93.2%", "off by 1.20", or empty
+    given: str  # the probability of the given label, or empty
+    text: Markup
+    text_b: Markup | None
+    words: list[tuple[str, list[str]]]
+    watched: str  # what the words speak for
+    weak: bool  # taken apart, and no word matters much
+    looked: bool  # whether it was taken apart
+    doubtful: bool  # its label may be wrong
+    cut: bool
+    number: bool  # whether the answer is one
+    options: tuple[str, ...]
+    excerpt: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellRows:
+    """What is seen when a cell of the matrix is chosen."""
+
+    id: str
+    true: str
+    answered: str
+    right: bool
+    count: int
+    rows: tuple[Case, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cases:
+    """The worst and the most suspicious rows of a part."""
+
+    worst: tuple[Case, ...]
+    suspicious: tuple[Case, ...]
+    others: tuple[Case, ...]  # suspicious ones that are not among the worst
+    shown: Shown
+    wrong: int
+    doubtful: int
+
+
+def cases(one: Evaluation, shown: Shown | None, key: str) -> Cases | None:
+    """The cards of a part; None when no rows were picked or read."""
+    if shown is None or not (shown.worst or shown.suspicious):
+        return None
+    doubtful = {example.pick.row for example in shown.suspicious}
+    worst = tuple(_case(example, one, key, doubtful) for example in shown.worst[:MOST_CASES])
+    above = {case.row: case for case in worst}
+    suspicious = tuple(
+        above.get(example.pick.row) or _case(example, one, key, doubtful) for example in shown.suspicious[:MOST_CASES]
+    )
+    picks = one.picks
+    return Cases(
+        worst=worst,
+        suspicious=suspicious,
+        others=tuple(case for case in suspicious if case.row not in above),
+        shown=shown,
+        wrong=len(worst) if picks is None else picks.wrong,
+        doubtful=len(suspicious) if picks is None else picks.doubtful,
+    )
+
+
+def _case(example: Example, one: Evaluation, key: str, doubtful: Collection[int], most: int = MOST_TEXT) -> Case:
+    pick, words = example.pick, example.words or ()
+    strongest = max((abs(word.weight) for word in words), default=0.0)
+    if strongest < (LEAST if pick.error is None else LEAST * abs(pick.error)):
+        strongest = 0.0
+    first = [word for word in words if not word.second]
+    second = [word for word in words if word.second]
+    piece, marks, left = around(example.text, example.marks, most)
+    text = marked_text(piece, marks) if example.marks else shaded_text(piece, first, strongest=strongest)
+    return Case(
+        id=f"case-{key}-{pick.row}",
+        row=pick.row,
+        truth=pick.truth,
+        answer=pick.answer,
+        sure=_sure(pick),
+        given="" if pick.given is None else percent(pick.given),
+        text=text,
+        text_b=None if example.text_b is None else shaded_text(example.text_b[:most], second, strongest=strongest),
+        words=named_words(example.text, example.text_b, words, strongest),
+        watched=_watched(example, one),
+        weak=example.words is not None and strongest == 0,
+        looked=example.words is not None,
+        doubtful=pick.row in doubtful,
+        cut=example.cut or left or len(example.text_b or "") > most,
+        number=pick.error is not None,
+        options=pick.options,
+        excerpt=cut(example.text, 100),
+    )
+
+
+def _sure(pick: Pick) -> str:
+    """How far an answer is off, or how sure the model is of it."""
+    if pick.error is not None:
+        return f"off by {'+' if pick.error > 0 else ''}{figure(pick.error)}"
+    return "" if pick.sure is None else f"sure by {percent(pick.sure)}"
+
+
+def _watched(example: Example, one: Evaluation) -> str:
+    """What the words were measured by."""
+    pick = example.pick
+    if pick.watched is None or pick.watched >= len(one.labels):
+        return pick.answer
+    name = one.labels[pick.watched]
+    return f"not {name}" if pick.against else name
+
+
+def cell_rows(one: Evaluation, shown: Shown | None, key: str) -> dict[tuple[int, int], CellRows]:
+    """The rows of cells, by (true, answered)."""
+    made = {}
+    for each in () if shown is None else shown.cells[:MOST_CELLS]:
+        cell = each.cell
+        if each.examples and max(cell.true, cell.answered) < len(one.labels):
+            made[cell.true, cell.answered] = CellRows(
+                id=f"cell-{key}-{cell.true}-{cell.answered}",
+                true=one.labels[cell.true],
+                answered=one.labels[cell.answered],
+                right=cell.true == cell.answered,
+                count=cell.count,
+                rows=tuple(_case(example, one, key, (), MOST_IN_CELL) for example in each.examples),
+            )
+    return made

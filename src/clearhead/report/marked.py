@@ -1,0 +1,118 @@
+"""Texts with marks in them: spans and entities, true and predicted, and words shaded by how much they mattered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from markupsafe import Markup, escape
+
+from clearhead.report.words import cut, figure, lines
+from clearhead.tasks.picks import Mark
+from clearhead.tasks.shown import Word
+
+MOST_MARKS = 200  # in one text
+MOST_LABEL = 30  # letters of a label
+KINDS = {"true": "true", "predicted": "answered", "both": "true and answered"}
+LEVELS = (0.15, 0.4, 0.75)  # shares of the strongest word at which the shade becomes deeper
+LEAST = 0.02  # of a probability; what changes less is not shaded
+MOST_NAMED = 4  # words that are named on either side
+MOST_WORD = 40  # letters of them
+
+
+def marked_text(text: str, marks: Sequence[Mark]) -> Markup:
+    """A text with its marks, whatever they overlap: cut at every border, so that each piece has all that cover it.
+
+    What is seen is the text itself and nothing else; labels are drawn by the style sheet, and told to those who listen.
+    """
+    shown = _clipped(text, marks)
+    borders = sorted({0, len(text), *(m.start for m in shown), *(m.end for m in shown)})
+    made = []
+    for begin, end in pairwise(borders):
+        made += [_aside(f"[{KINDS[mark.kind]} {_label(mark)}: ") for mark in shown if mark.start == begin]
+        over = [mark for mark in shown if mark.start <= begin and end <= mark.end]
+        made.append(_piece(text[begin:end], over))
+        for mark in reversed([mark for mark in shown if mark.end == end]):
+            made.append(_aside("]"))
+            made.append(_chip(mark))
+    return Markup("").join(made)
+
+
+def around(text: str, marks: Sequence[Mark], most: int) -> tuple[str, list[Mark], bool]:
+    """A text that is short enough, or the part of it in which its marks begin; marks that do not fit are left out."""
+    if len(text) <= most:
+        return text, list(marks), False
+    first = min((mark.start for mark in _clipped(text, marks)), default=0)
+    begin = 0 if first < most // 2 else min(first - most // 4, len(text) - most)
+    moved = [replace(mark, start=mark.start - begin, end=mark.end - begin) for mark in marks]
+    piece = text[begin : begin + most]
+    return piece, _clipped(piece, moved), True
+
+
+def _clipped(text: str, marks: Sequence[Mark]) -> list[Mark]:
+    """Marks that lie in the text, the outer before the inner."""
+    inside = [mark for mark in marks if 0 <= mark.start < mark.end <= len(text)]
+    return sorted(dict.fromkeys(inside), key=lambda mark: (mark.start, -mark.end))[:MOST_MARKS]
+
+
+def _piece(text: str, over: Sequence[Mark]) -> Markup:
+    plain = escape(lines(text))
+    if not over:
+        return plain
+    kinds = {mark.kind for mark in over}
+    true, answered = bool(kinds & {"true", "both"}), bool(kinds & {"predicted", "both"})
+    kind = "both" if true and answered else "true" if true else "answered"
+    return Markup('<mark class="is-{}">{}</mark>').format(kind, plain)
+
+
+def _label(mark: Mark) -> str:
+    return lines(cut(mark.label, MOST_LABEL)) if mark.label.strip() else "answer"
+
+
+def _aside(text: str) -> Markup:
+    """Told to a screen reader, and not seen."""
+    return Markup('<span class="aside">{}</span>').format(text)
+
+
+def _chip(mark: Mark) -> Markup:
+    kind = "answered" if mark.kind == "predicted" else mark.kind
+    return Markup('<span class="chip is-{}" data-label="{}" aria-hidden="true"></span>').format(kind, _label(mark))
+
+
+def shaded_text(text: str, words: Sequence[Word], *, strongest: float) -> Markup:
+    """A text whose words are shaded by how much they mattered; `strongest` has the deepest shade."""
+    made, at = [], 0
+    for word in sorted(words, key=lambda word: word.start):
+        if not at <= word.start < word.end <= len(text) or not (level := _level(word.weight, strongest)):
+            continue
+        side = "for" if word.weight > 0 else "against"
+        said = f"{'+' if word.weight > 0 else '−'}{figure(abs(word.weight))}"
+        piece = escape(lines(text[word.start : word.end]))
+        made.append(escape(lines(text[at : word.start])))
+        made.append(Markup('<mark class="{}{}" title="{}">{}</mark>').format(side, level, said, piece))
+        at = word.end
+    return Markup("").join([*made, escape(lines(text[at:]))])
+
+
+def _level(weight: float, strongest: float) -> int:
+    """0 to 3."""
+    return sum(abs(weight) >= share * strongest for share in LEVELS) if strongest > 0 else 0
+
+
+def named_words(text: str, text_b: str | None, words: Sequence[Word], strongest: float) -> list[tuple[str, list[str]]]:
+    """The words that mattered most, in words: for those who cannot see shades, and for all others."""
+    shaded = [word for word in words if _level(word.weight, strongest)]
+    ordered = sorted(shaded, key=lambda word: -abs(word.weight))
+    made = []
+    for side, positive in (("for", True), ("against", False)):
+        own = [word for word in ordered if (word.weight > 0) is positive][:MOST_NAMED]
+        said = [f"“{cut(_spelled(text, text_b, word), MOST_WORD)}” {figure(abs(word.weight))}" for word in own]
+        if said:
+            made.append((side, said))
+    return made
+
+
+def _spelled(text: str, text_b: str | None, word: Word) -> str:
+    found = ((text_b or "") if word.second else text)[word.start : word.end]
+    return found.strip(" \n\t.,;:!?\"'()[]{}…“”") or found

@@ -1,0 +1,192 @@
+"""The rows that a report shows: chosen by number, read in a second pass, and taken apart word by word."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from clearhead.data import BadRow, Columns, Source, TextRow, checked_row
+from clearhead.errors import ClearheadError
+from clearhead.explain.occlusion import MOST_CHARACTERS, Occluded, occlude_rows
+from clearhead.runs.predictor import Predictor, load_predictor
+from clearhead.tasks.picks import Pick, Picks
+from clearhead.tasks.shown import Example, Shown, ShownCell, Word
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clearhead.runs.prepare import PartRows
+    from clearhead.tasks.evaluation import Evaluation
+
+    Array = np.ndarray[Any, Any]
+
+MOST_TEXT = 1200  # characters that are shown of a row
+MOST_IN_CELL = 160
+AHEAD = 200  # characters that are shown before the word that matters most, where a text is cut
+SECONDS = {"test": 3.5, "rows": 4.0}  # to take rows apart in
+OTHERS = 1.0
+TIMED, TIMED_SECONDS = 20, 1.0  # texts that are answered one by one to know how long one takes
+NOT_MODEL = {"run.json", "log.jsonl", "split.json", "metrics.json", "report.html", "state", "seeds", "tensorboard"}
+
+Told = Callable[[str, int, int | None], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Second:
+    """What a second look at a finished model gives."""
+
+    examples: Mapping[str, Shown] = field(default_factory=dict)
+    cost: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def second_look(
+    folder: Path, parts: Mapping[str, PartRows], found: Mapping[str, Evaluation], device: str, told: Told
+) -> Second:
+    """Load a model as users will, time it, and show what it did with some rows; a report without them is no failure."""
+    try:
+        predictor = load_predictor(folder, device=device)
+        train = parts["train"]
+        cost = served(predictor, train.source, train.columns)
+        examples = {
+            name: shown(
+                predictor, parts[name].source, parts[name].columns, one.picks,
+                seconds=SECONDS.get(name, OTHERS), told=partial(told, f"words that mattered in {name} rows"),
+            )
+            for name, one in found.items()
+            if one.picks is not None and name in parts
+        }  # fmt: skip
+    except ClearheadError as error:
+        return Second(notes=(f"No examples are shown: {error}",))
+    return Second(examples=examples, cost=cost)
+
+
+def shown(
+    predictor: Predictor,
+    source: Source,
+    columns: Columns,
+    picks: Picks,
+    *,
+    seconds: float = SECONDS["rows"],
+    told: Callable[[int, int], None] | None = None,
+) -> Shown:
+    """The texts of picked rows, and of the worst and most suspicious ones the words that mattered."""
+    begun = time.perf_counter()
+    first = {pick.row: pick for pick in (*picks.worst, *picks.suspicious)}
+    texts = _texts(source, columns, {pick.row for pick in picks.every()}, whole=first.keys())
+    watched = {number: pick for number, pick in first.items() if pick.watched is not None or pick.error is not None}
+    chosen = [(pick, texts[number]) for number, pick in watched.items() if _short(texts.get(number))]
+    jobs = [(row, partial(_watched, predictor, pick)) for pick, row in chosen]
+    words = dict(zip(
+        (pick.row for pick, _ in chosen),
+        occlude_rows(predictor.scorer, jobs, columns, seconds=seconds, told=told),
+        strict=True,
+    ))  # fmt: skip
+    done = [one for one in words.values() if one is not None]
+
+    def examples(listed: Iterable[Pick], most: int) -> tuple[Example, ...]:
+        there = [pick for pick in listed if pick.row in texts]
+        return tuple(_example(pick, texts[pick.row], words.get(pick.row), most) for pick in there)
+
+    return Shown(
+        worst=examples(picks.worst, MOST_TEXT),
+        suspicious=examples(picks.suspicious, MOST_TEXT),
+        cells=tuple(ShownCell(cell=cell, examples=examples(cell.picks, MOST_IN_CELL)) for cell in picks.cells),
+        explained=len(done),
+        scored=sum(one.scored for one in done),
+        seconds=time.perf_counter() - begun,
+    )
+
+
+def _short(row: TextRow | None) -> bool:
+    return row is not None and len(row.text) + len(row.text_b or "") <= MOST_CHARACTERS
+
+
+def _watched(predictor: Predictor, pick: Pick, logits: Array) -> Array:
+    """What the model gives for its answer: a probability, or the number itself."""
+    import numpy as np
+
+    answers = predictor.task.read(logits, predictor.space, predictor.reading)
+    if answers.probs is None or pick.watched is None:
+        return np.asarray(answers.labels)
+    probs = answers.probs[:, pick.watched]
+    return np.asarray(1 - probs if pick.against else probs)
+
+
+def _texts(source: Source, columns: Columns, numbers: set[int], whole: Iterable[int]) -> dict[int, TextRow]:
+    """Rows by their numbers, in a pass that ends with the last of them; of long texts the beginning is kept."""
+    found: dict[int, TextRow] = {}
+    entire, last = set(whole), max(numbers, default=0)
+    known = replace(columns, label=None, split=None)
+    for row in source.rows() if numbers else ():
+        if row.number in numbers and not isinstance(row, BadRow):
+            checked = checked_row(row, known)
+            if isinstance(checked, TextRow):
+                most = MOST_CHARACTERS + 1 if row.number in entire else MOST_IN_CELL + 1
+                second = None if checked.text_b is None else checked.text_b[:most]
+                found[row.number] = replace(checked, text=checked.text[:most], text_b=second)
+        if row.number >= last:
+            break
+    return found
+
+
+def _example(pick: Pick, row: TextRow, occluded: Occluded | None, most: int) -> Example:
+    if pick.marks:  # the report cuts the text around them
+        return Example(pick=pick, text=row.text, text_b=row.text_b)
+    words = () if occluded is None else occluded.words
+    text, first, cut = _excerpt(row.text, [word for word in words if not word.second], most)
+    text_b, second, cut_b = _excerpt(row.text_b or "", [word for word in words if word.second], most)
+    return Example(
+        pick=pick,
+        text=text,
+        text_b=None if row.text_b is None else text_b,
+        words=None if occluded is None or most < MOST_TEXT else (*first, *second),
+        whole=None if occluded is None else occluded.whole,
+        cut=cut or cut_b,
+    )
+
+
+def _excerpt(text: str, words: Sequence[Word], most: int) -> tuple[str, list[Word], bool]:
+    """A text that is short enough, or the part of it around the word that matters most."""
+    if len(text) <= most:
+        return text, list(words), False
+    strongest = max(words, key=lambda word: abs(word.weight), default=None)
+    begin = 0
+    if strongest is not None and strongest.end > most:
+        begin = min(max(strongest.start - AHEAD, 0), len(text) - most)
+    moved = [
+        replace(word, start=max(word.start - begin, 0), end=min(word.end - begin, most))
+        for word in words
+        if word.end > begin and word.start < begin + most
+    ]
+    return text[begin : begin + most], moved, True
+
+
+def served(predictor: Predictor, source: Source, columns: Columns) -> dict[str, float]:
+    """What the model takes to be used: the median time for one text alone, and its room on disk."""
+    known = replace(columns, label=None, split=None)
+    rows = [checked_row(row, known) for row in source.sample(2 * TIMED) if not isinstance(row, BadRow)]
+    good = [row for row in rows if isinstance(row, TextRow)][: TIMED + 1]
+    times: list[float] = []
+    begun = time.perf_counter()
+    for row in good:
+        start = time.perf_counter()
+        predictor.scorer.score([row], known)
+        times.append(time.perf_counter() - start)
+        if start - begun > TIMED_SECONDS:
+            break
+    made = {"size on disk MB": round(size_on_disk(predictor.folder) / 1e6, 2)}
+    if len(times) > 1:
+        made["latency of one text ms"] = round(1000 * median(times[1:]), 2)  # the first one warms up
+    return made
+
+
+def size_on_disk(folder: Path) -> int:
+    """Bytes of a model's own files, without those of the run that made it."""
+    places = [place for place in folder.rglob("*") if place.relative_to(folder).parts[0] not in NOT_MODEL]
+    return sum(place.stat().st_size for place in places if place.is_file())

@@ -1,0 +1,121 @@
+"""Leaving words out finds those that an answer hangs on, within bounds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clearhead.data import Columns
+from clearhead.data.examples import TextRow
+from clearhead.errors import InputError
+from clearhead.explain.occlusion import LEAST_PIECES, MOST_PIECES, occlude, occlude_rows, pieces, without
+from clearhead.scoring import Scores
+
+ONE = Columns(text="text", label=None)
+
+
+class Counting:
+    """Answers 1 for each word `good`, minus 0.5 for each word `bad`; counts what it is asked."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.asked, self.seconds = 0, seconds
+
+    def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
+        self.asked += len(rows)
+        time.sleep(self.seconds * len(rows))
+        if any(not row.text for row in rows):
+            raise InputError("A row has no tokens.")
+        both = [f"{row.text} {row.text_b or ''}".split() for row in rows]
+        made = np.array([[words.count("good") - 0.5 * words.count("bad")] for words in both])
+        return Scores(made, np.zeros(len(rows), np.int32), np.ones(len(rows), np.int64))
+
+
+def row(text: str, text_b: str | None = None) -> TextRow:
+    return TextRow(1, text, text_b, None, None, None)
+
+
+def watch(logits: Any) -> Any:
+    return logits[:, 0]
+
+
+def test_words_have_the_weight_that_they_have() -> None:
+    found = occlude(Counting(), row("a good day, a bad night"), ONE, watch)
+    assert found is not None
+    assert found.whole == 0.5
+    named = {"a good day, a bad night"[word.start : word.end]: word.weight for word in found.words}
+    assert named == {"a": 0.0, "good": 1.0, "day,": 0.0, "bad": -0.5, "night": 0.0}
+    assert found.scored == 7
+
+
+def test_both_texts_are_taken_apart() -> None:
+    found = occlude(Counting(), row("one two", "so good"), Columns(text="a", label=None, text_b="b"), watch)
+    assert found is not None
+    assert [(word.second, word.weight) for word in found.words] == [(False, 0), (False, 0), (True, 0), (True, 1)]
+
+
+def test_long_texts_lose_groups_of_words() -> None:
+    text = " ".join(["word"] * 500 + ["good"] + ["word"] * 500)
+    scorer = Counting()
+    found = occlude(scorer, row(text), ONE, watch)
+    assert found is not None
+    assert len(found.words) <= MOST_PIECES
+    assert scorer.asked <= MOST_PIECES + 1
+    best = max(found.words, key=lambda word: word.weight)
+    assert "good" in text[best.start : best.end]
+
+
+def test_one_word_and_endless_texts_are_left_alone() -> None:
+    assert occlude(Counting(), row("good"), ONE, watch) is None
+    scorer = Counting()
+    assert occlude(scorer, row("good " * 10_000), ONE, watch) is None
+    assert scorer.asked == 0
+
+
+def test_time_is_bounded() -> None:
+    scorer = Counting(seconds=0.01)
+    begun = time.perf_counter()
+    rows = [(row(" ".join(f"word{place}" for place in range(30))), watch)] * 20
+    told: list[int] = []
+    found = occlude_rows(scorer, rows, ONE, seconds=0.5, told=lambda done, _: told.append(done))
+    assert time.perf_counter() - begun < 1.6
+    assert len(found) == 20
+    assert told == list(range(1, 21))
+    assert scorer.asked < 200
+    slow = occlude_rows(Counting(seconds=0.05), rows[:3], ONE, seconds=0.2)
+    assert any(one is None for one in slow)
+    assert all(one is None or len(one.words) >= LEAST_PIECES for one in slow)
+
+
+TEXTS = st.text("ab ,.\n\t日本กี é", min_size=1, max_size=80).filter(lambda text: bool(text.strip()))
+
+
+@given(TEXTS, st.none() | TEXTS, st.integers(2, 12))
+def test_pieces_cover_all_words_once(text: str, text_b: str | None, most: int) -> None:
+    made = pieces(row(text, text_b), most)
+    assert len(made) <= max(most, 2)
+    for second, whole in ((False, text), (True, text_b or "")):
+        own = [piece for piece in made if piece.second is second]
+        assert [piece.start for piece in own] == sorted(piece.start for piece in own)
+        covered = set[int]()
+        for piece in own:
+            span = set(range(piece.start, piece.end))
+            assert span
+            assert not span & covered
+            covered |= span
+        assert all(sign.isspace() for place, sign in enumerate(whole) if place not in covered)
+
+
+@pytest.mark.parametrize(("text", "count"), [("a b", 2), ("日本語", 3), ("กี่", 1), ("안녕 하세요", 2), ("x-y, z", 2)])
+def test_what_a_word_is(text: str, count: int) -> None:
+    assert len(pieces(row(text))) == count
+
+
+def test_no_space_is_left_behind() -> None:
+    given_row = row("one two three")
+    assert [without(given_row, piece).text for piece in pieces(given_row)] == ["two three", "one three", "one two"]

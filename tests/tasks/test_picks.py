@@ -1,0 +1,105 @@
+"""Rows are picked for what they show: sure and wrong, sure against a label, in a cell of the confusion."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from clearhead.data import LabelSpace
+from clearhead.tasks import TASKS, Reading
+from clearhead.tasks.evaluation import evaluation
+from clearhead.tasks.picks import EACH, MOST_CELLS, MOST_WORST, picked
+from clearhead.tasks.task import Answers
+
+AB = LabelSpace(names=("a", "b", "c"))
+
+
+def classes(probs: list[list[float]]) -> Answers:
+    made = np.array(probs)
+    return Answers(labels=made.argmax(-1), probs=made)
+
+
+def test_the_worst_are_the_surest_mistakes() -> None:
+    answers = classes([[0.9, 0.1, 0], [0.2, 0.8, 0], [0.05, 0.95, 0], [0.3, 0.1, 0.6], [0.1, 0.2, 0.7]])
+    found = picked(answers, np.array([0, 0, 0, 0, 2]), AB, [11, 12, 13, 14, 15])
+    assert found is not None
+    assert [(pick.row, pick.truth + pick.answer) for pick in found.worst] == [(13, "ab"), (12, "ab"), (14, "ac")]
+    assert found.worst[0].sure == pytest.approx(0.95)
+    assert found.worst[0].given == pytest.approx(0.05)
+    assert found.wrong == 3
+    cells = {(cell.true, cell.answered): (cell.count, [pick.row for pick in cell.picks]) for cell in found.cells}
+    assert cells == {(0, 1): (2, [13, 12]), (0, 2): (1, [14]), (0, 0): (1, [11]), (2, 2): (1, [15])}
+    assert [cell.true == cell.answered for cell in found.cells] == [False, False, True, True]
+
+
+def test_planted_label_errors_are_suspicious() -> None:
+    drawn = np.random.default_rng(0)
+    true = drawn.integers(0, 3, 300)
+    logits = drawn.normal(0, 0.6, (300, 3))
+    logits[np.arange(300), true] += 4
+    given = true.copy()
+    planted = [7, 77, 177]
+    given[planted] = (given[planted] + 1) % 3
+    answers = TASKS["classify"].read(logits, AB, Reading())
+    found = picked(answers, given, AB, np.arange(1, 301))
+    assert found is not None
+    assert {row + 1 for row in planted} <= {pick.row for pick in found.suspicious}
+    assert found.doubtful <= 6
+
+
+def test_an_unsure_mistake_is_not_suspicious() -> None:
+    found = picked(classes([[0.45, 0.3, 0.25], [0.9, 0.05, 0.05]]), np.array([1, 0]), AB, [1, 2])
+    assert found is not None
+    assert [pick.row for pick in found.worst] == [1]
+    assert not found.suspicious
+
+
+def test_several_labels_stand_for_the_surest_mistake() -> None:
+    space = LabelSpace(names=("a", "b"), kind="multilabel", separator="|")
+    probs = np.array([[0.9, 0.2], [0.1, 0.97], [0.02, 0.9]])
+    answers = Answers(labels=(probs >= 0.5).astype(np.int64), probs=probs)
+    found = picked(answers, np.array([[1, 0], [0, 0], [1, 1]]), space, [1, 2, 3])
+    assert found is not None
+    first, second = found.worst
+    assert (first.row, first.truth, first.answer, first.watched, first.against) == (3, "a, b", "b", 0, True)
+    assert (second.row, second.truth, second.answer, second.watched, second.against) == (2, "(none)", "b", 1, False)
+    assert [first.sure, second.sure] == pytest.approx([0.98, 0.97])
+
+
+def test_numbers_by_the_size_of_the_error() -> None:
+    drawn = np.random.default_rng(1)
+    targets = drawn.uniform(0, 5, 100)
+    said = targets + drawn.normal(0, 0.2, 100)
+    said[40] -= 4
+    found = picked(Answers(labels=said), targets, LabelSpace(kind="number"), np.arange(100))
+    assert found is not None
+    assert found.worst[0].row == 40
+    assert found.worst[0].error == pytest.approx(said[40] - targets[40])
+    assert [pick.row for pick in found.suspicious] == [40]
+    assert len(found.worst) == MOST_WORST
+    exact = picked(Answers(labels=targets), targets, LabelSpace(kind="number"), np.arange(100))
+    assert exact is not None
+    assert not exact.worst
+    assert not exact.suspicious
+
+
+def test_very_many_classes_keep_few_rows() -> None:
+    drawn = np.random.default_rng(2)
+    space = LabelSpace(names=tuple(f"class {n}" for n in range(1000)))
+    targets = drawn.integers(0, 1000, 5000)
+    logits = drawn.normal(0, 1, (5000, 1000))
+    logits[np.arange(5000), targets // 2] += 8
+    made = evaluation(TASKS["classify"], space, logits, targets, Reading(), draws=0, numbers=range(5000))
+    assert made.picks is not None
+    assert len(made.picks.cells) == MOST_CELLS
+    assert all(len(cell.picks) <= EACH for cell in made.picks.cells)
+    assert "cells" not in made.to_json()["picks"]
+    assert len(json.dumps(made.to_json()["picks"])) < 10_000
+
+
+def test_without_numbers_nothing_is_picked() -> None:
+    made = evaluation(TASKS["classify"], AB, np.eye(3), np.arange(3), Reading(), draws=0)
+    assert made.picks is None
+    assert made.to_json()["picks"] is None
