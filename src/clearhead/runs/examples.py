@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 MOST_TEXT = 1200  # characters that are shown of a row
 MOST_IN_CELL = 160
 AHEAD = 200  # characters that are shown before the word that matters most, where a text is cut
-SECONDS = {"test": 3.5, "rows": 4.0}  # to take rows apart in
-OTHERS = 1.0
+SECONDS = {"test": 3.5, "dev": 1.0}  # to take rows apart in, at least
+ASKED = 10.0  # where the report is what was asked for
+SHARE = 0.03  # of the time of a run, where that is more
+MOST_SECONDS = 30.0
 TIMED, TIMED_SECONDS = 20, 1.0  # texts that are answered one by one to know how long one takes
 NOT_MODEL = {"run.json", "log.jsonl", "split.json", "metrics.json", "report.html", "state", "seeds", "tensorboard"}
 
@@ -46,7 +48,12 @@ class Second:
 
 
 def second_look(
-    folder: Path, parts: Mapping[str, PartRows], found: Mapping[str, Evaluation], device: str, told: Told
+    folder: Path,
+    parts: Mapping[str, PartRows],
+    found: Mapping[str, Evaluation],
+    device: str,
+    told: Told,
+    spent: float = 0.0,
 ) -> Second:
     """Load a model as users will, time it, and show what it did with some rows; a report without them is no failure."""
     try:
@@ -56,7 +63,8 @@ def second_look(
         examples = {
             name: shown(
                 predictor, parts[name].source, parts[name].columns, one.picks,
-                seconds=SECONDS.get(name, OTHERS), told=partial(told, f"words that mattered in {name} rows"),
+                seconds=min(max(SECONDS.get(name, 1.0), SHARE * spent), MOST_SECONDS),
+                told=partial(told, f"words that mattered in {name} rows"),
             )
             for name, one in found.items()
             if one.picks is not None and name in parts
@@ -72,7 +80,7 @@ def shown(
     columns: Columns,
     picks: Picks,
     *,
-    seconds: float = SECONDS["rows"],
+    seconds: float = ASKED,
     told: Callable[[int, int], None] | None = None,
 ) -> Shown:
     """The texts of picked rows, and of the worst and most suspicious ones the words that mattered."""

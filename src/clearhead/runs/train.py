@@ -115,7 +115,7 @@ def run_train(
         seconds=time.perf_counter() - begun,
         cost=_cost(folder if plan.seeds == 1 else _seed_folder(folder, best), begun),
     )
-    second = second_look(folder, prepared.parts, found, plan.device, tell.count)
+    second = second_look(folder, prepared.parts, found, plan.device, tell.count, run.seconds)
     run = replace(run, cost={**run.cost, **second.cost})
     return replace(run, report=_report(run, plan, prepared, trained, folder, best, second))
 

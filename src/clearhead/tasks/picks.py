@@ -20,6 +20,7 @@ EACH = 5  # rows of a cell
 MOST_CELLS = 60  # cells of which rows are kept, the most frequent mistakes first
 SURE = 0.5  # below it no answer speaks against a label
 VERY_SURE = 0.9  # from here on every answer does
+AHEAD = 0.5  # by so much another label must be more probable than the given one to make it suspicious
 FAR = 3.5  # spreads (from the median, as a normal one) beyond which an error of a number is odd
 
 
@@ -104,6 +105,7 @@ def pick_classes(answers: Answers, targets: Array, space: LabelSpace, numbers: S
 
     usual = _usual(probs, targets, len(space))
     odd = wrong[sure[wrong] >= np.clip(usual[said[wrong]], SURE, VERY_SURE)]
+    odd = odd[sure[odd] - given[odd] >= AHEAD]
     margin = given[odd] - sure[odd]
     return Picks(
         worst=tuple(map(pick, _first(wrong, -sure[wrong], MOST_WORST))),
@@ -168,7 +170,7 @@ def pick_several(answers: Answers, targets: Array, space: LabelSpace, numbers: S
     usual_yes = (answers.probs * (targets == 1)).sum(0) / having
     usual_no = ((1 - answers.probs) * (targets == 0)).sum(0) / lacking
     usual = np.where(yes[wrong, worst[wrong]], usual_yes[worst[wrong]], usual_no[worst[wrong]])
-    odd = wrong[strength[wrong] >= np.clip(usual, SURE, VERY_SURE)]
+    odd = wrong[strength[wrong] >= np.clip(usual, (1 + AHEAD) / 2, VERY_SURE)]
     return Picks(
         worst=tuple(map(pick, _first(wrong, -strength[wrong], MOST_WORST))),
         suspicious=tuple(map(pick, _first(odd, -strength[odd], MOST_SUSPICIOUS))),
