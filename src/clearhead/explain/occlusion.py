@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 MOST_PIECES = 40  # of a text that are left out one by one; longer texts lose several words at once
-LEAST_PIECES = 6  # with fewer pieces of a long text, nothing is learned about words
+LEAST_PIECES = 8  # with fewer pieces of a long text, nothing is learned about words
 MOST_CHARACTERS = 20_000  # of a text that is taken apart
+EAGER = 1 / 3  # of the time that is left may go to the next row
 TOGETHER = 0.5  # of the time of one text alone that each of many takes
 SECONDS = 4.0  # for all rows together
 # scripts without spaces are taken apart by characters: Thai and Lao, Burmese, Khmer, kana, Chinese
@@ -119,11 +120,16 @@ def occlude_rows(
     made: list[Occluded | None] = []
     if rows:
         occlude(scorer, rows[0][0], columns, rows[0][1], seconds=0.0)  # the first answer is slow
+    too_long = MOST_CHARACTERS + 1  # characters that there was no time for
     begun = time.perf_counter()
     for place, (row, watch) in enumerate(rows):
         left = seconds - (time.perf_counter() - begun)
-        share = left / (len(rows) - place)  # what quick rows leave over is for the others
-        made.append(occlude(scorer, row, columns, watch, seconds=share) if left > 0 else None)
+        share = max(left / (len(rows) - place), left * EAGER)  # the first rows matter most
+        size = len(row.text) + len(row.text_b or "")
+        found = occlude(scorer, row, columns, watch, seconds=share) if left > 0 and size < too_long else None
+        if found is None and len(pieces(row)) > 1:
+            too_long = min(too_long, size)
+        made.append(found)
         if told is not None:
             told(place + 1, len(rows))
     return made

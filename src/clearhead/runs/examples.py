@@ -11,6 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data import BadRow, Columns, Source, TextRow, checked_row
+from clearhead.data.examples import Check
 from clearhead.errors import ClearheadError
 from clearhead.explain.occlusion import MOST_CHARACTERS, Occluded, occlude_rows
 from clearhead.runs.predictor import Predictor, load_predictor
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
 MOST_TEXT = 1200  # characters that are shown of a row
 MOST_IN_CELL = 160
 AHEAD = 200  # characters that are shown before the word that matters most, where a text is cut
-SECONDS = {"test": 3.5, "rows": 4.0}  # to take rows apart in
-OTHERS = 1.0
+SECONDS = {"test": 3.5, "dev": 1.0}  # to take rows apart in, at least
+ASKED = 10.0  # where the report is what was asked for
+SHARE = 0.03  # of the time of a run, where that is more
+MOST_SECONDS = 30.0
 TIMED, TIMED_SECONDS = 20, 1.0  # texts that are answered one by one to know how long one takes
 NOT_MODEL = {"run.json", "log.jsonl", "split.json", "metrics.json", "report.html", "state", "seeds", "tensorboard"}
 
@@ -46,7 +49,12 @@ class Second:
 
 
 def second_look(
-    folder: Path, parts: Mapping[str, PartRows], found: Mapping[str, Evaluation], device: str, told: Told
+    folder: Path,
+    parts: Mapping[str, PartRows],
+    found: Mapping[str, Evaluation],
+    device: str,
+    told: Told,
+    spent: float = 0.0,
 ) -> Second:
     """Load a model as users will, time it, and show what it did with some rows; a report without them is no failure."""
     try:
@@ -56,7 +64,8 @@ def second_look(
         examples = {
             name: shown(
                 predictor, parts[name].source, parts[name].columns, one.picks,
-                seconds=SECONDS.get(name, OTHERS), told=partial(told, f"words that mattered in {name} rows"),
+                seconds=min(max(SECONDS.get(name, 1.0), SHARE * spent), MOST_SECONDS),
+                told=partial(told, f"words that mattered in {name} rows"),
             )
             for name, one in found.items()
             if one.picks is not None and name in parts
@@ -72,13 +81,14 @@ def shown(
     columns: Columns,
     picks: Picks,
     *,
-    seconds: float = SECONDS["rows"],
+    seconds: float = ASKED,
     told: Callable[[int, int], None] | None = None,
 ) -> Shown:
     """The texts of picked rows, and of the worst and most suspicious ones the words that mattered."""
     begun = time.perf_counter()
     first = {pick.row: pick for pick in (*picks.worst, *picks.suspicious)}
-    texts = _texts(source, columns, {pick.row for pick in picks.every()}, whole=first.keys())
+    wanted, check = {pick.row for pick in picks.every()}, predictor.task.form.check
+    texts = _texts(source, columns, wanted, whole=first.keys(), check=check)
     watched = {number: pick for number, pick in first.items() if pick.watched is not None or pick.error is not None}
     chosen = [(pick, texts[number]) for number, pick in watched.items() if _short(texts.get(number))]
     jobs = [(row, partial(_watched, predictor, pick)) for pick, row in chosen]
@@ -118,15 +128,19 @@ def _watched(predictor: Predictor, pick: Pick, logits: Array) -> Array:
     return np.asarray(1 - probs if pick.against else probs)
 
 
-def _texts(source: Source, columns: Columns, numbers: set[int], whole: Iterable[int]) -> dict[int, TextRow]:
+def _texts(
+    source: Source, columns: Columns, numbers: set[int], whole: Iterable[int], check: Check
+) -> dict[int, TextRow]:
     """Rows by their numbers, in a pass that ends with the last of them; of long texts the beginning is kept."""
     found: dict[int, TextRow] = {}
     entire, last = set(whole), max(numbers, default=0)
     known = replace(columns, label=None, split=None)
     for row in source.rows() if numbers else ():
         if row.number in numbers and not isinstance(row, BadRow):
-            checked = checked_row(row, known)
-            if isinstance(checked, TextRow):
+            checked = check(row, known, None)
+            if isinstance(checked, TextRow) and check is not checked_row:
+                found[row.number] = checked  # marks count in the whole text
+            elif isinstance(checked, TextRow):
                 most = MOST_CHARACTERS + 1 if row.number in entire else MOST_IN_CELL + 1
                 second = None if checked.text_b is None else checked.text_b[:most]
                 found[row.number] = replace(checked, text=checked.text[:most], text_b=second)
@@ -136,8 +150,15 @@ def _texts(source: Source, columns: Columns, numbers: set[int], whole: Iterable[
 
 
 def _example(pick: Pick, row: TextRow, occluded: Occluded | None, most: int) -> Example:
-    if pick.marks:  # the report cuts the text around them
-        return Example(pick=pick, text=row.text, text_b=row.text_b)
+    if pick.chosen is not None:
+        true, taken = (row.extra.texts[option] for option in pick.chosen)
+        return Example(pick=replace(pick, truth=true, answer=taken, options=row.extra.texts), text=row.text)
+    if pick.words:
+        borders = row.extra.borders
+        marks = [replace(mark, start=borders[mark.start][0], end=borders[mark.end - 1][1]) for mark in pick.marks]
+        return Example(pick=replace(pick, marks=tuple(marks), words=False), text=row.text)
+    if pick.marks:  # of an answer, they stand in the passage; the report cuts the text around them
+        return Example(pick=pick, text=row.text_b or row.text, text_b=None if row.text_b is None else row.text)
     words = () if occluded is None else occluded.words
     text, first, cut = _excerpt(row.text, [word for word in words if not word.second], most)
     text_b, second, cut_b = _excerpt(row.text_b or "", [word for word in words if word.second], most)
@@ -170,7 +191,8 @@ def _excerpt(text: str, words: Sequence[Word], most: int) -> tuple[str, list[Wor
 def served(predictor: Predictor, source: Source, columns: Columns) -> dict[str, float]:
     """What the model takes to be used: the median time for one text alone, and its room on disk."""
     known = replace(columns, label=None, split=None)
-    rows = [checked_row(row, known) for row in source.sample(2 * TIMED) if not isinstance(row, BadRow)]
+    check = predictor.task.form.check
+    rows = [check(row, known, None) for row in source.sample(2 * TIMED) if not isinstance(row, BadRow)]
     good = [row for row in rows if isinstance(row, TextRow)][: TIMED + 1]
     times: list[float] = []
     begun = time.perf_counter()

@@ -151,6 +151,8 @@ def _evaluation(prepared: Prepared, part: PartRows, logits: Any, reading: Readin
 
     table = part.table
     windows = np.bincount(table.owners, minlength=len(table))[part.places]
+    if hasattr(table.marks, "windows"):  # options are read one by one
+        windows = np.maximum.reduceat(table.marks.windows, table.marks.bounds[:-1])[part.places]
     tokens = np.bincount(table.owners, weights=table.lengths, minlength=len(table))[part.places]
     if tokens.any():
         slices: dict[str, Any] = {"length in tokens": tokens.astype(int).tolist()}

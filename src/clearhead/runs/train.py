@@ -129,7 +129,7 @@ def run_train(
     )
     if not report:
         return run
-    second = second_look(folder, prepared.parts, found, plan.device, tell.count)
+    second = second_look(folder, prepared.parts, found, plan.device, tell.count, run.seconds)
     run = replace(run, cost={**run.cost, **second.cost})
     return replace(run, report=_report(run, plan, prepared, trained, folder, best, second))
 

@@ -16,6 +16,7 @@ from clearhead.data.names import plain
 from clearhead.data.source import Source
 from clearhead.errors import InputError
 from clearhead.tasks.encoded import Encoded
+from clearhead.tasks.looked import pick_options
 from clearhead.tasks.optional import CHOICE_FORM, OptionCounter, OptionMarks
 from clearhead.tasks.ragged import Ragged, bounds_of
 from clearhead.tasks.task import Answers, Asked, Details, Reading, Task
@@ -194,5 +195,6 @@ CHOICE = Task(
     floor=floor,
     strata=lambda targets, space: (targets, "classes"),
     details=details,
+    picks=pick_options,
     metrics=lambda space: ("accuracy", "log_loss"),
 )

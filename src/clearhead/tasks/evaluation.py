@@ -126,7 +126,7 @@ def evaluation(
         coverage_area=area,
         abstained=0 if answers.abstained is None else int(answers.abstained.sum()),
         slices=_slices(answers, targets, right, slices or {}),
-        picks=None if numbers is None else picked(answers, targets, space, numbers),
+        picks=None if numbers is None else (task.picks or picked)(answers, targets, space, numbers),
         **counts,
     )
 

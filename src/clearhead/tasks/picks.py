@@ -20,6 +20,7 @@ EACH = 5  # rows of a cell
 MOST_CELLS = 60  # cells of which rows are kept, the most frequent mistakes first
 SURE = 0.5  # below it no answer speaks against a label
 VERY_SURE = 0.9  # from here on every answer does
+AHEAD = 0.5  # by so much another label must be more probable than the given one to make it suspicious
 FAR = 3.5  # spreads (from the median, as a normal one) beyond which an error of a number is odd
 
 
@@ -49,7 +50,9 @@ class Pick:
     watched: int | None = None  # the output whose probability says so; None: the answer is a number
     against: bool = False  # of several labels: the one watched was not answered
     marks: tuple[Mark, ...] = ()  # of spans and tags: what is true and what was answered, in the first text
+    words: bool = False  # whether marks count words, and not characters
     options: tuple[str, ...] = ()  # of a multiple choice
+    chosen: tuple[int, int] | None = None  # of a multiple choice: the true option, and the one that was taken
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,10 +107,11 @@ def pick_classes(answers: Answers, targets: Array, space: LabelSpace, numbers: S
 
     usual = _usual(probs, targets, len(space))
     odd = wrong[sure[wrong] >= np.clip(usual[said[wrong]], SURE, VERY_SURE)]
+    odd = odd[sure[odd] - given[odd] >= AHEAD]
     margin = given[odd] - sure[odd]
     return Picks(
-        worst=tuple(map(pick, _first(wrong, -sure[wrong], MOST_WORST))),
-        suspicious=tuple(map(pick, _first(odd, margin, MOST_SUSPICIOUS))),
+        worst=tuple(map(pick, first_places(wrong, -sure[wrong], MOST_WORST))),
+        suspicious=tuple(map(pick, first_places(odd, margin, MOST_SUSPICIOUS))),
         wrong=len(wrong),
         doubtful=len(odd),
         cells=tuple(_cells(targets, said, sure, len(space), pick)),
@@ -135,7 +139,7 @@ def _cells(targets: Array, said: Array, sure: Array, classes: int, pick: Callabl
         sign = -1 if wrong[place] else 1
         yield Cell(
             true=int(found[place] // classes), answered=int(found[place] % classes), count=int(counts[place]),
-            picks=tuple(map(pick, _first(rows, sign * sure[rows], EACH))),
+            picks=tuple(map(pick, first_places(rows, sign * sure[rows], EACH))),
         )  # fmt: skip
 
 
@@ -168,10 +172,10 @@ def pick_several(answers: Answers, targets: Array, space: LabelSpace, numbers: S
     usual_yes = (answers.probs * (targets == 1)).sum(0) / having
     usual_no = ((1 - answers.probs) * (targets == 0)).sum(0) / lacking
     usual = np.where(yes[wrong, worst[wrong]], usual_yes[worst[wrong]], usual_no[worst[wrong]])
-    odd = wrong[strength[wrong] >= np.clip(usual, SURE, VERY_SURE)]
+    odd = wrong[strength[wrong] >= np.clip(usual, (1 + AHEAD) / 2, VERY_SURE)]
     return Picks(
-        worst=tuple(map(pick, _first(wrong, -strength[wrong], MOST_WORST))),
-        suspicious=tuple(map(pick, _first(odd, -strength[odd], MOST_SUSPICIOUS))),
+        worst=tuple(map(pick, first_places(wrong, -strength[wrong], MOST_WORST))),
+        suspicious=tuple(map(pick, first_places(odd, -strength[odd], MOST_SUSPICIOUS))),
         wrong=len(wrong),
         doubtful=len(odd),
     )
@@ -195,14 +199,14 @@ def pick_numbers(answers: Answers, targets: Array, space: LabelSpace, numbers: S
     odd = np.flatnonzero(np.abs(errors - middle) > FAR * spread) if spread > 0 else np.zeros(0, np.int64)
     every = np.flatnonzero(size > 0)
     return Picks(
-        worst=tuple(map(pick, _first(every, -size[every], MOST_WORST))),
-        suspicious=tuple(map(pick, _first(odd, -size[odd], MOST_SUSPICIOUS))),
+        worst=tuple(map(pick, first_places(every, -size[every], MOST_WORST))),
+        suspicious=tuple(map(pick, first_places(odd, -size[odd], MOST_SUSPICIOUS))),
         wrong=len(targets),
         doubtful=len(odd),
     )
 
 
-def _first(places: Array, keys: Array, most: int) -> list[int]:
+def first_places(places: Array, keys: Array, most: int) -> list[int]:
     """The places with the smallest keys; equal ones in the order of the rows."""
     import numpy as np
 

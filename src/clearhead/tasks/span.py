@@ -17,6 +17,7 @@ from clearhead.data.source import Source
 from clearhead.errors import InputError
 from clearhead.tasks.asked import SPAN_FORM, AnswerCounter, SpanMarks
 from clearhead.tasks.encoded import Encoded
+from clearhead.tasks.looked import pick_answers
 from clearhead.tasks.task import Answers, Asked, Reading, Task
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def texts(answers: Answers, targets: Array) -> list[str]:
     ]
 
 
-def _scores(said: Sequence[str], targets: Any) -> tuple[Array, Array, Array]:
+def scores_of(said: Sequence[str], targets: Any) -> tuple[Array, Array, Array]:
     """Exact match, F1, and whether there is an answer at all."""
     import numpy as np
 
@@ -197,7 +198,7 @@ def right(answers: Answers, targets: Array) -> Array:
     """Whether an answer is one of the right ones, but for case, articles and punctuation."""
     import numpy as np
 
-    return np.asarray(_scores(texts(answers, targets), targets)[0] > 0)
+    return np.asarray(scores_of(texts(answers, targets), targets)[0] > 0)
 
 
 def fit(logits: Candidates, targets: Array, space: LabelSpace) -> Reading:
@@ -207,7 +208,7 @@ def fit(logits: Candidates, targets: Array, space: LabelSpace) -> Reading:
     if space.scheme != "some":
         return Reading()
     always = read(logits, replace(space, scheme="all"), Reading())
-    _, f1, has = _scores(texts(always, targets), targets)
+    _, f1, has = scores_of(texts(always, targets), targets)
     return Reading(no_answer=float(best_no_answer_threshold(doubt(logits), f1, has).threshold))
 
 
@@ -217,7 +218,8 @@ def measure(answers: Answers, targets: Array, space: LabelSpace, n: int) -> dict
 
     numbers: dict[str, int] = {}
     groups = [numbers.setdefault(truth.passage, len(numbers)) for truth in targets]
-    return measure_answers(*_scores(texts(answers, targets), targets), n=n, groups=groups if len(numbers) > 1 else None)
+    found = scores_of(texts(answers, targets), targets)
+    return measure_answers(*found, n=n, groups=groups if len(numbers) > 1 else None)
 
 
 def weights(data: Encoded) -> Array:
@@ -264,6 +266,7 @@ SPAN = Task(
     baseline=baseline,
     floor=lambda data: 0.0,
     strata=strata,
+    picks=pick_answers,
     metrics=lambda space: ("f1", "exact_match"),
     long=(384, 128),
 )

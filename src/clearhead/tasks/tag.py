@@ -16,6 +16,7 @@ from clearhead.data.source import Row, Source
 from clearhead.errors import InputError
 from clearhead.tasks.aligned import INHERITS, TAG_FORM
 from clearhead.tasks.encoded import Encoded
+from clearhead.tasks.looked import pick_tags
 from clearhead.tasks.ragged import Ragged
 from clearhead.tasks.sequences import best_tags
 from clearhead.tasks.tagged import TagCounter
@@ -277,6 +278,7 @@ TAG = Task(
     floor=floor,
     strata=strata,
     details=details,
+    picks=pick_tags,
     metrics=lambda space: ("accuracy", "f1_macro") if space.scheme == "plain"
     else ("f1", "precision", "recall", "f1_macro", "accuracy"),
     long=(None, 64),
