@@ -8,21 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import clearhead
 from clearhead.api import ladder
-from clearhead.data.labels import LabelSpace
 from clearhead.errors import CheckpointError, InputError
 from clearhead.runs import methods, rungs
 from clearhead.runs.ladder import Ladder
 from clearhead.runs.latency import megabytes
-from clearhead.runs.recommend import Asked, compared, recommendation
-from clearhead.runs.rungs import METHODS, Difference, Rung, budget_for, budget_seconds, chosen_methods, spoken
+from clearhead.runs.rungs import METHODS, budget_for, budget_seconds, chosen_methods, spoken
 from clearhead.runs.train import Told
-from clearhead.tasks import TASKS
-from clearhead.tasks.task import Answers
 from tests.runs.rows import QUICK, paired, scored, tagged
 from tests.small import labelled, write_csv
 
@@ -225,6 +220,20 @@ def test_another_metric_and_rows_of_ones_own(tiny: str, tmp_path: Path) -> None:
     assert (tested.part, tested.rows) == ("test", 25)
 
 
+def test_a_split_column_and_names_that_want_to_run(tmp_path: Path) -> None:
+    wild = "<img src=x onerror=alert(1)>"
+    parts = ["train"] * 60 + ["dev"] * 15 + ["test"] * 15
+    rows = [
+        {**row, "label": f"{row['label']} {wild}", "split": part}
+        for row, part in zip(labelled(90), parts, strict=True)
+    ]
+    made = ladder(write_csv(tmp_path / f"{wild}.csv", rows), output=tmp_path / wild, methods="majority,tfidf")
+    assert (made.part, made.rows) == ("test", 15)
+    page = (tmp_path / wild / "report.html").read_text()
+    assert "&lt;img src=x" in page
+    assert "<img" not in page + made._repr_html_()
+
+
 def test_settings_of_features_are_for_features_alone(tiny: str, tmp_path: Path) -> None:
     chosen: dict[str, Any] = {"methods": "tfidf,features", "layer": "last", "pooling": "max", "strength": 1.0}
     made = ladder(labelled(60), output=tmp_path / "out", model=tiny, **chosen)
@@ -268,71 +277,3 @@ def test_budgets_in_words() -> None:
     assert [budget_for(one) for one in (10, 80, 840, 3000, 9000)] == ["30s", "2m", "20m", "60m", "180m"]
     assert [spoken(one) for one in (0.25, 3.14, 45, 840, 9000)] == ["0.25 s", "3.1 s", "45 s", "14 min", "2.5 h"]
     assert chosen_methods("finetune, majority") == ("majority", "finetune")
-
-
-def rung(method: str, right: Any, targets: Any, seconds: float, latency: float) -> tuple[Rung, Answers]:
-    """A rung that has these rows right."""
-    answers = Answers(labels=np.where(right, targets, 1 - targets))
-    value = float(np.mean(right))
-    return Rung(method=method, value=value, training_seconds=seconds, latency_ms=latency, size_mb=1.0), answers
-
-
-def judged(*made: tuple[Rung, Answers], targets: Any) -> tuple[tuple[Rung, ...], str, str]:
-    asked = Asked(
-        task=TASKS["classify"], space=LabelSpace(names=("a", "b")), metric="accuracy", part="test", targets=targets
-    )
-    found = compared([one for one, _ in made], {one.method: answers for one, answers in made}, asked)
-    return found, *recommendation(found, asked)
-
-
-def test_the_cheapest_within_noise_of_the_best_is_taken() -> None:
-    draw = np.random.default_rng(0)
-    targets = draw.integers(0, 2, 400)
-    half = targets == 0
-    good = draw.random(400) < 0.9
-    better = good.copy()
-    better[np.flatnonzero(~good)[:5]] = True
-    better[np.flatnonzero(good)[:3]] = False
-    floor = rung("majority", half, targets, 0.01, 0.05)
-    words, network = rung("tfidf", good, targets, 2.0, 0.25), rung("finetune", better, targets, 120.0, 100.0)
-    found, taken, reason = judged(floor, words, network, targets=targets)
-    assert taken == "tfidf"
-    assert found[2].difference is None
-    assert found[1].difference is not None
-    assert found[1].difference.within_noise
-    assert found[1].difference.difference == pytest.approx(-2 / 400)
-    low, high = found[1].difference.low, found[1].difference.high
-    assert reason == (
-        f"tfidf: accuracy {words[0].value:.3f} is within noise of the best (finetune {network[0].value:.3f}, "
-        f"difference -0.005, {low:.3f} to {high:.3f}) on 400 test rows, "
-        "at 1/60 of its training time and 1/400 of its latency."
-    )
-    clearly = good | (draw.random(400) < 0.8)
-    _, taken, reason = judged(floor, words, rung("finetune", clearly, targets, 120.0, 100.0), targets=targets)
-    assert taken == "finetune"
-    assert "is the best, and every cheaper method is worse (the nearest is tfidf" in reason
-    _, taken, reason = judged(words, network, targets=targets)
-    assert taken == "tfidf"
-    _, taken, reason = judged(words, targets=targets)
-    assert reason.endswith("it is the only method that was measured.")
-    _, taken, reason = judged(network, rung("tfidf", half, targets, 1.0, 1.0), targets=targets)
-    assert reason.endswith("is the best, and it is the cheapest method, too.")
-
-
-def test_a_floor_that_is_not_beaten_is_said_to_be_one() -> None:
-    targets = np.array([0, 1, 0, 1, 0, 1, 0, 0])
-    some = targets == 0
-    more = some.copy()
-    more[1] = True
-    _, taken, reason = judged(
-        rung("majority", some, targets, 0.1, 0.1), rung("tfidf", more, targets, 1.0, 1.0), targets=targets
-    )
-    assert taken == "majority"
-    assert "no method is clearly better than an answer that does not look at the text" in reason
-    assert "on 8 test rows" in reason
-
-
-def test_noise_is_an_interval_that_includes_nothing() -> None:
-    assert Difference(difference=-0.01, low=-0.02, high=0.0, p=0.1).within_noise
-    assert not Difference(difference=-0.01, low=-0.02, high=-0.001, p=0.01).within_noise
-    assert not Difference(difference=None, low=None, high=None, p=None).within_noise

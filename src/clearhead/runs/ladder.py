@@ -168,7 +168,7 @@ def _rung(
 ) -> tuple[Rung, tuple[Reading, Scored] | None]:
     """One method trained and measured, or read back, or left out because it would take too long."""
     own, tell = climb.folder / method, climb.tell
-    rung = None if known is None else replace(known, reused=True, difference=None)
+    rung = None if known is None else replace(known, reused=True, difference=None, folder=str(own))
     if rung is None:
         if METHODS[method].network and climb.missing is not None:
             raise InputError(climb.missing)
