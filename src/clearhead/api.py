@@ -102,6 +102,10 @@ def train(
     if sources["train"] is None:
         raise InputError("There is nothing to train on: give a file, a folder or rows.")
     opened = {part: open_source(rows) for part, rows in sources.items() if rows is not None}
+    if plan.task == "aspect":
+        from clearhead.runs.aspects import run_aspects
+
+        return run_aspects(plan, opened, folder, command=command, resume=resume is not None, told=told)
     return run_train(plan, opened, folder, command=command, resume=resume is not None, report=report, told=told)
 
 
@@ -152,8 +156,11 @@ def _name(train: str | None) -> str:
 
 def load_predictor(model: str | os.PathLike[str], **choices: Any) -> Predictor:
     """A trained folder, loaded once to evaluate or predict with it many times."""
+    from clearhead.runs.aspects import is_aspects, load_aspects
     from clearhead.runs.predictor import load_predictor as loaded
 
+    if is_aspects(Path(model)):
+        return load_aspects(Path(model), device=choices.get("device", "auto"))
     return loaded(os.fspath(model), **choices)
 
 

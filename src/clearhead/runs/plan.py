@@ -19,6 +19,7 @@ from clearhead.metrics.measure import BINARY, CLASSIFY, MULTILABEL, PROBS, REGRE
 from clearhead.tasks import TASKS, Asked
 from clearhead.training.settings import TrainSettings
 
+KNOWN_TASKS = (*TASKS, "aspect")  # aspect: a tag and a pair, one after the other
 METHODS = ("finetune", "head", "features", "tfidf", "majority")
 NETWORK = ("finetune", "head")  # methods that train a network
 MOST_RECIPE = 1 << 20
@@ -75,7 +76,7 @@ class RunPlan:
         """One sentence for the first choice that cannot be."""
         self.settings.check()
         rules = (
-            (self.task is None or self.task in TASKS, f"task must be one of {', '.join(TASKS)}"),
+            (self.task is None or self.task in KNOWN_TASKS, f"task must be one of {', '.join(KNOWN_TASKS)}"),
             (1 <= self.seeds <= 100, "seeds must be from 1 to 100"),
             (0 <= self.dev_share < 1, "dev_share must be from 0 up to 1"),
             (0 <= self.test_share < 1, "test_share must be from 0 up to 1"),

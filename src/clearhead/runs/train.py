@@ -79,7 +79,8 @@ def run_train(
         from clearhead.training.threads import use_threads
 
         plan = replace(plan, threads=use_threads(plan.threads))  # a resumed run uses as many
-    _check_folder(folder, resume=resume)
+    if not resume:
+        check_folder(folder)
     sources = {part: _counted(source, tell) for part, source in sources.items()}
     seen = look(sources, plan)
     for line in (*(said for source in sources.values() for said in source.said), *seen.columns.said):
@@ -154,9 +155,8 @@ def for_few_rows(rows: int, settings: TrainSettings) -> TrainSettings:
     return replace(settings, epochs=epochs, head_rate=FASTER * settings.rate if faster else settings.head_rate)
 
 
-def _check_folder(folder: Path, *, resume: bool) -> None:
-    if resume:
-        return
+def check_folder(folder: Path) -> None:
+    """One sentence where a run cannot begin in a folder."""
     try:
         taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
     except OSError as error:
@@ -317,7 +317,7 @@ def _report(
 
     train = prepared.parts["train"]
     inspection = None
-    if sum(run.rows.values()) <= MOST_INSPECTED and plan.train is not None:
+    if sum(run.rows.values()) <= MOST_INSPECTED and plan.train is not None and prepared.task.counter is None:
         inspection = inspect_data(plan.train, columns=train.columns, dev=plan.dev, test=plan.test)
     data = ReportData(
         title=f"{folder.name}: {run.task}",

@@ -1,0 +1,247 @@
+"""Aspect sentiment from end to end: find what a review speaks of (tag), then what it thinks of it (pair)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.config import read_json, write_json
+from clearhead.data import Columns, LabelSpace, Row, Source, TextRow, split_rows, text_hash
+from clearhead.errors import CheckpointError, InputError
+from clearhead.runs.evaluate import evaluation_report, run_evaluate
+from clearhead.runs.finish import REPORT, Run, write_metrics
+from clearhead.runs.plan import RunPlan
+from clearhead.runs.predictor import Predictor, load_predictor
+from clearhead.runs.reviews import Review, Span, reviews
+from clearhead.runs.train import RUN, Told, check_folder, run_train
+from clearhead.scoring import Scores
+from clearhead.tasks.ragged import Ragged
+from clearhead.tasks.tag import TAG, columns, spans_of
+from clearhead.tasks.task import Asked, Reading
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clearhead.tasks.evaluation import Evaluation
+
+    Array = np.ndarray[Any, Any]
+
+MARK = "aspects.json"
+FORMAT = 1
+FIND, JUDGE = "find", "judge"  # the two models
+ASPECT = "ASPECT"
+NEARLY = 0.999  # so much less probable than what was found is it to be nothing, at most
+
+
+def is_aspects(folder: Path) -> bool:
+    """Whether a folder holds the two models of aspect sentiment."""
+    return (folder / MARK).is_file()
+
+
+def run_aspects(
+    plan: RunPlan, sources: Mapping[str, Source], folder: Path, *, command: str = "", resume: bool = False,
+    told: Told | None = None,
+) -> Run:  # fmt: skip
+    """Train a finder and a judge on the same split of the same reviews, and measure both together."""
+    tell = told or Told()
+    begun = time.perf_counter()
+    if plan.method not in TAG.methods:
+        raise InputError(f"aspect is learned by {', '.join(TAG.methods)}, and not by {plan.method}.")
+    if not resume:
+        check_folder(folder)
+    parts = {part: reviews(source, plan, tell.say) for part, source in sources.items()}
+    if len(parts) == 1 and not any(review.split for review in parts["train"]):
+        parts = {"train": _split(parts["train"], plan)}
+    given = {name: sources[name].name for name in parts}
+    labels = sorted({label for some in parts.values() for review in some for _, _, label in review.spans})
+    if len(labels) < 2:
+        raise InputError(f"All aspects have the polarity {', '.join(labels) or 'none'}; there is nothing to learn.")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / RUN, {"format": FORMAT, "command": command, "plan": asdict(plan), "data": {}})
+    tell.begun(folder)
+    runs = {}
+    for name, rows_of in ((FIND, _found), (JUDGE, _judged)):
+        tell.say(f"{name}: {'where the aspects are' if name == FIND else 'what is thought of each'}")
+        own = {part: _source(rows_of(some), given[part]) for part, some in parts.items()}
+        runs[name] = _trained(_plan_for(plan, name), own, folder / name, command=command, tell=tell)
+    write_json(folder / MARK, {"format": FORMAT, "labels": labels})
+    predictor = load_aspects(folder, device=plan.device)
+    evaluations = {}
+    for part in ("dev", "test"):
+        some = _part(parts, part)
+        if some:
+            source = _source(_whole(some), given.get(part, given["train"]))
+            evaluations[part] = run_evaluate(predictor, source)
+    write_metrics(folder, evaluations, ())
+    run = Run(
+        folder=folder,
+        task="aspect",
+        method=plan.method,
+        labels=tuple(labels),
+        columns={"text": "text"},
+        rows={part: len(_part(parts, part)) for part in ("train", "dev", "test") if _part(parts, part)},
+        evaluations=evaluations,
+        seeds=(),
+        said=tuple(said for one in runs.values() for said in one.said),
+        notes=(*_notes(runs), *(note for one in runs.values() for note in one.notes)),
+        seconds=time.perf_counter() - begun,
+        cost={"seconds": round(time.perf_counter() - begun, 1)},
+    )
+    return replace(run, report=_report(predictor, run, parts, given, command))
+
+
+def _notes(runs: Mapping[str, Run]) -> tuple[str, ...]:
+    """How good each of the two is by itself."""
+    said = []
+    for name, metric in ((FIND, "f1"), (JUDGE, "accuracy")):
+        found = runs[name].metrics.get(metric)
+        if found is not None:
+            what = "aspects found, whatever is thought of them" if name == FIND else "polarity of given aspects"
+            said.append(f"{what}: {metric} {found.value:.4f} ({found.low:.4f} to {found.high:.4f})")
+    return tuple(said)
+
+
+def _plan_for(plan: RunPlan, name: str) -> RunPlan:
+    columns: dict[str, Any] = {"text": "text", "id": None, "options": None, "separator": None, "labels": None}
+    own: dict[str, Any] = {"task": "tag", "label": "spans", "text_b": None, "metric": None, "pooling": None}
+    if name == JUDGE:
+        own = {"task": "pair", "label": "label", "text_b": "aspect", "metric": None}
+    split = "split" if plan.dev is None and plan.test is None else None
+    return replace(plan, **columns, **own, train=None, dev=None, test=None, split=split, skip_bad_rows=False)
+
+
+def _trained(plan: RunPlan, sources: Mapping[str, Source], folder: Path, *, command: str, tell: Told) -> Run:
+    """One of the two: read back, gone on with, or begun."""
+    begun = (folder / RUN).is_file()
+    if not begun and folder.exists():
+        folder.rmdir()
+    return run_train(plan, sources, folder, command=command, resume=begun, told=replace(tell, begun=lambda _: None))
+
+
+def _split(some: Sequence[Review], plan: RunPlan) -> list[Review]:
+    """Parts by text, so that both models are trained on the same ones."""
+    hashes = [text_hash(review.text) for review in some]
+    found = split_rows(None, hashes, dev=plan.dev_share, test=plan.test_share, seed=plan.settings.seed)
+    return [replace(review, split=str(part)) for review, part in zip(some, found, strict=True)]
+
+
+def _part(parts: Mapping[str, Sequence[Review]], part: str) -> list[Review]:
+    return [review for name, some in parts.items() for review in some if (review.split or name) == part]
+
+
+def _found(some: Sequence[Review]) -> list[dict[str, Any]]:
+    return [_row(review, [(a, b, ASPECT) for a, b, _ in review.spans]) for review in some]
+
+
+def _whole(some: Sequence[Review]) -> list[dict[str, Any]]:
+    return [_row(review, review.spans) for review in some]
+
+
+def _row(review: Review, spans: Sequence[Span]) -> dict[str, Any]:
+    listed = [{"start": a, "end": b, "label": label} for a, b, label in spans]
+    made: dict[str, Any] = {"text": review.text, "spans": listed}
+    return made if review.split is None else made | {"split": review.split}
+
+
+def _judged(some: Sequence[Review]) -> list[dict[str, Any]]:
+    made = []
+    for review in some:
+        split = {} if review.split is None else {"split": review.split}
+        made += [{"text": review.text, "aspect": review.text[a:b], "label": c, **split} for a, b, c in review.spans]
+    return made
+
+
+def _source(rows: Sequence[dict[str, Any]], name: str) -> Source:
+    columns = tuple(dict.fromkeys(key for row in rows for key in row))
+    return Source(
+        name=name, kind="list", columns=columns,
+        open=lambda: (Row(number, dict(row)) for number, row in enumerate(rows, start=1)),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class AspectScorer:
+    """The two models as one: the tags of the finder, split up by what the judge thinks of each span."""
+
+    find: Predictor
+    judge: Predictor
+
+    def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
+        """(words, 1 + 2 polarities) of each row: log p(O), and log p(B or I) + log p(polarity)."""
+        import numpy as np
+
+        logits, truncated, windows = self.find.scorer.score(rows, columns)
+        answers = TAG.read(logits, self.find.space, self.find.reading)
+        names = self.find.space.names
+        spans = [spans_of([names[tag] for tag in tags], self.find.space.scheme) for tags in answers.labels]
+        asked = [_asked(row, a, b) for row, own in zip(rows, spans, strict=True) for a, b, _ in own]
+        polarities = len(self.judge.space)
+        opinion = np.full((len(answers.labels.values), polarities), 1 / polarities)
+        if asked:
+            said = self.judge.scorer.score(asked, Columns(text="text", text_b="aspect"))
+            probs = self.judge.task.read(said.logits, self.judge.space, self.judge.reading).probs
+            begins = answers.labels.bounds[:-1].tolist()
+            places = [slice(begin + a, begin + b) for begin, own in zip(begins, spans, strict=True) for a, b, _ in own]
+            for where, one in zip(places, probs, strict=True):
+                opinion[where] = one
+        known = np.isfinite(logits.values[:, 0])
+        made = np.repeat(logits.values[:, :1].astype(np.float64), 1 + 2 * polarities, 1)  # infinity and NaN stay
+        made[known] = _shared(answers.probs.values[known], opinion[known], answers.labels.values[known], names)
+        return Scores(Ragged(values=made.astype(np.float32), bounds=logits.bounds), truncated, windows)
+
+
+def _asked(row: TextRow, first: int, last: int) -> TextRow:
+    """A text and some of its words: what the judge is asked of."""
+    borders = row.extra.borders
+    return TextRow(row.number, row.text, row.text[borders[first][0] : borders[last - 1][1]], None, None, None)
+
+
+def _shared(probs: Array, opinion: Array, tags: Array, names: Sequence[str]) -> Array:
+    """Log probabilities: what is found stays found, however unsure it is what is thought of it."""
+    import numpy as np
+
+    outside, begin, inside = (names.index(name) for name in ("O", f"B-{ASPECT}", f"I-{ASPECT}"))
+    made = np.empty((len(probs), 1 + 2 * opinion.shape[1]))
+    made[:, 1::2] = probs[:, begin, None] * opinion
+    made[:, 2::2] = probs[:, inside, None] * opinion
+    own = np.where(tags == begin, made[:, 1::2].max(1), made[:, 2::2].max(1))
+    made[:, 0] = np.where(tags == outside, probs[:, outside], np.minimum(probs[:, outside], NEARLY * own))
+    return np.log(np.maximum(made, 1e-30))
+
+
+def load_aspects(folder: Path, *, device: str = "auto") -> Predictor:
+    """The two models of a folder as one predictor of tags."""
+    saved = read_json(folder / MARK)
+    labels = saved.get("labels")
+    if saved.get("format") != FORMAT or not isinstance(labels, list) or not all(isinstance(one, str) for one in labels):
+        raise CheckpointError(f"{MARK} is of another version of clearhead, or damaged.")
+    find, judge = (load_predictor(folder / name, device=device) for name in (FIND, JUDGE))
+    if find.task.name != "tag" or judge.task.name != "pair" or list(judge.space.names) != labels:
+        raise CheckpointError(f"{folder}: the two models do not fit {MARK}.")
+    names = ("O", *(f"{mark}-{label}" for label in labels for mark in "BI"))
+    return Predictor(
+        task=TAG,
+        space=LabelSpace(names=names, kind="tags", scheme="spans"),
+        reading=Reading(),
+        scorer=AspectScorer(find=find, judge=judge),
+        method=find.method,
+        reference=str(folder),
+        folder=folder,
+    )
+
+
+def _report(
+    predictor: Predictor, run: Run, parts: Mapping[str, Sequence[Review]], given: Mapping[str, str], command: str
+) -> Path | None:
+    """One page about both together; each of the two has its own."""
+    part = run.measured_on
+    if part is None:
+        return None
+    source = _source(_whole(_part(parts, part)), f"{given.get(part, given['train'])} ({part})")
+    made: Evaluation = run.evaluations[part]
+    return evaluation_report(
+        predictor, source, made, run.folder / REPORT, command, columns(source, Asked(), True)
+    )  # fmt: skip

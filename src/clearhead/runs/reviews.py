@@ -1,0 +1,102 @@
+"""Reviews with their aspects marked, from spans that are labelled or from a row for each aspect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from clearhead.data import BadRow, Columns, Row, Source, guess_columns
+from clearhead.data.examples import BadRows, split_in
+from clearhead.data.names import plain
+from clearhead.data.source import UNKNOWN
+from clearhead.errors import InputError
+from clearhead.runs.plan import RunPlan
+from clearhead.tasks.tag import columns as tag_columns
+from clearhead.tasks.tag import looks_tagged
+from clearhead.tasks.tagged import check as tag_check
+
+STARTS = ("aspect_start", "start", "from", "begin", "offset", "aspect_from")
+Span = tuple[int, int, str]  # characters, and the polarity
+
+
+@dataclass(frozen=True, kw_only=True)
+class Review:
+    """A text and what it says of its aspects."""
+
+    text: str
+    spans: tuple[Span, ...]
+    split: str | None = None
+
+
+def reviews(source: Source, plan: RunPlan, say: Callable[[str], None]) -> list[Review]:
+    """Texts with the spans of their aspects, from spans that are labelled or from a row for each aspect."""
+    if not source.again:
+        raise InputError(f"{source.name} can be read only once; put it in a file to train on it.")
+    if plan.text_b is None and (plan.label is not None or looks_tagged(source)) and not _has_aspects(source):
+        columns = tag_columns(source, plan.asked, True)
+        rows = [(row, row) for row in source.rows()]
+    else:
+        columns, rows = _grouped(source, plan)
+    for said in (*source.said, *columns.said):
+        say(said)
+    bad, made = BadRows(), []
+    for row, origin in rows:
+        checked = row if isinstance(row, BadRow) else tag_check(row, columns, None)
+        if isinstance(checked, BadRow):
+            bad.add(replace(checked, number=origin.number))
+            continue
+        borders = checked.extra.borders
+        spans = tuple((borders[a][0], borders[b - 1][1], label) for a, b, label in checked.label.spans)
+        made.append(Review(text=checked.text, spans=spans, split=checked.split))
+    if not plan.skip_bad_rows:
+        bad.refuse(source, len(made))
+    if not any(review.spans for review in made):
+        raise InputError(f"{source.name} marks no aspect in any text.")
+    return made
+
+
+def _has_aspects(source: Source) -> bool:
+    return bool({"aspect", "target", "aspect_term", "term"} & {plain(name) for name in source.columns})
+
+
+def _grouped(source: Source, plan: RunPlan) -> tuple[Columns, list[tuple[Row | BadRow, Row | BadRow]]]:
+    """Rows of one aspect each, put together by their text."""
+    found = guess_columns(source, plan.text, plan.text_b, plan.label, plan.id, plan.split, "pair")
+    called = {plain(name): name for name in source.columns}
+    start = next((called[name] for name in STARTS if name in called), None)
+    made: dict[tuple[str, str | None], tuple[Row, list[dict[str, Any]]]] = {}
+    rows: list[tuple[Row | BadRow, Row | BadRow]] = []
+    for row in source.rows():
+        if isinstance(row, BadRow):
+            rows.append((row, row))
+            continue
+        text, split = row.values.get(found.text), split_in(row, found)
+        if not isinstance(text, str) or isinstance(split, BadRow):
+            missing = BadRow(row.number, "the text is missing", "", row.line, UNKNOWN)
+            rows.append((split if isinstance(split, BadRow) else missing, row))
+            continue
+        span = _span(row, text, found, start)
+        if isinstance(span, BadRow):
+            rows.append((span, row))
+            continue
+        _, spans = made.setdefault((text, split), (row, []))
+        if span is not None and span not in spans:
+            spans.append(span)
+    for (text, split), (row, spans) in made.items():
+        rows.append((Row(row.number, {"text": text, "spans": spans, "split": split}, row.line), row))
+    columns = Columns(text="text", label="spans", split="split" if found.split is not None else None, said=found.said)
+    return columns, rows
+
+
+def _span(row: Row, text: str, columns: Columns, start: str | None) -> dict[str, Any] | BadRow | None:
+    """Where an aspect stands in its text; None: the row has no aspect."""
+    aspect, label = row.values.get(columns.text_b or ""), row.values.get(columns.label or "")
+    if aspect is None or not str(aspect).strip() or str(aspect).strip().upper() == "NULL":
+        return None
+    name, said = str(aspect).strip(), row.values.get(start) if start is not None else None
+    counted = isinstance(said, int) or (isinstance(said, str) and said.strip().isdigit())
+    begin = int(said) if counted and said is not None else text.find(name)
+    if begin < 0 or text[begin : begin + len(name)] != name:
+        return BadRow(row.number, f"the aspect {name[:40]!r} is not in its text", "", row.line, UNKNOWN)
+    return {"start": begin, "end": begin + len(name), "label": str(label)}
