@@ -8,7 +8,7 @@ FUZZ ?= 20000
 FUZZ_DATA ?= 10000
 FUZZ_KILL ?= 200
 
-.PHONY: demo test check bench finetune fuzz parity docs-check clean
+.PHONY: demo test check bench finetune ladder fuzz parity docs-check clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
@@ -31,6 +31,9 @@ bench: $(VENV)/.dev
 
 finetune: $(VENV)/.dev  # quality beside a plain transformers loop; hours, resumable, results in benchmarks/out
 	$(BIN)/python benchmarks/finetune.py
+
+ladder: $(VENV)/.dev  # every method on four data sets, 20 minutes each, resumable, results in benchmarks/out
+	$(BIN)/python benchmarks/ladder.py
 
 fuzz: $(VENV)/.dev
 	$(BIN)/python fuzz/run.py --count $(FUZZ) --jobs 2

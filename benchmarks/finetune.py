@@ -1,12 +1,13 @@
 """Fine-tuning quality beside a plain `transformers` loop: same model, rows, epochs, rate and batch.
 
-    python benchmarks/finetune.py [--tasks mrpc,rte] [--sides peer,clearhead] [--seeds 3] [--threads 2] [--out FOLDER]
-    python benchmarks/finetune.py --table       # from the runs that are there
+    python benchmarks/finetune.py [--tasks mrpc,squad] [--sides peer,clearhead] [--seeds 3] [--threads 2] [--out FOLDER]
+    python benchmarks/finetune.py --table       # from the runs that are there, in Markdown, with the command of each
     python benchmarks/finetune.py --features    # frozen features and TF-IDF on 2,000 sst2 sentences
 
 Every finished run (task, side, seed) is a JSON file with its predictions, kept at once; a rerun skips what is done.
 The promise: on no task worse than the peer. With several seeds that is the difference of the two means on the same
-rows, with a bootstrap interval over rows (a row is drawn with its answers of all seeds, rows of one text together);
+rows, with a bootstrap interval over rows (a row is drawn with its answers of all seeds, rows of one text or passage
+together; of tags a row is a sentence with its entities);
 with one seed, not below the peer's own interval. The interval speaks of other rows, not of other seeds: the spread over
 seeds stands beside each mean. The best epoch on dev is kept on both sides. CLEARHEAD_DATA is the folder of data sets.
 """
@@ -25,89 +26,27 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from finetune_peers import peer
+from finetune_table import METRICS, as_numbers, scores, table
 from finetune_tasks import (
-    METRICS,
+    SETTINGS,
     SIDES,
     TASKS,
     Record,
-    Row,
     Rows,
     Task,
-    as_numbers,
     data_folder,
     groups_of,
     label_names,
     load,
-    scores,
     stored,
-    table,
+    truth_of,
 )
 
 from clearhead.metrics import bootstrap, paired_test
 
-SETTINGS: dict[str, Any] = {"epochs": 3, "rate": 5e-5, "batch_rows": 32, "model": "default"}
-MOST_TOKENS = 256  # of the peer; clearhead reads longer texts in windows
 OUT = Path(__file__).resolve().parent / "out" / "finetune"
 FEATURE_ROWS = 2000
-
-
-def peer(task: Task, rows: Rows, seed: int) -> list[Any]:
-    """The answers for the measured rows of a plain transformers loop."""
-    import torch
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer, get_linear_schedule_with_warmup
-
-    from clearhead.checkpoint.hub import locate
-
-    torch.manual_seed(seed)
-    folder = locate(SETTINGS["model"]).folder
-    names = label_names(task, rows)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    problem = {"problem_type": "regression"} if names is None else {}
-    network = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=len(names or "1"), **problem)
-
-    def encoded(some: list[Row]) -> list[dict[str, list[int]]]:
-        texts = [[row[column] for row in some] for column in (task.text, task.text_b) if column]
-        made = tokenizer(*texts, truncation=True, max_length=min(tokenizer.model_max_length, MOST_TOKENS))
-        return [{key: made[key][place] for key in made} for place in range(len(some))]
-
-    def padded(some: list[dict[str, list[int]]]) -> Any:
-        return tokenizer.pad(some, return_tensors="pt")
-
-    def answers(some: list[dict[str, list[int]]]) -> list[Any]:
-        network.eval()
-        with torch.inference_mode():
-            parts = [network(**padded(some[at : at + 32])).logits for at in range(0, len(some), 32)]
-        logits = torch.cat(parts)
-        return logits[:, 0].tolist() if names is None else [names[place] for place in logits.argmax(1).tolist()]
-
-    train, choose, measure = encoded(rows.train), encoded(rows.choose), encoded(rows.measure)
-    kind = torch.float32 if names is None else torch.int64
-    truth = torch.tensor(as_numbers([row[task.label] for row in rows.train], names), dtype=kind)
-    size = SETTINGS["batch_rows"]
-    steps = SETTINGS["epochs"] * -(-len(train) // size)
-    plain = [weight for name, weight in network.named_parameters() if name.endswith("bias") or "LayerNorm" in name]
-    decayed = [weight for weight in network.parameters() if not any(weight is other for other in plain)]
-    groups = [{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}]
-    optimiser = torch.optim.AdamW(groups, lr=SETTINGS["rate"])
-    schedule = get_linear_schedule_with_warmup(optimiser, steps // 10, steps)
-    shuffle = torch.Generator().manual_seed(seed)
-    best = 0.0
-    kept: list[Any] = []
-    for epoch in range(SETTINGS["epochs"]):
-        network.train()
-        for chosen in torch.split(torch.randperm(len(train), generator=shuffle), size):
-            batch = padded([train[place] for place in chosen.tolist()])
-            network(**batch, labels=truth[chosen]).loss.backward()
-            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-            optimiser.step()
-            schedule.step()
-            optimiser.zero_grad()
-        said = answers(choose)
-        score = scores(task, [row[task.label] for row in rows.choose], said, names)[task.metrics[0]]
-        print(f"  epoch {epoch + 1}: {task.metrics[0]} {score:.4f}", flush=True)
-        if not kept or score > best:
-            best, kept = score, said if rows.choose == rows.measure else answers(measure)
-    return kept
 
 
 def ours(task: Task, rows: Rows, seed: int, method: str = "finetune") -> list[Any]:
@@ -115,7 +54,9 @@ def ours(task: Task, rows: Rows, seed: int, method: str = "finetune") -> list[An
     import clearhead
 
     verbs: Any = clearhead
-    settings = SETTINGS if method == "finetune" else {"model": SETTINGS["model"]}
+    settings = task.settings if method == "finetune" else {"model": SETTINGS["model"]}
+    if task.options:
+        settings["options"] = ",".join(task.options)
     with tempfile.TemporaryDirectory() as place:
         run = verbs.train(
             rows.train,
@@ -131,16 +72,24 @@ def ours(task: Task, rows: Rows, seed: int, method: str = "finetune") -> list[An
             **settings,
         )
         bare = [{key: value for key, value in row.items() if key != task.label} for row in rows.measure]
-        said = verbs.predict(run.folder, bare)
-        return [float(one.value) if task.kind == "regress" else one.label for one in said]
+        return [answer_of(task, one) for one in verbs.predict(run.folder, bare)]
 
 
-def finished(path: Path, rows: Rows) -> bool:
+def answer_of(task: Task, said: Any) -> Any:
+    """A prediction as the metrics take it."""
+    if task.kind == "tag":
+        return list(said.tags)
+    if task.kind == "span":
+        return said.answer
+    return float(said.value) if task.kind == "regress" else said.label
+
+
+def finished(task: Task, path: Path, rows: Rows) -> bool:
     """Whether a run of these rows and settings is stored; one of others is said and run again."""
     if not path.is_file():
         return False
     record = json.loads(path.read_text())
-    if record["rows"] == rows.digest() and record["settings"] == SETTINGS:
+    if record["rows"] == rows.digest() and record["settings"] == task.settings:
         return True
     print(f"{path.name}: other rows or settings than now; run again", flush=True)
     return False
@@ -152,12 +101,12 @@ def run(task: Task, side: str, seed: int, rows: Rows, path: Path, answer: Callab
     wall, cpu = time.perf_counter(), time.process_time()
     said = answer()
     seconds, cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu
-    truth, labels = [row[task.label] for row in rows.measure], label_names(task, rows)
+    truth, labels = truth_of(task, rows.measure), label_names(task, rows)
     record: Record = {
         "task": task.name,
         "side": side,
         "seed": seed,
-        "settings": SETTINGS,
+        "settings": task.settings,
         "rows": rows.digest(),
         "versions": {name: version(name) for name in ("torch", "transformers", "clearhead")},
         "scores": scores(task, truth, said, labels),
@@ -187,7 +136,7 @@ def features(out: Path) -> None:
     said = []
     for method in ("features", "tfidf"):
         path = stored(out, f"sst2_{FEATURE_ROWS}", method, 0)
-        if not finished(path, rows):
+        if not finished(task, path, rows):
             run(task, method, 0, rows, path, partial(ours, task, rows, 0, method=method))
         record = json.loads(path.read_text())
         truth, answers = (as_numbers(record[key], record["labels"]) for key in ("truth", "predictions"))
@@ -231,7 +180,7 @@ def main() -> None:
             rows = load(task, data_folder(), given.rows)
             for side in given.sides.split(","):
                 path = stored(given.out, task.name, side, seed, given.rows)
-                if not finished(path, rows):
+                if not finished(task, path, rows):
                     answer = {"peer": peer, "clearhead": ours}[side]
                     run(task, side, seed, rows, path, partial(answer, task, rows, seed))
     print(table(tasks, given.out, given.seeds, given.rows))

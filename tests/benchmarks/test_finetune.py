@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 from pathlib import Path
@@ -9,7 +10,22 @@ from typing import Any
 
 import finetune
 import pytest
-from finetune_tasks import TASKS, Rows, Task, by_text, line, load, scores, stored, table
+from finetune_table import line, measured, scores, table
+from finetune_tasks import (
+    SETTINGS,
+    TASKS,
+    Rows,
+    Task,
+    by_text,
+    groups_of,
+    label_names,
+    load,
+    read_rows,
+    stored,
+    truth_of,
+)
+
+from clearhead.metrics import answer_f1, entities, entity_counts, entity_scores
 
 ROWS = {  # train, choose, measure, with the files of the data folder
     "mrpc": (3576, 500, 500),
@@ -17,6 +33,18 @@ ROWS = {  # train, choose, measure, with the files of the data folder
     "cola": (8551, 1043, 1043),
     "stsb": (5749, 1500, 1500),
     "sst2": (6920, 872, 872),
+    "conll2003": (4000, 3250, 3250),
+    "wnut17": (3394, 1009, 1009),
+    "squad": (3000, 1000, 1000),
+    "openbookqa": (1500, 500, 500),
+}
+KEPT = {  # rows that runs were stored for: if these change, hours of runs are void
+    "mrpc": "b46c41a8af2abfd6",
+    "rte": "b4a886af4f52cedd",
+    "cola": "5e9a7b1772ed5a06",
+    "stsb": "034719103fd97407",
+    "semeval14": "3edacc42729d981f",
+    "sst2": "7f4e91c55c35188b",
 }
 
 
@@ -53,11 +81,14 @@ def test_small_sets_are_judged_by_the_paired_difference(
     for seed, (theirs, mine) in enumerate(zip((158, 160, 162), ours, strict=True)):
         store(tmp_path, TASKS["rte"], "peer", seed, theirs)
         store(tmp_path, TASKS["rte"], "clearhead", seed, mine)
-    header, row = table([TASKS["rte"]], tmp_path, 3).split("\n")
-    assert row.startswith("rte   accuracy  0.8000 +- 0.0100 (n=3)")
-    assert f"  {difference} (" in row
-    assert row[header.index("verdict") :].startswith(f"{verdict}  ")
-    assert row.endswith("101 / 101")
+    header, rule, row = table([TASKS["rte"]], tmp_path, 3).split("\n")
+    assert rule == "|" + " --- |" * 8
+    cells = dict(zip(header.split(" | "), row.split(" | "), strict=True))
+    assert (cells["| task"], cells["metric"], cells["peer"]) == ("| rte", "accuracy", "0.8000 +- 0.0100 (n=3)")
+    assert cells["difference"].startswith(f"{difference} (")
+    assert cells["verdict"] == verdict
+    assert cells["CPU s peer / clearhead"] == "101 / 101"
+    assert cells["command |"] == "`python benchmarks/finetune.py --tasks rte --seeds 3` |"
 
 
 def test_one_seed_is_judged_by_the_interval_of_the_peer(tmp_path: Path) -> None:
@@ -98,20 +129,32 @@ def test_runs_of_other_rows_are_not_compared(tmp_path: Path) -> None:
         line(TASKS["rte"], "accuracy", runs)
 
 
+def test_runs_of_other_settings_are_not_compared(tmp_path: Path) -> None:
+    runs = {
+        side: [store(tmp_path, TASKS["rte"], side, 0, 50) | {"settings": {"epochs": epochs}}]
+        for side, epochs in (("peer", 3), ("clearhead", 4))
+    }
+    with pytest.raises(SystemExit, match="otherwise"):
+        line(TASKS["rte"], "accuracy", runs)
+
+
 def test_a_finished_run_is_kept_and_one_of_other_settings_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    task = TASKS["sst2"]
     some = [{"sentence": f"text {place}", "label": str(place % 2)} for place in range(8)]
     rows, path = Rows(train=some, choose=some, measure=some), stored(tmp_path / "new", "sst2", "peer", 0)
-    assert not finetune.finished(path, rows)
-    finetune.run(TASKS["sst2"], "peer", 0, rows, path, lambda: ["1"] * 8)
-    assert json.loads(path.read_text())["scores"] == {"accuracy": 0.5}
+    assert not finetune.finished(task, path, rows)
+    finetune.run(task, "peer", 0, rows, path, lambda: ["1"] * 8)
+    record = json.loads(path.read_text())
+    assert record["scores"] == {"accuracy": 0.5}
+    assert record["settings"] == {"epochs": 3, "rate": 5e-5, "batch_rows": 32, "model": "default"}
     assert [place.name for place in path.parent.iterdir()] == ["sst2-peer-0.json"]
-    assert finetune.finished(path, rows)
-    assert not finetune.finished(path, Rows(train=some[:4], choose=some, measure=some))
-    monkeypatch.setitem(finetune.SETTINGS, "epochs", 4)
-    assert not finetune.finished(path, rows)
+    assert finetune.finished(task, path, rows)
+    assert not finetune.finished(task, path, Rows(train=some[:4], choose=some, measure=some))
+    monkeypatch.setitem(SETTINGS, "epochs", 4)
+    assert not finetune.finished(task, path, rows)
 
 
 def test_rows_of_one_text_stay_in_one_part() -> None:
@@ -135,9 +178,66 @@ def test_tasks_load(data_folder: Path, name: str) -> None:
     rows = load(task, data_folder)
     parts = (rows.train, rows.choose, rows.measure)
     assert tuple(map(len, parts)) == ROWS[name] if name in ROWS else sum(map(len, parts)) == 3608
-    columns = {column for column in (task.text, task.text_b, task.label) if column}
-    assert all(set(row) == columns and all(value != "" for value in row.values()) for part in parts for row in part)
+    columns = {column for column in (task.text, task.text_b, *task.options, task.label) if column}
+    assert all(
+        set(row) == columns and all(value not in ("", []) for value in row.values()) for part in parts for row in part
+    )
     if task.kind == "regress":
         assert {type(row[task.label]) for row in rows.train} == {float}
-    else:
+    elif task.kind not in ("tag", "span"):
         assert {row[task.label] for row in rows.measure} == {row[task.label] for row in rows.train}
+    assert rows.digest() == KEPT.get(name, rows.digest())
+    assert task.settings == SETTINGS if name in KEPT else task.settings["max_length"] in (256, 384)
+    assert all(len(row["tokens"]) == len(row["tags"]) for row in rows.train if task.kind == "tag")
+
+
+TAGGED = [["B-A", "I-A", "O"], ["O", "B-B"], ["O", "O"], ["B-A"]]
+SAID = [["B-A", "O", "O"], ["O", "B-B"], ["B-A", "O"], ["B-A"]]
+
+
+def test_entities_are_counted_by_sentence(tmp_path: Path) -> None:
+    task = TASKS["conll2003"]
+    known = entity_scores(entity_counts([entities(row) for row in TAGGED], [entities(row) for row in SAID]))
+    assert scores(task, TAGGED, SAID, None) == {"f1": known["f1"]}
+    assert measured(task, "f1", TAGGED, SAID, None).arrays[0].tolist() == [
+        [[0, 1, 1]], [[1, 1, 1]], [[0, 1, 0]], [[1, 1, 1]],
+    ]  # fmt: skip
+    rows = [{"tokens": ["a"] * len(tags), "tags": tags} for tags in TAGGED]
+    assert label_names(task, Rows(train=rows, choose=rows, measure=rows)) == ["B-A", "B-B", "I-A", "O"]
+    assert groups_of(task, [*rows, rows[0]]) == [0, 1, 1, 2, 0]
+    record = {"truth": TAGGED * 20, "groups": list(range(80)), "labels": None, "cpu_seconds": 1.0}
+    runs = {}
+    for side, said in (("peer", SAID), ("clearhead", TAGGED)):
+        each = [record | {"seed": seed, "predictions": said * 20} for seed in range(2)]
+        runs[side] = [one | {"scores": scores(task, TAGGED * 20, said * 20, None)} for one in each]
+    made = line(task, "f1", runs)
+    assert made.verdict == "better"
+    assert made.difference is not None
+    assert made.difference.value == pytest.approx(1 - known["f1"])
+    assert made.difference.low < made.difference.value < made.difference.high
+
+
+def test_answers_are_measured_by_question_and_drawn_by_passage() -> None:
+    task = TASKS["squad"]
+    rows = [
+        {"question": f"who {place}", "context": f"passage {place // 2}", "answers": {"text": ["the red cat", "cat"]}}
+        for place in range(4)
+    ]
+    truth, said = truth_of(task, rows), ["Red cat!", "cat", "red dog", ""]
+    assert truth[0] == ["the red cat", "cat"]
+    assert groups_of(task, rows) == [0, 0, 1, 1]
+    assert scores(task, truth, said, None) == {
+        "f1": pytest.approx((1 + 1 + answer_f1("red dog", "red cat") + 0) / 4),
+        "exact_match": 0.5,
+    }
+    assert measured(task, "exact_match", truth, said, None).arrays[0].tolist() == [1, 1, 0, 0]
+
+
+def test_files_are_read_as_they_stand(tmp_path: Path) -> None:
+    path = tmp_path / "rows.conll.gz"
+    path.write_bytes(gzip.compress("Bonn\tNNP\tB-LOC\nis\tVBZ\tO\n\n\nHer\u2028e\tRB\tO\n".encode()))
+    assert read_rows(path) == [
+        {"tokens": ["Bonn", "is"], "tags": ["B-LOC", "O"]}, {"tokens": ["Her\u2028e"], "tags": ["O"]},
+    ]  # fmt: skip
+    (tmp_path / "rows.jsonl").write_text('{"question": "a\u2028b"}\n{"question": "c"}\n')
+    assert read_rows(tmp_path / "rows.jsonl") == [{"question": "a\u2028b"}, {"question": "c"}]
