@@ -1,4 +1,4 @@
-"""Questions with options: every way to write them, any number in a batch, and probabilities over those that are there."""
+"""Questions with options: every way to write them, any number in a batch, probabilities over those that are there."""
 
 from __future__ import annotations
 

@@ -285,7 +285,7 @@ TAG = Task(
     confidence=confidence,
     right=right,
     main=lambda space: "accuracy" if space.scheme == "plain" else "f1",
-    methods=("finetune", "head", "features"),
+    methods=("finetune", "head"),
     form=TAG_FORM,
     columns=columns,
     counter=TagCounter,
