@@ -46,7 +46,7 @@ def _document(blob: Blob, encoding: str) -> Any:
         return json.loads(data.decode(encoding))
     except BROKEN_STREAM as error:
         raise InputError(f"{blob.name} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also a number of more digits than Python reads
         raise InputError(f"{blob.name} is no valid JSON: {excerpt(error)}.") from None
 
 

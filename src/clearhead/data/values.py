@@ -66,7 +66,7 @@ def _present(value: Any) -> Any:
         return value
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
-    return None if isinstance(value, float) and value != value else value
+    return None if isinstance(value, float) and value != value else _scalar(value)
 
 
 def _columns(source: Mapping[Any, Any]) -> Source:
@@ -96,18 +96,23 @@ def _is_list(values: Any) -> bool:
 
 
 def _scalar(value: Any) -> Any:
-    """A numpy scalar as a Python one."""
-    return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
+    """A numpy scalar as a Python one, and an array as a list."""
+    return value.tolist() if type(value).__module__ == "numpy" and hasattr(value, "tolist") else value
 
 
 def _class_names(features: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """The names behind a data set's class numbers."""
+    """The names behind a data set's class numbers, one of them in a cell or a list."""
     found = {}
     for column, feature in features.items():
-        names = getattr(feature, "names", None)
+        listed = feature[0] if isinstance(feature, list) and len(feature) == 1 else getattr(feature, "feature", None)
+        names = getattr(feature if listed is None else listed, "names", None)
         if isinstance(names, list) and all(isinstance(name, str) for name in names):
             found[str(column)] = tuple(names)
     return found
+
+
+def _named(code: Any, names: tuple[str, ...]) -> Any:
+    return names[code] if isinstance(code, int) and 0 <= code < len(names) else code
 
 
 def _iterable(source: Iterable[Any], names: dict[str, tuple[str, ...]]) -> Source:
@@ -145,8 +150,9 @@ def _mappings(source: Iterable[Any], names: dict[str, tuple[str, ...]]) -> Rows:
             row = {str(key): _scalar(inner) for key, inner in value.items()}
             for column, given in names.items():
                 code = row.get(column)
-                if isinstance(code, int) and 0 <= code < len(given):
-                    row[column] = given[code]
+                if code is not None:
+                    many = isinstance(code, list)
+                    row[column] = [_named(one, given) for one in code] if many else _named(code, given)
             yield Row(number, row)
         else:
             reason = f"a {type(value).__name__}, expected a dict with a value for each column, or a text"

@@ -154,7 +154,8 @@ def own_writer(kind: str, source: Source, columns: Columns) -> tuple[Maker, Writ
     """A writer with a form of its own, and what it needs of a prediction."""
     if kind == "conll":
         tags = Maker(names=("prediction",), cells=lambda found: {"prediction": found.tags if found else None})
-        return tags, Tokens((*source.columns, "prediction"), source.delimiter or "\t")
+        names = (*source.columns, "prediction")
+        return tags, Tokens(names, source.delimiter or "\t", header=bool(source.has_header))
     named = columns.id
 
     def cells(found: Prediction | None) -> dict[str, Any]:

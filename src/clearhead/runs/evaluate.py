@@ -92,24 +92,34 @@ def run_evaluate(
     )  # fmt: skip
     if against is None:
         return made
-    if against.space != predictor.space:
+    if not _comparable(predictor, against):
         raise InputError(f"{against.reference} answers with other labels than {predictor.reference}.")
     if not source.again:
         raise InputError(f"{source.name} can be read only once; put it in a file to compare two models on it.")
-    beside = _columns_beside(against, source, columns, text, text_b)
+    beside = _columns_beside(against, source, columns, text, text_b, options)
     other = _scored(against, source, beside, (), None, skip_bad_rows=skip_bad_rows)
     if other.numbers != scored.numbers:
         raise InputError(f"{source.name}: the two models cannot use the same rows; mend those that one cannot read.")
     return replace(made, against=_paired(predictor, against, scored, other))
 
 
+def _comparable(one: Predictor, two: Predictor) -> bool:
+    """Whether two models answer the same question; answers and options have no names that could differ."""
+    if one.space.kind in ("answers", "options"):
+        return one.space.kind == two.space.kind
+    if one.space.kind == "tags":  # learned from columns or from spans
+        return (one.space.kind, one.space.names) == (two.space.kind, two.space.names)
+    return one.space == two.space
+
+
 def _columns_beside(
-    against: Predictor, source: Source, columns: Columns, text: str | None, text_b: str | None
+    against: Predictor, source: Source, columns: Columns, text: str | None, text_b: str | None, options: str | None
 ) -> Columns:
     """The other model's texts, which may be other columns, and the same labels."""
     own = None if against.trained is None else against.trained.columns.get("text")
     first = text or (own if own in source.columns else columns.text)
-    return against.columns_in(source, first, None if against.reads_two is False else text_b, columns.label)
+    second = None if against.reads_two is False else text_b
+    return against.columns_in(source, first, second, columns.label, options=options)
 
 
 def _held_out(predictor: Predictor, source: Source, part: str) -> Source:

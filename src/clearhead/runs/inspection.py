@@ -11,15 +11,19 @@ from clearhead.checkpoint.folder import read_folder
 from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.sentence import read_sentences
 from clearhead.data import Inspection, guess_columns, inspect_data, open_source, survey
-from clearhead.data.examples import TextRow, checked_row
+from clearhead.data.examples import TextRow
+from clearhead.data.findings import findings_of
 from clearhead.data.form import Fit
+from clearhead.data.inspect import Alike
 from clearhead.data.source import Row, Source
 from clearhead.data.table import encode_rows
 from clearhead.errors import ClearheadError, InputError
 from clearhead.loading import load, load_tokenizers
 from clearhead.runs.plan import RunPlan
-from clearhead.tasks import check_task, task_for
+from clearhead.runs.prepare import columns_beside
+from clearhead.tasks import Asked, Task, check_task, task_by_look, task_for, task_named
 from clearhead.tasks.encoded import encoded
+from clearhead.tasks.view import plain_view
 from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -45,12 +49,8 @@ def run_inspect(
     if not opened.again:
         raise InputError(f"{opened.name} can be read only once; put it in a file to inspect it.")
     said: dict[str, Any] = {part: name for part, name in (columns or {}).items() if name is not None}
-    try:
-        chosen = guess_columns(opened, **said)
-    except InputError:
-        if "label" in said:
-            raise
-        chosen = guess_columns(opened, **said, labelled=False)
+    task = _task(opened, said)
+    chosen = _chosen(opened, said) if task is None else _own_columns(opened, said, task)
     tokenizer, notes = None, []
     if model is not None:
         try:
@@ -58,13 +58,58 @@ def run_inspect(
         except ClearheadError as error:
             notes.append(f"Lengths are in characters, for the model could not be had: {error}")
     most = None if model is None or tokenizer is None else _longest(model, tokenizer)
-    found = inspect_data(source, columns=chosen, tokenizer=tokenizer, dev=dev, test=test, max_length=most)
+    found = inspect_for(task, source, chosen, tokenizer=tokenizer, dev=dev, test=test, max_length=most)
     if model is None or tokenizer is None or not estimate or chosen.label is None or found.kind is None:
         return replace(found, estimate={"notes": notes} if notes else None)
     try:
-        return replace(found, estimate=_estimate(opened, chosen, found, model))
+        return replace(found, estimate=_estimate(opened, chosen, found, model, task))
     except ClearheadError as error:
         return replace(found, estimate={"notes": [f"Training was not tried out: {error}"]})
+
+
+def _task(source: Source, said: Mapping[str, Any]) -> Task | None:
+    """The task whose rows these can only be; None: a text with a label, or another label was asked for."""
+    found = task_named("tag") if source.kind == "conll" else task_by_look(source)
+    if found is None or found.columns is None:
+        return None
+    try:
+        label = found.columns(source, Asked(), False).label
+    except InputError:
+        return None
+    return found if said.get("label") in (None, label) else None
+
+
+def _chosen(source: Source, said: Mapping[str, Any]) -> Columns:
+    try:
+        return guess_columns(source, **said)
+    except InputError:
+        if "label" in said:
+            raise
+        return guess_columns(source, **said, labelled=False)
+
+
+def _own_columns(source: Source, said: Mapping[str, Any], task: Task) -> Columns:
+    assert task.columns is not None
+    return task.columns(source, Asked(**said), False)
+
+
+def inspect_for(
+    task: Task | None, source: Any, columns: Columns, *, dev: Any = None, test: Any = None, **how: Any
+) -> Inspection:
+    """An inspection of rows as a task reads them."""
+    if task is None or task.columns is None:
+        return inspect_data(source, columns=columns, dev=dev, test=test, **how)
+    first, chosen = plain_view(task, open_source(source), columns)
+    others: dict[str, Any] = {}
+    for part, rows in (("dev", dev), ("test", test)):
+        if rows is not None:
+            opened = open_source(rows)
+            others[part] = plain_view(task, opened, columns_beside(opened, columns, task), chosen)[0]
+    found = inspect_data(first, columns=chosen, **others, **how)
+    if task.name == "tag":
+        return found
+    alone = replace(found, near=Alike(), near_leaks=Alike(), findings=[])  # questions on one passage are alike
+    return replace(alone, findings=findings_of(alone))
 
 
 def _longest(reference: str, tokenizer: Tokenizer) -> int | None:
@@ -79,20 +124,26 @@ def _longest(reference: str, tokenizer: Tokenizer) -> int | None:
     return min((limit for limit in known if limit is not None), default=None)
 
 
-def _estimate(source: Source, columns: Columns, found: Inspection, reference: str) -> dict[str, Any]:
+def _estimate(
+    source: Source, columns: Columns, found: Inspection, reference: str, own: Task | None
+) -> dict[str, Any]:
     """Time and memory of fine-tuning with the default settings, from a few real steps on the first rows."""
     from clearhead.runs.train import for_few_rows
     from clearhead.training.trial import trial
 
-    space = survey(source, columns, skip_bad_rows=True)  # of all rows: the first ones may have one label alone
+    check, counter = (None, None) if own is None or own.counter is None else (own.form.check, own.counter())
+    # of all rows: the first ones may have one label alone
+    space = survey(source, columns, skip_bad_rows=True, check=check, counter=counter)
     assert space is not None
-    sample = [checked_row(row, columns, space) for row in source.sample(SAMPLE) if isinstance(row, Row)]
+    task = own or task_for(columns, space)
+    sample = [task.form.check(row, columns, space) for row in source.sample(SAMPLE) if isinstance(row, Row)]
     rows = [row for row in sample if isinstance(row, TextRow)]
-    task = task_for(columns, space)
     check_task(task, columns, space)
     model: Model = load(reference, head=task.head, labels=task.outputs(space), fresh=True)
-    fit = Fit(max_length=model.max_length())
-    table = encode_rows(rows, columns, model.tokenizer, space, fit)
+    most, shared = task.long
+    length = min((limit for limit in (most, model.max_length()) if limit is not None), default=None)
+    fit = Fit(max_length=length, stride=shared if length is None else min(shared, length // 3))
+    table = encode_rows(rows, columns, model.tokenizer, space, fit, task.form)
     data = encoded(table, segments=model.shape.stack.segments > 1)
     settings = TrainSettings()
     begun = time.perf_counter()

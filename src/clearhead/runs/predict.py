@@ -103,9 +103,11 @@ def _chosen(predictor: Predictor, chunk: Chunk, place: int, row: TextRow, common
     probs = chunk.answers.probs[place][: len(row.extra.texts)]
     names = [name_of(one, row.extra, predictor.space.scheme) for one in range(len(probs))]
     label = None if common["abstained"] else names[option]
+    alone = len(set(names)) == len(names)  # two options may be the same text
+    keys = names if alone else [f"{place}: {name}" for place, name in enumerate(names)]
     return Prediction(
         label=label, option=option, probability=float(probs[option]), id=row.id,
-        probabilities={name: float(p) for name, p in zip(names, probs, strict=True)}, **common,
+        probabilities={key: float(p) for key, p in zip(keys, probs, strict=True)}, **common,
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from clearhead.errors import CheckpointError, InputError
 from clearhead.loading import load
 from clearhead.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer
 from clearhead.tasks import TASKS, Asked, Reading, Task, task_named
+from clearhead.tasks.tag import LENIENT
 from clearhead.tasks.task import Answers
 
 if TYPE_CHECKING:
@@ -271,7 +272,7 @@ def _untrained_own(
 ) -> Predictor:
     """A tagger, an answerer or a chooser of others."""
     marked = any(name[1:2] == "-" for name in model.labels)
-    scheme = {"tag": "bio" if marked else "plain", "span": "all", "choice": "0"}[task.name]
+    scheme = {"tag": LENIENT if marked else "plain", "span": "all", "choice": "0"}[task.name]
     names = model.labels if task.name == "tag" else ()
     most, stride = task.long
     known = [limit for limit in (most, model.max_length()) if limit is not None]

@@ -181,7 +181,7 @@ def prepare(seen: Look, plan: RunPlan, tokenizer: Encoder | None, max_length: in
     parts: dict[str, PartRows] = {}
     tables: dict[str, TokenTable] = {}
     for name, source in seen.sources.items():
-        columns = seen.columns if name == "train" else _columns_in(source, seen.columns, seen.task)
+        columns = seen.columns if name == "train" else columns_beside(source, seen.columns, seen.task)
         table = seen.task.encode(
             source,
             columns,
@@ -215,7 +215,7 @@ def prepare(seen: Look, plan: RunPlan, tokenizer: Encoder | None, max_length: in
     )
 
 
-def _columns_in(source: Source, columns: Columns, task: Task) -> Columns:
+def columns_beside(source: Source, columns: Columns, task: Task) -> Columns:
     """The same columns in another source, where the id and the split may be missing."""
     if task.columns is not None:
         kept = {name for name in columns.named if name in source.columns}

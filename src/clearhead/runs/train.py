@@ -311,14 +311,14 @@ def _report(
     run: Run, plan: RunPlan, prepared: Prepared, trained: Any, folder: Path, best: int, second: Second
 ) -> Path:
     """The one-file report beside the model."""
-    from clearhead.data import inspect_data
     from clearhead.report.page import ReportData, save_report
+    from clearhead.runs.inspection import inspect_for
     from clearhead.training.log import read_log
 
     train = prepared.parts["train"]
     inspection = None
-    if sum(run.rows.values()) <= MOST_INSPECTED and plan.train is not None and prepared.task.counter is None:
-        inspection = inspect_data(plan.train, columns=train.columns, dev=plan.dev, test=plan.test)
+    if sum(run.rows.values()) <= MOST_INSPECTED and plan.train is not None:
+        inspection = inspect_for(prepared.task, plan.train, train.columns, dev=plan.dev, test=plan.test)
     data = ReportData(
         title=f"{folder.name}: {run.task}",
         command=trained.command,

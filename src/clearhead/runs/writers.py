@@ -91,12 +91,12 @@ class Tokens:
 
     kind = "conll"
 
-    def __init__(self, names: Sequence[str], delimiter: str) -> None:
-        self.names, self._delimiter = tuple(names), delimiter
+    def __init__(self, names: Sequence[str], delimiter: str, *, header: bool = False) -> None:
+        self.names, self._delimiter, self._header = tuple(names), delimiter, header
 
     def head(self) -> bytes:
-        """Nothing."""
-        return b""
+        """The names of the columns, where they came with them."""
+        return f"{self._delimiter.join(self.names)}\n".encode("utf-8", "replace") if self._header else b""
 
     def tail(self) -> bytes:
         """Nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,8 +24,8 @@ NOTHING = -2  # a word of which the tokenizer leaves nothing
 
 def pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: Fit) -> Iterable[Pieces]:
     """Tokens of each text, in windows where it is long, and the token that each word is read from."""
-    items: list[Any] = [row.text if row.extra.given is None else row.extra.given for row in rows]
-    whole = tokenizer.encode_batch(items)
+    # words of a list are read as the text that they make: byte-level tokens know whether a space stands before them
+    whole = tokenizer.encode_batch([row.text for row in rows])
     for row, encoding in zip(rows, whole, strict=True):
         windows = fit.pieces(encoding)
         yield Pieces(windows, places(row.extra, windows))
@@ -39,11 +40,10 @@ def places(words: Words, windows: Sequence[Encoding]) -> Array:
 
     found = np.full(len(words.borders), NOTHING, np.int32)
     room = np.full(len(words.borders), -1, np.int64)
-    begin = 0
+    begin, ends = 0, [end for _, end in words.borders]
     for window in windows:
         own = [place for place, side in enumerate(window.sides) if side is not None]
-        first = _by_number(window) if words.given is not None else _by_letters(window, words.borders)
-        for word, token in first.items():
+        for word, token in _first_tokens(window, words.borders, ends).items():
             margin = min(token - own[0], own[-1] - token)
             if token < 0:
                 found[word] = max(found[word], INHERITS)
@@ -53,26 +53,17 @@ def places(words: Words, windows: Sequence[Encoding]) -> Array:
     return found
 
 
-def _by_number(window: Encoding) -> dict[int, int]:
-    """The first token of each word of a list."""
-    first: dict[int, int] = {}
-    for token, (word, side) in enumerate(zip(window.words, window.sides, strict=True)):
-        if side is not None and word is not None:
-            first.setdefault(word, token)
-    return first
-
-
-def _by_letters(window: Encoding, borders: Sequence[tuple[int, int]]) -> dict[int, int]:
+def _first_tokens(window: Encoding, borders: Sequence[tuple[int, int]], ends: Sequence[int]) -> dict[int, int]:
     """The first token of each word by where both stand; a token stands for the first word that it covers."""
     first: dict[int, int] = {}
-    word = 0
+    word = bisect_right(ends, next((start for (start, end) in window.offsets if end > start), 0))
     for token, ((start, end), side) in enumerate(zip(window.offsets, window.sides, strict=True)):
         if side is None or end <= start:
             continue
         while word < len(borders) and borders[word][1] <= start:
             word += 1
-        if word < len(borders) and borders[word][0] < end:
-            first.setdefault(word, token)
+        if word < len(borders) and borders[word][0] < end and first.get(word, INHERITS) == INHERITS:
+            first[word] = token
         later = word + 1
         while later < len(borders) and borders[later][0] < end:
             first.setdefault(later, INHERITS)

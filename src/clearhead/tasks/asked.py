@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from clearhead.config import shown
 from clearhead.data.columns import Columns, titled
 from clearhead.data.examples import TextRow, id_in, split_in, text_in
 from clearhead.data.form import Encoder, Fit, Form, Pieces
 from clearhead.data.labels import LabelSpace, is_missing, is_text
 from clearhead.data.source import NO_LABEL, UNKNOWN, BadRow, Row, excerpt
-from clearhead.tasks.tagged import BORDER
-from clearhead.text.encoding import Encoding, select, windows
+from clearhead.tasks.tagged import BORDER, OPENS, parsed
+from clearhead.text.encoding import Encoding, select, truncate, windows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 STARTS = ("answer_start", "answer_starts", "start", "starts")
 TEXTS = ("text", "texts", "answer", "answers")
 IMPOSSIBLE = "is_impossible"
+YES = ("true", "1", "1.0", "yes")
+PLACE = re.compile(r"^-?[0-9]{1,12}(?:\.0+)?$")
+SPACES = tuple(code for code in range(0x3001) if chr(code).isspace())
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,7 @@ def check(row: Row, columns: Columns, space: LabelSpace | None) -> TextRow | Bad
 
 def _truth(row: Row, column: str, passage: str) -> Truth | BadRow:
     value = row.values.get(column)
-    if row.values.get(IMPOSSIBLE) is True:
+    if str(row.values.get(IMPOSSIBLE)).strip().casefold() in YES:
         return Truth(passage)
     found = _answers(value, row.values)
     if found is None:
@@ -63,13 +68,15 @@ def _truth(row: Row, column: str, passage: str) -> Truth | BadRow:
     for text, start in found:
         if not isinstance(text, str) or not text.strip() or not is_text(text):
             return BadRow(row.number, "an answer is empty or no text", excerpt(text), row.line, UNKNOWN)
+        start = passage.find(text) if start is None else _place(start)
         if start is None:
-            start = passage.find(text)
-        if not isinstance(start, int) or isinstance(start, bool) or start < 0:
-            return BadRow(row.number, f"the answer {text[:40]!r} is not in the passage", "", row.line, BORDER)
+            reason = f"the start of the answer {shown(text, 40)!r} is no whole number"
+            return BadRow(row.number, reason, "", row.line, BORDER)
+        if start < 0:
+            return BadRow(row.number, f"the answer {shown(text, 40)!r} is not in the passage", "", row.line, BORDER)
         if passage[start : start + len(text)] != text:
-            there = passage[start : start + len(text)][:40]
-            reason = f"at {start} the passage has {there!r}, and not the answer {text[:40]!r}"
+            there = shown(passage[start : start + len(text)], 40)
+            reason = f"at {shown(start, 20)} the passage has {there!r}, and not the answer {shown(text, 40)!r}"
             return BadRow(row.number, reason, "", row.line, BORDER)
         lead = len(text) - len(text.lstrip())
         answers.append(text.strip())
@@ -77,10 +84,23 @@ def _truth(row: Row, column: str, passage: str) -> Truth | BadRow:
     return Truth(passage, tuple(answers), tuple(starts))
 
 
+def _place(start: Any) -> int | None:
+    """A start that came as a number, or as the text of one, as tables have it."""
+    if isinstance(start, str) and PLACE.match(start.strip()):
+        start = float(start)
+    if isinstance(start, float) and start.is_integer():
+        start = int(start)
+    return start if isinstance(start, int) and not isinstance(start, bool) else None
+
+
 def _answers(value: Any, row: dict[str, Any]) -> list[tuple[Any, Any]] | None:
     """(text, start) of each answer: as lists side by side, a list of objects, or one text with its start beside it."""
-    if isinstance(value, str) and value.strip()[:1] in ("{", "["):
-        value = _parsed(value)
+    if isinstance(value, str) and value.lstrip()[:1] in OPENS:
+        found = parsed(value)  # an answer may well be [1]
+        whole = isinstance(found, dict) or (
+            isinstance(found, list) and all(isinstance(one, dict | str) for one in found)
+        )
+        value = found if whole else value
     if isinstance(value, dict):
         texts, starts = (next((value[name] for name in names if name in value), None) for names in (TEXTS, STARTS))
         if isinstance(texts, list | tuple):
@@ -98,18 +118,7 @@ def _answers(value: Any, row: dict[str, Any]) -> list[tuple[Any, Any]] | None:
     if is_missing(value):
         return []  # an empty cell: no answer
     start = next((row[name] for name in STARTS if name in row), None)
-    if isinstance(start, str) and start.strip().isdigit():
-        start = int(start)
-    return [(value, start if isinstance(start, int) else None)] if isinstance(value, str) else None
-
-
-def _parsed(value: str) -> Any:
-    import json
-
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
+    return [(value, None if is_missing(start) else start)] if isinstance(value, str) else None
 
 
 class AnswerCounter:
@@ -135,16 +144,18 @@ class Window:
 
     first: int  # of the tokens of the passage
     last: int  # one past them
-    begins: Array  # (last - first,) where each token begins in the passage, ...
-    ends: Array  # ... and ends
+    begins: Array  # (last - first,) where each token begins in the passage, spaces left out, ...
+    ends: Array  # ... and ends: at its begin where nothing of it is left
+    head: bool = True  # nothing of the passage stands before it
+    tail: bool = True  # nor after it
 
 
 def pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: Fit) -> Iterable[Pieces]:
     """`[CLS] question [SEP] passage [SEP]`, with the passage in overlapping windows where it is long."""
     whole = tokenizer.encode_batch([(row.text, row.text_b) for row in rows])
-    for encoding in whole:
+    for row, encoding in zip(rows, whole, strict=True):
         made = _windows(encoding, fit)
-        yield Pieces(made, [_window(one) for one in made])
+        yield Pieces(made, _marked(made, encoding, row.text_b or ""))
 
 
 def _windows(encoding: Encoding, fit: Fit) -> list[Encoding]:
@@ -152,34 +163,57 @@ def _windows(encoding: Encoding, fit: Fit) -> list[Encoding]:
     if most is None or len(encoding) <= most or fit.long == "keep":
         return [encoding]
     asked = [place for place, side in enumerate(encoding.sides) if side == 0]
-    inserted = encoding.sides.count(None)
-    room = max((most - inserted) // 2, 1)  # half of it for a long question
-    cut = 0
-    if len(asked) > room:
-        cut = len(asked) - room
+    free = most - encoding.sides.count(None)
+    room = max(free // 2, free - encoding.sides.count(1), 1)  # half of it for a long question, or what is left over
+    cut = max(len(asked) - room, 0)
+    if cut:
         gone = set(asked[room:])
         encoding = select(encoding, [place for place in range(len(encoding)) if place not in gone])
     if fit.long == "cut":
-        from clearhead.text.encoding import truncate
-
         made = [truncate(encoding, most)]
     else:
         free = most - (len(encoding) - encoding.sides.count(1))
         made = windows(encoding, max_length=most, stride=min(fit.stride, max(free // 2, 0)), side=1)
-    if not cut:
-        return made
-    from dataclasses import replace
-
     return [replace(made[0], truncated=made[0].truncated + cut), *made[1:]]
 
 
-def _window(encoding: Encoding) -> Window:
+def _marked(made: Sequence[Encoding], whole: Encoding, passage: str) -> list[Window]:
+    """What is known of the tokens of each window."""
+    ends = [_edges(one) for one in (whole, *made)]
+    found = []
+    for encoding, (head, tail) in zip(made, ends[1:], strict=True):
+        places = [place for place, side in enumerate(encoding.sides) if side == 1]
+        first, last = (places[0], places[-1] + 1) if places else (0, 0)
+        begins, stops = _trimmed(encoding.offsets[first:last], passage)
+        found.append(Window(first, last, begins, stops, head <= ends[0][0], tail >= ends[0][1]))
+    return found
+
+
+def _edges(encoding: Encoding) -> tuple[int, int]:
+    """Where the tokens of the passage begin and end in it."""
+    real = [(a, b) for (a, b), side in zip(encoding.offsets, encoding.sides, strict=True) if side == 1 and b > a]
+    return (real[0][0], real[-1][1]) if real else (0, 0)
+
+
+def _trimmed(offsets: Sequence[tuple[int, int]], passage: str) -> tuple[Array, Array]:
+    """Where tokens begin and end without the spaces that some tokenizers count to them."""
     import numpy as np
 
-    places = [place for place, side in enumerate(encoding.sides) if side == 1]
-    first, last = (places[0], places[-1] + 1) if places else (0, 0)
-    offsets = np.array(encoding.offsets[first:last] or np.zeros((0, 2)), np.int32).reshape(-1, 2)
-    return Window(first, last, offsets[:, 0], offsets[:, 1])
+    made = np.array(offsets or np.zeros((0, 2)), np.int32).reshape(-1, 2)
+    begins, ends = made[:, 0], made[:, 1]
+    if not len(made):
+        return begins, ends
+    count = len(passage)
+    spaces = np.isin(np.frombuffer(passage.encode("utf-32-le"), np.uint32), SPACES)
+    if not spaces[np.minimum(begins, count - 1)].any() and not spaces[np.clip(ends - 1, 0, count - 1)].any():
+        return begins, ends
+    places = np.arange(count, dtype=np.int32)
+    later = np.minimum.accumulate(np.where(spaces, np.int32(count), places)[::-1])[::-1]  # the next letter, ...
+    earlier = np.maximum.accumulate(np.where(spaces, np.int32(-1), places))  # ... and the one before
+    first = later[np.minimum(begins, count - 1)]
+    last = earlier[np.clip(ends - 1, 0, count - 1)] + 1
+    empty = (last <= first) | (ends <= begins)
+    return np.where(empty, begins, first), np.where(empty, begins, last)
 
 
 def target(window: Window, truth: Truth) -> tuple[int, int]:
@@ -191,7 +225,12 @@ def target(window: Window, truth: Truth) -> tuple[int, int]:
     begin, end = truth.starts[0], truth.starts[0] + len(truth.answers[0])
     real = window.ends > window.begins
     over = np.flatnonzero(real & (window.ends > begin) & (window.begins < end))
-    if not len(over) or window.begins[over[0]] > begin or window.ends[over[-1]] < end:
+    if not len(over):
+        return 0, 0
+    places = np.flatnonzero(real)  # a letter without a token may stand at the edge of an answer, but not of a window
+    cut_before = over[0] == places[0] and not window.head and window.begins[over[0]] > begin
+    cut_after = over[-1] == places[-1] and not window.tail and window.ends[over[-1]] < end
+    if cut_before or cut_after:
         return 0, 0
     return window.first + int(over[0]), window.first + int(over[-1])
 

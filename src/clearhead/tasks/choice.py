@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 EACH = re.compile(r"^(choice|option|ending|answer|opt|candidate|alternative|sol|a)[ _-]?(\d{1,3}|[a-z])$")
 ALL = ("choices", "options", "endings", "candidates", "alternatives", "answers")
 LABELS = ("label", "answerkey", "answer_key", "answer", "correct", "correct_answer", "gold", "target", "key")
-QUESTIONS = ("question", "question_stem", "stem", "query", "ctx", "premise", "sent1", "startphrase", "context", "text")
+QUESTIONS = ("question", "question_stem", "stem", "query", "ctx", "premise", "sent1", "startphrase", "context", "text",
+             "goal", "sentence")  # fmt: skip
 PASSAGES = (("passage", "question"), ("article", "question"), ("context", "question"), ("sent1", "sent2"),
             ("story", "question"), ("premise", "question"), ("text", "question"))  # fmt: skip
 
@@ -48,6 +49,10 @@ def option_columns(source: Source) -> tuple[str, ...]:
     for same in found.values():
         if len(same) >= 2:
             return tuple(name for _, _, name in sorted(same))
+    letters = {plain(name): name for name in reversed(source.columns) if len(plain(name)) == 1}
+    alphabet = [letter for place, letter in enumerate(sorted(letters)) if letter == chr(ord("a") + place)]
+    if len(alphabet) >= 2:  # A, B, C, D
+        return tuple(letters[letter] for letter in alphabet)
     called = {plain(name): name for name in reversed(source.columns)}
     return next(((called[name],) for name in ALL if name in called), ())
 
@@ -94,7 +99,10 @@ def looks_optional(source: Source) -> bool:
     asks = bool(called & {*QUESTIONS, "sent2"})
     if len(options) > 1:
         return asks and bool(called & set(LABELS))
-    return bool(options) and plain(options[0]) in ("choices", "options", "endings") and asks
+    if not options or not asks:
+        return False
+    name = plain(options[0])
+    return name in ("choices", "options", "endings") or (name == "answers" and "label" in called)
 
 
 def collect(values: Array, data: Encoded) -> Ragged:
@@ -146,7 +154,7 @@ def fit(logits: Ragged, targets: Array, space: LabelSpace) -> Reading:
 
 
 def measure(answers: Answers, targets: Array, space: LabelSpace, n: int) -> dict[str, Interval]:
-    """The share of questions answered right, and how many a guess would get."""
+    """The share of questions answered right, and how far the probabilities are off."""
     from clearhead.metrics import accuracy, bootstrap, log_loss
 
     return {

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.columns import Columns, titled
 from clearhead.data.examples import TextRow, id_in, split_in, text_in
 from clearhead.data.form import Encoder, Fit, Form, Pieces, item_pieces
-from clearhead.data.labels import LabelSpace, as_list, is_missing, is_text, spelled
+from clearhead.data.labels import LabelSpace, is_missing, is_text, spelled
 from clearhead.data.source import EMPTY, NO_LABEL, NO_TEXT, UNKNOWN, BadRow, Row, excerpt
 from clearhead.tasks.ragged import bounds_of
+from clearhead.tasks.tagged import OPENS, parsed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 LETTER = re.compile(r"^[A-Za-z]$")
+NUMBER = re.compile(r"^[0-9]{1,4}$")
 MOST_OPTIONS = 1000
 LABELS = ("label", "key", "name")  # of an option that is an object
 
@@ -88,23 +90,34 @@ def _options(row: Row, columns: Columns) -> tuple[tuple[str, ...], tuple[str, ..
         values: Any = [cell for cell, full in zip(cells, filled, strict=True) if full]
     else:
         listed = row.values.get(columns.options[0])
+        if isinstance(listed, str):
+            found = parsed(listed) if listed.lstrip()[:1] in OPENS else None
+            listed = found if isinstance(found, list | dict) else listed.split("|")
         if isinstance(listed, dict):  # {"text": [...], "label": [...]}
             keys = listed.get("label", listed.get("labels", []))
             listed = listed.get("text", listed.get("texts"))
-        values = (as_list(listed) or listed.split("|")) if isinstance(listed, str) else listed
+        values = listed
         if not isinstance(values, list | tuple):
             return BadRow(row.number, f"{titled(columns.options[0])} is no list of options", "", row.line, NO_TEXT)
         if values and all(isinstance(one, dict) for one in values):
             keys = [next((one[name] for name in LABELS if name in one), None) for one in values]
             values = [one.get("text", one.get("option")) for one in values]
-    texts = tuple(spelled(value).strip() for value in values if value is not None)
-    if not is_text(list(texts)) or any(not text for text in texts) or len(texts) != len(values):
+    odd = any(is_missing(value) or not isinstance(value, str | int | float) for value in values)
+    texts = tuple(spelled(value).strip() for value in values)
+    if odd or not is_text(texts):
         return BadRow(row.number, "an option is empty or no text", excerpt(values), row.line, EMPTY)
     if not 2 <= len(texts) <= MOST_OPTIONS:
         reason = f"{len(texts)} options, expected from 2 to {MOST_OPTIONS:,}"
         return BadRow(row.number, reason, excerpt(values), row.line, EMPTY)
-    named = isinstance(keys, list | tuple) and len(keys) == len(texts) and all(isinstance(key, str) for key in keys)
-    return texts, tuple(keys) if named else ()
+    return texts, _keys(keys, len(texts))
+
+
+def _keys(keys: Any, count: int) -> tuple[str, ...]:
+    """What options are called, where each has a name of its own."""
+    if not isinstance(keys, list | tuple) or any(not isinstance(key, str | int) or is_missing(key) for key in keys):
+        return ()
+    named = tuple(spelled(key).strip() for key in keys)
+    return named if len(named) == len(set(named)) == count and is_text(named) else ()
 
 
 def place_of(label: str, options: Options, scheme: str) -> int | None:
@@ -117,7 +130,7 @@ def place_of(label: str, options: Options, scheme: str) -> int | None:
     if scheme == "A":
         place = ord(label.upper()) - ord("A") if LETTER.match(label) else -1
     else:
-        place = int(label) - int(scheme) if label.lstrip("-").isdigit() else -1
+        place = int(label) - int(scheme) if NUMBER.match(label) else -1
     return place if 0 <= place < count else None
 
 
@@ -145,15 +158,18 @@ class OptionCounter:
         self.total += 1
         self._most = max(self._most, len(options.texts))
         self._zero |= label == "0"
+        bare = replace(options, keys=())
+        named = place_of(label, options, "0") if label in options.keys else None
         for scheme in self._fits:
-            self._fits[scheme] += place_of(label, options, scheme) is not None
+            place = place_of(label, bare, scheme)
+            self._fits[scheme] += place is not None and named in (None, place)
 
     def space(self) -> LabelSpace:
         """The way that fits most rows; of numbers, from 1 only where no 0 occurs and one too high would be needed."""
         fits = dict(self._fits)
         if self._zero:
             fits["1"] = -1
-        order = ("0", "1", "A", "text")
+        order = ("text", "0", "1", "A")  # options may be numbers themselves: what is among them always is one of them
         scheme = max(order, key=lambda name: (fits[name], -order.index(name)))
         return LabelSpace(names=tuple(str(place) for place in range(self._most)), kind="options", scheme=scheme)
 

@@ -18,13 +18,16 @@ GROUP = 128  # rows that are decoded together
 
 
 @cache
-def allowed(names: tuple[str, ...]) -> tuple[Array, Array, Array]:
-    """(tags, tags) whether the second may follow the first; (tags,) whether one may begin, and end, a sentence."""
+def allowed(names: tuple[str, ...], *, lenient: bool = False) -> tuple[Array, Array, Array]:
+    """(tags, tags) whether the second may follow the first; (tags,) whether one may begin, and end, a sentence.
+
+    `lenient`: of B- and I- alone, an I- may begin an entity, too.
+    """
     import numpy as np
 
     marks = [_parts(name) for name in names]
     strict = any(mark in ENDS for mark, _ in marks)  # a letter for the end of an entity: it must come
-    lenient = not any(mark in BEGINS for mark, _ in marks)  # I- alone, as IOB1 has it
+    lenient = not strict and (lenient or not any(mark in BEGINS for mark, _ in marks))  # I- alone, as IOB1 has it
     follow = np.ones((len(names), len(names)), np.bool_)
     for one, (mark, kind) in enumerate(marks):
         for two, (after, other) in enumerate(marks):
@@ -45,11 +48,11 @@ def _parts(name: str) -> tuple[str, str]:
     return "O", name
 
 
-def best_tags(scores: Ragged, names: Sequence[str]) -> Ragged:
+def best_tags(scores: Ragged, names: Sequence[str], *, lenient: bool = False) -> Ragged:
     """Viterbi: of the sequences in which every tag may follow the one before, the one with the highest sum."""
     import numpy as np
 
-    follow, first, last = allowed(tuple(names))
+    follow, first, last = allowed(tuple(names), lenient=lenient)
     made = np.zeros(len(scores.values), np.int64)
     if follow.all() and first.all() and last.all():
         return Ragged(values=scores.values.argmax(-1), bounds=scores.bounds)

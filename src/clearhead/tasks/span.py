@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.data.columns import Columns, guess_columns, titled
 from clearhead.data.labels import LabelSpace
 from clearhead.data.names import plain
-from clearhead.data.source import Source
+from clearhead.data.source import Row, Source
 from clearhead.errors import InputError
 from clearhead.tasks.asked import SPAN_FORM, AnswerCounter, SpanMarks
 from clearhead.tasks.encoded import Encoded
@@ -60,9 +60,13 @@ def looks_asked(source: Source) -> bool:
     """Whether rows hold questions, passages and answers that stand in them."""
     if source.kind == "squad":
         return True
-    called = {plain(name) for name in source.columns}
-    passage = called & {"context", "passage", "paragraph"}
-    return bool("question" in called and passage and (called & {"answers", "answer_start"}))
+    called = {plain(name): name for name in source.columns}
+    if "question" not in called or not called.keys() & {"context", "passage", "paragraph"}:
+        return False
+    if "answer_start" in called or "answers" not in called or "label" not in called:
+        return bool(called.keys() & {"answer_start", "answers"})
+    answers = [row.values.get(called["answers"]) for row in source.sample(20) if isinstance(row, Row)]
+    return not all(isinstance(one, list) and all(isinstance(text, str) for text in one) for one in answers)  # options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,12 +136,18 @@ def _best(own: Array, marks: SpanMarks, window: int) -> list[tuple[int, int, flo
     table = starts[:, None] + np.lib.stride_tricks.sliding_window_view(stops, width)  # [begin][further]
     flat = table.reshape(-1)
     kept = min(KEPT, len(flat))
-    chosen = np.argpartition(-flat, kept - 1)[:kept]
-    return [
-        (int(begins[place // width]), int(ends[place // width + place % width]), float(flat[place]))
-        for place in chosen.tolist()
-        if flat[place] > -np.inf
-    ]
+    while True:
+        found: dict[tuple[int, int], float] = {}  # several tokens may stand for one letter
+        for place in np.argpartition(-flat, kept - 1)[:kept].tolist():
+            if flat[place] == -np.inf:
+                continue
+            first_token = place // width
+            piece = int(begins[first_token]), int(ends[first_token + place % width])
+            if piece[1] > piece[0]:
+                found[piece] = max(float(flat[place]), found.get(piece, -np.inf))
+        if len(found) >= KEPT or kept == len(flat):
+            return [(begin, end, score) for (begin, end), score in found.items()]
+        kept = min(4 * kept, len(flat))
 
 
 def read(logits: Candidates, space: LabelSpace, reading: Reading) -> Answers:

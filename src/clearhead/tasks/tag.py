@@ -5,6 +5,7 @@ BERT answers from every token: a linear layer over the last hidden state of the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.looked import pick_tags
 from clearhead.tasks.ragged import Ragged
 from clearhead.tasks.sequences import best_tags
-from clearhead.tasks.tagged import TagCounter
+from clearhead.tasks.tagged import OPENS, TagCounter, parsed, span_parts
 from clearhead.tasks.task import Answers, Asked, Details, Reading, Task
 
 if TYPE_CHECKING:
@@ -33,24 +34,36 @@ TEXTS = ("tokens", "words", "text", "sentence")
 TAGS = (
     "tags", "ner_tags", "ner", "spans", "entities", "tag", "labels", "label", "pos_tags", "pos", "annotations", "iob",
 )  # fmt: skip
+TAG_LIKE = re.compile(r"^(?:O|[BILOUSE]-\S+)$")
 OUTSIDE = "O"
 MOST_SQUARE = 100
+LENIENT = "iob"  # of other people's models: an I- may begin an entity, as IOB1 has it
 
 
 def columns(source: Source, asked: Asked, labelled: bool) -> Columns:
     """Words and their tags, or a text and its spans, by their names."""
     called = {plain(name): name for name in reversed(source.columns)}
-    text = asked.text or next((called[name] for name in TEXTS if name in called), None)
-    label = asked.label or next((called[name] for name in TAGS if name in called and called[name] != text), None)
+    label = asked.label or next((called[name] for name in TAGS if name in called and called[name] != asked.text), None)
+    text = asked.text or _text_column(source, called, label)
     if label is None and labelled:
         has = ", ".join(map(titled, source.columns[:20]))
         raise InputError(f"{source.name} has no column of tags or spans among {has}; say which one with --label.")
-    found = guess_columns(source, text, None, None, asked.id, asked.split, "classify", labelled=False)
     for part, name in (("text", text), ("label", label)):
         if name is not None and name not in source.columns:
             raise InputError(f"{source.name} has no column {titled(name)!r} for --{part}.")
+    found = guess_columns(source, text, None, None, asked.id, asked.split, "classify", labelled=False)
     said = (f"words: {titled(found.text)}", *((f"tags: {titled(label)}",) if label is not None else ()))
     return Columns(text=found.text, label=label, id=found.id, split=found.split, said=said)
+
+
+def _text_column(source: Source, called: dict[str, str], label: str | None) -> str | None:
+    """A list of words, or a text where the labels are spans of it: some tools write both."""
+    rows = _sample(source)
+    spans = label is not None and any(_is_span(one) for row in rows for one in _few(row.get(label)))
+    for name in (*TEXTS[2:], *TEXTS[:2]) if spans else TEXTS:
+        if name in called and not any(isinstance(one, dict) for row in rows for one in _few(row.get(called[name]))):
+            return called[name]
+    return None
 
 
 def looks_tagged(source: Source) -> bool:
@@ -58,28 +71,37 @@ def looks_tagged(source: Source) -> bool:
     if source.kind == "conll":
         return "tags" in source.columns
     called = {plain(name): name for name in source.columns}
-    rows = [row.values for row in source.sample(20) if isinstance(row, Row)]
-    tags = [called[name] for name in TAGS if name in called]
-    if "tokens" in called or "words" in called:
-        words = called.get("tokens", called.get("words", ""))
-        return any(_same_length(row.get(words), row.get(tag)) for tag in tags for row in rows)
-    texts = any(name in called for name in TEXTS)
-    return texts and any(_is_span(one) for tag in tags for row in rows for one in _few(row.get(tag)))
+    rows = _sample(source)
+    texts = [called[name] for name in TEXTS if name in called]
+    tags = [called[name] for name in TAGS if name in called and called[name] not in texts]
+    return any(_go_together(row.get(text), row.get(tag)) for text in texts for tag in tags for row in rows)
 
 
-def _same_length(one: Any, two: Any) -> bool:
-    return isinstance(one, list | tuple) and isinstance(two, list | tuple) and len(one) == len(two) > 0
+def _sample(source: Source) -> list[dict[str, Any]]:
+    return [row.values for row in source.sample(20) if isinstance(row, Row)]
+
+
+def _go_together(text: Any, tags: Any) -> bool:
+    """Words and as many tags, or a text and spans."""
+    if isinstance(text, str) and not text.lstrip().startswith("["):
+        cells = tags.split() if isinstance(tags, str) else []
+        marked = len(cells) == len(text.split()) and any(cell[1:2] == "-" for cell in cells)
+        return (marked and all(TAG_LIKE.match(cell) for cell in cells)) or any(map(_is_span, _few(tags)))
+    one, two = (parsed(value) if isinstance(value, str) else value for value in (text, tags))
+    if not isinstance(one, list | tuple) or not isinstance(two, list | tuple) or len(one) != len(two):
+        return False
+    return all(isinstance(word, str) for word in one) and all(isinstance(tag, str | int) for tag in two) and bool(one)
 
 
 def _few(value: Any) -> Sequence[Any]:
+    if isinstance(value, str) and value.lstrip()[:1] in OPENS:
+        value = parsed(value)
     if isinstance(value, dict):
         value = value.get("entities")
     return value[:5] if isinstance(value, list | tuple) else ()
 
 
 def _is_span(one: Any) -> bool:
-    from clearhead.tasks.tagged import span_parts
-
     return span_parts(one) is not None
 
 
@@ -114,13 +136,15 @@ def read(logits: Ragged, space: LabelSpace, reading: Reading) -> Answers:
     probs = np.zeros_like(values)
     outside = space.ids.get(OUTSIDE, 0)
     probs[:, outside] = 1.0
+    if OUTSIDE not in space.ids:
+        probs[:] = 1 / len(space)  # nothing is known of a word without a token
     if known.any():
         probs[known] = apply_temperature(values[known], reading.temperature)
     counts = np.bincount(logits.owners[known], minlength=len(logits))
     clear = Ragged(values=np.log(np.maximum(probs[known], 1e-30)), bounds=np.concatenate([[0], np.cumsum(counts)]))
     labels = np.full(len(values), outside)
-    labels[known] = best_tags(clear, space.names).values
-    _fill(labels, values, logits.bounds, space)
+    labels[known] = best_tags(clear, space.names, lenient=space.scheme == LENIENT).values
+    _fill(labels, probs, values, logits.bounds, space)
     bounds = logits.bounds
     answers = Answers(labels=Ragged(values=labels, bounds=bounds), probs=Ragged(values=probs, bounds=bounds))
     if reading.abstain_below is None:
@@ -128,20 +152,23 @@ def read(logits: Ragged, space: LabelSpace, reading: Reading) -> Answers:
     return replace(answers, abstained=confidence(answers) < reading.abstain_below)
 
 
-def _fill(labels: Array, values: Array, bounds: Array, space: LabelSpace) -> None:
+def _fill(labels: Array, probs: Array, values: Array, bounds: Array, space: LabelSpace) -> None:
     """Words that no token stands for: inside an earlier word's token they go on with it, and gaps are closed."""
     import numpy as np
 
-    inside = {name: space.ids.get(f"I-{name[2:]}") for name in space.names if name[:2] in ("B-", "I-")}
+    plain = space.scheme == "plain"
+    inside = {name: space.ids.get(name if plain else f"I-{name[2:]}") for name in space.names}
     starts = set(bounds[:-1].tolist())
     for place in np.flatnonzero(~np.isfinite(values[:, 0])).tolist():
         if place in starts:
             continue
-        goes_on = inside.get(space.names[labels[place - 1]])
-        if goes_on is not None:
-            after = place + 1
-            gap = after < len(labels) and after not in starts and labels[after] == goes_on
-            labels[place] = goes_on if np.isposinf(values[place, 0]) or gap else labels[place]
+        goes_on = inside[space.names[labels[place - 1]]]
+        after = place + 1
+        gap = after < len(labels) and after not in starts and labels[after] == goes_on
+        if goes_on is not None and (np.isposinf(values[place, 0]) or (gap and not plain)):
+            labels[place] = goes_on
+            probs[place] = 0.0
+            probs[place, goes_on] = 1.0  # no more and no less sure than what it belongs to
 
 
 def confidence(answers: Answers) -> Array:
@@ -267,7 +294,7 @@ TAG = Task(
     confidence=confidence,
     right=right,
     main=lambda space: "accuracy" if space.scheme == "plain" else "f1",
-    methods=("finetune", "head", "features"),
+    methods=("finetune", "head"),
     form=TAG_FORM,
     columns=columns,
     counter=TagCounter,

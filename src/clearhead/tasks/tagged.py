@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from clearhead.config import shown
 from clearhead.data.columns import Columns, titled
-from clearhead.data.examples import TextRow, id_in, split_in, text_in
+from clearhead.data.examples import MOST_CELL, TextRow, id_in, split_in, text_in
 from clearhead.data.labels import LabelSpace, as_list, is_missing, is_text, spelled
-from clearhead.data.source import EMPTY, HALF, NO_LABEL, UNKNOWN, BadRow, Row, excerpt
+from clearhead.data.source import EMPTY, HALF, LONG, NO_LABEL, UNKNOWN, BadRow, Row, excerpt
 from clearhead.errors import InputError
 from clearhead.tasks.words import word_borders
 
 BORDER = "span does not fit"  # what such rows are counted under
 STARTS = ("start", "begin", "start_offset", "start_char", "start_index")
 ENDS = ("end", "stop", "end_offset", "end_char", "end_index")
-TYPES = ("label", "type", "entity", "entity_group", "tag", "entity_type", "class")
+TYPES = ("label", "labels", "type", "entity", "entity_group", "tag", "entity_type", "class")
 MOST_TAG = 200  # characters
+OPENS = ("[", "{")  # what JSON in a cell begins with
+LISTED = re.compile(r"\s*\[\s*[\"']")  # a list of words in a cell; a text may well begin with [1]
 
 Span = tuple[int, int, str]  # the first word, one past the last, and the type
 
@@ -60,51 +64,71 @@ def check(row: Row, columns: Columns, space: LabelSpace | None) -> TextRow | Bad
 
 def _words(row: Row, columns: Columns) -> tuple[str, Words] | BadRow:
     value = row.values.get(columns.text)
-    listed = as_list(value) if isinstance(value, str) else None
-    if isinstance(value, list | tuple) or listed is not None:
-        tokens = listed or [spelled(word) for word in value if word is not None]  # type: ignore[union-attr]
-        if not tokens or any(not word.strip() for word in tokens):
-            return BadRow(row.number, f"{titled(columns.text)} holds no words, or an empty one", "", row.line, EMPTY)
-        if not is_text(tokens):
-            return BadRow(row.number, "a word holds a NUL byte or half a character", "", row.line, HALF)
-        begin, borders = 0, []
-        for word in tokens:
-            borders.append((begin, begin + len(word)))
-            begin += len(word) + 1
-        return " ".join(tokens), Words(borders, list(tokens))
-    text = text_in(row, columns.text)
-    if isinstance(text, BadRow):
-        return text
-    cell = None if columns.label is None else row.values.get(columns.label)
-    if isinstance(cell, str) and as_list(cell) is None and len(cell.split()) == len(text.split()):
-        return _words(Row(row.number, {columns.text: text.split()}, row.line), Columns(text=columns.text))
-    return text, Words(word_borders(text))
+    tokens = _word_list(value)
+    if tokens is None:
+        text = text_in(row, columns.text)
+        if isinstance(text, BadRow):
+            return text
+        cell = None if columns.label is None else row.values.get(columns.label)
+        if not isinstance(cell, str) or cell.lstrip()[:1] in OPENS or len(cell.split()) != len(text.split()):
+            return text, Words(word_borders(text))
+        tokens = text.split()
+    if not tokens or any(not isinstance(word, str) or not word.strip() for word in tokens):
+        return BadRow(row.number, f"{titled(columns.text)} holds no words, or an empty one", "", row.line, EMPTY)
+    if not is_text(tokens):
+        return BadRow(row.number, "a word holds a NUL byte or half a character", "", row.line, HALF)
+    begin, borders = 0, []
+    for word in tokens:
+        borders.append((begin, begin + len(word)))
+        begin += len(word) + 1
+    if begin > MOST_CELL:
+        reason = f"{titled(columns.text)} has {begin:,} characters"
+        return BadRow(row.number, reason, excerpt(tokens[0]), row.line, LONG)
+    return " ".join(tokens), Words(borders, tokens)
+
+
+def _word_list(value: Any) -> list[Any] | None:
+    """Words that came as a list, or as the text of one; None: it is a text."""
+    if isinstance(value, str):
+        value = parsed(value) if LISTED.match(value) else None
+        return value if isinstance(value, list) and all(isinstance(word, str) for word in value) else None
+    if not isinstance(value, list | tuple):
+        return None
+    return [spelled(word) if isinstance(word, int | float) else word for word in value]
 
 
 def _tags(row: Row, column: str, text: str, words: Words) -> Tags | BadRow:
     """Tags of words that came as a list, spans of a text that came whole."""
     value = row.values.get(column)
-    if isinstance(value, str) and value.strip().startswith("["):
-        value = _parsed(value)
+    if isinstance(value, str) and value.lstrip()[:1] in OPENS:
+        value = parsed(value)
     if words.given is not None:
         cells = value.split() if isinstance(value, str) else value
         if is_missing(value) or not isinstance(cells, list | tuple):
             return BadRow(row.number, f"{titled(column)} has no tags", excerpt(text), row.line, NO_LABEL)
+        if any(isinstance(tag, dict | list | tuple) or is_missing(tag) for tag in cells):
+            return BadRow(row.number, "a tag is empty or no plain word", excerpt(cells), row.line, UNKNOWN)
         tags = [spelled(tag).strip() for tag in cells]
         if len(tags) != len(words.given):
-            reason = f"{len(words.given):,} words and {len(tags):,} tags"
-            return BadRow(row.number, reason, excerpt(text), row.line, UNKNOWN)
-        if not is_text(tags) or any(not tag or len(tag) > MOST_TAG or any(map(str.isspace, tag)) for tag in tags):
+            return _counted(row, len(words.given), len(tags), text)
+        if not is_text(tags) or any(len(tag) > MOST_TAG or any(map(str.isspace, tag)) for tag in tags):
             return BadRow(row.number, "a tag is empty or no plain word", excerpt(tags), row.line, UNKNOWN)
         return Tags(tags=tags)
-    if value is None or not isinstance(value, list | tuple | dict):
+    if isinstance(value, str) and not is_missing(value):
+        return _counted(row, len(text.split()), len(value.split()), text)
+    listed = value.get("entities") if isinstance(value, dict) else value  # as spaCy nests them
+    if not isinstance(listed, list | tuple):
         reason = f"{titled(column)} has no list of spans (start, end, label)"
         return BadRow(row.number, reason, excerpt(text), row.line, NO_LABEL)
-    listed = value.get("entities", []) if isinstance(value, dict) else value  # as spaCy nests them
     return _spans(row, listed, text, words)
 
 
-def _parsed(value: str) -> Any:
+def _counted(row: Row, words: int, tags: int, text: str) -> BadRow:
+    return BadRow(row.number, f"{words:,} words and {tags:,} tags", excerpt(text), row.line, UNKNOWN)
+
+
+def parsed(value: str) -> Any:
+    """What a cell says in JSON, or as Python writes a list; the cell itself if it is neither."""
     import json
 
     try:
@@ -124,7 +148,8 @@ def _spans(row: Row, listed: Iterable[Any], text: str, words: Words) -> Tags | B
             return BadRow(row.number, reason, excerpt(one), row.line, BORDER)
         start, end, kind = found
         if not 0 <= start < end <= len(text):
-            reason = f"the span {start} to {end} ({kind}) is outside the text of {len(text):,} characters"
+            place = f"{shown(start, 20)} to {shown(end, 20)}"
+            reason = f"the span {place} ({kind}) is outside the text of {len(text):,} characters"
             return BadRow(row.number, reason, "", row.line, BORDER)
         if start not in begins or end not in ends:
             which = "begins" if start not in begins else "ends"
@@ -151,7 +176,7 @@ def span_parts(one: Any) -> tuple[int, int, str] | None:
     start, end, kind = parts
     if isinstance(kind, list) and len(kind) == 1:
         kind = kind[0]
-    if not isinstance(start, int) or not isinstance(end, int) or isinstance(start, bool):
+    if not isinstance(start, int) or not isinstance(end, int) or isinstance(start, bool) or isinstance(end, bool):
         return None
     if not isinstance(kind, str) or not kind.strip() or len(kind) > MOST_TAG or not is_text(kind):
         return None
@@ -160,7 +185,7 @@ def span_parts(one: Any) -> tuple[int, int, str] | None:
 
 def _numbers(row: Row, said: Tags, count: int, space: LabelSpace) -> list[int] | BadRow:
     """A number for each word; a tag that training did not have is said."""
-    tags = word_tags(said, count, plain=space.scheme == "plain")
+    tags = word_tags(said, count, space)
     unknown = [tag for tag in tags if tag not in space.ids]
     if unknown:
         listed = ", ".join(space.names[:8]) + (", ..." if len(space) > 8 else "")
@@ -168,16 +193,28 @@ def _numbers(row: Row, said: Tags, count: int, space: LabelSpace) -> list[int] |
     return [space.ids[tag] for tag in tags]
 
 
-def word_tags(said: Tags, count: int, *, plain: bool) -> list[str]:
-    """One tag for each word: plain ones as they are, entities as B- and I-."""
+def word_tags(said: Tags, count: int, space: LabelSpace) -> list[str]:
+    """One tag for each word, as the space writes them: plain ones as they are, entities as B- and I-, or as BILOU."""
     from clearhead.metrics.entities import entities
 
-    if plain and said.tags is not None:
+    if space.scheme == "plain" and said.tags is not None:
         return said.tags
     made = ["O"] * count
     for first, last, kind in said.spans if said.tags is None else entities(said.tags):
-        made[first:last] = [f"B-{kind}", *[f"I-{kind}"] * (last - first - 1)]
+        made[first:last] = _marked(kind, last - first, space)
     return made
+
+
+def _marked(kind: str, words: int, space: LabelSpace) -> list[str]:
+    """The tags of an entity; a model of others may know I- alone, or letters for the end and for single words."""
+
+    def tag(*letters: str) -> str:
+        known = (f"{letter}-{kind}" for letter in letters)
+        return next((name for name in known if name in space.ids), f"B-{kind}")
+
+    if words == 1:
+        return [tag("U", "S", "B", "I")]
+    return [tag("B", "I"), *[tag("I")] * (words - 2), tag("L", "E", "I")]
 
 
 class TagCounter:

@@ -1,0 +1,260 @@
+"""Questions with options: every way to write them, any number in a batch, probabilities over those that are there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clearhead.data import Columns, LabelSpace, open_source, survey
+from clearhead.data.examples import TextRow
+from clearhead.data.form import Fit
+from clearhead.data.source import BadRow, Row
+from clearhead.data.table import encode_rows
+from clearhead.errors import InputError
+from clearhead.tasks import Asked, Reading, task_by_look, task_named
+from clearhead.tasks.choice import collect, fit, measure, read
+from clearhead.tasks.encoded import encoded
+from clearhead.tasks.optional import CHOICE_FORM, Options, check, name_of, place_of
+from clearhead.tasks.ragged import Ragged, bounds_of
+from clearhead.training.objectives import row_losses
+from tests.small import write_csv
+from tests.tasks.tokenizers import tokenizer
+
+CHOICE = task_named("choice")
+SPACE = LabelSpace(names=("0", "1", "2", "3"), kind="options", scheme="0")
+COLUMNS = Columns(text="question", label="label", options=("options",))
+TEXTS = ["a boat", "a net", "a letter", "a storm"]
+Q = "What did the keeper write?"
+
+
+def look(data: Any) -> tuple[Columns, LabelSpace, list[TextRow]]:
+    source = open_source(data)
+    assert CHOICE.columns is not None
+    assert CHOICE.counter is not None
+    columns = CHOICE.columns(source, Asked(), True)
+    space = survey(source, columns, check=check, counter=CHOICE.counter())
+    assert space is not None
+    rows = [check(row, columns, space) for row in source.rows() if isinstance(row, Row)]
+    return columns, space, [row for row in rows if isinstance(row, TextRow)]
+
+
+def each(stem: str, names: str = "0123") -> dict[str, str]:
+    return {f"{stem}{name}": text for name, text in zip(names, TEXTS, strict=True)}
+
+
+LETTERS = {"text": TEXTS, "label": ["A", "B", "C", "D"]}
+FORMS: dict[str, tuple[dict[str, Any], dict[int, Any]]] = {  # a row without its label, and labels by place
+    "SWAG": ({"sent1": "A man sits.", "sent2": "He", **each("ending")}, {0: 0, 2: 2, 3: 3}),
+    "OpenBookQA": ({"question_stem": Q, "choices": LETTERS}, {0: "A", 2: "C", 3: "D"}),
+    "list of objects": (
+        {"question": Q, "choices": [{"label": k, "text": t} for k, t in zip("ABCD", TEXTS, strict=True)]},
+        {0: "A", 2: "C"},
+    ),
+    "keys that are numbers": ({"question": Q, "choices": {"text": TEXTS, "label": [1, 2, 3, 4]}}, {0: 1, 3: 4}),
+    "ARC's keys": ({"question": Q, "choices": {"text": TEXTS, "label": ["1", "2", "3", "4"]}}, {0: "1", 3: "4"}),
+    "RACE": ({"article": "Long ago.", "question": Q, "options": TEXTS}, {0: "A", 3: "D"}),
+    "HellaSwag": ({"ctx": "A man sits.", "endings": TEXTS}, {0: "0", 3: "3"}),
+    "counted from 1": ({"question": Q, **each("option_", "1234")}, {0: 1, 3: 4}),
+    "letters": ({"question": Q, **each("option_", "abcd")}, {0: "A", 3: "D"}),
+    "small letters": ({"question": Q, **each("choice", "1234")}, {0: "a", 3: "d"}),
+    "the text itself": ({"question": Q, **each("option ", "1234")}, {0: "a boat", 3: "a storm"}),
+    "A to D": ({"question": Q, "A": TEXTS[0], "B": TEXTS[1], "C": TEXTS[2], "D": TEXTS[3]}, {0: "A", 3: "D"}),
+    "MMLU": ({"question": Q, "subject": "sea", "choices": TEXTS}, {0: 0, 3: 3}),
+    "PIQA": ({"goal": "To write", "sol1": "take a pen", "sol2": "take a net"}, {0: 0, 1: 1}),
+    "Winogrande": ({"sentence": "It was _.", "option1": "red", "option2": "wet"}, {0: 1, 1: 2}),
+    "COPA": ({"premise": "It rained.", "choice1": "wet", "choice2": "dry", "question": "effect"}, {0: 0, 1: 1}),
+    "JSON in a cell": ({"question": Q, "options": json.dumps(TEXTS)}, {0: 0, 3: 3}),
+    "objects in a cell": ({"question": Q, "options": json.dumps(LETTERS)}, {0: "A", 3: "D"}),
+    "bars in a cell": ({"question": Q, "options": " | ".join(TEXTS)}, {0: 0, 3: 3}),
+    "ReClor": ({"context": "Ada met Tim.", "question": "Whom?", "answers": TEXTS}, {0: 0, 3: 3}),
+    "numbers as options": ({"question": "1 + 2?", "options": [5, 4, 3, 2]}, {0: 5, 2: 3, 3: 2}),
+}
+KEY = {"OpenBookQA": "answerKey", "list of objects": "answerKey", "RACE": "answer", "Winogrande": "answer"}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_read(form: str, tmp_path: Path) -> None:
+    values, labels = FORMS[form]
+    key = KEY.get(form, "label")
+    rows = [{**values, key: label} for label in labels.values()]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    columns, space, found = look(path)
+    assert columns.label == key
+    assert [row.label for row in found] == list(labels)
+    assert task_by_look(open_source(path)) is CHOICE
+    for row, place in zip(found, labels, strict=True):
+        written = name_of(place, row.extra, space.scheme)
+        assert written.casefold() == str(labels[place]).casefold()
+    if not any(isinstance(value, dict | list) for value in values.values()):
+        assert [row.label for row in look(write_csv(tmp_path / "rows.csv", rows))[2]] == list(labels)
+
+
+def test_what_is_read_for_each_option() -> None:
+    swag = look([{**FORMS["SWAG"][0], "label": 0}])[2][0]
+    assert swag.extra.items()[1] == ("A man sits.", "He a net")
+    assert look([{**FORMS["letters"][0], "label": "A"}])[2][0].extra.items()[2] == (Q, "a letter")
+
+
+def test_rows_may_have_fewer_options() -> None:
+    rows = [
+        {"question": Q, "option1": "a", "option2": "b", "option3": "c", "label": 3},
+        {"question": Q, "option1": "a", "option2": "b", "option3": "", "label": 1},
+    ]
+    columns, space, found = look(rows)
+    assert [len(row.extra.texts) for row in found] == [3, 2]
+    assert space == LabelSpace(names=("0", "1", "2"), kind="options", scheme="1")
+    gap = check(Row(1, {"question": Q, "option1": "a", "option2": "", "option3": "c", "label": 1}), columns, space)
+    assert isinstance(gap, BadRow)
+    assert "an option before the last one is empty" in str(gap)
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "null": ({"options": None}, "options is no list of options"),
+    "a number": ({"options": 5}, "options is no list of options"),
+    "an object of others": ({"options": {"a": 1}}, "options is no list of options"),
+    "one": ({"options": ["a"]}, "1 options, expected from 2 to 1,000"),
+    "none": ({"options": []}, "0 options"),
+    "too many": ({"options": ["a"] * 1001}, "1001 options"),
+    "a null among them": ({"options": ["a", None]}, "an option is empty or no text"),
+    "not a number": ({"options": ["a", float("nan")]}, "an option is empty or no text"),
+    "an empty one": ({"options": ["a", " "]}, "an option is empty or no text"),
+    "an empty one in a cell": ({"options": '["a", "", "b"]'}, "an option is empty or no text"),
+    "a list among them": ({"options": ["a", ["b"]]}, "an option is empty or no text"),
+    "half a character": ({"options": ["a", "\ud800"]}, "an option is empty or no text"),
+    "objects without text": ({"options": [{"label": "A"}, {"label": "B"}]}, "an option is empty or no text"),
+    "no label": ({"label": None}, "the label is missing"),
+    "a list for a label": ({"label": [0]}, "the label is missing"),
+    "too high": ({"label": 4}, "the label '4' is none of the 4 options"),
+    "below 0": ({"label": -1}, "is none of the 4 options"),
+    "two signs": ({"label": "--1"}, "is none of the 4 options"),
+    "a small two": ({"label": "²"}, "is none of the 4 options"),
+    "without end": ({"label": "1" * 5000}, "is none of the 4 options"),
+    "yes": ({"label": True}, "is none of the 4 options"),
+    "no question": ({"question": " "}, "question is empty"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_rows_that_cannot_be_used_are_said(what: str) -> None:
+    values, said = BAD[what]
+    found = check(Row(3, {"question": Q, "options": TEXTS, "label": 0} | values), COLUMNS, SPACE)
+    assert isinstance(found, BadRow), found
+    assert said in str(found)
+    assert len(str(found)) < 300
+    early = check(Row(3, {"question": Q, "options": TEXTS, "label": 0} | values), COLUMNS, None)
+    if isinstance(early, TextRow):  # what the labels are is not known yet
+        assert CHOICE.counter is not None
+        CHOICE.counter().add(early.label)
+
+
+def test_all_of_them_are_in_one_error() -> None:
+    rows = [
+        {"question": Q, "options": TEXTS, "label": 0} | values for values, _ in BAD.values() if "label" not in values
+    ]
+    with pytest.raises(InputError, match=f"{len(rows)} of {len(rows) + 1} rows cannot be used"):
+        look([*rows, {"question": Q, "options": TEXTS, "label": 0}])
+
+
+def test_keys_that_come_twice_are_no_names() -> None:
+    found = check(
+        Row(1, {"question": Q, "options": {"text": ["a", "b"], "label": ["A", "A"]}, "label": 1}), COLUMNS, SPACE
+    )
+    assert isinstance(found, TextRow)
+    assert found.extra.keys == ()
+    assert found.label == 1
+
+
+def test_a_label_means_one_option() -> None:
+    options = Options(("x", "y"), ("k", "l"))
+    assert [place_of(label, options, "0") for label in ("k", "l", "0", "1", "2", "m")] == [0, 1, 0, 1, None, None]
+    assert name_of(30, Options(tuple(map(str, range(40)))), "A") == "30"
+
+
+def batch(counts: list[int], length: int | None = None) -> Any:
+    rows = []
+    for number, count in enumerate(counts):
+        texts = [f"option {'keeper ' * (place + number % 3)}{place}" for place in range(count)]
+        row = check(Row(number + 1, {"question": Q, "options": texts, "label": number % count}), COLUMNS, SPACE)
+        assert isinstance(row, TextRow)
+        rows.append(row)
+    table = encode_rows(rows, COLUMNS, tokenizer("distilbert"), SPACE, Fit(max_length=length, stride=2), CHOICE_FORM)
+    return encoded(table, segments=False)
+
+
+@settings(max_examples=40, deadline=None)
+@given(counts=st.lists(st.integers(2, 6), min_size=1, max_size=6), seed=st.integers(0, 2**31), long=st.booleans())
+def test_the_loss_is_cross_entropy_over_the_options_that_are_there(counts: list[int], seed: int, long: bool) -> None:
+    data = batch(counts, 20 if long else None)
+    order = np.random.default_rng(seed).permutation(len(counts))
+    part = data.take(order)
+    torch.manual_seed(seed)
+    logits = torch.randn(len(part.lengths), 1, requires_grad=True)
+    losses = row_losses("options", logits, part, 0.0)
+    smooth = row_losses("options", logits, part, 0.1)
+    at = 0
+    for place, row in enumerate(order.tolist()):
+        scores = []
+        for option in range(counts[row]):
+            windows = int(data.marks.windows[data.marks.bounds[row] + option])
+            scores.append(logits[at : at + windows, 0].mean())
+            at += windows
+        own, right = torch.stack(scores)[None], torch.tensor([row % counts[row]])
+        torch.testing.assert_close(losses[place], torch.nn.functional.cross_entropy(own, right))
+        torch.testing.assert_close(
+            smooth[place], torch.nn.functional.cross_entropy(own, right, label_smoothing=0.1), rtol=1e-4, atol=1e-5
+        )
+    assert at == len(logits)
+    (losses.sum() + smooth.sum()).backward()
+    assert logits.grad is not None
+    assert torch.isfinite(logits.grad).all()
+
+
+def test_scores_of_windows_are_collected_by_option() -> None:
+    data = batch([2, 5, 3], 20)
+    assert int(data.marks.windows.max()) > 1
+    windows = int(data.row_windows.sum())
+    values = np.random.default_rng(0).normal(size=(windows, 1)).astype(np.float32)
+    found = collect(values, data)
+    assert found.counts.tolist() == [2, 5, 3]
+    bounds = np.concatenate([[0], np.cumsum(data.marks.windows)])
+    for option, score in enumerate(found.values.tolist()):
+        assert score == pytest.approx(float(values[bounds[option] : bounds[option + 1], 0].mean()), rel=1e-5)
+    some = data.select(np.array([2, 0]))
+    kept = np.concatenate([values[bounds[7] : bounds[10]], values[bounds[0] : bounds[2]]])
+    assert collect(kept, some).values.tolist() == pytest.approx([*found.row(2).tolist(), *found.row(0).tolist()])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(2, 7), min_size=1, max_size=8), st.integers(0, 2**31), st.floats(0.1, 10))
+def test_probabilities_are_over_the_options_that_are_there(counts: list[int], seed: int, temperature: float) -> None:
+    draw = np.random.default_rng(seed)
+    scores = Ragged(values=draw.normal(size=sum(counts)).astype(np.float32), bounds=bounds_of(counts))
+    answers = read(scores, SPACE, Reading(temperature=temperature))
+    for place, count in enumerate(counts):
+        np.testing.assert_allclose(answers.probs[place, :count].sum(), 1.0)
+        assert (answers.probs[place, count:] == 0).all()
+        assert answers.labels[place] == scores.row(place).argmax()
+        mixed = draw.permutation(count)
+        again = read(Ragged(values=scores.row(place)[mixed], bounds=bounds_of([count])), SPACE, Reading())
+        assert mixed[again.labels[0]] == answers.labels[place]  # another order of options, the same option
+
+
+def test_the_temperature_is_fitted_and_measured_with_ragged_options() -> None:
+    draw = np.random.default_rng(0)
+    counts = draw.integers(2, 6, 80)
+    scores = Ragged(values=(8 * draw.normal(size=int(counts.sum()))).astype(np.float32), bounds=bounds_of(counts))
+    targets = np.array([draw.integers(0, count) for count in counts])
+    reading = fit(scores, targets, SPACE)
+    assert reading.temperature > 2  # it was far too sure of itself
+    plain = measure(read(scores, SPACE, Reading()), targets, SPACE, 0)
+    scaled = measure(read(scores, SPACE, reading), targets, SPACE, 0)
+    assert plain["accuracy"].value == scaled["accuracy"].value
+    assert scaled["log_loss"].value < plain["log_loss"].value

@@ -1,0 +1,273 @@
+"""Answers in passages: where they lie in the windows, the best of all pairs, and none where none is said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clearhead.data import Columns, LabelSpace
+from clearhead.data.examples import TextRow
+from clearhead.data.form import Fit
+from clearhead.data.source import Row
+from clearhead.data.table import TokenTable, encode_rows
+from clearhead.tasks import Reading
+from clearhead.tasks.asked import SPAN_FORM, Truth, check
+from clearhead.tasks.encoded import Encoded, encoded
+from clearhead.tasks.span import KEPT, Candidates, collect, doubt, fit, read, texts
+from clearhead.training.objectives import row_losses
+from tests.tasks.tokenizers import KINDS, tokenizer
+
+Array = np.ndarray[Any, Any]
+COLUMNS = Columns(text="question", text_b="context", label="answers")
+ALL = LabelSpace(kind="answers", scheme="all")
+SOME = LabelSpace(kind="answers", scheme="some")
+STORY = (
+    "The old keeper  wrote a letter to his daughter every evening.\tIn 1921 the fishermen of Tōkyō mended "
+    "their NETS in silence; 東京は晴れ. Nai\u0308ve café: 👩‍👩‍👧‍👦 said “it's $2,718.28”! " * 3
+).strip()
+ANSWERS = (
+    "a letter to his daughter",
+    "1921",
+    "Tōkyō",
+    "NETS",
+    "京",
+    "Nai\u0308ve café",
+    "👩‍👩‍👧‍👦",
+    "$2,718.28",
+    "keeper  wrote",
+)
+
+
+def row_of(
+    answer: str | None, start: int | None = None, question: str = "Who wrote what?", story: str = STORY
+) -> TextRow:
+    at = story.find(answer) if answer is not None and start is None else start
+    said = [] if answer is None else [{"text": answer, "answer_start": at}]
+    found = check(Row(1, {"question": question, "context": story, "answers": said}), COLUMNS, ALL)
+    assert isinstance(found, TextRow), found
+    return found
+
+
+def table_of(rows: list[TextRow], kind: str, fitting: Fit) -> TokenTable:
+    return encode_rows(rows, COLUMNS, tokenizer(kind), ALL, fitting, SPAN_FORM)
+
+
+def perfect(data: Encoded) -> Array:
+    """Logits that are right in every window."""
+    values = np.zeros((int(data.row_tokens.sum()), 2), np.float32)
+    begin = 0
+    for window in data.windows(np.arange(len(data))).tolist():
+        first, last = data.marks.targets[window]
+        values[begin + first, 0] = values[begin + last, 1] = 10.0
+        begin += int(data.starts[window + 1] - data.starts[window])
+    return values
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("length", [None, 72, 90])
+def test_the_exact_text_comes_back(kind: str, answer: str, length: int | None) -> None:
+    row = row_of(answer)
+    data = encoded(table_of([row], kind, Fit(max_length=length, stride=30)), segments=False)
+    assert (data.marks.targets.sum(1) > 0).any()  # it lies wholly in one of the windows
+    answers = read(collect(perfect(data), data), ALL, Reading())
+    found: Candidates = answers.more
+    start, end = int(found.begins[0, 0]), int(found.ends[0, 0])
+    said = STORY[start:end]
+    assert said == said.strip()
+    assert texts(answers, np.array([row.label], object)) == [said]
+    # a token may hold more than the answer, never less: two letters of a script without spaces, an unknown word
+    assert answer in said
+    assert len(said) <= len(answer) + 4
+    if kind in ("distilbert", "roberta") or answer.isascii():
+        assert start >= row.label.starts[0] - 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_token_of_a_passage_is_in_a_window_and_the_question_in_each(kind: str) -> None:
+    row = row_of(None)
+    whole = tokenizer(kind).encode(row.text, row.text_b)
+    asked = [one for one, side in zip(whole.ids, whole.sides, strict=True) if side == 0]
+    table = table_of([row], kind, Fit(max_length=40, stride=10))
+    assert len(table.starts) > 3
+    assert int(table.lengths.max()) <= 40
+    seen: set[int] = set()
+    for window in range(len(table.starts) - 1):
+        ids = table.piece(window).tolist()
+        at = next(place for place in range(len(ids)) if ids[place : place + len(asked)] == asked)
+        assert at <= 1
+        seen |= set(table.marks.begins[table.marks.bounds[window] : table.marks.bounds[window + 1]].tolist())
+    whole_table = table_of([row], kind, Fit())
+    assert seen == set(whole_table.marks.begins.tolist())
+    assert int(table.truncated[0]) == 0
+
+
+def test_an_answer_over_the_edge_of_a_window_is_whole_in_the_next_one() -> None:
+    words = " ".join(f"keeper{place % 10}" for place in range(60))
+    for place in range(0, 50):
+        start = words.index(" ", 8 * place) + 1
+        row = row_of(words[start : start + 15], start, story=words)
+        table = table_of([row], "distilbert", Fit(max_length=40, stride=20))
+        marks = table.marks
+        hits = 0
+        for window, (first, last) in enumerate(marks.targets.tolist()):
+            if first == last == 0:
+                continue
+            hits += 1
+            begins = marks.begins[marks.bounds[window] : marks.bounds[window + 1]]
+            ends = marks.ends[marks.bounds[window] : marks.bounds[window + 1]]
+            at = int(marks.first[window])
+            assert words[begins[first - at] : ends[last - at]] == row.label.answers[0]
+        assert 1 <= hits <= 2
+
+
+def test_letters_without_a_token_at_the_edge_of_an_answer_do_not_hide_it() -> None:
+    """Word pieces drop a zero-width space and control signs: the answer is still there."""
+    story = "The keeper wrote \u200ba letter\x07 today"
+    answer = "\u200ba letter\x07"
+    row = row_of(answer, story=story)
+    data = encoded(table_of([row], "distilbert", Fit()), segments=False)
+    assert data.marks.targets.tolist() != [[0, 0]]
+    answers = read(collect(perfect(data), data), ALL, Reading())
+    assert texts(answers, np.array([row.label], object)) == ["a letter"]
+
+
+def test_spaces_are_no_answer() -> None:
+    """Sentence pieces have tokens of nothing but a space; none of them may be an answer."""
+    story = "a  \u3000 b\t\tc   d"
+    for kind in KINDS:
+        data = encoded(table_of([row_of("b", story=story)], kind, Fit()), segments=False)
+        values = np.random.default_rng(0).normal(size=(int(data.row_tokens.sum()), 2)).astype(np.float32)
+        found = collect(values, data)
+        for begin, end, score in zip(found.begins[0], found.ends[0], found.scores[0], strict=True):
+            if np.isfinite(score):
+                assert story[begin:end].strip() == story[begin:end] != ""
+
+
+@pytest.mark.parametrize("kind", ["distilbert", "roberta", "xlm_roberta"])
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**31), longest=st.integers(1, 12), length=st.sampled_from((None, 40)))
+def test_the_best_answers_are_the_best_of_all_pairs(kind: str, seed: int, longest: int, length: int | None) -> None:
+    story = "Rain fell on 👩‍👩‍👧‍👦 and the 東京 nets  of Nai\u0308ve fishermen in silence, far from home and harbour."
+    rows = [row_of(None, story=story), row_of(None, question="Where?", story="A small boat.")]
+    data = encoded(table_of(rows, kind, Fit(max_length=length, stride=8, max_answer=longest)), segments=False)
+    draw = np.random.default_rng(seed)
+    values = draw.normal(size=(int(data.row_tokens.sum()), 2)).astype(np.float32)
+    found = collect(values, data)
+    marks, at = data.marks, 0
+    for place in range(2):
+        best: dict[tuple[int, int], float] = {}
+        none = []
+        for window in data.windows(np.array([place])).tolist():
+            size = int(data.starts[window + 1] - data.starts[window])
+            own, at = values[at : at + size], at + size
+            none.append(own[0].sum())
+            first, low = int(marks.first[window]), int(marks.bounds[window])
+            count = int(marks.last[window]) - first
+            for one in range(count):
+                for two in range(one, min(one + longest, count)):
+                    begin, end = int(marks.begins[low + one]), int(marks.ends[low + two])
+                    real = all(marks.ends[low + token] > marks.begins[low + token] for token in (one, two))
+                    if real:
+                        score = float(own[first + one, 0] + own[first + two, 1])
+                        best[begin, end] = max(best.get((begin, end), -np.inf), score)
+        expected = sorted(best.values(), reverse=True)[:KEPT]
+        np.testing.assert_allclose(found.scores[place][: len(expected)], expected, rtol=1e-6)
+        assert (found.scores[place][len(expected) :] == -np.inf).all()
+        for begin, end, score in zip(found.begins[place], found.ends[place], found.scores[place], strict=True):
+            if np.isfinite(score):
+                assert best[int(begin), int(end)] == pytest.approx(float(score), rel=1e-6)
+        assert found.none[place] == pytest.approx(min(none), rel=1e-6)
+
+
+@pytest.mark.parametrize("long", ["window", "cut"])
+@pytest.mark.parametrize("count", [20, 60, 500])
+def test_a_long_question_is_cut_and_counted(long: str, count: int) -> None:
+    question = " ".join(["keeper"] * count)
+    row = row_of("1921", question=question)
+    short = row_of("boat", question=question, story="A small boat.")
+    table = table_of([row, short], "distilbert", Fit(max_length=40, stride=30, long=long))
+    assert int(table.lengths.max()) <= 40
+    owners = table.owners.tolist()
+    inserted = 3
+    piece = tokenizer("distilbert").encode("keeper").sides.count(0)
+    if count * piece > 40 - inserted:
+        assert int(table.truncated[0]) > 0
+        assert int(table.truncated[1]) > 0
+        asked = 40 - inserted - (int(table.marks.last[owners.index(1)]) - int(table.marks.first[owners.index(1)]))
+        # a short passage leaves the question all the room that it does not need itself
+        assert int(table.marks.first[owners.index(1)]) == asked + 2
+    assert (table.marks.targets[owners.index(1)] > 0).all()
+    if long == "window":
+        assert (table.marks.targets[: owners.index(1)].sum(1) > 0).any()
+
+
+def test_the_loss_is_cross_entropy_over_the_tokens_of_each_window() -> None:
+    rows = [row_of("1921"), row_of(None, question="Where?", story="A small boat."), row_of("NETS")]
+    data = encoded(table_of(rows, "distilbert", Fit(max_length=48, stride=16)), segments=False)
+    part = data.take(np.array([2, 0, 1]))
+    torch.manual_seed(0)
+    logits = torch.randn(len(part.ids), 2, requires_grad=True)
+    losses = row_losses("answers", logits, part, 0.0)
+    expected: list[list[torch.Tensor]] = [[], [], []]
+    at = 0
+    for window, (length, owner) in enumerate(zip(part.lengths.tolist(), part.owners.tolist(), strict=True)):
+        own = logits[at : at + length]
+        at += length
+        first, last = int(part.marks["first"][window]), int(part.marks["last"][window])
+        may = [0, *range(first, last)]
+        for side in range(2):
+            right = may.index(int(part.marks["right"][window][side]))
+            loss = torch.nn.functional.cross_entropy(own[may, side][None], torch.tensor([right]))
+            expected[owner].append(loss)
+    torch.testing.assert_close(losses, torch.stack([torch.stack(one).mean() for one in expected]))
+    losses.sum().backward()
+    assert logits.grad is not None
+    assert torch.isfinite(logits.grad).all()
+    assert float(logits.grad.abs().sum()) > 0
+
+
+def candidates(scores: list[float], none: list[float]) -> Candidates:
+    made = np.full((len(none), KEPT), -np.inf, np.float32)
+    made[:, 0] = scores
+    begins = np.zeros((len(none), KEPT), np.int32)
+    return Candidates(begins=begins, ends=begins + 4, scores=made, none=np.array(none, np.float32))
+
+
+def test_no_answer_is_said_from_the_threshold_on() -> None:
+    found = candidates([5.0, 5.0, 5.0], [4.0, 6.0, 9.0])
+    assert doubt(found).tolist() == [-1.0, 1.0, 4.0]
+    assert read(found, SOME, Reading()).labels.tolist() == [0, -1, -1]
+    assert read(found, SOME, Reading(no_answer=2.0)).labels.tolist() == [0, 0, -1]
+    assert read(found, ALL, Reading(no_answer=2.0)).labels.tolist() == [0, 0, 0]  # every question has one
+    probs = read(found, SOME, Reading()).probs
+    np.testing.assert_allclose(probs.sum(1), 1.0)
+    np.testing.assert_allclose(read(found, ALL, Reading()).probs[:, -1], 0.0)
+
+
+def test_the_threshold_is_fitted_where_some_questions_have_no_answer() -> None:
+    truth = [Truth("boat", ("boat",), (0,)), Truth("boat"), Truth("boat", ("boat",), (0,)), Truth("boat")]
+    targets = np.empty(4, object)
+    targets[:] = truth
+    found = candidates([5.0, 5.0, 5.0, 5.0], [6.0, 9.0, 7.0, 8.0])
+    reading = fit(found, targets, SOME)
+    assert read(found, SOME, reading).labels.tolist() == [0, -1, 0, -1]
+    assert fit(found, targets, ALL) == Reading()
+    assert read(found, replace(SOME, scheme="some"), Reading()).labels.tolist() == [-1] * 4
+
+
+def test_a_passage_of_nothing_but_dropped_letters_has_no_answer() -> None:
+    story = "\u200b\x07\u200b"
+    row = check(Row(1, {"question": "Who?", "context": story, "answers": []}), COLUMNS, SOME)
+    assert isinstance(row, TextRow)
+    data = encoded(table_of([row], "distilbert", Fit()), segments=False)
+    answers = read(collect(np.zeros((int(data.row_tokens.sum()), 2), np.float32), data), ALL, Reading())
+    assert answers.labels.tolist() == [-1]
+    assert texts(answers, np.array([row.label], object)) == [""]
+    assert answers.probs[0, -1] == 1.0

@@ -1,0 +1,191 @@
+"""Questions and answers in every form that people keep them in, and the rows that cannot be used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clearhead.data import Columns, Source, open_source, survey
+from clearhead.data.examples import TextRow
+from clearhead.data.source import BadRow, Row
+from clearhead.errors import InputError
+from clearhead.tasks import Asked, task_by_look, task_named
+from clearhead.tasks.asked import Truth, check
+from tests.small import write_csv
+
+SPAN = task_named("span")
+STORY = "Ada met Tim in Bern. Tim was late."
+COLUMNS = Columns(text="question", text_b="context", label="answers")
+
+
+def read(data: Any) -> tuple[list[Truth], str]:
+    """What the rows of a source say, and whether questions may have no answer."""
+    source: Source = open_source(data)
+    assert SPAN.columns is not None
+    assert SPAN.counter is not None
+    columns = SPAN.columns(source, Asked(), True)
+    space = survey(source, columns, check=check, counter=SPAN.counter())
+    assert space is not None
+    rows = [check(row, columns, space) for row in source.rows() if isinstance(row, Row)]
+    return [row.label for row in rows if isinstance(row, TextRow)], str(space.scheme)
+
+
+def nested(*questions: dict[str, Any], version: str = "v2.0", qas_first: bool = False) -> dict[str, Any]:
+    inner = {"qas": list(questions), "context": STORY} if qas_first else {"context": STORY, "qas": list(questions)}
+    return {"version": version, "data": [{"title": "Ada", "paragraphs": [inner]}]}
+
+
+TIM = {"text": "Tim", "answer_start": 8}
+FIRST = {"id": "q1", "question": "Whom did Ada meet?", "answers": [TIM, {"text": "Tim", "answer_start": 21}]}
+NONE = {"id": "q2", "question": "Why?", "answers": [], "is_impossible": True,
+        "plausible_answers": [{"text": "late", "answer_start": 29}]}  # fmt: skip
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_nested_files_of_both_versions(first: bool, tmp_path: Path) -> None:
+    old, new = tmp_path / "train-v1.1.json", tmp_path / "dev-v2.0.json"
+    old.write_text(json.dumps(nested(FIRST, version="1.1", qas_first=first)))
+    new.write_text(json.dumps(nested(FIRST, NONE, qas_first=first), indent=1))
+    both = Truth(STORY, ("Tim", "Tim"), (8, 21))
+    assert read(old) == ([both], "all")
+    assert read(new) == ([both, Truth(STORY)], "some")
+    assert task_by_look(open_source(new)) is SPAN
+    rows = [row for row in open_source(new).rows() if isinstance(row, Row)]
+    assert [row.values["id"] for row in rows] == ["q1", "q2"]
+    assert "plausible_answers" not in rows[1].values
+
+
+FORMS: dict[str, dict[str, Any]] = {
+    "lists side by side": {"answers": {"text": ["Tim"], "answer_start": [8]}},
+    "objects": {"answers": [TIM]},
+    "one object": {"answers": TIM},
+    "texts alone": {"answers": ["Tim"]},
+    "in a cell": {"answers": json.dumps({"text": ["Tim"], "answer_start": [8]})},
+    "objects in a cell": {"answers": json.dumps([TIM])},
+    "a text and its start": {"answer": "Tim", "answer_start": 8},
+    "a start in letters": {"answer": "Tim", "answer_start": "8"},
+    "a start with a fraction": {"answer": "Tim", "answer_start": "8.0"},
+    "a text alone": {"answers": "Tim"},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_says_the_same(form: str, tmp_path: Path) -> None:
+    row = {"question": "Whom?", "context": STORY, **FORMS[form]}
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    truth = [Truth(STORY, ("Tim",), (8,))]
+    assert read(path) == (truth, "all")
+    assert task_by_look(open_source(path)) is SPAN
+    if not any(isinstance(value, dict | list) for value in row.values()):
+        table = write_csv(tmp_path / "rows.csv", [row, row])
+        assert read(table) == (truth * 2, "all")
+
+
+@pytest.mark.parametrize(
+    "none",
+    [
+        {"answers": []}, {"answers": {"text": [], "answer_start": []}}, {"answers": None}, {"answer": ""},
+        {"answers": [TIM], "is_impossible": True}, {"answers": [TIM], "is_impossible": "True"},
+        {"answer": "Tim", "is_impossible": "1"}, {"answers": "[]"},
+    ],
+)  # fmt: skip
+def test_no_answer_is_an_answer(none: dict[str, Any]) -> None:
+    assert read([{"question": "Whom?", "context": STORY, **none}]) == ([Truth(STORY)], "some")
+
+
+def test_answers_are_exact_and_may_have_brackets() -> None:
+    story = 'He wrote [1] and ["a"] in  Tōkyō \tthere.'
+    for answer in ("[1]", '["a"]', "in  Tōkyō \tthere"):
+        found = check(
+            Row(
+                1,
+                {
+                    "question": "Where?",
+                    "context": story,
+                    "answers": {"text": [answer], "answer_start": [story.index(answer)]},
+                },
+            ),
+            COLUMNS,
+            None,
+        )
+        assert isinstance(found, TextRow)
+        assert found.label.answers == (answer,)
+    found = check(Row(1, {"question": "Where?", "context": story, "answers": "[1]"}), COLUMNS, None)
+    assert isinstance(found, TextRow)
+    assert found.label == Truth(story, ("[1]",), (9,))
+    spaced = check(
+        Row(1, {"question": "?", "context": story, "answers": [{"text": " in ", "answer_start": 22}]}), COLUMNS, None
+    )
+    assert isinstance(spaced, TextRow)
+    assert (spaced.label.answers, spaced.label.starts) == (("in",), (23,))
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "elsewhere": (
+        {"answers": [{"text": "Tim", "answer_start": 9}]},
+        "at 9 the passage has 'im ', and not the answer 'Tim'",
+    ),
+    "beyond": ({"answers": [{"text": "Tim", "answer_start": 10**30}]}, "and not the answer 'Tim'"),
+    "below 0": ({"answers": [{"text": "Tim", "answer_start": -1}]}, "is not in the passage"),
+    "not there": ({"answers": ["Bob"]}, "the answer 'Bob' is not in the passage"),
+    "another case": ({"answers": ["tim"]}, "the answer 'tim' is not in the passage"),
+    "a start that is none": ({"answers": [{"text": "Tim", "answer_start": "x"}]}, "is no whole number"),
+    "a start that is yes": ({"answers": [{"text": "Tim", "answer_start": True}]}, "is no whole number"),
+    "a start and a half": ({"answers": [{"text": "Tim", "answer_start": 8.5}]}, "is no whole number"),
+    "an empty answer": ({"answers": [{"text": " ", "answer_start": 3}]}, "an answer is empty or no text"),
+    "a number": ({"answers": [{"text": 5, "answer_start": 3}]}, "an answer is empty or no text"),
+    "half a character": ({"answers": ["\ud800"]}, "an answer is empty or no text"),
+    "lists of two lengths": ({"answers": {"text": ["Tim"], "answer_start": [8, 21]}}, "is no list of answers"),
+    "a list of lists": ({"answers": [["Tim"]]}, "is no list of answers"),
+    "an object of others": ({"answers": {"a": 1}}, "is no list of answers"),
+    "7": ({"answers": 7}, "is no list of answers"),
+    "no question": ({"question": "", "answers": []}, "question is empty"),
+    "no passage": ({"context": None, "answers": []}, "context is missing"),
+    "a NUL byte": ({"context": "a\0", "answers": []}, "context holds a NUL byte"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_an_answer_that_is_not_there_is_said(what: str) -> None:
+    values, said = BAD[what]
+    found = check(Row(4, {"question": "Whom?", "context": STORY} | values), COLUMNS, None)
+    assert isinstance(found, BadRow), found
+    assert said in str(found)
+    assert "\n" not in str(found)
+    assert len(str(found)) < 300
+
+
+def test_all_of_them_are_in_one_error() -> None:
+    rows = [{"question": "Whom?", "context": STORY} | values for values, _ in BAD.values()]
+    with pytest.raises(InputError, match=f"{len(BAD)} of {len(BAD) + 1} rows cannot be used"):
+        read([*rows, {"question": "Whom?", "context": STORY, "answers": ["Tim"]}])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"data": [{"paragraphs": [{"context": "a", "qas": ' + "[" * 100_000,
+        '{"data": [{"paragraphs": [{"context": "a", "qas": [{"id": ' + "1" * 5000 + "}]}]}]}",
+        '{"data": [{"paragraphs": [{"context": "a"',
+        '{"data": [{"paragraphs": [{"context": 5, "qas": 7}]}]}',
+        '{"data": 5, "paragraphs": 1, "context": 1}',
+        '{"data": ["paragraphs", "context"]}',
+        '{"data": [{"paragraphs": ["context"]}]}',
+    ],
+)
+def test_a_broken_nest_is_one_sentence(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "broken.json"
+    path.write_text(text)
+    with pytest.raises(InputError) as refused:
+        read(path)
+    assert len(str(refused.value)) < 600
+
+
+def test_options_with_a_passage_are_no_answers() -> None:
+    rows = [{"context": STORY, "question": "Whom?", "answers": ["Tim", "Bob"], "label": 0}]
+    found = task_by_look(open_source(rows))
+    assert found is None or found.name == "choice"

@@ -1,0 +1,254 @@
+"""Tags and spans in every form that people keep them in, and every row that cannot be used named at once."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clearhead.data import Columns, LabelSpace, Source, open_source, survey
+from clearhead.data.examples import TextRow
+from clearhead.data.source import BadRow, Row
+from clearhead.errors import InputError
+from clearhead.tasks import Asked, task_by_look, task_named
+from clearhead.tasks.tagged import check
+from tests.small import write_csv
+
+TAG = task_named("tag")
+TEXT = "Ada met Tim Ng in Bern."
+SPANS = [(0, 3, "PER"), (8, 14, "PER"), (18, 22, "LOC")]
+WORDS = ["Ada", "met", "Tim", "Ng", "in", "Bern", "."]
+IOB2 = ["B-PER", "O", "B-PER", "I-PER", "O", "B-LOC", "O"]
+IOB1 = ["I-PER", "O", "I-PER", "I-PER", "O", "I-LOC", "O"]
+BILOU = ["U-PER", "O", "B-PER", "L-PER", "O", "U-LOC", "O"]
+IOBES = ["S-PER", "O", "B-PER", "E-PER", "O", "S-LOC", "O"]
+
+
+def look(data: Any) -> tuple[Source, Columns, LabelSpace]:
+    source = open_source(data)
+    assert TAG.columns is not None
+    assert TAG.counter is not None
+    columns = TAG.columns(source, Asked(), True)
+    space = survey(source, columns, check=check, counter=TAG.counter())
+    assert space is not None
+    return source, columns, space
+
+
+def tags_of(data: Any) -> list[list[str]]:
+    source, columns, space = look(data)
+    rows = [check(row, columns, space) for row in source.rows() if isinstance(row, Row)]
+    return [[space.names[tag] for tag in row.label] for row in rows if isinstance(row, TextRow)]
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+OBJECTS = [{"start": a, "end": b, "label": kind} for a, b, kind in SPANS]
+FORMS: dict[str, dict[str, Any]] = {
+    "objects": {"text": TEXT, "spans": OBJECTS},
+    "lists": {"text": TEXT, "entities": [list(span) for span in SPANS]},
+    "doccano, old": {"id": 1, "text": TEXT, "label": [list(span) for span in SPANS]},
+    "doccano, new": {
+        "id": 1, "text": TEXT, "relations": [], "Comments": [],
+        "entities": [{"id": n, "label": k, "start_offset": a, "end_offset": b} for n, (a, b, k) in enumerate(SPANS)],
+    },
+    "spaCy": {"text": TEXT, "annotations": {"entities": [list(span) for span in SPANS]}},
+    "Prodigy": {
+        "text": TEXT, "_input_hash": 5, "answer": "accept",
+        "tokens": [{"text": word, "id": place, "start": 0, "end": 3} for place, word in enumerate(WORDS)],
+        "spans": [{**one, "token_start": 0, "token_end": 1} for one in OBJECTS],
+    },
+    "Label Studio": {"text": TEXT, "label": [{"start": a, "end": b, "labels": [k], "text": "x"} for a, b, k in SPANS]},
+    "tokens": {"tokens": WORDS, "ner_tags": IOB2},
+    "IOB1": {"words": WORDS, "tags": IOB1},
+    "BILOU": {"tokens": WORDS, "ner": BILOU},
+    "IOBES": {"tokens": WORDS, "labels": IOBES},
+    "JSON in a cell": {"text": TEXT, "spans": json.dumps([list(span) for span in SPANS])},
+    "objects in a cell": {"text": TEXT, "entities": json.dumps(OBJECTS)},
+    "a nest in a cell": {"text": TEXT, "annotations": json.dumps({"entities": OBJECTS})},
+    "tags in a cell": {"text": " ".join(WORDS), "tags": " ".join(IOB2)},
+    "lists in cells": {"tokens": json.dumps(WORDS), "tags": json.dumps(IOB2)},
+    "Python's lists in cells": {"tokens": str(WORDS), "tags": str(IOB2)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_says_the_same(form: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "rows.jsonl", [FORMS[form]] * 3)
+    assert tags_of(path) == [IOB2] * 3
+    assert task_by_look(open_source(path)) is TAG
+
+
+@pytest.mark.parametrize(
+    "form", ["JSON in a cell", "objects in a cell", "tags in a cell", "lists in cells", "Python's lists in cells"]
+)
+def test_cells_of_a_table_do_as_well(form: str, tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "rows.csv", [FORMS[form]] * 3)
+    assert tags_of(path) == [IOB2] * 3
+    assert task_by_look(open_source(path)) is TAG
+
+
+@pytest.mark.parametrize("tags", [IOB1, IOB2, BILOU, IOBES])
+@pytest.mark.parametrize("between", [" ", "\t"])
+def test_columns_of_every_scheme_become_the_same_tags(tags: list[str], between: str, tmp_path: Path) -> None:
+    lines = [f"{word}{between}NN{between}{tag}" for word, tag in zip(WORDS, tags, strict=True)]
+    path = tmp_path / "rows.conll"
+    path.write_text("-DOCSTART- -X- O\n\n" + "\n\n".join(["\n".join(lines)] * 4) + "\n")
+    assert tags_of(path) == [IOB2] * 4
+    assert look(path)[2] == LabelSpace(
+        names=("O", "B-LOC", "I-LOC", "B-PER", "I-PER"), kind="tags", scheme="bio"
+    )  # fmt: skip
+
+
+def test_plain_tags_stay_as_they_are() -> None:
+    rows = [{"tokens": ["a", "cat"], "pos_tags": ["DET", "NOUN"]}, {"tokens": ["go"], "pos_tags": ["VERB"]}]
+    assert look(rows)[2] == LabelSpace(names=("DET", "NOUN", "VERB"), kind="tags", scheme="plain")
+    assert tags_of(rows) == [["DET", "NOUN"], ["VERB"]]
+
+
+def test_numbers_of_a_data_set_become_its_names() -> None:
+    datasets = pytest.importorskip("datasets")
+    names = ["O", "B-LOC", "B-PER", "I-PER"]
+    for many in (datasets.Sequence, getattr(datasets, "List", datasets.Sequence)):
+        features = datasets.Features(
+            {"tokens": many(datasets.Value("string")), "ner_tags": many(datasets.ClassLabel(names=names))}
+        )
+        numbers = [names.index(tag) for tag in IOB2]
+        data = datasets.Dataset.from_dict({"tokens": [WORDS] * 2, "ner_tags": [numbers] * 2}, features=features)
+        assert tags_of(data) == [IOB2] * 2
+        assert data[0]["ner_tags"] == numbers  # theirs is as it was
+
+
+def test_arrays_in_a_frame_are_lists() -> None:
+    pandas = pytest.importorskip("pandas")
+    import numpy as np
+
+    row = {"tokens": np.array(WORDS), "tags": np.array(IOB2)}
+    assert tags_of(pandas.DataFrame([row, row])) == [IOB2] * 2
+    assert tags_of([row, row]) == [IOB2] * 2
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "inside a word": ({"text": TEXT, "spans": [[0, 2, "PER"]]}, "the span 0 to 2 .PER, 'Ad'. ends inside a word"),
+    "at a space": ({"text": TEXT, "spans": [[3, 7, "PER"]]}, "begins inside a word or at a space"),
+    "outside": ({"text": TEXT, "spans": [[18, 99, "LOC"]]}, "outside the text of 23 characters"),
+    "below 0": ({"text": TEXT, "spans": [[-3, 3, "LOC"]]}, "the span -3 to 3"),
+    "backwards": ({"text": TEXT, "spans": [[7, 4, "LOC"]]}, "the span 7 to 4"),
+    "huge": ({"text": TEXT, "spans": [[10**30, 10**40, "LOC"]]}, "is outside the text"),
+    "overlapping": ({"text": TEXT, "spans": [[8, 14, "PER"], [12, 14, "LOC"]]}, "the spans PER and LOC overlap"),
+    "no label": ({"text": TEXT, "spans": [[0, 3]]}, "a span is not start, end and label"),
+    "a label that is none": ({"text": TEXT, "spans": [[0, 3, None]]}, "a span is not start"),
+    "half a character": ({"text": TEXT, "spans": [[0, 3, "\ud800"]]}, "a span is not start"),
+    "fractions": ({"text": TEXT, "spans": [[0.0, 3.0, "PER"]]}, "a span is not start"),
+    "yes and no": ({"text": TEXT, "spans": [{"start": False, "end": True, "label": "PER"}]}, "a span is not start"),
+    "an end that is yes": ({"text": "a b", "spans": [[0, True, "PER"]]}, "a span is not start"),
+    "no list": ({"text": TEXT, "spans": {"entities": 5}}, "spans has no list of spans"),
+    "null": ({"text": TEXT, "spans": None}, "spans has no list of spans"),
+    "a null nest": ({"text": TEXT, "spans": {"entities": None}}, "spans has no list of spans"),
+    "a number": ({"text": TEXT, "spans": 7}, "spans has no list of spans"),
+    "an empty text": ({"text": " ", "spans": []}, "text is empty"),
+    "a NUL byte": ({"text": "a\0b", "spans": []}, "text holds a NUL byte"),
+    "too few tags": ({"text": "a b c", "spans": "O O"}, "3 words and 2 tags"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_span_that_does_not_fit_is_said(what: str) -> None:
+    values, said = BAD[what]
+    found = check(Row(7, values, 9), Columns(text="text", label="spans"), None)
+    assert isinstance(found, BadRow), found
+    assert re.search(said, str(found)), str(found)
+    assert str(found).startswith("row 7 (line 9): ")
+    assert "\n" not in str(found)
+    assert len(str(found)) < 400
+
+
+LISTED: dict[str, tuple[Any, Any, str]] = {
+    "too few tags": (["a", "b"], ["O"], "2 words and 1 tags"),
+    "too many tags": (["a"], ["O", "O"], "1 words and 2 tags"),
+    "no words": ([], [], "tokens holds no words"),
+    "an empty word": (["a", ""], ["O", "O"], "or an empty one"),
+    "a word that is null": (["a", None], ["O", "O"], "or an empty one"),
+    "a word that is an object": ([{"text": "a"}], ["O"], "or an empty one"),
+    "a NUL byte": (["a\0"], ["O"], "a NUL byte or half a character"),
+    "an empty tag": (["a", "b"], ["O", ""], "a tag is empty"),
+    "a tag that is null": (["a", "b"], ["O", None], "a tag is empty"),
+    "a tag that is a list": (["a", "b"], ["O", ["O"]], "a tag is empty"),
+    "a tag with a space": (["a"], ["B- X"], "a tag is empty or no plain word"),
+    "a tag without end": (["a"], ["B-" + "x" * 900], "a tag is empty or no plain word"),
+    "no tags": (["a"], None, "tags has no tags"),
+    "an object of tags": (["a"], {"a": 1}, "tags has no tags"),
+}
+
+
+@pytest.mark.parametrize("what", LISTED)
+def test_words_and_tags_that_do_not_fit_are_said(what: str) -> None:
+    words, tags, said = LISTED[what]
+    found = check(Row(7, {"tokens": words, "tags": tags}), Columns(text="tokens", label="tags"), None)
+    assert isinstance(found, BadRow), found
+    assert said in str(found)
+
+
+def test_all_bad_rows_are_named_in_one_error_and_can_be_left_out() -> None:
+    good = {"text": TEXT, "spans": OBJECTS}
+    rows = [good, *(dict(values) for values, _ in BAD.values()), good]
+    source = open_source(rows)
+    columns = Columns(text="text", label="spans")
+    assert TAG.counter is not None
+    with pytest.raises(InputError) as refused:
+        survey(source, columns, check=check, counter=TAG.counter())
+    said = str(refused.value)
+    assert f"{len(BAD):,} of {len(rows):,} rows cannot be used" in said
+    assert "row 2:" in said
+    assert "row 20:" in said
+    space = survey(source, columns, check=check, counter=TAG.counter(), skip_bad_rows=True)
+    assert space is not None
+    assert space.names == ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
+
+
+def test_a_text_may_look_like_a_list() -> None:
+    for text in ("[1] says so", "[]", "[1, 2]", "[UNK]", "{}"):
+        found = check(Row(1, {"text": text, "spans": []}), Columns(text="text", label="spans"), None)
+        assert isinstance(found, TextRow)
+        assert found.text == text
+
+
+def test_as_many_pieces_of_json_as_words_are_still_spans() -> None:
+    found = check(
+        Row(1, {"text": "Ada saw Tim", "spans": '[[0, 3, "PER"]]'}), Columns(text="text", label="spans"), None
+    )
+    assert isinstance(found, TextRow)
+    assert found.label.spans == ((0, 1, "PER"),)
+
+
+@pytest.mark.parametrize(
+    ("names", "tags"),
+    [
+        (("O", "I-LOC", "I-PER"), IOB1),
+        (("O", *(f"{mark}-{kind}" for kind in ("LOC", "PER") for mark in "BILU")), BILOU),
+        (("O", *(f"{mark}-{kind}" for kind in ("LOC", "PER") for mark in "BIES")), IOBES),
+    ],
+)
+def test_other_peoples_models_are_measured_in_their_own_tags(names: tuple[str, ...], tags: list[str]) -> None:
+    space = LabelSpace(names=names, kind="tags", scheme="iob")
+    found = check(Row(1, {"tokens": WORDS, "tags": IOB2}), Columns(text="tokens", label="tags"), space)
+    assert isinstance(found, TextRow)
+    assert [names[tag] for tag in found.label] == tags
+
+
+def test_a_tag_that_training_did_not_have_is_said() -> None:
+    space = LabelSpace(names=("O", "B-LOC", "I-LOC"), kind="tags", scheme="bio")
+    found = check(Row(3, {"tokens": WORDS, "tags": IOB2}), Columns(text="tokens", label="tags"), space)
+    assert isinstance(found, BadRow)
+    assert "tag 'B-PER' is none of O, B-LOC, I-LOC" in str(found)
+
+
+def test_a_file_without_tags_says_so(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "rows.csv", [{"text": "a b", "length": 3}])
+    with pytest.raises(InputError, match="no column of tags or spans among text, length; say which one with --label"):
+        look(path)

@@ -1,0 +1,209 @@
+"""Words of a text, the tokens that stand for them, and spans that come back from tokens as they went in."""
+
+from __future__ import annotations
+
+import random
+import unicodedata
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clearhead.data import Columns, LabelSpace
+from clearhead.data.examples import TextRow
+from clearhead.data.form import Fit
+from clearhead.data.source import Row
+from clearhead.data.table import encode_rows
+from clearhead.tasks import TASKS, Reading
+from clearhead.tasks.aligned import INHERITS, NOTHING, TAG_FORM
+from clearhead.tasks.encoded import encoded
+from clearhead.tasks.tag import collect, read, spans_of
+from clearhead.tasks.tagged import check
+from clearhead.tasks.words import word_borders
+from tests.tasks.tokenizers import KINDS, tokenizer
+
+SPACE = LabelSpace(names=("O", "B-LOC", "I-LOC", "B-PER", "I-PER"), kind="tags", scheme="spans")
+COLUMNS = Columns(text="text", label="spans")
+BITS = (
+    "The old keeper", "lighthouse", "写信", "東京は", "한국어", "שלום", "مرحبا", "ภาษาไทย", "\u0e01\u0e33", "न\u094dम",
+    "👩‍👩‍👧‍👦", "🏳️‍🌈", "🇫🇷🇩🇪", "👍🏽", "🧑🏿‍🚒", "e\u0301", "cafe\u0301", "A\u030a",
+    "naïve", "Straße", "ﬁ", "½", "İ",
+    "\t", "  ", "\u3000", "\u00a0", "\u200d", "\n", ".", "--", "it's", "3.14", "x_1", "#tag", "a@b.de",
+)  # fmt: skip
+TEXTS = st.lists(st.sampled_from(BITS) | st.sampled_from(" abcXYZ,!"), min_size=1, max_size=12).map("".join)
+ANY = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=30)
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS | ANY)
+def test_words_cover_every_letter_once_and_in_order(text: str) -> None:
+    borders = word_borders(text)
+    covered = [place for begin, end in borders for place in range(begin, end)]
+    assert covered == sorted(set(covered))
+    assert all(begin < end for begin, end in borders)
+    assert {place for place, letter in enumerate(text) if not letter.isspace()} == set(covered)
+
+
+@settings(max_examples=100, deadline=None)
+@given(TEXTS)
+def test_no_word_begins_with_what_belongs_to_the_letter_before(text: str) -> None:
+    for begin, _ in word_borders(text):
+        if begin and not text[begin - 1].isspace():
+            assert unicodedata.category(text[begin]) not in ("Mn", "Mc", "Me")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("It's 3.5 km", ["It", "'", "s", "3", ".", "5", "km"]),
+        ("東京は 晴れ", ["東", "京", "は", "晴", "れ"]),
+        ("cafe\u0301s!", ["cafe\u0301s", "!"]),
+        ("👩‍👩‍👧‍👦🇫🇷🇩🇪👍🏽", ["👩‍👩‍👧‍👦", "🇫🇷", "🇩🇪", "👍🏽"]),
+        ("\tא ב\u00a0ג  ", ["א", "ב", "ג"]),
+    ],
+)
+def test_words_are_what_people_would_mark(text: str, words: list[str]) -> None:
+    assert [text[begin:end] for begin, end in word_borders(text)] == words
+
+
+def row_of(text: str, spans: Sequence[tuple[int, int, str]]) -> TextRow:
+    found = check(Row(1, {"text": text, "spans": [list(span) for span in spans]}), COLUMNS, SPACE)
+    assert isinstance(found, TextRow), found
+    return found
+
+
+def perfect(data: Any, outputs: int) -> np.ndarray[Any, Any]:
+    """Logits that are right at every token that is read, and noise elsewhere."""
+    values = np.random.default_rng(0).normal(size=(int(data.row_tokens.sum()), outputs)).astype(np.float32)
+    found = data.marked(np.arange(len(data)))
+    values[found["reads"]] = 0.0
+    values[found["reads"], data.targets.values[found["known"]]] = 20.0
+    return values
+
+
+def read_back(rows: list[TextRow], kind: str, fit: Fit) -> list[list[tuple[int, int, str]]]:
+    """Spans in letters, out of perfect logits."""
+    table = encode_rows(rows, COLUMNS, tokenizer(kind), SPACE, fit, TAG_FORM)
+    data = encoded(table, segments=False)
+    answers = read(collect(perfect(data, len(SPACE)), data), SPACE, Reading())
+    made = []
+    for place, row in enumerate(rows):
+        borders = row.extra.borders
+        tags = [SPACE.names[tag] for tag in answers.labels.row(place)]
+        made.append([(borders[a][0], borders[b - 1][1], label) for a, b, label in spans_of(tags, SPACE.scheme)])
+    return made
+
+
+def places_of(text: str, kind: str, fit: Fit) -> list[int]:
+    table = encode_rows([row_of(text, [])], COLUMNS, tokenizer(kind), SPACE, fit, TAG_FORM)
+    return [int(place) for place in table.marks.places.values]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=120, deadline=None)
+@given(text=TEXTS, seed=st.integers(0, 10**6), length=st.sampled_from((None, 8, 16)))
+def test_spans_come_back_as_they_went_in(kind: str, text: str, seed: int, length: int | None) -> None:
+    borders = word_borders(text)
+    if not borders:
+        return
+    fit = Fit(max_length=length, stride=2 if length else 0)
+    places = places_of(text, kind, fit)
+    draw = random.Random(seed)
+    spans, at = [], 0
+    while at < len(borders):
+        size = draw.randint(1, 3)
+        last = min(at + size, len(borders))
+        # a span can be learned if a token of its own begins it, and the next token is not shared with what follows
+        clear = places[at] >= 0 and places[last - 1] >= 0 and (last == len(borders) or places[last] != INHERITS)
+        inside = all(places[word] != NOTHING or word + 1 < last for word in range(at, last))
+        if clear and inside and draw.random() < 0.6 and NOTHING not in places[at : last + 1]:
+            spans.append((borders[at][0], borders[last - 1][1], draw.choice(("PER", "LOC"))))
+        at = last
+    row = row_of(text, spans)
+    assert row.text == text
+    assert read_back([row], kind, fit) == [spans]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_word_of_ordinary_text_has_one_token_of_its_own(kind: str) -> None:
+    text = "The old keeper wrote a letter to his daughter every evening, and she does not answer. " * 12
+    count = len(word_borders(text))
+    whole = places_of(text, kind, Fit())
+    assert len(whole) == count
+    assert min(whole) >= 0
+    assert sorted(set(whole)) == whole  # one each, in order
+    for fit in (Fit(max_length=16, stride=4), Fit(max_length=9), Fit(max_length=40, stride=13)):
+        places = places_of(text, kind, fit)
+        assert min(places) >= 0
+        assert len(set(places)) == count
+        row = row_of(text, [])
+        table = encode_rows([row], COLUMNS, tokenizer(kind), SPACE, fit, TAG_FORM)
+        first_ids = [int(table.ids[place]) for place in places]
+        assert first_ids == [tokenizer(kind).encode(text).ids[place] for place in whole]
+
+
+def test_a_word_is_read_where_it_has_most_text_around_it() -> None:
+    text = " ".join(["keeper"] * 40)
+    fit = Fit(max_length=12, stride=6)
+    table = encode_rows([row_of(text, [])], COLUMNS, tokenizer("distilbert"), SPACE, fit, TAG_FORM)
+    lengths = (table.starts[1:] - table.starts[:-1]).tolist()
+    windows = np.searchsorted(table.starts, table.marks.places.values, side="right") - 1
+    inside = table.marks.places.values - table.starts[windows]
+    margins = np.minimum(inside - 1, np.array(lengths)[windows] - 2 - inside)
+    assert (margins[6:-6] >= 2).all()  # never at the edge of a window, but for the two ends of the text
+
+
+def test_words_of_a_list_are_read_as_the_text_that_they_make() -> None:
+    words = ["EU", "rejects", "German", "call", "."]
+    row = check(Row(1, {"tokens": words}), Columns(text="tokens"), None)
+    assert isinstance(row, TextRow)
+    for kind in ("roberta", "distilbert"):
+        table = encode_rows([row], Columns(text="tokens"), tokenizer(kind), None, Fit(), TAG_FORM)
+        assert table.ids.tolist() == tokenizer(kind).encode("EU rejects German call .").ids
+        assert (table.marks.places.values >= 0).all()
+
+
+def test_a_word_that_one_token_shares_keeps_its_own_later_token() -> None:
+    """A token over the end of one word and the beginning of the next stands for the first of the two."""
+    from clearhead.tasks.aligned import places
+    from clearhead.tasks.tagged import Words
+    from clearhead.text.encoding import Encoding
+
+    offsets = [(0, 0), (0, 2), (2, 5), (5, 7), (0, 0)]
+    window = Encoding(
+        ids=[1, 2, 3, 4, 5], tokens=list("abcde"), offsets=offsets, words=[None, 0, 0, 0, None],
+        segments=[0] * 5, special=[True, False, False, False, True], sides=[None, 0, 0, 0, None],
+    )  # fmt: skip
+    assert places(Words([(0, 3), (3, 7), (7, 8)]), [window]).tolist() == [1, 3, NOTHING]
+    assert places(Words([(0, 3), (3, 5), (5, 7)]), [window]).tolist() == [1, INHERITS, 3]
+
+
+def test_words_without_a_token_do_not_break_an_entity_or_its_probability() -> None:
+    from clearhead.tasks.ragged import Ragged
+
+    values = np.full((5, 5), -9.0, np.float32)
+    values[0, 1] = 9.0  # B-LOC
+    values[1] = np.inf  # inside the token of the first word
+    values[2] = np.nan  # nothing is left of it
+    values[3, 2] = 9.0  # I-LOC
+    values[4, 0] = 9.0
+    answers = read(Ragged(values=values, bounds=np.array([0, 5])), SPACE, Reading())
+    assert [SPACE.names[tag] for tag in answers.labels.values] == ["B-LOC", "I-LOC", "I-LOC", "I-LOC", "O"]
+    own = answers.probs.values[np.arange(5), answers.labels.values]
+    assert own.min() > 0.9
+    np.testing.assert_allclose(answers.probs.values.sum(1), 1.0)
+
+
+def test_a_part_of_speech_goes_over_to_what_shares_its_token() -> None:
+    from clearhead.tasks.ragged import Ragged
+
+    space = LabelSpace(names=("ADJ", "NOUN"), kind="tags", scheme="plain")
+    values = np.array([[0.0, 5.0], [np.inf, np.inf], [np.nan, np.nan]], np.float32)
+    answers = read(Ragged(values=values, bounds=np.array([0, 3])), space, Reading())
+    assert answers.labels.values.tolist()[:2] == [1, 1]
+    sure = TASKS["tag"].confidence(answers)
+    assert sure is not None
+    assert sure[0] == pytest.approx(0.5)  # nobody knows the last one
