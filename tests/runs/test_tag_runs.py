@@ -177,7 +177,10 @@ def test_two_seeds_and_a_target(tiny: str, columns: Path, tmp_path: Path) -> Non
 
 def test_two_taggers_beside_each_other(tagger: Run, spanner: Run, columns: Path) -> None:
     made = evaluate(tagger.folder, columns, against=spanner.folder)
-    assert set(made.against) == {"sentence_accuracy"}
+    assert set(made.against) == {"precision", "recall", "f1", "f1_macro", "accuracy"}
+    other = evaluate(spanner.folder, columns)
+    for name, paired in made.against.items():
+        assert paired.difference == pytest.approx(made.metrics[name].value - other.metrics[name].value)
 
 
 @pytest.mark.parametrize("method", ["head", "features"])

@@ -128,7 +128,7 @@ def _estimate(
     source: Source, columns: Columns, found: Inspection, reference: str, own: Task | None
 ) -> dict[str, Any]:
     """Time and memory of fine-tuning with the default settings, from a few real steps on the first rows."""
-    from clearhead.runs.train import for_few_rows
+    from clearhead.runs.sizes import for_few_rows
     from clearhead.training.trial import trial
 
     check, counter = (None, None) if own is None or own.counter is None else (own.form.check, own.counter())

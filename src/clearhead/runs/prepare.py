@@ -159,8 +159,6 @@ def _look_closer(sources: Mapping[str, Source], plan: RunPlan, task: Task) -> Lo
     if not train.again:
         raise InputError(f"{train.name} can be read only once; put it in a file to train on it.")
     columns = task.columns(train, plan.asked, True)
-    if plan.method not in task.methods:
-        raise InputError(f"{task.name} is learned by {', '.join(task.methods)}, and not by {plan.method}.")
     if plan.settings.class_weight != "none":
         raise InputError(f"class_weight is for classes, and {task.name} has none.")
     space = survey(

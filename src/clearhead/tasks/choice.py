@@ -15,6 +15,7 @@ from clearhead.data.labels import LabelSpace
 from clearhead.data.names import plain
 from clearhead.data.source import Source
 from clearhead.errors import InputError
+from clearhead.tasks.beside import option_parts
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.looked import pick_options
 from clearhead.tasks.optional import CHOICE_FORM, OptionCounter, OptionMarks
@@ -203,6 +204,7 @@ CHOICE = Task(
     floor=floor,
     strata=lambda targets, space: (targets, "classes"),
     details=details,
+    parts=option_parts,
     picks=pick_options,
     metrics=lambda space: ("accuracy", "log_loss"),
 )

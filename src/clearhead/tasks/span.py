@@ -16,6 +16,7 @@ from clearhead.data.names import plain
 from clearhead.data.source import Row, Source
 from clearhead.errors import InputError
 from clearhead.tasks.asked import SPAN_FORM, AnswerCounter, SpanMarks
+from clearhead.tasks.beside import answer_parts
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.looked import pick_answers
 from clearhead.tasks.task import Answers, Asked, Reading, Task
@@ -276,6 +277,7 @@ SPAN = Task(
     baseline=baseline,
     floor=lambda data: 0.0,
     strata=strata,
+    parts=answer_parts,
     picks=pick_answers,
     metrics=lambda space: ("f1", "exact_match"),
     long=(384, 128),

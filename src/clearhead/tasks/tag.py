@@ -16,6 +16,7 @@ from clearhead.data.names import plain
 from clearhead.data.source import Row, Source
 from clearhead.errors import InputError
 from clearhead.tasks.aligned import INHERITS, TAG_FORM
+from clearhead.tasks.beside import tag_parts
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.looked import pick_tags
 from clearhead.tasks.ragged import Ragged
@@ -294,7 +295,7 @@ TAG = Task(
     confidence=confidence,
     right=right,
     main=lambda space: "accuracy" if space.scheme == "plain" else "f1",
-    methods=("finetune", "head"),
+    methods=("finetune", "head", "features"),
     form=TAG_FORM,
     columns=columns,
     counter=TagCounter,
@@ -305,6 +306,7 @@ TAG = Task(
     floor=floor,
     strata=strata,
     details=details,
+    parts=tag_parts,
     picks=pick_tags,
     metrics=lambda space: ("accuracy", "f1_macro") if space.scheme == "plain"
     else ("f1", "precision", "recall", "f1_macro", "accuracy"),
