@@ -129,7 +129,10 @@ def _evaluation(prepared: Prepared, part: PartRows, logits: Any, reading: Readin
     import numpy as np
 
     table = part.table
-    windows = np.bincount(table.owners, minlength=len(table))[part.places]
+    windows = np.bincount(table.owners, minlength=len(table))
+    if (each := getattr(table.marks, "windows", None)) is not None:  # options are read one by one: the most of any
+        windows = np.maximum.reduceat(each, table.marks.bounds[:-1])
+    windows = windows[part.places]
     tokens = np.bincount(table.owners, weights=table.lengths, minlength=len(table))[part.places]
     slices: dict[str, Any] = {"length in tokens": tokens.astype(int).tolist()} if tokens.any() else {}
     if prepared.space.kind == "classes":
