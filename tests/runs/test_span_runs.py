@@ -103,7 +103,7 @@ def test_a_stopped_prediction_goes_on_to_the_same_bytes(
     monkeypatch.setattr(type(predictor).answer, "__kwdefaults__", {"labels": None, "skip": 0, "chunk": 50})
     for ending, form in ((".json", "squad"), (".jsonl", "jsonl")):
         predict_file(predictor, nest, tmp_path / f"whole{ending}", format=form)
-        seen = []
+        seen: list[int] = []
 
         def stop(done: int, total: int | None, seen: list[int] = seen) -> None:
             seen.append(done)
