@@ -13,7 +13,6 @@ from clearhead.data.source import UNKNOWN
 from clearhead.errors import InputError
 from clearhead.runs.plan import RunPlan
 from clearhead.tasks.tag import columns as tag_columns
-from clearhead.tasks.tag import looks_tagged
 from clearhead.tasks.tagged import check as tag_check
 
 STARTS = ("aspect_start", "start", "from", "begin", "offset", "aspect_from")
@@ -33,7 +32,7 @@ def reviews(source: Source, plan: RunPlan, say: Callable[[str], None]) -> list[R
     """Texts with the spans of their aspects, from spans that are labelled or from a row for each aspect."""
     if not source.again:
         raise InputError(f"{source.name} can be read only once; put it in a file to train on it.")
-    if plan.text_b is None and (plan.label is not None or looks_tagged(source)) and not _has_aspects(source):
+    if plan.text_b is None and not _has_aspects(source):
         columns = tag_columns(source, plan.asked, True)
         rows = [(row, row) for row in source.rows()]
     else:
