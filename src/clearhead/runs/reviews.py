@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from clearhead.data import BadRow, Columns, Row, Source, guess_columns
+from clearhead.data.columns import titled
 from clearhead.data.examples import BadRows, split_in
 from clearhead.data.names import plain
 from clearhead.data.source import UNKNOWN
@@ -84,7 +85,9 @@ def _grouped(source: Source, plan: RunPlan) -> tuple[Columns, list[tuple[Row | B
             spans.append(span)
     for (text, split), (row, spans) in made.items():
         rows.append((Row(row.number, {"text": text, "spans": spans, "split": split}, row.line), row))
-    columns = Columns(text="text", label="spans", split="split" if found.split is not None else None, said=found.said)
+    said = [line for line in found.said if not line.startswith("not used")]
+    said += [f"place of the aspect: {titled(start)}"] if start is not None else []
+    columns = Columns(text="text", label="spans", split="split" if found.split is not None else None, said=tuple(said))
     return columns, rows
 
 
