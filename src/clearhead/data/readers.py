@@ -84,6 +84,8 @@ def _open_blob(
         grid = find_grid(head, named=blob.suffix in SUFFIXES)
         if grid is not None:
             return _open_sentences(blob, grid, name, spoken, newline_of(head))
+        if blob.suffix in SUFFIXES:
+            raise InputError(f"{blob.name} has no tokens, expected one a line and a blank line after each sentence.")
     if kind == "json" or (unnamed and first in ("{", "[")):
         kind = "json" if first == "[" else "jsonl"
         _check_document(blob, head, kind)
