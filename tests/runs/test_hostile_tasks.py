@@ -53,7 +53,7 @@ FILES: dict[str, tuple[str, str]] = {
     "a nest of others": ("a.json", NEST.replace('"qas": [', '"qas": [5, null, "x", [], ')),
     "a passage that is a list": ("a.json", NEST.replace('"context": "', '"context": ["x"], "other": "', 1)),
     "options of odd kinds": ("a.jsonl", lines(OPTIONS, '{"question": "a", "option1": 1, "option2": {}, "label": "A"}')),
-    "options of nothing": ("a.jsonl", lines(OPTIONS, '{"question": "a", "option1": null, "option2": null, "label": "A"}')),
+    "options of nothing": ("a.jsonl", lines(OPTIONS, '{"question": "a", "option1": null, "label": "A"}')),
     "a label without end": ("a.jsonl", lines(OPTIONS, OPTIONS[0].replace('"label": "', '"label": "' + NUMBER))),
     "a label with two signs": ("a.jsonl", lines(OPTIONS, OPTIONS[0].replace('"label": "', '"label": "--5'))),
 }  # fmt: skip

@@ -14,8 +14,9 @@ from clearhead.data.columns import Columns, guess_columns, titled
 from clearhead.data.labels import LabelSpace
 from clearhead.data.names import plain
 from clearhead.data.source import Row, Source
+from clearhead.data.table import TokenTable
 from clearhead.errors import InputError
-from clearhead.tasks.aligned import TAG_FORM
+from clearhead.tasks.aligned import INHERITS, TAG_FORM
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.ragged import Ragged
 from clearhead.tasks.sequences import best_tags
@@ -271,6 +272,19 @@ def strata(targets: Ragged, space: LabelSpace) -> tuple[Array, str]:
     return made, "multilabel"
 
 
+def unread(table: TokenTable) -> tuple[str, Array]:
+    """Rows with a tag that no token can say: on a word that the tokenizer drops, or joins with the one before."""
+    import numpy as np
+
+    assert table.space is not None
+    places, targets, space = table.marks.places, table.labels, table.space
+    reached = np.where(places.values >= 0, targets.values, space.ids.get(OUTSIDE, -1))
+    lone = np.where(places.values >= 0, 0.0, np.where(places.values == INHERITS, np.inf, np.nan))
+    _fill(reached, np.zeros((len(reached), len(space))), lone[:, None], targets.bounds, space)
+    what = "a tag on a word without a token of its own: it cannot be learned"
+    return what, np.unique(targets.owners[reached != targets.values])
+
+
 TAG = Task(
     name="tag",
     about="a tag for every word: names, parts of speech",
@@ -295,6 +309,7 @@ TAG = Task(
     floor=floor,
     strata=strata,
     details=details,
+    unread=unread,
     metrics=lambda space: ("accuracy", "f1_macro") if space.scheme == "plain"
     else ("f1", "precision", "recall", "f1_macro", "accuracy"),
     long=(None, 64),

@@ -117,4 +117,5 @@ class Task:
     strata: Callable[[Any, LabelSpace], tuple[Any, str]] | None = None  # labels to split by, and their kind
     details: Callable[[Answers, Any, LabelSpace], Details] | None = None
     metrics: Callable[[LabelSpace], tuple[str, ...]] | None = None  # None: by the kind of labels
+    unread: Callable[[TokenTable], tuple[str, Array]] | None = None  # places of rows of which something is not learned
     long: tuple[int | None, int] = (None, 0)  # at most so many tokens at once, and shared between windows
