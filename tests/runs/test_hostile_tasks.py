@@ -79,6 +79,8 @@ def test_nothing_but_sentences(what: str, tiny: str, tmp_path: Path) -> None:
     told(lambda: inspect(path, model=None))
     run = tmp_path / "skipped"
     told(lambda: train(path, output=run, model=tiny, epochs=1, skip_bad_rows=True, rate=3e-3))
+    if (run / "report.html").is_file():
+        assert "<script>alert(1)" not in (run / "report.html").read_text()
     if (run / "clearhead.json").is_file():
         told(lambda: evaluate(run, path))
         told(lambda: predict_file(run, path, tmp_path / "out.jsonl", skip_bad_rows=True))
