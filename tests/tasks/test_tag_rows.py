@@ -266,6 +266,13 @@ def test_a_tag_that_training_did_not_have_is_said() -> None:
     assert "tag 'B-PER' is none of O, B-LOC, I-LOC" in str(found)
 
 
+def test_several_labels_of_a_text_are_no_tags() -> None:
+    rows = [{"tokens": ["good", "film"] * place, "labels": ["x", "y"]} for place in range(1, 9)]
+    assert task_by_look(open_source(rows)) is None
+    sparse = [{"text": TEXT, "spans": OBJECTS if place == 7 else []} for place in range(12)]
+    assert task_by_look(open_source(sparse)) is TAG
+
+
 def test_a_file_without_tags_says_so(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "rows.csv", [{"text": "a b", "length": 3}])
     with pytest.raises(InputError, match="no column of tags or spans among text, length; say which one with --label"):
