@@ -65,7 +65,9 @@ def fresh(settings: TrainSettings, seed: int = 0, **config: Any) -> State:
 
 def accuracy(state: State, data: Encoded) -> float:
     with torch.no_grad():
-        logits = logits_of(state.network.eval(), data.take(np.arange(len(data))), "cpu")
+        part = data.take(np.arange(len(data)))
+        windows = logits_of(state.network.eval(), part, "cpu")
+        logits = pool_windows(windows, torch.as_tensor(part.owners), part.rows)
     return float((logits.argmax(-1).numpy() == data.targets).mean())
 
 
