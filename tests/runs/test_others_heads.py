@@ -93,6 +93,8 @@ def test_their_taggers_tag(family: str, tmp_path: Path) -> None:
     begins = [0, 4, 8, 15, 21, 23, 29]
     if all(begin in best for begin in begins):
         assert list(said.tags) == [best[begin] for begin in begins]
+    several = predict(predictor, [text, "Rain fell on the harbour, and the fishermen mended their nets.", "far", text])
+    assert [several[0].tags, several[3].tags] == [said.tags, said.tags]  # whatever it is packed with
     rows = [{"tokens": text.split(), "ner_tags": ["O", "B-PER", "I-PER", "O", "O", "O"]}]
     assert 0 <= evaluate(predictor, rows).metrics["accuracy"].value <= 1
 

@@ -129,3 +129,10 @@ def test_a_report_of_it_is_written(tiny: str, nest: Path, tmp_path: Path) -> Non
     assert run.report is not None
     assert "no answer" in run.report.read_text()
     assert GOOD[0] != BAD[0]
+
+
+def test_an_answer_that_cannot_be_learned_is_told(tiny: str, tmp_path: Path) -> None:
+    rows = questions(40)
+    rows[4]["answers"] = [{"text": rows[4]["context"], "answer_start": 0}]
+    run = train(rows, output=tmp_path / "run", model=tiny, epochs=1, max_answer=3, **QUICK)
+    assert any(said.startswith("1 row has an answer that is longer") and "(row 5)" in said for said in run.said)

@@ -19,7 +19,8 @@ from clearhead.runs.reviews import Review, Span, reviews
 from clearhead.runs.train import RUN, Told, check_folder, run_train
 from clearhead.scoring import Scores
 from clearhead.tasks.ragged import Ragged
-from clearhead.tasks.tag import TAG, columns, spans_of
+from clearhead.tasks.tag import TAG, spans_of
+from clearhead.tasks.tag_columns import columns
 from clearhead.tasks.task import Asked, Reading
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from clearhead.data.names import plain
 from clearhead.data.source import UNKNOWN
 from clearhead.errors import InputError
 from clearhead.runs.plan import RunPlan
-from clearhead.tasks.tag import columns as tag_columns
+from clearhead.tasks.tag_columns import columns as tag_columns
 from clearhead.tasks.tagged import check as tag_check
 
 STARTS = ("aspect_start", "start", "from", "begin", "offset", "aspect_from")

@@ -121,4 +121,5 @@ class Task:
     parts: Callable[[Answers, Any, LabelSpace, str], tuple[Callable[..., float], Any]] | None = None  # see `beside`
     picks: Callable[[Answers, Any, LabelSpace, Any], Picks] | None = None  # rows worth a look; None: by the kind
     metrics: Callable[[LabelSpace], tuple[str, ...]] | None = None  # None: by the kind of labels
+    unread: Callable[[TokenTable], tuple[str, Array]] | None = None  # places of rows of which something is not learned
     long: tuple[int | None, int] = (None, 0)  # at most so many tokens at once, and shared between windows
