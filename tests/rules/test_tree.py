@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from clearhead.cli import VERBS
+from clearhead.cli.train import train
 from clearhead.families import FAMILIES
+from clearhead.runs.plan import KNOWN_TASKS
 
 REPO = Path(__file__).parents[2]
 SOURCES = sorted((REPO / "src").rglob("*.py"))
@@ -38,6 +40,12 @@ def test_every_verb_has_a_file_docs_and_a_test(verb: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=lambda family: family.model_type)
 def test_every_family_is_in_the_docs(family: object) -> None:
     assert f"`{family.model_type}`" in (REPO / "docs/families.md").read_text()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("task", KNOWN_TASKS)
+def test_every_task_is_in_the_docs_and_the_help(task: str) -> None:
+    assert f"| `{task}` |" in (REPO / "docs/training.md").read_text()
+    assert task in str(train.__doc__)
 
 
 def test_docs_links_lead_somewhere() -> None:

@@ -65,7 +65,8 @@ def train(
     test
         Rows to measure on; without --dev and --test, some of the training rows.
     task
-        classify, pair, regress, tag, span or choice; without it, by the columns and labels.
+        classify, pair, regress, tag, span, choice or aspect (find aspects, then judge them); without it, by the columns
+        and labels.
     text
         The column with the text, the words or the question; guessed, and said, where not given. So are the others.
     text_b
