@@ -89,7 +89,7 @@ def test_models_of_another_number_of_options_can_be_compared(
     rows = [row for row in options(160, seed=2) if not row["option4"]]
     other = train(write_csv(tmp_path / "few.csv", rows), output=tmp_path / "few", model=tiny, epochs=2, **QUICK)
     assert len(load_predictor(other.folder).space) == 3
-    assert set(evaluate(chooser.folder, quiz, against=other.folder).against) == {"accuracy"}
+    assert set(evaluate(chooser.folder, quiz, against=other.folder).against) == {"accuracy", "log_loss"}
 
 
 def test_a_stopped_prediction_goes_on_to_the_same_bytes(
