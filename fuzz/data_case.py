@@ -26,8 +26,10 @@ from clearhead.data import (
     token_batches,
 )
 from clearhead.errors import ClearheadError
+from clearhead.tasks import task_by_look
 from fuzz.case import Outcome
 from fuzz.data_seeds import File, Rng
+from fuzz.data_tasks import read_task
 
 MOST_SECONDS = 5.0  # of one processor
 LONGEST = 2000  # letters of a message, the rows that it lists aside
@@ -94,6 +96,12 @@ def _sentence(text: str) -> None:
 def _read(file: File, path: Path, rng: Rng, tokenizer: Any) -> Outcome:
     source = open_source(path, **file.options)
     total = _rows(source, file)
+    if (task := task_by_look(source)) is not None:
+        small = path.is_dir() or path.stat().st_size < SMALL
+        if not small:
+            return Outcome(word="too large to be tokenised")
+        read_task(task, source, tokenizer, promise)
+        return Outcome(word=f"read as {task.name}")
     guessed = True
     try:
         columns = guess_columns(source, task=rng.choice((None, None, "classify", "pair", "regress")))

@@ -11,6 +11,7 @@ from pathlib import Path
 from fuzz.case import Case
 from fuzz.data_mutate import BYTES, CELLS, ENDINGS, JSON_ONLY, ODD_NAMES, OPTIONS, folder, gzipped, parquet
 from fuzz.data_seeds import SHARES, WRITERS, File, Rng, packed, table
+from fuzz.data_tasks import TASK_WRITERS
 
 KEEP_COUNT = ("same rows", "missing ids", "many labels")  # tables whose rows are as many as were written
 
@@ -18,7 +19,7 @@ KEEP_COUNT = ("same rows", "missing ids", "many labels")  # tables whose rows ar
 def draw(seed: int, number: int) -> tuple[str, File]:
     """The writer and the file of a number."""
     rng = random.Random(f"data:{seed}:{number}")
-    writer = rng.choices(list(WRITERS), SHARES)[0]
+    writer = rng.choices([*WRITERS, *TASK_WRITERS], [*SHARES, *[2] * len(TASK_WRITERS)])[0]
     file = _written(writer, rng, mutated=rng.random() > 0.04)
     return writer, file
 
@@ -29,7 +30,7 @@ def _written(writer: str, rng: Rng, *, mutated: bool) -> File:
     for _ in range(steps.count("cells")):
         made.kinds.append(kind := rng.choice(list(CELLS)))
         CELLS[kind](made, rng)
-    file = WRITERS[writer](made, rng)
+    file = (WRITERS | TASK_WRITERS)[writer](made, rng)
     file.kinds = made.kinds
     if made.kinds:
         file.cells = None

@@ -20,7 +20,7 @@ MISTAKES = {
     "train one.csv": "all rows have the label 'x'; there is nothing to learn",
     "train reviews.csv --label stars": "has no column 'stars' for --label",
     "train reviews.csv --text body": "has no column 'body' for --text",
-    "train reviews.csv --task tagging": "task must be one of classify, pair, regress",
+    "train reviews.csv --task cluster": "task must be one of classify, pair, regress",
     "train reviews.csv --task pair": "no second column of texts",
     "train reviews.csv --task classify --text-b id": "classify reads one text, and there are two; use --task pair",
     "train reviews.csv --task regress": "reads like a label",

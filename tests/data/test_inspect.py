@@ -141,3 +141,11 @@ def test_real_data(data_folder: Path) -> None:
     scores = inspect_data(data_folder / "stsb" / "train.tsv", dev=data_folder / "stsb" / "dev.tsv")
     assert scores.kind == "number"
     assert scores.leaks.groups == 6
+
+
+def test_numbers_whose_sum_is_too_large_have_no_mean() -> None:
+    rows = [{"text": text, "score": 1e308 * (1 + place / 100)} for place, text in enumerate(texts(60))]
+    found = inspect_data(rows, columns=Columns(text="text", label="score"))
+    assert found.kind == "number"
+    assert found.numbers is None
+    json.dumps(found.to_json(), allow_nan=False)

@@ -20,7 +20,7 @@ from fuzz.case import Outcome
 from fuzz.data_files import build, draw
 from fuzz.data_seeds import File
 
-COUNT = 60
+COUNT = 80
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +37,9 @@ def test_mutated_files_are_read_or_refused(tokenizer: object, tmp_path: Path) ->
         ended[outcome.word.split(",")[0]] += 1
     assert ended["read"] + ended["read in part"] > COUNT // 3
     assert ended["refused: InputError"] > COUNT // 10
+    assert ended["read as tag"]
+    assert ended["read as span"]
+    assert ended["read as choice"]
 
 
 def test_a_number_always_makes_the_same_file() -> None:

@@ -88,7 +88,7 @@ def test_a_head_alone_learns_faster_unless_something_is_said() -> None:
         ({"long": "keep"}, "Setting long: invalid enum value 'keep'. It can be window, cut"),
         ({"schedule": "step"}, "Setting schedule: invalid enum value 'step'. It can be linear, cosine, constant"),
         ({"class_weight": "yes"}, "It can be none, auto"),
-        ({"task": "tagging"}, "task must be one of classify, pair, regress"),
+        ({"task": "cluster"}, "task must be one of classify, pair, regress"),
         ({"metric": "bleu"}, "metric must be one of accuracy"),
         ({"seeds": 0}, "seeds must be from 1 to 100"),
         ({"epochs": 0}, "epochs must be at least 1"),

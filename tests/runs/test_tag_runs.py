@@ -177,7 +177,10 @@ def test_two_seeds_and_a_target(tiny: str, columns: Path, tmp_path: Path) -> Non
 
 def test_two_taggers_beside_each_other(tagger: Run, spanner: Run, columns: Path) -> None:
     made = evaluate(tagger.folder, columns, against=spanner.folder)
-    assert set(made.against) == {"sentence_accuracy"}
+    assert set(made.against) == {"precision", "recall", "f1", "f1_macro", "accuracy"}
+    other = evaluate(spanner.folder, columns)
+    for name, paired in made.against.items():
+        assert paired.difference == pytest.approx(made.metrics[name].value - other.metrics[name].value)
 
 
 @pytest.mark.parametrize("method", ["head", "features"])
@@ -211,3 +214,13 @@ def test_bad_rows_are_refused_before_training_or_counted(tiny: str, tmp_path: Pa
     assert not (tmp_path / "run" / "model.safetensors").exists()
     run = train(rows, output=tmp_path / "skipped", model=tiny, epochs=1, skip_bad_rows=True, **QUICK)
     assert any("2 rows (span does not fit)" in said for said in run.said)
+
+
+def test_a_tag_that_no_token_can_say_is_told(tiny: str, tmp_path: Path) -> None:
+    rows = spans(words_and_tags(40))
+    rows[6] = {"text": "a \u200b film", "spans": [{"start": 2, "end": 3, "label": "NICE"}]}
+    run = train(rows, output=tmp_path / "run", model=tiny, epochs=1, **QUICK)
+    assert "1 row has a tag on a word without a token of its own: it cannot be learned (row 7)" in run.said
+    rows[6]["spans"] = []
+    clean = train(rows, output=tmp_path / "clean", model=tiny, epochs=1, **QUICK)
+    assert not any("token of its own" in said for said in clean.said)

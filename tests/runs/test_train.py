@@ -15,7 +15,8 @@ from clearhead.api import evaluate, load_predictor, predict, train
 from clearhead.errors import ClearheadError, InputError
 from clearhead.runs.finish import Run
 from clearhead.runs.plan import RunPlan
-from clearhead.runs.train import Told, for_few_rows
+from clearhead.runs.sizes import for_few_rows
+from clearhead.runs.train import Told
 from clearhead.tasks import Reading
 from tests.runs.rows import QUICK, scored
 from tests.small import labelled, write_csv

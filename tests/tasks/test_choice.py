@@ -57,6 +57,10 @@ FORMS: dict[str, tuple[dict[str, Any], dict[int, Any]]] = {  # a row without its
         {"question": Q, "choices": [{"label": k, "text": t} for k, t in zip("ABCD", TEXTS, strict=True)]},
         {0: "A", 2: "C"},
     ),
+    "as ARC was published": (
+        {"question": {"stem": Q, "choices": [{"label": k, "text": t} for k, t in zip("ABCD", TEXTS, strict=True)]}},
+        {0: "A", 2: "C"},
+    ),
     "keys that are numbers": ({"question": Q, "choices": {"text": TEXTS, "label": [1, 2, 3, 4]}}, {0: 1, 3: 4}),
     "ARC's keys": ({"question": Q, "choices": {"text": TEXTS, "label": ["1", "2", "3", "4"]}}, {0: "1", 3: "4"}),
     "RACE": ({"article": "Long ago.", "question": Q, "options": TEXTS}, {0: "A", 3: "D"}),
@@ -76,7 +80,8 @@ FORMS: dict[str, tuple[dict[str, Any], dict[int, Any]]] = {  # a row without its
     "ReClor": ({"context": "Ada met Tim.", "question": "Whom?", "answers": TEXTS}, {0: 0, 3: 3}),
     "numbers as options": ({"question": "1 + 2?", "options": [5, 4, 3, 2]}, {0: 5, 2: 3, 3: 2}),
 }
-KEY = {"OpenBookQA": "answerKey", "list of objects": "answerKey", "RACE": "answer", "Winogrande": "answer"}
+KEY = {"as ARC was published": "answerKey"}
+KEY |= {"OpenBookQA": "answerKey", "list of objects": "answerKey", "RACE": "answer", "Winogrande": "answer"}
 
 
 @pytest.mark.parametrize("form", FORMS)

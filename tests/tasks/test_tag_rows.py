@@ -111,7 +111,7 @@ def test_plain_tags_stay_as_they_are() -> None:
     assert tags_of(rows) == [["DET", "NOUN"], ["VERB"]]
 
 
-def test_numbers_of_a_data_set_become_its_names() -> None:
+def test_numbers_of_a_data_set_become_its_names(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
     names = ["O", "B-LOC", "B-PER", "I-PER"]
     for many in (datasets.Sequence, getattr(datasets, "List", datasets.Sequence)):
@@ -122,6 +122,24 @@ def test_numbers_of_a_data_set_become_its_names() -> None:
         data = datasets.Dataset.from_dict({"tokens": [WORDS] * 2, "ner_tags": [numbers] * 2}, features=features)
         assert tags_of(data) == [IOB2] * 2
         assert data[0]["ner_tags"] == numbers  # theirs is as it was
+        data.to_parquet(tmp_path / "rows.parquet")
+        assert tags_of(tmp_path / "rows.parquet") == [IOB2] * 2
+        assert open_source(tmp_path / "rows.parquet").label_names == {"ner_tags": tuple(names)}
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [b"{", b"[]", b"5", b'{"info": {"features": []}}', b'{"info": {"features": {"label": {"names": [1]}}}}',
+     b'{"info": {"features": {"other": {"names": ["x"]}, "label": null}}}', b"[" * 50_000],
+)  # fmt: skip
+def test_odd_names_in_a_file_are_passed_over(metadata: bytes, tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pyarrow.table({"text": ["a", "b"], "label": [0, 1]}).replace_schema_metadata({b"huggingface": metadata})
+    parquet.write_table(table, tmp_path / "rows.parquet")
+    source = open_source(tmp_path / "rows.parquet")
+    assert [row.values["label"] for row in source.rows() if isinstance(row, Row)] == [0, 1]
+    assert source.label_names == {}
 
 
 def test_arrays_in_a_frame_are_lists() -> None:
@@ -246,6 +264,13 @@ def test_a_tag_that_training_did_not_have_is_said() -> None:
     found = check(Row(3, {"tokens": WORDS, "tags": IOB2}), Columns(text="tokens", label="tags"), space)
     assert isinstance(found, BadRow)
     assert "tag 'B-PER' is none of O, B-LOC, I-LOC" in str(found)
+
+
+def test_several_labels_of_a_text_are_no_tags() -> None:
+    rows = [{"tokens": ["good", "film"] * place, "labels": ["x", "y"]} for place in range(1, 9)]
+    assert task_by_look(open_source(rows)) is None
+    sparse = [{"text": TEXT, "spans": OBJECTS if place == 7 else []} for place in range(12)]
+    assert task_by_look(open_source(sparse)) is TAG
 
 
 def test_a_file_without_tags_says_so(tmp_path: Path) -> None:

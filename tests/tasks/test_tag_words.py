@@ -69,6 +69,35 @@ def test_words_are_what_people_would_mark(text: str, words: list[str]) -> None:
     assert [text[begin:end] for begin, end in word_borders(text)] == words
 
 
+def test_words_as_lists_have_them() -> None:
+    text = "U.S. firm Rolls-Royce's e-mail cost $3.5, said O'Neil at 10:30; AT&T's 1,000 a.m. flights. 東京 don’t x_1."
+    assert [text[begin:end] for begin, end in word_borders(text, joined=True)] == [
+        "U.S.", "firm", "Rolls-Royce", "'", "s", "e-mail", "cost", "$", "3.5", ",", "said", "O'Neil", "at", "10:30",
+        ";",
+        "AT&T", "'", "s", "1,000", "a.m.", "flights", ".", "東", "京", "don", "’", "t", "x_1", ".",
+    ]  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(TEXTS | ANY)
+def test_joined_words_begin_and_end_where_words_do(text: str) -> None:
+    short, long = word_borders(text), word_borders(text, joined=True)
+    assert {begin for begin, _ in long} <= {begin for begin, _ in short}
+    assert {end for _, end in long} <= {end for _, end in short}
+    assert sum(end - begin for begin, end in long) == sum(end - begin for begin, end in short)
+
+
+def test_a_model_of_lists_cuts_a_text_into_such_words() -> None:
+    row, bare = Row(1, {"text": "Rolls-Royce flew"}), Columns(text="text")
+    listed = check(row, bare, LabelSpace(names=SPACE.names, kind="tags", scheme="bio"))
+    assert isinstance(listed, TextRow)
+    assert listed.extra.borders == [(0, 11), (12, 16)]
+    for space in (SPACE, None):
+        found = check(row, bare, space)
+        assert isinstance(found, TextRow)
+        assert len(found.extra.borders) == 4
+
+
 def row_of(text: str, spans: Sequence[tuple[int, int, str]]) -> TextRow:
     found = check(Row(1, {"text": text, "spans": [list(span) for span in spans]}), COLUMNS, SPACE)
     assert isinstance(found, TextRow), found

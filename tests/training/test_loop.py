@@ -66,7 +66,8 @@ def fresh(settings: TrainSettings, seed: int = 0, **config: Any) -> State:
 def accuracy(state: State, data: Encoded) -> float:
     with torch.no_grad():
         part = data.take(np.arange(len(data)))
-        logits = pool_windows(logits_of(state.network.eval(), part, "cpu"), torch.as_tensor(part.owners), part.rows)
+        windows = logits_of(state.network.eval(), part, "cpu")
+        logits = pool_windows(windows, torch.as_tensor(part.owners), part.rows)
     return float((logits.argmax(-1).numpy() == data.targets).mean())
 
 

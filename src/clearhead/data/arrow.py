@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from clearhead.config import shown
@@ -16,8 +17,11 @@ from clearhead.errors import InputError, MissingExtraError
 BATCH = 1024  # rows that are turned into Python values at a time
 
 
-def parquet(blob: Blob) -> tuple[tuple[str, ...], Callable[[], Rows]]:
-    """Columns of a Parquet file, and a way to its rows."""
+Names = dict[str, tuple[str, ...]]  # of columns that hold numbers for names
+
+
+def parquet(blob: Blob) -> tuple[tuple[str, ...], Callable[[], Rows], Names]:
+    """Columns of a Parquet file, a way to its rows, and the names behind class numbers where the file has them."""
     try:
         import pyarrow.parquet as reader
     except ImportError:
@@ -34,13 +38,54 @@ def parquet(blob: Blob) -> tuple[tuple[str, ...], Callable[[], Rows]]:
     file, table = opened()
     with file:
         columns = unique_names(map(str, table.schema_arrow.names))
+        found = _class_names(table.schema_arrow.metadata)
+        names = {column: found[column] for column in columns if column in found}
 
     def rows() -> Rows:
         file, table = opened()
         with file:
-            yield from batch_rows(table.iter_batches(batch_size=BATCH), columns)
+            for row in batch_rows(table.iter_batches(batch_size=BATCH), columns):
+                yield row if isinstance(row, BadRow) or not names else Row(row.number, named(row.values, names))
 
-    return columns, rows
+    return columns, rows, names
+
+
+def _class_names(metadata: Any) -> Names:
+    """What `datasets` writes beside its class numbers."""
+    try:
+        features = json.loads((metadata or {})[b"huggingface"])["info"]["features"]
+        return class_names(features)
+    except (KeyError, TypeError, ValueError, RecursionError, AttributeError):
+        return {}
+
+
+def class_names(features: Mapping[str, Any]) -> Names:
+    """The names behind class numbers, one of them in a cell or a list, out of objects or of what they are saved as."""
+    found = {}
+    for column, feature in features.items():
+        listed = feature[0] if isinstance(feature, list) and len(feature) == 1 else _part(feature, "feature")
+        names = _part(feature if listed is None else listed, "names")
+        if isinstance(names, list) and all(isinstance(name, str) for name in names):
+            found[str(column)] = tuple(names)
+    return found
+
+
+def _part(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+
+
+def named(row: dict[str, Any], names: Names) -> dict[str, Any]:
+    """A row with names in the place of numbers."""
+    made = dict(row)
+    for column, given in names.items():
+        code = row.get(column)
+        if code is not None:
+            made[column] = [_name(one, given) for one in code] if isinstance(code, list) else _name(code, given)
+    return made
+
+
+def _name(code: Any, names: tuple[str, ...]) -> Any:
+    return names[code] if isinstance(code, int) and 0 <= code < len(names) else code
 
 
 def _seekable(blob: Blob) -> IO[bytes]:

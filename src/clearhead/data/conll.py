@@ -31,6 +31,7 @@ class Grid:
     columns: tuple[str, ...]  # `tokens`, and `tags` for the one that is learned
     tabs: bool
     header: bool
+    marked: bool = False  # every tag is O, or has a B-, an I- or the like
 
     @property
     def universal(self) -> bool:
@@ -41,7 +42,8 @@ class Grid:
 def find_grid(head: str, *, named: bool) -> Grid | None:
     """What a file looks like from its first lines; `named` says that its name promises columns."""
     lines = [line.rstrip("\r") for line in islice(head.split("\n")[:-1] or [head], LOOKED_AT)]
-    tokens = [line for line in lines if line.strip() and not line.startswith(DOCUMENT)]
+    before = ("", *lines)  # lines of comment stand before the first token of a sentence
+    tokens = [line for last, line in zip(before, lines, strict=False) if _is_token(line, last)]
     tabs = sum("\t" in line for line in tokens) * 2 > len(tokens)
     rows = [_cells(line, tabs=tabs) for line in tokens]
     counts = Counter(len(cells) for cells in rows if cells)
@@ -56,11 +58,17 @@ def find_grid(head: str, *, named: bool) -> Grid | None:
     tagged = width > 1 and all(TAG.match(cells[-1]) for cells in (kept[1:] if header else kept))
     if not named and not (tagged and blanks >= BLANKS and len(kept) >= 0.98 * len(rows)):
         return None
-    between = tuple(name if header else f"column{place + 2}" for place, name in enumerate(rows[0][1:-1]))
-    names = (TOKENS,) if width == 1 else (TOKENS, *between, TAGS)
+    numbered = [f"column{place + 2}" for place in range(width - 2)]
+    names = (TOKENS,) if width == 1 else (TOKENS, *(rows[0][1:-1] if header else numbered), TAGS)
     unique = len(set(names)) == len(names)
-    columns = names if unique else (TOKENS, *(f"column{place + 2}" for place in range(width - 2)), TAGS)
-    return Grid(columns=columns, tabs=tabs, header=header)
+    columns = names if unique else (TOKENS, *numbered, TAGS)
+    return Grid(columns=columns, tabs=tabs, header=header, marked=tagged)
+
+
+def _is_token(line: str, before: str) -> bool:
+    """Neither blank, nor the beginning of a document, nor a comment above a sentence."""
+    comment = line.startswith("#") and (not before.strip() or before.startswith(("#", DOCUMENT)))
+    return bool(line.strip()) and not line.startswith(DOCUMENT) and not comment
 
 
 def sentence_rows(lines: Iterable[Line], grid: Grid) -> Rows:
@@ -78,7 +86,7 @@ def _sentences(lines: Iterable[Line], grid: Grid) -> Iterator[list[Line]]:
             if sentence:
                 yield sentence
             sentence = []
-        elif problem is None and (text.startswith(DOCUMENT) or _is_comment(text, grid)):
+        elif problem is None and (text.startswith(DOCUMENT) or _is_comment(text, grid, first=not sentence)):
             continue
         elif not begun:
             begun = True
@@ -91,9 +99,12 @@ def _sentences(lines: Iterable[Line], grid: Grid) -> Iterator[list[Line]]:
         yield sentence
 
 
-def _is_comment(text: str, grid: Grid) -> bool:
-    """A line such as `# text = ...`; a token that is a number sign has the cells of a token."""
-    return text.startswith("#") and len(_cells(text, tabs=grid.tabs)) != len(grid.columns)
+def _is_comment(text: str, grid: Grid, *, first: bool) -> bool:
+    """A line such as `# text = ...`; a token that is a number sign has the cells of a token, and its tag."""
+    if not text.startswith("#"):
+        return False
+    cells = _cells(text, tabs=grid.tabs)
+    return len(cells) != len(grid.columns) or (first and grid.marked and not TAG.match(cells[-1]))
 
 
 def _row(number: int, sentence: Sequence[Line], grid: Grid) -> Row | BadRow:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.columns import Columns, guess_columns, titled, titles
@@ -222,6 +223,7 @@ def _made(opened: dict[str, Source], columns: Columns, seen: _Pass, max_length: 
     near = seen.near.groups(np.sort(firsts[firsts < NEAR_ROWS]))
     space = seen.counter.space() if columns.label is not None and seen.counter.total else None
     least, total, most, filled = seen.values
+    whole = space is not None and space.kind == "number" and isfinite(total)  # a sum may be too large
     inspection = Inspection(
         sources=tuple(source.name for source in opened.values()),
         said=tuple(sentence for source in opened.values() for sentence in source.said),
@@ -232,7 +234,7 @@ def _made(opened: dict[str, Source], columns: Columns, seen: _Pass, max_length: 
         parts={name: int((parts == place).sum()) for place, name in enumerate(seen.names)},
         kind=None if space is None else space.kind,
         labels=dict(seen.counter.balance().most_common()),
-        numbers=(least, total / filled, most) if space is not None and space.kind == "number" and filled else None,
+        numbers=(least, total / filled, most) if whole and filled else None,
         exact=_alike(groups, seen),
         near=_alike(near, seen),
         leaks=_alike([group for group in groups if len(set(parts[group].tolist())) > 1], seen),

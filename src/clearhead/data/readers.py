@@ -18,7 +18,7 @@ from clearhead.data.header import column_names, has_header, numbered_names
 from clearhead.data.objects import list_rows, object_rows
 from clearhead.data.source import NUL, BadRow, Once, Row, Rows, Source, excerpt
 from clearhead.data.squad import COLUMNS, is_squad, question_rows
-from clearhead.data.values import LOOKED_AT, columns_of, open_values
+from clearhead.data.values import LOOKED_AT, columns_of, named_columns, open_values
 from clearhead.errors import InputError
 
 SPOKEN = {",": "comma-separated", "\t": "tab-separated", ";": "semicolon-separated", "|": "pipe-separated"}
@@ -71,9 +71,11 @@ def _open_blob(
 ) -> Source:
     kind = KINDS.get(blob.suffix)
     if blob.head.startswith(b"PAR1") or kind == "parquet":
-        columns, rows = parquet(blob)
+        columns, rows, names = parquet(blob)
         _check_columns(blob, columns)
-        return _made(blob, Source(name=blob.name, kind="parquet", columns=columns, open=rows), "Parquet")
+        said = tuple(named_columns(names))
+        source = Source(name=blob.name, kind="parquet", columns=columns, said=said, label_names=names, open=rows)
+        return _made(blob, source, "Parquet")
     name, spoken = find_encoding(blob, encoding)
     head = decoded_head(blob, name)
     first = head.lstrip("\ufeff \t\r\n")[:1]
@@ -84,6 +86,8 @@ def _open_blob(
         grid = find_grid(head, named=blob.suffix in SUFFIXES)
         if grid is not None:
             return _open_sentences(blob, grid, name, spoken, newline_of(head))
+        if blob.suffix in SUFFIXES:
+            raise InputError(f"{blob.name} has no tokens, expected one a line and a blank line after each sentence.")
     if kind == "json" or (unnamed and first in ("{", "[")):
         kind = "json" if first == "[" else "jsonl"
         _check_document(blob, head, kind)

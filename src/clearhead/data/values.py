@@ -34,7 +34,7 @@ def open_values(source: Any) -> Source:
         return _columns(source)
     if isinstance(source, Iterable):
         features = getattr(source, "features", None)
-        names = _class_names(features) if module == "datasets" and isinstance(features, Mapping) else {}
+        names = arrow.class_names(features) if module == "datasets" and isinstance(features, Mapping) else {}
         return _iterable(source, names)
     raise InputError(f"data cannot be read from a {kind.__name__}; give a file, a list of dicts or a table.")
 
@@ -100,21 +100,6 @@ def _scalar(value: Any) -> Any:
     return value.tolist() if type(value).__module__ == "numpy" and hasattr(value, "tolist") else value
 
 
-def _class_names(features: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """The names behind a data set's class numbers, one of them in a cell or a list."""
-    found = {}
-    for column, feature in features.items():
-        listed = feature[0] if isinstance(feature, list) and len(feature) == 1 else getattr(feature, "feature", None)
-        names = getattr(feature if listed is None else listed, "names", None)
-        if isinstance(names, list) and all(isinstance(name, str) for name in names):
-            found[str(column)] = tuple(names)
-    return found
-
-
-def _named(code: Any, names: tuple[str, ...]) -> Any:
-    return names[code] if isinstance(code, int) and 0 <= code < len(names) else code
-
-
 def _iterable(source: Iterable[Any], names: dict[str, tuple[str, ...]]) -> Source:
     kind = type(source).__name__
     once = iter(source) is source
@@ -124,8 +109,13 @@ def _iterable(source: Iterable[Any], names: dict[str, tuple[str, ...]]) -> Sourc
     head = opened.head(LOOKED_AT) if isinstance(opened, Once) else list(islice(opened(), LOOKED_AT))
     columns = columns_of(head)
     said = [_said(f"a {kind} of rows", columns)]
-    said += [f"{excerpt(column)}: numbers stand for the names {_listed(given)}" for column, given in names.items()]
+    said += named_columns(names)
     return Source(name=f"the {kind}", kind="list", columns=columns, said=tuple(said), label_names=names, open=opened)
+
+
+def named_columns(names: Mapping[str, Sequence[str]]) -> list[str]:
+    """A sentence for each column whose numbers have names."""
+    return [f"{excerpt(column)}: numbers stand for the names {_listed(given)}" for column, given in names.items()]
 
 
 def columns_of(rows: Iterable[Row | BadRow]) -> tuple[str, ...]:
@@ -148,12 +138,7 @@ def _mappings(source: Iterable[Any], names: dict[str, tuple[str, ...]]) -> Rows:
             yield Row(number, {"text": value})
         elif isinstance(value, Mapping):
             row = {str(key): _scalar(inner) for key, inner in value.items()}
-            for column, given in names.items():
-                code = row.get(column)
-                if code is not None:
-                    many = isinstance(code, list)
-                    row[column] = [_named(one, given) for one in code] if many else _named(code, given)
-            yield Row(number, row)
+            yield Row(number, arrow.named(row, names) if names else row)
         else:
             reason = f"a {type(value).__name__}, expected a dict with a value for each column, or a text"
             yield BadRow(number, reason, excerpt(repr(value)), None, SHAPE)

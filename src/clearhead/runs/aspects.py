@@ -19,7 +19,8 @@ from clearhead.runs.reviews import Review, Span, reviews
 from clearhead.runs.train import RUN, Told, check_folder, run_train
 from clearhead.scoring import Scores
 from clearhead.tasks.ragged import Ragged
-from clearhead.tasks.tag import TAG, columns, spans_of
+from clearhead.tasks.tag import TAG, spans_of
+from clearhead.tasks.tag_columns import columns
 from clearhead.tasks.task import Asked, Reading
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ class AspectScorer:
                 opinion[where] = one
         known = np.isfinite(logits.values[:, 0])
         made = np.repeat(logits.values[:, :1].astype(np.float64), 1 + 2 * polarities, 1)  # infinity and NaN stay
-        made[known] = _shared(answers.probs.values[known], opinion[known], answers.labels.values[known], names)
+        made[known] = shared(answers.probs.values[known], opinion[known], answers.labels.values[known], names)
         return Scores(Ragged(values=made.astype(np.float32), bounds=logits.bounds), truncated, windows)
 
 
@@ -199,7 +200,7 @@ def _asked(row: TextRow, first: int, last: int) -> TextRow:
     return TextRow(row.number, row.text, row.text[borders[first][0] : borders[last - 1][1]], None, None, None)
 
 
-def _shared(probs: Array, opinion: Array, tags: Array, names: Sequence[str]) -> Array:
+def shared(probs: Array, opinion: Array, tags: Array, names: Sequence[str]) -> Array:
     """Log probabilities: what is found stays found, however unsure it is what is thought of it."""
     import numpy as np
 

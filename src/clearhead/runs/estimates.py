@@ -45,7 +45,7 @@ def features_seconds(plan: RunPlan, prepared: Prepared) -> float:
 
 def network_seconds(plan: RunPlan, prepared: Prepared) -> float:
     """Of a fine-tuning or of a new head: a few real steps, then all epochs with the dev rows after each."""
-    from clearhead.runs.train import for_few_rows
+    from clearhead.runs.sizes import for_few_rows
     from clearhead.training.trial import trial
 
     task, space, settings = prepared.task, prepared.space, plan.settings

@@ -40,9 +40,6 @@ TESTED: dict[str, dict[str, Callable[..., float]]] = {  # what two models are co
 }
 
 
-RIGHT = {"tags": "sentence_accuracy", "answers": "exact_match", "options": "accuracy"}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Scored:
     """All labelled rows with what a model says of them."""
@@ -197,11 +194,15 @@ def _paired(predictor: Predictor, against: Predictor, ours: Scored, theirs: Scor
     """How much higher each metric is than the other model's, on the same rows."""
     one = predictor.task.read(ours.logits, predictor.space, predictor.reading)
     two = against.task.read(theirs.logits, against.space, against.reading)
-    if predictor.space.kind not in TESTED:  # by rows that are wholly right
+    parts, space = predictor.task.parts, predictor.space
+    if parts is not None and predictor.task.metrics is not None:
         import numpy as np
 
-        rights = [np.asarray(predictor.task.right(answers, ours.targets), np.int64) for answers in (one, two)]
-        return {RIGHT[predictor.space.kind]: paired_test(accuracy, np.ones_like(rights[0]), *rights, n=2000)}
+        made = {}
+        for name in predictor.task.metrics(space):
+            (metric, a), (_, b) = (parts(answers, ours.targets, space, name) for answers in (one, two))
+            made[name] = paired_test(metric, np.zeros(len(a)), a, b, n=2000)
+        return made
     mine, other = one.labels, two.labels
     tests = TESTED[predictor.space.kind]
     return {name: paired_test(metric, ours.targets, mine, other, n=2000) for name, metric in tests.items()}

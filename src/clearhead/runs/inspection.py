@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from clearhead.text import Tokenizer
 
 SAMPLE = 512  # rows that the trial steps are taken from
+NOTHING = "there is nothing to learn"
 TRIAL = 3  # steps that are timed, after one that warms up
 
 
@@ -109,7 +110,10 @@ def inspect_for(
     if task.name == "tag":
         return found
     alone = replace(found, near=Alike(), near_leaks=Alike(), findings=[])  # questions on one passage are alike
-    return replace(alone, findings=findings_of(alone))
+    every = findings_of(alone)
+    if task.name == "span":  # that all questions have an answer does not make them easy
+        every = [one for one in every if NOTHING not in one.sentence]
+    return replace(alone, findings=every)
 
 
 def _longest(reference: str, tokenizer: Tokenizer) -> int | None:
@@ -128,7 +132,7 @@ def _estimate(
     source: Source, columns: Columns, found: Inspection, reference: str, own: Task | None
 ) -> dict[str, Any]:
     """Time and memory of fine-tuning with the default settings, from a few real steps on the first rows."""
-    from clearhead.runs.train import for_few_rows
+    from clearhead.runs.sizes import for_few_rows
     from clearhead.training.trial import trial
 
     check, counter = (None, None) if own is None or own.counter is None else (own.form.check, own.counter())

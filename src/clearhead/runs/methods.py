@@ -16,8 +16,9 @@ from clearhead.runs.network import data_of, train_network
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.prepare import PartRows, Prepared
 from clearhead.runs.sweep import Sweep, sweep_texts
-from clearhead.runs.taggers import fit_tagger, known_tags, sweep_words
+from clearhead.runs.taggers import MOST_FITTED, fit_tagger, known_tags, some_rows, sweep_words
 from clearhead.scoring import network_logits, table_features, word_features
+from clearhead.tasks.encoded import Encoded
 from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -137,12 +138,12 @@ def fit_word_features(job: Job) -> Result:
     layer = plan.layer if sweep is None else sweep.best.layer
     spread = prepared.task.words
 
-    def features(part: PartRows) -> Array:
-        told = lambda done, total: job.count("features", done, total)  # noqa: E731
-        return word_features(model, data_of(model, part), layer=layer, told=told)
+    def features(data: Encoded) -> Array:
+        return word_features(model, data, layer=layer, told=lambda done, all_: job.count("features", done, all_))
 
-    train = prepared.parts["train"]
-    linear = fit_tagger(features(train), known_tags(data_of(model, train)), prepared, plan, seed=job.settings.seed)
+    whole, seed = data_of(model, prepared.parts["train"]), job.settings.seed
+    data = whole.select(some_rows(whole, MOST_FITTED, seed))
+    linear = fit_tagger(features(data), known_tags(data), prepared, plan, seed=seed)
     classic = ClassicModel(method="linear", linear=linear)
 
     def save(folder: Path, trained: Trained) -> None:
@@ -150,9 +151,12 @@ def fit_word_features(job: Job) -> Result:
         save_classic(folder, classic)
 
     def logits(part: PartRows) -> Any:
-        return spread(classic.logits(features=features(part)), data_of(model, part))
+        own = data_of(model, part)
+        return spread(classic.logits(features=features(own)), own)
 
     notes = () if sweep is None else sweep.notes
+    if len(data) < len(whole):
+        notes = (*notes, f"The linear model was fitted on {len(data):,} of {len(whole):,} training rows.")
     if not linear.converged:
         notes = (*notes, "The logistic regression did not converge; try another strength.")
     return Result(logits=logits, save=save, notes=notes, sweep=sweep)

@@ -126,8 +126,8 @@ class Predictor:
         known = columns if labels is not None else replace(columns, label=None)
         rows = islice(source.rows(), skip, None)
         while taken := list(islice(rows, chunk)):
-            check = self.task.form.check
-            checked = [row if isinstance(row, BadRow) else check(row, known, labels) for row in taken]
+            check, space = self.task.form.check, labels or self.space
+            checked = [row if isinstance(row, BadRow) else check(row, known, space) for row in taken]
             yield self._answered(taken, checked, known)
 
     def _answered(self, rows: list[Row | BadRow], checked: Sequence[TextRow | BadRow], columns: Columns) -> Chunk:

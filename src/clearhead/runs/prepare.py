@@ -159,8 +159,6 @@ def _look_closer(sources: Mapping[str, Source], plan: RunPlan, task: Task) -> Lo
     if not train.again:
         raise InputError(f"{train.name} can be read only once; put it in a file to train on it.")
     columns = task.columns(train, plan.asked, True)
-    if plan.method not in task.methods:
-        raise InputError(f"{task.name} is learned by {', '.join(task.methods)}, and not by {plan.method}.")
     if plan.settings.class_weight != "none":
         raise InputError(f"class_weight is for classes, and {task.name} has none.")
     space = survey(
@@ -207,12 +205,25 @@ def prepare(seen: Look, plan: RunPlan, tokenizer: Encoder | None, max_length: in
     for table in tables.values():
         for problem, count in table.skipped.items():
             skipped[problem] = skipped.get(problem, 0) + count
-    said = [f"rows: {counts}", *_leaks(parts)]
+    said = [f"rows: {counts}", *_leaks(parts), *(_unread(table, seen) for table in tables.values())]
     if skipped:
         said.append(f"left out: {', '.join(f'{count:,} rows ({problem})' for problem, count in skipped.items())}")
     return Prepared(
-        task=seen.task, columns=seen.columns, space=seen.space, parts=parts, said=tuple(said), skipped=skipped
+        task=seen.task, columns=seen.columns, space=seen.space, parts=parts, said=tuple(filter(None, said)),
+        skipped=skipped,
     )
+
+
+def _unread(table: TokenTable, seen: Look) -> str:
+    """What the tokens of some rows cannot say, with the first of these rows; empty: nothing."""
+    if seen.task.unread is None:
+        return ""
+    what, places = seen.task.unread(table)
+    if not len(places):
+        return ""
+    first = ", ".join(f"{number:,}" for number in table.rows[places[:8]].tolist())
+    rows = "1 row has" if len(places) == 1 else f"{len(places):,} rows have"
+    return f"{rows} {what} (row {first}{', ...' if len(places) > 8 else ''})"
 
 
 def columns_beside(source: Source, columns: Columns, task: Task) -> Columns:

@@ -33,7 +33,7 @@ class Asked:
     space: LabelSpace
     metric: str
     part: str
-    targets: Array
+    targets: Any
 
 
 def compared(rungs: Sequence[Rung], answers: Mapping[str, Answers], asked: Asked) -> tuple[Rung, ...]:
@@ -59,16 +59,14 @@ def best_rung(rungs: Sequence[Rung], metric: str) -> Rung:
 
 def difference(mine: Answers, best: Answers, asked: Asked) -> Difference:
     """metric(mine) - metric(best) on the same rows, with its paired interval."""
-    metric = KNOWN.get(asked.metric)
-    if metric is None:  # a metric of the task's own
-        def metric(truth: Array, said: Array) -> float:
-            made = asked.task.measure(Answers(labels=said), truth, asked.space, 0)
-            return float(made[asked.metric].value)
+    if asked.task.parts is not None:
+        import numpy as np
 
-    a, b = (one.probs if asked.metric in PROBS else one.labels for one in (mine, best))
-    assert a is not None
-    assert b is not None
-    found = paired_test(metric, asked.targets, a, b, n=DRAWS)
+        (metric, a), (_, b) = (asked.task.parts(one, asked.targets, asked.space, asked.metric) for one in (mine, best))
+        found = paired_test(metric, np.zeros(len(a)), a, b, n=DRAWS)
+    else:
+        a, b = (one.probs if asked.metric in PROBS else one.labels for one in (mine, best))
+        found = paired_test(KNOWN[asked.metric], asked.targets, a, b, n=DRAWS)
     values = (found.difference, found.low, found.high, found.p)
     return Difference(**dict(zip(("difference", "low", "high", "p"), map(_known, values), strict=True)))
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from clearhead.data import BadRow, Columns, Row, Source, guess_columns
+from clearhead.data.columns import titled
 from clearhead.data.examples import BadRows, split_in
 from clearhead.data.names import plain
 from clearhead.data.source import UNKNOWN
 from clearhead.errors import InputError
 from clearhead.runs.plan import RunPlan
-from clearhead.tasks.tag import columns as tag_columns
-from clearhead.tasks.tag import looks_tagged
+from clearhead.tasks.tag_columns import columns as tag_columns
 from clearhead.tasks.tagged import check as tag_check
 
 STARTS = ("aspect_start", "start", "from", "begin", "offset", "aspect_from")
@@ -33,7 +33,7 @@ def reviews(source: Source, plan: RunPlan, say: Callable[[str], None]) -> list[R
     """Texts with the spans of their aspects, from spans that are labelled or from a row for each aspect."""
     if not source.again:
         raise InputError(f"{source.name} can be read only once; put it in a file to train on it.")
-    if plan.text_b is None and (plan.label is not None or looks_tagged(source)) and not _has_aspects(source):
+    if plan.text_b is None and not _has_aspects(source):
         columns = tag_columns(source, plan.asked, True)
         rows = [(row, row) for row in source.rows()]
     else:
@@ -85,7 +85,9 @@ def _grouped(source: Source, plan: RunPlan) -> tuple[Columns, list[tuple[Row | B
             spans.append(span)
     for (text, split), (row, spans) in made.items():
         rows.append((Row(row.number, {"text": text, "spans": spans, "split": split}, row.line), row))
-    columns = Columns(text="text", label="spans", split="split" if found.split is not None else None, said=found.said)
+    said = [line for line in found.said if not line.startswith("not used")]
+    said += [f"place of the aspect: {titled(start)}"] if start is not None else []
+    columns = Columns(text="text", label="spans", split="split" if found.split is not None else None, said=tuple(said))
     return columns, rows
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 EACH = "each"  # no pooling: every word by itself
 MOST_WORDS = 20_000  # that layers are judged on
 MOST_TRIED = 4_000  # words that the strength is found on
-MOST_FITTED = 100_000  # words that a linear model is fitted on
+MOST_FITTED = 50_000  # words that a linear model is fitted on
 
 
 def known_tags(data: Encoded) -> Array:
@@ -50,14 +50,21 @@ def fit_tagger(
 
     space = LabelSpace(names=prepared.space.names, kind="classes")
     chosen = strength or plan.strength
-    draw = np.random.default_rng(seed)
     if chosen is None:
-        some = np.sort(draw.permutation(len(tags))[:MOST_TRIED])
+        some = np.sort(np.random.default_rng(seed).permutation(len(tags))[:MOST_TRIED])
         chosen = fit_linear(features[some], tags[some], space, seed=seed).strength
-    if len(tags) > MOST_FITTED:
-        some = np.sort(draw.permutation(len(tags))[:MOST_FITTED])
-        features, tags = features[some], tags[some]
     return fit_linear(features, tags, space, strength=chosen, seed=seed)
+
+
+def some_rows(data: Encoded, words: int, seed: int, least: int = 1) -> Array:
+    """Rows that have about so many words together, drawn anew for each seed; all of them where there are fewer."""
+    import numpy as np
+
+    places = data.marks.places[data.places]
+    counts = np.bincount(places.owners, weights=places.values >= 0, minlength=len(data))
+    order = np.random.default_rng(seed).permutation(len(data))
+    kept = int(np.searchsorted(np.cumsum(counts[order]), words, side="right"))
+    return np.sort(order[: max(kept, least)])
 
 
 def word_pieces(model: Model, data: Encoded, choices: Sequence[Choice], *, tell: Count) -> Features:
@@ -75,15 +82,12 @@ def word_pieces(model: Model, data: Encoded, choices: Sequence[Choice], *, tell:
 
 def sweep_words(model: Model, prepared: Prepared, plan: RunPlan, *, seed: int, tell: Count) -> Sweep:
     """The best layer for tags: one pass for all choices, then folds of the same sentences."""
-    import numpy as np
 
     train = prepared.parts["train"]
     layers, notes = layer_choices(model.shape.stack.layers)
     choices = [Choice(layer=layer, pooling=EACH) for layer in layers]
     whole = data_of(model, train)
-    counts = np.asarray(prepared.task.weights(whole))
-    order = np.random.default_rng(seed).permutation(len(train))
-    rows = np.sort(order[: max(int(np.searchsorted(np.cumsum(counts[order]), MOST_WORDS, side="right")), FOLDS)])
+    rows = some_rows(whole, MOST_WORDS, seed, FOLDS)
     data = whole.select(rows)
     begun = time.perf_counter()
     features = word_pieces(model, data, choices, tell=tell)

@@ -6,7 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from math import ceil, isfinite
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +21,7 @@ from clearhead.runs.methods import FITS, Job, Result, network_result
 from clearhead.runs.network import STATE, restore_network
 from clearhead.runs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
 from clearhead.runs.prepare import Look, Prepared, look, prepare
-from clearhead.tasks import Task
-from clearhead.training.settings import TrainSettings
+from clearhead.runs.sizes import for_few_rows, for_task, longest
 
 if TYPE_CHECKING:
     from clearhead.tasks.evaluation import Evaluation
@@ -31,11 +30,7 @@ if TYPE_CHECKING:
 RUN = "run.json"
 FORMAT = 1
 RESULT = "result.json"
-ENOUGH_STEPS = 120  # of a fine-tuning on few rows
-MOST_EPOCHS = 20
-FASTER = 20  # times the rate, for a new head that sees few rows
 SAID_ABOUT = {"number": "numbers", "answers": "answers in passages", "options": "one right option"}
-SPECIAL = 4  # tokens of a window that do not move on
 TOLD_ROWS = 1000  # rows between two words about reading
 
 
@@ -83,12 +78,15 @@ def run_train(
         check_folder(folder)
     sources = {part: _counted(source, tell) for part, source in sources.items()}
     seen = look(sources, plan)
+    if plan.method not in seen.task.methods:
+        how = ", ".join(seen.task.methods)
+        raise InputError(f"{seen.task.name} is learned by {how}, and not by {plan.method}.")
     for line in (*(said for source in sources.values() for said in source.said), *seen.columns.said):
         tell.say(line)
     tell.say(f"task: {seen.task.name} ({seen.task.about}; {_labels_said(seen)})")
     model = _model(seen, plan, plan.settings.seed, tell)
-    plan = _for_task(plan, seen.task, model)
-    max_length = _max_length(plan, model)
+    plan = for_task(plan, seen.task, model)
+    max_length = longest(plan, model)
     prepared = prepare(seen, plan, None if model is None else model.tokenizer, max_length)
     for line in prepared.said:
         tell.say(line)
@@ -147,14 +145,6 @@ def _counted(source: Source, tell: Told) -> Source:
     return replace(source, open=rows) if source.again else source
 
 
-def for_few_rows(rows: int, settings: TrainSettings) -> TrainSettings:
-    """Three epochs for many rows, as BERT's authors do; more for few, and a faster head, so that it learns at all."""
-    a_step = settings.batch_rows or 32
-    epochs = min(max(ceil(ENOUGH_STEPS * a_step / max(rows, 1)), settings.epochs), MOST_EPOCHS)
-    faster = epochs > settings.epochs and settings.head_rate is None and not settings.frozen
-    return replace(settings, epochs=epochs, head_rate=FASTER * settings.rate if faster else settings.head_rate)
-
-
 def check_folder(folder: Path) -> None:
     """One sentence where a run cannot begin in a folder."""
     try:
@@ -187,32 +177,6 @@ def _model(seen: Look, plan: RunPlan, seed: int, tell: Told) -> Model | None:
             progress=tell.download,
         )
     return load(plan.model, device=plan.device, head=None, progress=tell.download)
-
-
-def _for_task(plan: RunPlan, task: Task, model: Model | None) -> RunPlan:
-    """How much is read at once, and what windows share, as the task has it where nothing was said."""
-    most, shared = task.long
-    length = plan.max_length
-    if length is None and most is not None and model is not None:
-        length = min(most, model.max_length() or most)
-    stride = plan.stride
-    if stride is None:
-        known = length or (None if model is None else model.max_length())
-        stride = shared
-        stride = stride if known is None else min(stride, max((known - SPECIAL) // 3, 0))
-    return replace(plan, max_length=length, stride=stride)
-
-
-def _max_length(plan: RunPlan, model: Model | None) -> int | None:
-    if model is None:
-        return None
-    most = model.max_length()
-    if plan.max_length is not None and most is not None and plan.max_length > most:
-        raise InputError(f"max_length is {plan.max_length}, and {plan.model} reads at most {most} tokens.")
-    length = plan.max_length or most
-    if length is not None and (plan.stride or 0) > length - SPECIAL:
-        raise InputError(f"stride is {plan.stride}; windows of {length} tokens can share at most {length - SPECIAL}.")
-    return length
 
 
 def _begin(folder: Path, plan: RunPlan, prepared: Prepared, command: str, *, resume: bool) -> None:

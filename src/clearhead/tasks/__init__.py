@@ -11,7 +11,8 @@ from clearhead.tasks.classify import CLASSIFY
 from clearhead.tasks.pair import PAIR
 from clearhead.tasks.regress import REGRESS
 from clearhead.tasks.span import SPAN, looks_asked
-from clearhead.tasks.tag import TAG, looks_tagged
+from clearhead.tasks.tag import TAG
+from clearhead.tasks.tag_columns import looks_tagged
 from clearhead.tasks.task import Answers, Asked, Reading, Task
 
 TASKS: dict[str, Task] = {task.name: task for task in (CLASSIFY, PAIR, REGRESS, TAG, SPAN, CHOICE)}

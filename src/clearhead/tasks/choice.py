@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 from clearhead.data.columns import Columns, guess_columns, titled
 from clearhead.data.labels import LabelSpace
 from clearhead.data.names import plain
-from clearhead.data.source import Source
+from clearhead.data.source import Row, Source
 from clearhead.errors import InputError
+from clearhead.tasks.beside import option_parts
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.looked import pick_options
-from clearhead.tasks.optional import CHOICE_FORM, OptionCounter, OptionMarks
+from clearhead.tasks.optional import CHOICE_FORM, OptionCounter, OptionMarks, is_nested
 from clearhead.tasks.ragged import Ragged, bounds_of
 from clearhead.tasks.task import Answers, Asked, Details, Reading, Task
 
@@ -54,6 +55,9 @@ def option_columns(source: Source) -> tuple[str, ...]:
     if len(alphabet) >= 2:  # A, B, C, D
         return tuple(letters[letter] for letter in alphabet)
     called = {plain(name): name for name in reversed(source.columns)}
+    nested = called.get("question", "")
+    if any(isinstance(row, Row) and is_nested(row.values.get(nested)) for row in source.sample(20)):
+        return (nested,)
     return next(((called[name],) for name in ALL if name in called), ())
 
 
@@ -69,6 +73,8 @@ def columns(source: Source, asked: Asked, labelled: bool) -> Columns:
         raise InputError(f"{source.name} has no columns of options among {has}; name them with --options a,b,c.")
     called = {plain(name): name for name in reversed(source.columns) if name not in options}
     text, text_b = asked.text, asked.text_b
+    if len(options) == 1 and plain(options[0]) == "question":
+        text = options[0]
     if text is None:
         pair = next(((called[a], called[b]) for a, b in PASSAGES if a in called and b in called), None)
         if pair is not None and text_b in (None, pair[1]):
@@ -102,7 +108,7 @@ def looks_optional(source: Source) -> bool:
     if not options or not asks:
         return False
     name = plain(options[0])
-    return name in ("choices", "options", "endings") or (name == "answers" and "label" in called)
+    return name in ("choices", "options", "endings", "question") or (name == "answers" and "label" in called)
 
 
 def collect(values: Array, data: Encoded) -> Ragged:
@@ -203,6 +209,7 @@ CHOICE = Task(
     floor=floor,
     strata=lambda targets, space: (targets, "classes"),
     details=details,
+    parts=option_parts,
     picks=pick_options,
     metrics=lambda space: ("accuracy", "log_loss"),
 )

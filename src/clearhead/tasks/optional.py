@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
+NESTED = "question.choices"
 LETTER = re.compile(r"^[A-Za-z]$")
 NUMBER = re.compile(r"^[0-9]{1,4}$")
 MOST_OPTIONS = 1000
@@ -44,6 +45,7 @@ class Options:
 
 def check(row: Row, columns: Columns, space: LabelSpace | None) -> TextRow | BadRow:
     """A question, perhaps a passage before it, at least two options and the right one."""
+    row, columns = _flat(row, columns)
     first = text_in(row, columns.text)
     if isinstance(first, BadRow):
         return first
@@ -77,6 +79,21 @@ def check(row: Row, columns: Columns, space: LabelSpace | None) -> TextRow | Bad
             label = (label, options)
     whole = first if second is None else f"{first}\n{second}"
     return TextRow(row.number, whole, " | ".join(texts), label, id_in(row, columns), split, row.line, options)
+
+
+def is_nested(value: Any) -> bool:
+    """Whether a question holds its own options, as ARC and OpenBookQA were published."""
+    return isinstance(value, dict) and isinstance(value.get("stem"), str) and isinstance(value.get("choices"), list)
+
+
+def _flat(row: Row, columns: Columns) -> tuple[Row, Columns]:
+    """A nested question as a question and its options."""
+    value = row.values.get(columns.text)
+    if not is_nested(value):
+        return row, columns
+    assert isinstance(value, dict)
+    values = row.values | {columns.text: value["stem"], NESTED: value["choices"]}
+    return Row(row.number, values, row.line), replace(columns, options=(NESTED,))
 
 
 def _options(row: Row, columns: Columns) -> tuple[tuple[str, ...], tuple[str, ...]] | BadRow:

@@ -14,8 +14,10 @@ from clearhead.data.columns import Columns, guess_columns, titled
 from clearhead.data.labels import LabelSpace
 from clearhead.data.names import plain
 from clearhead.data.source import Row, Source
+from clearhead.data.table import TokenTable
 from clearhead.errors import InputError
 from clearhead.tasks.asked import SPAN_FORM, AnswerCounter, SpanMarks
+from clearhead.tasks.beside import answer_parts
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.looked import pick_answers
 from clearhead.tasks.task import Answers, Asked, Reading, Task
@@ -253,6 +255,20 @@ def strata(targets: Array, space: LabelSpace) -> tuple[Array, str]:
     return np.array([int(bool(truth.answers)) for truth in targets]), "classes"
 
 
+def unread(table: TokenTable) -> tuple[str, Array]:
+    """Questions whose answer lies wholly in no window, or has more tokens than are looked for."""
+    import numpy as np
+
+    marks: SpanMarks = table.marks
+    assert marks.targets is not None
+    first, last = marks.targets.T
+    found = np.zeros(len(table), np.bool_)
+    found[table.owners[(last > 0) & (last - first < marks.max_answer)]] = True
+    has = np.array([bool(truth.answers) for truth in table.labels])
+    what = "an answer that is longer than a window, or than the longest that is looked for: it cannot be found"
+    return what, np.flatnonzero(has & ~found)
+
+
 SPAN = Task(
     name="span",
     about="a question and a passage, the answer as a piece of the passage",
@@ -276,7 +292,9 @@ SPAN = Task(
     baseline=baseline,
     floor=lambda data: 0.0,
     strata=strata,
+    parts=answer_parts,
     picks=pick_answers,
+    unread=unread,
     metrics=lambda space: ("f1", "exact_match"),
     long=(384, 128),
 )

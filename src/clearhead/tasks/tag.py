@@ -5,23 +5,21 @@ BERT answers from every token: a linear layer over the last hidden state of the 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from clearhead.data.columns import Columns, guess_columns, titled
 from clearhead.data.labels import LabelSpace
-from clearhead.data.names import plain
-from clearhead.data.source import Row, Source
-from clearhead.errors import InputError
+from clearhead.data.table import TokenTable
 from clearhead.tasks.aligned import INHERITS, TAG_FORM
+from clearhead.tasks.beside import tag_parts
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.looked import pick_tags
 from clearhead.tasks.ragged import Ragged
 from clearhead.tasks.sequences import best_tags
-from clearhead.tasks.tagged import OPENS, TagCounter, parsed, span_parts
-from clearhead.tasks.task import Answers, Asked, Details, Reading, Task
+from clearhead.tasks.tag_columns import columns
+from clearhead.tasks.tagged import TagCounter
+from clearhead.tasks.task import Answers, Details, Reading, Task
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,79 +28,9 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-TEXTS = ("tokens", "words", "text", "sentence")
-TAGS = (
-    "tags", "ner_tags", "ner", "spans", "entities", "tag", "labels", "label", "pos_tags", "pos", "annotations", "iob",
-)  # fmt: skip
-TAG_LIKE = re.compile(r"^(?:O|[BILOUSE]-\S+)$")
 OUTSIDE = "O"
 MOST_SQUARE = 100
 LENIENT = "iob"  # of other people's models: an I- may begin an entity, as IOB1 has it
-
-
-def columns(source: Source, asked: Asked, labelled: bool) -> Columns:
-    """Words and their tags, or a text and its spans, by their names."""
-    called = {plain(name): name for name in reversed(source.columns)}
-    label = asked.label or next((called[name] for name in TAGS if name in called and called[name] != asked.text), None)
-    text = asked.text or _text_column(source, called, label)
-    if label is None and labelled:
-        has = ", ".join(map(titled, source.columns[:20]))
-        raise InputError(f"{source.name} has no column of tags or spans among {has}; say which one with --label.")
-    for part, name in (("text", text), ("label", label)):
-        if name is not None and name not in source.columns:
-            raise InputError(f"{source.name} has no column {titled(name)!r} for --{part}.")
-    found = guess_columns(source, text, None, None, asked.id, asked.split, "classify", labelled=False)
-    said = (f"words: {titled(found.text)}", *((f"tags: {titled(label)}",) if label is not None else ()))
-    return Columns(text=found.text, label=label, id=found.id, split=found.split, said=said)
-
-
-def _text_column(source: Source, called: dict[str, str], label: str | None) -> str | None:
-    """A list of words, or a text where the labels are spans of it: some tools write both."""
-    rows = _sample(source)
-    spans = label is not None and any(_is_span(one) for row in rows for one in _few(row.get(label)))
-    for name in (*TEXTS[2:], *TEXTS[:2]) if spans else TEXTS:
-        if name in called and not any(isinstance(one, dict) for row in rows for one in _few(row.get(called[name]))):
-            return called[name]
-    return None
-
-
-def looks_tagged(source: Source) -> bool:
-    """Whether rows hold words with tags, or texts with spans."""
-    if source.kind == "conll":
-        return "tags" in source.columns
-    called = {plain(name): name for name in source.columns}
-    rows = _sample(source)
-    texts = [called[name] for name in TEXTS if name in called]
-    tags = [called[name] for name in TAGS if name in called and called[name] not in texts]
-    return any(_go_together(row.get(text), row.get(tag)) for text in texts for tag in tags for row in rows)
-
-
-def _sample(source: Source) -> list[dict[str, Any]]:
-    return [row.values for row in source.sample(20) if isinstance(row, Row)]
-
-
-def _go_together(text: Any, tags: Any) -> bool:
-    """Words and as many tags, or a text and spans."""
-    if isinstance(text, str) and not text.lstrip().startswith("["):
-        cells = tags.split() if isinstance(tags, str) else []
-        marked = len(cells) == len(text.split()) and any(cell[1:2] == "-" for cell in cells)
-        return (marked and all(TAG_LIKE.match(cell) for cell in cells)) or any(map(_is_span, _few(tags)))
-    one, two = (parsed(value) if isinstance(value, str) else value for value in (text, tags))
-    if not isinstance(one, list | tuple) or not isinstance(two, list | tuple) or len(one) != len(two):
-        return False
-    return all(isinstance(word, str) for word in one) and all(isinstance(tag, str | int) for tag in two) and bool(one)
-
-
-def _few(value: Any) -> Sequence[Any]:
-    if isinstance(value, str) and value.lstrip()[:1] in OPENS:
-        value = parsed(value)
-    if isinstance(value, dict):
-        value = value.get("entities")
-    return value[:5] if isinstance(value, list | tuple) else ()
-
-
-def _is_span(one: Any) -> bool:
-    return span_parts(one) is not None
 
 
 def collect(values: Array, data: Encoded) -> Ragged:
@@ -280,6 +208,19 @@ def strata(targets: Ragged, space: LabelSpace) -> tuple[Array, str]:
     return made, "multilabel"
 
 
+def unread(table: TokenTable) -> tuple[str, Array]:
+    """Rows with a tag that no token can say: on a word that the tokenizer drops, or joins with the one before."""
+    import numpy as np
+
+    assert table.space is not None
+    places, targets, space = table.marks.places, table.labels, table.space
+    reached = np.where(places.values >= 0, targets.values, space.ids.get(OUTSIDE, -1))
+    lone = np.where(places.values >= 0, 0.0, np.where(places.values == INHERITS, np.inf, np.nan))
+    _fill(reached, np.zeros((len(reached), len(space))), lone[:, None], targets.bounds, space)
+    what = "a tag on a word without a token of its own: it cannot be learned"
+    return what, np.unique(targets.owners[reached != targets.values])
+
+
 TAG = Task(
     name="tag",
     about="a tag for every word: names, parts of speech",
@@ -294,7 +235,7 @@ TAG = Task(
     confidence=confidence,
     right=right,
     main=lambda space: "accuracy" if space.scheme == "plain" else "f1",
-    methods=("finetune", "head"),
+    methods=("finetune", "head", "features"),
     form=TAG_FORM,
     columns=columns,
     counter=TagCounter,
@@ -305,7 +246,9 @@ TAG = Task(
     floor=floor,
     strata=strata,
     details=details,
+    parts=tag_parts,
     picks=pick_tags,
+    unread=unread,
     metrics=lambda space: ("accuracy", "f1_macro") if space.scheme == "plain"
     else ("f1", "precision", "recall", "f1_macro", "accuracy"),
     long=(None, 64),

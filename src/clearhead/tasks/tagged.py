@@ -45,7 +45,9 @@ class Tags:
 
 def check(row: Row, columns: Columns, space: LabelSpace | None) -> TextRow | BadRow:
     """Words with a tag each, or a text with spans; every span must begin and end where words do."""
-    found = _words(row, columns)
+    # a model that learned from lists of words cuts a text into such words; spans may begin at any
+    listed = columns.label is None and space is not None and space.scheme != "spans"
+    found = _words(row, columns, joined=listed)
     if isinstance(found, BadRow):
         return found
     text, words = found
@@ -62,7 +64,7 @@ def check(row: Row, columns: Columns, space: LabelSpace | None) -> TextRow | Bad
     return TextRow(row.number, text, None, label, id_in(row, columns), split, row.line, words)
 
 
-def _words(row: Row, columns: Columns) -> tuple[str, Words] | BadRow:
+def _words(row: Row, columns: Columns, *, joined: bool) -> tuple[str, Words] | BadRow:
     value = row.values.get(columns.text)
     tokens = _word_list(value)
     if tokens is None:
@@ -71,7 +73,7 @@ def _words(row: Row, columns: Columns) -> tuple[str, Words] | BadRow:
             return text
         cell = None if columns.label is None else row.values.get(columns.label)
         if not isinstance(cell, str) or cell.lstrip()[:1] in OPENS or len(cell.split()) != len(text.split()):
-            return text, Words(word_borders(text))
+            return text, Words(word_borders(text, joined=joined))
         tokens = text.split()
     if not tokens or any(not isinstance(word, str) or not word.strip() for word in tokens):
         return BadRow(row.number, f"{titled(columns.text)} holds no words, or an empty one", "", row.line, EMPTY)

@@ -118,6 +118,8 @@ class Task:
     floor: Callable[[Encoded], float] | None = None  # the main metric of one who has not
     strata: Callable[[Any, LabelSpace], tuple[Any, str]] | None = None  # labels to split by, and their kind
     details: Callable[[Answers, Any, LabelSpace], Details] | None = None
+    parts: Callable[[Answers, Any, LabelSpace, str], tuple[Callable[..., float], Any]] | None = None  # see `beside`
     picks: Callable[[Answers, Any, LabelSpace, Any], Picks] | None = None  # rows worth a look; None: by the kind
     metrics: Callable[[LabelSpace], tuple[str, ...]] | None = None  # None: by the kind of labels
+    unread: Callable[[TokenTable], tuple[str, Array]] | None = None  # places of rows of which something is not learned
     long: tuple[int | None, int] = (None, 0)  # at most so many tokens at once, and shared between windows

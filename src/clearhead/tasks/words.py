@@ -16,18 +16,27 @@ SOLID = (
 TAILS = "\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f"  # variants and skins: part of the sign before
 
 
-def word_borders(text: str) -> list[tuple[int, int]]:
-    """Where each word of a text begins and ends; white space belongs to none."""
-    return [found.span() for found in _pattern().finditer(text)]
+SHORT = "s|t|d|m|ll|re|ve"  # after an apostrophe: a word of its own in all lists of words
+
+
+def word_borders(text: str, *, joined: bool = False) -> list[tuple[int, int]]:
+    """Where each word of a text begins and ends; white space belongs to none.
+
+    `joined`: as lists of words have them, with signs inside: U.S., Rolls-Royce, O'Neil, 3.5.
+    """
+    return [found.span() for found in _pattern(joined=joined).finditer(text)]
 
 
 @cache
-def _pattern() -> re.Pattern[str]:
+def _pattern(*, joined: bool) -> re.Pattern[str]:
     marks = _ranges([code for code in range(0x110000) if unicodedata.category(chr(code)) in ("Mn", "Mc", "Me")])
     solid = "".join(f"{chr(first)}-{chr(last)}" for first, last in SOLID)
     letters = f"(?:[^\\W_{solid}][{marks}\u200c\u200d]*)+"
     flag = "[\U0001f1e6-\U0001f1ff]{2}"
     sign = f"\\S[{marks}{TAILS}]*"
+    if joined:
+        inside = f"[-._/&@]|['’](?!(?:{SHORT})\\b)|(?<=\\d)[,:](?=\\d)"
+        letters = f"(?:[^\\W\\d_{solid}]\\.){{2,}}(?!\\w)|{letters}(?:(?:{inside}){letters})*"
     return re.compile(f"{letters}|{flag}|{sign}(?:\u200d{sign})*")  # a family is several people in one sign
 
 

@@ -17,7 +17,7 @@ class TrainSettings:
     head_rate: float | None = None  # a fresh head may learn faster; None: as the rest
     batch_rows: int | None = 32  # rows a step, or ...
     batch_tokens: int | None = None  # ... as many rows as fit in so many tokens
-    micro_tokens: int = 8192  # a step is cut into parts of this size, for memory; their gradients add up
+    micro_tokens: int = 2048  # a step is cut into parts of this size, for memory; their gradients add up
     warmup: float = 0.1  # share of the steps in which the rate grows
     schedule: Literal["linear", "cosine", "constant"] = "linear"
     decay: float = 0.01  # weight decay, never on biases and norms

@@ -1,0 +1,52 @@
+"""How long and how much: epochs for the rows there are, tokens that are read at once, and what windows share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+
+from clearhead.errors import InputError
+from clearhead.model import Model
+from clearhead.runs.plan import RunPlan
+from clearhead.tasks import Task
+from clearhead.training.settings import TrainSettings
+
+ENOUGH_STEPS = 120  # of a fine-tuning on few rows
+MOST_EPOCHS = 20
+FASTER = 20  # times the rate, for a new head that sees few rows
+SPECIAL = 4  # tokens of a window that do not move on
+
+
+def for_few_rows(rows: int, settings: TrainSettings) -> TrainSettings:
+    """Three epochs for many rows, as BERT's authors do; more for few, and a faster head, so that it learns at all."""
+    a_step = settings.batch_rows or 32
+    epochs = min(max(ceil(ENOUGH_STEPS * a_step / max(rows, 1)), settings.epochs), MOST_EPOCHS)
+    faster = epochs > settings.epochs and settings.head_rate is None and not settings.frozen
+    return replace(settings, epochs=epochs, head_rate=FASTER * settings.rate if faster else settings.head_rate)
+
+
+def for_task(plan: RunPlan, task: Task, model: Model | None) -> RunPlan:
+    """How much is read at once, and what windows share, as the task has it where nothing was said."""
+    most, shared = task.long
+    length = plan.max_length
+    if length is None and most is not None and model is not None:
+        length = min(most, model.max_length() or most)
+    stride = plan.stride
+    if stride is None:
+        known = length or (None if model is None else model.max_length())
+        stride = shared
+        stride = stride if known is None else min(stride, max((known - SPECIAL) // 3, 0))
+    return replace(plan, max_length=length, stride=stride)
+
+
+def longest(plan: RunPlan, model: Model | None) -> int | None:
+    """How many tokens are read at once, which must be what the model can."""
+    if model is None:
+        return None
+    most = model.max_length()
+    if plan.max_length is not None and most is not None and plan.max_length > most:
+        raise InputError(f"max_length is {plan.max_length}, and {plan.model} reads at most {most} tokens.")
+    length = plan.max_length or most
+    if length is not None and (plan.stride or 0) > length - SPECIAL:
+        raise InputError(f"stride is {plan.stride}; windows of {length} tokens can share at most {length - SPECIAL}.")
+    return length

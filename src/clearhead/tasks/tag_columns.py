@@ -1,0 +1,92 @@
+"""Which columns hold words and their tags, or a text and its spans."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from clearhead.data.columns import Columns, guess_columns, titled
+from clearhead.data.names import plain
+from clearhead.data.source import Row, Source
+from clearhead.errors import InputError
+from clearhead.tasks.tagged import OPENS, parsed, span_parts
+from clearhead.tasks.task import Asked
+
+TEXTS = ("tokens", "words", "text", "sentence")
+TAGS = (
+    "tags", "ner_tags", "ner", "spans", "entities", "tag", "labels", "label", "pos_tags", "pos", "annotations", "iob",
+)  # fmt: skip
+TAG_LIKE = re.compile(r"^(?:O|[BILOUSE]-\S+)$")
+
+
+def columns(source: Source, asked: Asked, labelled: bool) -> Columns:
+    """Words and their tags, or a text and its spans, by their names."""
+    called = {plain(name): name for name in reversed(source.columns)}
+    label = asked.label or next((called[name] for name in TAGS if name in called and called[name] != asked.text), None)
+    text = asked.text or _text_column(source, called, label)
+    if label is None and labelled:
+        has = ", ".join(map(titled, source.columns[:20]))
+        raise InputError(f"{source.name} has no column of tags or spans among {has}; say which one with --label.")
+    for part, name in (("text", text), ("label", label)):
+        if name is not None and name not in source.columns:
+            raise InputError(f"{source.name} has no column {titled(name)!r} for --{part}.")
+    found = guess_columns(source, text, None, None, asked.id, asked.split, "classify", labelled=False)
+    said = (f"words: {titled(found.text)}", *((f"tags: {titled(label)}",) if label is not None else ()))
+    return Columns(text=found.text, label=label, id=found.id, split=found.split, said=said)
+
+
+def _text_column(source: Source, called: dict[str, str], label: str | None) -> str | None:
+    """A list of words, or a text where the labels are spans of it: some tools write both."""
+    rows = _sample(source)
+    spans = label is not None and any(_is_span(one) for row in rows for one in _few(row.get(label)))
+    for name in (*TEXTS[2:], *TEXTS[:2]) if spans else TEXTS:
+        if name in called and not any(isinstance(one, dict) for row in rows for one in _few(row.get(called[name]))):
+            return called[name]
+    return None
+
+
+def looks_tagged(source: Source) -> bool:
+    """Whether rows hold words with tags, or texts with spans."""
+    if source.kind == "conll":
+        return "tags" in source.columns
+    called = {plain(name): name for name in source.columns}
+    rows = _sample(source)
+    texts = [called[name] for name in TEXTS if name in called]
+    tags = [called[name] for name in TAGS if name in called and called[name] not in texts]
+    return any(_mostly(text, tag, rows) for text in texts for tag in tags)
+
+
+def _mostly(text: str, tag: str, rows: list[dict[str, Any]]) -> bool:
+    """Whether two columns go together in most rows that say anything: several labels may be as many as words once."""
+    empty: tuple[Any, ...] = (None, "", "[]", [], {"entities": []})
+    said = [_go_together(row.get(text), row.get(tag)) for row in rows if row.get(tag) not in empty]
+    return 2 * sum(said) > len(said)
+
+
+def _sample(source: Source) -> list[dict[str, Any]]:
+    return [row.values for row in source.sample(20) if isinstance(row, Row)]
+
+
+def _go_together(text: Any, tags: Any) -> bool:
+    """Words and as many tags, or a text and spans."""
+    if isinstance(text, str) and not text.lstrip().startswith("["):
+        cells = tags.split() if isinstance(tags, str) else []
+        marked = len(cells) == len(text.split()) and any(cell[1:2] == "-" for cell in cells)
+        return (marked and all(TAG_LIKE.match(cell) for cell in cells)) or any(map(_is_span, _few(tags)))
+    one, two = (parsed(value) if isinstance(value, str) else value for value in (text, tags))
+    if not isinstance(one, list | tuple) or not isinstance(two, list | tuple) or len(one) != len(two):
+        return False
+    return all(isinstance(word, str) for word in one) and all(isinstance(tag, str | int) for tag in two) and bool(one)
+
+
+def _few(value: Any) -> Sequence[Any]:
+    if isinstance(value, str) and value.lstrip()[:1] in OPENS:
+        value = parsed(value)
+    if isinstance(value, dict):
+        value = value.get("entities")
+    return value[:5] if isinstance(value, list | tuple) else ()
+
+
+def _is_span(one: Any) -> bool:
+    return span_parts(one) is not None

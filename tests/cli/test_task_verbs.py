@@ -1,0 +1,131 @@
+"""Tags, answers and options on the command line: the names that `--json` gives, and the forms that `predict` writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.runs.task_rows import conll, options, questions, squad, words_and_tags
+from tests.small import tiny_model, write_csv
+
+Run = Callable[..., tuple[int, str, str]]
+NAMES = {
+    "tag": {"precision", "recall", "f1", "accuracy"},
+    "span": {"exact_match", "f1"},
+    "choice": {"accuracy"},
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("verbs")
+    tiny_model(folder / "tiny")
+    (folder / "tag.conll").write_text(conll(words_and_tags(80)))
+    (folder / "span.json").write_text(json.dumps(squad(questions(80))))
+    write_csv(folder / "choice.csv", options(80))
+    return folder
+
+
+FILES = {"tag": "tag.conll", "span": "span.json", "choice": "choice.csv"}
+
+
+@pytest.fixture(scope="module", params=["tag", "span", "choice"])
+def trained(request: pytest.FixtureRequest, place: Path) -> tuple[str, Path]:
+    """A task and its run, trained as a user would."""
+    from clearhead.cli import main
+
+    task: str = request.param
+    main([
+        "train", str(place / FILES[task]), "--model", str(place / "tiny" / "model"), "-o", str(place / task),
+        "--set", "rate=3e-3", "--batch-rows", "16", "--epochs", "3", "--set", "target_accuracy=0.5", "--quiet",
+    ])  # fmt: skip
+    return task, place / task
+
+
+def test_evaluate_gives_the_names_that_people_know(trained: tuple[str, Path], place: Path, run: Run) -> None:
+    task, folder = trained
+    code, out, _ = run("evaluate", folder, place / FILES[task], "--json")
+    made = json.loads(out)
+    assert code == 0
+    assert made["task"] == task
+    assert set(made["metrics"]) >= NAMES[task]
+    for name in NAMES[task]:
+        assert {"value", "low", "high"} <= set(made["metrics"][name])
+    code, out, _ = run("evaluate", folder, place / FILES[task], "--part", "dev", "--against", folder)
+    assert code == 0
+    assert all(name in out for name in NAMES[task])
+    code, _, err = run("evaluate", folder, place / FILES[task], "--report", place / f"{task}.html")
+    assert (code, (place / f"{task}.html").is_file()) == (0, True), err
+
+
+def test_predict_writes_the_form_that_fits(trained: tuple[str, Path], place: Path, run: Run) -> None:
+    task, folder = trained
+    form = {"tag": ("out.conll", ()), "span": ("out.json", ("--format", "squad")), "choice": ("out.csv", ())}[task]
+    code, _, err = run("predict", folder, place / FILES[task], "-o", place / form[0], *form[1])
+    assert code == 0, err
+    text = (place / form[0]).read_text()
+    if task == "tag":
+        assert len(text.rstrip("\n").split("\n\n")) == 80
+    elif task == "span":
+        assert len(json.loads(text)) == 80
+    else:
+        assert len(text.splitlines()) == 81
+    code, out, _ = run("predict", folder, place / FILES[task], "-o", place / "out.jsonl", "--json")
+    assert (code, json.loads(out)["rows"]) == (0, 80)
+
+
+def test_inspect_says_what_there_is(trained: tuple[str, Path], place: Path, run: Run) -> None:
+    task, _ = trained
+    code, out, err = run("inspect", place / FILES[task], "--model", place / "tiny" / "model")
+    assert code == 0, err
+    assert {"tag": "NICE", "span": "answer", "choice": "option 1"}[task] in out
+    assert "tokens/s" in out
+
+
+def test_a_pipe_in_and_a_pipe_out(trained: tuple[str, Path], place: Path) -> None:
+    task, folder = trained
+    rows: dict[str, list[dict[str, Any]]] = {
+        "tag": [{"text": "it was a great film"}],
+        "span": [{"question": "was it", "context": "a great film"}],
+        "choice": [{"question": "was it", "option1": "good", "option2": "sad"}],
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "clearhead",
+        "predict",
+        str(folder),
+        "-",
+        "-o",
+        "-",
+        "--format",
+        "jsonl",
+        "--quiet",
+    ]
+    given = "".join(json.dumps(row) + "\n" for row in rows[task])
+    done = subprocess.run(command, input=given, capture_output=True, text=True, env={**os.environ}, check=False)
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    assert {"tag": "spans", "span": "answer", "choice": "prediction"}[task] in made
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [("tag", "cannot become CoNLL"), ("span", "format must be one of"), ("choice", "format must be one of")],
+)
+def test_a_form_of_others_is_refused(task: str, said: str, place: Path, run: Run) -> None:
+    if not (place / task / "clearhead.json").is_file():
+        pytest.skip("it was not trained")
+    (place / "rows.jsonl").write_text(
+        json.dumps({"text": "a", "question": "a", "context": "b", "options": ["a", "b"]}) + "\n"
+    )
+    code, _, err = run("predict", place / task, place / "rows.jsonl", "-o", place / "no.out", "--format", "conll")
+    assert code == 2
+    assert said in err
