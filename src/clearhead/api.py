@@ -131,6 +131,8 @@ def ladder(
 
     if "method" in choices:
         raise InputError("A ladder tries several methods; say which ones with methods.")
+    if choices.get("task") == "aspect":
+        raise InputError("aspect is two tasks, tag and pair; climb the ladder with each of them.")
     given = {part: rows for part, rows in (("train", source), ("dev", dev), ("test", test)) if rows is not None}
     paths = {part: _path(rows) for part, rows in given.items()}
     plans = {method: rung_plan(method, paths, choices) for method in chosen_methods(methods)}
@@ -160,7 +162,8 @@ def load_predictor(model: str | os.PathLike[str], **choices: Any) -> Predictor:
     from clearhead.runs.predictor import load_predictor as loaded
 
     if is_aspects(Path(model)):
-        return load_aspects(Path(model), device=choices.get("device", "auto"))
+        kept = {name: choices[name] for name in ("device", "abstain_below") if name in choices}
+        return load_aspects(Path(model), **kept)
     return loaded(os.fspath(model), **choices)
 
 

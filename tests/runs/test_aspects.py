@@ -140,6 +140,13 @@ def test_methods_that_cannot_are_said(tiny: str, tmp_path: Path) -> None:
         train(marked(20), output=tmp_path / "run", model=tiny, task="aspect", method="tfidf")
 
 
+def test_an_unsure_model_may_stay_silent(trained: Run) -> None:
+    silent = load_predictor(trained.folder, abstain_below=1.0)
+    assert [one.spans for one in predict(silent, ["the plot was sad today"])] == [None]
+    with pytest.raises(InputError, match="abstain_below must be from 0 to 1"):
+        load_predictor(trained.folder, abstain_below=2)
+
+
 def test_a_changed_half_is_refused(trained: Run, tmp_path: Path) -> None:
     import shutil
 

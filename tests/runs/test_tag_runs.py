@@ -184,13 +184,22 @@ def test_two_taggers_beside_each_other(tagger: Run, spanner: Run, columns: Path)
 
 
 @pytest.mark.parametrize("method", ["head", "features"])
-def test_other_methods_work_or_say_that_they_do_not(method: str, tiny: str, columns: Path, tmp_path: Path) -> None:
-    try:
-        run = train(columns, output=tmp_path / "run", model=tiny, method=method, epochs=1, report=False)
-    except InputError as error:
-        assert method in str(error)  # noqa: PT017
-    else:
-        assert predict(run.folder, ["a great film"])[0].tags is not None
+def test_other_methods_tag_too(method: str, tiny: str, columns: Path, tmp_path: Path) -> None:
+    run = train(columns, output=tmp_path / "run", model=tiny, method=method, epochs=1, report=False)
+    assert predict(run.folder, ["a great film"])[0].tags is not None
+
+
+@pytest.mark.parametrize("method", ["tfidf", "majority"])
+def test_methods_of_whole_texts_are_refused(method: str, tiny: str, columns: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"tag is learned by finetune, head, features, and not by {method}"):
+        train(columns, output=tmp_path / "run", model=tiny, method=method)
+
+
+def test_silence_has_a_column(tagger: Run, tmp_path: Path) -> None:
+    sure = load_predictor(tagger.folder, abstain_below=1.0)
+    predict_file(sure, ["a great film"], tmp_path / "out.jsonl")
+    said = json.loads((tmp_path / "out.jsonl").read_text())
+    assert (said["spans"], said["abstained"]) == (None, True)
 
 
 def test_long_texts_are_read_in_windows(tagger: Run) -> None:

@@ -27,6 +27,7 @@ def ladder(
     label: str | None = None,
     id: str | None = None,  # noqa: A002
     split: str | None = None,
+    options: str | None = None,
     output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
     model: str | None = None,
     methods: str | None = None,
@@ -62,6 +63,8 @@ def ladder(
         Rows with the same id stay together when the data is split.
     split
         A column that says train, dev or test.
+    options
+        The columns with the options of a question, commas between them, or the one that holds them all.
     output
         The folder with a run for each method and the report; without it, runs/NAME-ladder.
     model
@@ -86,8 +89,8 @@ def ladder(
 
     silent = quiet or json
     choices: dict[str, Any] = {
-        "task": task, "text": text, "text_b": text_b, "label": label, "id": id, "split": split, "model": model,
-        "seed": seed, "skip_bad_rows": skip_bad_rows or None,
+        "task": task, "text": text, "text_b": text_b, "label": label, "id": id, "split": split, "options": options,
+        "model": model, "seed": seed, "skip_bad_rows": skip_bad_rows or None,
     }  # fmt: skip
     said = {key: value for key, value in choices.items() if value is not None} | free_settings(parse_set(set or []))
     begun: list[Path] = []

@@ -213,8 +213,10 @@ def shared(probs: Array, opinion: Array, tags: Array, names: Sequence[str]) -> A
     return np.log(np.maximum(made, 1e-30))
 
 
-def load_aspects(folder: Path, *, device: str = "auto") -> Predictor:
+def load_aspects(folder: Path, *, device: str = "auto", abstain_below: float | None = None) -> Predictor:
     """The two models of a folder as one predictor of tags."""
+    if abstain_below is not None and not 0 <= abstain_below <= 1:
+        raise InputError(f"abstain_below must be from 0 to 1, and it is {abstain_below}.")
     saved = read_json(folder / MARK)
     labels = saved.get("labels")
     if saved.get("format") != FORMAT or not isinstance(labels, list) or not all(isinstance(one, str) for one in labels):
@@ -226,7 +228,7 @@ def load_aspects(folder: Path, *, device: str = "auto") -> Predictor:
     return Predictor(
         task=TAG,
         space=LabelSpace(names=names, kind="tags", scheme="spans"),
-        reading=Reading(),
+        reading=Reading(abstain_below=abstain_below),
         scorer=AspectScorer(find=find, judge=judge),
         method=find.method,
         reference=str(folder),

@@ -18,12 +18,15 @@ GIVEN = "given_"  # before the name of a column that holds what is right, where 
 DROPPED = {"squad": ("context", "answers", "is_impossible")}  # they stand once a passage, and not once a question
 
 
+Cells = Callable[[Prediction | None], dict[str, Any]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Maker:
     """Which columns a prediction becomes."""
 
     names: tuple[str, ...]
-    cells: Callable[[Prediction | None], dict[str, Any]]
+    cells: Cells
     kept: Callable[[Mapping[str, Any]], dict[str, Any]] = dict  # what stays of a row's own values
 
 
@@ -37,6 +40,8 @@ def maker_for(
         _check_free(made.names, names, source)
         return made
     own, cells = MAKERS[kind](columns, names, prefix)
+    if predictor.reading.abstain_below is not None:
+        own, cells = _with_silence(own, cells, f"{prefix}abstained")
     label = columns.label if columns.label is not None else next((name for name in own if name in LABELS), None)
     moved = {label: f"{GIVEN}{label}"} if label in own else {}
     dropped = DROPPED.get(source.kind, ())
@@ -46,6 +51,11 @@ def maker_for(
 
     _check_free(own, [moved.get(name, name) for name in names], source)
     return Maker(names=own, cells=cells, kept=kept)
+
+
+def _with_silence(own: tuple[str, ...], cells: Cells, name: str) -> tuple[tuple[str, ...], Cells]:
+    """One more column, that says where the model was not sure enough."""
+    return (*own, name), lambda found: {**cells(found), name: None if found is None else found.abstained}
 
 
 def _check_free(new: Sequence[str], names: Sequence[str], source: Source) -> None:
@@ -82,7 +92,6 @@ def _rounded(value: Any) -> Any:
 
 
 
-Cells = Callable[[Prediction | None], dict[str, Any]]
 LABELS = ("spans", "tags", "answer", "prediction")  # what answers and labels may both be called
 
 
