@@ -188,10 +188,14 @@ def evaluate(
     `part` ("dev" or "test") takes those rows of the training file alone that the run held out.
     """
     from clearhead.data import open_source
+    from clearhead.runs.aspects import AspectScorer
     from clearhead.runs.evaluate import evaluation_report, run_evaluate
+    from clearhead.runs.reviews import spans_source
 
     predictor = _predictor(model)
     opened = open_source(source)
+    if isinstance(predictor.scorer, AspectScorer):
+        opened, text, text_b, label = spans_source(opened, text, text_b, label), None, None, None
     made = run_evaluate(
         predictor, opened, text=text, text_b=text_b, label=label, options=options, slices=slices, part=part,
         skip_bad_rows=skip_bad_rows, told=told,

@@ -96,6 +96,31 @@ def test_evaluate_measures_spans_and_polarity_together(trained: Run) -> None:
     assert "<mark" in page.read_text()  # what is true and what was said, in the text
 
 
+def test_the_rows_held_out_are_found_again(trained: Run) -> None:
+    again = evaluate(trained.folder, marked(240), part="test")
+    assert again.rows == trained.rows["test"]
+    assert again.metrics["f1"].value == pytest.approx(trained.metrics["f1"].value)
+    with pytest.raises(InputError, match="does not have the test rows"):
+        evaluate(trained.folder, marked(240, seed=9), part="test")
+
+
+def test_a_row_for_each_aspect_can_be_measured(trained: Run) -> None:
+    rows = marked(60, seed=5)
+    once = list({row["text"]: row for row in rows}.values())
+    theirs, ours = evaluate(trained.folder, flat(rows)), evaluate(trained.folder, once)
+    assert theirs.rows == len(once)
+    assert theirs.metrics["f1"].value == pytest.approx(ours.metrics["f1"].value)
+
+
+def test_aspects_in_columns_are_read(tmp_path: Path) -> None:
+    place = tmp_path / "a.conll"
+    place.write_text("the\tO\nred\tB-good\nwine\tI-good\nhelped\tO\n\nbad\tO\nbread\tB-bad\n")
+    found = reviews(open_source(place), make_plan({"task": "aspect"}), lambda _: None)
+    assert [(one.text, one.spans) for one in found] == [
+        ("the red wine helped", ((4, 12, "good"),)), ("bad bread", ((4, 9, "bad"),)),
+    ]  # fmt: skip
+
+
 def test_a_row_for_each_aspect_is_the_same_data(tmp_path: Path) -> None:
     rows = marked(30)
     both = [{"start": 4, "end": 8, "label": "positive"}, {"start": 27, "end": 32, "label": "negative"}]

@@ -79,6 +79,8 @@ def test_what_a_kill_left_half_written_is_swept_away(tmp_path: Path, tiny: str, 
     train(data, output=tmp_path / "run", model=tiny, **SETTINGS)
     before = contents(tmp_path / "run")
     debris = [tmp_path / "run" / ".metrics.json.ab_d3f9k", tmp_path / "run" / "state" / ".latest.json.0a1b2c3d"]
+    (tmp_path / "run" / "state" / "step-00000001").mkdir()  # killed between the last step and the removal of this one
+    debris.append(tmp_path / "run" / "state" / "step-00000001" / "adam.safetensors")
     kept = tmp_path / "run" / ".gitignore"
     for path in (*debris, kept):
         path.write_text("half")

@@ -8,19 +8,22 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.config import read_json, write_json
+from clearhead.checkpoint.passport import DataMark, Trained
+from clearhead.config import decode, read_json, write_json
 from clearhead.data import Columns, LabelSpace, Row, Source, TextRow, split_rows, text_hash
 from clearhead.errors import CheckpointError, InputError
 from clearhead.runs.evaluate import evaluation_report, run_evaluate
-from clearhead.runs.finish import REPORT, Run, write_metrics
+from clearhead.runs.finish import REPORT, SPLIT, Run, write_metrics
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.predictor import Predictor, load_predictor
+from clearhead.runs.prepare import rows_digest
 from clearhead.runs.reviews import Review, Span, reviews
 from clearhead.runs.train import RUN, Told, check_folder, run_train
 from clearhead.scoring import Scores
 from clearhead.tasks.ragged import Ragged
 from clearhead.tasks.tag import TAG, spans_of
 from clearhead.tasks.tag_columns import columns
+from clearhead.tasks.tagged import check as tag_check
 from clearhead.tasks.task import Asked, Reading
 
 if TYPE_CHECKING:
@@ -68,14 +71,17 @@ def run_aspects(
         tell.say(f"{name}: {'where the aspects are' if name == FIND else 'what is thought of each'}")
         own = {part: _source(rows_of(some), given[part]) for part, some in parts.items()}
         runs[name] = _trained(_plan_for(plan, name), own, folder / name, command=command, tell=tell)
-    write_json(folder / MARK, {"format": FORMAT, "labels": labels})
+    held = {part: some for part in ("dev", "test") if (some := _part(parts, part))}
+    marks = {part: asdict(_mark(some, given.get(part, given["train"]), labels)) for part, some in held.items()}
+    write_json(folder / MARK, {"format": FORMAT, "labels": labels, "data": marks})
+    if len(parts) == 1:
+        numbers = {part: [review.number for review in some] for part, some in held.items()}
+        write_json(folder / SPLIT, {"source": given["train"], "parts": numbers})
     predictor = load_aspects(folder, device=plan.device)
-    evaluations = {}
-    for part in ("dev", "test"):
-        some = _part(parts, part)
-        if some:
-            source = _source(_whole(some), given.get(part, given["train"]))
-            evaluations[part] = run_evaluate(predictor, source)
+    evaluations = {
+        part: run_evaluate(predictor, _source(_whole(some), given.get(part, given["train"])))
+        for part, some in held.items()
+    }
     write_metrics(folder, evaluations, ())
     run = Run(
         folder=folder,
@@ -92,6 +98,23 @@ def run_aspects(
         cost={"seconds": round(time.perf_counter() - begun, 1)},
     )
     return replace(run, report=_report(predictor, run, parts, given, command))
+
+
+def _mark(some: Sequence[Review], name: str, labels: Sequence[str]) -> DataMark:
+    """Which reviews these are, as `evaluate` will see them."""
+    import numpy as np
+
+    space, columns = _space(labels), Columns(text="text", label="spans")
+    rows = [tag_check(Row(review.number, _row(review, review.spans)), columns, space) for review in some]
+    kept = [row for row in rows if isinstance(row, TextRow)]
+    targets = TAG.form.labels([row.label for row in kept], space)
+    hashes = np.array([text_hash(row.text) for row in kept], np.uint64)
+    return DataMark(name=name, rows=len(kept), sha256=rows_digest(hashes, targets, space))
+
+
+def _space(labels: Sequence[str]) -> LabelSpace:
+    names = ("O", *(f"{mark}-{label}" for label in labels for mark in "BI"))
+    return LabelSpace(names=names, kind="tags", scheme="spans")
 
 
 def _notes(runs: Mapping[str, Run]) -> tuple[str, ...]:
@@ -224,10 +247,14 @@ def load_aspects(folder: Path, *, device: str = "auto", abstain_below: float | N
     find, judge = (load_predictor(folder / name, device=device) for name in (FIND, JUDGE))
     if find.task.name != "tag" or judge.task.name != "pair" or list(judge.space.names) != labels:
         raise CheckpointError(f"{folder}: the two models do not fit {MARK}.")
-    names = ("O", *(f"{mark}-{label}" for label in labels for mark in "BI"))
+    space = _space(labels)
+    data = decode(saved.get("data", {}), dict[str, DataMark], MARK)
     return Predictor(
         task=TAG,
-        space=LabelSpace(names=names, kind="tags", scheme="spans"),
+        space=space,
+        trained=Trained(
+            task="tag", method=find.method, kind="tags", labels=list(space.names), scheme="spans", data=data
+        ),
         reading=Reading(abstain_below=abstain_below),
         scorer=AspectScorer(find=find, judge=judge),
         method=find.method,

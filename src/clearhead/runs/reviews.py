@@ -12,6 +12,7 @@ from clearhead.data.examples import BadRows, split_in
 from clearhead.data.names import plain
 from clearhead.data.source import UNKNOWN
 from clearhead.errors import InputError
+from clearhead.metrics.entities import entities
 from clearhead.runs.plan import RunPlan
 from clearhead.tasks.tag_columns import columns as tag_columns
 from clearhead.tasks.tagged import check as tag_check
@@ -26,6 +27,7 @@ class Review:
 
     text: str
     spans: tuple[Span, ...]
+    number: int  # of its first row in the source
     split: str | None = None
 
 
@@ -47,13 +49,24 @@ def reviews(source: Source, plan: RunPlan, say: Callable[[str], None]) -> list[R
             bad.add(replace(checked, number=origin.number))
             continue
         borders = checked.extra.borders
-        spans = tuple((borders[a][0], borders[b - 1][1], label) for a, b, label in checked.label.spans)
-        made.append(Review(text=checked.text, spans=spans, split=checked.split))
+        said_of = checked.label.spans if checked.label.tags is None else entities(checked.label.tags)
+        spans = tuple((borders[a][0], borders[b - 1][1], label) for a, b, label in said_of)
+        made.append(Review(text=checked.text, spans=spans, number=origin.number, split=checked.split))
     if not plan.skip_bad_rows:
         bad.refuse(source, len(made))
     if not any(review.spans for review in made):
         raise InputError(f"{source.name} marks no aspect in any text.")
     return made
+
+
+def spans_source(source: Source, text: str | None, text_b: str | None, label: str | None) -> Source:
+    """Rows of one aspect each as rows of a text and its spans; rows of another form as they are."""
+    if not _has_aspects(source) and text_b is None:
+        return source
+    plan = RunPlan(task="aspect", text=text, text_b=text_b, label=label)
+    return replace(
+        source, kind="list", columns=("text", "spans"), open=lambda: (row for row, _ in _grouped(source, plan)[1])
+    )
 
 
 def _has_aspects(source: Source) -> bool:

@@ -89,6 +89,11 @@ def save_state(folder: Path, state: State) -> None:
         raise CheckpointError(f"{said}; the state before it is whole.") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+    _sweep(folder, name)
+
+
+def _sweep(folder: Path, name: str) -> None:
+    """Remove every step but one: also those that a run did not get to remove before it was killed."""
     for old in folder.glob("step-*"):
         if old.name != name:
             shutil.rmtree(old, ignore_errors=True)
@@ -107,6 +112,7 @@ def load_state(folder: Path, state: State) -> bool:
     set_adam_tensors(state, _read(place / "adam.safetensors"))
     best = place / "best.safetensors"
     state.best = _read(best) if best.exists() else {}
+    _sweep(folder, name)
     return True
 
 
