@@ -15,7 +15,7 @@ from clearhead.errors import InputError
 from clearhead.features import choose_layer
 from clearhead.tasks.classify import CLASSIFY
 from clearhead.tasks.encoded import Encoded, encoded, within
-from clearhead.tasks.task import Task
+from clearhead.tasks.task import Task, mean_windows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -168,7 +168,7 @@ def window_features(
     """(rows, width) of each array that `made` gives for ids, mask and segments of some windows, in one pass."""
     import numpy as np
 
-    windows, owners = _windows(data)
+    windows, _ = _windows(data)
     lengths = data.starts[windows + 1] - data.starts[windows]
     order = np.argsort(lengths, kind="stable")
     kept: list[Array] = []
@@ -184,7 +184,7 @@ def window_features(
             told(done, len(order))
     if not kept:
         raise InputError("There are no rows to make features of.")
-    return [_mean(whole, owners, len(data)) for whole in kept]
+    return [mean_windows(whole, data) for whole in kept]
 
 
 def word_features(
@@ -258,13 +258,3 @@ def _windows(data: Encoded) -> tuple[Array, Array]:
 
     owners = np.repeat(np.arange(len(data)), data.row_windows)
     return np.repeat(data.firsts, data.row_windows) + within(data.row_windows), owners
-
-
-def _mean(values: Array, owners: Array, rows: int) -> Array:
-    import numpy as np
-
-    if len(values) == rows:
-        return values
-    total = np.zeros((rows, values.shape[1]), np.float64)
-    np.add.at(total, owners, values)
-    return np.asarray((total / np.bincount(owners, minlength=rows)[:, None]).astype(np.float32))

@@ -22,17 +22,14 @@ def tag_parts(answers: Answers, targets: Ragged, space: LabelSpace, metric: str)
     import numpy as np
 
     from clearhead.metrics import entity_counts, entity_f1, entity_precision, entity_recall
-    from clearhead.tasks.tag import spans_of
+    from clearhead.tasks.tag import row_spans
 
     if metric == "accuracy":
         hits = np.bincount(targets.owners, weights=answers.labels.values == targets.values, minlength=len(targets))
         return lambda _, said: float(said[:, 0].sum() / said[:, 1].sum()), np.stack([hits, targets.counts], 1)
 
-    def spans(rows: Ragged) -> list[list[tuple[int, int, str]]]:
-        return [spans_of([space.names[tag] for tag in row], space.scheme) for row in rows]
-
     types = sorted(space.names if space.scheme == "plain" else {name[2:] for name in space.names if name != "O"})
-    counts = entity_counts(spans(targets), spans(answers.labels), types).array
+    counts = entity_counts(row_spans(targets, space), row_spans(answers.labels, space), types).array
     average = "macro" if metric == "f1_macro" else "micro"
     score = {"precision": entity_precision, "recall": entity_recall}.get(metric, entity_f1)
     return lambda _, said: float(score(said, average=average)), counts

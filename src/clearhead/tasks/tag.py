@@ -139,6 +139,11 @@ def spans_of(tags: Sequence[str], scheme: str | None) -> list[tuple[int, int, st
     return entities(tags)
 
 
+def row_spans(rows: Ragged, space: LabelSpace) -> list[list[tuple[int, int, str]]]:
+    """The entities of every row."""
+    return [spans_of([space.names[tag] for tag in row], space.scheme) for row in rows]
+
+
 def measure(answers: Answers, targets: Ragged, space: LabelSpace, n: int) -> dict[str, Interval]:
     """Precision, recall and F1 of whole entities and the accuracy of words; of plain tags, those of words alone."""
     from clearhead.metrics import accuracy, bootstrap, f1, measure_entities
@@ -154,10 +159,7 @@ def measure(answers: Answers, targets: Ragged, space: LabelSpace, n: int) -> dic
 def _counts(answers: Answers, targets: Ragged, space: LabelSpace) -> Any:
     from clearhead.metrics import entity_counts
 
-    def spans(rows: Ragged) -> list[list[tuple[int, int, str]]]:
-        return [spans_of([space.names[tag] for tag in row], space.scheme) for row in rows]
-
-    return entity_counts(spans(targets), spans(answers.labels))
+    return entity_counts(row_spans(targets, space), row_spans(answers.labels, space))
 
 
 def details(answers: Answers, targets: Ragged, space: LabelSpace) -> Details:
