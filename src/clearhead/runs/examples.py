@@ -14,6 +14,7 @@ from clearhead.data import BadRow, Columns, Source, TextRow, checked_row
 from clearhead.data.examples import Check
 from clearhead.errors import ClearheadError
 from clearhead.explain.occlusion import MOST_CHARACTERS, Occluded, occlude_rows
+from clearhead.runs.latency import megabytes
 from clearhead.runs.predictor import Predictor, load_predictor
 from clearhead.tasks.picks import Pick, Picks
 from clearhead.tasks.shown import Example, Shown, ShownCell, Word
@@ -34,7 +35,6 @@ ASKED = 10.0  # where the report is what was asked for
 SHARE = 0.03  # of the time of a run, where that is more
 MOST_SECONDS = 30.0
 TIMED, TIMED_SECONDS = 20, 1.0  # texts that are answered one by one to know how long one takes
-NOT_MODEL = {"run.json", "log.jsonl", "split.json", "metrics.json", "report.html", "state", "seeds", "tensorboard"}
 
 Told = Callable[[str, int, int | None], None]
 
@@ -202,13 +202,7 @@ def served(predictor: Predictor, source: Source, columns: Columns) -> dict[str, 
         times.append(time.perf_counter() - start)
         if start - begun > TIMED_SECONDS:
             break
-    made = {"size on disk MB": round(size_on_disk(predictor.folder) / 1e6, 2)}
+    made = {"size on disk MB": round(megabytes(predictor.folder), 2)}
     if len(times) > 1:
         made["latency of one text ms"] = round(1000 * median(times[1:]), 2)  # the first one warms up
     return made
-
-
-def size_on_disk(folder: Path) -> int:
-    """Bytes of a model's own files, without those of the run that made it."""
-    places = [place for place in folder.rglob("*") if place.relative_to(folder).parts[0] not in NOT_MODEL]
-    return sum(place.stat().st_size for place in places if place.is_file())
