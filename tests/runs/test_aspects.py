@@ -72,6 +72,12 @@ def test_finds_and_judges(trained: Run) -> None:
     assert saved["parts"]["test"]["metrics"]["f1"]["value"] == pytest.approx(trained.metrics["f1"].value)
 
 
+def test_some_of_the_reviews(tiny: str, tmp_path: Path) -> None:
+    quick = QUICK | {"epochs": 1}
+    run = train(marked(240), dev=marked(40, seed=3), output=tmp_path / "some", model=tiny, rows=30, **quick)
+    assert run.rows == {"train": 30, "dev": 40}
+
+
 def test_reviews_become_spans_with_their_polarity(trained: Run) -> None:
     said = predict(trained.folder, ["the plot was sad today", "we saw a fine actor"])
     found = [[(span.text, span.label) for span in one.spans or ()] for one in said]

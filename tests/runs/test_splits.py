@@ -50,6 +50,18 @@ def test_shares_of_your_own(reviews: Path, tmp_path: Path) -> None:
     assert none.measured_on == "dev"
 
 
+def test_some_of_the_rows(reviews: Path, tmp_path: Path) -> None:
+    run = majority(reviews, tmp_path / "a", rows=50)
+    assert run.rows == {"train": 40, "dev": 5, "test": 5}
+    same, other = majority(reviews, tmp_path / "b", rows=50), majority(reviews, tmp_path / "c", rows=50, seed=1)
+    assert held_out(run) == held_out(same) != held_out(other)
+    given = majority(reviews, tmp_path / "d", rows=50, dev=labelled(30, seed=5))
+    assert given.rows == {"train": 50, "dev": 30}  # what is measured on stays whole
+    assert majority(reviews, tmp_path / "e", rows=5_000).rows == {"train": 160, "dev": 20, "test": 20}
+    with pytest.raises(InputError, match="rows must be at least 1"):
+        majority(reviews, tmp_path / "f", rows=0)
+
+
 @pytest.mark.parametrize("name", ["split", "fold"])
 def test_by_a_column(name: str, tmp_path: Path) -> None:
     words = ("train", "train", "train", "validation", "test")

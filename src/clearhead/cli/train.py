@@ -42,6 +42,7 @@ def train(
     layer: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     pooling: str | None = None,
     layers: str | None = None,
+    rows: int | None = None,
     seed: int | None = None,
     seeds: int | None = None,
     device: str | None = None,
@@ -101,6 +102,8 @@ def train(
         Of features: mean, first, max or pooler.
     layers
         Of features: sweep tries every layer and pooling by cross-validation, and takes the best.
+    rows
+        Train on so many rows, drawn by the seed; without it, on all.
     seed
         Of the split, the new head, the order of rows and dropout.
     seeds
@@ -132,7 +135,7 @@ def train(
         "task": task, "text": text, "text_b": text_b, "label": label, "id": id, "split": split, "options": options,
         "model": model, "method": method, "epochs": epochs, "rate": rate, "batch_rows": batch_rows,
         "batch_tokens": batch_tokens, "class_weight": class_weight, "layer": _number(layer), "pooling": pooling,
-        "layers": layers, "seed": seed, "seeds": seeds, "device": device, "threads": threads,
+        "layers": layers, "rows": rows, "seed": seed, "seeds": seeds, "device": device, "threads": threads,
         "skip_bad_rows": skip_bad_rows or None,
     }  # fmt: skip
     said = {key: value for key, value in choices.items() if value is not None} | free_settings(parse_set(set or []))

@@ -195,6 +195,14 @@ def _root(parent: list[int], place: int) -> int:
     return place
 
 
+def draw_rows(rows: int, most: int, seed: int = 0) -> Array:
+    """The places of `most` of so many rows, in order: the same ones for the same seed; all where there are no more."""
+    import numpy as np
+
+    drawn = np.argsort(mixed(np.arange(rows, dtype=np.uint64), seed), kind="stable")[:most]
+    return np.sort(drawn)
+
+
 def split_from_column(values: Iterable[Any]) -> Array:
     """`train`, `dev` or `test` for each row, out of the words that people use for them."""
     import numpy as np

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.checkpoint.passport import DataMark, Trained
 from clearhead.config import decode, read_json, write_json
 from clearhead.data import Columns, LabelSpace, Row, Source, TextRow, split_rows, text_hash
+from clearhead.data.split import draw_rows
 from clearhead.errors import CheckpointError, InputError
 from clearhead.runs.evaluate import evaluation_report, run_evaluate
 from clearhead.runs.finish import REPORT, SPLIT, Run, write_metrics
@@ -57,6 +58,8 @@ def run_aspects(
     if not resume:
         check_folder(folder)
     parts = {part: reviews(source, plan, tell.say) for part, source in sources.items()}
+    if plan.rows is not None:
+        parts["train"] = _drawn(parts["train"], plan)
     if len(parts) == 1 and not any(review.split for review in parts["train"]):
         parts = {"train": _split(parts["train"], plan)}
     given = {name: sources[name].name for name in parts}
@@ -100,6 +103,14 @@ def run_aspects(
     return replace(run, report=_report(predictor, run, parts, given, command))
 
 
+def _drawn(some: Sequence[Review], plan: RunPlan) -> list[Review]:
+    """As many of the reviews to train on as were asked for, and all others."""
+    train = [place for place, review in enumerate(some) if review.split in (None, "train")]
+    kept = {train[place] for place in draw_rows(len(train), plan.rows or 0, plan.settings.seed).tolist()}
+    left = kept | set(range(len(some))).difference(train)
+    return [some[place] for place in sorted(left)]
+
+
 def _mark(some: Sequence[Review], name: str, labels: Sequence[str]) -> DataMark:
     """Which reviews these are, as `evaluate` will see them."""
     import numpy as np
@@ -134,7 +145,8 @@ def _plan_for(plan: RunPlan, name: str) -> RunPlan:
     if name == JUDGE:
         own = {"task": "pair", "label": "label", "text_b": "aspect", "metric": None}
     split = "split" if plan.dev is None and plan.test is None else None
-    return replace(plan, **columns, **own, train=None, dev=None, test=None, split=split, skip_bad_rows=False)
+    given: dict[str, Any] = {"train": None, "dev": None, "test": None, "rows": None}  # reviews that are read and drawn
+    return replace(plan, **columns, **own, **given, split=split, skip_bad_rows=False)
 
 
 def _trained(plan: RunPlan, sources: Mapping[str, Source], folder: Path, *, command: str, tell: Told) -> Run:

@@ -47,6 +47,7 @@ class RunPlan:
     method: Literal["finetune", "head", "features", "tfidf", "majority"] = "finetune"
     seeds: int = 1  # so many runs with seeds of their own; the best on dev is kept
     skip_bad_rows: bool = False
+    rows: int | None = None  # of the training rows, drawn by the seed; None: all
     dev_share: float = 0.1  # of the rows, where no dev rows are given
     test_share: float = 0.1
     max_length: int | None = None  # tokens; None: what the model can read
@@ -77,6 +78,7 @@ class RunPlan:
         self.settings.check()
         rules = (
             (self.task is None or self.task in KNOWN_TASKS, f"task must be one of {', '.join(KNOWN_TASKS)}"),
+            (self.rows is None or self.rows >= 1, "rows must be at least 1"),
             (1 <= self.seeds <= 100, "seeds must be from 1 to 100"),
             (0 <= self.dev_share < 1, "dev_share must be from 0 up to 1"),
             (0 <= self.test_share < 1, "test_share must be from 0 up to 1"),

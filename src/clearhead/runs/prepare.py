@@ -11,6 +11,7 @@ from clearhead.checkpoint.passport import DataMark
 from clearhead.data import Columns, LabelSpace, Source, TokenTable, checked_rows, guess_columns, split_rows, survey
 from clearhead.data.form import Encoder
 from clearhead.data.source import BadRow
+from clearhead.data.split import draw_rows
 from clearhead.data.table import PARTS
 from clearhead.errors import InputError
 from clearhead.runs.plan import RunPlan, metrics_of
@@ -250,6 +251,8 @@ def _parts(name: str, table: TokenTable, seen: Look, plan: RunPlan) -> dict[str,
     found = {"train": every}
     if table.splits is not None:
         found = {part: every[table.splits == place] for place, part in enumerate(PARTS)}
+    if plan.rows is not None:
+        found["train"] = found["train"][draw_rows(len(found["train"]), plan.rows, plan.settings.seed)]
     own = {part for part, places in found.items() if len(places)}
     for part in ("dev", "test"):
         if part in own and part in seen.sources:
