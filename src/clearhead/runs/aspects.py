@@ -69,11 +69,12 @@ def run_aspects(
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / RUN, {"format": FORMAT, "command": command, "plan": asdict(plan), "data": {}})
     tell.begun(folder)
+    split = "split" if any(review.split for some in parts.values() for review in some) else None
     runs = {}
     for name, rows_of in ((FIND, _found), (JUDGE, _judged)):
         tell.say(f"{name}: {'where the aspects are' if name == FIND else 'what is thought of each'}")
         own = {part: _source(rows_of(some), given[part]) for part, some in parts.items()}
-        runs[name] = _trained(_plan_for(plan, name), own, folder / name, command=command, tell=tell)
+        runs[name] = _trained(_plan_for(plan, name, split), own, folder / name, command=command, tell=tell)
     held = {part: some for part in ("dev", "test") if (some := _part(parts, part))}
     marks = {part: asdict(_mark(some, given.get(part, given["train"]), labels)) for part, some in held.items()}
     write_json(folder / MARK, {"format": FORMAT, "labels": labels, "data": marks})
@@ -139,12 +140,11 @@ def _notes(runs: Mapping[str, Run]) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _plan_for(plan: RunPlan, name: str) -> RunPlan:
+def _plan_for(plan: RunPlan, name: str, split: str | None) -> RunPlan:
     columns: dict[str, Any] = {"text": "text", "id": None, "options": None, "separator": None, "labels": None}
     own: dict[str, Any] = {"task": "tag", "label": "spans", "text_b": None, "metric": None, "pooling": None}
     if name == JUDGE:
         own = {"task": "pair", "label": "label", "text_b": "aspect", "metric": None}
-    split = "split" if plan.dev is None and plan.test is None else None
     given: dict[str, Any] = {"train": None, "dev": None, "test": None, "rows": None}  # reviews that are read and drawn
     return replace(plan, **columns, **own, **given, split=split, skip_bad_rows=False)
 
