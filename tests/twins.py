@@ -190,7 +190,7 @@ def loaded_back(folder: Path, title: str) -> Any:
 def twin(theirs: Any, **how: Any) -> Model:
     """The same model here."""
     with saved(theirs) as folder:
-        return clearhead.load(folder, **how)
+        return clearhead.load(folder, "core", **how)
 
 
 def _array(tensor: torch.Tensor) -> Array:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from clearhead import features
 from clearhead.batch import pad
 from clearhead.errors import InputError
+from clearhead.inputs import checked_batch
 from clearhead.shape import Pooling
+from clearhead.text.encoding import Ids
 
 if TYPE_CHECKING:
     import numpy as np
 
     from clearhead.model import Model
-    from clearhead.text import Encoding
 
     Array = np.ndarray[Any, Any]
+
+Made = TypeVar("Made")
+FIRST, CHUNK = 512, 4096  # texts that are read, sorted by length and worked on together
 
 
 class TruncationWarning(UserWarning):
@@ -48,20 +54,51 @@ class Embedder:
         """One float32 vector per text, in the order given."""
         import numpy as np
 
-        rows = _texts(texts)
-        encoded = self._encoded(rows)
-        skip = self._prompt_tokens()
-        order = sorted(range(len(rows)), key=lambda i: len(encoded[i]))
+        if isinstance(texts, str):
+            raise InputError(ONE_TEXT)
+        rows = list(texts)
         made = np.zeros((len(rows), self.width), np.float32)
         done = 0
-        for group in groups([len(encoded[i]) for i in order], batch_tokens):
-            chosen = [order[place] for place in group if len(encoded[order[place]])]
-            if chosen:
-                vectors = self._pooled([encoded[i] for i in chosen], skip)
-                made[chosen] = features.finish(vectors, self.plan, self.dense, normalize=self.normalize)
-            done += len(group)
+        for vectors in self.stream(rows, batch_tokens):
+            made[done : done + len(vectors)] = vectors
+            done += len(vectors)
             if progress is not None:
                 progress(done, len(rows))
+        return made
+
+    def stream(self, texts: Iterable[str], batch_tokens: int) -> Iterator[Array]:
+        """The vectors of some texts at a time, in the order given; the next ones are read while these are worked on."""
+        if isinstance(texts, str):
+            raise InputError(ONE_TEXT)
+        skip = self._prompt_tokens()
+        cut, lost, seen = 0, 0, 0
+        for encoded in ahead(self._encoded(chunk) for chunk in chunks(texts)):
+            longer = [one.truncated for one in encoded if one.truncated]
+            cut, lost, seen = cut + len(longer), lost + sum(longer), seen + len(encoded)
+            yield self._vectors(encoded, skip, batch_tokens)
+        if cut:
+            limit = self.model.max_length(self.plan)
+            warnings.warn(
+                f"{cut} of {seen} texts are longer than {limit} tokens: {lost} tokens were left out.",
+                TruncationWarning,
+                stacklevel=4,
+            )
+
+    def _vectors(self, encoded: Sequence[Ids], skip: int, batch_tokens: int) -> Array:
+        """Finished vectors of some texts; one without a token is all zeros."""
+        import numpy as np
+
+        made = np.zeros((len(encoded), self.width), np.float32)
+        lengths = np.array([len(one) for one in encoded])
+        some = np.flatnonzero(lengths)
+        runner = self.model.runner
+        jobs = [some[rows] for rows in runner.batches(lengths[some], batch_tokens)]
+
+        def work(rows: Array) -> tuple[Array, Array]:
+            return rows, self._pooled([encoded[row] for row in rows.tolist()], skip, alone=len(jobs) == 1)
+
+        for rows, vectors in runner.each(work, jobs):
+            made[rows] = features.finish(vectors, self.plan, self.dense, normalize=self.normalize)
         return made
 
     @property
@@ -73,21 +110,19 @@ class Embedder:
         wide = 4 if self.plan.layer == "concat_last_four" else 1
         return stack.width * wide * len(self.plan.modes)
 
-    def _encoded(self, rows: list[str]) -> list[Encoding]:
-        """Tokens of each text, cut at the longest that the folder allows, and said so."""
+    def _encoded(self, rows: Sequence[str]) -> list[Ids]:
+        """Tokens of each text, cut at the longest that the folder allows."""
         texts = [self.prompt + text for text in rows]
         if self.plan.lower:
             texts = [text.lower() for text in texts]
-        limit = self.model.max_length(self.plan)
-        encoded = self.model.tokenizer.encode_batch(texts, max_length=limit)
-        cut = [encoding.truncated for encoding in encoded if encoding.truncated]
-        if cut:
-            warnings.warn(
-                f"{len(cut)} of {len(rows)} texts are longer than {limit} tokens: {sum(cut)} tokens were left out.",
-                TruncationWarning,
-                stacklevel=4,
-            )
-        return encoded
+        tokenizer, limit = self.model.tokenizer, self.model.max_length(self.plan)
+        found = tokenizer.encode_ids(texts)
+        if limit is None:
+            return found
+        long = [place for place, one in enumerate(found) if len(one) > limit]
+        for place, one in zip(long, tokenizer.encode_batch([texts[at] for at in long], max_length=limit), strict=True):
+            found[place] = Ids(one.ids, one.segments, one.truncated)
+        return found
 
     def _prompt_tokens(self) -> int:
         """How many tokens at the beginning are the prompt's and are left out of the pooled ones."""
@@ -98,18 +133,21 @@ class Embedder:
 
     def vectors(self, ids: Array, mask: Array, segments: Array | None) -> Array:
         """Finished vectors of texts that are encoded and padded already."""
-        pooled = self._token_pool(ids, mask, segments, 0)
+        pooled = self._token_pool(ids, mask, segments, 0, alone=False)
         return features.finish(pooled, self.plan, self.dense, normalize=self.normalize)
 
-    def _pooled(self, encoded: list[Encoding], skip: int) -> Array:
+    def _pooled(self, encoded: Sequence[Ids], skip: int, *, alone: bool) -> Array:
         stack = self.model.shape.stack
-        ids, mask = pad([encoding.ids for encoding in encoded], stack.pad or 0)
-        segments = pad([encoding.segments for encoding in encoded], 0)[0] if stack.segments > 1 else None
-        return self._token_pool(ids, mask, segments, skip)
+        ids, mask = pad([one.ids for one in encoded], stack.pad or 0)
+        segments = pad([one.segments for one in encoded], 0)[0] if stack.segments > 1 else None
+        return self._token_pool(ids, mask, segments, skip, alone=alone)
 
-    def _token_pool(self, ids: Array, mask: Array, segments: Array | None, skip: int) -> Array:
+    def _token_pool(
+        self, ids: Array, mask: Array, segments: Array | None, skip: int, *, alone: bool
+    ) -> Array:
         every = self.plan.layer != "last"
-        out = self.model.run(ids, mask, segments, hidden=every)
+        batch, _ = checked_batch(self.model.shape, ids, None if mask.all() else mask, segments, None, None)
+        out = self.model.runner.encode(batch, layers=every, pooled="pooler" in self.plan.modes, alone=alone)
         tokens = features.choose_layer(out.hidden, self.plan.layer) if every else out.last
         mask[:, :skip] = False
         return features.pool(tokens, mask, out.pooled, self.plan.modes)  # type: ignore[arg-type]
@@ -126,14 +164,28 @@ def _plan(folder: Pooling, layer: str | int | None, pooling: str | Sequence[str]
     return replace(folder, modes=modes, layer=where, dense=(), normalize=False), False
 
 
-def _texts(texts: Iterable[str]) -> list[str]:
-    if isinstance(texts, str):
-        raise InputError("embed takes a list of texts, and it was given one text; put it in a list.")
-    rows = list(texts)
-    for place, text in enumerate(rows):
-        if not isinstance(text, str):
-            raise InputError(f"texts[{place}] is {type(text).__name__}, expected a text.")
-    return rows
+ONE_TEXT = "embed takes a list of texts, and it was given one text; put it in a list."
+
+
+def chunks(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Texts some at a time, few first so that work begins at once; what is no text is refused with its place."""
+    seen, size = 0, FIRST
+    rows = iter(texts)
+    while some := list(islice(rows, size)):
+        for place, text in enumerate(some):
+            if not isinstance(text, str):
+                raise InputError(f"texts[{seen + place}] is {type(text).__name__}, expected a text.")
+        yield some
+        seen, size = seen + len(some), CHUNK
+
+
+def ahead(items: Iterator[Made]) -> Iterator[Made]:
+    """The same items, the next one made by another thread while this one is used."""
+    with ThreadPoolExecutor(1, thread_name_prefix="clearhead-ahead") as one:
+        following = one.submit(next, items, None)
+        while (item := following.result()) is not None:
+            following = one.submit(next, items, None)
+            yield item
 
 
 def groups(lengths: Sequence[int], budget: int) -> Iterable[range]:

@@ -16,14 +16,16 @@ from clearhead.config import read_json, shown
 from clearhead.errors import CheckpointError, InputError, MissingExtraError, TokenizerError, UnsafeError
 from clearhead.families import FAMILIES
 from clearhead.model import GENERATION, Model
-from clearhead.shape import Pooling
+from clearhead.shape import ModelShape, Pooling
+from clearhead.tensors import Pruned, check_pruned
 
 if TYPE_CHECKING:
     from clearhead.core.models import Network
     from clearhead.text import Tokenizer
 
 log = logging.getLogger("clearhead")
-RUNTIMES = ("auto", "core")
+RUNTIMES = ("auto", "engine", "core")
+GRAPHICS = Path("/proc/driver/nvidia/version")  # there may be a GPU that torch can use
 TOKENIZER_FILES = (".json", ".txt", ".bpe", ".model", ".spm")  # `text` opens them by name; links are checked here
 
 
@@ -37,6 +39,7 @@ def load(
     offline: bool | None = None,
     seed: int = 0,
     fresh: bool = False,
+    threads: int | None = None,
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> Model:
     """Load a model from a folder, a hub id (`org/name@revision`) or an alias.
@@ -44,6 +47,8 @@ def load(
     `head` is the one it was saved with; name another ("classify", "tag", "span", "choice", "masked", ...) to put it on
     the same encoder, or None for the encoder alone. A head that the checkpoint does not have is drawn from `seed`; a
     warning says so, unless it is going to be trained (`fresh`).
+    `runtime` is the engine (ONNX Runtime on the CPU, on `threads` cores) or the core (torch); "auto" is the engine
+    wherever it can be, with the core made beside it when a trace, a gradient or a pruned head asks for it.
     `progress` is told (file, bytes done, bytes in all) while the hub is asked.
     """
     from clearhead.checkpoint.hub import locate
@@ -60,11 +65,12 @@ def load(
     if passport is not None and head == AUTO and labels is None:
         check_labels(passport, read.labels)
     source, target = _tokenizers(place, read.family.model_type, read.config, passport)
-    network = _network(read, passport, seed)
+    engine, pruned = _runs_engine(runtime, device, read), _pruned(read.shape, passport)
     for note in read.notes:
         log.log(logging.WARNING if read.fresh and not fresh else logging.INFO, "%s", note)
     return Model(
-        runner=_runner(network, device),
+        runner=_engine(read, pruned, threads) if engine else _runner(_network(read, pruned, seed), device),
+        make_core=(lambda: _runner(_network(read, pruned, seed), device)) if engine else None,
         config=read.config,
         family=read.family,
         head=read.head,
@@ -180,21 +186,53 @@ def has_tokenizer(place: Path) -> bool:
     return any((place / name).exists() for name in names) or any(place.glob("*.model"))
 
 
-def _network(read: Checkpoint, passport: Passport | None, seed: int) -> Network:
+def _network(read: Checkpoint, pruned: Pruned, seed: int) -> Network:
     need_torch("Running a model")
     from clearhead.core.build import build, widen
 
     network = build(read.shape, read.arrays(widen), seed=seed)
-    if passport is not None:
-        try:
-            for part, blocks in passport.pruned.items():
-                if part not in ("encoder", "decoder", "cross"):
-                    raise InputError(f"there is no part {part[:40]!r}.")
-                network.prune({int(block): set(heads) for block, heads in blocks.items()}, part)
-        except (InputError, ValueError) as error:
-            reason = shown(error, 160)
-            raise CheckpointError(f"clearhead.json names pruned heads that do not fit the model: {reason}") from None
+    for part, blocks in pruned.items():
+        network.prune({int(block): set(heads) for block, heads in blocks.items()}, part)
     return network
+
+
+def _pruned(shape: ModelShape, passport: Passport | None) -> Pruned:
+    """The heads that a passport says are gone, which the model must have had."""
+    pruned = {} if passport is None else passport.pruned
+    try:
+        check_pruned(shape, pruned)
+    except ValueError as error:
+        reason = shown(error, 160)
+        raise CheckpointError(f"clearhead.json names pruned heads that do not fit the model: {reason}") from None
+    return pruned
+
+
+def _runs_engine(runtime: str, device: str, read: Checkpoint) -> bool:
+    """Whether the engine runs this; "auto" leaves it to torch where that has a GPU, or must draw a new head."""
+    if runtime == "core":
+        return False
+    if runtime == "engine":
+        if device not in ("auto", "cpu"):
+            raise InputError(f"The engine runs on the CPU, and device is {device!r}; use runtime='core' for it.")
+        if read.fresh:
+            raise InputError(f"The checkpoint has no {read.head} head to run; a new one is drawn with runtime='core'.")
+        return True
+    if read.fresh or device not in ("auto", "cpu"):
+        return False
+    if device == "auto" and GRAPHICS.exists():
+        from importlib.util import find_spec
+
+        if find_spec("torch") is not None:
+            from clearhead.core.runner import has_cuda
+
+            return not has_cuda()
+    return True
+
+
+def _engine(read: Checkpoint, pruned: Pruned, threads: int | None) -> Any:
+    from clearhead.engine.runner import EngineRunner, silenced
+
+    return EngineRunner(read.shape, silenced(dict(read.arrays()), read.shape, pruned), threads)
 
 
 def _runner(network: Network, device: str) -> Any:

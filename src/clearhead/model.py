@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from clearhead import tensors
 from clearhead.batch import Output
 from clearhead.checkpoint import folder as folders
 from clearhead.checkpoint import sentence
@@ -16,6 +17,7 @@ from clearhead.embedding import Embedder
 from clearhead.errors import CheckpointError, InputError
 from clearhead.families import Family
 from clearhead.inputs import checked_batch
+from clearhead.runner import Runner
 from clearhead.shape import ModelShape, Pooling
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ class Guess:
 class Model:
     """A model that is ready to run; made by `clearhead.load` or `clearhead.create`."""
 
-    runner: CoreRunner
+    runner: Runner
     config: Mapping[str, Any]
     family: Family
     head: str | None
@@ -58,6 +60,8 @@ class Model:
     reference: str = ""
     passport: Passport | None = None
     trained: Trained | None = None  # what it was trained for, if it was
+    make_core: Callable[[], CoreRunner] | None = None  # beside an engine: the same weights as torch modules
+    _core: CoreRunner | None = None
 
     @property
     def shape(self) -> ModelShape:
@@ -65,9 +69,21 @@ class Model:
         return self.runner.shape
 
     @property
+    def core(self) -> CoreRunner:
+        """The torch runtime: the one that runs, or one beside the engine, made when it is first asked for."""
+        if hasattr(self.runner, "network"):
+            return cast("CoreRunner", self.runner)
+        if self._core is None:
+            if self.make_core is None:
+                raise InputError("This needs the core: load the model with runtime='core'.")
+            self._core = self.make_core()
+        return self._core
+
+    @property
     def module(self) -> Any:
-        """The torch module itself, for gradients and training."""
-        return self.runner.network
+        """The torch module itself, for gradients and training; from then on it is what runs."""
+        self.runner = core = self.core
+        return core.network
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -79,7 +95,10 @@ class Model:
     @property
     def parameters(self) -> int:
         """How many numbers were learned, tied ones counted once."""
-        return sum(parameter.numel() for parameter in self.module.parameters())
+        if hasattr(self.runner, "network"):
+            return sum(parameter.numel() for parameter in self.core.network.parameters())
+        pruned = {} if self.passport is None else self.passport.pruned
+        return tensors.count(tensors.expected(self.shape)) - tensors.pruned_count(self.shape, pruned)
 
     def run(
         self,
@@ -94,7 +113,10 @@ class Model:
     ) -> Output:
         """One pass over (batch, length) ids; mask=None: every token is real. Arrays out are numpy."""
         batch, choices = checked_batch(self.shape, ids, mask, segments, target_ids, target_mask)
-        out = self.runner.run(batch, hidden=hidden, head_scale=_by_part(head_scale))
+        if head_scale is None:
+            out = self.runner.run(batch, hidden=hidden)
+        else:
+            out = self.core.run(batch, hidden=hidden, head_scale=_by_part(head_scale))
         if choices is not None and out.logits is not None:
             out.logits = out.logits.reshape(-1, choices)
         return out
@@ -157,7 +179,7 @@ class Model:
             target_ids = [[start, *goal.ids[:-1]]]  # shifted right: each place predicts the next word
             target_tokens = ["<start>", *goal.tokens[:-1]]
         batch, _ = checked_batch(self.shape, [encoding.ids], None, segments, target_ids, None)
-        return trace(self.runner, batch, list(encoding.tokens), target_tokens, head_scale=_by_part(head_scale))
+        return trace(self.core, batch, list(encoding.tokens), target_tokens, head_scale=_by_part(head_scale))
 
     def fill(self, text: str, *, top: int = 5) -> list[list[Guess]]:
         """The likeliest words at each mask of a text, one list per mask."""
@@ -199,8 +221,8 @@ class Model:
 
     def _save(self, place: Path, shard_bytes: int) -> Path:
         from clearhead import __version__
-        from clearhead.core.build import named_arrays, pruned_heads
 
+        arrays, pruned = self._weights()
         folders.write_folder(
             place,
             config=self.config,
@@ -208,7 +230,7 @@ class Model:
             head=self.head,
             shape=self.shape,
             labels=self.labels,
-            arrays=named_arrays(self.module),
+            arrays=arrays,
             shard_bytes=shard_bytes,
         )
         if self.generation is not None:
@@ -231,11 +253,20 @@ class Model:
                 labels=list(self.labels) if self.has_labels else [],
                 golden=golden,
                 target_golden=target_golden,
-                pruned=pruned_heads(self.module),
+                pruned=pruned,
                 trained=self.trained,
             ),
         )
         return place
+
+    def _weights(self) -> tuple[Mapping[str, Array], dict[str, dict[str, list[int]]]]:
+        """Every tensor by name, and which heads were pruned, out of whatever runs."""
+        if not hasattr(self.runner, "network"):
+            held: Any = self.runner
+            return held.tensors, {} if self.passport is None else self.passport.pruned
+        from clearhead.core.build import named_arrays, pruned_heads
+
+        return named_arrays(self.core.network), pruned_heads(self.core.network)
 
     @property
     def has_labels(self) -> bool:

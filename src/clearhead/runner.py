@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from clearhead.batch import Batch, Output
@@ -23,9 +24,26 @@ class Runner(Protocol):
     """Runs a model of one shape."""
 
     shape: ModelShape
+    packed_tokens: int  # of one call of `packed`: enough work for every core
 
     def run(self, batch: Batch, *, hidden: bool = True) -> Output:
         """One pass over a batch."""
+        ...
+
+    def encode(self, batch: Batch, *, layers: bool, pooled: bool, alone: bool = False) -> Output:
+        """Hidden states of every layer or of the last, and the pooler's vector; `alone`: nothing runs beside."""
+        ...
+
+    def packed(self, ids: Any, segments: Any, lengths: Any) -> np.ndarray[Any, Any]:
+        """Logits of texts laid end to end, one row per text or per token, as the head reads."""
+        ...
+
+    def batches(self, lengths: np.ndarray[Any, Any], budget: int) -> Iterator[np.ndarray[Any, Any]]:
+        """Rows that are best run together, by their lengths."""
+        ...
+
+    def each(self, work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
+        """The results of some jobs in their order, perhaps several at a time."""
         ...
 
     def start(self, batch: Batch) -> DecoderState:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from clearhead.batch import Batch
 from clearhead.data.columns import Columns
 from clearhead.data.examples import TextRow
 from clearhead.data.form import Fit
@@ -13,6 +14,7 @@ from clearhead.data.table import TokenTable, encode_rows
 from clearhead.embedding import Embedder, groups
 from clearhead.errors import InputError
 from clearhead.features import choose_layer
+from clearhead.runner import Runner
 from clearhead.tasks.classify import CLASSIFY
 from clearhead.tasks.encoded import Encoded, encoded, within
 from clearhead.tasks.task import Task, mean_windows
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from clearhead.classic import ClassicModel
-    from clearhead.core.runner import CoreRunner
     from clearhead.model import Model
 
     Array = np.ndarray[Any, Any]
@@ -115,7 +116,7 @@ def row_pieces(data: Encoded) -> Array:
 
 
 def network_logits(
-    runner: CoreRunner, data: Encoded, task: Task = CLASSIFY, *, budget: int = PACKED_TOKENS, told: Told = None
+    runner: Runner, data: Encoded, task: Task = CLASSIFY, *, budget: int | None = None, told: Told = None
 ) -> Any:
     """What the task makes of the network's answers; windows of like length go through together."""
     import numpy as np
@@ -125,7 +126,7 @@ def network_logits(
     order = np.argsort(lengths, kind="stable")
     parts: list[Array] = []
     done = 0
-    for group in groups(lengths[order].tolist(), budget):
+    for group in groups(lengths[order].tolist(), budget or runner.packed_tokens):
         chosen = order[group.start : group.stop]
         part = data.packed(windows[chosen], owners[chosen], data.targets[:0])
         parts.append(runner.packed(part.ids, part.segments, part.lengths))
@@ -170,18 +171,20 @@ def window_features(
 
     windows, _ = _windows(data)
     lengths = data.starts[windows + 1] - data.starts[windows]
-    order = np.argsort(lengths, kind="stable")
+    jobs = list(model.runner.batches(lengths, budget))
     kept: list[Array] = []
     done = 0
-    for group in groups(lengths[order].tolist(), budget):
-        chosen = order[group.start : group.stop]
-        found = made(*_rectangle(data, windows[chosen], model))
+
+    def work(chosen: Array) -> tuple[Array, Sequence[Array]]:
+        return chosen, made(*_rectangle(data, windows[chosen], model))
+
+    for chosen, found in model.runner.each(work, jobs):
         kept = kept or [np.zeros((len(windows), part.shape[1]), np.float32) for part in found]
         for whole, part in zip(kept, found, strict=True):
             whole[chosen] = part
         done += len(chosen)
         if told is not None:
-            told(done, len(order))
+            told(done, len(windows))
     if not kept:
         raise InputError("There are no rows to make features of.")
     return [mean_windows(whole, data) for whole in kept]
@@ -216,12 +219,16 @@ def window_words(
     home = np.searchsorted(begins, reads, side="right") - 1  # the window of each word
     by_window = np.argsort(home, kind="stable")
     bounds = np.searchsorted(home[by_window], np.arange(len(windows) + 1))
-    order = np.argsort(lengths, kind="stable")
+    jobs = list(model.runner.batches(lengths, budget))
     kept: list[Array] = []
     done = 0
-    for group in groups(lengths[order].tolist(), budget):
-        chosen = order[group.start : group.stop]
-        found = made(model.run(*_rectangle(data, windows[chosen], model)).hidden or [])
+
+    def work(chosen: Array) -> tuple[Array, Sequence[Array]]:
+        ids, mask, segments = _rectangle(data, windows[chosen], model)
+        batch = Batch(ids=ids, mask=None if mask.all() else mask, segments=segments)
+        return chosen, made(model.runner.encode(batch, layers=True, pooled=False, alone=len(jobs) == 1).hidden)
+
+    for chosen, found in model.runner.each(work, jobs):
         kept = kept or [np.zeros((len(reads), part.shape[-1]), np.float32) for part in found]
         for place, window in enumerate(chosen.tolist()):
             words = by_window[bounds[window] : bounds[window + 1]]
@@ -229,7 +236,7 @@ def window_words(
                 whole[words] = part[place, reads[words] - begins[window]]
         done += len(chosen)
         if told is not None:
-            told(done, len(order))
+            told(done, len(windows))
     if not kept:
         raise InputError("There are no rows to make features of.")
     return kept

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 from clearhead.shape import HeadShape, ModelShape, Shape
 
 Sizes = dict[str, tuple[int, ...]]
+Pruned = Mapping[str, Mapping[str, Collection[int]]]  # part, block, heads
 
 
 def expected(model: ModelShape) -> Sizes:
@@ -43,6 +46,36 @@ def count(sizes: Sizes) -> int:
         for side in size:
             product *= side
         total += product
+    return total
+
+
+def check_pruned(model: ModelShape, pruned: Pruned) -> None:
+    """Refuse heads that a model of this shape never had, and a block that would have none left."""
+    parts = {"encoder": model.stack} | ({} if model.decoder is None else {"decoder": model.decoder})
+    if model.decoder is not None and model.decoder.cross:
+        parts["cross"] = model.decoder
+    for part, blocks in pruned.items():
+        if part not in parts:
+            raise ValueError(f"there is no part {part[:40]!r}.")
+        for block, heads in blocks.items():
+            if not 0 <= int(block) < parts[part].blocks:
+                raise ValueError(f"there is no block {block[:20]} in the {part}; it has {parts[part].blocks}.")
+            if unknown := sorted(set(heads) - set(range(parts[part].heads))):
+                raise ValueError(f"block {block} of the {part} has no head {unknown[0]}.")
+            if len(set(heads)) >= parts[part].heads:
+                raise ValueError(f"block {block} of the {part} must keep a head.")
+
+
+def pruned_count(model: ModelShape, pruned: Pruned) -> int:
+    """How many numbers went with pruned heads."""
+    total = 0
+    for part, blocks in pruned.items():
+        shape = model.stack if part == "encoder" else model.top
+        biases = 3 if shape.attend_bias else 0
+        each = shape.head_width * (4 * shape.width + biases)
+        if part == "encoder" and shape.relative == "disentangled" and not shape.share_projections:
+            each += len(shape.terms) * shape.head_width * (shape.width + 1)
+        total += each * sum(len(heads) for heads in blocks.values())
     return total
 
 

@@ -148,14 +148,14 @@ def test_pruned_and_saved(family: str, tmp_path: Path) -> None:
         model.prune({0: [1]}, "cross")
     expected = model.run(**given.ours())
     model.save(tmp_path)
-    again = clearhead.load(tmp_path)
+    again = clearhead.load(tmp_path, "core")
     for part in ("encoder", "decoder", "cross"):
         kept = [attention.kept for attention in model.module.attentions(part)]
         assert [attention.kept for attention in again.module.attentions(part)] == kept
     np.testing.assert_array_equal(again.run(**given.ours()).logits, expected.logits)
     # saved once more, nothing is lost or restored
     again.save(tmp_path / "again")
-    third = clearhead.load(tmp_path / "again")
+    third = clearhead.load(tmp_path / "again", "core")
     np.testing.assert_array_equal(third.run(**given.ours()).logits, expected.logits)
     assert {n: p.shape for n, p in third.module.named_parameters()} == {
         n: p.shape for n, p in model.module.named_parameters()

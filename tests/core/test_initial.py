@@ -46,7 +46,7 @@ def test_spread_as_in_transformers(family: str, title: str) -> None:
     kind = getattr(library(), title)
     torch.manual_seed(0)
     with saved(kind(kind.config_class(**config(family)))) as folder:
-        model = clearhead.load(folder)
+        model = clearhead.load(folder, "core")
     ours = drawn(model.shape)
     for name, theirs in model.module.named_parameters():
         if theirs.ndim == 1:
@@ -148,8 +148,8 @@ def test_a_fresh_head_on_given_weights(family: str, tmp_path: Path) -> None:
     made = clearhead.create(family, config={k: v for k, v in config(family).items() if k in kind.keys}, seed=1)
     made.save(tmp_path)
     stored = dict(made.module.named_parameters())
-    first = clearhead.load(tmp_path, head="classify", labels=("a", "b", "c"), seed=0)
-    other = clearhead.load(tmp_path, head="classify", labels=("a", "b", "c"), seed=1)
+    first = clearhead.load(tmp_path, "core", head="classify", labels=("a", "b", "c"), seed=0)
+    other = clearhead.load(tmp_path, "core", head="classify", labels=("a", "b", "c"), seed=1)
     assert first.shape.head is not None
     assert first.shape.head.outputs == 3
     for name, weight in first.module.named_parameters():

@@ -223,7 +223,7 @@ def test_traces_of_real_models(family: str, config: dict[str, int], found: list[
     model = clearhead.create(family, config=config)
     target = [[0, 6, 7]] if "cross" in found else None
     batch, _ = checked_batch(model.shape, [[1, 2, 3, 4, 5]], None, None, target, None)
-    traced = run_trace(model.runner, batch, list("abcde"), list("xyz") if target else None)
+    traced = run_trace(model.core, batch, list("abcde"), list("xyz") if target else None)
     assert parts(traced) == found
     for part in found:
         ElementTree.fromstring(attention_svg(traced, part=part))

@@ -72,7 +72,7 @@ def trained(family: str, title: str, changes: dict[str, Any]) -> tuple[Any, clea
     torch.manual_seed(0)
     theirs = stirred(kind._from_config(kind.config_class(**config), attn_implementation="eager"))
     with saved(theirs) as folder:
-        model = clearhead.load(folder)
+        model = clearhead.load(folder, "core")
     return theirs.train(), model, texts_for(family, config, (9, 6, 3))
 
 

@@ -33,7 +33,7 @@ def check_there_and_back(title: str, case: Case) -> None:
     theirs = reference(title, case.config, case.seed)
     expected = outputs(theirs, case.given, choices=choices)
     with saved(theirs) as folder, TemporaryDirectory() as second:
-        model = clearhead.load(folder)
+        model = clearhead.load(folder, "core")
         assert_equal(expected, run(model, case.given, choices), case.given)
         if model.has_labels:
             assert model.labels == tuple(theirs.config.id2label.values())
@@ -45,7 +45,7 @@ def check_there_and_back(title: str, case: Case) -> None:
         for name, values in outputs(back, case.given, choices=choices).items():
             np.testing.assert_allclose(values, expected[name], rtol=0, atol=1e-6, err_msg=name)
 
-        again = clearhead.load(second)
+        again = clearhead.load(second, "core")
         assert (again.head, again.shape, again.labels) == (model.head, model.shape, model.labels)
         np.testing.assert_array_equal(run(again, case.given, choices).last, run(model, case.given, choices).last)
         for name, tensor in model.module.state_dict().items():
@@ -85,7 +85,7 @@ def test_one_wrong_number_is_seen(family: str, title: str) -> None:
         theirs = reference(title, case.config, case.seed)
         expected = outputs(theirs, case.given, choices=choices)
         with saved(theirs) as folder:
-            model = clearhead.load(folder)
+            model = clearhead.load(folder, "core")
         for place, name in PLACES.items():
             weight = model.module.get_parameter(f"stack.blocks.0.{name}")
             with torch.no_grad():
@@ -122,7 +122,7 @@ def test_without_a_mask_every_token_is_real(family: str) -> None:
         theirs = reference(BARE[family], case.config, case.seed)
         expected = outputs(theirs, real)
         with saved(theirs) as folder:
-            model = clearhead.load(folder)
+            model = clearhead.load(folder, "core")
         assert_equal(expected, model.run(real.ids, segments=real.segments), real)
         assert_equal(expected, model.run(real.ids.tolist(), real.mask.astype(int), real.segments), real)
 
@@ -140,7 +140,7 @@ def test_a_padding_token_that_counts_as_real(family: str) -> None:
         real = Texts(ids=ids, mask=np.ones_like(case.given.mask), segments=case.given.segments)
         theirs = reference(BARE[family], case.config, case.seed)
         with saved(theirs) as folder:
-            model = clearhead.load(folder)
+            model = clearhead.load(folder, "core")
         assert_equal(outputs(theirs, real), run(model, real), real)
 
     drawn(family, BARE[family], 3, check)

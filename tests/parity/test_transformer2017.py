@@ -112,7 +112,7 @@ def check(case: tuple[dict[str, Any], Texts, int]) -> None:
     with TemporaryDirectory() as folder:
         model.save(folder)
         expected = torch_logits(Path(folder), config, batch).numpy()
-        again = clearhead.load(folder)
+        again = clearhead.load(folder, "core")
         for each in (model, again):
             got = each.run(**batch.ours()).logits
             assert got is not None

@@ -24,7 +24,7 @@ LAYERS = (
     ("checkpoint",),
     ("data", "metrics"),
     ("tasks",),
-    ("core", "features", "inputs", "unpickle", "classic"),
+    ("core", "engine", "features", "inputs", "unpickle", "classic"),
     ("model", "describe", "embedding"),
     ("loading", "scoring"),
     ("training", "explain"),

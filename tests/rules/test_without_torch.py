@@ -31,7 +31,8 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
 def test_verbs_that_need_torch_say_so(tmp_path: Path) -> None:
     config = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
     clearhead.create("bert", config={**config, "vocab_size": 9}).save(tmp_path / "model")
-    done = run("describe", tmp_path / "model")
+    (tmp_path / "rows.csv").write_text("text,label\n" + "".join(f"text {n},{'ab'[n % 2]}\n" for n in range(40)))
+    done = run("train", tmp_path / "rows.csv", "--model", tmp_path / "model", "-o", tmp_path / "run", "--quiet")
     assert done.returncode == 2
     assert "pip install 'clearhead[train]'" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,8 @@ class CoreState:
 
 class CoreRunner:
     """Runs a network on the CPU or a GPU."""
+
+    packed_tokens = 4096
 
     def __init__(self, network: Network, device: str = "auto") -> None:
         if device == "auto":
@@ -86,6 +89,25 @@ class CoreRunner:
         finally:
             self.network.train(learning)
 
+    def encode(self, batch: Batch, *, layers: bool, pooled: bool, alone: bool = False) -> Output:
+        """Hidden states of every layer or of the last."""
+        return self.run(batch, hidden=layers)
+
+    def batches(self, lengths: np.ndarray[Any, Any], budget: int) -> Iterator[np.ndarray[Any, Any]]:
+        """Rows of like length whose rectangle stays within a budget of tokens."""
+        order = lengths.argsort(kind="stable")
+        begin = 0
+        for place, length in enumerate(lengths[order].tolist()):
+            if place > begin and (place + 1 - begin) * length > budget:
+                yield order[begin:place]
+                begin = place
+        if begin < len(order):
+            yield order[begin:]
+
+    def each(self, work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
+        """One job after the other: torch shares each among the cores."""
+        return map(work, jobs)
+
     def _tensors(self, batch: Batch) -> tuple[Tensor | None, ...]:
         parts = (batch.ids, batch.mask, batch.segments, batch.target_ids, batch.target_mask)
         return tuple(None if part is None else torch.as_tensor(part, device=self.device) for part in parts)
@@ -111,6 +133,11 @@ class CoreRunner:
             raise InputError(f"The model can number {top.max_length} tokens, and this step would be number {longest}.")
         logits, after = step(self.network, state.state, new, real)
         return _array(logits), CoreState(after)
+
+
+def has_cuda() -> bool:
+    """Whether torch has a GPU to run on."""
+    return torch.cuda.is_available()
 
 
 def scales(given: dict[str, Any] | None, shape: ModelShape, device: torch.device) -> dict[str, Tensor] | None:

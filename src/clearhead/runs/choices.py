@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from clearhead.batch import Batch
 from clearhead.features import pool
 from clearhead.scoring import PACKED_TOKENS, Told, window_features
 from clearhead.shape import LAYER_CHOICES
@@ -124,7 +125,8 @@ def text_features(
     wanted = list(dict.fromkeys(piece for choice in choices for piece in pieces_of(choice, count)))
 
     def made(ids: Array, mask: Array, segments: Array | None) -> list[Array]:
-        out = model.run(ids, mask, segments)
+        batch = Batch(ids=ids, mask=None if mask.all() else mask, segments=segments)
+        out = model.runner.encode(batch, layers=True, pooled=True)
         pools = {mode: _pooling(mode, mask, out.pooled) for mode in {piece.pooling for piece in wanted}}
         found = pooled_pieces(out.hidden, pools, wanted)
         return [found[piece] for piece in wanted]

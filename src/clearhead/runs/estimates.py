@@ -51,7 +51,7 @@ def network_seconds(plan: RunPlan, prepared: Prepared) -> float:
     task, space, settings = prepared.task, prepared.space, plan.settings
     if plan.auto_epochs:
         settings = for_few_rows(len(prepared.parts["train"]), settings)
-    model = load(plan.model, device=plan.device, head=task.head, labels=task.outputs(space), fresh=True)
+    model = load(plan.model, "core", plan.device, head=task.head, labels=task.outputs(space), fresh=True)
     speed, _ = trial(model.module, _sample(model, prepared), settings, task.objective(space), steps=TRIAL)
     tokens = _tokens(model, prepared)
     answered = tokens.get("dev", 0.0) * (settings.epochs + 1) + tokens.get("test", 0.0)

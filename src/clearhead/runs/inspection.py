@@ -143,7 +143,7 @@ def _estimate(
     sample = [task.form.check(row, columns, space) for row in source.sample(SAMPLE) if isinstance(row, Row)]
     rows = [row for row in sample if isinstance(row, TextRow)]
     check_task(task, columns, space)
-    model: Model = load(reference, head=task.head, labels=task.outputs(space), fresh=True)
+    model: Model = load(reference, "core", head=task.head, labels=task.outputs(space), fresh=True)
     most, shared = task.long
     length = min((limit for limit in (most, model.max_length()) if limit is not None), default=None)
     fit = Fit(max_length=length, stride=shared if length is None else min(shared, length // 3))

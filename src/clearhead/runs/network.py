@@ -71,7 +71,7 @@ def train_network(
     saved = time.monotonic()
     steps = train_steps(
         state, data, settings, objective=objective, row_weights=weights,
-        score=_scorer(model, prepared, plan, scale), device=str(model.runner.device),
+        score=_scorer(model, prepared, plan, scale), device=str(model.core.device),
     )  # fmt: skip
     try:
         for step in steps:

@@ -173,10 +173,10 @@ def _model(seen: Look, plan: RunPlan, seed: int, tell: Told) -> Model | None:
     if plan.method in NETWORK:
         outputs = seen.task.outputs(seen.space)
         return load(
-            plan.model, device=plan.device, head=seen.task.head, labels=outputs, seed=seed, fresh=True,
+            plan.model, "core", plan.device, head=seen.task.head, labels=outputs, seed=seed, fresh=True,
             progress=tell.download,
         )
-    return load(plan.model, device=plan.device, head=None, progress=tell.download)
+    return load(plan.model, device=plan.device, head=None, threads=plan.threads, progress=tell.download)
 
 
 def _begin(folder: Path, plan: RunPlan, prepared: Prepared, command: str, *, resume: bool) -> None:

@@ -1,0 +1,179 @@
+"""Whole graphs out of a model's shape and tensors: one for what is asked of it, and two to decode word by word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from clearhead.engine import heads, positions
+from clearhead.engine.attention import LOW, Seen, memory_of
+from clearhead.engine.graph import Graph
+from clearhead.engine.parts import Dense, Parts, float_dense
+from clearhead.engine.stack import Stacked, stack
+from clearhead.shape import ModelShape
+from clearhead.tensors import ties
+
+Array = np.ndarray[Any, Any]
+Tensors = Mapping[str, Array]
+ROWS = ("batch", "length")
+TARGET_ROWS = ("batch", "target")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What a graph is to give. Less is faster: nothing is computed that nobody asked for."""
+
+    hidden: bool = False  # every layer
+    last: bool = False  # the top of the encoder, or of GPT's only stack
+    pooled: bool = False
+    logits: bool = False
+    masked: bool = False  # takes a mask; without one every token is real
+    target: bool = False  # takes the words of a decoder
+
+    @property
+    def logits_alone(self) -> bool:
+        """Whether one token of the last layer may be all that is needed."""
+        return self.logits and not (self.hidden or self.last)
+
+
+def assemble(
+    shape: ModelShape, tensors: Tensors, wanted: Wanted, *, dense: Dense | None = None, portable: bool = False
+) -> Graph:
+    """One pass over a batch: (batch, length) ids in, what is wanted out."""
+    g = Graph(portable=portable)
+    parts = Parts(g=g, tensors=tensors, dense=dense or float_dense(tensors))
+    ids = g.input("ids", "int64", ROWS)
+    segments = g.input("segments", "int64", ROWS) if shape.stack.segments > 1 else ""
+    present = g.input("mask", "bool", ROWS) if wanted.masked else ""
+    first = wanted.logits_alone and _reads_first(shape)
+    encoder = _stack(parts, shape, "stack", ids, segments, Seen(queries="", keys="", present=present), first=first)
+    if wanted.hidden:
+        _all(g, "hidden", encoder, ROWS, shape.stack.width)
+    if wanted.last:
+        g.output("last", encoder.last, (*ROWS, shape.stack.width))
+    top, top_present, rows = encoder, present, ROWS
+    if shape.decoder is not None:
+        if not wanted.target:
+            return g
+        targets = g.input("target_ids", "int64", TARGET_ROWS)
+        top_present = g.input("target_mask", "bool", TARGET_ROWS) if wanted.masked else ""
+        memory = tuple(memory_of(parts, shape.decoder, encoder.last, "decoder."))
+        seen = Seen(
+            queries="", keys="", present=top_present, memory=memory,
+            memory_bias=_memory_bias(g, present) if present else "",
+        )  # fmt: skip
+        top, rows = _stack(parts, shape, "decoder", targets, "", seen), TARGET_ROWS
+        if wanted.hidden:
+            _all(g, "target_hidden", top, rows, shape.decoder.width)
+    _tops(parts, shape, wanted, top, top_present, rows)
+    return g
+
+
+def _tops(
+    parts: Parts, shape: ModelShape, wanted: Wanted, top: Stacked, present: str, rows: tuple[str, str]
+) -> None:
+    """The pooler and the heads on the last hidden state."""
+    pooled = ""
+    needs = wanted.logits and any(one is not None and one.pick == "pooled" for one in (shape.head, shape.second))
+    if shape.pooler is not None and (wanted.pooled or needs):
+        pooled = heads.pooler(parts, shape.pooler, top.last)
+        if wanted.pooled:
+            parts.g.output("pooled", pooled, ("batch", shape.stack.width))
+    if not wanted.logits:
+        return
+    for name, result, one in (("head", "logits", shape.head), ("second", "next_sentence", shape.second)):
+        if one is None:
+            continue
+        made = heads.head(parts, one, top.last, pooled, present, name, _words(shape))
+        sides = (*rows, one.outputs) if one.pick == "each" else ("batch", one.outputs)
+        parts.g.output(result, made, rows if one.kind == "replaced" else sides)
+
+
+def assemble_memory(shape: ModelShape, tensors: Tensors, *, dense: Dense | None = None) -> Graph:
+    """The encoder of a pair: its words as keys and values of every layer of the decoder, computed once."""
+    assert shape.decoder is not None
+    g = Graph()
+    parts = Parts(g=g, tensors=tensors, dense=dense or float_dense(tensors))
+    ids, present = g.input("ids", "int64", ROWS), g.input("mask", "bool", ROWS)
+    encoder = _stack(parts, shape, "stack", ids, "", Seen(queries="", keys="", present=present))
+    sides = ("batch", shape.decoder.heads, "length", shape.decoder.head_width)
+    for layer, pair in enumerate(memory_of(parts, shape.decoder, encoder.last, "decoder.")):
+        for name, one in zip(("key", "value"), pair, strict=True):
+            g.output(f"memory_{name}.{layer}", one, sides)
+    g.output("memory_bias", _memory_bias(g, present), ("batch", 1, 1, "length"))
+    return g
+
+
+def assemble_step(shape: ModelShape, tensors: Tensors, *, dense: Dense | None = None) -> Graph:
+    """New words of a decoder: the cache of keys and values goes in, and comes out longer."""
+    g, top = Graph(), shape.top
+    parts = Parts(g=g, tensors=tensors, dense=dense or float_dense(tensors))
+    ids = g.input("ids", "int64", ("batch", "new"))
+    queries = g.input("places", "int64", ("batch", "new"))
+    keys = g.input("key_places", "int64", ("batch", "keys"))
+    present = g.input("present", "bool", ("batch", "keys"))
+    cache = ("batch", top.heads, "past", top.head_width)
+    past = tuple(
+        (g.input(f"past_key.{layer}", "float32", cache), g.input(f"past_value.{layer}", "float32", cache))
+        for layer in range(top.layers)
+    )
+    memory: tuple[tuple[str, str], ...] = ()
+    bias, part = "", "stack" if shape.decoder is None else "decoder"
+    if shape.decoder is not None:
+        sides = ("batch", top.heads, "length", top.head_width)
+        memory = tuple(
+            (g.input(f"memory_key.{layer}", "float32", sides), g.input(f"memory_value.{layer}", "float32", sides))
+            for layer in range(top.layers)
+        )
+        bias = g.input("memory_bias", "float32", ("batch", 1, 1, "length"))
+    seen = Seen(queries=queries, keys=keys, present=present, past=past, memory=memory, memory_bias=bias)
+    made = _stack(parts, shape, part, ids, "", seen)
+    for layer, pair in enumerate(made.kept):
+        for name, one in zip(("key", "value"), pair, strict=True):
+            g.output(f"kept_{name}.{layer}", one, ("batch", top.heads, "keys", top.head_width))
+    if shape.head is not None:
+        logits = heads.head(parts, shape.head, made.last, "", "", "head", _words(shape))
+        g.output("logits", logits, ("batch", "new", shape.head.outputs))
+    return g
+
+
+def _stack(
+    parts: Parts, shape: ModelShape, part: str, ids: str, segments: str, seen: Seen, *, first: bool = False
+) -> Stacked:
+    """One of the two stacks; places are counted from 0 where they are not given."""
+    own = shape.stack if part == "stack" else shape.decoder
+    assert own is not None
+    words = ties(shape).get(f"{part}.embed.token.weight", f"{part}.embed.token.weight")
+    if not seen.queries:
+        at = positions.places(parts.g, ids)
+        seen = Seen(**{**vars(seen), "queries": at, "keys": at})
+    return stack(parts, own, ids, segments, seen, f"{part}.", words, first=first)
+
+
+def _memory_bias(g: Graph, present: str) -> str:
+    """The encoder's padding, for every query alike: (batch, 1, 1, length)."""
+    row = g.add("Unsqueeze", present, g.constant([1, 2]))
+    return g.add("Where", row, g.real(0.0), g.real(LOW))
+
+
+def _words(shape: ModelShape) -> str:
+    """The word table that a tied head ends in."""
+    return ties(shape).get("head.out.weight", "stack.embed.token.weight")
+
+
+def _reads_first(shape: ModelShape) -> bool:
+    """Whether every head reads the first token alone, so that the last layer need not work out the others."""
+    tops = [one for one in (shape.head, shape.second) if one is not None]
+    own = shape.stack
+    alone = all(one.pick in ("first", "pooled") for one in tops) and bool(tops)
+    plain = own.relative != "disentangled" and not own.causal and not own.kernel
+    return alone and plain and shape.decoder is None and own.layers > 1
+
+
+def _all(g: Graph, name: str, made: Stacked, rows: tuple[str, str], width: int) -> None:
+    for layer, value in enumerate(made.hidden):
+        side = width
+        g.output(f"{name}.{layer}", value, (*rows, side))

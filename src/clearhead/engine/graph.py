@@ -1,0 +1,99 @@
+"""A graph while it is written: nodes, weights, inputs and outputs, in ONNX Runtime's own operators or in plain ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from clearhead.engine import proto
+from clearhead.engine.plain import PLAIN
+
+Array = np.ndarray[Any, Any]
+FUSED = {
+    "BiasGelu", "DynamicQuantizeMatMul", "FastGelu", "FusedMatMul", "Gelu", "MultiHeadAttention", "QuickGelu",
+    "RotaryEmbedding",
+}  # fmt: skip
+INLINE = 1024  # bytes of a constant that is written into the model itself
+
+
+@dataclass(kw_only=True)
+class Graph:
+    """Operators are added one by one, and each gives the names of what it makes."""
+
+    portable: bool = False  # operators of the ONNX standard alone
+    nodes: list[bytes] = field(default_factory=list)
+    weights: dict[str, Array] = field(default_factory=dict)
+    inputs: dict[str, bytes] = field(default_factory=dict)
+    outputs: dict[str, bytes] = field(default_factory=dict)
+    made: int = 0
+
+    def add(self, op: str, *inputs: str, outputs: int = 1, **attributes: proto.Attribute) -> str:
+        """One operator with one result that matters."""
+        return self.several(op, *inputs, outputs=outputs, **attributes)[0]
+
+    def several(self, op: str, *inputs: str, outputs: int, **attributes: proto.Attribute) -> tuple[str, ...]:
+        """One operator with several results; a graph for other runtimes writes it out in plain operators."""
+        if self.portable and op in PLAIN:
+            return PLAIN[op](self, *inputs, **attributes)
+        if op in FUSED:
+            attributes["domain"] = "com.microsoft"
+        self.made += 1
+        name = f"{op}_{self.made}"
+        results = tuple(f"{name}.{place}" if place else name for place in range(outputs))
+        self.nodes.append(proto.node(op, inputs, results, name, **attributes))
+        return results
+
+    def weight(self, name: str, array: Array) -> str:
+        """A constant under a name; the same one is kept once."""
+        self.weights.setdefault(name, array)
+        return name
+
+    def constant(self, value: Any, dtype: str = "int64") -> str:
+        """A small constant, by its value."""
+        array = np.asarray(value, dtype)
+        plain = f"{dtype}{array.tolist()}" if array.size <= 8 else f"constant_{len(self.weights)}"
+        return self.weight(plain.replace(" ", ""), array)
+
+    def real(self, value: float) -> str:
+        """One floating-point number."""
+        return self.constant(value, "float32")
+
+    def input(self, name: str, dtype: str, sides: proto.Sides) -> str:
+        """Something that is given at every run."""
+        self.inputs[name] = proto.value(name, dtype, sides)
+        return name
+
+    def output(self, name: str, value: str, sides: proto.Sides, dtype: str = "float32") -> None:
+        """Something that every run gives."""
+        self.nodes.append(proto.node("Identity", [value], [name], f"out_{name}"))
+        self.outputs[name] = proto.value(name, dtype, sides)
+
+    def side(self, value: str, axis: int) -> str:
+        """How long one side of a value is, as (1,)."""
+        return self.add("Shape", value, start=axis, end=axis + 1)
+
+    @property
+    def large(self) -> dict[str, Array]:
+        """Weights that are handed over as they lie in memory."""
+        return {name: array for name, array in self.weights.items() if array.nbytes > INLINE}
+
+    def model(self, *, version: str = "", notes: Mapping[str, str] | None = None, place: str = "memory") -> bytes:
+        """The model as bytes, its large weights elsewhere: in memory, or one after the other in a file."""
+        offset, constants = 0, []
+        for name, array in self.weights.items():
+            if array.nbytes <= INLINE:
+                constants.append(proto.tensor(name, array))
+                continue
+            constants.append(proto.outside(name, array, place, offset))
+            offset += -(-array.nbytes // ALIGN) * ALIGN
+        domains = [""] if self.portable else list(proto.OPSETS)
+        return proto.model(
+            self.nodes, constants, self.inputs.values(), self.outputs.values(), version=version, notes=notes,
+            domains=domains,
+        )  # fmt: skip
+
+
+ALIGN = 4096  # bytes: where a weight begins in a file, so that it can be mapped

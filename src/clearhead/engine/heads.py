@@ -1,0 +1,57 @@
+"""Heads as operators: pick, dense, activation, norm, out."""
+
+from __future__ import annotations
+
+from clearhead.engine.parts import Parts, activate, norm
+from clearhead.shape import HeadShape, PoolerShape
+
+
+def picked(parts: Parts, x: str, pick: str, present: str) -> str:
+    """The token, the mean or every token that a head reads; `present` is (batch, length), empty where all are real."""
+    g = parts.g
+    if pick == "each":
+        return x
+    if pick == "first":
+        return g.add("Gather", x, g.constant(0), axis=1)
+    if not present:
+        if pick == "last":
+            return g.add("Gather", x, g.constant(-1), axis=1)
+        return g.add("ReduceMean", x, g.constant([1]), keepdims=0)
+    real = g.add("Cast", present, to=1)
+    if pick == "last":
+        length = g.add("Squeeze", g.side(present, 1))
+        place = g.add("Range", g.constant(0), length, g.constant(1))
+        furthest = g.add("ReduceMax", g.add("Mul", g.add("Cast", place, to=1), real), g.constant([1]), keepdims=1)
+        return g.add("GatherND", x, g.add("Cast", furthest, to=7), batch_dims=1)
+    column = g.add("Unsqueeze", real, g.constant([-1]))
+    total = g.add("ReduceSum", g.add("Mul", x, column), g.constant([1]), keepdims=0)
+    return g.add("Div", total, g.add("ReduceSum", column, g.constant([1]), keepdims=0))
+
+
+def pooler(parts: Parts, shape: PoolerShape, x: str) -> str:
+    """tanh(W h_cls + b)."""
+    first = picked(parts, x, "first", "")
+    (made,) = parts.product(first, "pooler.dense")
+    return activate(parts.g, shape.activation, made, parts.bias("pooler.dense"))
+
+
+def head(parts: Parts, shape: HeadShape, x: str, pooled: str, present: str, name: str, words: str) -> str:
+    """From the last hidden state to logits."""
+    g = parts.g
+    x = pooled if shape.pick == "pooled" else picked(parts, x, shape.pick, present)
+    if shape.dense:
+        (x,) = parts.product(x, f"{name}.dense")
+        x = activate(g, shape.activation or "linear", x, parts.bias(f"{name}.dense"))
+    elif shape.activation:
+        x = activate(g, shape.activation, x)
+    if shape.norm:
+        x = norm(parts, x, f"{name}.norm", eps=shape.eps)
+    if shape.scale != 1.0:
+        x = g.add("Mul", x, g.real(shape.scale))
+    if shape.tied:
+        logits = g.add("FusedMatMul", x, parts.weight(words), transB=1)
+    else:
+        (logits,) = parts.product(x, f"{name}.out")
+    bias = parts.bias(f"{name}.out")
+    logits = g.add("Add", logits, bias) if bias else logits
+    return g.add("Squeeze", logits, g.constant([-1])) if shape.kind == "replaced" else logits

@@ -1,0 +1,147 @@
+"""The parts of every block as operators: dense steps, norms, activations, and the stream that blocks add to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from clearhead.engine.graph import Graph
+from clearhead.shape import Shape
+
+Array = np.ndarray[Any, Any]
+
+
+class Dense(Protocol):
+    """Writes x W^T of some dense steps that read the same x: a result for each."""
+
+    def __call__(self, g: Graph, x: str, *names: str) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """A graph that is being written, the tensors that it is written from, and how a matrix is multiplied."""
+
+    g: Graph
+    tensors: Mapping[str, Array]
+    dense: Dense
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a tensor."""
+        return name in self.tensors
+
+    def weight(self, name: str) -> str:
+        """A tensor as it lies in the file."""
+        return self.g.weight(name, self.tensors[name])
+
+    def product(self, x: str, *names: str) -> tuple[str, ...]:
+        """x W^T for each dense step by name, without its bias."""
+        return self.dense(self.g, x, *names)
+
+    def bias(self, *names: str) -> str:
+        """The biases of dense steps end to end, or an empty name where they have none."""
+        if not self.has(f"{names[0]}.bias"):
+            return ""
+        if len(names) == 1:
+            return self.weight(f"{names[0]}.bias")
+        joined = np.concatenate([self.tensors[f"{name}.bias"] for name in names])
+        return self.g.weight("+".join(names) + ".bias", joined)
+
+    def linear(self, x: str, name: str) -> str:
+        """x W^T + b."""
+        (made,) = self.product(x, name)
+        return self.g.add("Add", made, self.bias(name)) if self.bias(name) else made
+
+    def sum(self, x: str, more: str, bias: str = "") -> str:
+        """x + more + bias."""
+        return self.g.add("Add", x, self.g.add("Add", more, bias) if bias else more)
+
+    def norm(self, x: str, name: str, shape: Shape) -> str:
+        """A layer norm, or one by the root of the mean square."""
+        return norm(self, x, name, kind=shape.norm, eps=shape.eps)
+
+
+def norm(parts: Parts, x: str, name: str, *, eps: float, kind: str = "layer") -> str:
+    """A norm over each token's numbers.
+
+    ONNX Runtime has an operator that adds and norms at once. On a CPU it goes number by number and takes four times as
+    long as an addition and a norm, so that it is not used.
+    """
+    inputs = [x, parts.weight(f"{name}.weight")]
+    if kind == "rms":
+        return parts.g.add("SimplifiedLayerNormalization", *inputs, axis=-1, epsilon=eps)
+    if parts.has(f"{name}.bias"):
+        inputs.append(parts.weight(f"{name}.bias"))
+    return parts.g.add("LayerNormalization", *inputs, axis=-1, epsilon=eps)
+
+
+def activate(g: Graph, name: str, x: str, bias: str = "") -> str:
+    """An activation by its name in config files, after adding a bias where there is one."""
+    if bias and name in WITH_BIAS:
+        return g.add(WITH_BIAS[name], x, bias)
+    return ACTIVATIONS[name](g, g.add("Add", x, bias) if bias else x)
+
+
+WITH_BIAS = {"gelu": "BiasGelu", "gelu_python": "BiasGelu"} | dict.fromkeys(
+    ("gelu_new", "gelu_fast", "gelu_accurate", "gelu_pytorch_tanh"), "FastGelu"
+)
+
+
+def _clipped(g: Graph, x: str, low: float, high: float) -> str:
+    return g.add("Clip", x, g.real(low), g.real(high))
+
+
+def _mish(g: Graph, x: str) -> str:
+    return g.add("Mul", x, g.add("Tanh", g.add("Softplus", x)))
+
+
+def _squared_relu(g: Graph, x: str) -> str:
+    kept = g.add("Relu", x)
+    return g.add("Mul", kept, kept)
+
+
+def _laplace(g: Graph, x: str) -> str:
+    mu, sigma = 0.707107, 0.282095
+    scaled = g.add("Mul", g.add("Sub", x, g.real(mu)), g.real(1 / (sigma * math.sqrt(2.0))))
+    return g.add("Mul", g.add("Add", g.add("Erf", scaled), g.real(1.0)), g.real(0.5))
+
+
+def _named(op: str, **attributes: Any) -> Callable[[Graph, str], str]:
+    return lambda g, x: g.add(op, x, **attributes)
+
+
+ACTIVATIONS: dict[str, Callable[[Graph, str], str]] = {
+    "gelu": _named("Gelu"),
+    "gelu_10": lambda g, x: _clipped(g, g.add("Gelu", x), -10.0, 10.0),
+    "gelu_python": _named("Gelu"),
+    "gelu_new": _named("FastGelu"),
+    "gelu_fast": _named("FastGelu"),
+    "gelu_accurate": _named("FastGelu"),
+    "gelu_pytorch_tanh": _named("FastGelu"),
+    "quick_gelu": _named("QuickGelu", alpha=1.702),
+    "leaky_relu": _named("LeakyRelu", alpha=0.01),
+    "linear": lambda _, x: x,
+    "mish": _mish,
+    "relu": _named("Relu"),
+    "relu2": _squared_relu,
+    "relu6": lambda g, x: _clipped(g, x, 0.0, 6.0),
+    "sigmoid": _named("Sigmoid"),
+    "silu": _named("QuickGelu", alpha=1.0),
+    "swish": _named("QuickGelu", alpha=1.0),
+    "tanh": _named("Tanh"),
+    "laplace": _laplace,
+    "elu": _named("Elu", alpha=1.0),
+}
+
+
+def float_dense(tensors: Mapping[str, Array]) -> Dense:
+    """x W^T in float, with matrices as they lie in the file."""
+
+    def product(g: Graph, x: str, *names: str) -> tuple[str, ...]:
+        weights = (g.weight(f"{name}.weight", tensors[f"{name}.weight"]) for name in names)
+        return tuple(g.add("FusedMatMul", x, weight, transB=1) for weight in weights)
+
+    return product

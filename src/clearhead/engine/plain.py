@@ -1,0 +1,69 @@
+"""ONNX Runtime's fused operators, written out in the standard's own, for other runtimes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from clearhead.engine.graph import Graph
+
+Expanded = Callable[..., tuple[str, ...]]
+
+
+def matmul(g: Graph, a: str, b: str, *, transB: int = 0) -> tuple[str, ...]:  # noqa: N803
+    """a b, or a b^T."""
+    return (g.add("MatMul", a, g.add("Transpose", b, perm=[1, 0]) if transB else b),)
+
+
+def gelu(g: Graph, x: str) -> tuple[str, ...]:
+    """0.5 x (1 + erf(x / sqrt(2)))."""
+    wave = g.add("Erf", g.add("Mul", x, g.real(1 / math.sqrt(2))))
+    return (g.add("Mul", g.add("Mul", x, g.real(0.5)), g.add("Add", wave, g.real(1.0))),)
+
+
+def bias_gelu(g: Graph, x: str, bias: str) -> tuple[str, ...]:
+    """gelu(x + bias)."""
+    return gelu(g, g.add("Add", x, bias))
+
+
+def fast_gelu(g: Graph, x: str, bias: str | None = None) -> tuple[str, ...]:
+    """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))."""
+    x = x if bias is None else g.add("Add", x, bias)
+    cube = g.add("Mul", g.add("Mul", x, x), g.add("Mul", x, g.real(0.044715)))
+    wave = g.add("Tanh", g.add("Mul", g.add("Add", x, cube), g.real(math.sqrt(2 / math.pi))))
+    return (g.add("Mul", g.add("Mul", x, g.real(0.5)), g.add("Add", wave, g.real(1.0))),)
+
+
+def quick_gelu(g: Graph, x: str, *, alpha: float) -> tuple[str, ...]:
+    """x sigmoid(alpha x)."""
+    return (g.add("Mul", x, g.add("Sigmoid", g.add("Mul", x, g.real(alpha)))),)
+
+
+def root_mean_square(g: Graph, x: str, scale: str, *, epsilon: float, **_: Any) -> tuple[str, ...]:
+    """x / sqrt(mean(x^2) + eps) * scale."""
+    mean = g.add("ReduceMean", g.add("Mul", x, x), g.constant([-1]), keepdims=1)
+    root = g.add("Sqrt", g.add("Add", mean, g.real(epsilon)))
+    return (g.add("Mul", g.add("Div", x, root), scale),)
+
+
+def rotary(g: Graph, x: str, _: str, cos: str, sin: str, *, num_heads: int) -> tuple[str, ...]:
+    """(batch, length, width): each head's halves turned by the angle of their place; places are 0, 1, 2, ..."""
+    split = g.add("Reshape", x, g.constant([0, 0, num_heads, -1]))
+    first, second = g.several("Split", split, outputs=2, axis=-1, num_outputs=2)
+    cos, sin = (g.add("Unsqueeze", one, g.constant([1])) for one in (cos, sin))  # (length, 1, half)
+    left = g.add("Sub", g.add("Mul", first, cos), g.add("Mul", second, sin))
+    right = g.add("Add", g.add("Mul", second, cos), g.add("Mul", first, sin))
+    return (g.add("Reshape", g.add("Concat", left, right, axis=-1), g.constant([0, 0, -1])),)
+
+
+PLAIN: dict[str, Expanded] = {
+    "FusedMatMul": matmul,
+    "Gelu": gelu,
+    "BiasGelu": bias_gelu,
+    "FastGelu": fast_gelu,
+    "QuickGelu": quick_gelu,
+    "SimplifiedLayerNormalization": root_mean_square,
+    "RotaryEmbedding": rotary,
+}

@@ -1,0 +1,255 @@
+"""The engine as a Runner: arrays in, arrays out, nothing padded that need not be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from clearhead.batch import Batch, Output, as_ids
+from clearhead.engine.assemble import Wanted, assemble, assemble_memory, assemble_step
+from clearhead.engine.graph import Graph
+from clearhead.engine.session import Session, cores
+from clearhead.errors import InputError
+from clearhead.shape import ModelShape
+from clearhead.tensors import Pruned
+
+Array = np.ndarray[Any, Any]
+TOGETHER = 8  # sentences of one length in a call: more make no matrix product faster
+MOST_TOKENS = 256  # in such a call: a passage runs alone
+
+
+@dataclass(frozen=True)
+class EngineState:
+    """A decoder between two steps: cached keys and values by name, what is real, and where each row stands."""
+
+    cache: Mapping[str, Array]
+    memory: Mapping[str, Array]
+    present: Array  # (batch, keys)
+    places: Array  # (batch, keys)
+
+    def reorder(self, rows: Any) -> EngineState:
+        """The same for other rows of the batch."""
+        index = as_ids(rows, "rows")
+        cache, memory = ({name: one[index] for name, one in part.items()} for part in (self.cache, self.memory))
+        return EngineState(cache, memory, self.present[index], self.places[index])
+
+
+class EngineRunner:
+    """Runs a model of one shape in ONNX Runtime; graphs are written when they are first asked for."""
+
+    packed_tokens = 1 << 16
+
+    def __init__(self, shape: ModelShape, tensors: Mapping[str, Array], threads: int | None = None) -> None:
+        if threads is not None and threads < 1:
+            raise InputError(f"threads must be at least 1, and it is {threads}.")
+        self.shape = shape
+        self.tensors = tensors
+        self.threads = threads or cores()
+        self._sessions: dict[Any, Session] = {}
+        self._lock = Lock()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def run(
+        self, batch: Batch, *, hidden: bool = True, head_scale: Any = None, recorder: Any = None
+    ) -> Output:
+        """One pass over a batch."""
+        if head_scale is not None or recorder is not None:
+            raise InputError("Scaling heads and tracing need the core: load the model with runtime='core'.")
+        paired = self.shape.decoder is not None
+        wanted = Wanted(hidden=hidden, last=True, pooled=True, logits=True, target=batch.target_ids is not None)
+        if paired or not _ends_padded(batch.mask):
+            return self._masked(batch, wanted)
+        given = {"ids": batch.ids} | self._segments(batch.ids, batch.segments)
+        if batch.mask is None or bool(batch.mask.all()):
+            return self._output(self._call(wanted, given))
+        return self._by_length(given, batch.mask.sum(1), wanted)
+
+    def _masked(self, batch: Batch, wanted: Wanted) -> Output:
+        """Padding anywhere, or a pair of stacks: by a mask."""
+        wanted = Wanted(**{**vars(wanted), "masked": True})
+        mask = np.ones(batch.ids.shape, np.bool_) if batch.mask is None else batch.mask
+        given = {"ids": batch.ids, "mask": mask} | self._segments(batch.ids, batch.segments)
+        if batch.target_ids is not None:
+            real = batch.target_mask
+            given["target_ids"] = batch.target_ids
+            given["target_mask"] = np.ones(batch.target_ids.shape, np.bool_) if real is None else real
+        return self._output(self._call(wanted, given))
+
+    def _by_length(self, given: Mapping[str, Array], lengths: Array, wanted: Wanted) -> Output:
+        """Rows of one length together, so that no padding is computed; its places stay zero."""
+        whole: dict[str, Array] = {}
+        width = given["ids"].shape[1]
+        for length in np.unique(lengths):
+            rows = np.flatnonzero(lengths == length)
+            found = self._call(wanted, {name: array[rows, : max(length, 1)] for name, array in given.items()})
+            for name, part in found.items():
+                by_token = part.ndim > 1 and part.shape[1] == max(length, 1) and _by_token(name, self.shape)
+                sides = (len(lengths), width, *part.shape[2:]) if by_token else (len(lengths), *part.shape[1:])
+                target = whole.setdefault(name, np.zeros(sides, np.float32))
+                if by_token:
+                    target[rows, : part.shape[1]] = part
+                else:
+                    target[rows] = part
+        return self._output(whole)
+
+    def packed(self, ids: Any, segments: Any, lengths: Any) -> Array:
+        """Logits of texts laid end to end, one row per text or per token, as the head reads."""
+        wanted = Wanted(logits=True)
+        ids, lengths = np.asarray(ids), np.asarray(lengths)
+        segments = np.zeros_like(ids) if segments is None else np.asarray(segments)
+        ends = np.cumsum(lengths)
+        each = self.shape.head is not None and self.shape.head.pick == "each"
+        counts = lengths if each else np.ones(len(lengths), np.int64)
+        starts = np.cumsum(counts) - counts
+        made: list[Array] = []
+
+        def answer(rows: Array) -> tuple[Array, Array]:
+            length = int(lengths[rows[0]])
+            cells = (ends[rows] - length)[:, None] + np.arange(length)
+            given = {"ids": ids[cells]} | self._segments(cells, segments[cells])
+            return rows, self._call(wanted, given, beside=len(lengths) > len(rows))["logits"]
+
+        for rows, logits in self.each(answer, list(by_length(lengths))):
+            if not made:
+                made.append(np.zeros((int(counts.sum()), *logits.shape[2 if each else 1 :]), np.float32))
+            places = starts[rows]
+            if each:
+                made[0][places[:, None] + np.arange(logits.shape[1])] = logits
+            else:
+                made[0][places] = logits
+        return made[0]
+
+    def encode(self, batch: Batch, *, layers: bool, pooled: bool, alone: bool = False) -> Output:
+        """Hidden states of every layer or of the last, and the pooler's vector; `alone`: nothing runs beside."""
+        wanted = Wanted(hidden=layers, last=not layers, pooled=pooled, masked=batch.mask is not None)
+        given = {"ids": batch.ids} | self._segments(batch.ids, batch.segments)
+        if batch.mask is not None:
+            given["mask"] = batch.mask
+        return self._output(self._call(wanted, given, beside=not alone))
+
+    def batches(self, lengths: Array, budget: int) -> Iterator[Array]:  # noqa: ARG002
+        """Rows of one length in small groups."""
+        return by_length(lengths)
+
+    def each(self, work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
+        """The results of some jobs, on as many threads as the runner has; a job that fails raises here."""
+        if self.threads == 1 or len(jobs) < 2:
+            return map(work, jobs)
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="clearhead")
+        return self._pool.map(work, jobs)
+
+    def start(self, batch: Batch) -> EngineState:
+        """A decoder's state before its first word; for a pair, after reading the source."""
+        rows = len(batch.ids)
+        empty, top = np.zeros((rows, 0), np.int64), self.shape.top
+        memory: dict[str, Array] = {}
+        if self.shape.decoder is not None:
+            mask = np.ones(batch.ids.shape, np.bool_) if batch.mask is None else batch.mask
+            session = self._session("memory", lambda: assemble_memory(self.shape, self.tensors))
+            memory = session.run({"ids": batch.ids, "mask": mask})
+        cache = {
+            f"past_{name}.{layer}": np.zeros((rows, top.heads, 0, top.head_width), np.float32)
+            for name in ("key", "value") for layer in range(top.layers)
+        }  # fmt: skip
+        return EngineState(cache, memory, empty.astype(np.bool_), empty)
+
+    def step(self, state: EngineState, ids: Any, mask: Any = None) -> tuple[Array, EngineState]:
+        """Feed words (batch, new): logits of each, and the state after them."""
+        top, new = self.shape.top, as_ids(ids, "ids")
+        if self.shape.head is None:
+            raise InputError("This model has no head that could name the next word.")
+        if not top.causal:
+            raise InputError(f"{self.shape.family} does not decode word by word: its words see those after them.")
+        if new.ndim != 2 or new.size == 0 or int(new.min()) < 0 or int(new.max()) >= top.vocab:
+            raise InputError(f"ids must be (batch, new) tokens from 0 to {top.vocab - 1}.")
+        longest = state.present.shape[1] + new.shape[1]
+        if top.positions == "learned" and top.max_length is not None and longest > top.max_length:
+            raise InputError(f"The model can number {top.max_length} tokens, and this step would be number {longest}.")
+        real = np.ones(new.shape, np.bool_) if mask is None else as_ids(mask, "mask").astype(np.bool_)
+        places = state.present.sum(1, keepdims=True) + real.cumsum(1) - 1  # padding takes no place
+        places = np.maximum(places, 0)
+        present, key_places = np.concatenate([state.present, real], 1), np.concatenate([state.places, places], 1)
+        given = {"ids": new, "places": places, "key_places": key_places, "present": present}
+        session = self._session("step", lambda: assemble_step(self.shape, self.tensors))
+        found = session.run({**given, **state.cache, **state.memory})
+        logits = found.pop("logits")
+        cache = {name.replace("kept_", "past_"): one for name, one in found.items()}
+        return logits, EngineState(cache, state.memory, present, key_places)
+
+    def _output(self, found: Mapping[str, Array]) -> Output:
+        def layers(name: str) -> list[Array]:
+            return [found[f"{name}.{place}"] for place in range(sum(one.startswith(f"{name}.") for one in found))]
+
+        is_next = self.shape.head is not None and self.shape.head.kind == "next"
+        return Output(
+            hidden=layers("hidden"),
+            target_hidden=layers("target_hidden") or None,
+            last=found.get("last"),
+            pooled=found.get("pooled"),
+            logits=found.get("logits"),
+            next_sentence=found.get("logits" if is_next else "next_sentence"),
+        )
+
+    def _call(self, wanted: Wanted, given: Mapping[str, Array], *, beside: bool = False) -> dict[str, Array]:
+        """One call of the graph for what is wanted: on one thread beside others, or on all of them."""
+        threads = 1 if beside else self.threads
+        return self._session((wanted, threads), lambda: assemble(self.shape, self.tensors, wanted), threads).run(given)
+
+    def _session(self, key: Any, made: Callable[[], Graph], threads: int | None = None) -> Session:
+        with self._lock:
+            if key not in self._sessions:
+                self._sessions[key] = Session(made(), threads=threads or self.threads)
+            return self._sessions[key]
+
+    def _segments(self, ids: Array, segments: Array | None) -> dict[str, Array]:
+        if self.shape.stack.segments < 2:
+            return {}
+        return {"segments": np.zeros(ids.shape, np.int64) if segments is None else segments}
+
+
+def silenced(given: dict[str, Array], shape: ModelShape, pruned: Pruned) -> dict[str, Array]:
+    """The same tensors, with pruned heads that say nothing: zeros in the columns of W_O that read them."""
+    for part, blocks in pruned.items():
+        own = shape.stack if part == "encoder" else shape.top
+        where = f"{'stack' if part == 'encoder' else 'decoder'}.blocks.%s.{'cross' if part == 'cross' else 'attend'}"
+        for block, heads in blocks.items():
+            name = f"{where % int(block)}.inner.out.weight"
+            given[name] = given[name].copy()
+            for head in heads:
+                given[name][:, head * own.head_width : (head + 1) * own.head_width] = 0.0
+    return given
+
+
+def by_length(lengths: Array) -> Iterator[Array]:
+    """Rows of one length in small groups, the longest first, so that no worker ends with a long one alone."""
+    order = np.argsort(-lengths, kind="stable")
+    begin = 0
+    for place in range(1, len(order) + 1):
+        length = lengths[order[begin]]
+        most = max(1, min(TOGETHER, MOST_TOKENS // max(int(length), 1)))
+        if place == len(order) or lengths[order[place]] != length or place - begin == most:
+            yield order[begin:place]
+            begin = place
+
+
+def _ends_padded(mask: Array | None) -> bool:
+    """Whether padding, where there is any, stands at the ends of rows that have a token at least."""
+    if mask is None:
+        return True
+    return bool((mask[:, :-1] >= mask[:, 1:]).all()) and bool(mask[:, 0].all())
+
+
+def _by_token(name: str, shape: ModelShape) -> bool:
+    """Whether a result has a row for each token."""
+    if name == "logits":
+        return shape.head is not None and shape.head.pick == "each"
+    return name == "last" or name.startswith("hidden")
+
+

@@ -1,0 +1,58 @@
+"""ONNX Runtime around a graph: weights are handed over as they lie in memory, and no graph is optimised twice."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from clearhead.engine.graph import Graph
+from clearhead.errors import MissingExtraError
+
+Array = np.ndarray[Any, Any]
+QUIET = 3  # errors alone
+
+
+@cache
+def runtime() -> Any:
+    """ONNX Runtime itself, or one sentence that says how to get it."""
+    try:
+        import onnxruntime
+    except ImportError:
+        raise MissingExtraError("The engine", "engine") from None
+    onnxruntime.set_default_logger_severity(QUIET)
+    return onnxruntime
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Session:
+    """A graph that is ready to run; several threads may run it at once."""
+
+    def __init__(self, graph: Graph, *, threads: int = 1, profile: str | None = None) -> None:
+        ort = runtime()
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.add_session_config_entry("session.intra_op.allow_spinning", "1" if threads > 1 else "0")
+        if profile is not None:
+            options.enable_profiling, options.profile_file_prefix = True, profile
+        large = {name: np.ascontiguousarray(array) for name, array in graph.large.items()}
+        # values are views of these arrays, so that both stay as long as the session does
+        self.kept = [ort.OrtValue.ortvalue_from_numpy(array) for array in large.values()]
+        if large:
+            options.add_external_initializers(list(large), self.kept)
+        self.inputs, self.outputs = tuple(graph.inputs), tuple(graph.outputs)
+        self.session = ort.InferenceSession(graph.model(), options, providers=["CPUExecutionProvider"])
+
+    def run(self, given: Mapping[str, Array], outputs: Sequence[str] | None = None) -> dict[str, Array]:
+        """Arrays by name in, arrays by name out."""
+        names = self.outputs if outputs is None else tuple(outputs)
+        return dict(zip(names, self.session.run(names, dict(given)), strict=True))

@@ -1,0 +1,68 @@
+"""A network and the engine's graph of the same weights, run on the same batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clearhead.batch import Output
+from clearhead.core.build import build, named_arrays
+from clearhead.core.models import Network
+from clearhead.core.runner import CoreRunner
+from clearhead.engine.runner import EngineRunner
+from clearhead.families import FAMILIES
+from clearhead.inputs import checked_batch
+from clearhead.shape import ModelShape
+from tests.tiny import FIXED
+from tests.twins import Texts, stirred
+
+Array = np.ndarray[Any, Any]
+TOLERANCE = 1e-4
+
+HEADS = [(family, head) for family in FIXED for head in (None, *FAMILIES[family].heads)]
+
+
+def network(shape: ModelShape, seed: int = 0) -> Network:
+    """A network whose numbers all matter."""
+    made: Network = stirred(build(shape, seed=seed), seed)
+    return made
+
+
+def runners(net: Network, threads: int = 1) -> tuple[CoreRunner, EngineRunner]:
+    """The same weights in both runtimes."""
+    return CoreRunner(net, "cpu"), EngineRunner(net.shape, named_arrays(net), threads=threads)
+
+
+def said(runner: Any, given: Texts, *, hidden: bool = True) -> Output:
+    """What a runner says of a batch, its inputs checked as `Model.run` does it."""
+    batch, _ = checked_batch(runner.shape, *(given.ours().get(name) for name in NAMES))
+    out: Output = runner.run(batch, hidden=hidden)
+    return out
+
+
+NAMES = ("ids", "mask", "segments", "target_ids", "target_mask")
+
+
+def arrays(out: Output, given: Texts) -> dict[str, Array]:
+    """Every output at real positions, by name."""
+    made = {f"hidden {place}": state[given.mask] for place, state in enumerate(out.hidden)}
+    top = given.mask
+    if out.target_hidden is not None:
+        assert given.target_mask is not None
+        top = given.target_mask
+        made |= {f"target hidden {place}": state[top] for place, state in enumerate(out.target_hidden)}
+    if out.last is not None:
+        made["last"] = out.last[given.mask]
+    if out.logits is not None:
+        made["logits"] = out.logits[top] if out.logits.shape[:2] == top.shape else out.logits
+    for name in ("pooled", "next_sentence"):
+        if getattr(out, name) is not None:
+            made[name] = getattr(out, name)
+    return made
+
+
+def furthest(one: dict[str, Array], other: dict[str, Array]) -> float:
+    """The largest difference, relative where numbers are large; the two must have the same outputs."""
+    assert one.keys() == other.keys()
+    return max(float((np.abs(one[name] - other[name]) / np.maximum(np.abs(one[name]), 1)).max()) for name in one)

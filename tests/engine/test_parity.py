@@ -1,0 +1,128 @@
+"""The engine says what the core says: every family, every head, any configuration, however a batch is padded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from clearhead.batch import Batch
+from clearhead.core.build import named_arrays
+from clearhead.engine.assemble import Wanted, assemble
+from clearhead.engine.runner import EngineRunner
+from clearhead.engine.session import Session
+from clearhead.errors import ClearheadError
+from clearhead.families import FAMILIES
+from clearhead.shape import ModelShape
+from tests.engine.both import HEADS, TOLERANCE, arrays, furthest, network, runners, said
+from tests.tiny import CONFIGS, FIXED, PAIRS, texts_for
+from tests.twins import Texts
+
+DECODERS = ("openai-gpt", "gpt2", *PAIRS)
+
+
+def batch_for(family: str, config: Any, shape: ModelShape, lengths: tuple[int, ...], **how: Any) -> Texts:
+    """A batch that the model takes, with targets where it has a decoder."""
+    return texts_for(family, config, lengths, **how, **({} if shape.decoder is not None else {"targets": ()}))
+
+
+@pytest.mark.parametrize(("family", "head"), HEADS)
+def test_every_family_and_head(family: str, head: str | None) -> None:
+    shape = FAMILIES[family].model_shape(FIXED[family], head, 3)
+    core, engine = runners(network(shape))
+    for lengths, left in (((9, 6, 3), False), ((5, 5), False), ((9, 6, 3), True), ((1,), False)):
+        batch = batch_for(family, FIXED[family], shape, lengths, left=left)
+        expected, found = (arrays(said(one, batch), batch) for one in (core, engine))
+        assert furthest(expected, found) < TOLERANCE, (lengths, left)
+
+
+@pytest.mark.parametrize("family", CONFIGS)
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_any_configuration(family: str, data: Any) -> None:
+    config = data.draw(CONFIGS[family]())
+    head = data.draw(st.sampled_from((None, *FAMILIES[family].heads)))
+    try:
+        shape = FAMILIES[family].model_shape(config, head, 3)
+    except ClearheadError:
+        assume(False)
+    core, engine = runners(network(shape, seed=data.draw(st.integers(0, 99))))
+    lengths = tuple(data.draw(st.lists(st.integers(1, 24), min_size=1, max_size=4)))
+    how = {"seed": data.draw(st.integers(0, 99)), "left": data.draw(st.booleans())}
+    batch = batch_for(family, config, shape, lengths, **how)
+    expected, found = (arrays(said(one, batch), batch) for one in (core, engine))
+    assert furthest(expected, found) < TOLERANCE
+
+
+@pytest.mark.parametrize("family", FIXED)
+def test_plain_operators_say_the_same(family: str) -> None:
+    head = "classify" if "classify" in FAMILIES[family].heads else None
+    shape = FAMILIES[family].model_shape(FIXED[family], head, 3)
+    tensors = named_arrays(network(shape))
+    wanted = Wanted(hidden=True, last=True, pooled=True, logits=True, target=family in PAIRS)
+    batch = texts_for(family, FIXED[family], (7, 7), targets=(4, 4) if family in PAIRS else ())
+    inputs: dict[str, Any] = {"ids": batch.ids}
+    if shape.stack.segments > 1:
+        inputs["segments"] = np.zeros_like(batch.ids) if batch.segments is None else batch.segments
+    if batch.target_ids is not None:
+        inputs["target_ids"] = batch.target_ids
+    fused, plain = (Session(assemble(shape, tensors, wanted, portable=one)).run(inputs) for one in (False, True))
+    assert furthest(fused, plain) < TOLERANCE
+
+
+@pytest.mark.parametrize("family", DECODERS)
+def test_word_by_word(family: str) -> None:
+    head = "causal" if "gpt" in family else "seq2seq"
+    shape = FAMILIES[family].model_shape(FIXED[family], head, 3)
+    core, engine = runners(network(shape))
+    batch = texts_for(family, FIXED[family], (7, 4, 5))
+    words = (batch.ids if batch.target_ids is None else batch.target_ids) % shape.top.vocab
+    both: list[Any] = [core, engine]
+    states = [one.start(Batch(ids=batch.ids, mask=batch.mask)) for one in both]
+    real = np.ones_like(words, dtype=np.bool_)
+    real[0, 0] = False  # a row that begins later
+    for begin, end in ((0, 2), (2, 3)):
+        new, here = words[:, begin:end], real[:, begin:end]
+        if new.size == 0:
+            break
+        (expected, core_state), (found, engine_state) = (
+            one.step(state, new, here) for one, state in zip(both, states, strict=True)
+        )
+        assert np.abs(expected - found)[here].max() < TOLERANCE
+        states = [core_state.reorder([2, 0, 1]), engine_state.reorder([2, 0, 1])]
+        words, real = words[[2, 0, 1]], real[[2, 0, 1]]
+
+
+@pytest.mark.parametrize(("family", "head"), [pair for pair in HEADS if pair[1] and pair[0] not in DECODERS])
+def test_packed_texts(family: str, head: str) -> None:
+    shape = FAMILIES[family].model_shape(FIXED[family], head, 3)
+    core, engine = runners(network(shape), threads=2)
+    batch = texts_for(family, FIXED[family], (9, 6, 3, 6, 6, 1))
+    ids, lengths = batch.ids[batch.mask], batch.mask.sum(1)
+    segments = None if batch.segments is None or shape.stack.segments < 2 else batch.segments[batch.mask]
+    expected, found = (one.packed(ids, segments, lengths) for one in (core, engine))
+    assert expected.shape == found.shape
+    assert np.abs(expected - found).max() < TOLERANCE
+
+
+CONTROLS: dict[str, Callable[[dict[str, Any]], None]] = {
+    "a word": lambda tensors: tensors["stack.embed.token.weight"].__setitem__((9, 0), 3.0),
+    "a bias": lambda tensors: tensors["stack.blocks.1.feed.inner.down.bias"].__setitem__(0, 0.5),
+    "a query": lambda tensors: tensors["stack.blocks.2.attend.inner.q.weight"].__setitem__((0, 0), 1.0),
+}
+
+
+@pytest.mark.parametrize("change", CONTROLS)
+def test_one_wrong_number_is_seen(change: str) -> None:
+    net = network(FAMILIES["bert"].model_shape(FIXED["bert"], "masked", 3))
+    core, _ = runners(net)
+    tensors = {name: array.copy() for name, array in named_arrays(net).items()}
+    CONTROLS[change](tensors)
+    batch = texts_for("bert", FIXED["bert"], (9, 9))
+    batch.ids[0, 0] = 9
+    expected = arrays(said(core, batch), batch)
+    assert furthest(expected, arrays(said(EngineRunner(net.shape, tensors), batch), batch)) > TOLERANCE
