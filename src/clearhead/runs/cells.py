@@ -28,6 +28,7 @@ class Maker:
     names: tuple[str, ...]
     cells: Cells
     kept: Callable[[Mapping[str, Any]], dict[str, Any]] = dict  # what stays of a row's own values
+    nested: tuple[str, ...] = ()  # columns whose lists are JSON in a cell, so that an empty one is not nothing
 
 
 def maker_for(
@@ -50,7 +51,7 @@ def maker_for(
         return {moved.get(name, name): value for name, value in values.items() if name not in dropped}
 
     _check_free(own, [moved.get(name, name) for name in names], source)
-    return Maker(names=own, cells=cells, kept=kept)
+    return Maker(names=own, cells=cells, kept=kept, nested=(*own, *moved.values()))
 
 
 def _with_silence(own: tuple[str, ...], cells: Cells, name: str) -> tuple[tuple[str, ...], Cells]:

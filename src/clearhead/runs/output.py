@@ -94,7 +94,7 @@ def predict_file(
         maker, writer = own_writer(kind, source, columns)
     else:
         maker = maker_for(predictor, source, columns, names, prefix, probabilities=probabilities)
-        writer = WRITERS[kind]((*maker.kept(dict.fromkeys(names)), *maker.names))
+        writer = WRITERS[kind]((*maker.kept(dict.fromkeys(names)), *maker.names), maker.nested)
     job = _Job(
         predictor=predictor,
         source=source,
