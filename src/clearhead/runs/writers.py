@@ -128,7 +128,7 @@ class Answers:
 
     def row(self, values: Mapping[str, Any], *, first: bool = False) -> bytes:
         """One question."""
-        name, answer = (json.dumps(str(values[part] or ""), ensure_ascii=False) for part in self.names)
+        name, answer = (json.dumps("" if values[p] is None else str(values[p]), ensure_ascii=False) for p in self.names)
         return (f"{'' if first else ','}\n{name}: {answer}").encode("utf-8", "replace")
 
 
