@@ -83,6 +83,15 @@ def test_predict_writes_the_form_that_fits(trained: tuple[str, Path], place: Pat
     assert (code, json.loads(out)["rows"]) == (0, 80)
 
 
+def test_probabilities_are_given_or_said_to_be_there(trained: tuple[str, Path], place: Path, run: Run) -> None:
+    task, folder = trained
+    code, _, err = run("predict", folder, place / FILES[task], "-o", place / "probs.jsonl", "--probabilities")
+    said = {"tag": "each of which has its probability", "span": "nbest has the best ones", "choice": ""}[task]
+    assert (code, said in err) == (0 if task == "choice" else 2, True)
+    if task == "choice":
+        assert "probability:option2" in json.loads((place / "probs.jsonl").read_text().splitlines()[0])
+
+
 def test_inspect_says_what_there_is(trained: tuple[str, Path], place: Path, run: Run) -> None:
     task, _ = trained
     code, out, err = run("inspect", place / FILES[task], "--model", place / "tiny" / "model")

@@ -16,6 +16,7 @@ from clearhead.runs.writers import Answers, Tokens, Writer
 
 DIGITS = 6  # of probabilities in files
 GIVEN = "given_"  # before the name of a column that holds what is right, where the answer has the same name
+PROBABILITIES = "probabilities"
 NUMBER = "id"  # what the number of a row without an id is called
 KEYED = ("squad",)  # forms in which answers stand by the id of their question
 DROPPED = {"squad": ("context", "answers", "is_impossible")}  # they stand once a passage, and not once a question
@@ -63,6 +64,8 @@ def maker_for(
         _check_free(made.names, names, source)
         return made
     own, cells = MAKERS[kind](columns, names, prefix)
+    if probabilities:
+        own, cells = _with_options(own, cells, [f"{prefix}probability:{name}" for name in columns.options])
     if predictor.reading.abstain_below is not None:
         own, cells = _with_silence(own, cells, f"{prefix}abstained")
     label = columns.label if columns.label is not None else next((name for name in own if name in LABELS), None)
@@ -74,6 +77,29 @@ def maker_for(
 
     _check_free(own, [moved.get(name, name) for name in names], source)
     return Maker(names=own, cells=cells, kept=kept, nested=(*own, *moved.values()), numbered=NUMBER in own)
+
+
+def check_probabilities(predictor: Predictor, columns: Columns) -> None:
+    """Refuse a column for each label where there are no labels, and say where the probabilities are instead."""
+    kind = predictor.space.kind
+    there = {
+        "number": "answers with numbers, which have no probabilities",
+        "tags": "finds spans, each of which has its probability already",
+        "answers": "finds answers, and nbest has the best ones with their probabilities already",
+        "options": f"chooses among options of one column, whose {PROBABILITIES} are in their order already",
+    }
+    if kind in there and (kind != "options" or len(columns.options) < 2):
+        raise InputError(f"{predictor.reference} {there[kind]}; leave --probabilities out.")
+
+
+def _with_options(own: tuple[str, ...], cells: Cells, every: Sequence[str]) -> tuple[tuple[str, ...], Cells]:
+    """One more column for each column of options; a row that has fewer of them leaves the last ones empty."""
+
+    def more(found: Prediction | None) -> dict[str, Any]:
+        known = [] if found is None else [_rounded(p) for p in found.probabilities.values()]
+        return {**cells(found), **dict.fromkeys(every), **dict(zip(every, known, strict=False))}
+
+    return (*own, *every), more
 
 
 def _with_silence(own: tuple[str, ...], cells: Cells, name: str) -> tuple[tuple[str, ...], Cells]:
@@ -161,7 +187,7 @@ def _answers(columns: Columns, names: Sequence[str], prefix: str) -> tuple[tuple
 
 def _options(columns: Columns, names: Sequence[str], prefix: str) -> tuple[tuple[str, ...], Cells]:  # noqa: ARG001
     """The option that is taken, and the probabilities of all of them."""
-    own = tuple(f"{prefix}{name}" for name in ("prediction", "probability", "probabilities", "truncated", "windows"))
+    own = tuple(f"{prefix}{name}" for name in ("prediction", "probability", PROBABILITIES, "truncated", "windows"))
 
     def cells(found: Prediction | None) -> dict[str, Any]:
         if found is None:

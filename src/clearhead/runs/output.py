@@ -15,7 +15,7 @@ from clearhead.data import BadRow, Columns, Row, Source, survey
 from clearhead.data.conll import SUFFIXES
 from clearhead.data.examples import BadRows
 from clearhead.errors import ClearheadError, InputError
-from clearhead.runs.cells import KEYED, NUMBER, Keys, Maker, maker_for, own_writer
+from clearhead.runs.cells import KEYED, NUMBER, Keys, Maker, check_probabilities, maker_for, own_writer
 from clearhead.runs.predict import answered
 from clearhead.runs.predictor import Predictor
 from clearhead.runs.writers import OWN_WRITERS, WRITERS, Writer
@@ -87,6 +87,8 @@ def predict_file(
     """All columns of a source and what the model says of each row; a file is whole or not there."""
     columns = predictor.columns_in(source, text, text_b, options=options, labelled=False)
     kind = _format(output, format, source, predictor)
+    if probabilities:
+        check_probabilities(predictor, columns)
     if isinstance(output, Path):
         _check_place(output, source)
     keys = Keys(source=source.name, column=columns.id) if kind in KEYED and columns.id is not None else None
