@@ -100,6 +100,16 @@ def test_inspect_says_what_there_is(trained: tuple[str, Path], place: Path, run:
     assert "tokens/s" in out
 
 
+def test_inspect_takes_the_task_and_options_of_train(place: Path, run: Run) -> None:
+    flags = ("--task", "choice", "--options", "option1,option2", "--no-estimate", "--json")
+    code, out, err = run("inspect", place / "choice.csv", *flags, "--model", place / "tiny" / "model")
+    assert code == 0, err
+    assert json.loads(out)["bad"] != {}  # where the third or fourth option is right
+    assert set(json.loads(out)["labels"]) == {"option 1", "option 2"}
+    code, _, err = run("inspect", place / "choice.csv", "--task", "quiz")
+    assert (code, "task must be one of" in err) == (2, True)
+
+
 def test_a_pipe_in_and_a_pipe_out(trained: tuple[str, Path], place: Path) -> None:
     task, folder = trained
     rows: dict[str, list[dict[str, Any]]] = {

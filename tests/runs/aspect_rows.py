@@ -21,3 +21,12 @@ def marked(count: int, seed: int = 0) -> list[dict[str, Any]]:
         label = "positive" if good else "negative"
         made.append({"text": text, "spans": [{"start": start, "end": start + len(thing), "label": label}]})
     return made
+
+
+def flat(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same with a row for each aspect, as SemEval has them."""
+    return [
+        {"text": row["text"], "aspect": row["text"][span["start"] : span["end"]], "aspect_start": span["start"],
+         "label": span["label"]}
+        for row in rows for span in row["spans"]
+    ]  # fmt: skip

@@ -15,17 +15,8 @@ from clearhead.errors import CheckpointError, InputError
 from clearhead.runs.finish import Run
 from clearhead.runs.plan import make_plan
 from clearhead.runs.reviews import reviews
-from tests.runs.aspect_rows import marked
+from tests.runs.aspect_rows import flat, marked
 from tests.small import tiny_model
-
-
-def flat(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same with a row for each aspect, as SemEval has them."""
-    return [
-        {"text": row["text"], "aspect": row["text"][span["start"] : span["end"]], "aspect_start": span["start"],
-         "label": span["label"]}
-        for row in rows for span in row["spans"]
-    ]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
