@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data import BadRow, Columns, Source, TextRow, checked_row
 from clearhead.data.examples import Check
 from clearhead.errors import ClearheadError
 from clearhead.explain.occlusion import MOST_CHARACTERS, Occluded, occlude_rows
-from clearhead.runs.latency import megabytes
+from clearhead.runs.latency import served
 from clearhead.runs.predictor import Predictor, load_predictor
 from clearhead.tasks.picks import Pick, Picks
 from clearhead.tasks.shown import Example, Shown, ShownCell, Word
@@ -34,7 +33,6 @@ SECONDS = {"test": 3.5, "dev": 1.0}  # to take rows apart in, at least
 ASKED = 10.0  # where the report is what was asked for
 SHARE = 0.03  # of the time of a run, where that is more
 MOST_SECONDS = 30.0
-TIMED, TIMED_SECONDS = 20, 1.0  # texts that are answered one by one to know how long one takes
 
 Told = Callable[[str, int, int | None], None]
 
@@ -186,23 +184,3 @@ def _excerpt(text: str, words: Sequence[Word], most: int) -> tuple[str, list[Wor
         if word.end > begin and word.start < begin + most
     ]
     return text[begin : begin + most], moved, True
-
-
-def served(predictor: Predictor, source: Source, columns: Columns) -> dict[str, float]:
-    """What the model takes to be used: the median time for one text alone, and its room on disk."""
-    known = replace(columns, label=None, split=None)
-    check = predictor.task.form.check
-    rows = [check(row, known, None) for row in source.sample(2 * TIMED) if not isinstance(row, BadRow)]
-    good = [row for row in rows if isinstance(row, TextRow)][: TIMED + 1]
-    times: list[float] = []
-    begun = time.perf_counter()
-    for row in good:
-        start = time.perf_counter()
-        predictor.scorer.score([row], known)
-        times.append(time.perf_counter() - start)
-        if start - begun > TIMED_SECONDS:
-            break
-    made = {"size on disk MB": round(megabytes(predictor.folder), 2)}
-    if len(times) > 1:
-        made["latency of one text ms"] = round(1000 * median(times[1:]), 2)  # the first one warms up
-    return made
