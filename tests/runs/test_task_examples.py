@@ -125,14 +125,14 @@ def test_the_page_says_so(found: tuple[str, Predictor, Shown, Path]) -> None:
 
 def test_words_of_a_cell_with_tags_are_those_that_were_tagged(tiny: str, tmp_path: Path) -> None:
     plain = [" ".join(word for word, _ in row[:5]) for row in words_and_tags(60)]
-    cells = [{"text": f"{text} a-b", "tags": " ".join([*["O"] * len(text.split()), "B-X"])} for text in plain]
+    cells = [{"text": f"a-b {text}", "tags": " ".join(["B-X", *["O"] * len(text.split())])} for text in plain]
     run = train(cells, output=tmp_path / "cells", model=tiny, task="tag", rate=3e-3, epochs=6, report=False)
-    cells[4]["tags"] = " ".join(["B-X", *["O"] * len(plain[4].split())])
+    cells[4]["tags"] = " ".join([*["O"] * len(plain[4].split()), "B-X"])
     predictor, source = load_predictor(run.folder), open_source(cells)
     made = evaluate(predictor, cells)
     assert made.picks is not None
     every = shown(predictor, source, predictor.columns_in(source), made.picks)
     example = next(one for one in every.worst if one.pick.row == 5)
     true = [mark for mark in example.marks if mark.kind == "true"]
-    assert [example.text[mark.start : mark.end] for mark in true] == [plain[4].split()[0]]
+    assert [example.text[mark.start : mark.end] for mark in true] == [plain[4].split()[-1]]
     assert all(example.text[mark.start : mark.end] in example.text.split() for mark in example.marks)
