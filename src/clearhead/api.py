@@ -53,17 +53,22 @@ def inspect(
     text: str | None = None,
     text_b: str | None = None,
     label: str | None = None,
+    task: str | None = None,
+    options: str | None = None,
     model: str | None = "default",
     estimate: bool = True,
 ) -> Inspection:
     """What a careful person would want to know of data before training on it.
 
     With a model, texts are measured in its tokens; with `estimate`, a few training steps tell what a run would take.
+    Without a `task`, rows are read as they look.
     """
     from clearhead.runs.inspection import run_inspect
 
     columns = {"text": text, "text_b": text_b, "label": label}
-    return run_inspect(source, dev=dev, test=test, columns=columns, model=model, estimate=estimate)
+    return run_inspect(
+        source, dev=dev, test=test, columns=columns, task=task, options=options, model=model, estimate=estimate
+    )  # fmt: skip
 
 
 def train(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.runs.aspect_rows import marked
 from tests.runs.task_rows import conll, options, questions, squad, words_and_tags
 from tests.small import tiny_model, write_csv
 
@@ -81,12 +83,31 @@ def test_predict_writes_the_form_that_fits(trained: tuple[str, Path], place: Pat
     assert (code, json.loads(out)["rows"]) == (0, 80)
 
 
+def test_probabilities_are_given_or_said_to_be_there(trained: tuple[str, Path], place: Path, run: Run) -> None:
+    task, folder = trained
+    code, _, err = run("predict", folder, place / FILES[task], "-o", place / "probs.jsonl", "--probabilities")
+    said = {"tag": "each of which has its probability", "span": "nbest has the best ones", "choice": ""}[task]
+    assert (code, said in err) == (0 if task == "choice" else 2, True)
+    if task == "choice":
+        assert "probability:option2" in json.loads((place / "probs.jsonl").read_text().splitlines()[0])
+
+
 def test_inspect_says_what_there_is(trained: tuple[str, Path], place: Path, run: Run) -> None:
     task, _ = trained
     code, out, err = run("inspect", place / FILES[task], "--model", place / "tiny" / "model")
     assert code == 0, err
     assert {"tag": "NICE", "span": "answer", "choice": "option 1"}[task] in out
     assert "tokens/s" in out
+
+
+def test_inspect_takes_the_task_and_options_of_train(place: Path, run: Run) -> None:
+    flags = ("--task", "choice", "--options", "option1,option2", "--no-estimate", "--json")
+    code, out, err = run("inspect", place / "choice.csv", *flags, "--model", place / "tiny" / "model")
+    assert code == 0, err
+    assert json.loads(out)["bad"] != {}  # where the third or fourth option is right
+    assert set(json.loads(out)["labels"]) == {"option 1", "option 2"}
+    code, _, err = run("inspect", place / "choice.csv", "--task", "quiz")
+    assert (code, "task must be one of" in err) == (2, True)
 
 
 def test_a_pipe_in_and_a_pipe_out(trained: tuple[str, Path], place: Path) -> None:
@@ -129,3 +150,39 @@ def test_a_form_of_others_is_refused(task: str, said: str, place: Path, run: Run
     code, _, err = run("predict", place / task, place / "rows.jsonl", "-o", place / "no.out", "--format", "conll")
     assert code == 2
     assert said in err
+
+
+@pytest.fixture(scope="module")
+def judged(place: Path) -> Path:
+    """A folder with the two models of aspect sentiment."""
+    from clearhead.cli import main
+
+    rows = place / "reviews.jsonl"
+    rows.write_text("".join(json.dumps(row) + "\n" for row in marked(60)))
+    main([
+        "train", str(rows), "--task", "aspect", "--model", str(place / "tiny" / "model"), "-o", str(place / "judged"),
+        "--epochs", "1", "--batch-rows", "16", "--quiet",
+    ])  # fmt: skip
+    return place / "judged"
+
+
+def test_describe_tells_both_models_of_aspects(judged: Path, run: Run) -> None:
+    code, out, err = run("describe", judged)
+    assert code == 0, err
+    assert all(said in out for said in ("where the aspects are", "what is thought of each", "negative, positive"))
+    assert all(said in out for said in ("tag: 3 outputs", "classify: 2 outputs", "B-ASPECT"))
+    code, out, _ = run("describe", judged, "--json")
+    told = json.loads(out)
+    assert (code, told["task"], told["labels"]) == (0, "aspect", ["negative", "positive"])
+    assert {name: model["head"] for name, model in told["models"].items()} == {"find": "tag", "judge": "classify"}
+    assert told["parameters"] == sum(model["parameters"] for model in told["models"].values())
+
+
+def test_describe_refuses_half_of_aspects(judged: Path, tmp_path: Path, run: Run) -> None:
+    shutil.copytree(judged, tmp_path / "half")
+    shutil.rmtree(tmp_path / "half" / "judge")
+    code, _, err = run("describe", tmp_path / "half")
+    assert (code, "judge" in err, err.count("\n")) == (2, True, 1)
+    (tmp_path / "half" / "aspects.json").write_text("{}")
+    code, _, err = run("describe", tmp_path / "half")
+    assert (code, "damaged" in err) == (2, True)

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from clearhead.data import Columns
 from clearhead.data.examples import TextRow
 from clearhead.errors import InputError
-from clearhead.explain.occlusion import LEAST_PIECES, MOST_PIECES, occlude, occlude_rows, pieces, without
+from clearhead.explain.occlusion import LEAST_PIECES, MOST_PIECES, occlude, occlude_rows
 from clearhead.scoring import Scores
+from clearhead.tasks.watched import Piece, Watching, grouped, without_words, words_in
 
 ONE = Columns(text="text", label=None)
 
@@ -40,12 +41,22 @@ def row(text: str, text_b: str | None = None) -> TextRow:
     return TextRow(1, text, text_b, None, None, None)
 
 
-def watch(logits: Any) -> Any:
-    return logits[:, 0]
+def watch(given_row: TextRow) -> Watching:
+    """All words may be left out; the one output is watched."""
+    runs = (words_in(given_row.text), words_in(given_row.text_b or "", second=True))
+    return Watching(runs=runs, value=lambda logits, _: logits[:, 0], without=without_words)
+
+
+def occluded(scorer: Counting, given_row: TextRow, columns: Columns = ONE) -> Any:
+    return occlude(scorer, given_row, columns, watch(given_row))
+
+
+def pieces(given_row: TextRow, most: int = MOST_PIECES) -> list[Piece]:
+    return grouped(watch(given_row).runs, most)
 
 
 def test_words_have_the_weight_that_they_have() -> None:
-    found = occlude(Counting(), row("a good day, a bad night"), ONE, watch)
+    found = occluded(Counting(), row("a good day, a bad night"))
     assert found is not None
     assert found.whole == 0.5
     named = {"a good day, a bad night"[word.start : word.end]: word.weight for word in found.words}
@@ -54,7 +65,7 @@ def test_words_have_the_weight_that_they_have() -> None:
 
 
 def test_both_texts_are_taken_apart() -> None:
-    found = occlude(Counting(), row("one two", "so good"), Columns(text="a", label=None, text_b="b"), watch)
+    found = occluded(Counting(), row("one two", "so good"), Columns(text="a", label=None, text_b="b"))
     assert found is not None
     assert [(word.second, word.weight) for word in found.words] == [(False, 0), (False, 0), (True, 0), (True, 1)]
 
@@ -62,7 +73,7 @@ def test_both_texts_are_taken_apart() -> None:
 def test_long_texts_lose_groups_of_words() -> None:
     text = " ".join(["word"] * 500 + ["good"] + ["word"] * 500)
     scorer = Counting()
-    found = occlude(scorer, row(text), ONE, watch)
+    found = occluded(scorer, row(text))
     assert found is not None
     assert len(found.words) <= MOST_PIECES
     assert scorer.asked <= MOST_PIECES + 1
@@ -71,16 +82,17 @@ def test_long_texts_lose_groups_of_words() -> None:
 
 
 def test_one_word_and_endless_texts_are_left_alone() -> None:
-    assert occlude(Counting(), row("good"), ONE, watch) is None
+    assert occluded(Counting(), row("good")) is None
     scorer = Counting()
-    assert occlude(scorer, row("good " * 10_000), ONE, watch) is None
+    assert occluded(scorer, row("good " * 10_000)) is None
     assert scorer.asked == 0
 
 
 def test_time_is_bounded() -> None:
     scorer = Counting(seconds=0.01)
     begun = time.perf_counter()
-    rows = [(row(" ".join(f"word{place}" for place in range(30))), watch)] * 20
+    long = row(" ".join(f"word{place}" for place in range(30)))
+    rows = [(long, watch(long))] * 20
     told: list[int] = []
     found = occlude_rows(scorer, rows, ONE, seconds=0.5, told=lambda done, _: told.append(done))
     assert time.perf_counter() - begun < 1.6
@@ -118,4 +130,5 @@ def test_what_a_word_is(text: str, count: int) -> None:
 
 def test_no_space_is_left_behind() -> None:
     given_row = row("one two three")
-    assert [without(given_row, piece).text for piece in pieces(given_row)] == ["two three", "one three", "one two"]
+    left = [without_words(given_row, piece) for piece in pieces(given_row)]
+    assert [one and one.text for one in left] == ["two three", "one three", "one two"]

@@ -12,7 +12,7 @@ from clearhead.errors import InputError
 from clearhead.report import ReportData, Section, report_html
 from clearhead.report.sections import paragraph, table
 from clearhead.tasks.picks import MOST_CELLS, Mark, Pick
-from clearhead.tasks.shown import Example, Shown
+from clearhead.tasks.shown import Example, Shown, Word
 from tests.report.pages import Reader
 from tests.report.samples import HOSTILE, LABELS, classes, counted, looked, multilabel, numbers, whole
 
@@ -108,6 +108,28 @@ def test_a_second_text_marks_and_options() -> None:
     page = page_of(one, Shown(worst=(example, chosen)))
     assert "[true and answered PER: Anna] in [answered LOC: York]" in page.said("worst")
     assert "the door <b>x" in page.said("worst")
+
+
+def test_words_that_mattered_stand_beside_marks_and_options() -> None:
+    one = classes(**counted(300))
+    text = "nothing " * 200 + "Anna lives <b>in</b> York"
+    at = len("nothing ") * 200
+    found, vain = (at, at + 4, "PER", "both"), (at + 21, at + 25, "LOC", "predicted")
+    marks = tuple(Mark(start=a, end=b, label=name, kind=kind) for a, b, name, kind in (found, vain))  # type: ignore[arg-type]
+    words = (Word(start=at + 5, end=at + 10, weight=0.5), Word(start=at + 11, end=at + 20, weight=-0.2))
+    tagged = Example(
+        pick=Pick(row=3, truth="1 PER", answer="1 PER, 1 LOC", marks=marks), text=text, words=words, whole=0.8,
+        watched="“<York>” as LOC",
+    )  # fmt: skip
+    asked = Example(pick=Pick(row=4, truth="a", answer="b", options=("a", "b"), chosen=(0, 1)), text="was it good",
+                    words=(Word(start=7, end=11, weight=0.3),), whole=0.9)  # fmt: skip
+    page = page_of(one, Shown(worst=(tagged, asked), explained=2, scored=9))
+    said = page.said("worst")
+    assert "lives <b>in</b> [answered LOC: York]" in said
+    assert "For “<York>” as LOC: “lives” 0.500. Against “<York>” as LOC: “<b>in</b>” 0.200. A part of the text" in said
+    assert "For b: “good” 0.300." in said
+    drawn = [(own["class"], own["title"]) for own in page.all("mark") if own.get("title")]
+    assert drawn == [("above for3", "+0.500"), ("above against2", "−0.200"), ("for3", "+0.300")]
 
 
 def test_words_that_matter_little_are_not_shaded() -> None:

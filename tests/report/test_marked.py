@@ -74,10 +74,10 @@ def test_overlapping_and_nested_marks_are_told() -> None:
 
 @given(st.text(min_size=1, max_size=200), MARKS, st.integers(4, 60))
 def test_long_texts_are_shown_around_their_marks(text: str, marks: list[Mark], most: int) -> None:
-    piece, moved, left = around(text, marks, most)
-    assert piece in text
+    piece, moved, begin = around(text, marks, most)
+    assert text[begin:].startswith(piece)
     assert len(piece) == min(most, len(text))
-    assert left == (len(text) > most)
+    left = len(text) > most
     good = [m for m in marks if 0 <= m.start < m.end <= len(text)]
     kept = {text[m.start : m.end] for m in good}
     assert all(piece[m.start : m.end] in kept for m in moved if 0 <= m.start < m.end <= len(piece))
@@ -96,6 +96,27 @@ def test_labels_cannot_break_out() -> None:
 
 
 WEIGHTS = st.floats(-1, 1, allow_nan=False)
+WORDS = st.lists(
+    st.builds(Word, start=st.integers(-3, 70), end=st.integers(-3, 70), weight=WEIGHTS), max_size=6
+)  # fmt: skip
+
+
+@given(TEXTS, MARKS, WORDS)
+def test_words_that_mattered_go_with_marks(text: str, marks: list[Mark], words: list[Word]) -> None:
+    strongest = max((abs(word.weight) for word in words), default=0.0)
+    made = str(marked_text(text, marks, words, strongest=strongest))
+    assert seen(made) == lines(text)
+    chips = re.compile(r'data-label="([^"]*)"')
+    assert chips.findall(made) == chips.findall(str(marked_text(text, marks)))
+    assert set(re.findall(r" ([a-z-]+)=\"", made)) <= {"class", "data-label", "aria-hidden", "title"}
+
+
+def test_a_word_that_mattered_in_an_entity_has_both_lines() -> None:
+    words = [Word(start=0, end=4, weight=0.4), Word(start=5, end=7, weight=-0.4), Word(start=8, end=12, weight=0.001)]
+    made = str(marked_text("Anna in York", [mark(0, 4), mark(8, 12, "LOC", "predicted")], words, strongest=0.4))
+    assert '<mark class="is-true above for3" title="+0.400">Anna</mark>' in made
+    assert '<mark class="above against3" title="−0.400">in</mark>' in made
+    assert '<mark class="is-answered">York</mark>' in made
 
 
 @given(TEXTS, st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60), WEIGHTS), max_size=8))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -16,33 +15,8 @@ from clearhead.errors import CheckpointError, InputError
 from clearhead.runs.finish import Run
 from clearhead.runs.plan import make_plan
 from clearhead.runs.reviews import reviews
+from tests.runs.aspect_rows import flat, marked
 from tests.small import tiny_model
-
-THINGS = ("film", "plot", "music", "actor")
-GOOD, BAD = ("great", "fine"), ("awful", "sad")
-
-
-def marked(count: int, seed: int = 0) -> list[dict[str, Any]]:
-    """Sentences that name a thing and say in one word what it is like."""
-    draw, made = Random(seed), []
-    for _ in range(count):
-        thing = draw.choice(THINGS)
-        good = draw.random() < 0.5
-        word = draw.choice(GOOD if good else BAD)
-        text = draw.choice((f"the {thing} was {word} today", f"we saw a {word} {thing}", f"{word} {thing} and more"))
-        start = text.index(thing)
-        label = "positive" if good else "negative"
-        made.append({"text": text, "spans": [{"start": start, "end": start + len(thing), "label": label}]})
-    return made
-
-
-def flat(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same with a row for each aspect, as SemEval has them."""
-    return [
-        {"text": row["text"], "aspect": row["text"][span["start"] : span["end"]], "aspect_start": span["start"],
-         "label": span["label"]}
-        for row in rows for span in row["spans"]
-    ]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from clearhead.api import evaluate, load_predictor, predict, predict_file, train
+from clearhead.errors import InputError
 from clearhead.runs.finish import Run
 from tests.runs.task_rows import QUICK, options
 from tests.small import write_csv
@@ -60,6 +61,19 @@ def test_predictions_keep_the_columns(chooser: Run, ending: str, tmp_path: Path)
         assert "ABCD"[probs.index(max(probs))] == said["prediction"]
         right += said["prediction"] == row["label"]
     assert right >= 36
+
+
+def test_probabilities_have_a_column_for_each_option(chooser: Run, tmp_path: Path) -> None:
+    source = write_csv(tmp_path / "in.csv", options(20, seed=4))
+    predict_file(chooser.folder, source, tmp_path / "out.csv", probabilities=True, prefix="p_")
+    for row in csv.DictReader((tmp_path / "out.csv").read_text().splitlines()):
+        every = [row[f"p_probability:option{place}"] for place in range(1, 5)]
+        assert [bool(one) for one in every] == [bool(row[f"option{place}"]) for place in range(1, 5)]
+        assert [float(one) for one in every if one] == json.loads(row["p_probabilities"])
+    listed = [{"question": "was it", "options": ["good", "bad"]}]
+    with pytest.raises(InputError, match="whose probabilities are in their order already; leave --probabilities out"):
+        predict_file(chooser.folder, listed, tmp_path / "no.csv", options="options", probabilities=True)
+    assert not (tmp_path / "no.csv").exists()
 
 
 def test_another_order_of_options_gives_the_same_option(chooser: Run) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from clearhead.api import evaluate, load_predictor, predict, predict_file, train
+from clearhead.errors import InputError
 from clearhead.runs.finish import Run
 from tests.runs.task_rows import QUICK, questions, squad
 from tests.small import BAD, GOOD
@@ -86,6 +87,25 @@ def test_rows_without_answers_and_ids_can_be_asked(answerer: Run, tmp_path: Path
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     predict_file(answerer.folder, path, tmp_path / "out.json", format="squad")
     assert json.loads((tmp_path / "out.json").read_text()) == {"1": "GREAT", "2": ""}
+
+
+def test_an_id_that_comes_twice_loses_no_answer(answerer: Run, tmp_path: Path) -> None:
+    rows = [{"id": name, "question": "was it", "context": "a great film"} for name in ("q1", 0, "", "0", "q1")]
+    for given, said in ((rows[:4], "rows 2 and 4 both have the id '0'"), ([rows[0], *rows[2:]], "1 and 4 .* 'q1'")):
+        for source in (given, iter(given)):  # a list is looked through before, what can be read once while it is read
+            with pytest.raises(InputError, match=said):
+                predict_file(answerer.folder, source, tmp_path / "out.json", format="squad")
+            assert list(tmp_path.iterdir()) == []
+    predict_file(answerer.folder, rows, tmp_path / "out.jsonl")  # a row each, whatever they are called
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 5
+    predict_file(answerer.folder, rows[:3], tmp_path / "out.json", format="squad")
+    assert json.loads((tmp_path / "out.json").read_text()) == {"q1": "great", "0": "great", "": "great"}
+
+
+def test_rows_without_an_answer_keep_their_number(answerer: Run, tmp_path: Path) -> None:
+    rows = [{"question": "was it", "context": text} for text in (" ", "a great film", "")]
+    predict_file(answerer.folder, rows, tmp_path / "out.json", format="squad", skip_bad_rows=True)
+    assert json.loads((tmp_path / "out.json").read_text()) == {"1": "", "2": "great", "3": ""}
 
 
 def test_an_answer_far_back_in_a_long_passage_is_found(answerer: Run) -> None:

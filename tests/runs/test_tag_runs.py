@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,19 @@ def test_json_lines_have_the_text_and_its_spans(tagger: Run, columns: Path, tmp_
     assert row["text"] == " ".join(row["tokens"])
     assert {"start", "end", "label", "text", "probability"} == set(row["spans"][0])
     assert row["text"][row["spans"][0]["start"] : row["spans"][0]["end"]] == row["spans"][0]["text"]
+
+
+def test_no_spans_are_not_the_same_as_no_answer(spanner: Run, tmp_path: Path) -> None:
+    rows = [{"text": "the end", "spans": []}, {"text": " ", "spans": []}]
+    for ending, empty in ((".csv", "[]"), (".tsv", "[]"), (".jsonl", [])):
+        path = tmp_path / f"out{ending}"
+        predict_file(spanner.folder, rows, path, skip_bad_rows=True)
+        lines = path.read_text().splitlines()
+        made: Any = list(map(json.loads, lines)) if ending == ".jsonl" else list(
+            csv.DictReader(lines, delimiter="\t" if ending == ".tsv" else ",")
+        )  # fmt: skip
+        assert (made[0]["spans"], made[1]["spans"] in ("", None)) == (empty, True)
+        assert [row["given_spans"] for row in made] == [empty, empty]
 
 
 @pytest.mark.parametrize("ending", [".conll", ".jsonl", ".csv"])

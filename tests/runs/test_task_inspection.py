@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clearhead.api import inspect
+from clearhead.errors import InputError
+from tests.runs.aspect_rows import flat, marked
 from tests.runs.task_rows import conll, options, questions, spans, squad, words_and_tags
 from tests.small import write_csv
 
@@ -67,6 +70,56 @@ def test_tokens_without_tags_and_other_rows_are_looked_at_too(tiny: str, tmp_pat
     unlabelled = [{"question": "was it", "context": "a good film", "id": n} for n in range(3)]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in unlabelled))
     assert inspect(tmp_path / "rows.jsonl", model=None).rows == 3
+
+
+def test_a_task_that_is_said_comes_before_what_rows_look_like(tiny: str, tmp_path: Path) -> None:
+    plain = write_csv(tmp_path / "quiz.csv", options(40))
+    found = inspect(plain, task="classify", text="question", model=tiny)
+    assert (found.columns.options, set(found.labels)) == ((), {"A", "B", "C", "D"})
+    odd = [
+        {"ask": row["question"], "x": row["option1"], "y": row["option2"], "right": place % 2}
+        for place, row in enumerate(options(40))
+    ]
+    assert inspect(odd, text="ask", label="right", model=None).columns.options == ()
+    found = inspect(odd, task="choice", options="x, y", text="ask", label="right", model=tiny)
+    assert (found.columns.text_b, set(found.labels)) == ("options", {"option 1", "option 2"})
+    assert "seconds" in (found.estimate or {})
+
+
+def test_numbers_are_what_the_task_takes_them_for(tiny: str) -> None:
+    rows = [{"text": f"a good film {place}", "label": place / 8} for place in range(60)]
+    assert inspect(rows, model=None).kind == "number"
+    found = inspect(rows, task="classify", model=tiny)
+    assert (found.kind, len(found.labels)) == ("classes", 60)
+    assert "seconds" in (found.estimate or {})
+    few = [{"text": f"a good film {place}", "label": place % 3} for place in range(60)]
+    assert inspect(few, model=None).kind == "classes"
+    found = inspect([*few, {"text": "the end", "label": "none"}], task="regress", label="label", model=tiny)
+    assert (found.kind, found.rows, sum(found.bad.values()), found.numbers) == ("number", 60, 1, (0.0, 1.0, 2.0))
+    assert "seconds" in (found.estimate or {})
+
+
+def test_aspects_are_looked_at_as_spans(tiny: str) -> None:
+    for rows in (marked(30), flat(marked(30))):
+        found = inspect(rows, task="aspect", dev=rows[:5], model=tiny)
+        assert set(found.labels) == {"positive", "negative"}
+        assert found.leaks.groups > 0
+        assert "two models" in (found.estimate or {})["notes"][0]
+
+
+def test_what_does_not_go_together_is_said(tmp_path: Path) -> None:
+    rows = [{"text": "a film", "label": "good"}, {"text": "the end", "label": "bad"}]
+    wrong: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"task": "translate"}, "task must be one of classify, .*, aspect, and it is 'translate'"),
+        ({"task": "pair"}, "no second column of texts"),
+        ({"task": "classify", "options": "text"}, "--options is for questions with options"),
+        ({"options": "text"}, "--options is for questions with options"),
+        ({"task": "aspect", "options": "text"}, "--options is for questions with options"),
+        ({"task": "choice", "options": "text,nowhere"}, "no column 'nowhere' for --options"),
+    )
+    for choices, said in wrong:
+        with pytest.raises(InputError, match=said):
+            inspect(rows, model=None, **choices)
 
 
 @pytest.mark.parametrize("name", ["orders.conll", "orders.jsonl", "handbook.json", "quiz.csv"])

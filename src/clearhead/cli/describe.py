@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 from clearhead.cli.loading import load_model
 from clearhead.cli.screen import print_json, print_table
 
@@ -12,16 +15,46 @@ def describe(reference: str, /, *, json: bool = False, quiet: bool = False) -> N
     Parameters
     ----------
     reference
-        A model folder, a hub id (org/name or org/name@revision), or an alias such as `default`.
+        A model folder, a hub id (org/name or org/name@revision), or an alias such as `default`; of a folder of
+        `train --task aspect`, both of its models are told.
     json
         Print one JSON object instead of a table.
     quiet
         Say nothing but the answer.
     """
-    from clearhead.describe import facts, parts, rows
+    from clearhead.describe import rows
+    from clearhead.runs.aspects import is_aspects
 
-    model = load_model(reference, quiet=quiet or json)
+    silent = quiet or json
+    if is_aspects(Path(reference)):
+        _aspects(reference, json=json, quiet=silent)
+        return
+    model = load_model(reference, quiet=silent)
     if json:
-        print_json(facts(model) | {"parts": parts(model)})
+        print_json(_told(model))
     else:
         print_table(("what", "value"), rows(model), title=model.reference)
+
+
+def _aspects(reference: str, *, json: bool, quiet: bool) -> None:
+    """Both models of a folder of aspect sentiment, and what they are for."""
+    from clearhead.describe import rows
+    from clearhead.runs.aspects import ABOUT, aspect_labels
+
+    labels = aspect_labels(Path(reference))
+    models = {name: load_model(str(Path(reference) / name), quiet=quiet) for name in ABOUT}
+    total = sum(model.parameters for model in models.values())
+    if json:
+        every = {name: _told(model) for name, model in models.items()}
+        print_json({"reference": reference, "task": "aspect", "labels": labels, "parameters": total, "models": every})
+        return
+    both = [("task", "aspect"), *ABOUT.items(), ("polarities", ", ".join(labels)), ("parameters", f"{total:,}")]
+    print_table(("what", "value"), both, title=reference)
+    for name, model in models.items():
+        print_table(("what", "value"), rows(model), title=f"{name}: {ABOUT[name]}")
+
+
+def _told(model: Any) -> dict[str, Any]:
+    from clearhead.describe import facts, parts
+
+    return facts(model) | {"parts": parts(model)}

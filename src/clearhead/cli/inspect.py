@@ -15,9 +15,11 @@ def inspect(
     *,
     dev: str | None = None,
     test: str | None = None,
+    task: str | None = None,
     text: str | None = None,
     text_b: str | None = None,
     label: str | None = None,
+    options: str | None = None,
     model: str = "default",
     estimate: bool = True,
     json: bool = False,
@@ -33,12 +35,16 @@ def inspect(
         Development rows, to look for leaks between the parts.
     test
         Test rows.
+    task
+        classify, pair, regress, tag, span, choice or aspect; without it, by the columns and labels.
     text
         The column with the text; guessed where it is not given.
     text_b
         The column with the second text.
     label
         The column with the label.
+    options
+        The columns with the options of a question, commas between them, or the one that holds them all.
     model
         The model whose tokens lengths are measured in.
     estimate
@@ -52,8 +58,9 @@ def inspect(
 
     with model_notes(quiet=True):
         found = api.inspect(
-            file, dev=dev, test=test, text=text, text_b=text_b, label=label, model=model, estimate=estimate
-        )
+            file, dev=dev, test=test, task=task, text=text, text_b=text_b, label=label, options=options, model=model,
+            estimate=estimate,
+        )  # fmt: skip
     if json:
         print_json(found.to_json())
         return

@@ -54,7 +54,7 @@ def predict(
     prefix
         Put before the names of the new columns.
     probabilities
-        Add a column for the probability of each label.
+        Add a column for the probability of each label, or of each column of options.
     abstain_below
         Give no answer where the model is less sure than this.
     skip_bad_rows

@@ -12,7 +12,7 @@ from clearhead.data.columns import Columns, guess_columns, titled, titles
 from clearhead.data.examples import BadRows, TextRow, checked_rows, text_hash
 from clearhead.data.findings import Finding, findings_of, is_mojibake
 from clearhead.data.form import Encoder
-from clearhead.data.labels import MOST_NAMES, LabelCounter, as_number, is_missing, spelled
+from clearhead.data.labels import MOST_NAMES, Kind, LabelCounter, LabelSpace, as_number, is_missing, spelled
 from clearhead.data.near import NearTexts
 from clearhead.data.readers import open_source
 from clearhead.data.source import BadRow, Source
@@ -101,13 +101,14 @@ class Inspection:
 class _Pass:
     """What is kept of the rows while they stream by: numbers, never texts."""
 
-    def __init__(self, tokenizer: Encoder | None) -> None:
+    def __init__(self, tokenizer: Encoder | None, kind: Kind | None) -> None:
         self.names: list[str] = []  # of the parts
         self.part, self.number = array("b"), array("q")
         self.hash, self.length = array("Q"), array("q")
         self.label, self.tokens = array("i"), array("i")
         self.codes: dict[str, int] = {}
-        self.counter = LabelCounter()
+        self.counter = LabelCounter(kind=kind)
+        self._space = LabelSpace(kind="number") if kind == "number" else None  # what is no number is a bad row
         self.values: list[float] = [float("inf"), 0.0, float("-inf"), 0]
         self.bad = BadRows()
         self.near = NearTexts()
@@ -117,7 +118,7 @@ class _Pass:
     def read(self, source: Source, columns: Columns, part: str) -> None:
         chunk: list[TextRow] = []
         size = 0
-        for row in checked_rows(source, columns):
+        for row in checked_rows(source, columns, self._space):
             if isinstance(row, BadRow):
                 self.bad.add(row if part == "all" else replace(row, reason=f"{row.reason} ({part})"))
                 continue
@@ -183,13 +184,17 @@ def inspect_data(
     max_length: int | None = None,
     dev: Any = None,
     test: Any = None,
+    kind: Kind | None = None,
 ) -> Inspection:
-    """Read everything once and tell what a careful person would want to know before training."""
+    """Read everything once and tell what a careful person would want to know before training.
+
+    `kind` says what the labels are; without it, their values do.
+    """
     opened = {"all" if dev is None and test is None else "train": open_source(source)}
     opened |= {name: open_source(given) for name, given in (("dev", dev), ("test", test)) if given is not None}
     first = next(iter(opened.values()))
     chosen = columns or _guessed(first)
-    seen = _Pass(tokenizer)
+    seen = _Pass(tokenizer, kind)
     for part, data in opened.items():
         known = chosen
         missing = [name for name in (chosen.text, chosen.text_b, chosen.label) if name and name not in data.columns]

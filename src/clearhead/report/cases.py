@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -94,10 +95,10 @@ def _case(example: Example, one: Evaluation, key: str, doubtful: Collection[int]
     strongest = max((abs(word.weight) for word in words), default=0.0)
     if strongest < (LEAST if pick.error is None else LEAST * abs(pick.error)):
         strongest = 0.0
-    first = [word for word in words if not word.second]
     second = [word for word in words if word.second]
-    piece, marks, left = around(example.text, example.marks, most)
-    text = marked_text(piece, marks) if example.marks else shaded_text(piece, first, strongest=strongest)
+    piece, marks, begin = around(example.text, example.marks, most)
+    first = [replace(word, start=word.start - begin, end=word.end - begin) for word in words if not word.second]
+    shade = partial(marked_text, piece, marks) if example.marks else partial(shaded_text, piece)
     return Case(
         id=f"case-{key}-{pick.row}",
         row=pick.row,
@@ -105,14 +106,14 @@ def _case(example: Example, one: Evaluation, key: str, doubtful: Collection[int]
         answer=pick.answer,
         sure=_sure(pick),
         given="" if pick.given is None else percent(pick.given),
-        text=text,
+        text=shade(first, strongest=strongest),
         text_b=None if example.text_b is None else shaded_text(example.text_b[:most], second, strongest=strongest),
         words=named_words(example.text, example.text_b, words, strongest),
         watched=_watched(example, one),
         weak=example.words is not None and strongest == 0,
         looked=example.words is not None,
         doubtful=pick.row in doubtful,
-        cut=example.cut or left or len(example.text_b or "") > most,
+        cut=example.cut or len(piece) < len(example.text) or len(example.text_b or "") > most,
         number=pick.error is not None,
         options=pick.options,
         excerpt=cut(example.text, 100),
@@ -129,6 +130,8 @@ def _sure(pick: Pick) -> str:
 def _watched(example: Example, one: Evaluation) -> str:
     """What the words were measured by."""
     pick = example.pick
+    if example.watched is not None:
+        return example.watched
     if pick.watched is None or pick.watched >= len(one.labels):
         return pick.answer
     name = one.labels[pick.watched]

@@ -21,33 +21,40 @@ MOST_NAMED = 4  # words that are named on either side
 MOST_WORD = 40  # letters of them
 
 
-def marked_text(text: str, marks: Sequence[Mark]) -> Markup:
+def marked_text(text: str, marks: Sequence[Mark], words: Sequence[Word] = (), *, strongest: float = 0.0) -> Markup:
     """A text with its marks, whatever they overlap: cut at every border, so that each piece has all that cover it.
 
     What is seen is the text itself and nothing else; labels are drawn by the style sheet, and told to those who listen.
+    Words that mattered have a line above them, for marks have theirs below.
     """
     shown = _clipped(text, marks)
-    borders = sorted({0, len(text), *(m.start for m in shown), *(m.end for m in shown)})
+    strong = [word for word in words if 0 <= word.start < word.end <= len(text) and _level(word.weight, strongest)]
+    pairs = [(mark.start, mark.end) for mark in shown] + [(word.start, word.end) for word in strong]
+    borders = sorted({0, len(text), *(place for pair in pairs for place in pair)})
     made = []
     for begin, end in pairwise(borders):
         made += [_aside(f"[{KINDS[mark.kind]} {_label(mark)}: ") for mark in shown if mark.start == begin]
         over = [mark for mark in shown if mark.start <= begin and end <= mark.end]
-        made.append(_piece(text[begin:end], over))
+        above = next((word for word in strong if word.start <= begin and end <= word.end), None)
+        made.append(_piece(text[begin:end], over, above, strongest))
         for mark in reversed([mark for mark in shown if mark.end == end]):
             made.append(_aside("]"))
             made.append(_chip(mark))
     return Markup("").join(made)
 
 
-def around(text: str, marks: Sequence[Mark], most: int) -> tuple[str, list[Mark], bool]:
-    """A text that is short enough, or the part of it in which its marks begin; marks that do not fit are left out."""
+def around(text: str, marks: Sequence[Mark], most: int) -> tuple[str, list[Mark], int]:
+    """A text that is short enough, or the part of it in which its marks begin, and where that begins.
+
+    Marks that do not fit are left out.
+    """
     if len(text) <= most:
-        return text, list(marks), False
+        return text, list(marks), 0
     first = min((mark.start for mark in _clipped(text, marks)), default=0)
     begin = 0 if first < most // 2 else min(first - most // 4, len(text) - most)
     moved = [replace(mark, start=mark.start - begin, end=mark.end - begin) for mark in marks]
     piece = text[begin : begin + most]
-    return piece, _clipped(piece, moved), True
+    return piece, _clipped(piece, moved), begin
 
 
 def _clipped(text: str, marks: Sequence[Mark]) -> list[Mark]:
@@ -56,14 +63,16 @@ def _clipped(text: str, marks: Sequence[Mark]) -> list[Mark]:
     return sorted(dict.fromkeys(inside), key=lambda mark: (mark.start, -mark.end))[:MOST_MARKS]
 
 
-def _piece(text: str, over: Sequence[Mark]) -> Markup:
+def _piece(text: str, over: Sequence[Mark], above: Word | None, strongest: float) -> Markup:
     plain = escape(lines(text))
-    if not over:
-        return plain
     kinds = {mark.kind for mark in over}
     true, answered = bool(kinds & {"true", "both"}), bool(kinds & {"predicted", "both"})
-    kind = "both" if true and answered else "true" if true else "answered"
-    return Markup('<mark class="is-{}">{}</mark>').format(kind, plain)
+    classes = ["is-both" if true and answered else "is-true" if true else "is-answered"] if over else []
+    if above is None:
+        return Markup('<mark class="{}">{}</mark>').format(classes[0], plain) if classes else plain
+    side, level, said = _strength(above, strongest)
+    classes += ["above", f"{side}{level}"]
+    return Markup('<mark class="{}" title="{}">{}</mark>').format(" ".join(classes), said, plain)
 
 
 def _label(mark: Mark) -> str:
@@ -84,15 +93,20 @@ def shaded_text(text: str, words: Sequence[Word], *, strongest: float) -> Markup
     """A text whose words are shaded by how much they mattered; `strongest` has the deepest shade."""
     made, at = [], 0
     for word in sorted(words, key=lambda word: word.start):
-        if not at <= word.start < word.end <= len(text) or not (level := _level(word.weight, strongest)):
+        if not at <= word.start < word.end <= len(text) or not _level(word.weight, strongest):
             continue
-        side = "for" if word.weight > 0 else "against"
-        said = f"{'+' if word.weight > 0 else '−'}{figure(abs(word.weight))}"
+        side, level, said = _strength(word, strongest)
         piece = escape(lines(text[word.start : word.end]))
         made.append(escape(lines(text[at : word.start])))
         made.append(Markup('<mark class="{}{}" title="{}">{}</mark>').format(side, level, said, piece))
         at = word.end
     return Markup("").join([*made, escape(lines(text[at:]))])
+
+
+def _strength(word: Word, strongest: float) -> tuple[str, int, str]:
+    """Which way a word speaks, how deep its shade is, and its figure."""
+    said = f"{'+' if word.weight > 0 else '−'}{figure(abs(word.weight))}"
+    return "for" if word.weight > 0 else "against", _level(word.weight, strongest), said
 
 
 def _level(weight: float, strongest: float) -> int:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 MARK = "aspects.json"
 FORMAT = 1
 FIND, JUDGE = "find", "judge"  # the two models
+ABOUT = {FIND: "where the aspects are", JUDGE: "what is thought of each"}
 ASPECT = "ASPECT"
 NEARLY = 0.999  # so much less probable than what was found is it to be nothing, at most
 
@@ -72,7 +73,7 @@ def run_aspects(
     split = "split" if any(review.split for some in parts.values() for review in some) else None
     runs = {}
     for name, rows_of in ((FIND, _found), (JUDGE, _judged)):
-        tell.say(f"{name}: {'where the aspects are' if name == FIND else 'what is thought of each'}")
+        tell.say(f"{name}: {ABOUT[name]}")
         own = {part: _source(rows_of(some), given[part]) for part, some in parts.items()}
         runs[name] = _trained(_plan_for(plan, name, split), own, folder / name, command=command, tell=tell)
     held = {part: some for part in ("dev", "test") if (some := _part(parts, part))}
@@ -248,14 +249,25 @@ def shared(probs: Array, opinion: Array, tags: Array, names: Sequence[str]) -> A
     return np.log(np.maximum(made, 1e-30))
 
 
-def load_aspects(folder: Path, *, device: str = "auto", abstain_below: float | None = None) -> Predictor:
-    """The two models of a folder as one predictor of tags."""
-    if abstain_below is not None and not 0 <= abstain_below <= 1:
-        raise InputError(f"abstain_below must be from 0 to 1, and it is {abstain_below}.")
+def aspect_labels(folder: Path) -> list[str]:
+    """The polarities that the judge of a folder knows."""
+    return _marked(folder)[1]
+
+
+def _marked(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    """What stands in the mark of a folder, and its labels."""
     saved = read_json(folder / MARK)
     labels = saved.get("labels")
     if saved.get("format") != FORMAT or not isinstance(labels, list) or not all(isinstance(one, str) for one in labels):
         raise CheckpointError(f"{MARK} is of another version of clearhead, or damaged.")
+    return saved, labels
+
+
+def load_aspects(folder: Path, *, device: str = "auto", abstain_below: float | None = None) -> Predictor:
+    """The two models of a folder as one predictor of tags."""
+    if abstain_below is not None and not 0 <= abstain_below <= 1:
+        raise InputError(f"abstain_below must be from 0 to 1, and it is {abstain_below}.")
+    saved, labels = _marked(folder)
     find, judge = (load_predictor(folder / name, device=device) for name in (FIND, JUDGE))
     if find.task.name != "tag" or judge.task.name != "pair" or list(judge.space.names) != labels:
         raise CheckpointError(f"{folder}: the two models do not fit {MARK}.")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from clearhead.config import shown
 from clearhead.data import Columns
-from clearhead.data.source import Source
+from clearhead.data.source import Row, Source
 from clearhead.errors import InputError
 from clearhead.runs.predict import FoundSpan, Prediction
 from clearhead.runs.predictor import Predictor
@@ -15,6 +16,9 @@ from clearhead.runs.writers import Answers, Tokens, Writer
 
 DIGITS = 6  # of probabilities in files
 GIVEN = "given_"  # before the name of a column that holds what is right, where the answer has the same name
+PROBABILITIES = "probabilities"
+NUMBER = "id"  # what the number of a row without an id is called
+KEYED = ("squad",)  # forms in which answers stand by the id of their question
 DROPPED = {"squad": ("context", "answers", "is_impossible")}  # they stand once a passage, and not once a question
 
 
@@ -28,6 +32,26 @@ class Maker:
     names: tuple[str, ...]
     cells: Cells
     kept: Callable[[Mapping[str, Any]], dict[str, Any]] = dict  # what stays of a row's own values
+    nested: tuple[str, ...] = ()  # columns whose lists are JSON in a cell, so that an empty one is not nothing
+    numbered: bool = False  # rows have no id, and get their number as one
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keys:
+    """Sees to it that no row takes the place of an earlier one, where answers stand by the id of their row."""
+
+    source: str
+    column: str
+    rows: dict[str, int] = field(default_factory=dict)  # the row of each key
+
+    def add(self, row: Row) -> None:
+        """One more row, or an error that names both."""
+        value = row.values.get(self.column)
+        key = "" if value is None else str(value)
+        first = self.rows.setdefault(key, row.number)
+        if first != row.number:
+            said = f"rows {first:,} and {row.number:,} both have the {self.column} {shown(key, 40)!r}"
+            raise InputError(f"{self.source}: {said}; give each question its own, or write .jsonl.")
 
 
 def maker_for(
@@ -40,6 +64,8 @@ def maker_for(
         _check_free(made.names, names, source)
         return made
     own, cells = MAKERS[kind](columns, names, prefix)
+    if probabilities:
+        own, cells = _with_options(own, cells, [f"{prefix}probability:{name}" for name in columns.options])
     if predictor.reading.abstain_below is not None:
         own, cells = _with_silence(own, cells, f"{prefix}abstained")
     label = columns.label if columns.label is not None else next((name for name in own if name in LABELS), None)
@@ -50,7 +76,30 @@ def maker_for(
         return {moved.get(name, name): value for name, value in values.items() if name not in dropped}
 
     _check_free(own, [moved.get(name, name) for name in names], source)
-    return Maker(names=own, cells=cells, kept=kept)
+    return Maker(names=own, cells=cells, kept=kept, nested=(*own, *moved.values()), numbered=NUMBER in own)
+
+
+def check_probabilities(predictor: Predictor, columns: Columns) -> None:
+    """Refuse a column for each label where there are no labels, and say where the probabilities are instead."""
+    kind = predictor.space.kind
+    there = {
+        "number": "answers with numbers, which have no probabilities",
+        "tags": "finds spans, each of which has its probability already",
+        "answers": "finds answers, and nbest has the best ones with their probabilities already",
+        "options": f"chooses among options of one column, whose {PROBABILITIES} are in their order already",
+    }
+    if kind in there and (kind != "options" or len(columns.options) < 2):
+        raise InputError(f"{predictor.reference} {there[kind]}; leave --probabilities out.")
+
+
+def _with_options(own: tuple[str, ...], cells: Cells, every: Sequence[str]) -> tuple[tuple[str, ...], Cells]:
+    """One more column for each column of options; a row that has fewer of them leaves the last ones empty."""
+
+    def more(found: Prediction | None) -> dict[str, Any]:
+        known = [] if found is None else [_rounded(p) for p in found.probabilities.values()]
+        return {**cells(found), **dict.fromkeys(every), **dict(zip(every, known, strict=False))}
+
+    return (*own, *every), more
 
 
 def _with_silence(own: tuple[str, ...], cells: Cells, name: str) -> tuple[tuple[str, ...], Cells]:
@@ -90,8 +139,6 @@ def _rounded(value: Any) -> Any:
     return round(value, DIGITS) if isinstance(value, float) else value
 
 
-
-
 LABELS = ("spans", "tags", "answer", "prediction")  # what answers and labels may both be called
 
 
@@ -122,25 +169,25 @@ def _answers(columns: Columns, names: Sequence[str], prefix: str) -> tuple[tuple
     """The answer as it stands in the passage, where it stands, and the runners-up; null where there is none."""
     parts = ("answer", "start", "end", "probability", "nbest", "truncated", "windows")
     numbered = columns.id is None and "id" not in names
-    own = (*(("id",) if numbered else ()), *(f"{prefix}{name}" for name in parts))
+    named = tuple(f"{prefix}{name}" for name in parts)
+    own = (NUMBER, *named) if numbered else named
 
     def cells(found: Prediction | None) -> dict[str, Any]:
         if found is None:
-            return dict.fromkeys(own)
+            return dict.fromkeys(named)
         best = next((one for one in found.nbest if one.text == found.answer), None) if found.answer else None
         values = (
             found.answer, None if best is None else best.start, None if best is None else best.end,
             _rounded(found.probability), [_span(one) for one in found.nbest], found.truncated, found.windows,
         )  # fmt: skip
-        made = {f"{prefix}{name}": value for name, value in zip(parts, values, strict=True)}
-        return {"id": str(found.row), **made} if numbered else made
+        return dict(zip(named, values, strict=True))
 
     return own, cells
 
 
 def _options(columns: Columns, names: Sequence[str], prefix: str) -> tuple[tuple[str, ...], Cells]:  # noqa: ARG001
     """The option that is taken, and the probabilities of all of them."""
-    own = tuple(f"{prefix}{name}" for name in ("prediction", "probability", "probabilities", "truncated", "windows"))
+    own = tuple(f"{prefix}{name}" for name in ("prediction", "probability", PROBABILITIES, "truncated", "windows"))
 
     def cells(found: Prediction | None) -> dict[str, Any]:
         if found is None:
@@ -168,10 +215,9 @@ def own_writer(kind: str, source: Source, columns: Columns) -> tuple[Maker, Writ
     named = columns.id
 
     def cells(found: Prediction | None) -> dict[str, Any]:
-        made = {"answer": found.answer if found else ""}
-        return made if named is not None else {"id": str(found.row if found else ""), **made}
+        return {"answer": found.answer if found else ""}
 
     def kept(values: Mapping[str, Any]) -> dict[str, Any]:
         return {} if named is None else {"id": values.get(named)}
 
-    return Maker(names=("answer",), cells=cells, kept=kept), Answers()
+    return Maker(names=("answer",), cells=cells, kept=kept, numbered=named is None), Answers()

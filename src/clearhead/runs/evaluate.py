@@ -213,7 +213,8 @@ def evaluation_report(
 ) -> Path:
     """One HTML page about an evaluation."""
     from clearhead.report.page import ReportData, save_report
-    from clearhead.runs.examples import served, shown
+    from clearhead.runs.examples import shown
+    from clearhead.runs.latency import served
 
     notes: tuple[str, ...] = ()
     examples, cost = {}, {"seconds": made.seconds}

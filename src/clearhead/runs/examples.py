@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data import BadRow, Columns, Source, TextRow, checked_row
 from clearhead.data.examples import Check
 from clearhead.errors import ClearheadError
 from clearhead.explain.occlusion import MOST_CHARACTERS, Occluded, occlude_rows
-from clearhead.runs.latency import megabytes
+from clearhead.runs.latency import served
 from clearhead.runs.predictor import Predictor, load_predictor
 from clearhead.tasks.picks import Pick, Picks
 from clearhead.tasks.shown import Example, Shown, ShownCell, Word
+from clearhead.tasks.task import Answers
+from clearhead.tasks.watched import Watching
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from clearhead.runs.prepare import PartRows
     from clearhead.tasks.evaluation import Evaluation
-
-    Array = np.ndarray[Any, Any]
 
 MOST_TEXT = 1200  # characters that are shown of a row
 MOST_IN_CELL = 160
@@ -34,7 +31,6 @@ SECONDS = {"test": 3.5, "dev": 1.0}  # to take rows apart in, at least
 ASKED = 10.0  # where the report is what was asked for
 SHARE = 0.03  # of the time of a run, where that is more
 MOST_SECONDS = 30.0
-TIMED, TIMED_SECONDS = 20, 1.0  # texts that are answered one by one to know how long one takes
 
 Told = Callable[[str, int, int | None], None]
 
@@ -89,43 +85,40 @@ def shown(
     first = {pick.row: pick for pick in (*picks.worst, *picks.suspicious)}
     wanted, check = {pick.row for pick in picks.every()}, predictor.task.form.check
     texts = _texts(source, columns, wanted, whole=first.keys(), check=check)
-    watched = {number: pick for number, pick in first.items() if pick.watched is not None or pick.error is not None}
-    chosen = [(pick, texts[number]) for number, pick in watched.items() if _short(texts.get(number))]
-    jobs = [(row, partial(_watched, predictor, pick)) for pick, row in chosen]
-    words = dict(zip(
-        (pick.row for pick, _ in chosen),
-        occlude_rows(predictor.scorer, jobs, columns, seconds=seconds, told=told),
-        strict=True,
-    ))  # fmt: skip
-    done = [one for one in words.values() if one is not None]
+    jobs = dict(_jobs(predictor, first, texts))
+    taken = occlude_rows(predictor.scorer, list(jobs.values()), columns, seconds=seconds, told=told)
+    done = {number: one for number, one in zip(jobs, taken, strict=True) if one is not None}
 
-    def examples(listed: Iterable[Pick], most: int) -> tuple[Example, ...]:
-        there = [pick for pick in listed if pick.row in texts]
-        return tuple(_example(pick, texts[pick.row], words.get(pick.row), most) for pick in there)
+    def examples(listed: Iterable[Pick], most: int) -> Iterator[Example]:
+        for pick in listed:
+            if pick.row in texts:
+                made = _example(pick, texts[pick.row], done.get(pick.row), most)
+                yield replace(made, watched=jobs[pick.row][1].name) if made.words is not None else made
 
     return Shown(
-        worst=examples(picks.worst, MOST_TEXT),
-        suspicious=examples(picks.suspicious, MOST_TEXT),
-        cells=tuple(ShownCell(cell=cell, examples=examples(cell.picks, MOST_IN_CELL)) for cell in picks.cells),
+        worst=tuple(examples(picks.worst, MOST_TEXT)),
+        suspicious=tuple(examples(picks.suspicious, MOST_TEXT)),
+        cells=tuple(ShownCell(cell=cell, examples=tuple(examples(cell.picks, MOST_IN_CELL))) for cell in picks.cells),
         explained=len(done),
-        scored=sum(one.scored for one in done),
+        scored=sum(one.scored for one in done.values()),
         seconds=time.perf_counter() - begun,
     )
 
 
-def _short(row: TextRow | None) -> bool:
-    return row is not None and len(row.text) + len(row.text_b or "") <= MOST_CHARACTERS
+def _jobs(
+    predictor: Predictor, picks: Mapping[int, Pick], texts: Mapping[int, TextRow]
+) -> Iterator[tuple[int, tuple[TextRow, Watching]]]:
+    """Rows that can be taken apart, and how, by their number."""
 
+    def read(logits: Any) -> Answers:
+        return predictor.task.read(logits, predictor.space, predictor.reading)
 
-def _watched(predictor: Predictor, pick: Pick, logits: Array) -> Array:
-    """What the model gives for its answer: a probability, or the number itself."""
-    import numpy as np
-
-    answers = predictor.task.read(logits, predictor.space, predictor.reading)
-    if answers.probs is None or pick.watched is None:
-        return np.asarray(answers.labels)
-    probs = answers.probs[:, pick.watched]
-    return np.asarray(1 - probs if pick.against else probs)
+    for number, pick in picks.items():
+        row = texts.get(number)
+        if row is not None and len(row.text) + len(row.text_b or "") <= MOST_CHARACTERS:
+            watching = predictor.task.watch(pick, row, read)
+            if watching is not None:
+                yield number, (row, watching)
 
 
 def _texts(
@@ -134,12 +127,13 @@ def _texts(
     """Rows by their numbers, in a pass that ends with the last of them; of long texts the beginning is kept."""
     found: dict[int, TextRow] = {}
     entire, last = set(whole), max(numbers, default=0)
-    known = replace(columns, label=None, split=None)
+    own = check is not checked_row
+    known = replace(columns, label=columns.label if own else None, split=None)  # tags in a cell tell what its words are
     for row in source.rows() if numbers else ():
         if row.number in numbers and not isinstance(row, BadRow):
             checked = check(row, known, None)
-            if isinstance(checked, TextRow) and check is not checked_row:
-                found[row.number] = checked  # marks count in the whole text
+            if isinstance(checked, TextRow) and own:
+                found[row.number] = replace(checked, label=None)  # marks count in the whole text
             elif isinstance(checked, TextRow):
                 most = MOST_CHARACTERS + 1 if row.number in entire else MOST_IN_CELL + 1
                 second = None if checked.text_b is None else checked.text_b[:most]
@@ -150,24 +144,29 @@ def _texts(
 
 
 def _example(pick: Pick, row: TextRow, occluded: Occluded | None, most: int) -> Example:
-    if pick.chosen is not None:
-        true, taken = (row.extra.texts[option] for option in pick.chosen)
-        return Example(pick=replace(pick, truth=true, answer=taken, options=row.extra.texts), text=row.text)
+    words = () if occluded is None else occluded.words
+    found: dict[str, Any] = {"words": None if occluded is None or most < MOST_TEXT else words}
+    found["whole"] = None if occluded is None else occluded.whole
     if pick.words:
         borders = row.extra.borders
         marks = [replace(mark, start=borders[mark.start][0], end=borders[mark.end - 1][1]) for mark in pick.marks]
-        return Example(pick=replace(pick, marks=tuple(marks), words=False), text=row.text)
-    if pick.marks:  # of an answer, they stand in the passage; the report cuts the text around them
-        return Example(pick=pick, text=row.text_b or row.text, text_b=None if row.text_b is None else row.text)
-    words = () if occluded is None else occluded.words
+        return Example(pick=replace(pick, marks=tuple(marks), words=False), text=row.text, **found)
+    if pick.marks and row.text_b is not None:  # of an answer, they stand in the passage; the report cuts it around them
+        found["words"] = found["words"] and tuple(replace(word, second=not word.second) for word in words)
+        return Example(pick=pick, text=row.text_b, text_b=row.text, **found)
+    if pick.marks:
+        return Example(pick=pick, text=row.text, **found)
+    if pick.chosen is not None:
+        true, taken = (row.extra.texts[option] for option in pick.chosen)
+        pick, row = replace(pick, truth=true, answer=taken, options=row.extra.texts), replace(row, text_b=None)
     text, first, cut = _excerpt(row.text, [word for word in words if not word.second], most)
     text_b, second, cut_b = _excerpt(row.text_b or "", [word for word in words if word.second], most)
     return Example(
         pick=pick,
         text=text,
         text_b=None if row.text_b is None else text_b,
-        words=None if occluded is None or most < MOST_TEXT else (*first, *second),
-        whole=None if occluded is None else occluded.whole,
+        words=None if found["words"] is None else (*first, *second),
+        whole=found["whole"],
         cut=cut or cut_b,
     )
 
@@ -186,23 +185,3 @@ def _excerpt(text: str, words: Sequence[Word], most: int) -> tuple[str, list[Wor
         if word.end > begin and word.start < begin + most
     ]
     return text[begin : begin + most], moved, True
-
-
-def served(predictor: Predictor, source: Source, columns: Columns) -> dict[str, float]:
-    """What the model takes to be used: the median time for one text alone, and its room on disk."""
-    known = replace(columns, label=None, split=None)
-    check = predictor.task.form.check
-    rows = [check(row, known, None) for row in source.sample(2 * TIMED) if not isinstance(row, BadRow)]
-    good = [row for row in rows if isinstance(row, TextRow)][: TIMED + 1]
-    times: list[float] = []
-    begun = time.perf_counter()
-    for row in good:
-        start = time.perf_counter()
-        predictor.scorer.score([row], known)
-        times.append(time.perf_counter() - start)
-        if start - begun > TIMED_SECONDS:
-            break
-    made = {"size on disk MB": round(megabytes(predictor.folder), 2)}
-    if len(times) > 1:
-        made["latency of one text ms"] = round(1000 * median(times[1:]), 2)  # the first one warms up
-    return made

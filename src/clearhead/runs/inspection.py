@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from clearhead.checkpoint.folder import read_folder
 from clearhead.checkpoint.hub import locate
@@ -19,8 +20,9 @@ from clearhead.data.source import Row, Source
 from clearhead.data.table import encode_rows
 from clearhead.errors import ClearheadError, InputError
 from clearhead.loading import load, load_tokenizers
-from clearhead.runs.plan import RunPlan
+from clearhead.runs.plan import KNOWN_TASKS, RunPlan
 from clearhead.runs.prepare import columns_beside
+from clearhead.runs.reviews import spans_source
 from clearhead.tasks import Asked, Task, check_task, task_by_look, task_for, task_named
 from clearhead.tasks.encoded import encoded
 from clearhead.tasks.view import plain_view
@@ -28,11 +30,15 @@ from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     from clearhead.data import Columns
+    from clearhead.data.labels import Kind
     from clearhead.model import Model
     from clearhead.text import Tokenizer
 
 SAMPLE = 512  # rows that the trial steps are taken from
 NOTHING = "there is nothing to learn"
+ASPECT = "aspect"
+CLASSES = ("classify", "pair")  # numbers are classes to them
+TWO_MODELS = "Training was not tried out: aspect trains two models, a tag and a pair."
 TRIAL = 3  # steps that are timed, after one that warms up
 
 
@@ -42,16 +48,25 @@ def run_inspect(
     dev: Any = None,
     test: Any = None,
     columns: Mapping[str, str | None] | None = None,
+    task: str | None = None,
+    options: str | None = None,
     model: str | None = "default",
     estimate: bool = True,
 ) -> Inspection:
-    """Everything about the data, in the tokens of a model where there is one."""
+    """Everything about the data, in the tokens of a model where there is one; without a task, as the data looks."""
     opened = open_source(source)
     if not opened.again:
         raise InputError(f"{opened.name} can be read only once; put it in a file to inspect it.")
     said: dict[str, Any] = {part: name for part, name in (columns or {}).items() if name is not None}
-    task = _task(opened, said)
-    chosen = _chosen(opened, said) if task is None else _own_columns(opened, said, task)
+    if task is not None and task not in KNOWN_TASKS:
+        raise InputError(f"task must be one of {', '.join(KNOWN_TASKS)}, and it is {task!r}.")
+    if task == ASPECT:
+        return _aspects(opened, dev, test, said, model, options)
+    own = _task(opened, said) if task is None else task_named(task)
+    if options is not None and (own is None or own.name != "choice"):
+        raise InputError("--options is for questions with options; say --task choice, or leave it out.")
+    chosen = _own_columns(opened, said, own, options) if _reads_itself(own) else _chosen(opened, said, task)
+    kind: Kind | None = "number" if task == "regress" else None
     tokenizer, notes = None, []
     if model is not None:
         try:
@@ -59,11 +74,15 @@ def run_inspect(
         except ClearheadError as error:
             notes.append(f"Lengths are in characters, for the model could not be had: {error}")
     most = None if model is None or tokenizer is None else _longest(model, tokenizer)
-    found = inspect_for(task, source, chosen, tokenizer=tokenizer, dev=dev, test=test, max_length=most)
+    look = partial(inspect_for, own, opened, chosen, tokenizer=tokenizer, dev=dev, test=test, max_length=most)
+    found = look() if kind is None else look(kind=kind)
+    if task in CLASSES and found.kind == "number":  # as `train` takes them
+        kind = "classes"
+        found = look(kind=kind)
     if model is None or tokenizer is None or not estimate or chosen.label is None or found.kind is None:
         return replace(found, estimate={"notes": notes} if notes else None)
     try:
-        return replace(found, estimate=_estimate(opened, chosen, found, model, task))
+        return replace(found, estimate=_estimate(opened, chosen, found, model, own, kind))
     except ClearheadError as error:
         return replace(found, estimate={"notes": [f"Training was not tried out: {error}"]})
 
@@ -80,18 +99,38 @@ def _task(source: Source, said: Mapping[str, Any]) -> Task | None:
     return found if said.get("label") in (None, label) else None
 
 
-def _chosen(source: Source, said: Mapping[str, Any]) -> Columns:
+def _reads_itself(task: Task | None) -> TypeGuard[Task]:
+    return task is not None and task.columns is not None
+
+
+def _aspects(
+    source: Source, dev: Any, test: Any, said: Mapping[str, Any], model: str | None, options: str | None
+) -> Inspection:
+    """Reviews as texts with spans, whose types are what is thought of them."""
+    names = (said.get("text"), said.get("text_b"), said.get("label"))
+    spans = spans_source(source, *names)
+    others = [None if rows is None else spans_source(open_source(rows), *names) for rows in (dev, test)]
+    kept = {part: name for part, name in said.items() if part != "text_b"} if spans is source else {}
+    found = run_inspect(
+        spans, dev=others[0], test=others[1], columns=kept, task="tag", options=options, model=model, estimate=False
+    )  # fmt: skip
+    notes = () if found.estimate is None else found.estimate["notes"]
+    return replace(found, estimate={"notes": [*notes, TWO_MODELS]})
+
+
+def _chosen(source: Source, said: Mapping[str, Any], task: str | None) -> Columns:
     try:
-        return guess_columns(source, **said)
+        return guess_columns(source, **said, task=task)
     except InputError:
         if "label" in said:
             raise
-        return guess_columns(source, **said, labelled=False)
+        return guess_columns(source, **said, task=task, labelled=False)
 
 
-def _own_columns(source: Source, said: Mapping[str, Any], task: Task) -> Columns:
+def _own_columns(source: Source, said: Mapping[str, Any], task: Task, options: str | None) -> Columns:
     assert task.columns is not None
-    return task.columns(source, Asked(**said), False)
+    named = tuple(name.strip() for name in (options or "").split(",") if name.strip())
+    return task.columns(source, Asked(**said, options=named), False)
 
 
 def inspect_for(
@@ -129,7 +168,7 @@ def _longest(reference: str, tokenizer: Tokenizer) -> int | None:
 
 
 def _estimate(
-    source: Source, columns: Columns, found: Inspection, reference: str, own: Task | None
+    source: Source, columns: Columns, found: Inspection, reference: str, own: Task | None, kind: Kind | None
 ) -> dict[str, Any]:
     """Time and memory of fine-tuning with the default settings, from a few real steps on the first rows."""
     from clearhead.runs.sizes import for_few_rows
@@ -137,7 +176,7 @@ def _estimate(
 
     check, counter = (None, None) if own is None or own.counter is None else (own.form.check, own.counter())
     # of all rows: the first ones may have one label alone
-    space = survey(source, columns, skip_bad_rows=True, check=check, counter=counter)
+    space = survey(source, columns, kind=kind, skip_bad_rows=True, check=check, counter=counter)
     assert space is not None
     task = own or task_for(columns, space)
     sample = [task.form.check(row, columns, space) for row in source.sample(SAMPLE) if isinstance(row, Row)]

@@ -203,7 +203,7 @@ def _rung(
     if rung.latency_ms is None:
         wanted = set(rows.numbers[:LATENCY_ROWS].tolist())
         some = [row for row in rows.source.rows() if isinstance(row, Row) and row.number in wanted]
-        rung = replace(rung, latency_ms=round(latency_ms(predictor, rows.source, some), 4))
+        rung = replace(rung, latency_ms=round(latency_ms(predictor, rows.source, rows.columns, some), 4))
     return rung, (predictor.reading, scored)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
-from clearhead.data import Row, Source
+from clearhead.data import Columns, Row, Source, TextRow
 from clearhead.runs.finish import METRICS, REPORT, SPLIT
 from clearhead.runs.network import STATE
 from clearhead.runs.predict import predictions
@@ -17,13 +17,24 @@ from clearhead.runs.predictor import Predictor
 WARM = 3  # predictions before the clock runs
 LEAST, MOST = 20, 100  # predictions that are timed
 ENOUGH = 3.0  # seconds after which the least will do
+TIMED, TIMED_SECONDS = 20, 1.0  # texts and seconds that a report has for it
 UNUSED_FILES = {METRICS, REPORT, SPLIT, "run.json", "log.jsonl"}
 UNUSED_FOLDERS = {STATE, "seeds", "tensorboard"}
 
 
-def latency_ms(predictor: Predictor, source: Source, rows: Sequence[Row]) -> float:
-    """Milliseconds from a row to its answer, one row at a time: the median over real rows."""
-    columns = predictor.columns_in(source, labelled=False)
+def latency_ms(
+    predictor: Predictor,
+    source: Source,
+    columns: Columns,
+    rows: Sequence[Row],
+    *,
+    warm: int = WARM,
+    least: int = LEAST,
+    most: int = MOST,
+    enough: float = ENOUGH,
+) -> float:
+    """Milliseconds from a row to its answer, one row at a time: the median over real rows, which must be usable."""
+    known = replace(columns, label=None, split=None)
 
     def alone(row: Row) -> Source:
         return replace(source, open=lambda: iter([row]))
@@ -32,15 +43,27 @@ def latency_ms(predictor: Predictor, source: Source, rows: Sequence[Row]) -> flo
 
     def timed(number: int) -> float:
         begun = time.perf_counter()
-        list(predictions(predictor, each[number % len(each)], columns, skip_bad_rows=True))
+        list(predictions(predictor, each[number % len(each)], known, skip_bad_rows=True))
         return time.perf_counter() - begun
 
-    for number in range(WARM):
+    for number in range(warm):
         timed(number)
     spent: list[float] = []
-    while len(spent) < LEAST or (len(spent) < MOST and sum(spent) < ENOUGH):
+    while len(spent) < least or (len(spent) < most and sum(spent) < enough):
         spent.append(timed(len(spent)))
     return 1000 * median(spent)
+
+
+def served(predictor: Predictor, source: Source, columns: Columns) -> dict[str, float]:
+    """What the model takes to be used, found out in about a second: the time of one text, and its room on disk."""
+    known, check = replace(columns, label=None, split=None), predictor.task.form.check
+    rows = [row for row in source.sample(2 * TIMED) if isinstance(row, Row)]
+    good = [row for row in rows if isinstance(check(row, known, predictor.space), TextRow)][:TIMED]
+    made = {"size on disk MB": round(megabytes(predictor.folder), 2)}
+    if good:
+        taken = latency_ms(predictor, source, columns, good, warm=1, least=1, most=TIMED, enough=TIMED_SECONDS)
+        made["latency of one text ms"] = round(taken, 2)
+    return made
 
 
 def megabytes(folder: Path) -> float:

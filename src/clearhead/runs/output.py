@@ -15,7 +15,7 @@ from clearhead.data import BadRow, Columns, Row, Source, survey
 from clearhead.data.conll import SUFFIXES
 from clearhead.data.examples import BadRows
 from clearhead.errors import ClearheadError, InputError
-from clearhead.runs.cells import Maker, maker_for, own_writer
+from clearhead.runs.cells import KEYED, NUMBER, Keys, Maker, check_probabilities, maker_for, own_writer
 from clearhead.runs.predict import answered
 from clearhead.runs.predictor import Predictor
 from clearhead.runs.writers import OWN_WRITERS, WRITERS, Writer
@@ -87,20 +87,24 @@ def predict_file(
     """All columns of a source and what the model says of each row; a file is whole or not there."""
     columns = predictor.columns_in(source, text, text_b, options=options, labelled=False)
     kind = _format(output, format, source, predictor)
+    if probabilities:
+        check_probabilities(predictor, columns)
     if isinstance(output, Path):
         _check_place(output, source)
-    total, names = _surveyed(source, columns, predictor, skip_bad_rows=skip_bad_rows)
+    keys = Keys(source=source.name, column=columns.id) if kind in KEYED and columns.id is not None else None
+    total, names = _surveyed(source, columns, predictor, keys, skip_bad_rows=skip_bad_rows)
     if kind in OWN_WRITERS:
         maker, writer = own_writer(kind, source, columns)
     else:
         maker = maker_for(predictor, source, columns, names, prefix, probabilities=probabilities)
-        writer = WRITERS[kind]((*maker.kept(dict.fromkeys(names)), *maker.names))
+        writer = WRITERS[kind]((*maker.kept(dict.fromkeys(names)), *maker.names), maker.nested)
     job = _Job(
         predictor=predictor,
         source=source,
         columns=columns,
         maker=maker,
         writer=writer,
+        keys=None if source.again else keys,  # looked at already
         total=total,
         skip_bad_rows=skip_bad_rows,
         told=told,
@@ -124,6 +128,7 @@ class _Job:
     columns: Columns
     maker: Maker
     writer: Writer
+    keys: Keys | None
     total: int | None
     skip_bad_rows: bool
     told: Callable[[int, int | None], None] | None
@@ -175,7 +180,10 @@ class _Job:
             said = {prediction.row: prediction for prediction in answered(self.predictor, chunk)}
             for row in chunk.rows:
                 if not isinstance(row, BadRow):  # a row without a usable text keeps its place, and has no answer
-                    made = {**self.maker.kept(row.values), **self.maker.cells(said.get(row.number))}
+                    if self.keys is not None:
+                        self.keys.add(row)
+                    number = {NUMBER: str(row.number)} if self.maker.numbered else {}
+                    made = {**self.maker.kept(row.values), **number, **self.maker.cells(said.get(row.number))}
                     file.write(self.writer.row(made, first=counts.rows == 0))
                     counts.rows += 1
             counts.read += len(chunk.rows)
@@ -248,7 +256,7 @@ def _beside(output: Path) -> tuple[Path, Path]:
 
 
 def _surveyed(
-    source: Source, columns: Columns, predictor: Predictor, *, skip_bad_rows: bool
+    source: Source, columns: Columns, predictor: Predictor, keys: Keys | None, *, skip_bad_rows: bool
 ) -> tuple[int | None, tuple[str, ...]]:
     """How many rows there are and all their columns; bad rows are refused before the work and not after it."""
     if not source.again:
@@ -260,6 +268,8 @@ def _surveyed(
         for row in source.rows():
             count += 1
             if isinstance(row, Row):
+                if keys is not None:
+                    keys.add(row)
                 names.update(dict.fromkeys(row.values))  # an object may have keys that those before it do not have
             yield row
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from clearhead.config import shown
@@ -34,11 +34,11 @@ class Writer(Protocol):
 
 
 class Delimited:
-    """CSV or TSV with a header; lists are joined, what is missing is empty."""
+    """CSV or TSV with a header; lists are joined, or JSON in `nested` columns, what is missing is empty."""
 
-    def __init__(self, names: Sequence[str], kind: str, delimiter: str) -> None:
+    def __init__(self, names: Sequence[str], nested: Collection[str], kind: str, delimiter: str) -> None:
         self.kind, self.names = kind, tuple(names)
-        self._known = frozenset(names)
+        self._known, self._nested = frozenset(names), frozenset(nested)
         self._buffer = io.StringIO()
         self._csv = csv.writer(self._buffer, delimiter=delimiter, lineterminator=END)
 
@@ -55,7 +55,7 @@ class Delimited:
         if late := values.keys() - self._known:
             said = f"A row has a column {shown(min(late), 40)!r} that the first rows do not have"
             raise InputError(f"{said}; write JSON lines (--format jsonl), or put the input in a file.")
-        return self._line([_cell(values.get(name)) for name in self.names])
+        return self._line([_cell(values.get(name), nested=name in self._nested) for name in self.names])
 
     def _line(self, cells: Sequence[str]) -> bytes:
         self._buffer.seek(0)
@@ -128,28 +128,28 @@ class Answers:
 
     def row(self, values: Mapping[str, Any], *, first: bool = False) -> bytes:
         """One question."""
-        name, answer = (json.dumps(str(values[part] or ""), ensure_ascii=False) for part in self.names)
+        name, answer = (json.dumps("" if values[p] is None else str(values[p]), ensure_ascii=False) for p in self.names)
         return (f"{'' if first else ','}\n{name}: {answer}").encode("utf-8", "replace")
 
 
 OWN_WRITERS = {"conll": "tags", "squad": "answers"}  # the kind of labels that each is for
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, *, nested: bool) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
-        plain = all(isinstance(inner, str) and "|" not in inner for inner in value)
+        plain = not nested and all(isinstance(inner, str) and "|" not in inner for inner in value)
         return "|".join(value) if plain else json.dumps(value, ensure_ascii=False, default=str)
     if isinstance(value, dict):
         return json.dumps(value, ensure_ascii=False, default=str)
     return str(value)
 
 
-WRITERS: dict[str, Callable[[Sequence[str]], Writer]] = {
-    "csv": lambda names: Delimited(names, "csv", ","),
-    "tsv": lambda names: Delimited(names, "tsv", "\t"),
-    "jsonl": Lines,
+WRITERS: dict[str, Callable[[Sequence[str], Collection[str]], Writer]] = {  # names of columns, nested ones
+    "csv": lambda names, nested: Delimited(names, nested, "csv", ","),
+    "tsv": lambda names, nested: Delimited(names, nested, "tsv", "\t"),
+    "jsonl": lambda names, nested: Lines(names),  # noqa: ARG005
 }

@@ -21,6 +21,7 @@ from clearhead.tasks.looked import pick_options
 from clearhead.tasks.optional import CHOICE_FORM, OptionCounter, OptionMarks, is_nested
 from clearhead.tasks.ragged import Ragged, bounds_of
 from clearhead.tasks.task import Answers, Asked, Details, Reading, Task
+from clearhead.tasks.watched import watch_options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -211,5 +212,6 @@ CHOICE = Task(
     details=details,
     parts=option_parts,
     picks=pick_options,
+    watch=watch_options,
     metrics=lambda space: ("accuracy", "log_loss"),
 )

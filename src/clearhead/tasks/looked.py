@@ -30,9 +30,12 @@ def pick_tags(answers: Answers, targets: Ragged, space: LabelSpace, numbers: Seq
 
     def pick(place: int) -> Pick:
         true, told = (_spans(rows.row(place), space) for rows in (targets, said))
+        begin, end = targets.bounds[place : place + 2]
+        first, last = _mistaken(int(missed[begin:end].argmax()), true, told)
         return Pick(
             row=int(numbers[place]), truth=_counted(true), answer=_counted(told), sure=float(strength[place]),
-            marks=_marks(true, told), words=True,
+            marks=_marks(true, told), words=True, place=(first, last),
+            tags=tuple(int(tag) for tag in said.row(place)[first:last]),
         )  # fmt: skip
 
     odd = wrong[strength[wrong] >= VERY_SURE]
@@ -48,6 +51,17 @@ def _spans(row: Array, space: LabelSpace) -> set[tuple[int, int, str]]:
     from clearhead.tasks.tag import spans_of
 
     return set(spans_of([space.names[tag] for tag in row], space.scheme))
+
+
+def _mistaken(word: int, true: set[tuple[int, int, str]], said: set[tuple[int, int, str]]) -> tuple[int, int]:
+    """The words of the answered entity that a wrong tag is in, or those of the true one that were taken for nothing."""
+    for first, last, _ in said:
+        if first <= word < last:
+            return first, last
+    first, last = next(((a, b) for a, b, _ in true if a <= word < b), (word, word + 1))
+    taken = {place for a, b, _ in said for place in range(a, b)}
+    begin = max((place + 1 for place in taken if first <= place < word), default=first)
+    return begin, min((place for place in taken if word < place < last), default=last)
 
 
 def _counted(spans: set[tuple[int, int, str]]) -> str:

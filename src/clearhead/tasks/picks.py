@@ -53,6 +53,8 @@ class Pick:
     words: bool = False  # whether marks count words, and not characters
     options: tuple[str, ...] = ()  # of a multiple choice
     chosen: tuple[int, int] | None = None  # of a multiple choice: the true option, and the one that was taken
+    place: tuple[int, int] | None = None  # of tags: the words that are surely wrong, one past the last, ...
+    tags: tuple[int, ...] = ()  # ... and what was said of each of them
 
 
 @dataclass(frozen=True, kw_only=True)

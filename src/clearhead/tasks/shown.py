@@ -26,11 +26,12 @@ class Example:
     text_b: str | None = None
     words: tuple[Word, ...] | None = None  # None: nobody looked
     whole: float | None = None  # probability (or number) of the answer when nothing is left out
+    watched: str | None = None  # what that is of; None: the answer
     cut: bool = False  # whether the texts go on
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """Spans and entities in the text, whose beginning is not cut where there are any."""
+        """Spans and entities in the text, which is not cut where there are any."""
         return self.pick.marks
 
 

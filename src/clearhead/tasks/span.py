@@ -21,6 +21,7 @@ from clearhead.tasks.beside import answer_parts
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.looked import pick_answers
 from clearhead.tasks.task import Answers, Asked, Reading, Task
+from clearhead.tasks.watched import watch_question
 
 if TYPE_CHECKING:
     import numpy as np
@@ -294,6 +295,7 @@ SPAN = Task(
     strata=strata,
     parts=answer_parts,
     picks=pick_answers,
+    watch=watch_question,
     unread=unread,
     metrics=lambda space: ("f1", "exact_match"),
     long=(384, 128),

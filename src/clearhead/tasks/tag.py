@@ -20,6 +20,7 @@ from clearhead.tasks.sequences import best_tags
 from clearhead.tasks.tag_columns import columns
 from clearhead.tasks.tagged import TagCounter
 from clearhead.tasks.task import Answers, Details, Reading, Task
+from clearhead.tasks.watched import watch_tags
 
 if TYPE_CHECKING:
     import numpy as np
@@ -250,6 +251,7 @@ TAG = Task(
     details=details,
     parts=tag_parts,
     picks=pick_tags,
+    watch=watch_tags,
     unread=unread,
     metrics=lambda space: ("accuracy", "f1_macro") if space.scheme == "plain"
     else ("f1", "precision", "recall", "f1_macro", "accuracy"),

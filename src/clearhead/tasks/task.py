@@ -7,17 +7,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from clearhead.data.columns import Columns
+from clearhead.data.examples import TextRow
 from clearhead.data.form import FORM, Form
 from clearhead.data.labels import Kind, LabelSpace
 from clearhead.data.source import Source
 from clearhead.data.table import TokenTable, encode_table
 from clearhead.tasks.encoded import Encoded
+from clearhead.tasks.watched import Read, Watching, watch_text
 
 if TYPE_CHECKING:
     import numpy as np
 
     from clearhead.metrics import Interval, LabelScore
-    from clearhead.tasks.picks import Picks
+    from clearhead.tasks.picks import Pick, Picks
 
     Array = np.ndarray[Any, Any]
 
@@ -120,6 +122,7 @@ class Task:
     details: Callable[[Answers, Any, LabelSpace], Details] | None = None
     parts: Callable[[Answers, Any, LabelSpace, str], tuple[Callable[..., float], Any]] | None = None  # see `beside`
     picks: Callable[[Answers, Any, LabelSpace, Any], Picks] | None = None  # rows worth a look; None: by the kind
+    watch: Callable[[Pick, TextRow, Read], Watching | None] = watch_text  # how a picked row is taken apart; None: not
     metrics: Callable[[LabelSpace], tuple[str, ...]] | None = None  # None: by the kind of labels
     unread: Callable[[TokenTable], tuple[str, Array]] | None = None  # places of rows of which something is not learned
     long: tuple[int | None, int] = (None, 0)  # at most so many tokens at once, and shared between windows

@@ -1,0 +1,60 @@
+"""The time of one text: measured in one way, wherever it is told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from clearhead.api import load_predictor
+from clearhead.data import Columns, Row, TextRow, open_source
+from clearhead.runs.finish import Run
+from clearhead.runs.latency import TIMED, latency_ms, served
+from clearhead.runs.predictor import Predictor
+from clearhead.scoring import Scorer, Scores
+
+
+@dataclass
+class Slow:
+    """A scorer that takes its time and counts how often it is asked."""
+
+    scorer: Scorer
+    seconds: float
+    asked: list[int] = field(default_factory=list)
+
+    def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
+        """The same, later."""
+        self.asked.append(len(rows))
+        time.sleep(self.seconds)
+        return self.scorer.score(rows, columns)
+
+
+def slowed(run: Run, seconds: float) -> tuple[Predictor, Slow]:
+    predictor = load_predictor(run.folder)
+    slow = Slow(predictor.scorer, seconds)
+    return replace(predictor, scorer=slow), slow
+
+
+def test_rows_are_asked_one_by_one_and_the_first_do_not_count(words: Run) -> None:
+    predictor, slow = slowed(words, 0.01)
+    rows: Any = [{"text": "a good film", "label": "good"}, {"text": "a bad end", "label": "bad"}]
+    source = open_source(rows)
+    found = [row for row in source.rows() if isinstance(row, Row)]
+    taken = latency_ms(predictor, source, predictor.columns_in(source), found, warm=2, least=4, most=9, enough=0.03)
+    assert taken >= 10
+    assert set(slow.asked) == {1}
+    assert 2 + 4 <= len(slow.asked) < 2 + 9  # the time was up
+
+
+@pytest.mark.parametrize("seconds", [0.005, 0.6])
+def test_a_report_takes_a_second_for_it_and_leaves_out_bad_rows(words: Run, seconds: float) -> None:
+    predictor, slow = slowed(words, seconds)
+    rows = [{"text": "a good film" if place % 3 == 0 else " ", "label": "good"} for place in range(30)]
+    source = open_source(rows)
+    made = served(predictor, source, predictor.columns_in(source))
+    assert made["latency of one text ms"] >= 1000 * seconds  # most rows have no text, and take no time
+    assert made["size on disk MB"] > 0
+    assert len(slow.asked) == (1 + TIMED if seconds < 0.1 else 3)
