@@ -13,6 +13,8 @@ import numpy as np
 from clearhead.batch import Batch, Output, as_ids
 from clearhead.engine.assemble import Wanted, assemble, assemble_memory, assemble_step
 from clearhead.engine.graph import Graph
+from clearhead.engine.int8 import Int8Plan, int8_dense
+from clearhead.engine.parts import float_dense
 from clearhead.engine.session import Session, cores
 from clearhead.errors import InputError
 from clearhead.shape import ModelShape
@@ -44,12 +46,20 @@ class EngineRunner:
 
     packed_tokens = 1 << 16
 
-    def __init__(self, shape: ModelShape, tensors: Mapping[str, Array], threads: int | None = None) -> None:
+    def __init__(
+        self,
+        shape: ModelShape,
+        tensors: Mapping[str, Array],
+        threads: int | None = None,
+        int8: Int8Plan | None = None,
+    ) -> None:
         if threads is not None and threads < 1:
             raise InputError(f"threads must be at least 1, and it is {threads}.")
         self.shape = shape
         self.tensors = tensors
         self.threads = threads or cores()
+        self.int8 = int8
+        self._dense = float_dense(tensors) if int8 is None else int8_dense(tensors, int8)
         self._sessions: dict[Any, Session] = {}
         self._lock = Lock()
         self._pool: ThreadPoolExecutor | None = None
@@ -65,13 +75,16 @@ class EngineRunner:
         if paired or not _ends_padded(batch.mask):
             return self._masked(batch, wanted)
         given = {"ids": batch.ids} | self._segments(batch.ids, batch.segments)
-        if batch.mask is None or bool(batch.mask.all()):
+        if (batch.mask is None or bool(batch.mask.all())) and self._together(len(batch.ids)):
             return self._output(self._call(wanted, given))
-        return self._by_length(given, batch.mask.sum(1), wanted)
+        lengths = np.full(len(batch.ids), batch.ids.shape[1]) if batch.mask is None else batch.mask.sum(1)
+        return self._by_length(given, lengths, wanted)
 
     def _masked(self, batch: Batch, wanted: Wanted) -> Output:
         """Padding anywhere, or a pair of stacks: by a mask."""
         wanted = Wanted(**{**vars(wanted), "masked": True})
+        if not self._together(len(batch.ids)):
+            return _stacked([self._masked(_row(batch, row), wanted) for row in range(len(batch.ids))])
         mask = np.ones(batch.ids.shape, np.bool_) if batch.mask is None else batch.mask
         given = {"ids": batch.ids, "mask": mask} | self._segments(batch.ids, batch.segments)
         if batch.target_ids is not None:
@@ -84,8 +97,9 @@ class EngineRunner:
         """Rows of one length together, so that no padding is computed; its places stay zero."""
         whole: dict[str, Array] = {}
         width = given["ids"].shape[1]
-        for length in np.unique(lengths):
-            rows = np.flatnonzero(lengths == length)
+        every = by_length(lengths, 1 if self.int8 is not None else len(lengths), most_tokens=None)
+        for rows in every:
+            length = int(lengths[rows[0]])
             found = self._call(wanted, {name: array[rows, : max(length, 1)] for name, array in given.items()})
             for name, part in found.items():
                 by_token = part.ndim > 1 and part.shape[1] == max(length, 1) and _by_token(name, self.shape)
@@ -114,7 +128,7 @@ class EngineRunner:
             given = {"ids": ids[cells]} | self._segments(cells, segments[cells])
             return rows, self._call(wanted, given, beside=len(lengths) > len(rows))["logits"]
 
-        for rows, logits in self.each(answer, list(by_length(lengths))):
+        for rows, logits in self.each(answer, list(self.batches(lengths, 0))):
             if not made:
                 made.append(np.zeros((int(counts.sum()), *logits.shape[2 if each else 1 :]), np.float32))
             places = starts[rows]
@@ -133,8 +147,12 @@ class EngineRunner:
         return self._output(self._call(wanted, given, beside=not alone))
 
     def batches(self, lengths: Array, budget: int) -> Iterator[Array]:  # noqa: ARG002
-        """Rows of one length in small groups."""
-        return by_length(lengths)
+        """Rows of one length in small groups; in eight bits each alone, so that no neighbour changes an answer."""
+        return by_length(lengths, TOGETHER if self.int8 is None else 1)
+
+    def _together(self, rows: int) -> bool:
+        """Whether so many rows may go through at once."""
+        return self.int8 is None or rows == 1
 
     def each(self, work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
         """The results of some jobs, on as many threads as the runner has; a job that fails raises here."""
@@ -200,7 +218,11 @@ class EngineRunner:
     def _call(self, wanted: Wanted, given: Mapping[str, Array], *, beside: bool = False) -> dict[str, Array]:
         """One call of the graph for what is wanted: on one thread beside others, or on all of them."""
         threads = 1 if beside else self.threads
-        return self._session((wanted, threads), lambda: assemble(self.shape, self.tensors, wanted), threads).run(given)
+
+        def made() -> Graph:
+            return assemble(self.shape, self.tensors, wanted, dense=self._dense)
+
+        return self._session((wanted, threads), made, threads).run(given)
 
     def _session(self, key: Any, made: Callable[[], Graph], threads: int | None = None) -> Session:
         with self._lock:
@@ -227,16 +249,36 @@ def silenced(given: dict[str, Array], shape: ModelShape, pruned: Pruned) -> dict
     return given
 
 
-def by_length(lengths: Array) -> Iterator[Array]:
+def by_length(lengths: Array, together: int, most_tokens: int | None = MOST_TOKENS) -> Iterator[Array]:
     """Rows of one length in small groups, the longest first, so that no worker ends with a long one alone."""
     order = np.argsort(-lengths, kind="stable")
     begin = 0
     for place in range(1, len(order) + 1):
         length = lengths[order[begin]]
-        most = max(1, min(TOGETHER, MOST_TOKENS // max(int(length), 1)))
+        fits = together if most_tokens is None else most_tokens // max(int(length), 1)
+        most = max(1, min(together, fits))
         if place == len(order) or lengths[order[place]] != length or place - begin == most:
             yield order[begin:place]
             begin = place
+
+
+def _row(batch: Batch, row: int) -> Batch:
+    """One row of a batch."""
+    parts: Any = {name: None if part is None else part[row : row + 1] for name, part in vars(batch).items()}
+    return Batch(**parts)
+
+
+def _stacked(said: Sequence[Output]) -> Output:
+    """Outputs of single rows as one."""
+
+    def joined(values: Sequence[Any]) -> Any:
+        if values[0] is None:
+            return None
+        if isinstance(values[0], list):
+            return [np.concatenate(layer) for layer in zip(*values, strict=True)]
+        return np.concatenate(values)
+
+    return Output(**{name: joined([getattr(one, name) for one in said]) for name in vars(said[0])})
 
 
 def _ends_padded(mask: Array | None) -> bool:

@@ -1,0 +1,113 @@
+"""Eight bits: no overflow, no neighbour that changes an answer, and little lost on real weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import clearhead
+from clearhead.batch import Batch
+from clearhead.core.build import named_arrays
+from clearhead.engine.assemble import Wanted, assemble
+from clearhead.engine.calibrate import calibrated, cosine
+from clearhead.engine.int8 import Int8Plan, int8_dense, quantised
+from clearhead.engine.runner import EngineRunner
+from clearhead.engine.session import Session
+from clearhead.families import FAMILIES
+from tests.engine.both import HEADS, arrays, network, said
+from tests.tiny import FIXED, PAIRS, texts_for
+
+Array = np.ndarray[Any, Any]
+SENTENCES = (
+    "The parcel came two days late and the box was torn.", "Who can tell me how to reset my password?",
+    "We walked along the river until it was dark.", "Please cancel my order and send the money back.",
+    "The bank closes at four on Fridays.", "A nice little film, though far too long.",
+    "My train was cancelled, so I missed the meeting in Leipzig.", "Is there a discount for students?",
+    "It rained all week.", "The soup was cold, the waiter was rude, and we had to wait for an hour.",
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.integers(1, 40), columns=st.integers(1, 12), seed=st.integers(0, 999), spread=st.floats(0.0, 6.0)
+)
+def test_two_neighbours_never_overflow(rows: int, columns: int, seed: int, spread: float) -> None:
+    draw = np.random.default_rng(seed)
+    weight = (draw.standard_normal((rows, columns)) * np.exp(spread * draw.standard_normal((1, columns)))).astype("f")
+    whole, scale = quantised(weight)
+    padded = np.concatenate([whole, np.zeros((rows % 2, columns), np.int8)]).astype(np.int64).reshape(-1, 2, columns)
+    for sign in (1, -1):
+        assert int(255 * np.maximum(sign * padded, 0).sum(1).max(initial=0)) <= 32767
+    assert (np.abs(whole * scale - weight) <= 0.5 * scale * 1.001 + 1e-30).all()
+
+
+def test_a_wide_product_is_what_it_should_be() -> None:
+    draw = np.random.default_rng(0)
+    weight = np.sign(draw.standard_normal((64, 256))).astype("f")  # every pair at its limit
+    x = np.ones((1, 4, 256), "f")
+    from clearhead.engine.graph import Graph
+
+    g = Graph()
+    given_x = g.input("x", "float32", ("batch", "length", 256))
+    (made,) = int8_dense({"a.blocks.0.weight": weight}, Int8Plan())(g, given_x, "a.blocks.0")
+    g.output("y", made, ("batch", "length", 64))
+    np.testing.assert_allclose(Session(g).run({"x": x})["y"], x @ weight.T, atol=0.02 * 256)
+
+
+@pytest.mark.parametrize(("family", "head"), [pair for pair in HEADS if pair[0] not in PAIRS])
+def test_every_family_and_head_in_eight_bits(family: str, head: str | None) -> None:
+    shape = FAMILIES[family].model_shape(FIXED[family], head, 3)
+    tensors = named_arrays(network(shape))
+    exact, rough = EngineRunner(shape, tensors), EngineRunner(shape, tensors, int8=Int8Plan())
+    batch = texts_for(family, FIXED[family], (9, 6, 3), left=True)
+    one, other = (arrays(said(runner, batch), batch) for runner in (exact, rough))
+    assert one.keys() == other.keys()
+    for name in one:
+        assert one[name].shape == other[name].shape
+        assert cosine(one[name].ravel(), other[name].ravel()) > 0.97, name
+    assert any(not np.array_equal(one[name], other[name]) for name in one)  # it is not the same computation
+
+
+def test_no_neighbour_changes_an_answer() -> None:
+    shape = FAMILIES["bert"].model_shape(FIXED["bert"], "classify", 3)
+    runner = EngineRunner(shape, named_arrays(network(shape)), threads=2, int8=Int8Plan())
+    batch = texts_for("bert", FIXED["bert"], (9, 9, 4, 9))
+    together = runner.run(Batch(ids=batch.ids, mask=batch.mask, segments=batch.segments)).logits
+    assert together is not None
+    assert batch.segments is not None
+    for row in range(4):
+        length = int(batch.mask[row].sum())
+        alone = Batch(ids=batch.ids[row : row + 1, :length], segments=batch.segments[row : row + 1, :length])
+        np.testing.assert_array_equal(runner.run(alone).logits, together[row : row + 1])
+    ids, segments = batch.ids[batch.mask], batch.segments[batch.mask]
+    packed, begin = runner.packed(ids, segments, batch.mask.sum(1)), 0
+    for row, length in enumerate(batch.mask.sum(1)):
+        here = slice(begin, begin + length)
+        np.testing.assert_array_equal(runner.packed(ids[here], segments[here], [length])[0], packed[row])
+        begin += length
+
+
+def test_real_weights_lose_little() -> None:
+    model = clearhead.load("default", "engine")
+    runner: Any = model.runner
+    texts = [one.ids for one in model.tokenizer.encode_ids(SENTENCES)]
+    plan = calibrated(model.shape, runner.tensors, texts[:5])
+    assert plan.even  # something was uneven
+    wanted = Wanted(last=True)
+    plans = {"float": None, "plain": Int8Plan(), "calibrated": plan}
+    vectors: dict[str, list[Array]] = {}
+    for name, one in plans.items():
+        dense = None if one is None else int8_dense(runner.tensors, one)
+        session = Session(assemble(model.shape, runner.tensors, wanted, dense=dense))
+        vectors[name] = [
+            session.run({"ids": np.array([ids]), "segments": np.zeros((1, len(ids)), np.int64)})["last"][0].mean(0)
+            for ids in texts[5:]
+        ]
+    pairs = {name: list(zip(vectors["float"], found, strict=True)) for name, found in vectors.items()}
+    near = {name: np.mean([cosine(a, b) for a, b in both]) for name, both in pairs.items()}
+    assert near["calibrated"] > 0.995
+    assert near["calibrated"] > near["plain"]
