@@ -20,6 +20,7 @@ VERBS = {
     "embed": ("embed:embed", "Turn the texts of a file into vectors."),
     "fill": ("fill:fill", "Guess the words behind [MASK]."),
     "explain": ("explain:explain", "Draw what each word looks at, as HTML, SVG or JSON."),
+    "bench": ("bench:bench", "Measure how fast a model runs on this machine, beside what others would run it with."),
     "convert": ("convert:convert", "Copy a model to a safe folder, also from a pickle that you trust."),
 }
 
