@@ -10,7 +10,7 @@ from clearhead.explain.tokens import shorten
 from clearhead.report.words import known
 
 WIDTH = 640.0
-NAMES_UNTIL, BARS_UNTIL = 200.0, 540.0
+NAMES_UNTIL, BARS_UNTIL = 200.0, 510.0
 ROW = 24.0
 OURS, OTHERS = "#1f6f8b", "#b9b4a7"
 PANELS = (  # what is drawn, up to where its thin line goes, heading, form of a figure
@@ -59,7 +59,8 @@ def _bar(
     if end is not None and end > value:
         reach = at(end)
         add(root, "line", x1=at(value), x2=reach, y1=middle, y2=middle, stroke=SOFT, stroke_width=1.5)
-    add(root, "text", form.format(value), x=reach + 6, y=middle + 4, font_size=12)
+    said = form.format(value) if end is None else f"{form.format(value)} – {form.format(end)}"
+    add(root, "text", said, x=reach + 6, y=middle + 4, font_size=12)
 
 
 def _said(row: Mapping[str, Any]) -> str:

@@ -37,6 +37,7 @@ class Loaded:
 
     embed: Callable[[list[str]], Any]
     count: Callable[[list[str]], list[int]] | None = None
+    set: Callable[[Any], None] | None = None  # another setting of the same model
     told: Mapping[str, Any] | None = None
 
 
@@ -72,9 +73,18 @@ def take_turns(load: Callable[[], Loaded], texts: Sequence[str], questions: Iter
     turns = {"alone": _alone, "together": _together, "vectors": _vectors, "tokens": _tokens, "memory": _memory}
     for line in questions:
         question = json.loads(line)
+        if question["do"] == "set":
+            say(lambda: _set(ready[0], question["setting"]))  # noqa: B023
+            continue
         places = range(question.get("first", 0), question.get("first", 0) + question.get("count", 1))
         chosen = [texts[place % len(texts)] for place in places]
         say(lambda: turns[question["do"]](ready[0], chosen))  # noqa: B023
+
+
+def _set(model: Loaded, setting: Any) -> dict[str, Any]:
+    if model.set is not None:
+        model.set(setting)
+    return {"setting": setting}
 
 
 def _alone(model: Loaded, texts: list[str]) -> dict[str, Any]:
