@@ -191,7 +191,7 @@ class Contest:
                 ask(child, do="together", count=min(len(self.texts), 16))
                 runs = [ask(child, do="together", count=min(len(self.texts), 64))["seconds"] for _ in range(2)]
                 spent[tuple(setting)] = min(runs)
-            best[name] = list(min(spent, key=lambda one: spent[one]))
+            best[name] = list(min(spent.items(), key=lambda one: one[1])[0])
         lengths = ask(children["engine"], do="tokens", count=len(self.texts))["tokens"]
         return {"settings": best, "lengths": lengths, "left_out": self.left_out}
 
