@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         load_predictor,
         predict,
         predict_file,
+        quantize,
         train,
     )
     from clearhead.batch import Output
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from clearhead.runs.output import Predicted
     from clearhead.runs.predict import Prediction
     from clearhead.runs.predictor import Predictor
+    from clearhead.runs.quantize import Quantised
     from clearhead.tasks.evaluation import Evaluation
 
 __version__ = "0.1.0"
@@ -43,6 +45,7 @@ _HOMES = {
     "load_predictor": "api",
     "predict": "api",
     "predict_file": "api",
+    "quantize": "api",
     "train": "api",
     "Evaluation": "tasks.evaluation",
     "Inspection": "data.inspect",
@@ -50,6 +53,7 @@ _HOMES = {
     "Predicted": "runs.output",
     "Prediction": "runs.predict",
     "Predictor": "runs.predictor",
+    "Quantised": "runs.quantize",
     "Run": "runs.finish",
     "Output": "batch",
     "ClearheadError": "errors",
@@ -72,6 +76,7 @@ __all__ = [
     "Predicted",
     "Prediction",
     "Predictor",
+    "Quantised",
     "Run",
     "TextClassifier",
     "TextEncoder",
@@ -87,6 +92,7 @@ __all__ = [
     "load_predictor",
     "predict",
     "predict_file",
+    "quantize",
     "train",
 ]
 

@@ -19,6 +19,7 @@ VERBS = {
     "tokens": ("tokens:tokens", "Show how a text is cut into tokens, with ids and character offsets."),
     "embed": ("embed:embed", "Turn the texts of a file into vectors."),
     "fill": ("fill:fill", "Guess the words behind [MASK]."),
+    "quantize": ("quantize:quantize", "Make a model run in eight bits, if it stays good enough on your own rows."),
     "explain": ("explain:explain", "Draw what each word looks at, as HTML, SVG or JSON."),
     "convert": ("convert:convert", "Copy a model to a safe folder, also from a pickle that you trust."),
 }

@@ -27,6 +27,7 @@ def embed(
     normalize: bool | None = None,
     prompt: str | None = None,
     prompt_name: str | None = None,
+    precision: str | None = None,
     json: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -52,6 +53,8 @@ def embed(
         A text to put before each text.
     prompt_name
         The name of one of the model's own prompts.
+    precision
+        float or int8; without it, int8 where `clearhead quantize` found it good enough.
     json
         Print one JSON object about what was done.
     quiet
@@ -64,7 +67,7 @@ def embed(
         raise InputError(f"{output} must end in {', '.join(ENDINGS)}.")
     if output.suffix == ".parquet":
         _need_parquet()
-    model = load_model(reference, quiet=quiet or json)
+    model = load_model(reference, quiet=quiet or json, precision=precision)
     texts = read_texts(file, column)
     chosen: Any = int(layer) if layer is not None and layer.lstrip("-").isdigit() else layer
     with warnings.catch_warnings(record=True) as caught, progress("embedding", quiet=quiet or json) as bar:
