@@ -21,6 +21,7 @@ VERBS = {
     "fill": ("fill:fill", "Guess the words behind [MASK]."),
     "explain": ("explain:explain", "Draw what each word looks at, as HTML, SVG or JSON."),
     "convert": ("convert:convert", "Copy a model to a safe folder, also from a pickle that you trust."),
+    "export": ("export:export", "Write a model as ONNX with its tokenizer, for other runtimes."),
 }
 
 
