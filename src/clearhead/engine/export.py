@@ -10,7 +10,7 @@ import numpy as np
 
 from clearhead import __version__
 from clearhead.config import whole_file
-from clearhead.engine import proto, sentences
+from clearhead.engine import pooling, proto
 from clearhead.engine.assemble import Tensors, Wanted, assemble
 from clearhead.engine.graph import Graph
 from clearhead.shape import ModelShape, Pooling
@@ -41,7 +41,7 @@ def exported(
     g = assemble(shape, tensors, wanted, portable=portable, names=NAMES | (PAIR if pair else {}))
     if pooling is not None:
         given = (NAMES[name] for name in ("last", "mask", "pooled"))
-        vectors = sentences.finished(g, sentences.pooled(g, pooling.modes, *given), pooling, dense)
+        vectors = pooling.finished(g, pooling.pooled(g, pooling.modes, *given), pooling, dense)
         width = pooling.dense[-1].outputs if pooling.dense else shape.stack.width * len(pooling.modes)
         g.output(SENTENCE, vectors, ("batch", width))
     return g
