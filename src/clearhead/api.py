@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from clearhead.config import check_new
 from clearhead.errors import InputError
 from clearhead.loading import create, has_tokenizer, load, load_tokenizers, need_torch
 
@@ -31,12 +32,7 @@ def convert(source: str | os.PathLike[str], destination: str | Path, *, allow_pi
 
     located = locate(source, pickle=allow_pickle)
     target = Path(destination)
-    try:
-        taken = target.exists() and (not target.is_dir() or any(target.iterdir()))
-    except OSError as error:
-        raise InputError(f"{target} cannot be made: {error.strerror or error}.") from None
-    if taken:
-        raise InputError(f"{target} is there already and not empty; name a new folder.")
+    check_new(target)
     from clearhead.unpickle import has_pickle, unpickled
 
     if allow_pickle and has_pickle(located.folder):
@@ -44,6 +40,23 @@ def convert(source: str | os.PathLike[str], destination: str | Path, *, allow_pi
         with unpickled(located.folder) as folder:
             return replace(load(folder), reference=str(source)).save(target)
     return load(located.folder).save(target)
+
+
+def export(
+    source: str | os.PathLike[str],
+    destination: str | os.PathLike[str],
+    *,
+    portable: bool = False,
+    progress: Callable[[str, int, int | None], None] | None = None,
+) -> Path:
+    """Write a model as ONNX with its tokenizer and passport, for other runtimes; returns the folder.
+
+    Without `portable` the graph has fused operators of ONNX Runtime and is fast there; with it, operators of the ONNX
+    standard alone. `progress` is told (file, bytes done, bytes in all).
+    """
+    from clearhead.runs.export import run_export
+
+    return run_export(source, Path(destination), portable=portable, progress=progress)
 
 
 def inspect(
@@ -289,6 +302,7 @@ __all__ = [
     "convert",
     "create",
     "evaluate",
+    "export",
     "has_tokenizer",
     "inspect",
     "ladder",

@@ -43,6 +43,14 @@ def test_verbs_that_need_torch_say_so(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
+def test_an_export_needs_no_torch(tmp_path: Path) -> None:
+    config = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    clearhead.create("bert", config={**config, "vocab_size": 9}).save(tmp_path / "model")
+    done = run("export", tmp_path / "model", tmp_path / "out", "--quiet")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (tmp_path / "out" / "model.onnx").is_file()
+
+
 def test_tokens_need_no_torch(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n")
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
