@@ -10,9 +10,10 @@ import numpy as np
 
 from clearhead import __version__
 from clearhead.config import whole_file
-from clearhead.engine import pooling, proto
+from clearhead.engine import proto
 from clearhead.engine.assemble import Tensors, Wanted, assemble
 from clearhead.engine.graph import Graph
+from clearhead.engine.pooling import finished, pooled
 from clearhead.shape import ModelShape, Pooling
 
 Array = np.ndarray[Any, Any]
@@ -41,7 +42,7 @@ def exported(
     g = assemble(shape, tensors, wanted, portable=portable, names=NAMES | (PAIR if pair else {}))
     if pooling is not None:
         given = (NAMES[name] for name in ("last", "mask", "pooled"))
-        vectors = pooling.finished(g, pooling.pooled(g, pooling.modes, *given), pooling, dense)
+        vectors = finished(g, pooled(g, pooling.modes, *given), pooling, dense)
         width = pooling.dense[-1].outputs if pooling.dense else shape.stack.width * len(pooling.modes)
         g.output(SENTENCE, vectors, ("batch", width))
     return g

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.passport import Int8Verdict, Passport, read_passport, write_passport
 from clearhead.checkpoint.sentence import read_sentences
+from clearhead.config import check_new, whole_folder
 from clearhead.data import BadRow, Row, Source, TextRow, checked_row, guess_columns, open_source
 from clearhead.data.table import encode_rows
 from clearhead.engine.calibrate import calibrated
@@ -73,7 +73,7 @@ def run_quantize(
     """Find how to compute a model in eight bits, measure it beside float, and save it if it is good enough."""
     if not allowed >= 0 or not 0 <= least_cosine <= 1:
         raise InputError(f"allowed must be 0 or more points, and least_cosine from 0 to 1: {allowed}, {least_cosine}.")
-    _check_free(output)
+    check_new(output)
     begun = time.perf_counter()
     tell = told or (lambda _what, _done, _total: None)
     folder = locate(reference).folder
@@ -212,31 +212,15 @@ def held_out_rows(folder: Path) -> tuple[str, str | None]:
     raise InputError(f"The rows that {folder} was trained with are gone: give some whose labels are known.")
 
 
-def _check_free(output: Path) -> None:
-    try:
-        if output.exists() and (not output.is_dir() or any(output.iterdir())):
-            raise InputError(f"{output} is there already and not empty; name a new folder.")
-    except OSError as error:
-        raise InputError(f"{output} cannot be used: {error.strerror or error}.") from None
-
-
 def _save(folder: Path, output: Path, plan: Int8Plan, verdict: Int8Verdict) -> None:
     """The folder with the plan and the verdict, whole or not at all."""
-    try:
-        output.absolute().parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=output.absolute().parent, prefix=f".{output.name}.") as place:
-            made = Path(place) / "model"
-            unused = shutil.ignore_patterns(*NOT_COPIED, *UNUSED_FILES, *UNUSED_FOLDERS, PLAN, ".*")
-            shutil.copytree(folder, made, ignore=unused)
-            sentences = read_sentences(made)
-            inner = made if sentences is None else sentences.encoder
-            write_plan(inner, plan)
-            write_passport(inner, replace(_passport(inner), int8=verdict))
-            if output.exists():
-                output.rmdir()
-            made.rename(output)
-    except OSError as error:
-        raise InputError(f"{output} cannot be written: {error.strerror or error}.") from error
+    with whole_folder(output) as made:
+        unused = shutil.ignore_patterns(*NOT_COPIED, *UNUSED_FILES, *UNUSED_FOLDERS, PLAN, ".*")
+        shutil.copytree(folder, made, ignore=unused, dirs_exist_ok=True)
+        sentences = read_sentences(made)
+        inner = made if sentences is None else sentences.encoder
+        write_plan(inner, plan)
+        write_passport(inner, replace(_passport(inner), int8=verdict))
 
 
 def _passport(folder: Path) -> Passport:
