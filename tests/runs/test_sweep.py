@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import clearhead
-from clearhead.batch import Batch
 from clearhead.api import evaluate, predict, train
+from clearhead.batch import Batch
 from clearhead.data import encode_table, fold_rows, guess_columns, open_source
 from clearhead.errors import InputError
 from clearhead.features import choose_layer, pool
