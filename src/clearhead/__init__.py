@@ -10,12 +10,14 @@ if TYPE_CHECKING:
         convert,
         create,
         evaluate,
+        export,
         inspect,
         ladder,
         load,
         load_predictor,
         predict,
         predict_file,
+        quantize,
         train,
     )
     from clearhead.batch import Output
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from clearhead.runs.output import Predicted
     from clearhead.runs.predict import Prediction
     from clearhead.runs.predictor import Predictor
+    from clearhead.runs.quantize import Quantised
     from clearhead.tasks.evaluation import Evaluation
 
 __version__ = "0.1.0"
@@ -41,11 +44,13 @@ _HOMES = {
     "create": "api",
     "convert": "api",
     "evaluate": "api",
+    "export": "api",
     "inspect": "api",
     "ladder": "api",
     "load_predictor": "api",
     "predict": "api",
     "predict_file": "api",
+    "quantize": "api",
     "train": "api",
     "Bench": "runs.bench",
     "Evaluation": "tasks.evaluation",
@@ -54,6 +59,7 @@ _HOMES = {
     "Predicted": "runs.output",
     "Prediction": "runs.predict",
     "Predictor": "runs.predictor",
+    "Quantised": "runs.quantize",
     "Run": "runs.finish",
     "Output": "batch",
     "ClearheadError": "errors",
@@ -77,6 +83,7 @@ __all__ = [
     "Predicted",
     "Prediction",
     "Predictor",
+    "Quantised",
     "Run",
     "TextClassifier",
     "TextEncoder",
@@ -87,12 +94,14 @@ __all__ = [
     "convert",
     "create",
     "evaluate",
+    "export",
     "inspect",
     "ladder",
     "load",
     "load_predictor",
     "predict",
     "predict_file",
+    "quantize",
     "train",
 ]
 

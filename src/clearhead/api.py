@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from clearhead.config import check_new
 from clearhead.errors import InputError
 from clearhead.loading import create, has_tokenizer, load, load_tokenizers, need_torch
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from clearhead.runs.output import Predicted
     from clearhead.runs.predict import Prediction
     from clearhead.runs.predictor import Predictor
+    from clearhead.runs.quantize import Quantised
     from clearhead.runs.train import Told
     from clearhead.tasks.evaluation import Evaluation
 
@@ -31,12 +33,7 @@ def convert(source: str | os.PathLike[str], destination: str | Path, *, allow_pi
 
     located = locate(source, pickle=allow_pickle)
     target = Path(destination)
-    try:
-        taken = target.exists() and (not target.is_dir() or any(target.iterdir()))
-    except OSError as error:
-        raise InputError(f"{target} cannot be made: {error.strerror or error}.") from None
-    if taken:
-        raise InputError(f"{target} is there already and not empty; name a new folder.")
+    check_new(target)
     from clearhead.unpickle import has_pickle, unpickled
 
     if allow_pickle and has_pickle(located.folder):
@@ -44,6 +41,23 @@ def convert(source: str | os.PathLike[str], destination: str | Path, *, allow_pi
         with unpickled(located.folder) as folder:
             return replace(load(folder), reference=str(source)).save(target)
     return load(located.folder).save(target)
+
+
+def export(
+    source: str | os.PathLike[str],
+    destination: str | os.PathLike[str],
+    *,
+    portable: bool = False,
+    progress: Callable[[str, int, int | None], None] | None = None,
+) -> Path:
+    """Write a model as ONNX with its tokenizer and passport, for other runtimes; returns the folder.
+
+    Without `portable` the graph has fused operators of ONNX Runtime and is fast there; with it, operators of the ONNX
+    standard alone. `progress` is told (file, bytes done, bytes in all).
+    """
+    from clearhead.runs.export import run_export
+
+    return run_export(source, Path(destination), portable=portable, progress=progress)
 
 
 def inspect(
@@ -191,6 +205,8 @@ def load_predictor(model: str | os.PathLike[str], **choices: Any) -> Predictor:
     from clearhead.runs.predictor import load_predictor as loaded
 
     if is_aspects(Path(model)):
+        if choices.get("precision") == "int8":
+            raise InputError(f"{model} holds two models: quantise its folders find and judge, each by itself.")
         kept = {name: choices[name] for name in ("device", "abstain_below") if name in choices}
         return load_aspects(Path(model), **kept)
     return loaded(os.fspath(model), **choices)
@@ -255,6 +271,42 @@ def predict(
     return list(predictions(predictor, opened, columns, skip_bad_rows=skip_bad_rows))
 
 
+def quantize(
+    model: str | os.PathLike[str],
+    source: Any = None,
+    *,
+    output: str | os.PathLike[str],
+    text: str | None = None,
+    text_b: str | None = None,
+    label: str | None = None,
+    options: str | None = None,
+    allowed: float = 0.5,
+    least_cosine: float = 0.995,
+    told: Callable[[str, int, int | None], None] | None = None,
+) -> Quantised:
+    """Make a model run in eight bits if it stays good enough, measured on your own rows or texts; else refuse.
+
+    A model that answers with labels takes rows whose labels are known (without any, the development rows of its run)
+    and may lose `allowed` points of its metric. An encoder takes a list of texts, or a file with a column of them, and
+    its vectors must keep a mean cosine of `least_cosine` with those in float.
+    """
+    from clearhead.data import open_source
+    from clearhead.runs.predictor import is_trained
+    from clearhead.runs.quantize import held_out_rows, run_quantize, texts_of
+
+    reference, part, rows = os.fspath(model), None, source
+    if is_trained(reference):
+        if rows is None:
+            rows, part = held_out_rows(Path(reference))
+        rows = open_source(rows)
+    elif rows is not None:
+        rows = texts_of(rows, text)
+    return run_quantize(
+        reference, rows, Path(output), part=part, allowed=allowed, least_cosine=least_cosine,
+        columns={"text": text, "text_b": text_b, "label": label, "options": options}, told=told,
+    )  # fmt: skip
+
+
 def predict_file(
     model: str | os.PathLike[str] | Predictor, source: Any, output: str | os.PathLike[str] | IO[bytes], **choices: Any
 ) -> Predicted:
@@ -275,6 +327,7 @@ __all__ = [
     "convert",
     "create",
     "evaluate",
+    "export",
     "has_tokenizer",
     "inspect",
     "ladder",
@@ -283,5 +336,6 @@ __all__ = [
     "load_tokenizers",
     "predict",
     "predict_file",
+    "quantize",
     "train",
 ]

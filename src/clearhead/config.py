@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from clearhead.errors import CheckpointError, ClearheadError, ConfigError, UnsafeError
+from clearhead.errors import CheckpointError, ClearheadError, ConfigError, InputError, UnsafeError
 
 MOST_JSON = 16 << 20  # no config file of a model comes near this
 HALF_WRITTEN = re.compile(r"\..+\.[a-z0-9_]{8}")  # as mkstemp names them
@@ -108,6 +109,42 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
         raise ClearheadError(f"{path} cannot be written: {error.strerror or error}.") from error
     finally:
         Path(name).unlink(missing_ok=True)
+
+
+def check_new(folder: Path) -> None:
+    """Refuse a folder that is there already, unless it is empty."""
+    try:
+        taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    except OSError as error:
+        raise InputError(f"{folder} cannot be made: {error.strerror or error}.") from None
+    if taken:
+        raise InputError(f"{folder} is there already and not empty; name a new folder.")
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """A folder to write into, renamed to the one that is meant when all is well: that one is whole or not there."""
+    check_new(folder)
+    target = folder.resolve()
+    if target == Path.cwd():
+        raise InputError(f"{folder} is the folder that you are in, and it would be replaced; name another one.")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    except OSError as error:
+        raise ClearheadError(f"{folder} cannot be made: {error.strerror or error}.") from error
+    try:
+        yield made
+        made.chmod(0o755)
+        made.replace(target)
+    except ClearheadError as error:
+        if str(made) not in str(error):
+            raise
+        raise ClearheadError(str(error).replace(str(made), str(folder))) from error  # the name that people know
+    except OSError as error:
+        raise ClearheadError(f"{folder} cannot be written: {error.strerror or error}.") from error
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
 
 
 def sweep(folder: Path) -> None:

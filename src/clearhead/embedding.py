@@ -72,7 +72,9 @@ class Embedder:
             raise InputError(ONE_TEXT)
         skip = self._prompt_tokens()
         cut, lost, seen = 0, 0, 0
-        for encoded in ahead(self._encoded(chunk) for chunk in chunks(texts)):
+        few = isinstance(texts, list) and len(texts) <= FIRST  # nothing follows that could be read ahead
+        every = (self._encoded(chunk) for chunk in chunks(texts))
+        for encoded in every if few else ahead(every):
             longer = [one.truncated for one in encoded if one.truncated]
             cut, lost, seen = cut + len(longer), lost + sum(longer), seen + len(encoded)
             yield self._vectors(encoded, skip, batch_tokens)

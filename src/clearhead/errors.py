@@ -8,6 +8,7 @@
     │   ├── TensorError     names, shapes or values of tensors; lists all problems at once
     │   └── UnsafeError     pickles, paths out of the folder, sizes beyond reason: refused, never tried
     ├── TokenizerError      a tokenizer file that cannot be used
+    ├── QualityError        a smaller model that loses more than is allowed: refused, nothing is written
     ├── HubError            the hub: not reachable, not allowed, not there
     └── MissingExtraError   an optional part is not installed; says which extra brings it
 
@@ -47,6 +48,10 @@ class UnsafeError(CheckpointError):
 
 class TokenizerError(ClearheadError):
     """A tokenizer file cannot be read, or gives other ids than it promised."""
+
+
+class QualityError(ClearheadError):
+    """A model that was made smaller or faster loses more than is allowed."""
 
 
 class HubError(ClearheadError):

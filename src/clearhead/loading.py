@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,12 +22,20 @@ from clearhead.tensors import Pruned, check_pruned
 
 if TYPE_CHECKING:
     from clearhead.core.models import Network
+    from clearhead.core.runner import CoreRunner
+    from clearhead.engine.int8 import Int8Plan
+    from clearhead.engine.runner import EngineRunner
     from clearhead.text import Tokenizer
 
 log = logging.getLogger("clearhead")
 RUNTIMES = ("auto", "engine", "core")
+PRECISIONS = ("float", "int8")
 GRAPHICS = Path("/proc/driver/nvidia/version")  # there may be a GPU that torch can use
 TOKENIZER_FILES = (".json", ".txt", ".bpe", ".model", ".spm")  # `text` opens them by name; links are checked here
+
+
+class UncheckedInt8Warning(UserWarning):
+    """A model runs in eight bits, and nobody has measured what that costs."""
 
 
 def load(
@@ -39,6 +48,7 @@ def load(
     offline: bool | None = None,
     seed: int = 0,
     fresh: bool = False,
+    precision: str | None = None,
     threads: int | None = None,
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> Model:
@@ -49,12 +59,17 @@ def load(
     warning says so, unless it is going to be trained (`fresh`).
     `runtime` is the engine (ONNX Runtime on the CPU, on `threads` cores) or the core (torch); "auto" is the engine
     wherever it can be, with the core made beside it when a trace, a gradient or a pruned head asks for it.
+    `precision` is "float" or "int8"; without it, int8 where `clearhead quantize` found it good enough, else float.
     `progress` is told (file, bytes done, bytes in all) while the hub is asked.
     """
     from clearhead.checkpoint.hub import locate
 
     if runtime not in RUNTIMES:
         raise InputError(f"runtime must be one of {', '.join(RUNTIMES)}, and it is {runtime!r}.")
+    if precision not in (None, *PRECISIONS):
+        raise InputError(f"precision must be one of {', '.join(PRECISIONS)}, and it is {precision!r}.")
+    if precision == "int8" and runtime == "core":
+        raise InputError("int8 runs in the engine: leave runtime out, or say runtime='engine'.")
     located = locate(reference, offline=offline, progress=progress)
     sentences = read_sentences(located.folder)
     place = located.folder if sentences is None else sentences.encoder
@@ -65,12 +80,17 @@ def load(
     if passport is not None and head == AUTO and labels is None:
         check_labels(passport, read.labels)
     source, target = _tokenizers(place, read.family.model_type, read.config, passport)
-    engine, pruned = _runs_engine(runtime, device, read), _pruned(read.shape, passport)
+    pruned = _pruned(read.shape, passport)
+    engine = _runs_engine("engine" if precision == "int8" else runtime, device, read)
     for note in read.notes:
         log.log(logging.WARNING if read.fresh and not fresh else logging.INFO, "%s", note)
+
+    def core() -> CoreRunner:
+        return _runner(_network(read, pruned, seed), device)
+
     return Model(
-        runner=_engine(read, pruned, threads) if engine else _runner(_network(read, pruned, seed), device),
-        make_core=(lambda: _runner(_network(read, pruned, seed), device)) if engine else None,
+        runner=_engine(read, pruned, threads, passport, precision, source) if engine else core(),
+        make_core=core if engine else None,
         config=read.config,
         family=read.family,
         head=read.head,
@@ -229,13 +249,46 @@ def _runs_engine(runtime: str, device: str, read: Checkpoint) -> bool:
     return True
 
 
-def _engine(read: Checkpoint, pruned: Pruned, threads: int | None) -> Any:
+def _engine(
+    read: Checkpoint,
+    pruned: Pruned,
+    threads: int | None,
+    passport: Passport | None,
+    precision: str | None,
+    tokenizer: Tokenizer | None,
+) -> EngineRunner:
+    from clearhead.engine.kept import read_plan
     from clearhead.engine.runner import EngineRunner, silenced
 
-    return EngineRunner(read.shape, silenced(dict(read.arrays()), read.shape, pruned), threads)
+    tensors = silenced(dict(read.arrays()), read.shape, pruned)
+    good = passport is not None and passport.int8 is not None and passport.int8.passed
+    if precision == "float" or (precision is None and not good):
+        return EngineRunner(read.shape, tensors, threads)
+    plan = read_plan(read.folder, tensors)
+    if not good or plan is None:
+        warnings.warn(
+            f"Nobody has measured what int8 costs {read.folder.name}: it is quantised now. clearhead quantize measures "
+            "it on your rows, and keeps the verdict.",
+            UncheckedInt8Warning,
+            stacklevel=3,
+        )
+    if plan is None:
+        plan = _quantised_now(read.shape, tensors, tokenizer)
+    return EngineRunner(read.shape, tensors, threads, plan)
 
 
-def _runner(network: Network, device: str) -> Any:
+def _quantised_now(shape: ModelShape, tensors: Mapping[str, Any], tokenizer: Tokenizer | None) -> Int8Plan:
+    """A plan from everyday sentences, or without any where the model has no tokenizer."""
+    from clearhead.engine.calibrate import calibrated
+    from clearhead.engine.int8 import Int8Plan
+    from clearhead.engine.sentences import SENTENCES
+
+    if tokenizer is None:
+        return Int8Plan()
+    return calibrated(shape, tensors, [one.ids for one in tokenizer.encode_ids(SENTENCES)])
+
+
+def _runner(network: Network, device: str) -> CoreRunner:
     from clearhead.core.runner import CoreRunner
 
     return CoreRunner(network, device)

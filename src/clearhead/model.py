@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -140,6 +140,21 @@ class Model:
         embedder = Embedder(self, layer, pooling, normalize, self._prompt(prompt, prompt_name))
         return embedder.embed(texts, batch_tokens, progress)
 
+    def embed_stream(
+        self,
+        texts: Iterable[str],
+        *,
+        layer: str | int | None = None,
+        pooling: str | Sequence[str] | None = None,
+        normalize: bool | None = None,
+        prompt: str | None = None,
+        prompt_name: str | None = None,
+        batch_tokens: int = BATCH_TOKENS,
+    ) -> Iterator[Array]:
+        """The same for texts without end: the vectors of some of them at a time, in their order, in bounded memory."""
+        embedder = Embedder(self, layer, pooling, normalize, self._prompt(prompt, prompt_name))
+        return embedder.stream(texts, batch_tokens)
+
     def _prompt(self, prompt: str | None, name: str | None) -> str:
         """The text to put before each input."""
         known = dict(self.pooling.prompts)
@@ -166,6 +181,7 @@ class Model:
         self, text: str, second: str | None = None, *, target: str | None = None, head_scale: Any = None
     ) -> Trace:
         """Every layer and head of one text: queries, keys, values, scores, probabilities, contexts, hidden states."""
+        core = self.core
         from clearhead.core.trace import trace
 
         encoding = self.tokenizer.encode(text, second)
@@ -179,7 +195,7 @@ class Model:
             target_ids = [[start, *goal.ids[:-1]]]  # shifted right: each place predicts the next word
             target_tokens = ["<start>", *goal.tokens[:-1]]
         batch, _ = checked_batch(self.shape, [encoding.ids], None, segments, target_ids, None)
-        return trace(self.core, batch, list(encoding.tokens), target_tokens, head_scale=_by_part(head_scale))
+        return trace(core, batch, list(encoding.tokens), target_tokens, head_scale=_by_part(head_scale))
 
     def fill(self, text: str, *, top: int = 5) -> list[list[Guess]]:
         """The likeliest words at each mask of a text, one list per mask."""

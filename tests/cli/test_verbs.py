@@ -141,6 +141,22 @@ def test_convert(run: Run, masked_model: Path, tmp_path: Path) -> None:
     assert "not empty" in err
 
 
+def test_export(run: Run, masked_model: Path, tmp_path: Path) -> None:
+    code, out, err = run("export", masked_model, tmp_path / "fused", "--json")
+    told = json.loads(out)
+    assert (code, err) == (0, "")
+    assert {"model.onnx", "export.json", "config.json", "tokenizer.json", "clearhead.json"} <= told["files"].keys()
+    assert (told["graph"], list(told["outputs"])) == ("fused", ["logits"])
+    assert told["files"]["model.onnx"] == (tmp_path / "fused" / "model.onnx").stat().st_size
+    assert run("export", masked_model, tmp_path / "quiet", "--quiet") == (0, "", "")
+    code, out, err = run("export", masked_model, tmp_path / "portable", "--portable")
+    assert (code, out) == (0, "")
+    assert "The portable graph takes input_ids, attention_mask, token_type_ids and gives logits." in err
+    code, out, err = run("export", masked_model, tmp_path / "portable")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "not empty" in err
+
+
 def mistakes(model: Path, folder: Path) -> dict[str, tuple[object, ...]]:
     (folder / "two.csv").write_text("one,two\n1,2\n")
     (folder / "bad.csv").write_text("text,label\na\n")
@@ -173,6 +189,8 @@ def mistakes(model: Path, folder: Path) -> dict[str, tuple[object, ...]]:
         "two columns of one name": ("embed", model, folder / "twice.csv", "--column", "text", *out),
         "a file as folder": ("embed", model, folder / "two.csv", "--column", "one", "-o", folder / "two.csv/v.npy"),
         "convert into a file": ("convert", model, folder / "two.csv/new"),
+        "export into a file": ("export", model, folder / "two.csv/new"),
+        "export of nothing": ("export", folder / "missing", folder / "new"),
         "explain into a file": ("explain", model, "a", "-o", folder / "two.csv/a.svg"),
         "unknown prompt": ("embed", model, folder / "two.csv", "--column", "one", "--prompt-name", "x", *out),
         "top is nothing": ("fill", model, "a [MASK]", "--top", "0"),

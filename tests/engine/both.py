@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from clearhead.core.build import build, named_arrays
 from clearhead.core.models import Network
 from clearhead.core.runner import CoreRunner
 from clearhead.engine.runner import EngineRunner
+from clearhead.engine.session import runtime
 from clearhead.families import FAMILIES
 from clearhead.inputs import checked_batch
 from clearhead.shape import ModelShape
@@ -66,3 +68,12 @@ def furthest(one: dict[str, Array], other: dict[str, Array]) -> float:
     """The largest difference, relative where numbers are large; the two must have the same outputs."""
     assert one.keys() == other.keys()
     return max(float((np.abs(one[name] - other[name]) / np.maximum(np.abs(one[name]), 1)).max()) for name in one)
+
+
+def from_file(path: Path, given: dict[str, Array]) -> dict[str, Array]:
+    """What ONNX Runtime says of a file, as it loads files for everybody."""
+    options = runtime().SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 2  # warnings, too
+    session = runtime().InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    assert {one.name for one in session.get_inputs()} == given.keys()
+    return dict(zip((one.name for one in session.get_outputs()), session.run(None, given), strict=True))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 import clearhead
+from tests.small import labelled, tiny_model, write_csv
 
 BLOCK = """
 import sys
@@ -38,8 +43,43 @@ def test_verbs_that_need_torch_say_so(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
+def test_an_export_needs_no_torch(tmp_path: Path) -> None:
+    config = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    clearhead.create("bert", config={**config, "vocab_size": 9}).save(tmp_path / "model")
+    done = run("export", tmp_path / "model", tmp_path / "out", "--quiet")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (tmp_path / "out" / "model.onnx").is_file()
+
+
 def test_tokens_need_no_torch(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n")
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     done = run("tokens", tmp_path, "a", "--quiet")
     assert (done.returncode, done.stdout.split()) == (0, ["2", "5", "3"])
+
+
+def test_a_trained_model_is_used_without_torch(tmp_path: Path) -> None:
+    tiny = tiny_model(tmp_path / "tiny")
+    rows = write_csv(tmp_path / "rows.csv", labelled(120))
+    made = clearhead.train(rows, output=tmp_path / "run", model=str(tiny), epochs=4, rate=3e-3, batch_rows=16)
+    expected = clearhead.evaluate(made.folder, rows).metrics["accuracy"].value
+    done = run("evaluate", made.folder, rows, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["metrics"]["accuracy"]["value"] == pytest.approx(expected, abs=0.01)
+    done = run("predict", made.folder, rows, "-o", tmp_path / "out.csv", "--quiet")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "out.csv").read_text().count("\n") == 121
+    done = run("embed", tiny, rows, "--column", "text", "-o", tmp_path / "out.npy", "--quiet")
+    assert (done.returncode, done.stderr) == (0, "")
+    texts = [row["text"] for row in labelled(120)]
+    np.testing.assert_allclose(np.load(tmp_path / "out.npy"), clearhead.load(tiny, "core").embed(texts), atol=1e-5)
+    done = run("quantize", made.folder, rows, "-o", tmp_path / "small", "--allowed", "5", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["metric"] == "accuracy"
+    done = run("predict", tmp_path / "small", rows, "-o", tmp_path / "small.csv", "--quiet")
+    assert (done.returncode, done.stderr) == (0, "")
+    done = run("describe", tmp_path / "small")
+    assert (done.returncode, done.stderr) == (0, "")
+    done = run("explain", made.folder, "the film was good", "-o", tmp_path / "out.html")
+    assert done.returncode == 2
+    assert "pip install 'clearhead[train]'" in done.stderr

@@ -11,6 +11,7 @@ import pytest
 
 import clearhead
 from clearhead.api import evaluate, predict, train
+from clearhead.batch import Batch
 from clearhead.data import encode_table, fold_rows, guess_columns, open_source
 from clearhead.errors import InputError
 from clearhead.features import choose_layer, pool
@@ -61,13 +62,13 @@ def test_one_pass_is_one_pass(deep: str, monkeypatch: pytest.MonkeyPatch) -> Non
     source = open_source(labelled(40))
     data = encoded(encode_table(source, guess_columns(source), model.tokenizer, max_length=32), segments=True)
     tokens: list[int] = []
-    run = model.run
+    encode = model.runner.encode
 
-    def counted(ids: Any, mask: Any, *rest: Any, **more: Any) -> Any:
-        tokens.append(int(mask.sum()))
-        return run(ids, mask, *rest, **more)
+    def counted(batch: Batch, **more: Any) -> Any:
+        tokens.append(batch.ids.size if batch.mask is None else int(batch.mask.sum()))
+        return encode(batch, **more)
 
-    monkeypatch.setattr(model, "run", counted)
+    monkeypatch.setattr(model.runner, "encode", counted)
     text_features(model, data, text_choices(model)[0])
     assert sum(tokens) == int(data.row_tokens.sum())
 

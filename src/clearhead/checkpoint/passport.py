@@ -56,6 +56,21 @@ class Trained:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Int8Verdict:
+    """What eight bits cost this model, on whose texts, and whether that was allowed."""
+
+    passed: bool
+    metric: str  # of the task, or "cosine"
+    before: float  # in float; of "cosine" 1
+    after: float  # in eight bits
+    allowed: float  # points that may be lost; of "cosine" the least
+    rows: int
+    data: str  # where they came from
+    worst: float | None = None  # of "cosine": of the text that lost most
+    float_steps: int = 0  # dense steps that stay in float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Passport:
     """Who made a model folder and what must still be true of it."""
 
@@ -68,6 +83,7 @@ class Passport:
     target_golden: dict[str, list[int]] = field(default_factory=dict)
     pruned: dict[str, dict[str, list[int]]] = field(default_factory=dict)  # part -> block -> heads
     trained: Trained | None = None
+    int8: Int8Verdict | None = None
 
 
 def read_passport(folder: Path) -> Passport | None:

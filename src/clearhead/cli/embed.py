@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +16,7 @@ from clearhead.cli.screen import print_json, progress, say
 from clearhead.errors import InputError, MissingExtraError
 
 ENDINGS = (".npy", ".jsonl", ".parquet")
+Write = Callable[[list[str], Any], None]  # some texts and their vectors
 
 
 def embed(
@@ -27,6 +31,7 @@ def embed(
     normalize: bool | None = None,
     prompt: str | None = None,
     prompt_name: str | None = None,
+    precision: str | None = None,
     json: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -52,6 +57,8 @@ def embed(
         A text to put before each text.
     prompt_name
         The name of one of the model's own prompts.
+    precision
+        float or int8; without it, int8 where `clearhead quantize` found it good enough.
     json
         Print one JSON object about what was done.
     quiet
@@ -64,48 +71,107 @@ def embed(
         raise InputError(f"{output} must end in {', '.join(ENDINGS)}.")
     if output.suffix == ".parquet":
         _need_parquet()
-    model = load_model(reference, quiet=quiet or json)
+    model = load_model(reference, quiet=quiet or json, precision=precision)
     texts = read_texts(file, column)
     chosen: Any = int(layer) if layer is not None and layer.lstrip("-").isdigit() else layer
     with warnings.catch_warnings(record=True) as caught, progress("embedding", quiet=quiet or json) as bar:
         warnings.simplefilter("always", TruncationWarning)
-        vectors = model.embed(
-            texts,
-            layer=chosen,
-            pooling=pooling,
-            normalize=normalize,
-            prompt=prompt,
+        waiting: deque[str] = deque()
+        stream = model.embed_stream(
+            kept(texts, waiting), layer=chosen, pooling=pooling, normalize=normalize, prompt=prompt,
             prompt_name=prompt_name,
-            progress=bar,
-        )
+        )  # fmt: skip
+        count, width = write_vectors(output, stream, waiting, bar)
     cut = [str(warning.message) for warning in caught if issubclass(warning.category, TruncationWarning)]
-    write_vectors(output, texts, vectors)
     if json:
-        shown = {"texts": len(texts), "width": int(vectors.shape[1]), "output": str(output), "truncated": cut}
-        print_json(shown)
+        print_json({"texts": count, "width": width, "output": str(output), "truncated": cut})
         return
     for line in cut:
         say(line, quiet=quiet)
-    say(f"{len(texts)} texts, {vectors.shape[1]} numbers each: {output}", quiet=quiet)
+    say(f"{count} texts, {width} numbers each: {output}", quiet=quiet)
 
 
-def write_vectors(output: Path, texts: list[str], vectors: Any) -> None:
-    """Vectors to a file, whole or not at all."""
-    import json as jsonlib
+def kept(texts: Iterable[str], waiting: deque[str]) -> Iterator[str]:
+    """The same texts, each of them kept until its vector is written."""
+    for text in texts:
+        waiting.append(text)
+        yield text
 
+
+def write_vectors(
+    output: Path, stream: Iterable[Any], waiting: deque[str], told: Callable[[int, int | None], None] | None = None
+) -> tuple[int, int]:
+    """Vectors to a file as they come, whole or not at all: how many, and how wide."""
     from clearhead.config import whole_file
 
-    with whole_file(output) as file:
-        if output.suffix == ".npy":
-            import numpy as np
+    count, width = 0, 0
+    with whole_file(output) as file, WRITERS[output.suffix](file) as write:
+        for vectors in stream:
+            write([waiting.popleft() for _ in range(len(vectors))], vectors)
+            count, width = count + len(vectors), vectors.shape[1]
+            if told is not None:
+                told(count, None)
+    return count, width
 
-            np.save(file, vectors)
-        elif output.suffix == ".jsonl":
-            for text, vector in zip(texts, vectors, strict=True):
-                row = {"text": text, "vector": [float(f"{number:.8g}") for number in vector]}
-                file.write((jsonlib.dumps(row, ensure_ascii=False) + "\n").encode())
-        else:
-            _write_parquet(file, texts, vectors)
+
+@contextmanager
+def _npy(file: Any) -> Iterator[Write]:
+    """One array; its header says how many rows there are, and is written anew at the end."""
+    import numpy as np
+
+    count, width = 0, 0
+
+    def header() -> None:
+        sides = {"descr": "<f4", "fortran_order": False, "shape": (count, width)}
+        np.lib.format.write_array_header_1_0(file, sides)  # leaves room for the first side to grow
+
+    def write(texts: list[str], vectors: Any) -> None:
+        nonlocal count, width
+        width = vectors.shape[1]
+        if count == 0:
+            header()
+        file.write(np.ascontiguousarray(vectors, "<f4").data)
+        count += len(texts)
+
+    yield write
+    file.seek(0)
+    header()
+    file.seek(0, 2)
+
+
+@contextmanager
+def _jsonl(file: Any) -> Iterator[Write]:
+    import json as jsonlib
+
+    def write(texts: list[str], vectors: Any) -> None:
+        for text, vector in zip(texts, vectors, strict=True):
+            row = {"text": text, "vector": [float(f"{number:.8g}") for number in vector]}
+            file.write((jsonlib.dumps(row, ensure_ascii=False) + "\n").encode())
+
+    yield write
+
+
+@contextmanager
+def _parquet(file: Any) -> Iterator[Write]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    writer: Any = None
+
+    def write(texts: list[str], vectors: Any) -> None:
+        nonlocal writer
+        flat = pa.array(vectors.reshape(-1))
+        columns = {"text": pa.array(texts), "vector": pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])}
+        table = pa.table(columns)
+        writer = writer or pq.ParquetWriter(file, table.schema)
+        writer.write_table(table)
+
+    yield write
+    if writer is not None:
+        writer.close()
+
+
+WRITERS = {".npy": _npy, ".jsonl": _jsonl, ".parquet": _parquet}
 
 
 def _need_parquet() -> None:
@@ -113,12 +179,3 @@ def _need_parquet() -> None:
 
     if find_spec("pyarrow") is None:
         raise MissingExtraError("Writing .parquet", "parquet")
-
-
-def _write_parquet(file: Any, texts: list[str], vectors: Any) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    flat = pa.array(vectors.reshape(-1))
-    columns = {"text": pa.array(texts), "vector": pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])}
-    pq.write_table(pa.table(columns), file)

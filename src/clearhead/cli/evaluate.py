@@ -27,6 +27,7 @@ def evaluate(
     against: str | None = None,
     report: Path | None = None,
     skip_bad_rows: bool = False,
+    precision: str | None = None,
     json: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -56,6 +57,8 @@ def evaluate(
         Write an HTML page about it.
     skip_bad_rows
         Leave out rows that cannot be used, and count them.
+    precision
+        float or int8; without it, int8 where `clearhead quantize` found it good enough.
     json
         Print one JSON object.
     quiet
@@ -67,7 +70,7 @@ def evaluate(
     rows: Any = sys.stdin.buffer if file == "-" else file
     with model_notes(quiet=silent), downloads(quiet=silent) as bars, progress("evaluating", quiet=silent) as bar:
         made = api.evaluate(
-            api.load_predictor(reference, progress=bars),
+            api.load_predictor(reference, precision=precision, progress=bars),
             rows,
             text=text,
             text_b=text_b,

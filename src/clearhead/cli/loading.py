@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from clearhead.model import Model
 
 
-def load_model(reference: str, *, quiet: bool) -> Model:
+def load_model(reference: str, *, quiet: bool, precision: str | None = None) -> Model:
     """The model, with notes and download bars on stderr unless nobody wants them."""
     from clearhead.api import load
 
     with model_notes(quiet=quiet), downloads(quiet=quiet) as bars:
-        return load(reference, progress=bars)
+        return load(reference, precision=precision, progress=bars)
 
 
 @contextmanager

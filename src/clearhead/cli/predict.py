@@ -28,6 +28,7 @@ def predict(
     probabilities: bool = False,
     abstain_below: float | None = None,
     skip_bad_rows: bool = False,
+    precision: str | None = None,
     json: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -59,6 +60,8 @@ def predict(
         Give no answer where the model is less sure than this.
     skip_bad_rows
         Go on where rows cannot be used, and count them.
+    precision
+        float or int8; without it, int8 where `clearhead quantize` found it good enough.
     json
         Print one JSON object about what was done.
     quiet
@@ -72,7 +75,7 @@ def predict(
     rows: Any = sys.stdin.buffer if file == "-" else file
     place: Any = sys.stdout.buffer if output == "-" else Path(output)
     with model_notes(quiet=silent), downloads(quiet=silent) as bars, progress("predicting", quiet=silent) as bar:
-        predictor = api.load_predictor(reference, abstain_below=abstain_below, progress=bars)
+        predictor = api.load_predictor(reference, abstain_below=abstain_below, precision=precision, progress=bars)
         made = api.predict_file(
             predictor,
             rows,

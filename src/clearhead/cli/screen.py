@@ -51,6 +51,21 @@ def progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int | None], 
 
 
 @contextmanager
+def stages(*, quiet: bool) -> Iterator[Callable[[str, int, int | None], None] | None]:
+    """The same for work in several stages: it takes (what, done, total)."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
+
+
+@contextmanager
 def model_notes(*, quiet: bool) -> Iterator[None]:
     """What loading has to say goes to stderr as it is, or nowhere."""
     log = logging.getLogger("clearhead")

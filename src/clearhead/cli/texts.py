@@ -15,28 +15,36 @@ MOST_CELL = 64 << 20  # a longer cell than this is a broken file
 LIKELY = ("text", "sentence", "content", "question", "title", "body")
 
 
-def read_texts(name: str, column: str | None) -> list[str]:
-    """Every text of a file (`-` is standard input), by what its ending says it is."""
-    if name == "-":
-        lines = [line.rstrip("\r\n") for line in sys.stdin]
-        if not lines:
-            raise InputError("Standard input holds no text.")
-        return lines
+def read_texts(name: str, column: str | None) -> Iterator[str]:
+    """Every text of a file (`-` is standard input), by what its ending says it is, read as it is asked for."""
     path = Path(name)
-    if not path.exists():
+    if name != "-" and not path.exists():
         raise InputError(f"{name} is not there.")
-    if not path.is_file():
+    if name != "-" and not path.is_file():
         raise InputError(f"{name} is not a file.")
+    return _read(name, path, column)
+
+
+def _read(name: str, path: Path, column: str | None) -> Iterator[str]:
+    count = 0
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            texts = list(_rows(file, path, column))
+        for text in _lines(name, path, column):
+            count += 1
+            yield text
     except UnicodeDecodeError as error:
         raise InputError(f"{name} is not UTF-8 text (byte {error.start}).") from None
     except OSError as error:
         raise InputError(f"{name} cannot be read: {error.strerror or error}.") from None
-    if not texts:
-        raise InputError(f"{name} holds no text.")
-    return texts
+    if not count:
+        raise InputError("Standard input holds no text." if name == "-" else f"{name} holds no text.")
+
+
+def _lines(name: str, path: Path, column: str | None) -> Iterator[str]:
+    if name == "-":
+        yield from (line.rstrip("\r\n") for line in sys.stdin)
+        return
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        yield from _rows(file, path, column)
 
 
 def _rows(file: IO[str], path: Path, column: str | None) -> Iterator[str]:

@@ -32,6 +32,7 @@ class Wanted:
     logits: bool = False
     masked: bool = False  # takes a mask; without one every token is real
     target: bool = False  # takes the words of a decoder
+    top: bool = False  # the top of that decoder
 
     @property
     def logits_alone(self) -> bool:
@@ -40,14 +41,15 @@ class Wanted:
 
 
 def assemble(
-    shape: ModelShape, tensors: Tensors, wanted: Wanted, *, dense: Dense | None = None, portable: bool = False
-) -> Graph:
-    """One pass over a batch: (batch, length) ids in, what is wanted out."""
-    g = Graph(portable=portable)
+    shape: ModelShape, tensors: Tensors, wanted: Wanted, *,
+    dense: Dense | None = None, portable: bool = False, names: Mapping[str, str] | None = None,
+) -> Graph:  # fmt: skip
+    """One pass over a batch: (batch, length) ids in, what is wanted out, under the `names` that others know."""
+    g = Graph(portable=portable, names=names or {})
     parts = Parts(g=g, tensors=tensors, dense=dense or float_dense(tensors))
     ids = g.input("ids", "int64", ROWS)
-    segments = g.input("segments", "int64", ROWS) if shape.stack.segments > 1 else ""
     present = g.input("mask", "bool", ROWS) if wanted.masked else ""
+    segments = g.input("segments", "int64", ROWS) if shape.stack.segments > 1 else ""
     first = wanted.logits_alone and _reads_first(shape)
     encoder = _stack(parts, shape, "stack", ids, segments, Seen(queries="", keys="", present=present), first=first)
     if wanted.hidden:
@@ -68,6 +70,8 @@ def assemble(
         top, rows = _stack(parts, shape, "decoder", targets, "", seen), TARGET_ROWS
         if wanted.hidden:
             _all(g, "target_hidden", top, rows, shape.decoder.width)
+        if wanted.top:
+            g.output("top", top.last, (*rows, shape.decoder.width))
     _tops(parts, shape, wanted, top, top_present, rows)
     return g
 

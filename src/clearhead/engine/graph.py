@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,10 +24,12 @@ class Graph:
     """Operators are added one by one, and each gives the names of what it makes."""
 
     portable: bool = False  # operators of the ONNX standard alone
+    names: Mapping[str, str] = field(default_factory=dict)  # of inputs and outputs, in a file for others
     nodes: list[bytes] = field(default_factory=list)
     weights: dict[str, Array] = field(default_factory=dict)
-    inputs: dict[str, bytes] = field(default_factory=dict)
-    outputs: dict[str, bytes] = field(default_factory=dict)
+    read: set[str] = field(default_factory=set)  # what some operator takes
+    inputs: dict[str, tuple[str, proto.Sides]] = field(default_factory=dict)  # type and sides
+    outputs: dict[str, tuple[str, proto.Sides]] = field(default_factory=dict)
     made: int = 0
 
     def add(self, op: str, *inputs: str, outputs: int = 1, **attributes: proto.Attribute) -> str:
@@ -36,7 +38,8 @@ class Graph:
 
     def several(self, op: str, *inputs: str, outputs: int, **attributes: proto.Attribute) -> tuple[str, ...]:
         """One operator with several results; a graph for other runtimes writes it out in plain operators."""
-        if self.portable and op in PLAIN:
+        unnamed = bool(self.names) and op not in FUSED  # ONNX Runtime has it, and no domain that a file could name
+        if op in PLAIN and (self.portable or unnamed):
             return PLAIN[op](self, *inputs, **attributes)
         if op in FUSED:
             attributes["domain"] = "com.microsoft"
@@ -44,6 +47,7 @@ class Graph:
         name = f"{op}_{self.made}"
         results = tuple(f"{name}.{place}" if place else name for place in range(outputs))
         self.nodes.append(proto.node(op, inputs, results, name, **attributes))
+        self.read.update(inputs)
         return results
 
     def weight(self, name: str, array: Array) -> str:
@@ -62,14 +66,18 @@ class Graph:
         return self.constant(value, "float32")
 
     def input(self, name: str, dtype: str, sides: proto.Sides) -> str:
-        """Something that is given at every run."""
-        self.inputs[name] = proto.value(name, dtype, sides)
-        return name
+        """Something that is given at every run; true and false come as 1 and 0 in a file for others."""
+        given = self.names.get(name, name)
+        whole = bool(self.names) and dtype == "bool"
+        self.inputs[given] = ("int64" if whole else dtype, sides)
+        return self.add("Cast", given, to=proto.TYPES[dtype]) if whole else given
 
     def output(self, name: str, value: str, sides: proto.Sides, dtype: str = "float32") -> None:
         """Something that every run gives."""
-        self.nodes.append(proto.node("Identity", [value], [name], f"out_{name}"))
-        self.outputs[name] = proto.value(name, dtype, sides)
+        given = self.names.get(name, name)
+        self.nodes.append(proto.node("Identity", [value], [given], f"out_{given}"))
+        self.read.add(value)
+        self.outputs[given] = (dtype, sides)
 
     def side(self, value: str, axis: int) -> str:
         """How long one side of a value is, as (1,)."""
@@ -78,22 +86,35 @@ class Graph:
     @property
     def large(self) -> dict[str, Array]:
         """Weights that are handed over as they lie in memory."""
-        return {name: array for name, array in self.weights.items() if array.nbytes > INLINE}
+        return {name: array for name, array in self.used.items() if array.nbytes > INLINE}
 
-    def model(self, *, version: str = "", notes: Mapping[str, str] | None = None, place: str = "memory") -> bytes:
-        """The model as bytes, its large weights elsewhere: in memory, or one after the other in a file."""
+    @property
+    def used(self) -> dict[str, Array]:
+        """Weights that some operator takes."""
+        return {name: array for name, array in self.weights.items() if name in self.read}
+
+    def pieces(self) -> Iterator[bytes | memoryview]:
+        """The large weights one after the other, as `model` says that they lie in a file; one at a time in memory."""
+        for array in self.large.values():
+            yield np.ascontiguousarray(array).data
+            yield bytes(-array.nbytes % ALIGN)
+
+    def model(
+        self, *, version: str = "", notes: Mapping[str, str] | None = None, place: str | None = "memory"
+    ) -> bytes:
+        """The model as bytes, its large weights in it or elsewhere: in memory, or one after the other in a file."""
         offset, constants = 0, []
-        for name, array in self.weights.items():
-            if array.nbytes <= INLINE:
+        for name, array in self.used.items():
+            if place is None or array.nbytes <= INLINE:
                 constants.append(proto.tensor(name, array))
                 continue
             constants.append(proto.outside(name, array, place, offset))
             offset += -(-array.nbytes // ALIGN) * ALIGN
         domains = [""] if self.portable else list(proto.OPSETS)
-        return proto.model(
-            self.nodes, constants, self.inputs.values(), self.outputs.values(), version=version, notes=notes,
-            domains=domains,
-        )  # fmt: skip
+        inputs, outputs = (
+            [proto.value(name, *how) for name, how in part.items()] for part in (self.inputs, self.outputs)
+        )
+        return proto.model(self.nodes, constants, inputs, outputs, version=version, notes=notes, domains=domains)
 
 
 ALIGN = 4096  # bytes: where a weight begins in a file, so that it can be mapped

@@ -1,4 +1,7 @@
-"""ONNX Runtime's fused operators, written out in the standard's own, for other runtimes."""
+"""ONNX Runtime's fused operators, written out in the standard's own, for other runtimes.
+
+Each is written in the form that exporters write, so that optimisers know it again and fuse it as they like.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,8 @@ def matmul(g: Graph, a: str, b: str, *, transB: int = 0) -> tuple[str, ...]:  # 
 
 def gelu(g: Graph, x: str) -> tuple[str, ...]:
     """0.5 x (1 + erf(x / sqrt(2)))."""
-    wave = g.add("Erf", g.add("Mul", x, g.real(1 / math.sqrt(2))))
-    return (g.add("Mul", g.add("Mul", x, g.real(0.5)), g.add("Add", wave, g.real(1.0))),)
+    wave = g.add("Erf", g.add("Div", x, g.real(math.sqrt(2))))
+    return (g.add("Mul", g.add("Mul", x, g.add("Add", wave, g.real(1.0))), g.real(0.5)),)
 
 
 def bias_gelu(g: Graph, x: str, bias: str) -> tuple[str, ...]:
@@ -31,7 +34,7 @@ def bias_gelu(g: Graph, x: str, bias: str) -> tuple[str, ...]:
 def fast_gelu(g: Graph, x: str, bias: str | None = None) -> tuple[str, ...]:
     """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))."""
     x = x if bias is None else g.add("Add", x, bias)
-    cube = g.add("Mul", g.add("Mul", x, x), g.add("Mul", x, g.real(0.044715)))
+    cube = g.add("Mul", g.add("Pow", x, g.real(3.0)), g.real(0.044715))
     wave = g.add("Tanh", g.add("Mul", g.add("Add", x, cube), g.real(math.sqrt(2 / math.pi))))
     return (g.add("Mul", g.add("Mul", x, g.real(0.5)), g.add("Add", wave, g.real(1.0))),)
 
@@ -43,7 +46,7 @@ def quick_gelu(g: Graph, x: str, *, alpha: float) -> tuple[str, ...]:
 
 def root_mean_square(g: Graph, x: str, scale: str, *, epsilon: float, **_: Any) -> tuple[str, ...]:
     """x / sqrt(mean(x^2) + eps) * scale."""
-    mean = g.add("ReduceMean", g.add("Mul", x, x), g.constant([-1]), keepdims=1)
+    mean = g.add("ReduceMean", g.add("Pow", x, g.real(2.0)), g.constant([-1]), keepdims=1)
     root = g.add("Sqrt", g.add("Add", mean, g.real(epsilon)))
     return (g.add("Mul", g.add("Div", x, root), scale),)
 

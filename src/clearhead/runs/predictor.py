@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.checkpoint.folder import read_folder
 from clearhead.checkpoint.passport import Passport, Trained, read_passport
 from clearhead.checkpoint.sentence import read_sentences
 from clearhead.config import shown
@@ -152,6 +154,8 @@ def load_predictor(
     *,
     device: str = "auto",
     abstain_below: float | None = None,
+    precision: str | None = None,
+    threads: int | None = None,
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> Predictor:
     """A folder that `train` made, or any checkpoint whose head gives labels."""
@@ -163,7 +167,8 @@ def load_predictor(
     if abstain_below is not None and not 0 <= abstain_below <= 1:
         raise InputError(f"abstain_below must be from 0 to 1, and it is {abstain_below}.")
     if trained is None:
-        return _untrained(str(reference), folder, load(reference, device=device, progress=progress), abstain_below)
+        model = load(reference, device=device, precision=precision, threads=threads, progress=progress)
+        return _untrained(str(reference), folder, model, abstain_below)
     reading = Reading(
         temperature=trained.temperature,
         thresholds=tuple(trained.thresholds),
@@ -178,12 +183,24 @@ def load_predictor(
         task=task,
         space=space,
         reading=_checked(reading, space),
-        scorer=_scorer(folder, reference, trained, device),
+        scorer=_scorer(folder, trained, partial(load, reference, device=device, precision=precision, threads=threads)),
         method=trained.method,
         reference=str(reference),
         folder=folder,
         trained=trained,
     )
+
+
+def is_trained(reference: str | Path) -> bool:
+    """Whether a model answers with labels, tags, answers or options, and so can be measured by rows."""
+    from clearhead.checkpoint.hub import locate
+
+    folder = locate(reference).folder
+    passport = _passport(folder)
+    if passport is not None and passport.trained is not None:
+        return True
+    sentences = read_sentences(folder)
+    return sentences is None and read_folder(folder).head in ("classify", *OWN_HEADS)
 
 
 def _passport(folder: Path) -> Passport | None:
@@ -206,10 +223,10 @@ def _space(trained: Trained) -> LabelSpace:
     )
 
 
-def _scorer(folder: Path, reference: str | Path, trained: Trained, device: str) -> Scorer:
+def _scorer(folder: Path, trained: Trained, loaded: Callable[[], Model]) -> Scorer:
     task = task_named(trained.task)
     if trained.method in ("finetune", "head"):
-        model = load(reference, device=device)
+        model = loaded()
         if model.shape.head is None or model.shape.head.kind != task.head:
             raise CheckpointError(f"{folder} was trained to {trained.task}, and its head is gone.")
         named = trained.kind not in UNNAMED
@@ -225,7 +242,7 @@ def _scorer(folder: Path, reference: str | Path, trained: Trained, device: str) 
     if classic.outputs != count:
         raise CheckpointError(f"{folder} has {classic.outputs} outputs for {count} labels.")
     if trained.method == "features":
-        model = load(reference, device=device)
+        model = loaded()
         pooling = tuple(trained.pooling) or None
         return FeatureScorer(
             model=model, fit=_fit(trained, model), classic=classic, layer=trained.layer, pooling=pooling, task=task

@@ -1,0 +1,45 @@
+"""clearhead export: a model as ONNX, for other runtimes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from clearhead.cli.loading import downloads
+from clearhead.cli.screen import model_notes, print_json, say
+
+
+def export(
+    source: str, destination: Path, /, *, portable: bool = False, json: bool = False, quiet: bool = False
+) -> None:
+    """Write model.onnx with the tokenizer, config.json and passport, and export.json that says how to use it.
+
+    Parameters
+    ----------
+    source
+        A model folder, a hub id, or an alias.
+    destination
+        A new folder.
+    portable
+        Operators of the ONNX standard alone, for any runtime; without it, fused ones that ONNX Runtime runs faster.
+    json
+        Print one JSON object.
+    quiet
+        Say nothing.
+    """
+    from clearhead.api import export as export_model
+    from clearhead.config import read_json
+    from clearhead.engine.export import ABOUT
+
+    silent = quiet or json
+    with model_notes(quiet=silent), downloads(quiet=silent) as bars:
+        folder = export_model(source, destination, portable=portable, progress=bars)
+    about = read_json(folder / ABOUT)
+    files = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
+    if json:
+        print_json({"folder": str(folder), "files": files, **about})
+        return
+    say(f"{folder}: {', '.join(files)}", quiet=quiet)
+    inputs, outputs = (", ".join(about[part]) for part in ("inputs", "outputs"))
+    say(f"The {about['graph']} graph takes {inputs} and gives {outputs}.", quiet=quiet)
+    for note in about["notes"]:
+        say(note, quiet=quiet)

@@ -1,0 +1,115 @@
+"""A whole export: a model is read, and a new folder gets its graph, its tokenizer and what to know of both."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from clearhead.checkpoint.folder import AUTO, config_for, read_folder
+from clearhead.checkpoint.hub import locate
+from clearhead.checkpoint.passport import Passport, read_passport, write_passport
+from clearhead.checkpoint.sentence import Sentences, read_sentences
+from clearhead.config import check_new, shown, whole_folder, write_json
+from clearhead.engine.export import ABOUT, Progress, about, exported, write_model
+from clearhead.errors import InputError
+from clearhead.loading import load
+from clearhead.model import GENERATION, Model
+from clearhead.runs.aspects import ABOUT as TWO
+from clearhead.runs.aspects import is_aspects
+from clearhead.shape import Pooling
+
+NETWORKS = ("finetune", "head")  # methods whose answers come out of the network itself
+ROWS = {"choice": "one per option", "span": "one per question with its passage"}
+
+
+def run_export(
+    reference: str | os.PathLike[str], target: Path, *, portable: bool = False, progress: Progress | None = None
+) -> Path:
+    """Write a model as ONNX into a new folder, which is whole or not there."""
+    check_new(target)
+    folder = locate(reference, progress=progress).folder
+    said = shown(reference)
+    if is_aspects(folder):
+        each = " and ".join(f"{said}/{name}" for name in TWO)
+        raise InputError(f"{said} holds two models; export {each}, each on its own.")
+    sentences = read_sentences(folder)
+    _check_network(read_passport(folder if sentences is None else sentences.encoder), said)
+    model = load(folder, "engine", head=_head(sentences))
+    with whole_folder(target) as place:
+        _write(place, model, portable=portable, progress=progress)
+    return target
+
+
+def _check_network(passport: Passport | None, said: str) -> None:
+    """Refuse what an ONNX file would not hold: models without a network, or with something beside it."""
+    method = "finetune" if passport is None or passport.trained is None else passport.trained.method
+    if method == "features":
+        raise InputError(
+            f"{said} was trained with features: its answers come from a linear model beside the network, which an "
+            "export would leave out; train with --method head or finetune instead."
+        )
+    if method not in NETWORKS:
+        raise InputError(f"{said} was trained with {shown(method, 40)}, which has no network to export.")
+
+
+def _head(sentences: Sentences | None) -> str | None:
+    """The head that is written: none for a sentence encoder, whatever else its file holds."""
+    if sentences is None or sentences.pooling.source == Pooling().source:
+        return AUTO
+    return AUTO if read_folder(sentences.encoder).shape.head is None else None
+
+
+def _write(place: Path, model: Model, *, portable: bool, progress: Progress | None) -> None:
+    runner: Any = model.runner
+    notes: list[str] = []
+    pooling = _pooling(model, notes)
+    g = exported(model.shape, runner.tensors, portable=portable, pooling=pooling, dense=model.dense)
+    write_model(place, g, progress)
+    config = config_for(model.config, model.family, model.head, model.shape, model.labels)
+    write_json(place / "config.json", config)
+    if model.generation is not None:
+        write_json(place / GENERATION, dict(model.generation))
+    if model.source_tokenizer is not None:
+        model.source_tokenizer.save(place)
+    if model.passport is not None:
+        write_passport(place, model.passport)
+    facts = about(g) | _facts(model) | ({} if pooling is None else {"pooling": _told(pooling)})
+    write_json(place / ABOUT, facts | {"notes": notes})
+
+
+def _pooling(model: Model, notes: list[str]) -> Pooling | None:
+    """How a sentence encoder pools, as far as a graph can say it."""
+    pooling = model.pooling
+    if model.shape.head is not None or pooling.source == Pooling().source:
+        return None
+    if not pooling.include_prompt and pooling.prompts:
+        notes.append(
+            "There is no sentence_embedding: this model leaves the words of a prompt out of the mean, and a graph does "
+            "not know them; pool last_hidden_state yourself."
+        )
+        return None
+    return pooling
+
+
+def _facts(model: Model) -> dict[str, Any]:
+    """What must be known of the model to feed it and to read its answers."""
+    shape = model.shape
+    made: dict[str, Any] = {"family": model.family.model_type, "head": model.head}
+    if shape.head is not None:
+        made["labels"] = list(model.labels) if model.has_labels else ["start", "end"] if model.head == "span" else []
+        made["rows"] = ROWS.get(str(shape.head.kind), "one per text")
+    made |= {"pad": shape.stack.pad, "max_length": model.max_length(model.pooling)}
+    return made | ({"start": shape.start} if shape.decoder is not None else {})
+
+
+def _told(pooling: Pooling) -> dict[str, Any]:
+    """How texts are prepared, and what the graph does with their words."""
+    return {
+        "modes": list(pooling.modes),
+        "dense": [{"outputs": step.outputs, "activation": step.activation} for step in pooling.dense],
+        "normalize": pooling.normalize,
+        "lower": pooling.lower,
+        "prompts": dict(pooling.prompts),
+        "default_prompt": pooling.default_prompt,
+    }

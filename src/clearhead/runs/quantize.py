@@ -1,0 +1,239 @@
+"""Eight bits behind a gate: both versions answer the same rows, and one that loses too much is refused."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.checkpoint.hub import locate
+from clearhead.checkpoint.passport import Int8Verdict, Passport, read_passport, write_passport
+from clearhead.checkpoint.sentence import read_sentences
+from clearhead.config import check_new, whole_folder
+from clearhead.data import BadRow, Row, Source, TextRow, checked_row, guess_columns, open_source
+from clearhead.data.table import encode_rows
+from clearhead.engine.calibrate import calibrated
+from clearhead.engine.kept import NAME as PLAN
+from clearhead.engine.kept import write_plan
+from clearhead.engine.runner import EngineRunner
+from clearhead.engine.sentences import SENTENCES
+from clearhead.errors import CheckpointError, InputError, QualityError
+from clearhead.loading import load
+from clearhead.runs.evaluate import run_evaluate
+from clearhead.runs.latency import UNUSED_FILES, UNUSED_FOLDERS
+from clearhead.runs.plan import LOWER_IS_BETTER
+from clearhead.runs.predictor import Predictor, load_predictor
+from clearhead.runs.train import read_run
+from clearhead.scoring import FeatureScorer, NetworkScorer
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clearhead.engine.int8 import Int8Plan
+    from clearhead.model import Model
+
+    Array = np.ndarray[Any, Any]
+
+ALLOWED = 0.5  # points of the metric that may be lost
+ROWS = 64  # of a user that are looked at to find the plan
+LEAST_COSINE = 0.995  # of vectors, on average
+NOT_COPIED = ("*.bin", "*.h5", "*.msgpack", "*.ot", "*.onnx", "*.onnx.data", "*.gguf", "*.pt", "*.pth")
+
+Told = Callable[[str, int, int | None], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantised:
+    """A model folder that runs in eight bits, and what that costs."""
+
+    folder: Path
+    verdict: Int8Verdict
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {"folder": str(self.folder), "seconds": round(self.seconds, 2), **vars(self.verdict)}
+
+
+def run_quantize(
+    reference: str,
+    rows: Source | Sequence[str] | None,
+    output: Path,
+    *,
+    part: str | None = None,
+    allowed: float = ALLOWED,
+    least_cosine: float = LEAST_COSINE,
+    columns: Mapping[str, str | None] | None = None,
+    told: Told | None = None,
+) -> Quantised:
+    """Find how to compute a model in eight bits, measure it beside float, and save it if it is good enough."""
+    if not allowed >= 0 or not 0 <= least_cosine <= 1:
+        raise InputError(f"allowed must be 0 or more points, and least_cosine from 0 to 1: {allowed}, {least_cosine}.")
+    check_new(output)
+    begun = time.perf_counter()
+    tell = told or (lambda _what, _done, _total: None)
+    folder = locate(reference).folder
+    if isinstance(rows, Source):
+        plan, verdict = _by_rows(reference, rows, allowed, part, columns or {}, tell)
+    else:
+        plan, verdict = _by_texts(reference, rows, least_cosine, tell)
+    if not verdict.passed:
+        raise QualityError(f"{_sentence(verdict)} Nothing was written; float runs as before.")
+    _save(folder, output, plan, verdict)
+    return Quantised(folder=output, verdict=verdict, seconds=time.perf_counter() - begun)
+
+
+def _by_rows(
+    reference: str, rows: Source, allowed: float, part: str | None, columns: Mapping[str, str | None], tell: Told
+) -> tuple[Int8Plan, Int8Verdict]:
+    """A trained model by its metric on rows whose labels are known."""
+    if not rows.again:
+        raise InputError(f"{rows.name} can be read only once; put it in a file.")
+    exact = load_predictor(reference, precision="float")
+    scorer = exact.scorer
+    if not isinstance(scorer, NetworkScorer | FeatureScorer):
+        raise InputError(f"{reference} has no network to quantise: {exact.method} counts words.")
+    runner: Any = scorer.model.runner
+    texts = _tokens(exact, rows)
+    plan = calibrated(scorer.model.shape, runner.tensors, texts, lambda d, n: tell("looking at activations", d, n))
+    small = replace(exact, scorer=replace(scorer, model=quantised_model(scorer.model, plan)))
+    found = {}
+    for name, predictor in (("float", exact), ("int8", small)):
+        found[name] = run_evaluate(
+            predictor, rows, part=part, told=partial(_counted, tell, f"measuring {name}"), text=columns.get("text"),
+            text_b=columns.get("text_b"), label=columns.get("label"), options=columns.get("options"),
+        )  # fmt: skip
+    metric = found["float"].main
+    before, after = (float(found[name].metrics[metric].value) for name in ("float", "int8"))
+    lost = 100 * (after - before if metric in LOWER_IS_BETTER else before - after)
+    return plan, Int8Verdict(
+        passed=bool(lost <= allowed + 1e-9), metric=metric, before=before, after=after, allowed=allowed,
+        rows=found["float"].rows, data=rows.name, float_steps=len(plan.float_steps),
+    )  # fmt: skip
+
+
+def _counted(tell: Told, what: str, done: int) -> None:
+    tell(what, done, None)
+
+
+def _tokens(predictor: Predictor, rows: Source) -> list[Sequence[int]]:
+    """The tokens of some rows, as the model reads them."""
+    scorer: Any = predictor.scorer
+    columns = replace(predictor.columns_in(rows), label=None, split=None)
+    check = predictor.task.form.check
+    read = [check(row, columns, None) for row in rows.sample(4 * ROWS) if not isinstance(row, BadRow)]
+    good = [row for row in read if isinstance(row, TextRow)][:ROWS]
+    if not good:
+        raise InputError(f"{rows.name} has no row that the model can read.")
+    table = encode_rows(good, columns, scorer.model.tokenizer, fit=scorer.fit, form=predictor.task.form)
+    pieces = [table.piece(place).tolist() for place in range(len(table.starts) - 1)][:ROWS]
+    # channels that are quiet in these rows may be loud in tomorrow's
+    return [*pieces, *(one.ids for one in scorer.model.tokenizer.encode_ids(SENTENCES))]
+
+
+def _by_texts(
+    reference: str, texts: Sequence[str] | None, least: float, tell: Told
+) -> tuple[Int8Plan, Int8Verdict]:
+    """An encoder by its vectors: on texts that it was not calibrated with, where there are enough."""
+    import numpy as np
+
+    model = load(reference, "engine", precision="float")
+    if model.trained is not None or (model.shape.head is not None and model.has_labels):
+        raise InputError(f"{reference} answers with labels: give rows whose labels are known, to measure what is lost.")
+    given = [text for text in (SENTENCES if texts is None else texts) if text]
+    if not given:
+        raise InputError("There is no text to measure on.")
+    cut = ROWS if len(given) >= 2 * ROWS else len(given) // 2
+    runner: Any = model.runner
+    seen = [*given[: max(cut, 1)], *(SENTENCES if texts is not None else ())]
+    tokens = [one.ids for one in model.tokenizer.encode_ids(seen)]
+    plan = calibrated(model.shape, runner.tensors, tokens, lambda d, n: tell("looking at activations", d, n))
+    rest = given[cut:]
+    small = quantised_model(model, plan)
+    one, other = (
+        made.embed(rest, progress=partial(tell, f"measuring {name}")).astype(np.float64)
+        for name, made in (("float", model), ("int8", small))
+    )
+    near = (one * other).sum(1) / np.maximum(np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1), 1e-30)
+    mean, worst = float(near.mean()), float(near.min())
+    return plan, Int8Verdict(
+        passed=mean >= least, metric="cosine", before=1.0, after=mean, allowed=least, rows=len(rest), worst=worst,
+        data="everyday sentences" if texts is None else "your texts", float_steps=len(plan.float_steps),
+    )  # fmt: skip
+
+
+def texts_of(rows: Any, column: str | None = None) -> list[str]:
+    """A list of texts as it is, or the texts of a file or table."""
+    if isinstance(rows, list | tuple) and all(isinstance(text, str) for text in rows):
+        return list(rows)
+    source = open_source(rows)
+    found = guess_columns(source, column, task="classify", labelled=False)
+    read = (checked_row(row, replace(found, label=None, text_b=None, split=None)) for row in _good(source))
+    return [row.text for row in read if isinstance(row, TextRow)]
+
+
+def _good(source: Source) -> Iterator[Row]:
+    for row in source.rows():
+        if not isinstance(row, BadRow):
+            yield row
+
+
+def quantised_model(model: Model, plan: Int8Plan) -> Model:
+    """The same model in eight bits, its weights shared."""
+    runner: Any = model.runner
+    return replace(model, runner=EngineRunner(model.shape, runner.tensors, runner.threads, plan))
+
+
+def _sentence(verdict: Int8Verdict) -> str:
+    """What eight bits cost, in words."""
+    if verdict.metric == "cosine":
+        said = f"int8 vectors have a mean cosine of {verdict.after:.4f} with float (worst {verdict.worst:.4f})"
+        return f"{said} on {verdict.rows:,} texts; {verdict.allowed} is asked for."
+    lost = 100 * abs(verdict.before - verdict.after)
+    said = f"int8 loses {lost:.2f} points of {verdict.metric} ({verdict.before:.4f} to {verdict.after:.4f})"
+    return f"{said} on {verdict.rows:,} rows; {verdict.allowed} may be lost."
+
+
+def held_out_rows(folder: Path) -> tuple[str, str | None]:
+    """Where the development rows of a run are: a file, and the part of it that was held out."""
+    try:
+        plan, _ = read_run(folder)
+    except (InputError, CheckpointError):
+        said = f"{folder} does not say on which rows it was trained: give some whose labels are known."
+        raise InputError(said) from None
+    if plan.dev is not None and Path(plan.dev).exists():
+        return plan.dev, None
+    if plan.dev is None and plan.train is not None and Path(plan.train).exists():
+        return plan.train, "dev"
+    raise InputError(f"The rows that {folder} was trained with are gone: give some whose labels are known.")
+
+
+def _save(folder: Path, output: Path, plan: Int8Plan, verdict: Int8Verdict) -> None:
+    """The folder with the plan and the verdict, whole or not at all."""
+    with whole_folder(output) as made:
+        unused = shutil.ignore_patterns(*NOT_COPIED, *UNUSED_FILES, *UNUSED_FOLDERS, PLAN, ".*")
+        shutil.copytree(folder, made, ignore=unused, dirs_exist_ok=True)
+        sentences = read_sentences(made)
+        inner = made if sentences is None else sentences.encoder
+        write_plan(inner, plan)
+        write_passport(inner, replace(_passport(inner), int8=verdict))
+
+
+def _passport(folder: Path) -> Passport:
+    """The passport that is there, or the first one of a model of others."""
+    known = read_passport(folder)
+    if known is not None:
+        return known
+    from clearhead import __version__
+
+    model = load(folder, "engine", precision="float")
+    return Passport(
+        clearhead=__version__, family=model.family.model_type, head=model.head,
+        labels=list(model.labels) if model.has_labels else [],
+        golden={} if model.source_tokenizer is None else model.source_tokenizer.golden(),
+    )  # fmt: skip
+

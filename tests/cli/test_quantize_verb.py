@@ -1,0 +1,82 @@
+"""clearhead quantize on a tiny encoder and a tiny trained model: the verdict, the refusal, and everyday mistakes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import clearhead
+from tests.small import labelled, tiny_model, write_csv
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_model(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="module")
+def trained(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained")
+    rows = write_csv(folder / "rows.csv", labelled(200))
+    quick: dict[str, Any] = {"epochs": 3, "rate": 3e-3, "batch_rows": 16}
+    return clearhead.train(rows, output=folder / "run", model=str(tiny), **quick).folder
+
+
+def test_an_encoder_by_its_vectors(run: Run, tiny: Path, tmp_path: Path) -> None:
+    rows = write_csv(tmp_path / "texts.csv", labelled(60))
+    code, out, err = run("quantize", tiny, rows, "--text", "text", "-o", tmp_path / "small")
+    assert code == 0, err
+    assert "cosine" in out
+    assert "worst cosine" in err
+    code, out, _ = run("embed", tmp_path / "small", rows, "--column", "text", "-o", tmp_path / "a.npy", "--json")
+    assert (code, json.loads(out)["texts"]) == (0, 60)
+
+
+def test_one_that_loses_too_much_is_refused(run: Run, tiny: Path, tmp_path: Path) -> None:
+    code, _, err = run("quantize", tiny, "-o", tmp_path / "small", "--least-cosine", "1", "--quiet")
+    assert code == 2
+    assert "mean cosine" in err
+    assert "Nothing was written" in err
+    assert not (tmp_path / "small").exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_trained_model_by_its_own_development_rows(run: Run, trained: Path, tmp_path: Path) -> None:
+    code, out, err = run("quantize", trained, "-o", tmp_path / "small", "--allowed", "100", "--json")
+    assert code == 0, err
+    told = json.loads(out)
+    assert told["passed"] is True
+    assert told["metric"] == "accuracy"
+    assert told["rows"] == 20  # the tenth that training held out as dev
+    code, out, _ = run("evaluate", tmp_path / "small", trained.parent / "rows.csv", "--json")
+    assert code == 0
+    code, _, err = run("evaluate", trained, trained.parent / "rows.csv", "--precision", "int16")
+    assert (code, err.count("\n")) == (2, 1)
+    rows = trained.parent / "rows.csv"
+    code, out, _ = run("predict", tmp_path / "small", rows, "-o", tmp_path / "p.csv", "--precision", "float")
+    assert code == 0
+
+
+def test_mistakes(run: Run, trained: Path, tiny: Path, tmp_path: Path) -> None:
+    rows = trained.parent / "rows.csv"
+    words = clearhead.train(rows, output=tmp_path / "words", method="tfidf").folder
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_text("here")
+    for arguments, said in (
+        ((words, rows, "-o", tmp_path / "x"), "has no network to quantise"),
+        ((tiny, "-o", tmp_path / "full"), "not empty"),
+        ((tiny, tmp_path / "none.csv", "-o", tmp_path / "x"), "none.csv"),
+        ((tmp_path / "nothing", "-o", tmp_path / "x"), "nothing"),
+        ((tiny, "-o", tmp_path / "x", "--allowed", "-1"), "allowed must be 0 or more"),
+    ):
+        code, _, err = run("quantize", *arguments, "--quiet")
+        assert code == 2
+        assert said in err
+        assert err.count("\n") == 1
+        assert not (tmp_path / "x").exists()

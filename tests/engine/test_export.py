@@ -1,0 +1,211 @@
+"""Exported graphs: both kinds, every family, read from files by others, with the core's numbers."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from clearhead import features
+from clearhead.core.build import named_arrays
+from clearhead.engine import export as writing
+from clearhead.engine.export import DATA, MODEL, NAMES, PAIR, exported, write_model
+from clearhead.engine.graph import ALIGN
+from clearhead.engine.session import Session
+from clearhead.families import FAMILIES
+from clearhead.shape import DenseShape, ModelShape, Pooling
+from tests.engine.both import HEADS, TOLERANCE, from_file, furthest, network, runners, said
+from tests.tiny import FIXED, texts_for
+from tests.twins import Texts
+
+Array = np.ndarray[Any, Any]
+KINDS = ("fused", "portable")
+STEPS = ("linear", "tanh", "relu", "relu6", "leaky_relu", "sigmoid", "silu", "elu", "mish", "gelu")
+POOLED = ("cls", "lasttoken", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "pooler")
+
+
+def given_as(batch: Texts, shape: ModelShape) -> dict[str, Array]:
+    """A batch under the names of an exported file."""
+    made = {name: array.numpy() for name, array in batch.theirs().items()}
+    if shape.stack.segments < 2:
+        made.pop("token_type_ids", None)
+    return made
+
+
+def expected_of(core: Any, batch: Texts) -> dict[str, Array]:
+    """What the core says, under the names of an exported file."""
+    out = said(core, batch)
+    pair = core.shape.decoder is not None
+    if core.shape.head is not None:
+        second = None if core.shape.head.kind == "next" else out.next_sentence
+        found = {"logits": out.logits if out.logits is not None else out.next_sentence, "next_sentence": second}
+    else:
+        found = {"last": out.last, "pooled": out.pooled}
+        found |= {"top": out.target_hidden[-1]} if out.target_hidden is not None else {}
+    names = NAMES | (PAIR if pair else {})
+    return {names.get(name, name): array for name, array in found.items() if array is not None}
+
+
+def at_words(found: dict[str, Array], batch: Texts) -> dict[str, Array]:
+    """The same without padding, whose numbers are not promised."""
+    masks = [mask for mask in (batch.mask, batch.target_mask) if mask is not None]
+    if batch.target_mask is None:
+        own = dict.fromkeys(found, batch.mask)
+    else:
+        own = {name: batch.mask if name.startswith("encoder") else batch.target_mask for name in found}
+    assert len({mask.shape for mask in masks}) == len(masks)
+    return {name: one[own[name]] if one.shape[:2] == own[name].shape else one for name, one in found.items()}
+
+
+def domains_in(path: Path) -> set[str]:
+    return {node.domain for node in onnx.load(path, load_external_data=False).graph.node}
+
+
+@pytest.mark.parametrize(("family", "head"), HEADS)
+def test_every_family_and_head_in_both_graphs(
+    family: str, head: str | None, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shape = FAMILIES[family].model_shape(FIXED[family], head, 3)
+    net = network(shape)
+    core, _ = runners(net)
+    for left in (False, True):
+        batch = texts_for(
+            family, FIXED[family], (9, 6, 3), left=left, **({} if shape.decoder is not None else {"targets": ()})
+        )
+        expected = at_words(expected_of(core, batch), batch)
+        for kind in KINDS:
+            g = exported(shape, named_arrays(net), portable=kind == "portable")
+            folder = tmp_path / f"{kind}-{left}"
+            folder.mkdir()
+            write_model(folder, g)
+            onnx.checker.check_model(str(folder / MODEL), full_check=True)
+            found = from_file(folder / MODEL, given_as(batch, shape))
+            assert furthest(expected, at_words(found, batch)) < TOLERANCE, (kind, left)
+            assert domains_in(folder / MODEL) <= ({""} if kind == "portable" else {"", "com.microsoft"})
+    assert capfd.readouterr().err == ""  # ONNX Runtime has nothing to warn of
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fused_graph_is_fused(kind: str, tmp_path: Path) -> None:
+    shape = FAMILIES["bert"].model_shape(FIXED["bert"], "classify", 3)
+    write_model(tmp_path, exported(shape, named_arrays(network(shape)), portable=kind == "portable"))
+    ops = {node.op_type for node in onnx.load(tmp_path / MODEL).graph.node}
+    assert ("MultiHeadAttention" in ops) == (kind == "fused")
+
+
+@pytest.mark.parametrize(("family", "head"), [("bert", "classify"), ("t5", "seq2seq"), ("modernbert", None)])
+def test_another_runtime_reads_the_portable_graph(family: str, head: str | None, tmp_path: Path) -> None:
+    from onnx.reference import ReferenceEvaluator
+
+    shape = FAMILIES[family].model_shape(FIXED[family], head, 3)
+    net = network(shape)
+    batch = texts_for(family, FIXED[family], (7, 4), **({} if shape.decoder is not None else {"targets": ()}))
+    write_model(tmp_path, exported(shape, named_arrays(net), portable=True))
+    other = ReferenceEvaluator(str(tmp_path / MODEL))
+    found = dict(zip(other.output_names, other.run(None, given_as(batch, shape)), strict=True))
+    expected = at_words(expected_of(runners(net)[0], batch), batch)
+    assert furthest(expected, at_words(found, batch)) < TOLERANCE
+
+
+def test_a_file_with_one_wrong_number_is_seen(tmp_path: Path) -> None:
+    shape = FAMILIES["bert"].model_shape(FIXED["bert"], None, 3)
+    net = network(shape)
+    tensors = {name: array.copy() for name, array in named_arrays(net).items()}
+    tensors["stack.blocks.1.feed.inner.down.bias"][0] += 0.5
+    write_model(tmp_path, exported(shape, tensors))
+    batch = texts_for("bert", FIXED["bert"], (7, 4))
+    found = from_file(tmp_path / MODEL, given_as(batch, shape))
+    assert furthest(at_words(expected_of(runners(net)[0], batch), batch), at_words(found, batch)) > TOLERANCE
+
+
+def test_large_weights_lie_in_a_file_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shape = FAMILIES["bert"].model_shape(FIXED["bert"], "classify", 3)
+    net = network(shape)
+    batch, told = texts_for("bert", FIXED["bert"], (7, 4)), []
+    monkeypatch.setattr(writing, "ONE_FILE", 0)
+    for kind in KINDS:
+        folder = tmp_path / kind
+        folder.mkdir()
+        g = exported(shape, named_arrays(net), portable=kind == "portable")
+        write_model(folder, g, lambda *said: told.append(said))
+        read = onnx.load(folder / MODEL, load_external_data=False)
+        apart = {
+            one.name: {entry.key: entry.value for entry in one.external_data}
+            for one in read.graph.initializer if one.external_data
+        }  # fmt: skip
+        assert apart.keys() == g.large.keys() != set()
+        assert all(one["location"] == DATA and int(one["offset"]) % ALIGN == 0 for one in apart.values())
+        assert told[-1][0] == DATA
+        assert told[-1][1] == told[-1][2]
+        onnx.checker.check_model(str(folder / MODEL), full_check=True)
+        found = from_file(folder / MODEL, given_as(batch, shape))
+        assert furthest(at_words(expected_of(runners(net)[0], batch), batch), at_words(found, batch)) < TOLERANCE
+
+
+def test_weights_are_never_held_twice(tmp_path: Path) -> None:
+    config = FIXED["bert"] | {"vocab_size": 400_000, "hidden_size": 48}
+    shape = FAMILIES["bert"].model_shape(config, None, 3)
+    tensors = named_arrays(network(shape))
+    total = sum(array.nbytes for array in tensors.values())
+    assert total > 64 << 20
+    tracemalloc.start()
+    write_model(tmp_path, exported(shape, tensors))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (tmp_path / DATA).stat().st_size >= total
+    assert peak < total // 16
+
+
+@pytest.mark.parametrize("portable", [False, True])
+@pytest.mark.parametrize("modes", [*((mode,) for mode in POOLED), ("mean", "max", "cls"), POOLED])
+def test_pooling_is_that_of_the_library(modes: tuple[str, ...], portable: bool) -> None:
+    shape = FAMILIES["bert"].model_shape(FIXED["bert"], None, 3)
+    net = network(shape)
+    core, _ = runners(net)
+    for left in (False, True):
+        batch = texts_for("bert", FIXED["bert"], (9, 6, 1), left=left)
+        out = said(core, batch)
+        expected = features.pool(out.last, batch.mask, out.pooled, modes)  # type: ignore[arg-type]
+        g = exported(shape, named_arrays(net), portable=portable, pooling=Pooling(modes=modes, source="a test"))
+        found = Session(g).run(given_as(batch, shape))["sentence_embedding"]
+        assert np.abs(found - expected).max() < TOLERANCE
+
+
+@pytest.mark.parametrize("portable", [False, True])
+@pytest.mark.parametrize("name", STEPS)
+def test_dense_steps_are_those_of_the_library(name: str, portable: bool) -> None:
+    draw = np.random.default_rng(3)
+    steps = (DenseShape(inputs=24, outputs=7, activation=name), DenseShape(inputs=7, outputs=5, bias=False))
+    dense: Any = [
+        {"weight": draw.standard_normal((7, 24)).astype("f") * 3, "bias": draw.standard_normal(7).astype("f")},
+        {"weight": draw.standard_normal((5, 7)).astype("f")},
+    ]
+    shape = FAMILIES["bert"].model_shape(FIXED["bert"], None, 3)
+    net = network(shape)
+    batch = texts_for("bert", FIXED["bert"], (9, 6, 1))
+    pooling = Pooling(dense=steps, normalize=True, source="a test")
+    g = exported(shape, named_arrays(net), portable=portable, pooling=pooling, dense=dense)
+    found = Session(g).run(given_as(batch, shape))["sentence_embedding"]
+    mean = features.pool(said(runners(net)[0], batch).last, batch.mask, None, ["mean"])  # type: ignore[arg-type]
+    assert np.abs(found - features.finish(mean, pooling, dense, normalize=True)).max() < TOLERANCE
+
+
+def test_a_text_without_a_word_has_no_nan() -> None:
+    shape = FAMILIES["bert"].model_shape(FIXED["bert"], None, 3)
+    pooling = Pooling(modes=("mean", "cls", "weightedmean"), normalize=True, source="a test")
+    g = exported(shape, named_arrays(network(shape)), pooling=pooling)
+    given = given_as(texts_for("bert", FIXED["bert"], (5, 3)), shape)
+    given["attention_mask"][1] = 0
+    assert np.isfinite(Session(g).run(given)["sentence_embedding"]).all()
+
+
+def test_a_pair_that_makes_sentence_vectors_has_no_decoder(tmp_path: Path) -> None:
+    shape = FAMILIES["t5"].model_shape(FIXED["t5"], None, 3)
+    g = exported(shape, named_arrays(network(shape)), pooling=Pooling(source="a test"))
+    assert list(g.inputs) == ["input_ids", "attention_mask"]
+    assert list(g.outputs) == ["last_hidden_state", "sentence_embedding"]
+    assert not [name for name in g.used if name.startswith("decoder.")]

