@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -163,7 +163,7 @@ def ladder(
 
 def bench(
     model: str | os.PathLike[str] = "default",
-    texts: Sequence[str] | None = None,
+    texts: Iterable[str] | None = None,
     *,
     runtimes: Sequence[str] | None = None,
     threads: int | None = None,

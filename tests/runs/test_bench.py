@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,7 +14,7 @@ import pytest
 import clearhead
 from clearhead.errors import ClearheadError, InputError
 from clearhead.report.speeds import speeds_picture
-from clearhead.runs.bench import Bench, Speed, run_bench
+from clearhead.runs.bench import Bench, Speed, _texts, run_bench
 from clearhead.runs.children import Child
 from clearhead.runs.sentences import SENTENCES
 from tests.small import labelled, tiny_model
@@ -193,6 +194,15 @@ def test_the_picture_has_a_bar_for_every_figure(measured: Bench) -> None:
     ])  # fmt: skip
     wide, half = (float(bar.get("width", 0)) for bar in ElementTree.fromstring(fast).findall(f"{space}rect")[1:])
     assert wide == pytest.approx(2 * half)
+
+
+def test_long_files_are_taken_evenly() -> None:
+    kept = [int(text) for text in _texts(str(number) for number in range(5000))]
+    assert 256 <= len(kept) <= 512
+    assert kept[0] == 0
+    assert len({after - before for before, after in pairwise(kept)}) == 1
+    assert kept[-1] > 4900
+    assert _texts(["a"] * 512) == ["a"] * 512
 
 
 def test_built_in_sentences_are_of_mixed_length() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -100,7 +100,7 @@ class Bench:
 
 def run_bench(
     reference: str,
-    texts: Sequence[str] | None = None,
+    texts: Iterable[str] | None = None,
     *,
     runtimes: Sequence[str] | None = None,
     threads: int | None = None,
@@ -148,20 +148,24 @@ def _names(asked: Sequence[str] | None) -> list[str]:
     return list(dict.fromkeys(asked))
 
 
-def _texts(given: Sequence[str] | None) -> list[str]:
-    """Not too many of them, taken evenly."""
+def _texts(given: Iterable[str] | None) -> list[str]:
+    """Not too many of them, taken evenly; a long stream is never held."""
     if given is None:
         return list(SENTENCES)
     if isinstance(given, str):
         raise InputError("bench takes a list of texts, and it was given one text; put it in a list.")
-    texts = list(given)
-    if not texts:
-        raise InputError("There is no text to measure with.")
-    for place, text in enumerate(texts):
+    kept: list[str] = []
+    every = 1  # of how many one is kept
+    for place, text in enumerate(given):
         if not isinstance(text, str):
             raise InputError(f"texts[{place}] is {type(text).__name__}, expected a text.")
-    step = max(len(texts) / MOST_TEXTS, 1.0)
-    return [texts[int(place * step)] for place in range(min(len(texts), MOST_TEXTS))]
+        if place % every == 0:
+            kept.append(text)
+        if len(kept) > MOST_TEXTS:
+            kept, every = kept[::2], 2 * every
+    if not kept:
+        raise InputError("There is no text to measure with.")
+    return kept
 
 
 def _bench(

@@ -40,28 +40,13 @@ class Runtime:
 def _engine(job: Job) -> Loaded:
     from clearhead.loading import load
 
-    return _loaded(load(job.folder, runtime="engine", head=None, threads=job.threads))
+    return _loaded(load(job.folder, runtime="engine", precision="float", head=None, threads=job.threads))
 
 
 def _int8(job: Job) -> Loaded:
-    from inspect import signature
-
     from clearhead.loading import load
 
-    choices: dict[str, Any] = {"runtime": "engine", "head": None, "threads": job.threads}
-    if "precision" in signature(load).parameters:
-        choices["precision"] = "int8"
-        return _loaded(load(job.folder, **choices))
-    # until load takes a precision: the same by hand, on the texts that are measured
-    from clearhead.engine.calibrate import calibrated
-    from clearhead.engine.runner import EngineRunner
-
-    model = load(job.folder, **choices)
-    held: Any = model.runner
-    ids = [one.ids[: model.max_length(model.pooling)] for one in model.tokenizer.encode_ids(list(job.texts[:64]))]
-    plan = calibrated(held.shape, held.tensors, ids)
-    model.runner = EngineRunner(held.shape, held.tensors, job.threads, int8=plan)
-    return _loaded(model)
+    return _loaded(load(job.folder, runtime="engine", precision="int8", head=None, threads=job.threads))
 
 
 def _core(job: Job) -> Loaded:
@@ -74,7 +59,7 @@ def _core(job: Job) -> Loaded:
 def _plain(job: Job) -> Loaded:
     from clearhead.loading import load
 
-    model = load(job.folder, runtime="engine", head=None, threads=job.threads)
+    model = load(job.folder, runtime="engine", precision="float", head=None, threads=job.threads)
     path = plain_file(model, Path(job.work))
     made: Any = PlainRunner(model.shape, path, job.threads)
     model.runner = made
@@ -99,19 +84,14 @@ def _loaded(model: Model) -> Loaded:
 def plain_file(model: Model, folder: Path) -> Path:
     """A graph of the ONNX standard's own operators in a file, as an export gives it; made if it is not there."""
     from clearhead.engine.assemble import Wanted, assemble
-    from clearhead.engine.graph import ALIGN
+    from clearhead.engine.export import MODEL, write_model
 
-    path, held = folder / "model.onnx", cast("Any", model.runner)
+    path, held = folder / MODEL, cast("Any", model.runner)
     if path.exists():
         return path
     every, pooled = model.pooling.layer != "last", "pooler" in model.pooling.modes
     wanted = Wanted(hidden=every, last=not every, pooled=pooled, masked=True)
-    graph = assemble(held.shape, held.tensors, wanted, portable=True)
-    with (folder / "weights.bin").open("wb") as file:
-        for array in graph.large.values():
-            file.write(array.tobytes())
-            file.write(bytes(-array.nbytes % ALIGN))
-    path.write_bytes(graph.model(place="weights.bin"))
+    write_model(folder, assemble(held.shape, held.tensors, wanted, portable=True))
     return path
 
 
