@@ -168,20 +168,17 @@ def bench(
     runtimes: Sequence[str] | None = None,
     threads: int | None = None,
     seconds: float = 10.0,
-    progress: Callable[[int, int], None] | None = None,
-    download: Callable[[str, int, int | None], None] | None = None,
+    **told: Any,
 ) -> Bench:
     """Measure how fast a model turns texts into vectors on this machine: engine, int8, core and what others would take.
 
     `runtimes` are some of "engine", "int8", "core", "onnx" and "sentence-transformers"; without it, those installed.
     `seconds` is about how long the first one works; without texts, sentences written for this project are taken.
+    `progress` is told (turns done, turns in all), and `download` (file, bytes done, bytes in all).
     """
     from clearhead.runs.bench import run_bench
 
-    return run_bench(
-        os.fspath(model), texts, runtimes=runtimes, threads=threads, seconds=seconds, progress=progress,
-        download=download,
-    )  # fmt: skip
+    return run_bench(os.fspath(model), texts, runtimes=runtimes, threads=threads, seconds=seconds, **told)
 
 
 def _path(rows: Any) -> str | None:
