@@ -55,7 +55,7 @@ def test_every_runtime_is_measured_on_the_same_texts(measured: Bench) -> None:
     assert engine.worst_cosine == pytest.approx(1)
     assert plain.worst_cosine == pytest.approx(1, abs=1e-5)
     assert int8.cosine is not None
-    assert 0.9 < int8.cosine < 1
+    assert 0.9 < int8.cosine <= 1 + 1e-6
 
 
 def test_tokens_are_counted_with_the_special_ones(measured: Bench) -> None:
