@@ -8,7 +8,7 @@ FUZZ ?= 20000
 FUZZ_DATA ?= 10000
 FUZZ_KILL ?= 200
 
-.PHONY: demo test check bench finetune ladder fuzz parity docs-check clean
+.PHONY: demo test check bench engine finetune ladder fuzz parity docs-check clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
@@ -28,6 +28,9 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/load.py
 	$(BIN)/python benchmarks/dependencies.py
 	$(BIN)/python benchmarks/train_speed.py
+
+engine: $(VENV)/.dev  # the engine beside its peers; an hour, resumable, results in benchmarks/out
+	$(BIN)/python benchmarks/engine.py
 
 finetune: $(VENV)/.dev  # quality beside a plain transformers loop; hours, resumable, results in benchmarks/out
 	$(BIN)/python benchmarks/finetune.py

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from clearhead.api import (
+        bench,
         convert,
         create,
         evaluate,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from clearhead.errors import ClearheadError
     from clearhead.estimators import TextClassifier, TextEncoder, TextRegressor
     from clearhead.model import Guess, Model
+    from clearhead.runs.bench import Bench
     from clearhead.runs.finish import Run
     from clearhead.runs.ladder import Ladder
     from clearhead.runs.output import Predicted
@@ -37,6 +39,7 @@ __version__ = "0.1.0"
 
 # Names are looked up when they are first used, so that importing the package costs nothing.
 _HOMES = {
+    "bench": "api",
     "load": "api",
     "create": "api",
     "convert": "api",
@@ -49,6 +52,7 @@ _HOMES = {
     "predict_file": "api",
     "quantize": "api",
     "train": "api",
+    "Bench": "runs.bench",
     "Evaluation": "tasks.evaluation",
     "Inspection": "data.inspect",
     "Ladder": "runs.ladder",
@@ -68,6 +72,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Bench",
     "ClearheadError",
     "Evaluation",
     "Guess",
@@ -85,6 +90,7 @@ __all__ = [
     "TextRegressor",
     "TruncationWarning",
     "__version__",
+    "bench",
     "convert",
     "create",
     "evaluate",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from clearhead.loading import create, has_tokenizer, load, load_tokenizers, need
 
 if TYPE_CHECKING:
     from clearhead.data import Inspection
+    from clearhead.runs.bench import Bench
     from clearhead.runs.finish import Run
     from clearhead.runs.ladder import Ladder
     from clearhead.runs.output import Predicted
@@ -160,6 +161,26 @@ def ladder(
     return run_ladder(plans, opened, folder, budget=budget_seconds(budget), command=command, told=told)
 
 
+def bench(
+    model: str | os.PathLike[str] = "default",
+    texts: Iterable[str] | None = None,
+    *,
+    runtimes: Sequence[str] | None = None,
+    threads: int | None = None,
+    seconds: float = 10.0,
+    **told: Any,
+) -> Bench:
+    """Measure how fast a model turns texts into vectors on this machine: engine, int8, core and what others would take.
+
+    `runtimes` are some of "engine", "int8", "core", "onnx" and "sentence-transformers"; without it, those installed.
+    `seconds` is about how long the first one works; without texts, sentences written for this project are taken.
+    `progress` is told (turns done, turns in all), and `download` (file, bytes done, bytes in all).
+    """
+    from clearhead.runs.bench import run_bench
+
+    return run_bench(os.fspath(model), texts, runtimes=runtimes, threads=threads, seconds=seconds, **told)
+
+
 def _path(rows: Any) -> str | None:
     return str(Path(rows).absolute()) if isinstance(rows, str | os.PathLike) else None
 
@@ -299,6 +320,7 @@ def _predictor(model: str | os.PathLike[str] | Predictor) -> Predictor:
 
 
 __all__ = [
+    "bench",
     "convert",
     "create",
     "evaluate",

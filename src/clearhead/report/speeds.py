@@ -1,0 +1,69 @@
+"""Runtimes beside each other as bars: texts per second, the time of one text, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from clearhead.explain.drawing import SOFT, Element, add, finish, picture
+from clearhead.explain.tokens import shorten
+from clearhead.report.words import known
+
+WIDTH = 640.0
+NAMES_UNTIL, BARS_UNTIL = 200.0, 510.0
+ROW = 24.0
+OURS, OTHERS = "#1f6f8b", "#b9b4a7"
+PANELS = (  # what is drawn, up to where its thin line goes, heading, form of a figure
+    ("texts_per_second", None, "texts per second (more is better)", "{:,.0f}"),
+    ("p50_ms", "p99_ms", "milliseconds for one text, with a line to the slowest 1 % (less is better)", "{:,.2f}"),
+    ("resident_mb", None, "megabytes of memory (less is better)", "{:,.0f}"),
+    ("load_seconds", None, "seconds to load and answer once, imports included (less is better)", "{:,.2f}"),
+)
+CAPTION = "Each runtime in a process of its own, all in turns at the same texts; medians over rounds."
+
+
+def speeds_picture(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """A picture that stands alone; `rows` have a title, a name and figures, which may be None."""
+    each = "; ".join(f"{row['title']}: {_said(row)}" for row in rows)
+    root = picture(WIDTH, title, f"{each}.")
+    y = 62.0
+    for value, line, heading, form in PANELS:
+        drawn = [row for row in rows if known(row.get(value)) is not None]
+        if not drawn:
+            continue
+        add(root, "text", heading, x=20, y=y, font_size=13, font_weight="600")
+        y += 12
+        ends = [known(row.get(key)) or 0.0 for row in drawn for key in (value, line) if key is not None]
+        most = max(*ends, 1e-9)
+        for row in drawn:
+            _bar(root, row, (value, line), form, y, most)
+            y += ROW
+        y += 22
+    return finish(root, WIDTH, y, CAPTION)
+
+
+def _bar(
+    root: Element, row: Mapping[str, Any], keys: tuple[str, str | None], form: str, y: float, most: float
+) -> None:
+    def at(value: float) -> float:
+        return NAMES_UNTIL + (BARS_UNTIL - NAMES_UNTIL) * value / most
+
+    value, end = float(row[keys[0]]), None if keys[1] is None else known(row.get(keys[1]))
+    middle = y + ROW / 2
+    add(root, "text", shorten(str(row["title"]), 16.0), x=NAMES_UNTIL - 8, y=middle + 4, font_size=12,
+        text_anchor="end")  # fmt: skip
+    ours = row["name"] in ("engine", "int8", "core")
+    width = max(at(value) - NAMES_UNTIL, 1.0)
+    add(root, "rect", x=NAMES_UNTIL, y=y + 4, width=width, height=ROW - 8, fill=OURS if ours else OTHERS)
+    reach = at(value)
+    if end is not None and end > value:
+        reach = at(end)
+        add(root, "line", x1=at(value), x2=reach, y1=middle, y2=middle, stroke=SOFT, stroke_width=1.5)
+    said = form.format(value) if end is None else f"{form.format(value)} – {form.format(end)}"
+    add(root, "text", said, x=reach + 6, y=middle + 4, font_size=12)
+
+
+def _said(row: Mapping[str, Any]) -> str:
+    found = ((known(row.get(key)), form, heading) for key, _, heading, form in PANELS)
+    return ", ".join(f"{form.format(value)} {heading.split(' (')[0]}" for value, form, heading in found
+                     if value is not None)  # fmt: skip

@@ -1,0 +1,107 @@
+"""Processes that take turns: each waits until it is asked, and none is waited for without an end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from queue import Empty, Queue
+from threading import Thread
+from types import TracebackType
+from typing import Any
+
+from clearhead.config import shown
+from clearhead.errors import ClearheadError
+
+PARTING = 5.0  # seconds that a child has to end by itself
+
+
+class Child:
+    """A process that is asked in lines of JSON; one that dies or keeps silent too long is an error in one sentence."""
+
+    def __init__(self, title: str, command: Sequence[str]) -> None:
+        self.title = title
+        self.begun = time.perf_counter()
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115
+        try:
+            self.process = subprocess.Popen(  # noqa: S603
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said
+            )
+        except OSError as error:
+            self._said.close()
+            raise ClearheadError(f"{title} cannot be started: {error.strerror or error}.") from None
+        self._answers: Queue[bytes | None] = Queue()
+        self._reader = Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._answers.put(line)
+        self._answers.put(None)
+
+    def ask(self, question: dict[str, Any], patience: float) -> dict[str, Any]:
+        """One short question, its answer."""
+        assert self.process.stdin is not None
+        with suppress(OSError):  # it has gone, and the missing answer says so
+            self.process.stdin.write(json.dumps(question).encode() + b"\n")
+            self.process.stdin.flush()
+        return self.answer(patience)
+
+    def answer(self, patience: float) -> dict[str, Any]:
+        """The next answer, which may come without a question: the first one says that all is loaded."""
+        try:
+            line = self._answers.get(timeout=patience)
+        except Empty:
+            self.close(at_once=True)
+            raise ClearheadError(f"{self.title} gave no answer for {patience:.0f} seconds and was stopped.") from None
+        try:
+            found = None if line is None else json.loads(line)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            self.close(at_once=line is not None)
+            why = self.last_words() or f"exit code {self.process.returncode}"
+            raise ClearheadError(f"{self.title} stopped while it was measured: {why}.")
+        return found
+
+    def last_words(self) -> str:
+        """The last line that it wrote to stderr."""
+        if self._said.closed:
+            return self._last
+        self._said.seek(0, 2)
+        self._said.seek(max(0, self._said.tell() - 4096))
+        lines = self._said.read().decode(errors="replace").strip().splitlines()
+        return shown(lines[-1].strip().rstrip("."), 200) if lines else ""
+
+    def close(self, *, at_once: bool = False) -> None:
+        """End it, if need be by force."""
+        if self._said.closed:
+            return
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        if at_once:
+            self.process.kill()
+        with suppress(OSError):  # what was not yet sent
+            self.process.stdin.close()
+        try:
+            self.process.wait(PARTING)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self._reader.join(PARTING)
+        if not self._reader.is_alive():  # a grandchild may hold the pipe
+            self.process.stdout.close()
+        self._last = self.last_words()
+        self._said.close()
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close(at_once=kind is not None)

@@ -1,0 +1,57 @@
+"""clearhead bench as people call it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.small import labelled, tiny_model, write_csv
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tiny_model(tmp_path_factory.mktemp("tiny")))
+
+
+def test_bench_prints_a_table_and_draws_a_picture(run: Run, tiny: str, tmp_path: Path) -> None:
+    picture = tmp_path / "speed.svg"
+    call = ("bench", tiny, "--runtimes", "engine,onnx", "--seconds", 0.1, "--threads", 1)
+    code, out, err = run(*call, "-o", picture)
+    assert code == 0
+    for said in ("40 texts", "engine float", "ONNX Runtime", "p99 ms", "texts/s", "load s", "memory MB"):
+        assert said in " ".join(out.split())
+    assert err == f"picture: {picture}\n"
+    assert picture.read_text().startswith("<svg ")
+
+
+def test_bench_prints_json(run: Run, tiny: str, tmp_path: Path) -> None:
+    rows = write_csv(tmp_path / "rows.csv", labelled(30))
+    call = ("bench", tiny, rows, "--column", "text", "--runtimes", "engine", "--seconds", 0.1, "--threads", 1)
+    code, out, err = run(*call, "--json")
+    assert (code, err) == (0, "")
+    told = json.loads(out, parse_constant=lambda name: pytest.fail(name))
+    assert (told["model"], told["texts"], told["threads"]) == (tiny, 30, 1)
+    assert told["runtimes"][0]["name"] == "engine"
+    assert told["runtimes"][0]["texts_per_second"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("-o", "speed.png"), "speed.png must end in .svg."),
+        (("--runtimes", "gpu"), "There is no runtime 'gpu'"),
+        (("--threads", "0"), "threads must be at least 1, and it is 0."),
+        (("--seconds", "-1"), "seconds must be above 0 and at most 86400, and it is -1."),
+        (("--column", "text"), "--column is for a file of texts; name one."),
+        (("nowhere.csv",), "nowhere.csv is not there."),
+    ],
+)
+def test_bench_mistakes(run: Run, tiny: str, arguments: tuple[str, ...], said: str) -> None:
+    code, out, err = run("bench", tiny, *arguments)
+    assert (code, out) == (2, "")
+    assert said in err

@@ -1,0 +1,212 @@
+"""bench: real child processes that take turns, and what happens when one of them breaks."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import clearhead
+from clearhead.errors import ClearheadError, InputError
+from clearhead.report.speeds import speeds_picture
+from clearhead.runs.bench import Bench, Speed, _texts, run_bench
+from clearhead.runs.children import Child
+from clearhead.runs.sentences import SENTENCES
+from tests.small import labelled, tiny_model
+
+TEXTS = [row["text"] for row in labelled(40)]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tiny_model(tmp_path_factory.mktemp("tiny")))
+
+
+@pytest.fixture(scope="module")
+def measured(tiny: str) -> Bench:
+    """Two rounds of the engine, int8 and the plain graph."""
+    return run_bench(tiny, TEXTS, runtimes=["engine", "int8", "onnx"], threads=1, seconds=0.1, rounds=2)
+
+
+def test_every_runtime_is_measured_on_the_same_texts(measured: Bench) -> None:
+    assert (measured.texts, measured.threads, measured.rounds, measured.against) == (40, 1, 2, None)
+    assert [one.name for one in measured.runtimes] == ["engine", "int8", "onnx"]
+    for one in measured.runtimes:
+        assert one.left_out is None
+        assert one.p50_ms is not None
+        assert one.p99_ms is not None
+        assert 0 < one.p50_ms <= one.p99_ms
+        assert one.texts_per_second is not None
+        assert measured.tokens is not None
+        assert one.tokens_per_second == pytest.approx(one.texts_per_second * measured.tokens)
+        assert one.load_seconds is not None
+        assert one.load_seconds > 0
+        assert one.cosine is not None
+        if sys.platform == "linux":
+            assert one.resident_mb is not None
+            assert one.peak_mb is not None
+            assert 20 < one.resident_mb <= one.peak_mb + 1
+    engine, int8, plain = measured.runtimes
+    assert engine.worst_cosine == pytest.approx(1)
+    assert plain.worst_cosine == pytest.approx(1, abs=1e-5)
+    assert int8.cosine is not None
+    assert 0.9 < int8.cosine <= 1 + 1e-6
+
+
+def test_tokens_are_counted_with_the_special_ones(measured: Bench) -> None:
+    assert measured.tokens == pytest.approx(sum(len(text.split()) + 2 for text in TEXTS) / len(TEXTS))
+
+
+def test_the_core_is_the_one_to_compare_with(tiny: str) -> None:
+    told: list[tuple[int, int]] = []
+    made = run_bench(
+        tiny, TEXTS, runtimes=["engine", "core"], threads=1, seconds=0.05, rounds=1,
+        progress=lambda done, total: told.append((done, total)),
+    )  # fmt: skip
+    assert made.against == "core"
+    assert [one.ratio == 1 for one in made.runtimes] == [False, True]
+    assert all(one.worst_cosine == pytest.approx(1, abs=1e-5) for one in made.runtimes)
+    assert told[-1] == (6, 6)
+
+
+@pytest.fixture
+def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A sentence-transformers that does what a test writes into it."""
+    folder = tmp_path / "broken" / "sentence_transformers"
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("PYTHONPATH", f"{folder.parent}:{Path(clearhead.__file__).parents[1]}")
+    return folder / "__init__.py"
+
+
+def test_a_peer_that_cannot_load_is_left_out_with_its_reason(tiny: str, broken: Path) -> None:
+    broken.write_text("raise RuntimeError('<b>built</b> for\\nanother machine')\n")
+    made = run_bench(
+        tiny, TEXTS, runtimes=["engine", "sentence-transformers"], threads=1, seconds=0.05, rounds=1
+    )  # fmt: skip
+    assert [one.left_out for one in made.runtimes] == [None, "RuntimeError: <b>built</b> for another machine"]
+    assert made.notes == ("left out: sentence-transformers: RuntimeError: <b>built</b> for another machine",)
+    assert "<b>" not in made._repr_html_()
+    assert len(made.table()[0]) == 2
+
+
+@pytest.mark.parametrize(
+    ("program", "patience", "said"),
+    [
+        ("import os\nos._exit(3)\n", 60.0, "sentence-transformers stopped while it was measured: exit code 3."),
+        ("import sys\nsys.exit('no memory left')\n", 60.0, "stopped while it was measured: no memory left."),
+        ("import time\ntime.sleep(600)\n", 20.0, "sentence-transformers gave no answer for 20 seconds"),
+    ],
+)
+def test_a_peer_that_dies_or_hangs_is_an_error(
+    tiny: str, broken: Path, program: str, patience: float, said: str
+) -> None:
+    broken.write_text(program)
+    begun = time.monotonic()
+    with pytest.raises(ClearheadError, match=said):
+        run_bench(tiny, TEXTS, runtimes=["engine", "sentence-transformers"], threads=1, patience=patience)
+    assert time.monotonic() - begun < 120
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("print('not json', flush=True)\nimport time\ntime.sleep(600)", "stopped while it was measured"),
+        ("print('[1, 2]', flush=True)\nimport time\ntime.sleep(600)", "stopped while it was measured"),
+        ("import time\ntime.sleep(600)", "gave no answer for 2 seconds and was stopped"),
+        ("import sys\nsys.stdin.readline()", "stopped while it was measured: exit code 0"),
+    ],
+)
+def test_a_child_is_never_waited_for_without_end(program: str, said: str) -> None:
+    begun = time.monotonic()
+    with Child("the child", [sys.executable, "-c", program]) as child, pytest.raises(ClearheadError, match=said):
+        child.ask({"do": "alone"}, 2.0 if "gave" in said else 60.0)
+    assert time.monotonic() - begun < 60
+    assert child.process.poll() is not None
+
+
+def test_a_child_that_does_not_want_to_end_is_ended() -> None:
+    child = Child("the child", [sys.executable, "-c", "import time\nprint('{}', flush=True)\ntime.sleep(600)"])
+    assert child.answer(60.0) == {}
+    child.close()  # it does not read its questions, so that their end says nothing to it
+    assert child.process.poll() is not None
+    child.close()
+
+
+def test_a_program_that_is_not_there() -> None:
+    with pytest.raises(ClearheadError, match="The child cannot be started"):
+        Child("The child", ["no-such-program-anywhere"])
+
+
+def test_an_error_of_the_first_runtime_is_the_users(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    with pytest.raises(ClearheadError, match=r"model\.safetensors"):
+        run_bench(str(tmp_path), TEXTS, threads=1)
+
+
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [
+        ({"texts": "one"}, "given one text"),
+        ({"texts": []}, "no text to measure"),
+        ({"texts": ["a", 3]}, r"texts\[1\] is int"),
+        ({"runtimes": ["fast"]}, "no runtime 'fast'"),
+        ({"runtimes": []}, "at least one runtime"),
+        ({"threads": 0}, "threads must be at least 1"),
+        ({"seconds": 0.0}, "seconds must be above 0"),
+        ({"seconds": float("nan")}, "seconds must be above 0"),
+    ],
+)
+def test_mistakes(tiny: str, choices: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        clearhead.bench(tiny, **choices)  # type: ignore[arg-type]
+
+
+def test_results_are_plain_and_escaped(measured: Bench) -> None:
+    told = json.loads(json.dumps(measured.to_json()))
+    assert set(told) == {"model", "texts", "tokens", "threads", "rounds", "against", "runtimes"}
+    assert set(told["runtimes"][0]) == {
+        "name", "title", "left_out", "p50_ms", "p99_ms", "texts_per_second", "tokens_per_second", "ratio",
+        "load_seconds", "resident_mb", "peak_mb", "cosine", "worst_cosine",
+    }  # fmt: skip
+    hostile = Bench(
+        model="<script>alert(1)</script>", texts=1, tokens=None, threads=1, rounds=1, against=None,
+        runtimes=(Speed(name="engine", title="engine float", p50_ms=1.5, p99_ms=2.0, texts_per_second=10.0),),
+    )  # fmt: skip
+    assert "<script" not in hostile._repr_html_()
+    assert "<script" not in hostile.svg()
+    assert ["peak MB", "–"] in hostile.table()[1]
+
+
+def test_the_picture_has_a_bar_for_every_figure(measured: Bench) -> None:
+    root = ElementTree.fromstring(measured.svg())
+    space = "{http://www.w3.org/2000/svg}"
+    bars = root.findall(f"{space}rect")[1:]
+    panels = 4 if sys.platform == "linux" else 3
+    assert len(bars) == panels * len(measured.runtimes)
+    fast = speeds_picture("t", [
+        {"name": "engine", "title": "a", "texts_per_second": 100.0},
+        {"name": "onnx", "title": "b", "texts_per_second": 50.0},
+    ])  # fmt: skip
+    wide, half = (float(bar.get("width", 0)) for bar in ElementTree.fromstring(fast).findall(f"{space}rect")[1:])
+    assert wide == pytest.approx(2 * half)
+
+
+def test_long_files_are_taken_evenly() -> None:
+    kept = [int(text) for text in _texts(str(number) for number in range(5000))]
+    assert 256 <= len(kept) <= 512
+    assert kept[0] == 0
+    assert len({after - before for before, after in pairwise(kept)}) == 1
+    assert kept[-1] > 4900
+    assert _texts(["a"] * 512) == ["a"] * 512
+
+
+def test_built_in_sentences_are_of_mixed_length() -> None:
+    lengths = [len(text.split()) for text in SENTENCES]
+    assert len(set(SENTENCES)) == len(SENTENCES) >= 40
+    assert min(lengths) <= 3
+    assert max(lengths) >= 50
