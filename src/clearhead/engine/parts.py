@@ -67,8 +67,8 @@ class Parts:
 def norm(parts: Parts, x: str, name: str, *, eps: float, kind: str = "layer") -> str:
     """A norm over each token's numbers.
 
-    ONNX Runtime has an operator that adds and norms at once. On a CPU it goes number by number and takes four times as
-    long as an addition and a norm, so that it is not used.
+    ONNX Runtime has an operator that adds and norms at once. On a CPU it goes number by number and takes longer than
+    an addition and a norm, so that it is not used.
     """
     inputs = [x, parts.weight(f"{name}.weight")]
     if kind == "rms":
