@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +64,17 @@ def pad(rows: Sequence[Sequence[int]], value: int) -> tuple[Array, Array]:
         ids[place, : len(row)] = row
         mask[place, : len(row)] = True
     return ids, mask
+
+
+def groups(lengths: Sequence[int], budget: int) -> Iterator[range]:
+    """Runs of sorted lengths whose rectangle stays within a budget of tokens."""
+    begin = 0
+    for place, length in enumerate(lengths):
+        if place > begin and (place + 1 - begin) * length > budget:
+            yield range(begin, place)
+            begin = place
+    if begin < len(lengths):
+        yield range(begin, len(lengths))
 
 
 def as_ids(value: Any, name: str) -> Array:

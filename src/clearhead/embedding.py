@@ -188,14 +188,3 @@ def ahead(items: Iterator[Made]) -> Iterator[Made]:
         while (item := following.result()) is not None:
             following = one.submit(next, items, None)
             yield item
-
-
-def groups(lengths: Sequence[int], budget: int) -> Iterable[range]:
-    """Runs of sorted lengths whose rectangle stays within a budget of tokens."""
-    begin = 0
-    for place, length in enumerate(lengths):
-        if place > begin and (place + 1 - begin) * length > budget:
-            yield range(begin, place)
-            begin = place
-    if begin < len(lengths):
-        yield range(begin, len(lengths))

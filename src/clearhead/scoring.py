@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from clearhead.batch import Batch
+from clearhead.batch import Batch, groups
 from clearhead.data.columns import Columns
 from clearhead.data.examples import TextRow
 from clearhead.data.form import Fit
 from clearhead.data.table import TokenTable, encode_rows
-from clearhead.embedding import Embedder, groups
+from clearhead.embedding import Embedder
 from clearhead.errors import InputError
 from clearhead.features import choose_layer
 from clearhead.runner import Runner

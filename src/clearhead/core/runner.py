@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from clearhead.batch import Batch, Output, as_ids
+from clearhead.batch import Batch, Output, as_ids, groups
 from clearhead.core.attention import Recorder, fused
 from clearhead.core.models import Network, Result, State, begin, step
 from clearhead.errors import InputError
@@ -96,13 +96,8 @@ class CoreRunner:
     def batches(self, lengths: np.ndarray[Any, Any], budget: int) -> Iterator[np.ndarray[Any, Any]]:
         """Rows of like length whose rectangle stays within a budget of tokens."""
         order = lengths.argsort(kind="stable")
-        begin = 0
-        for place, length in enumerate(lengths[order].tolist()):
-            if place > begin and (place + 1 - begin) * length > budget:
-                yield order[begin:place]
-                begin = place
-        if begin < len(order):
-            yield order[begin:]
+        for group in groups(lengths[order].tolist(), budget):
+            yield order[group.start : group.stop]
 
     def each(self, work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
         """One job after the other: torch shares each among the cores."""
