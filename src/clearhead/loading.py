@@ -260,7 +260,7 @@ def _engine(
     from clearhead.engine.kept import read_plan
     from clearhead.engine.runner import EngineRunner, silenced
 
-    tensors = silenced(dict(read.arrays()), read.shape, pruned)
+    tensors = silenced(dict(read.arrays(writable=False)), read.shape, pruned)
     good = passport is not None and passport.int8 is not None and passport.int8.passed
     if precision == "float" or (precision is None and not good):
         return EngineRunner(read.shape, tensors, threads)

@@ -41,9 +41,11 @@ class Checkpoint:
     fresh: tuple[str, ...]  # our tensors that the file does not have and a new head needs
     notes: tuple[str, ...]  # one line each, for people
 
-    def arrays(self, widen: Widen | None = None) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    def arrays(
+        self, widen: Widen | None = None, *, writable: bool = True
+    ) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
         """Our tensors one by one, mapped; a number that is not finite stops it. `widen` makes float32 of 16 bits."""
-        mapped = Mapped(self.stored, widen)
+        mapped = Mapped(self.stored, widen, writable=writable)
 
         def checked(source: str) -> np.ndarray[Any, Any]:
             array = mapped.array(source)

@@ -194,9 +194,10 @@ def widened(raw: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
 class Mapped:
     """Arrays over mapped files: pages come in when they are touched, and writing never reaches the file."""
 
-    def __init__(self, tensors: Mapping[str, Stored], widen: Widen | None = None) -> None:
+    def __init__(self, tensors: Mapping[str, Stored], widen: Widen | None = None, *, writable: bool = True) -> None:
         self.tensors = tensors
         self.widen = widen or widened
+        self.access = mmap.ACCESS_COPY if writable else mmap.ACCESS_READ
         self._maps: dict[Path, mmap.mmap] = {}
         self._lock = Lock()  # several threads may ask for the first tensor of a file
 
@@ -229,10 +230,27 @@ class Mapped:
             if path not in self._maps:
                 try:
                     with path.open("rb") as file:
-                        self._maps[path] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+                        self._maps[path] = mmap.mmap(file.fileno(), 0, access=self.access)
                 except (OSError, ValueError) as error:
                     raise CheckpointError(f"{path.name} cannot be mapped into memory: {error}.") from error
             return self._maps[path]
+
+
+def give_back(arrays: Iterable[np.ndarray[Any, Any]]) -> None:
+    """Free the pages of arrays that lie in files and cannot be written; a page comes again when it is touched."""
+    if not hasattr(mmap, "MADV_DONTNEED"):
+        return
+    owners = {id(owner): owner for array in arrays if (owner := _mapping(array)) is not None}
+    for owner in owners.values():
+        owner.madvise(mmap.MADV_DONTNEED)
+
+
+def _mapping(array: np.ndarray[Any, Any]) -> mmap.mmap | None:
+    """The map of a file that an array looks at, if it does and may not write there."""
+    place: Any = array
+    while place is not None and not isinstance(place, mmap.mmap):
+        place = place.obj if isinstance(place, memoryview) else getattr(place, "base", None)
+    return None if array.flags.writeable else place
 
 
 def finite(array: np.ndarray[Any, Any]) -> bool:

@@ -46,18 +46,20 @@ def quantised(weight: Array) -> tuple[Array, Array]:
 def int8_dense(tensors: Mapping[str, Array], plan: Int8Plan) -> Dense:
     """x W^T in eight bits, several matrices that read the same x in one product."""
     exact = float_dense(tensors)
+    made_before: dict[str, tuple[Array, Array]] = {}  # several graphs share the same bytes
 
     def product(g: Graph, x: str, *names: str) -> tuple[str, ...]:
         if not in_blocks(names[0]) or any(name in plan.float_steps for name in names):
             return exact(g, x, *names)
         joined = "+".join(names)
         weights = [tensors[f"{name}.weight"] for name in names]
-        whole = np.concatenate(weights).T  # (inputs, outputs)
-        if names[0] in plan.even:
-            factors = plan.even[names[0]].astype(np.float32)
+        factors = plan.even[names[0]].astype(np.float32) if names[0] in plan.even else None
+        if factors is not None:
             x = g.add("Mul", x, g.weight(f"{joined}.even", 1 / factors))
-            whole = whole * factors[:, None]
-        bytes_, scale = quantised(whole)
+        if joined not in made_before:
+            whole = np.concatenate(weights).T  # (inputs, outputs)
+            made_before[joined] = quantised(whole if factors is None else whole * factors[:, None])
+        bytes_, scale = made_before[joined]
         made = g.add(
             "DynamicQuantizeMatMul", x, g.weight(f"{joined}.int8", bytes_), g.weight(f"{joined}.scale", scale)
         )  # fmt: skip

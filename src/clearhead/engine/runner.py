@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from clearhead.batch import Batch, Output, as_ids
+from clearhead.checkpoint.weights import give_back
 from clearhead.engine.assemble import Wanted, assemble, assemble_memory, assemble_step
 from clearhead.engine.graph import Graph
 from clearhead.engine.int8 import Int8Plan, int8_dense
@@ -62,6 +63,7 @@ class EngineRunner:
         self._dense = float_dense(tensors) if int8 is None else int8_dense(tensors, int8)
         self._sessions: dict[Any, Session] = {}
         self._lock = Lock()
+        give_back(tensors.values())
         self._pool: ThreadPoolExecutor | None = None
 
     def run(
@@ -228,6 +230,7 @@ class EngineRunner:
         with self._lock:
             if key not in self._sessions:
                 self._sessions[key] = Session(made(), threads=threads or self.threads)
+                give_back(self.tensors.values())  # matrices are packed now, and of the words only some are read
             return self._sessions[key]
 
     def _segments(self, ids: Array, segments: Array | None) -> dict[str, Array]:

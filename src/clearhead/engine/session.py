@@ -48,7 +48,9 @@ class Session:
         # values are views of these arrays, so that both stay as long as the session does
         self.kept = [ort.OrtValue.ortvalue_from_numpy(array) for array in large.values()]
         if large:
-            options.add_external_initializers(list(large), self.kept)
+            options.add_external_initializers(list(large), self.kept)  # the numbers are here, in no file
+            for name, value in zip(large, self.kept, strict=True):
+                options.add_initializer(name, value)  # and are used where they lie: without this they are copied
         self.inputs, self.outputs = tuple(graph.inputs), tuple(graph.outputs)
         self.session = ort.InferenceSession(graph.model(), options, providers=["CPUExecutionProvider"])
 
