@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from clearhead import tensors
 
 if TYPE_CHECKING:
+    from clearhead.checkpoint.passport import Passport
     from clearhead.model import Model
     from clearhead.shape import ModelShape, Shape
 
@@ -77,8 +79,40 @@ def facts(model: Model) -> dict[str, Any]:
             "clearhead": model.passport.clearhead,
             "golden_texts": len(model.passport.golden),
             "pruned": model.passport.pruned,
+            **trained_facts(model.passport),
         }
     return described
+
+
+def trained_facts(passport: Passport) -> dict[str, Any]:
+    """What a passport says of training and of eight bits, as plain values."""
+    import msgspec
+
+    return {"trained": msgspec.to_builtins(passport.trained), "int8": msgspec.to_builtins(passport.int8)}
+
+
+def trained_rows(passport: Passport) -> list[tuple[str, str]]:
+    """The same for people: the task, the rows, the measured quality, and the verdict on eight bits."""
+    made: list[tuple[str, str]] = []
+    if (trained := passport.trained) is not None:
+        made.append(("trained for", f"{trained.task} by {trained.method}"))
+        read = [f"{name} ({part})" for part, name in trained.columns.items()] + list(trained.options)
+        made.append(("reads", ", ".join(read) or "texts"))
+        made += [(f"{part} rows", f"{mark.rows:,} of {mark.name}") for part, mark in trained.data.items()]
+        made += [(f"{part}: {name}", _measured(found)) for part, every in trained.metrics.items()
+                 for name, found in every.items()]  # fmt: skip
+    if (verdict := passport.int8) is not None:
+        said = "passed" if verdict.passed else "refused"
+        change = f"{verdict.metric} {verdict.before:.4f} to {verdict.after:.4f}"
+        made.append(("int8", f"{said}: {change} on {verdict.rows:,} rows of {verdict.data}"))
+    return made
+
+
+def _measured(found: Mapping[str, float | None]) -> str:
+    value, low, high = (found.get(name) for name in ("value", "low", "high"))
+    if value is None:
+        return "not defined"
+    return f"{value:.4f}" + ("" if low is None or high is None else f" ({low:.4f} to {high:.4f})")
 
 
 def rows(model: Model) -> list[tuple[str, str]]:
@@ -104,6 +138,8 @@ def rows(model: Model) -> list[tuple[str, str]]:
     shown.append(("text vector", f"{', '.join(steps)} ({pooling.source})"))
     passport = told["passport"]
     shown.append(("passport", f"clearhead {passport['clearhead']}, verified" if passport else "none"))
+    if model.passport is not None:
+        shown += trained_rows(model.passport)
     shown += [("note", note) for note in model.notes]
     return shown
 

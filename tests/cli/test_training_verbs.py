@@ -256,3 +256,19 @@ def test_inspect(run: Run, here: Path, tiny: str) -> None:
     code, out, _ = run("inspect", "reviews.csv", "--model", tiny, "--quiet", "--no-estimate")
     assert "120 all" not in out
     assert "finding" in out
+
+
+def test_describe_tells_what_a_model_of_counted_words_knows(words: Path, tmp_path: Path, run: Run) -> None:
+    code, out, err = run("describe", words)
+    assert code == 0, err
+    assert all(said in out for said in ("terms", "classify by tfidf", "train rows", "accuracy"))
+    code, out, _ = run("describe", words, "--json")
+    told = json.loads(out)
+    assert (code, told["method"], told["task"]) == (0, "tfidf", "classify")
+    assert told["terms"] > 0
+    assert told["passport"]["trained"]["data"]["train"]["rows"] > 0
+    other = train(labelled(60), output=tmp_path / "most", method="majority").folder
+    assert run("describe", other)[0] == 0
+    (other / "classic.json").write_text("{}")
+    code, _, err = run("describe", other)
+    assert (code, err.count("\n")) == (2, 1)

@@ -16,7 +16,7 @@ def describe(reference: str, /, *, json: bool = False, quiet: bool = False) -> N
     ----------
     reference
         A model folder, a hub id (org/name or org/name@revision), or an alias such as `default`; of a folder of
-        `train --task aspect`, both of its models are told.
+        `train --task aspect`, both of its models are told. Counted words (`train --method tfidf`) are a model too.
     json
         Print one JSON object instead of a table.
     quiet
@@ -24,10 +24,14 @@ def describe(reference: str, /, *, json: bool = False, quiet: bool = False) -> N
     """
     from clearhead.describe import rows
     from clearhead.runs.aspects import is_aspects
+    from clearhead.runs.counted import is_counted
 
     silent = quiet or json
     if is_aspects(Path(reference)):
         _aspects(reference, json=json, quiet=silent)
+        return
+    if is_counted(Path(reference)):
+        _counted(reference, json=json)
         return
     model = load_model(reference, quiet=silent)
     if json:
@@ -52,6 +56,16 @@ def _aspects(reference: str, *, json: bool, quiet: bool) -> None:
     print_table(("what", "value"), both, title=reference)
     for name, model in models.items():
         print_table(("what", "value"), rows(model), title=f"{name}: {ABOUT[name]}")
+
+
+def _counted(reference: str, *, json: bool) -> None:
+    """A model without a network."""
+    from clearhead.runs.counted import counted_facts, counted_rows
+
+    if json:
+        print_json({"reference": reference} | counted_facts(Path(reference)))
+    else:
+        print_table(("what", "value"), counted_rows(Path(reference)), title=reference)
 
 
 def _told(model: Any) -> dict[str, Any]:

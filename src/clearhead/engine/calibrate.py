@@ -2,19 +2,21 @@
 
 A few channels of a hidden state are many times as large as the others, and one scale for all of them leaves the small
 ones no bits. Dividing each channel by a number of its own, and multiplying the matrix by it, changes nothing in float
-and evens out what must be rounded (SmoothQuant, 2022). How far to go is chosen for each step by its own error.
+and evens out what must be rounded (SmoothQuant, 2022). How far to go is chosen for each step by its own error. Where
+that is not enough, the few largest channels of a step are multiplied in float beside the others (LLM.int8(), 2022),
+which costs a tenth of the whole step in float.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from clearhead.engine.assemble import Wanted, assemble
 from clearhead.engine.graph import Graph
-from clearhead.engine.int8 import Int8Plan, in_blocks, int8_dense, quantised
+from clearhead.engine.int8 import Int8Plan, Step, in_blocks, int8_dense, step
 from clearhead.engine.parts import float_dense
 from clearhead.engine.session import Session
 from clearhead.shape import ModelShape
@@ -24,7 +26,9 @@ SHARES = (0.7, 0.8, 0.9)  # of the unevenness that goes from the input to the ma
 MOST_TEXTS = 128  # that are looked at
 MOST_TOKENS = 320  # that errors are measured on
 LONGEST = 64  # tokens of a text that are read
-ENOUGH = 0.998  # mean cosine with the float model's vectors that needs no further step in float
+WORTH, WORTH_ASIDE = 0.75, 0.5  # of the error that may be left, for evening out, or channels in float, to be worth it
+CHANNELS = 4  # of a step that go in float beside the others: more help little
+ENOUGH = 0.998  # mean cosine with the float model's vectors that needs nothing more in float
 MOST_FLOAT = 0.2  # of the steps may stay in float
 
 Tokens = Sequence[Sequence[int]]
@@ -37,17 +41,32 @@ def calibrated(shape: ModelShape, tensors: Mapping[str, Array], texts: Tokens, t
     session, steps = _tapped(shape, tensors)
     largest, kept, exact = _looked(session, steps, shape, taken)
     even: dict[str, Array] = {}
-    errors: dict[tuple[str, ...], float] = {}
+    aside: dict[str, Array] = {}
+    left: dict[tuple[str, ...], float] = {}  # what each step still loses
     for place, names in enumerate(steps):
         weight = np.concatenate([tensors[f"{name}.weight"] for name in names]).T
-        choices = [None, *(_factors(largest[place], weight, share) for share in SHARES)]
-        found = [(_error(kept[place], weight, factors), number) for number, factors in enumerate(choices)]
-        errors[names], chosen = min(found)
-        if (factors := choices[chosen]) is not None:
+        factors, channels, left[names] = _remedied(kept[place], largest[place], weight)
+        if factors is not None:
             even[names[0]] = factors
+        if channels is not None:
+            aside[names[0]] = channels
         if told is not None:
             told(place + 1, len(steps))
-    return _with_enough_float(shape, tensors, even, errors, taken, exact)
+    return _with_enough_float(shape, tensors, Int8Plan(even=even, aside=aside), left, taken, exact)
+
+
+def _remedied(inputs: Sequence[Array], largest: Array, weight: Array) -> tuple[Array | None, Array | None, float]:
+    """What channels are divided by, those that go in float, and the error that is left; each only if it is worth it."""
+    choices = [_factors(largest, weight, share) for share in SHARES]
+    best, chosen = min((_error(inputs, weight, step(weight, one)), at) for at, one in enumerate(choices))
+    plain = _error(inputs, weight, step(weight))
+    factors, error = (choices[chosen], best) if best <= WORTH * plain else (None, plain)
+    if len(weight) <= 8 * CHANNELS:
+        return factors, None, error
+    loud = largest if factors is None else largest / factors
+    channels = np.sort(np.argsort(-loud)[:CHANNELS])
+    helped = _error(inputs, weight, step(weight, factors, channels))
+    return (factors, channels, helped) if helped <= WORTH_ASIDE * error else (factors, None, error)
 
 
 def _tapped(shape: ModelShape, tensors: Mapping[str, Array]) -> tuple[Session, list[tuple[str, ...]]]:
@@ -55,10 +74,10 @@ def _tapped(shape: ModelShape, tensors: Mapping[str, Array]) -> tuple[Session, l
     seen: list[tuple[tuple[str, ...], str]] = []
     dense = float_dense(tensors)
 
-    def product(g: Graph, x: str, *names: str) -> tuple[str, ...]:
+    def product(g: Graph, x: str, *names: str, bias: str = "") -> tuple[str, ...]:
         if in_blocks(names[0]) and names not in [known for known, _ in seen]:  # a shared block is looked at once
             seen.append((names, x))
-        return dense(g, x, *names)
+        return dense(g, x, *names, bias=bias)
 
     graph = assemble(shape, tensors, Wanted(last=True, target=shape.decoder is not None), dense=product)
     for place, (names, x) in enumerate(seen):
@@ -107,14 +126,16 @@ def _factors(largest: Array, weight: Array, share: float) -> Array:
     return made
 
 
-def _error(inputs: Sequence[Array], weight: Array, factors: Array | None) -> float:
+def _error(inputs: Sequence[Array], weight: Array, small: Step) -> float:
     """The share of the product that is lost, each text with a scale of its own, as it will be."""
-    divided = np.ones(len(weight), np.float32) if factors is None else factors
-    whole, scale = quantised(weight * divided[:, None])
-    rounded, lost, total = whole * scale, 0.0, 1e-30
+    rounded, lost, total = small.whole * small.scale, 0.0, 1e-30
+    apart = None if small.aside is None or small.factors is None else np.flatnonzero(small.factors == 0)
     for x in inputs:
         right = x @ weight
-        lost += float(((_as_bytes(x / divided) @ rounded - right) ** 2).sum())
+        made = _as_bytes(x if small.factors is None else x * small.factors) @ rounded
+        if apart is not None:
+            made += x[:, apart] @ weight[apart]
+        lost += float(((made - right) ** 2).sum())
         total += float((right**2).sum())
     return lost / total
 
@@ -131,23 +152,32 @@ def _as_bytes(x: Array) -> Array:
 def _with_enough_float(
     shape: ModelShape,
     tensors: Mapping[str, Array],
-    even: Mapping[str, Array],
-    errors: Mapping[tuple[str, ...], float],
+    plan: Int8Plan,
+    left: Mapping[tuple[str, ...], float],
     texts: Sequence[Array],
     exact: Sequence[Array],
 ) -> Int8Plan:
-    """The steps that lose most stay in float, one after the other, as long as the whole model needs it."""
+    """As few whole steps in float as the model needs, those that lose most first."""
     wanted = Wanted(last=True, target=shape.decoder is not None)
-    worst = sorted(errors, key=lambda names: -errors[names])
-    plan = Int8Plan(even=even)
-    for count in range(int(MOST_FLOAT * len(worst)) + 1):
-        left = frozenset(name for names in worst[:count] for name in names)
-        plan = Int8Plan(even={name: one for name, one in even.items() if name not in left}, float_steps=left)
-        session = Session(assemble(shape, tensors, wanted, dense=int8_dense(tensors, plan)))
+    made: dict[tuple[str, bytes], Step] = {}
+    for one in _plans(plan, left):
+        plan = one
+        session = Session(assemble(shape, tensors, wanted, dense=int8_dense(tensors, plan, made)))
         said = [session.run(_given(shape, ids))["last"][0].mean(0) for ids in texts]
         if float(np.mean([cosine(a, b) for a, b in zip(said, exact, strict=True)])) >= ENOUGH:
             break
     return plan
+
+
+def _plans(plan: Int8Plan, left: Mapping[tuple[str, ...], float]) -> Iterator[Int8Plan]:
+    """The plan itself, then with more and more of the steps that lose most in float."""
+    yield plan
+    for names in sorted(left, key=lambda names: -left[names])[: int(MOST_FLOAT * len(left))]:
+        even, aside = (
+            {name: one for name, one in part.items() if name not in names} for part in (plan.even, plan.aside)
+        )
+        plan = Int8Plan(even=even, aside=aside, float_steps=plan.float_steps | set(names))
+        yield plan
 
 
 def cosine(a: Array, b: Array) -> float:

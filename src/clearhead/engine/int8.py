@@ -22,10 +22,11 @@ MOST = 127
 
 @dataclass(frozen=True, kw_only=True)
 class Int8Plan:
-    """How each dense step is computed: those that lose too much stay in float, and inputs may be evened out."""
+    """How each dense step is computed: inputs may be evened out, a few channels or the whole step may stay in float."""
 
     float_steps: frozenset[str] = frozenset()  # names of dense steps
     even: Mapping[str, Array] = field(default_factory=dict)  # divides the input of a step, channel by channel
+    aside: Mapping[str, Array] = field(default_factory=dict)  # channels of a step that are multiplied in float
 
 
 def in_blocks(name: str) -> bool:
@@ -43,29 +44,51 @@ def quantised(weight: Array) -> tuple[Array, Array]:
     return np.clip(np.rint(weight / scale), -MOST, MOST).astype(np.int8), scale.astype(np.float32)
 
 
-def int8_dense(tensors: Mapping[str, Array], plan: Int8Plan) -> Dense:
-    """x W^T in eight bits, several matrices that read the same x in one product."""
-    exact = float_dense(tensors)
-    made_before: dict[str, tuple[Array, Array]] = {}  # several graphs share the same bytes
+@dataclass(frozen=True)
+class Step:
+    """A dense step that is ready: bytes (inputs, outputs), their scales, and what each channel is multiplied by."""
 
-    def product(g: Graph, x: str, *names: str) -> tuple[str, ...]:
+    whole: Array
+    scale: Array
+    factors: Array | None  # None: nothing to multiply
+    aside: Array | None  # rows of the matrix that stay in float
+
+
+def step(weight: Array, even: Array | None = None, aside: Array | None = None) -> Step:
+    """A matrix (inputs, outputs) in eight bits: evened out, and without the channels that are left aside."""
+    factors = np.ones(len(weight), np.float32) if even is None else even.astype(np.float32)
+    rounded, times = weight * factors[:, None], 1 / factors
+    if aside is not None:
+        rounded[aside] = times[aside] = 0.0
+    plain = even is None and aside is None
+    return Step(*quantised(rounded), None if plain else times, None if aside is None else weight[aside])
+
+
+def int8_dense(
+    tensors: Mapping[str, Array], plan: Int8Plan, made: dict[tuple[str, bytes], Step] | None = None
+) -> Dense:
+    """x W^T in eight bits, several matrices that read the same x in one product; `made` is shared between graphs."""
+    exact = float_dense(tensors)
+    ready = {} if made is None else made
+
+    def product(g: Graph, x: str, *names: str, bias: str = "") -> tuple[str, ...]:
         if not in_blocks(names[0]) or any(name in plan.float_steps for name in names):
-            return exact(g, x, *names)
-        joined = "+".join(names)
-        weights = [tensors[f"{name}.weight"] for name in names]
-        factors = plan.even[names[0]].astype(np.float32) if names[0] in plan.even else None
-        if factors is not None:
-            x = g.add("Mul", x, g.weight(f"{joined}.even", 1 / factors))
-        if joined not in made_before:
-            whole = np.concatenate(weights).T  # (inputs, outputs)
-            made_before[joined] = quantised(whole if factors is None else whole * factors[:, None])
-        bytes_, scale = made_before[joined]
-        made = g.add(
-            "DynamicQuantizeMatMul", x, g.weight(f"{joined}.int8", bytes_), g.weight(f"{joined}.scale", scale)
-        )  # fmt: skip
+            return exact(g, x, *names, bias=bias)
+        joined, sizes = "+".join(names), [len(tensors[f"{name}.weight"]) for name in names]
+        aside = plan.aside.get(names[0])
+        key = joined, b"" if aside is None else aside.tobytes()
+        if key not in ready:
+            whole = np.concatenate([tensors[f"{name}.weight"] for name in names]).T
+            ready[key] = step(whole, plan.even.get(names[0]), aside)
+        one = ready[key]
+        rounded = x if one.factors is None else g.add("Mul", x, g.weight(f"{joined}.even", one.factors))
+        given = [rounded, g.weight(f"{joined}.int8", one.whole), g.weight(f"{joined}.scale", one.scale)]
+        total = g.add("DynamicQuantizeMatMul", *given, *(["", bias] if bias else []))
+        if aside is not None and one.aside is not None:
+            apart = g.add("Gather", x, g.constant(aside), axis=-1)
+            total = g.add("Add", total, g.add("FusedMatMul", apart, g.weight(f"{joined}.aside", one.aside)))
         if len(names) == 1:
-            return (made,)
-        sizes = g.constant([len(weight) for weight in weights])
-        return g.several("Split", made, sizes, outputs=len(names), axis=-1)
+            return (total,)
+        return g.several("Split", total, g.constant(sizes), outputs=len(names), axis=-1)
 
     return product

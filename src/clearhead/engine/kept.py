@@ -14,12 +14,13 @@ from clearhead.errors import CheckpointError
 
 Array = np.ndarray[Any, Any]
 NAME = "int8.safetensors"
-EVEN, FLOAT = "even.", "float."
+EVEN, FLOAT, ASIDE = "even.", "float.", "aside."
 
 
 def write_plan(folder: Path, plan: Int8Plan) -> None:
     """Save it in a folder."""
     kept = {f"{EVEN}{name}": factors for name, factors in plan.even.items()}
+    kept |= {f"{ASIDE}{name}": channels.astype(np.float32) for name, channels in plan.aside.items()}
     write_file(folder / NAME, kept | {f"{FLOAT}{name}": np.ones(1, np.float32) for name in sorted(plan.float_steps)})
 
 
@@ -29,17 +30,30 @@ def read_plan(folder: Path, tensors: Mapping[str, Array]) -> Int8Plan | None:
         return None
     stored = read_header(inside(folder, NAME))
     mapped = Mapped(stored)
-    even, steps = {}, set()
+    even: dict[str, Array] = {}
+    aside: dict[str, Array] = {}
+    steps = set()
     for name in stored:
         kind, _, step = name.partition(".")
         weight = tensors.get(f"{step}.weight")
-        if kind + "." not in (EVEN, FLOAT) or weight is None or not in_blocks(step):
+        if kind + "." not in (EVEN, FLOAT, ASIDE) or weight is None or not in_blocks(step):
             raise CheckpointError(f"{NAME} speaks of {name[:80]!r}, which this model does not have.")
         if kind + "." == FLOAT:
             steps.add(step)
             continue
-        factors = mapped.array(name)
-        if factors.shape != weight.shape[1:] or not finite(factors) or not (factors > 0).all():
+        given, width = mapped.array(name), weight.shape[1]
+        if kind + "." == EVEN:
+            fits, even[step] = given.shape == (width,) and finite(given) and bool((given > 0).all()), given
+        else:
+            fits = _are_channels(given, width)
+            aside[step] = given.astype(np.int64) if fits else given
+        if not fits:
             raise CheckpointError(f"{NAME} does not fit the weights at {step}.")
-        even[step] = factors
-    return Int8Plan(even=even, float_steps=frozenset(steps))
+    return Int8Plan(even=even, aside=aside, float_steps=frozenset(steps))
+
+
+def _are_channels(given: Array, width: int) -> bool:
+    """Whether these are some of so many channels, in their order."""
+    if given.ndim != 1 or not 0 < len(given) <= width or not finite(given):
+        return False
+    return bool((given == np.rint(given)).all() and (np.diff(given) > 0).all() and given[0] >= 0 and given[-1] < width)

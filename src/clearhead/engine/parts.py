@@ -16,9 +16,9 @@ Array = np.ndarray[Any, Any]
 
 
 class Dense(Protocol):
-    """Writes x W^T of some dense steps that read the same x: a result for each."""
+    """Writes x W^T of some dense steps that read the same x: a result for each; a single one may add a bias."""
 
-    def __call__(self, g: Graph, x: str, *names: str) -> tuple[str, ...]: ...
+    def __call__(self, g: Graph, x: str, *names: str, bias: str = "") -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,12 +52,7 @@ class Parts:
 
     def linear(self, x: str, name: str) -> str:
         """x W^T + b."""
-        (made,) = self.product(x, name)
-        return self.g.add("Add", made, self.bias(name)) if self.bias(name) else made
-
-    def sum(self, x: str, more: str, bias: str = "") -> str:
-        """x + more + bias."""
-        return self.g.add("Add", x, self.g.add("Add", more, bias) if bias else more)
+        return self.dense(self.g, x, name, bias=self.bias(name))[0]
 
     def norm(self, x: str, name: str, shape: Shape) -> str:
         """A layer norm, or one by the root of the mean square."""
@@ -140,8 +135,9 @@ ACTIVATIONS: dict[str, Callable[[Graph, str], str]] = {
 def float_dense(tensors: Mapping[str, Array]) -> Dense:
     """x W^T in float, with matrices as they lie in the file."""
 
-    def product(g: Graph, x: str, *names: str) -> tuple[str, ...]:
+    def product(g: Graph, x: str, *names: str, bias: str = "") -> tuple[str, ...]:
         weights = (g.weight(f"{name}.weight", tensors[f"{name}.weight"]) for name in names)
-        return tuple(g.add("FusedMatMul", x, weight, transB=1) for weight in weights)
+        made = tuple(g.add("FusedMatMul", x, weight, transB=1) for weight in weights)
+        return (g.add("Add", made[0], bias),) if bias else made
 
     return product

@@ -77,7 +77,7 @@ class EngineRunner:
         if paired or not _ends_padded(batch.mask):
             return self._masked(batch, wanted)
         given = {"ids": batch.ids} | self._segments(batch.ids, batch.segments)
-        if (batch.mask is None or bool(batch.mask.all())) and self._together(len(batch.ids)):
+        if batch.mask is None or bool(batch.mask.all()):
             return self._output(self._call(wanted, given))
         lengths = np.full(len(batch.ids), batch.ids.shape[1]) if batch.mask is None else batch.mask.sum(1)
         return self._by_length(given, lengths, wanted)
@@ -85,8 +85,6 @@ class EngineRunner:
     def _masked(self, batch: Batch, wanted: Wanted) -> Output:
         """Padding anywhere, or a pair of stacks: by a mask."""
         wanted = Wanted(**{**vars(wanted), "masked": True})
-        if not self._together(len(batch.ids)):
-            return _stacked([self._masked(_row(batch, row), wanted) for row in range(len(batch.ids))])
         mask = np.ones(batch.ids.shape, np.bool_) if batch.mask is None else batch.mask
         given = {"ids": batch.ids, "mask": mask} | self._segments(batch.ids, batch.segments)
         if batch.target_ids is not None:
@@ -99,8 +97,7 @@ class EngineRunner:
         """Rows of one length together, so that no padding is computed; its places stay zero."""
         whole: dict[str, Array] = {}
         width = given["ids"].shape[1]
-        every = by_length(lengths, 1 if self.int8 is not None else len(lengths), most_tokens=None)
-        for rows in every:
+        for rows in by_length(lengths, len(lengths), most_tokens=None):
             length = int(lengths[rows[0]])
             found = self._call(wanted, {name: array[rows, : max(length, 1)] for name, array in given.items()})
             for name, part in found.items():
@@ -149,12 +146,8 @@ class EngineRunner:
         return self._output(self._call(wanted, given, beside=not alone))
 
     def batches(self, lengths: Array, budget: int) -> Iterator[Array]:  # noqa: ARG002
-        """Rows of one length in small groups; in eight bits each alone, so that no neighbour changes an answer."""
-        return by_length(lengths, TOGETHER if self.int8 is None else 1)
-
-    def _together(self, rows: int) -> bool:
-        """Whether so many rows may go through at once."""
-        return self.int8 is None or rows == 1
+        """Rows of one length in small groups."""
+        return by_length(lengths, TOGETHER)
 
     def each(self, work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
         """The results of some jobs, on as many threads as the runner has; a job that fails raises here."""
@@ -218,13 +211,20 @@ class EngineRunner:
         )
 
     def _call(self, wanted: Wanted, given: Mapping[str, Array], *, beside: bool = False) -> dict[str, Array]:
-        """One call of the graph for what is wanted: on one thread beside others, or on all of them."""
+        """The graph for what is wanted: on one thread beside others, or on all of them.
+
+        In eight bits every row goes alone: a call has one scale, and so no neighbour changes an answer.
+        """
         threads = 1 if beside else self.threads
 
         def made() -> Graph:
             return assemble(self.shape, self.tensors, wanted, dense=self._dense)
 
-        return self._session((wanted, threads), made, threads).run(given)
+        session, count = self._session((wanted, threads), made, threads), len(given["ids"])
+        if self.int8 is None or count == 1:
+            return session.run(given)
+        rows = [session.run({name: one[row : row + 1] for name, one in given.items()}) for row in range(count)]
+        return {name: np.concatenate([row[name] for row in rows]) for name in session.outputs}
 
     def _session(self, key: Any, made: Callable[[], Graph], threads: int | None = None) -> Session:
         with self._lock:
@@ -263,25 +263,6 @@ def by_length(lengths: Array, together: int, most_tokens: int | None = MOST_TOKE
         if place == len(order) or lengths[order[place]] != length or place - begin == most:
             yield order[begin:place]
             begin = place
-
-
-def _row(batch: Batch, row: int) -> Batch:
-    """One row of a batch."""
-    parts: Any = {name: None if part is None else part[row : row + 1] for name, part in vars(batch).items()}
-    return Batch(**parts)
-
-
-def _stacked(said: Sequence[Output]) -> Output:
-    """Outputs of single rows as one."""
-
-    def joined(values: Sequence[Any]) -> Any:
-        if values[0] is None:
-            return None
-        if isinstance(values[0], list):
-            return [np.concatenate(layer) for layer in zip(*values, strict=True)]
-        return np.concatenate(values)
-
-    return Output(**{name: joined([getattr(one, name) for one in said]) for name in vars(said[0])})
 
 
 def _ends_padded(mask: Array | None) -> bool:

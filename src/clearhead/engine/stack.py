@@ -79,8 +79,7 @@ def _block(
         return x if after or not _normed(shape, block, part) else parts.norm(x, f"{name}.{part}.norm", shape)
 
     def joined(x: str, inner: str, last: str, part: str) -> str:
-        (more,) = parts.product(inner, last)
-        total = parts.sum(x, more, parts.bias(last))
+        total = parts.g.add("Add", x, parts.linear(inner, last))
         return parts.norm(total, f"{name}.{part}.norm", shape) if after and _normed(shape, block, part) else total
 
     inner = f"{name}.attend.inner"

@@ -27,6 +27,7 @@ from clearhead.runs.evaluate import run_evaluate
 from clearhead.runs.latency import UNUSED_FILES, UNUSED_FOLDERS
 from clearhead.runs.plan import LOWER_IS_BETTER
 from clearhead.runs.predictor import Predictor, load_predictor
+from clearhead.runs.sentences import SENTENCES as OTHERS
 from clearhead.runs.train import read_run
 from clearhead.scoring import FeatureScorer, NetworkScorer
 
@@ -144,15 +145,16 @@ def _by_texts(
     model = load(reference, "engine", precision="float")
     if model.trained is not None or (model.shape.head is not None and model.has_labels):
         raise InputError(f"{reference} answers with labels: give rows whose labels are known, to measure what is lost.")
-    given = [text for text in (SENTENCES if texts is None else texts) if text]
-    if not given:
-        raise InputError("There is no text to measure on.")
-    cut = ROWS if len(given) >= 2 * ROWS else len(given) // 2
+    looked, rest = [], _fitting(OTHERS, model)
+    if texts is not None:
+        given = [text for text in texts if text]
+        if not given:
+            raise InputError("There is no text to measure on.")
+        cut = ROWS if len(given) >= 2 * ROWS else len(given) // 2
+        looked, rest = given[: max(cut, 1)], given[cut:]
     runner: Any = model.runner
-    seen = [*given[: max(cut, 1)], *(SENTENCES if texts is not None else ())]
-    tokens = [one.ids for one in model.tokenizer.encode_ids(seen)]
+    tokens = [one.ids for one in model.tokenizer.encode_ids([*looked, *SENTENCES])]
     plan = calibrated(model.shape, runner.tensors, tokens, lambda d, n: tell("looking at activations", d, n))
-    rest = given[cut:]
     small = quantised_model(model, plan)
     one, other = (
         made.embed(rest, progress=partial(tell, f"measuring {name}")).astype(np.float64)
@@ -164,6 +166,13 @@ def _by_texts(
         passed=mean >= least, metric="cosine", before=1.0, after=mean, allowed=least, rows=len(rest), worst=worst,
         data="everyday sentences" if texts is None else "your texts", float_steps=len(plan.float_steps),
     )  # fmt: skip
+
+
+def _fitting(texts: Sequence[str], model: Model) -> list[str]:
+    """Those that a model reads whole, or all where it reads none so."""
+    most = model.max_length(model.pooling)
+    lengths = [len(one) for one in model.tokenizer.encode_ids(texts)]
+    return [text for text, length in zip(texts, lengths, strict=True) if most is None or length <= most] or list(texts)
 
 
 def texts_of(rows: Any, column: str | None = None) -> list[str]:

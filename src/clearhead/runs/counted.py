@@ -1,0 +1,66 @@
+"""A folder that counts words or knows only the most frequent answer, in words: it has no network to describe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.checkpoint.passport import read_passport
+from clearhead.checkpoint.weights import present
+from clearhead.classic.model import CARD
+from clearhead.describe import trained_facts, trained_rows
+from clearhead.runs.predictor import Predictor, load_predictor
+from clearhead.scoring import ClassicScorer
+
+if TYPE_CHECKING:
+    from clearhead.classic import ClassicModel
+
+
+def is_counted(folder: Path) -> bool:
+    """Whether a folder is a classic model without an encoder beside it."""
+    return folder.is_dir() and present(folder, CARD) and not present(folder, "config.json")
+
+
+def counted_facts(folder: Path) -> dict[str, Any]:
+    """What `clearhead describe` tells of it, as plain values."""
+    predictor, classic = _loaded(folder)
+    passport = read_passport(folder)
+    settings = None if classic.tfidf is None else classic.tfidf.settings
+    return {
+        "method": predictor.method,
+        "task": predictor.task.name,
+        "labels": list(predictor.space.names),
+        "terms": None if classic.tfidf is None else len(classic.tfidf.terms),
+        "tfidf": None if settings is None else vars(settings),
+        "strength": None if classic.linear is None else classic.linear.strength,
+        "parameters": _parameters(classic),
+        "memory_bytes": 4 * _parameters(classic),
+        "passport": None if passport is None else {"clearhead": passport.clearhead, **trained_facts(passport)},
+    }
+
+
+def counted_rows(folder: Path) -> list[tuple[str, str]]:
+    """The same for people."""
+    told = counted_facts(folder)
+    shown = [("parameters", f"{told['parameters']:,} ({told['memory_bytes'] / 1e6:,.2f} MB)")]
+    if told["terms"] is not None:
+        shown.insert(0, ("terms", f"{told['terms']:,}"))
+    if labels := told["labels"]:
+        shown.append(("labels", ", ".join(labels[:12]) + (" ..." if len(labels) > 12 else "")))
+    passport = read_passport(folder)
+    return shown if passport is None else [*shown, *trained_rows(passport)]
+
+
+def _loaded(folder: Path) -> tuple[Predictor, ClassicModel]:
+    predictor = load_predictor(folder)
+    scorer: Any = predictor.scorer
+    assert isinstance(scorer, ClassicScorer)  # there is no encoder for any other
+    return predictor, scorer.classic
+
+
+def _parameters(classic: ClassicModel) -> int:
+    """Numbers that were learned."""
+    made = int(classic.bias.size)
+    if classic.linear is not None:
+        made += int(classic.linear.weight.size)
+    return made + (0 if classic.tfidf is None else int(classic.tfidf.idf.size))
