@@ -48,16 +48,17 @@ def export(
     destination: str | os.PathLike[str],
     *,
     portable: bool = False,
+    precision: str | None = None,
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> Path:
     """Write a model as ONNX with its tokenizer and passport, for other runtimes; returns the folder.
 
     Without `portable` the graph has fused operators of ONNX Runtime and is fast there; with it, operators of the ONNX
-    standard alone. `progress` is told (file, bytes done, bytes in all).
+    standard alone. `precision` is as in `load`. `progress` is told (file, bytes done, bytes in all).
     """
     from clearhead.runs.export import run_export
 
-    return run_export(source, Path(destination), portable=portable, progress=progress)
+    return run_export(source, Path(destination), portable=portable, precision=precision, progress=progress)
 
 
 def inspect(

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import clearhead
+from clearhead.loading import UncheckedInt8Warning
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -151,7 +152,12 @@ def test_export(run: Run, masked_model: Path, tmp_path: Path) -> None:
     assert run("export", masked_model, tmp_path / "quiet", "--quiet") == (0, "", "")
     code, out, err = run("export", masked_model, tmp_path / "portable", "--portable")
     assert (code, out) == (0, "")
-    assert "The portable graph takes input_ids, attention_mask, token_type_ids and gives logits." in err
+    assert "The portable graph in float takes input_ids, attention_mask, token_type_ids and gives logits." in err
+    with pytest.warns(UncheckedInt8Warning):
+        code, out, _ = run("export", masked_model, tmp_path / "small", "--precision", "int8", "--json")
+    assert (code, json.loads(out)["precision"]) == (0, "int8")
+    code, _, err = run("export", masked_model, tmp_path / "none", "--precision", "int4")
+    assert (code, err.count("\n")) == (2, 1)
     code, out, err = run("export", masked_model, tmp_path / "portable")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "not empty" in err

@@ -15,6 +15,8 @@ from clearhead.core.build import named_arrays
 from clearhead.engine import export as writing
 from clearhead.engine.export import DATA, MODEL, NAMES, PAIR, exported, write_model
 from clearhead.engine.graph import ALIGN
+from clearhead.engine.int8 import Int8Plan
+from clearhead.engine.runner import EngineRunner
 from clearhead.engine.session import Session
 from clearhead.families import FAMILIES
 from clearhead.shape import DenseShape, ModelShape, Pooling
@@ -109,6 +111,37 @@ def test_another_runtime_reads_the_portable_graph(family: str, head: str | None,
     found = dict(zip(other.output_names, other.run(None, given_as(batch, shape)), strict=True))
     expected = at_words(expected_of(runners(net)[0], batch), batch)
     assert furthest(expected, at_words(found, batch)) < TOLERANCE
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("family", "head"), [("bert", "classify"), ("albert", None), ("gpt2", "causal")])
+def test_eight_bits_in_a_file(family: str, head: str | None, kind: str, tmp_path: Path) -> None:
+    from onnx.reference import ReferenceEvaluator
+
+    shape = FAMILIES[family].model_shape(FIXED[family], head, 3)
+    tensors = named_arrays(network(shape))
+    names = sorted(name.removesuffix(".weight") for name in tensors if name.endswith(("up.weight", "down.weight")))
+    width = {name: tensors[f"{name}.weight"].shape[1] for name in names}
+    plan = Int8Plan(
+        even={name: np.linspace(0.5, 2.0, width[name]).astype("f") for name in names},
+        aside={names[0]: np.array([1, 3])},
+        float_steps=frozenset(names[-1:]),
+    )
+    batch = texts_for(family, FIXED[family], (7,), targets=())
+    write_model(tmp_path, exported(shape, tensors, portable=kind == "portable", int8=plan))
+    onnx.checker.check_model(str(tmp_path / MODEL), full_check=True)
+    given = given_as(batch, shape)
+    ours, exact = (EngineRunner(shape, tensors, int8=one) for one in (plan, None))
+    expected, other = (at_words(expected_of(runner, batch), batch) for runner in (ours, exact))
+    found = at_words(from_file(tmp_path / MODEL, given), batch)
+    assert furthest(expected, found) < 0.01  # a number on the border of two steps may be rounded either way
+    assert furthest(expected, other) > 0
+    ops = {node.op_type for node in onnx.load(tmp_path / MODEL).graph.node}
+    assert ("MatMulInteger" if kind == "portable" else "DynamicQuantizeMatMul") in ops
+    if kind == "portable":
+        reader = ReferenceEvaluator(str(tmp_path / MODEL))
+        read = dict(zip(reader.output_names, reader.run(None, given), strict=True))
+        assert furthest(expected, at_words(read, batch)) < 0.01
 
 
 def test_a_file_with_one_wrong_number_is_seen(tmp_path: Path) -> None:

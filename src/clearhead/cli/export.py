@@ -9,7 +9,14 @@ from clearhead.cli.screen import model_notes, print_json, say
 
 
 def export(
-    source: str, destination: Path, /, *, portable: bool = False, json: bool = False, quiet: bool = False
+    source: str,
+    destination: Path,
+    /,
+    *,
+    portable: bool = False,
+    precision: str | None = None,
+    json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Write model.onnx with the tokenizer, config.json and passport, and export.json that says how to use it.
 
@@ -21,6 +28,8 @@ def export(
         A new folder.
     portable
         Operators of the ONNX standard alone, for any runtime; without it, fused ones that ONNX Runtime runs faster.
+    precision
+        float or int8; without it, int8 where `clearhead quantize` found it good enough.
     json
         Print one JSON object.
     quiet
@@ -32,7 +41,7 @@ def export(
 
     silent = quiet or json
     with model_notes(quiet=silent), downloads(quiet=silent) as bars:
-        folder = export_model(source, destination, portable=portable, progress=bars)
+        folder = export_model(source, destination, portable=portable, precision=precision, progress=bars)
     about = read_json(folder / ABOUT)
     files = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
     if json:
@@ -40,6 +49,6 @@ def export(
         return
     say(f"{folder}: {', '.join(files)}", quiet=quiet)
     inputs, outputs = (", ".join(about[part]) for part in ("inputs", "outputs"))
-    say(f"The {about['graph']} graph takes {inputs} and gives {outputs}.", quiet=quiet)
+    say(f"The {about['graph']} graph in {about['precision']} takes {inputs} and gives {outputs}.", quiet=quiet)
     for note in about["notes"]:
         say(note, quiet=quiet)

@@ -37,7 +37,8 @@ Told = Callable[[int, int], None]
 
 def calibrated(shape: ModelShape, tensors: Mapping[str, Array], texts: Tokens, told: Told | None = None) -> Int8Plan:
     """The plan that loses least on some texts: each step evened out as it needs, the worst few in float."""
-    taken = [np.asarray([ids[:LONGEST]], np.int64) for ids in texts[:MOST_TEXTS] if len(ids)]
+    longest = min(LONGEST, *(one.max_length or LONGEST for one in (shape.stack, shape.top)))
+    taken = [np.asarray([ids[:longest]], np.int64) for ids in texts[:MOST_TEXTS] if len(ids)]
     session, steps = _tapped(shape, tensors)
     largest, kept, exact = _looked(session, steps, shape, taken)
     even: dict[str, Array] = {}

@@ -13,6 +13,7 @@ from clearhead.config import whole_file
 from clearhead.engine import proto
 from clearhead.engine.assemble import Tensors, Wanted, assemble
 from clearhead.engine.graph import Graph
+from clearhead.engine.int8 import Int8Plan, int8_dense
 from clearhead.engine.pooling import finished, pooled
 from clearhead.shape import ModelShape, Pooling
 
@@ -34,12 +35,15 @@ SENTENCE = "sentence_embedding"
 def exported(
     shape: ModelShape, tensors: Tensors, *,
     portable: bool = False, pooling: Pooling | None = None, dense: Sequence[Mapping[str, Array]] = (),
+    int8: Int8Plan | None = None,
 ) -> Graph:  # fmt: skip
     """The graph of a file: logits, or hidden states where there is no head; with `pooling`, a vector per text, too."""
+    products = None if int8 is None else int8_dense(tensors, int8)
     bare = shape.head is None
     pair = shape.decoder is not None and pooling is None  # texts become vectors without a decoder
     wanted = Wanted(last=bare, pooled=bare, logits=not bare, masked=True, target=pair, top=bare and pair)
-    g = assemble(shape, tensors, wanted, portable=portable, names=NAMES | (PAIR if pair else {}))
+    names = NAMES | (PAIR if pair else {})
+    g = assemble(shape, tensors, wanted, portable=portable, names=names, dense=products)
     if pooling is not None:
         given = (NAMES[name] for name in ("last", "mask", "pooled"))
         vectors = finished(g, pooled(g, pooling.modes, *given), pooling, dense)

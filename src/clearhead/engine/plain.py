@@ -61,7 +61,16 @@ def rotary(g: Graph, x: str, _: str, cos: str, sin: str, *, num_heads: int) -> t
     return (g.add("Reshape", g.add("Concat", left, right, axis=-1), g.constant([0, 0, -1])),)
 
 
+def whole_product(g: Graph, x: str, bytes_: str, scale: str, *more: str) -> tuple[str, ...]:
+    """x in eight bits by its own least and largest number, times bytes, back in float; a bias comes last."""
+    whole, step, zero = g.several("DynamicQuantizeLinear", x, outputs=3)
+    product = g.add("Cast", g.add("MatMulInteger", whole, bytes_, zero), to=1)
+    made = g.add("Mul", product, g.add("Mul", step, scale))
+    return (g.add("Add", made, more[-1]) if more else made,)
+
+
 PLAIN: dict[str, Expanded] = {
+    "DynamicQuantizeMatMul": whole_product,
     "FusedMatMul": matmul,
     "Gelu": gelu,
     "BiasGelu": bias_gelu,

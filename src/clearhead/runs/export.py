@@ -20,11 +20,17 @@ from clearhead.runs.aspects import is_aspects
 from clearhead.shape import Pooling
 
 NETWORKS = ("finetune", "head")  # methods whose answers come out of the network itself
+ALONE = "In eight bits a call has one scale: give one text a call, and no neighbour changes an answer."
 ROWS = {"choice": "one per option", "span": "one per question with its passage"}
 
 
 def run_export(
-    reference: str | os.PathLike[str], target: Path, *, portable: bool = False, progress: Progress | None = None
+    reference: str | os.PathLike[str],
+    target: Path,
+    *,
+    portable: bool = False,
+    precision: str | None = None,
+    progress: Progress | None = None,
 ) -> Path:
     """Write a model as ONNX into a new folder, which is whole or not there."""
     check_new(target)
@@ -35,7 +41,7 @@ def run_export(
         raise InputError(f"{said} holds two models; export {each}, each on its own.")
     sentences = read_sentences(folder)
     _check_network(read_passport(folder if sentences is None else sentences.encoder), said)
-    model = load(folder, "engine", head=_head(sentences))
+    model = load(folder, "engine", head=_head(sentences), precision=precision)
     with whole_folder(target) as place:
         _write(place, model, portable=portable, progress=progress)
     return target
@@ -64,7 +70,11 @@ def _write(place: Path, model: Model, *, portable: bool, progress: Progress | No
     runner: Any = model.runner
     notes: list[str] = []
     pooling = _pooling(model, notes)
-    g = exported(model.shape, runner.tensors, portable=portable, pooling=pooling, dense=model.dense)
+    if runner.int8 is not None:
+        notes.append(ALONE)
+    g = exported(
+        model.shape, runner.tensors, portable=portable, pooling=pooling, dense=model.dense, int8=runner.int8
+    )  # fmt: skip
     write_model(place, g, progress)
     config = config_for(model.config, model.family, model.head, model.shape, model.labels)
     write_json(place / "config.json", config)
@@ -74,7 +84,8 @@ def _write(place: Path, model: Model, *, portable: bool, progress: Progress | No
         model.source_tokenizer.save(place)
     if model.passport is not None:
         write_passport(place, model.passport)
-    facts = about(g) | _facts(model) | ({} if pooling is None else {"pooling": _told(pooling)})
+    precision = {"precision": "float" if runner.int8 is None else "int8"}
+    facts = about(g) | precision | _facts(model) | ({} if pooling is None else {"pooling": _told(pooling)})
     write_json(place / ABOUT, facts | {"notes": notes})
 
 
