@@ -107,12 +107,13 @@ class Aligned:
     probs: Tensor | None = None  # (batch, target, source), each row sums to one
     context: Tensor | None = None  # (batch, target, width)
 
-    def steps(self, source: Source) -> Steps | None:
-        """The same as a trace keeps it: one head of cross-attention."""
+    def steps(self, source: Source, *, products: bool) -> list[Steps]:
+        """The same as a trace keeps it: one head of cross-attention, or none."""
         if self.queries is None or self.scores is None or self.probs is None or self.context is None:
-            return None
+            return []
         parts = (self.queries, source.keys, source.states, self.scores, self.probs, self.context)
-        return Steps("cross", 0, *(part[:, None] for part in parts))
+        queries, keys, values, scores, probs, context = (part[:, None] for part in parts)
+        return [Steps("cross", 0, queries, keys, values, scores, probs, context, products)]
 
 
 class Unaligned(nn.Module):

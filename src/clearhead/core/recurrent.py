@@ -1,4 +1,4 @@
-"""The recurrent ancestor: an encoder that reads one word after the other, and a decoder that writes one after the other.
+"""The recurrent ancestor: an encoder reads one word after the other, and a decoder writes one after the other.
 
 Cells are torch's own GRU and LSTM, which run over all words of a batch in one call. Only input feeding needs a loop in
 Python: what attention made of one word is read with the next, so no step can begin before the last one has ended.
@@ -73,7 +73,7 @@ class Rows:
         self.lengths = None if real is None else real.sum(1)
         self.order = None
         if real is not None and bool((real[:, 1:] > real[:, :-1]).any()):  # padding before a word
-            self.order = real.byte().argsort(1, descending=True, stable=True)[..., None]
+            self.order = real.byte().argsort(dim=1, descending=True, stable=True)[..., None]
 
     def front(self, x: Tensor) -> Tensor:
         """(batch, length, width) with the real words first."""
@@ -157,13 +157,14 @@ class Decoder(Side):
         cells = shape.layers if how.cell == "lstm" else 0
         self.bridge_cell = nn.ModuleList(Linear(width, width) for _ in range(cells))
         self.align = alignment(width, how)
+        self.products = how.score in ("dot", "general")
         self.run = self.one_by_one if how.feeding else self.at_once
 
     def begin(self, ends: Sequence[Memory]) -> Written:
         """The bridge: each layer begins with what the encoder's layer beside it knew at the end.
 
-        h = tanh(W [forward end; backward end] + b), and c = W c + b for the cell of an LSTM. Layers are counted from the
-        top; where the encoder has fewer, its lowest serves the rest.
+        h = tanh(W [forward end; backward end] + b), and the cell of an LSTM is W [both cells] + b. Layers are counted
+        from the top; where the encoder has fewer, its lowest serves the rest.
         """
         lower = len(ends) - self.shape.layers
         layers = []

@@ -46,14 +46,14 @@ class RecurrentNetwork(Network):
         self,
         ids: Tensor,
         mask: Tensor | None = None,
-        segments: Tensor | None = None,  # noqa: ARG002
+        segments: Tensor | None = None,
         target_ids: Tensor | None = None,
         target_mask: Tensor | None = None,
         *,
         lengths: Tensor | None = None,
         kernel: Kernel = fused,
         head_scale: dict[str, Tensor] | None = None,
-        whole: bool = True,  # noqa: ARG002
+        whole: bool = True,
     ) -> Result:
         """The source padded with a mask, or packed with lengths; with target ids, logits of what follows each of them.
 
@@ -71,14 +71,14 @@ class RecurrentNetwork(Network):
             return result
         target = Padded(target_ids, target_mask)
         states, aligned, _ = self.decoder(target_ids, target, source, self.decoder.begin(ends), going_on=False)
-        if isinstance(kernel, Recorder) and (steps := aligned.steps(source)) is not None:
-            kernel.steps.append(steps)
+        if isinstance(kernel, Recorder):
+            kernel.steps += aligned.steps(source, products=self.decoder.products)
         result.target_hidden = [*states[:-1], aligned.mixed]
         if self.head is not None:
             result.logits = self.head(aligned.mixed, target, None)
         return result
 
-    def attentions(self, part: str) -> list[Attention]:  # noqa: ARG002
+    def attentions(self, part: str) -> list[Attention]:
         """None: one alignment without heads, which nobody prunes."""
         return []
 

@@ -166,8 +166,13 @@ FAMILY = Family(
         "base": {},
         # Luong, Pham and Manning (2015)
         "big": {
-            "cell": "lstm", "width": 1000, "encoder_layers": 4, "decoder_layers": 4, "bidirectional": False,
-            "input_feeding": True, "tie_word_embeddings": False,
+            "cell": "lstm",
+            "width": 1000,
+            "encoder_layers": 4,
+            "decoder_layers": 4,
+            "bidirectional": False,
+            "input_feeding": True,
+            "tie_word_embeddings": False,
         },
-    },  # fmt: skip
+    },
 )
