@@ -24,6 +24,9 @@ from clearhead.core.recurrent_network import RecurrentNetwork, begin, step
 from clearhead.errors import InputError
 from clearhead.shape import Recurrence
 from clearhead.training.dropout import QuickDropout, quicken
+from clearhead.training.optimise import clip, depth, optimiser
+from clearhead.training.precision import computing
+from clearhead.training.settings import TrainSettings
 from tests.core.plain_recurrent import translate
 from tests.tiny import flip, one
 from tests.twins import stirred
@@ -307,6 +310,26 @@ def test_a_gradient_reaches_every_parameter(config: Config) -> None:
     for name, parameter in network.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().max() > 0, name
+
+
+@every_variant
+def test_it_learns_with_the_loop_s_own_parts(config: Config) -> None:
+    """The optimiser's groups and sparse tables, clipping, and the way forward in bf16."""
+    network = network_of(config | {"tie_word_embeddings": False}).train()
+    adam = optimiser(network, TrainSettings(rate=1e-2))
+    losses = []
+    for precision in ("float", "float", "bf16"):
+        with computing(precision, "cpu"):
+            logits = network(SOURCE, SOURCE_MASK, target_ids=WORDS).logits
+        loss = F.cross_entropy(logits.float().flatten(0, 1), WORDS.flatten())
+        adam.zero_grad()
+        loss.backward()
+        clip(network.parameters(), 1.0)
+        adam.step()
+        losses.append(float(loss.detach()))
+    assert losses[2] < losses[0]
+    parts = ("align.mix.weight", "layers.1.x", "layers.0.x", "embed.x")
+    assert [depth(f"decoder.{part}", network) for part in parts] == [1, 1, 2, 3]
 
 
 def test_dropout_only_in_training_and_exchanged_by_the_loop() -> None:

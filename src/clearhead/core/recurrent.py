@@ -85,6 +85,10 @@ class Rows:
 
     def read(self, layer: GRU | LSTM, x: Tensor, memory: Memory | None = None) -> tuple[Tensor, Memory]:
         """One layer over rows of any length: what is remembered is what it knew after each row's last real word."""
+        with torch.autocast("cpu", enabled=False):  # few CPUs have an LSTM in 16 bits, and torch fails on the others
+            return self._read(layer, x, memory)
+
+    def _read(self, layer: GRU | LSTM, x: Tensor, memory: Memory | None) -> tuple[Tensor, Memory]:
         if self.lengths is None:
             return layer.run(x, memory)
         lengths = self.lengths.clamp(min=1)  # a row of padding alone reads one word of it, and forgets it again below
@@ -170,8 +174,8 @@ class Decoder(Side):
         layers = []
         for number, bridge in enumerate(self.bridge):
             end = ends[max(0, number + lower)]
-            cells = (self.bridge_cell[number](end[1]),) if len(end) > 1 else ()
-            layers.append((bridge(end[0]).tanh(), *cells))
+            cells = (self.bridge_cell[number](end[1]).to(end[1].dtype),) if len(end) > 1 else ()
+            layers.append((bridge(end[0]).tanh().to(end[0].dtype), *cells))
         return Written(tuple(layers), torch.zeros_like(layers[0][0]))
 
     def forward(
