@@ -233,7 +233,7 @@ def _runs_engine(runtime: str, device: str, read: Checkpoint) -> bool:
     if runtime == "core" or (recurrent and runtime == "auto"):
         return False
     if recurrent:
-        raise InputError(f"{read.family.title} runs in the core alone; leave runtime and precision out.")
+        raise InputError(f"A {read.family.title} runs in the core alone: there is no engine, int8 or ONNX for it.")
     if runtime == "engine":
         if device not in ("auto", "cpu"):
             raise InputError(f"The engine runs on the CPU, and device is {device!r}; use runtime='core' for it.")
