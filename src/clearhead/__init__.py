@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from clearhead.estimators import TextClassifier, TextEncoder, TextRegressor
     from clearhead.model import Guess, Model
     from clearhead.runs.bench import Bench
+    from clearhead.runs.complexity import Complexity, complexity
     from clearhead.runs.finish import Run
     from clearhead.runs.ladder import Ladder
     from clearhead.runs.output import Predicted
@@ -40,6 +41,7 @@ __version__ = "0.1.0"
 # Names are looked up when they are first used, so that importing the package costs nothing.
 _HOMES = {
     "bench": "api",
+    "complexity": "runs.complexity",
     "load": "api",
     "create": "api",
     "convert": "api",
@@ -53,6 +55,7 @@ _HOMES = {
     "quantize": "api",
     "train": "api",
     "Bench": "runs.bench",
+    "Complexity": "runs.complexity",
     "Evaluation": "tasks.evaluation",
     "Inspection": "data.inspect",
     "Ladder": "runs.ladder",
@@ -74,6 +77,7 @@ _HOMES = {
 __all__ = [
     "Bench",
     "ClearheadError",
+    "Complexity",
     "Evaluation",
     "Guess",
     "Inspection",
@@ -91,6 +95,7 @@ __all__ = [
     "TruncationWarning",
     "__version__",
     "bench",
+    "complexity",
     "convert",
     "create",
     "evaluate",

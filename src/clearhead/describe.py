@@ -18,11 +18,24 @@ def architecture(shape: ModelShape, title: str) -> str:
     """One line: family, layers, width, heads."""
     stack = shape.stack
     depth = f"{stack.layers}" if shape.decoder is None else f"{stack.layers} + {shape.decoder.layers}"
+    if stack.recurrent is not None:
+        return f"{title}: {depth} layers of {stack.recurrent.cell.upper()}, width {stack.width}, {recurrence(shape)}"
     return f"{title}: {depth} layers, width {stack.width}, {stack.heads} heads, feed-forward {stack.feed_width}"
+
+
+def recurrence(shape: ModelShape) -> str:
+    """How a recurrent pair reads and looks back."""
+    ways = "read from both ends" if shape.stack.recurrent and shape.stack.recurrent.both else "read forward"
+    how = shape.top.recurrent
+    if how is None or how.score == "none":
+        return f"{ways}, no attention"
+    return f"{ways}, {how.score} attention" + (", input feeding" if how.feeding else "")
 
 
 def positions(shape: Shape) -> str:
     """How a stack knows where a word stands."""
+    if shape.recurrent is not None:
+        return "the order of reading"
     words = {
         "none": "",
         "learned": "learned",
@@ -41,6 +54,7 @@ def positions(shape: Shape) -> str:
 def facts(model: Model) -> dict[str, Any]:
     """Everything that `clearhead describe` tells, as plain values."""
     shape, stack = model.shape, model.shape.stack
+    blocks = stack.recurrent is None  # and what only blocks have
     described: dict[str, Any] = {
         "reference": model.reference,
         "family": model.family.title,
@@ -49,13 +63,14 @@ def facts(model: Model) -> dict[str, Any]:
         "layers": stack.layers,
         "decoder_layers": shape.decoder.layers if shape.decoder else None,
         "width": stack.width,
-        "heads": stack.heads,
-        "head_width": stack.head_width,
-        "feed_width": stack.feed_width,
+        "heads": stack.heads if blocks else None,
+        "head_width": stack.head_width if blocks else None,
+        "feed_width": stack.feed_width if blocks else None,
+        "recurrence": None if blocks else recurrence(shape),
         "vocabulary": stack.vocab,
         "positions": positions(stack),
-        "norm": f"{stack.norm}, {stack.norm_place} each sub-layer",
-        "activation": f"{stack.activation}, {stack.feed}",
+        "norm": f"{stack.norm}, {stack.norm_place} each sub-layer" if blocks else None,
+        "activation": f"{stack.activation}, {stack.feed}" if blocks else None,
         "max_length": model.max_length(model.pooling),
         "parameters": model.parameters,
         "memory_bytes": 4 * model.parameters,
@@ -123,7 +138,7 @@ def rows(model: Model) -> list[tuple[str, str]]:
         ("architecture", told["architecture"]),
         ("parameters", f"{told['parameters']:,} ({told['memory_bytes'] / 1e6:,.0f} MB in float32)"),
         ("positions", told["positions"] + (f", at most {longest} tokens" if (longest := model.max_length()) else "")),
-        ("norm, feed-forward", f"{told['norm']}; {told['activation']}"),
+        *([("norm, feed-forward", f"{told['norm']}; {told['activation']}")] if told["norm"] else []),
         ("tokenizer", told["tokenizer"] or "none"),
         ("head", "none" if top is None else f"{model.head}: {top.outputs:,} outputs" + (", tied" if top.tied else "")),
     ]

@@ -110,7 +110,10 @@ class Embedder:
         if self.dense:
             return self.plan.dense[-1].outputs
         wide = 4 if self.plan.layer == "concat_last_four" else 1
-        return stack.width * wide * len(self.plan.modes)
+        names: dict[str | int, int] = {"first": 0, "second_to_last": stack.layers - 1}
+        words = names.get(self.plan.layer, self.plan.layer) in (0, -stack.layers - 1)  # not yet read by any layer
+        each = stack.word_width if stack.recurrent is not None and words else stack.width
+        return each * wide * len(self.plan.modes)
 
     def _encoded(self, rows: Sequence[str]) -> list[Ids]:
         """Tokens of each text, cut at the longest that the folder allows."""

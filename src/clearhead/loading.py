@@ -229,8 +229,11 @@ def _pruned(shape: ModelShape, passport: Passport | None) -> Pruned:
 
 def _runs_engine(runtime: str, device: str, read: Checkpoint) -> bool:
     """Whether the engine runs this; "auto" leaves it to torch where that has a GPU, or must draw a new head."""
-    if runtime == "core":
+    recurrent = read.shape.stack.recurrent is not None
+    if runtime == "core" or (recurrent and runtime == "auto"):
         return False
+    if recurrent:
+        raise InputError(f"A {read.family.title} runs in the core alone: there is no engine, int8 or ONNX for it.")
     if runtime == "engine":
         if device not in ("auto", "cpu"):
             raise InputError(f"The engine runs on the CPU, and device is {device!r}; use runtime='core' for it.")

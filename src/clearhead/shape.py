@@ -12,6 +12,8 @@ from typing import Literal
 Positions = Literal["none", "learned", "sinusoidal", "sinusoidal_halves"]
 Relative = Literal["none", "buckets", "rotary", "disentangled"]
 Pick = Literal["pooled", "first", "last", "mean", "each"]
+Cell = Literal["gru", "lstm"]
+Score = Literal["none", "additive", "dot", "general", "concat"]
 HeadKind = Literal["classify", "tag", "span", "choice", "masked", "next", "replaced", "causal", "seq2seq"]
 
 
@@ -26,6 +28,18 @@ class Dropouts:
     inner: float = 0.0  # between the two feed-forward matrices
     final: float = 0.0  # after the last norm (T5)
     relative: float = 0.0  # the relative-position vectors (DeBERTa)
+    between: float = 0.0  # from one recurrent layer to the next
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recurrence:
+    """Layers that read one word after the other and keep a state between them, where a Transformer has blocks."""
+
+    cell: Cell = "gru"
+    both: bool = False  # an encoder that reads from the end as well; each direction has half the width
+    score: Score = "none"  # how a decoder's state is compared with each encoder state; none: no attention
+    score_width: int = 0  # the hidden width of additive and concat scores
+    feeding: bool = False  # what attention made of a step is read again with the next word
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,9 +102,10 @@ class Shape:
     kernel_groups: int = 1
     kernel_activation: str = "tanh"
     dropouts: Dropouts = Dropouts()
+    recurrent: Recurrence | None = None  # the layers are recurrent, not blocks
 
     # fresh weights
-    init: Literal["normal", "truncated", "gpt2", "t5", "xavier"] = "normal"
+    init: Literal["normal", "truncated", "gpt2", "t5", "xavier", "recurrent"] = "normal"
     init_std: float = 0.02
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from clearhead.shape import HeadShape, ModelShape, Shape
+from clearhead.shape import HeadShape, ModelShape, Recurrence, Shape
 
 Sizes = dict[str, tuple[int, ...]]
 Pruned = Mapping[str, Mapping[str, Collection[int]]]  # part, block, heads
@@ -94,6 +94,8 @@ def _norm(name: str, width: int, *, bias: bool) -> Sizes:
 
 
 def _stack(shape: Shape) -> Sizes:
+    if shape.recurrent is not None:
+        return _layers(shape, shape.recurrent)
     norm_bias = shape.norm_bias and shape.norm == "layer"
     words = shape.word_width
     sizes: Sizes = {"embed.token.weight": (shape.vocab, words)}
@@ -116,6 +118,34 @@ def _stack(shape: Shape) -> Sizes:
     if shape.final_norm:
         sizes |= _norm("norm", shape.width, bias=norm_bias)
     return sizes
+
+
+def _layers(shape: Shape, how: Recurrence) -> Sizes:
+    """One side of a recurrent pair, under the names that torch gives a cell's matrices."""
+    width, gates = shape.width, 4 if how.cell == "lstm" else 3
+    each = width // 2 if how.both else width
+    sizes: Sizes = {"embed.token.weight": (shape.vocab, shape.word_width)}
+    for layer in range(shape.layers):
+        inputs = width if layer else shape.word_width + (width if how.feeding else 0)
+        for way in ("", "_reverse") if how.both else ("",):
+            sizes[f"layers.{layer}.weight_ih_l0{way}"] = (gates * each, inputs)
+            sizes[f"layers.{layer}.weight_hh_l0{way}"] = (gates * each, each)
+            sizes |= {f"layers.{layer}.bias_{part}_l0{way}": (gates * each,) for part in ("ih", "hh")}
+    if not shape.causal:
+        return sizes
+    for layer in range(shape.layers):
+        for bridge in ("bridge", "bridge_cell") if how.cell == "lstm" else ("bridge",):
+            sizes |= _linear(f"{bridge}.{layer}", width, width, bias=True)
+    if how.score == "general":
+        sizes |= _linear("align.score.key", width, width, bias=False)
+    elif how.score == "additive":
+        sizes |= _linear("align.score.query", width, how.score_width, bias=False)
+        sizes |= _linear("align.score.key", width, how.score_width, bias=True)
+    elif how.score == "concat":
+        sizes |= _linear("align.score.both", 2 * width, how.score_width, bias=False)
+    if how.score in ("additive", "concat"):
+        sizes |= _linear("align.score.out", how.score_width, 1, bias=False)
+    return sizes if how.score == "none" else sizes | _linear("align.mix", 2 * width, width, bias=False)
 
 
 def _block(shape: Shape, block: int) -> Sizes:

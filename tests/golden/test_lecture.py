@@ -11,13 +11,14 @@ import torch
 
 import clearhead
 from clearhead import tensors
+from clearhead.core.alignment import Alignment
 from clearhead.core.attention import Recorder, Where, attention
 from clearhead.core.block import Residual
 from clearhead.core.build import build
 from clearhead.core.positions import sines
 from clearhead.families import FAMILIES
 from clearhead.features import choose_layer, pool
-from clearhead.shape import HeadShape, ModelShape, PoolerShape, Shape
+from clearhead.shape import HeadShape, ModelShape, PoolerShape, Recurrence, Shape
 
 IDS = torch.tensor([[5, 17, 3, 28, 9, 11]])
 
@@ -60,6 +61,20 @@ class TestAttention:
         context, probs = attention(torch.ones(1, 1), torch.tensor([[13.0], [9.0], [9.0]]), states, scale=1.0)
         assert [round(p, 2) for p in probs[0].tolist()] == [0.96, 0.02, 0.02]
         torch.testing.assert_close(context[0], sum(p * h for p, h in zip(probs[0], states, strict=True)))
+
+    def test_the_recurrent_decoder_takes_the_five_steps(self) -> None:
+        """Scores 13, 9, 9 by the dot of states; the context vector is concatenated with the decoder state."""
+        states = torch.tensor([[[13.0, 0.0], [9.0, 1.0], [9.0, -4.0]]])
+        align = Alignment(2, Recurrence(score="dot"))
+        torch.nn.init.normal_(align.mix.weight)
+        decoder = torch.tensor([[[1.0, 0.0]]])
+        said = align(decoder, align.source(states, None))
+        assert said.scores is not None
+        assert said.probs is not None
+        assert said.scores[0, 0].tolist() == [13.0, 9.0, 9.0]
+        assert [round(p, 2) for p in said.probs[0, 0].tolist()] == [0.96, 0.02, 0.02]
+        context = sum(p * h for p, h in zip(said.probs[0, 0], states[0], strict=True))
+        torch.testing.assert_close(said.mixed[0, 0], torch.tanh(align.mix.weight @ torch.cat([context, decoder[0, 0]])))
 
     def test_matrix_form(self) -> None:
         """softmax(Q K^T / sqrt(d_k)) V = Z."""

@@ -22,6 +22,7 @@ VERBS = {
     "quantize": ("quantize:quantize", "Make a model run in eight bits, if it stays good enough on your own rows."),
     "explain": ("explain:explain", "Draw what each word looks at, as HTML, SVG or JSON."),
     "bench": ("bench:bench", "Measure how fast a model runs on this machine, beside what others would run it with."),
+    "complexity": ("complexity:complexity", "Time self-attention, recurrence and convolution over length and width."),
     "convert": ("convert:convert", "Copy a model to a safe folder, also from a pickle that you trust."),
     "export": ("export:export", "Write a model as ONNX with its tokenizer, for other runtimes."),
 }

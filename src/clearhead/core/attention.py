@@ -57,6 +57,7 @@ class Steps:
     scores: Tensor  # before the softmax, scaled, with position bias and mask
     probs: Tensor
     context: Tensor
+    products: bool = True  # scores are made of query times key; not those of additive attention
 
 
 @dataclass

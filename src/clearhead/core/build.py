@@ -12,6 +12,7 @@ from clearhead import tensors
 from clearhead.core.attention import Attention
 from clearhead.core.initial import draw
 from clearhead.core.models import Network
+from clearhead.core.recurrent_network import RecurrentNetwork
 from clearhead.shape import ModelShape
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def build(
 ) -> Network:
     """A network whose parameters are the given arrays themselves; those not given are drawn fresh."""
     with torch.device("meta"):
-        network = Network(shape)
+        network = Network(shape) if shape.stack.recurrent is None else RecurrentNetwork(shape)
     given = {name: torch.from_numpy(array) for name, array in arrays}
     fresh = [name for name in tensors.expected(shape) if name not in given]
     sizes = tensors.expected(shape)

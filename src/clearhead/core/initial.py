@@ -58,15 +58,34 @@ def xavier(name: str, weight: Tensor, shape: Shape) -> None:
         nn.init.xavier_uniform_(weight)
 
 
-DRAWS: dict[str, Draw] = {"normal": normal, "gpt2": gpt2, "truncated": truncated, "t5": t5, "xavier": xavier}
+def recurrent(name: str, weight: Tensor, shape: Shape) -> None:
+    """Recurrent cells: a rotation for each gate's step in time, so that a long text neither fades nor explodes."""
+    if name.endswith(("token.weight", "head.out.weight")):
+        nn.init.normal_(weight, 0.0, shape.word_width**-0.5)
+    elif ".weight_hh_" in name:
+        for gate in weight.split(weight.shape[1]):
+            nn.init.orthogonal_(gate)
+    elif ".weight_ih_" in name:
+        gates = 4 if shape.recurrent is not None and shape.recurrent.cell == "lstm" else 3
+        for gate in weight.split(weight.shape[0] // gates):
+            nn.init.xavier_uniform_(gate)
+    else:
+        nn.init.xavier_uniform_(weight)
+
+
+DRAWS: dict[str, Draw] = {
+    "normal": normal, "gpt2": gpt2, "truncated": truncated, "t5": t5, "xavier": xavier, "recurrent": recurrent,
+}  # fmt: skip
 
 
 @torch.no_grad()
 def draw(parameters: Iterable[tuple[str, Tensor]], shape: ModelShape) -> None:
     """Fill the named parameters: biases zero, norms one, matrices as the family's paper says."""
     for name, weight in parameters:
-        if name.endswith("bias"):
+        if name.endswith("bias") or ".bias_" in name:
             nn.init.zeros_(weight)
+            if ".bias_ih_" in name and shape.stack.recurrent is not None and shape.stack.recurrent.cell == "lstm":
+                nn.init.ones_(weight.chunk(4)[1])  # the forget gate begins open: a cell that remembers can be taught
         elif weight.ndim == 1:
             nn.init.ones_(weight)
         else:

@@ -159,6 +159,11 @@ class State:
     memory: Tensor | None = None
     memory_layout: Layout | None = None
 
+    @property
+    def device(self) -> torch.device:
+        """Where its tensors are."""
+        return self.present.device
+
     def reorder(self, rows: Tensor) -> State:
         """The same for other rows of the batch."""
         memory, layout = self.memory, self.memory_layout

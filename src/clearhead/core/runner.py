@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 
 from clearhead.batch import Batch, Output, as_ids, groups
+from clearhead.core import models, recurrent_network
 from clearhead.core.attention import Recorder, fused
-from clearhead.core.models import Network, Result, State, begin, step
+from clearhead.core.models import Network, Result, State
+from clearhead.core.recurrent_network import RecurrentNetwork, RecurrentState
 from clearhead.errors import InputError
 from clearhead.shape import ModelShape
 
@@ -23,11 +25,11 @@ if TYPE_CHECKING:
 class CoreState:
     """A decoder between two steps."""
 
-    state: State
+    state: State | RecurrentState
 
     def reorder(self, rows: Any) -> CoreState:
         """The same for other rows of the batch."""
-        index = torch.as_tensor(as_ids(rows, "rows"), device=self.state.present.device)
+        index = torch.as_tensor(as_ids(rows, "rows"), device=self.state.device)
         return CoreState(self.state.reorder(index))
 
 
@@ -45,6 +47,9 @@ class CoreRunner:
         except (RuntimeError, AssertionError) as error:
             raise InputError(f"The device {device!r} cannot be used: {str(error).splitlines()[0]}.") from None
         self.shape: ModelShape = network.shape
+        recurrent = isinstance(network, RecurrentNetwork)
+        self._begin: Callable[..., Any] = recurrent_network.begin if recurrent else models.begin
+        self._step: Callable[..., Any] = recurrent_network.step if recurrent else models.step
 
     @torch.no_grad()
     def run(
@@ -111,7 +116,7 @@ class CoreRunner:
     def start(self, batch: Batch) -> CoreState:
         """A decoder's state before its first word."""
         ids, mask, *_ = self._tensors(batch)
-        return CoreState(begin(self.network, ids, mask))  # type: ignore[arg-type]
+        return CoreState(self._begin(self.network, ids, mask))
 
     @torch.no_grad()
     def step(self, state: CoreState, ids: Any, mask: Any = None) -> tuple[np.ndarray[Any, Any], CoreState]:
@@ -123,10 +128,13 @@ class CoreRunner:
             raise InputError(f"{self.shape.family} does not decode word by word: its words see those after them.")
         if new.ndim != 2 or new.numel() == 0 or int(new.min()) < 0 or int(new.max()) >= top.vocab:
             raise InputError(f"ids must be (batch, new) tokens from 0 to {top.vocab - 1}.")
-        longest = state.state.present.shape[1] + new.shape[1]
-        if top.positions == "learned" and top.max_length is not None and longest > top.max_length:
-            raise InputError(f"The model can number {top.max_length} tokens, and this step would be number {longest}.")
-        logits, after = step(self.network, state.state, new, real)
+        if top.positions == "learned" and top.max_length is not None and isinstance(state.state, State):
+            longest = state.state.present.shape[1] + new.shape[1]
+            if longest > top.max_length:
+                raise InputError(
+                    f"The model can number {top.max_length} tokens, and this step would be number {longest}."
+                )
+        logits, after = self._step(self.network, state.state, new, real)
         return _array(logits), CoreState(after)
 
 

@@ -26,6 +26,7 @@ class LayerTrace:
     scores: Array  # (heads, queries, keys), scaled, before the softmax
     probs: Array  # (heads, queries, keys), each row sums to one
     context: Array  # (heads, queries, head_width)
+    products: bool = True  # scores are made of query times key; not those of additive attention
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,4 +79,4 @@ def _layer(steps: Steps) -> LayerTrace:
         return getattr(steps, name)[0].detach().float().cpu().numpy()
 
     names = ("queries", "keys", "values", "scores", "probs", "context")
-    return LayerTrace(layer=steps.layer, **{name: array(name) for name in names})
+    return LayerTrace(layer=steps.layer, products=steps.products, **{name: array(name) for name in names})

@@ -99,7 +99,8 @@ def _layer(layer: LayerTrace, vectors: bool) -> dict[str, Any]:
         "heads": layer.probs.shape[0],
         "probs": _base64(np.round(layer.probs.astype(np.float64) * STEP).clip(0, STEP).astype("<u2")),
     }
-    if vectors and all(np.isfinite(array).all() for array in (layer.queries, layer.keys, layer.scores)):
+    kept = (layer.queries, layer.keys, layer.scores)
+    if vectors and layer.products and all(np.isfinite(array).all() for array in kept):
         made["width"] = layer.queries.shape[-1]
         made["q"], made["k"] = _small(layer.queries), _small(layer.keys)
         made["scores"] = _base64(layer.scores.astype("<f4"))

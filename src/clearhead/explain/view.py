@@ -57,7 +57,9 @@ def view(trace: Trace, part: str = "encoder") -> View:
     """One part of a trace, or a sentence that says why it cannot be drawn."""
     have = parts(trace)
     if not have:
-        raise InputError("This trace has no attention in it: no layer was recorded.")
+        raise InputError(
+            "This trace has no attention in it: no layer was recorded. A recurrent model has some only with a target."
+        )
     if part not in have:
         raise InputError(f"part must be one of {', '.join(have)} for this trace, and it is {part!r}.")
     target = trace.target_tokens or []

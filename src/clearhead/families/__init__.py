@@ -13,6 +13,7 @@ from clearhead.families import (
     marian,
     modernbert,
     mpnet,
+    rnn,
     roberta,
     t5,
     transformer,
@@ -36,6 +37,7 @@ FAMILIES: dict[str, Family] = {
         t5.FAMILY,
         marian.FAMILY,
         transformer.FAMILY,
+        rnn.FAMILY,
     )
 }
 

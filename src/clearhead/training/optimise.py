@@ -23,9 +23,9 @@ def depth(name: str, network: Network) -> int:
         return 0
     stack = network.decoder if part == "decoder" and network.decoder is not None else network.stack
     blocks = stack.shape.blocks
-    if rest[0] == "blocks":
+    if rest[0] in ("blocks", "layers"):
         return blocks - int(rest[1])
-    return 1 if rest[0] == "norm" else blocks + 1
+    return 1 if rest[0] in ("norm", "align") else blocks + 1
 
 
 def learned(network: Network, settings: TrainSettings, epoch: int) -> Named:

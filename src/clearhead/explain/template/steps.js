@@ -3,8 +3,8 @@ function drawSteps() {
   const part = state.part, layer = part.layers[state.layer], box = empty(byId("working"));
   if (!layer.q) {
     byId("pair").hidden = true;
-    make(box, "p", { class: "note" }, "The queries and keys of this text are too many for one page, so they are left out. " +
-      "Take a shorter text to see the products, or read them from the trace in Python.");
+    make(box, "p", { class: "note" }, "The queries and keys are left out: those of this text are too many for one page, " +
+      "or this attention does not multiply them. Take a shorter text, or read them from the trace in Python.");
     return;
   }
   const head = state.heads.has(state.focus) || !state.heads.size ? state.focus : activeHeads()[0];

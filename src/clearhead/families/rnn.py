@@ -1,0 +1,178 @@
+"""The recurrent ancestor: GRU or LSTM as encoder and decoder, with Bahdanau's or Luong's attention, or with none.
+
+Its folders carry the tensor names of `torch.nn.GRU` and `torch.nn.LSTM`, so that each side loads there as it is:
+`embedding.weight`, `encoder.weight_ih_l0`, `encoder.weight_ih_l0_reverse`, `decoder.weight_hh_l1`, ..., `output.bias`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clearhead.families.family import (
+    MOST_LAYERS,
+    MOST_VOCAB,
+    Family,
+    HeadPlan,
+    Row,
+    Values,
+    count,
+    flag,
+    rate,
+    size,
+    table,
+    token,
+    word,
+)
+from clearhead.shape import Dropouts, HeadShape, ModelShape, Recurrence, Shape
+
+KEYS = {
+    "vocab_size": size(37000, MOST_VOCAB),
+    "target_vocab_size": count(None, MOST_VOCAB),  # null: both languages share one vocabulary and table
+    "cell": word("gru", "gru", "lstm"),
+    "width": size(512),  # of a state; an encoder that reads both ways has half of it for each
+    "embed_width": count(None),  # of a word vector; null: width
+    "encoder_layers": size(2, MOST_LAYERS),
+    "decoder_layers": size(2, MOST_LAYERS),
+    "bidirectional": flag(True),
+    "attention": word("general", "none", "additive", "dot", "general", "concat"),
+    "attention_width": count(None),  # inside additive and concat; null: width
+    "input_feeding": flag(False),
+    "dropout": rate(0.2),  # between layers, and before the output
+    "embed_dropout": rate(None),  # null: the same
+    "tie_word_embeddings": flag(True),
+    "output_bias": flag(False),
+    "pad_token_id": token(0),
+    "decoder_start_token_id": token(None),
+}
+
+
+def check(v: Values) -> str | None:
+    """Two directions share the width; what attention says can be fed only where there is attention."""
+    if v["bidirectional"] and v["width"] % 2:
+        return f"width {v['width']} is odd, and two directions share it evenly (or set bidirectional to false)"
+    if v["input_feeding"] and v["attention"] == "none":
+        return "input_feeding feeds what attention says, and attention is none"
+    words = v["target_vocab_size"] or v["vocab_size"]
+    if (first := start(v)) is not None and first >= words:
+        return f"a decoder would start with token {first}, and its vocabulary has {words}"
+    return None
+
+
+def start(v: Values) -> int | None:
+    """The token that a decoder begins with; padding where nothing is said."""
+    first: int | None = v["pad_token_id"] if v["decoder_start_token_id"] is None else v["decoder_start_token_id"]
+    return first
+
+
+def side(v: Values, layers: str, how: Recurrence, **changes: Any) -> Shape:
+    """One side of the pair."""
+    width = v["width"]
+    fields: dict[str, Any] = {
+        "vocab": v["vocab_size"],
+        "width": width,
+        "embed_width": v["embed_width"],
+        "layers": v[layers],
+        "heads": 1,
+        "head_width": width,
+        "score_scale": 1.0,
+        "feed_width": 0,
+        "max_length": None,
+        "positions": "none",
+        "embed_norm": False,
+        "pad": v["pad_token_id"],
+        "dropouts": Dropouts(
+            embed=v["dropout"] if v["embed_dropout"] is None else v["embed_dropout"], between=v["dropout"]
+        ),
+        "recurrent": how,
+        "init": "recurrent",
+    }
+    return Shape(**(fields | changes))
+
+
+def encoder(v: Values) -> Shape:
+    """Perhaps reading from both ends."""
+    return side(v, "encoder_layers", Recurrence(cell=v["cell"], both=v["bidirectional"]))
+
+
+def decoder(v: Values) -> Shape:
+    """Reading forward, and looking back at the encoder where there is attention."""
+    score = v["attention"]
+    inner = (v["attention_width"] or v["width"]) if score in ("additive", "concat") else 0
+    how = Recurrence(cell=v["cell"], score=score, score_width=inner, feeding=v["input_feeding"])
+    words = v["target_vocab_size"] or v["vocab_size"]
+    return side(v, "decoder_layers", how, vocab=words, causal=True, cross=score != "none")
+
+
+def seq2seq(v: Values, _labels: int) -> HeadPlan:
+    """The linear layer to the vocabulary; where word vectors are narrower and tied, a step to their width before it."""
+    own = decoder(v)
+    narrow = v["tie_word_embeddings"] and own.word_width != own.width
+    return HeadPlan(
+        head=HeadShape(
+            kind="seq2seq",
+            pick="each",
+            outputs=own.vocab,
+            dense=own.word_width if narrow else None,
+            dense_bias=False,
+            out_bias=v["output_bias"],
+            tied=v["tie_word_embeddings"],
+            dropout_first=v["dropout"],
+        ),
+        names={"output.*": "head.out.*", "narrow.weight": "head.dense.weight"},
+    )
+
+
+def rows(theirs: str, ours: str) -> dict[str, str]:
+    """torch writes a layer's number into the name of its matrices."""
+    leaves = [f"{kind}_{part}" for kind in ("weight", "bias") for part in ("ih", "hh")]
+    return {
+        f"{theirs}.{leaf}_l{{n}}{way}": f"{ours}.layers.{{n}}.{leaf}_l0{way}"
+        for leaf in leaves
+        for way in ("", "_reverse")
+    }
+
+
+def names(_model: ModelShape) -> dict[str, Row]:
+    """Word tables, bridge and attention beside torch's own names."""
+    words = {"embedding.weight": "stack.embed.token.weight", "target_embedding.weight": "decoder.embed.token.weight"}
+    own = {
+        "bridge.{n}.*": "decoder.bridge.{n}.*",
+        "bridge_cell.{n}.*": "decoder.bridge_cell.{n}.*",
+        "attention.query.weight": "decoder.align.score.query.weight",
+        "attention.key.*": "decoder.align.score.key.*",
+        "attention.both.weight": "decoder.align.score.both.weight",
+        "attention.out.weight": "decoder.align.score.out.weight",
+        "attention.mix.weight": "decoder.align.mix.weight",
+    }
+    return table(words | rows("encoder", "stack") | rows("decoder", "decoder") | own)
+
+
+FAMILY = Family(
+    model_type="rnn",
+    title="recurrent encoder-decoder",
+    prefix="",
+    keys=KEYS,
+    check=check,
+    stack=encoder,
+    decoder=decoder,
+    shared_words=lambda v: not v["target_vocab_size"],
+    names=names,
+    heads={"seq2seq": seq2seq},
+    architectures={"RecurrentForTranslation": "seq2seq"},
+    start=start,
+    presets={
+        "tiny": {"width": 128, "encoder_layers": 1, "decoder_layers": 1},
+        "small": {"width": 256, "encoder_layers": 1, "decoder_layers": 1, "input_feeding": True},
+        "base": {},
+        # Luong, Pham and Manning (2015)
+        "big": {
+            "cell": "lstm",
+            "width": 1000,
+            "encoder_layers": 4,
+            "decoder_layers": 4,
+            "bidirectional": False,
+            "input_feeding": True,
+            "tie_word_embeddings": False,
+        },
+    },
+)

@@ -1,0 +1,109 @@
+"""How the time of a layer grows with the length of a text: a picture with a panel for each width, or a page with it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from clearhead.config import whole_file
+from clearhead.errors import InputError, MissingExtraError
+
+SUFFIXES = (".svg", ".png", ".html")
+COLOURS = {"attention": "#1f6f8b", "projected": "#8fb9c9", "recurrent": "#d1495b", "convolution": "#c26a00"}
+ACROSS = 4  # panels side by side
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+CAPTION = "Measured: solid. Dashed: the growth of the cost alone, drawn through the last point that was measured."
+STYLE = (
+    "body{font-family:system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#1f2328;"
+    "background:#fbfaf6}table{border-collapse:collapse;margin:1rem 0}th,td{text-align:left;padding:.2rem .8rem;"
+    "border-bottom:1px solid #d8d4c8;font-variant-numeric:tabular-nums}svg{max-width:100%;height:auto}"
+)
+
+
+def check_picture(path: Path) -> None:
+    """Refuse what cannot be drawn before anything is measured."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"{path.name} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}.")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name a file in it.")
+    if find_spec("matplotlib") is None:
+        raise MissingExtraError("Drawing this", "train")
+
+
+def save_growth(
+    path: Path, title: str, curves: Sequence[Mapping[str, Any]], tables: Mapping[str, Table], notes: Sequence[str]
+) -> Path:
+    """Write the picture; a curve has a width, a layer, a title, a cost, lengths, ms and theory."""
+    check_picture(path)
+    kind = path.suffix.lower()
+    if kind == ".html":
+        made = _page(title, _drawn(title, curves, "svg").decode(), tables, notes).encode()
+    else:
+        made = _drawn(title, curves, kind[1:])
+    with whole_file(path) as file:
+        file.write(made)
+    return path
+
+
+def _drawn(title: str, curves: Sequence[Mapping[str, Any]], kind: str) -> bytes:
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    widths = sorted({curve["width"] for curve in curves})
+    # letters stay letters in an SVG, and the same picture is the same bytes
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "clearhead", "font.size": 9}):
+        across = min(len(widths), ACROSS)
+        down = -(-len(widths) // across)
+        figure = Figure(figsize=(4.2 * across, 0.6 + 3.8 * down), layout="constrained")
+        panels = figure.subplots(down, across, sharey=True, squeeze=False).flatten()
+        for panel, width in zip(panels, widths, strict=False):
+            _panel(panel, [curve for curve in curves if curve["width"] == width], width)
+        for panel in panels[len(widths) :]:
+            panel.set_axis_off()
+        panels[0].set_ylabel("milliseconds")
+        panels[0].legend(frameon=False, fontsize=8)
+        figure.suptitle(title, fontsize=10)
+        figure.supxlabel(CAPTION, fontsize=8)
+        file = io.BytesIO()
+        figure.savefig(file, format=kind, dpi=160, metadata={"Date": None} if kind == "svg" else None)
+    return file.getvalue()
+
+
+def _panel(panel: Any, curves: Sequence[Mapping[str, Any]], width: int) -> None:
+    """One width: both axes by factors, and a line where n is d."""
+    for curve in curves:
+        colour = COLOURS.get(curve["layer"], "#57606a")
+        label = f"{curve['title']}: {curve['cost']}"
+        panel.plot(curve["lengths"], curve["ms"], "o-", color=colour, label=label, markersize=3, linewidth=1.6)
+        panel.plot(curve["lengths"], curve["theory"], "--", color=colour, linewidth=0.9)
+    lengths = curves[0]["lengths"]
+    panel.set_xscale("log", base=2)
+    panel.set_yscale("log")
+    panel.set_xticks(lengths, [f"{length:,}" for length in lengths], rotation=45)
+    panel.minorticks_off()
+    if min(lengths) <= width <= max(lengths):
+        panel.axvline(width, color="#57606a", linewidth=0.7, linestyle=":")
+    panel.set_title(f"d = {width:,}", fontsize=9)
+    panel.set_xlabel("length n (dotted: n = d)")
+    panel.grid(alpha=0.25, linewidth=0.5)
+
+
+def _page(title: str, svg: str, tables: Mapping[str, Table], notes: Sequence[str]) -> str:
+    """A page that needs nothing else."""
+    parts = [
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width">',
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>",
+        "<h1>Attention, recurrence and convolution</h1>",
+        svg[svg.index("<svg") :],
+    ]
+    for caption, (columns, rows) in tables.items():
+        heads = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
+        cells = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+        parts.append(f"<table><caption>{escape(caption)}</caption><thead><tr>{heads}</tr></thead><tbody>{cells}</tbody></table>")
+    parts += [f"<p>{escape(note)}</p>" for note in notes]
+    return "\n".join([*parts, "</body></html>\n"])

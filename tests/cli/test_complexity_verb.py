@@ -1,0 +1,54 @@
+"""clearhead complexity as people call it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., tuple[int, str, str]]
+SIZES = ("--lengths", "8,32", "--widths", "16", "--threads", 1)
+
+
+def test_tables_and_a_picture(run: Run, tmp_path: Path) -> None:
+    picture = tmp_path / "growth.svg"
+    code, out, err = run("complexity", *SIZES, "-o", picture)
+    assert code == 0
+    for said in ("kernel 3, threads: 1, repeats: 5", "sequential steps", "longest path", "log_k n", "width 16:"):
+        assert said in " ".join(out.split())
+    assert err == f"picture: {picture}\n"
+    assert "<svg" in picture.read_text()
+    code, again, err = run("complexity", *SIZES, "-o", picture, "--quiet")
+    assert (code, err) == (0, "")
+    assert "self-attention" in again
+
+
+def test_json(run: Run) -> None:
+    code, out, err = run("complexity", *SIZES, "--kernel", 5, "--repeats", 7, "--json")
+    assert (code, err) == (0, "")
+    told = json.loads(out, parse_constant=lambda name: pytest.fail(name))
+    assert (told["lengths"], told["widths"], told["kernel"], told["repeats"]) == ([8, 32], [16], 5, 7)
+    assert len(told["measured"]) == 8
+    assert told["crossovers"][0]["width"] == 16
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--lengths", "8,x"), "--lengths must be whole numbers with commas, such as 64,128, and it is '8,x'."),
+        (("--lengths", "0"), "lengths must be from 1 to 32,768, and one is 0."),
+        (("--lengths", "99999999"), "lengths must be from 1 to 32,768, and one is 99999999."),
+        (("--widths", "9000"), "widths must be from 1 to 8,192, and one is 9000."),
+        (("--widths", ",".join(map(str, range(1, 40)))), "widths must be 1 to 32 different numbers, and there are 39."),
+        (("--kernel", "0"), "kernel must be from 1 to 255, and one is 0."),
+        (("--repeats", "4"), "repeats must be from 5 to 1,000, and one is 4."),
+        (("--threads", "0"), "threads must be from 1 to 1024, and it is 0."),
+        (("-o", "growth.gif"), "growth.gif must end in .svg, .png or .html."),
+    ],
+)
+def test_mistakes(run: Run, arguments: tuple[str, ...], said: str) -> None:
+    code, out, err = run("complexity", *arguments)
+    assert (code, out) == (2, "")
+    assert said in err

@@ -1,0 +1,382 @@
+"""The recurrent pair: equal to plain numpy, step by step as in one pass, blind to padding, able to learn."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import load_file
+
+import clearhead
+from clearhead import Model, tensors
+from clearhead.batch import Batch, pad
+from clearhead.core.alignment import Alignment
+from clearhead.core.build import build
+from clearhead.core.recurrent_network import RecurrentNetwork, begin, step
+from clearhead.errors import InputError
+from clearhead.shape import Recurrence
+from clearhead.training.dropout import QuickDropout, quicken
+from clearhead.training.optimise import clip, depth, optimiser
+from clearhead.training.precision import computing
+from clearhead.training.settings import TrainSettings
+from tests.core.plain_recurrent import translate
+from tests.tiny import flip, one
+from tests.twins import stirred
+
+Config = dict[str, Any]
+SCORES = ("none", "additive", "dot", "general", "concat")
+SMALL: Config = {
+    "vocab_size": 40, "target_vocab_size": 33, "cell": "gru", "width": 12, "embed_width": 8, "encoder_layers": 2,
+    "decoder_layers": 2, "bidirectional": True, "attention": "general", "input_feeding": False,
+}  # fmt: skip
+VARIANTS = [
+    SMALL | {"cell": cell, "attention": score, "input_feeding": fed}
+    for cell in ("gru", "lstm")
+    for score in SCORES
+    for fed in ((False, True) if score != "none" else (False,))
+]
+every_variant = pytest.mark.parametrize(
+    "config", VARIANTS, ids=[f"{c['cell']}-{c['attention']}{'-fed' if c['input_feeding'] else ''}" for c in VARIANTS]
+)
+
+
+@st.composite
+def configs(draw: Any) -> Config:
+    score = one(draw, *SCORES)
+    return {
+        "vocab_size": one(draw, 40, 31),
+        "target_vocab_size": one(draw, None, 33),
+        "cell": one(draw, "gru", "lstm"),
+        "width": one(draw, 12, 6, 20),
+        "embed_width": one(draw, None, 8, 21),
+        "encoder_layers": one(draw, 2, 1, 3),
+        "decoder_layers": one(draw, 1, 2, 3),
+        "bidirectional": flip(draw),
+        "attention": score,
+        "attention_width": one(draw, None, 7),
+        "input_feeding": score != "none" and flip(draw),
+        "tie_word_embeddings": flip(draw),
+        "output_bias": flip(draw),
+    }
+
+
+def made(config: Config, seed: int = 0) -> Model:
+    model = clearhead.create("rnn", config=config, head="seq2seq", seed=seed)
+    stirred(model.module, seed)
+    return model
+
+
+def network_of(config: Config) -> RecurrentNetwork:
+    module = made(config).module
+    assert isinstance(module, RecurrentNetwork)
+    return module
+
+
+def rows(lengths: tuple[int, ...], vocab: int, seed: int) -> list[list[int]]:
+    words = np.random.default_rng(seed)
+    return [words.integers(1, vocab, length).tolist() for length in lengths]
+
+
+SOURCES = rows((5, 3, 1), 40, 1)
+SOURCE, SOURCE_MASK = (torch.from_numpy(part) for part in pad(SOURCES, 0))
+WORDS = torch.tensor(rows((9, 9, 9), 33, 2))
+
+
+def whole(network: RecurrentNetwork, words: torch.Tensor, row: int | None = None) -> torch.Tensor:
+    """Logits of all words in one pass; of one row, with its source cut to its real words."""
+    if row is None:
+        return network(SOURCE, SOURCE_MASK, target_ids=words).logits
+    return network(torch.tensor([SOURCES[row]]), target_ids=words).logits
+
+
+def same(a: torch.Tensor, b: torch.Tensor) -> None:
+    torch.testing.assert_close(a, b, rtol=0, atol=1e-5)
+
+
+class TestNumbers:
+    @settings(max_examples=25, deadline=None, phases=(Phase.generate,))
+    @given(configs(), st.integers(0, 1 << 20))
+    def test_equal_to_plain_numpy(self, config: Config, seed: int) -> None:
+        """Cells, bridge, scores, mixture and output, from a saved folder, in one pass and word by word."""
+        model = made(config, seed)
+        vocab = config["target_vocab_size"] or config["vocab_size"]
+        sources, targets = rows((6, 2, 4), config["vocab_size"], seed), rows((5, 3, 1), vocab, seed + 1)
+        with TemporaryDirectory() as folder:
+            model.save(folder)
+            stored = {k: v.astype(np.float64) for k, v in load_file(Path(folder) / "model.safetensors").items()}
+            again = clearhead.load(folder)
+        assert again.shape == model.shape
+        ids, mask = pad(sources, 0)
+        target_ids, target_mask = pad(targets, 0)
+        said = again.run(ids, mask, target_ids=target_ids, target_mask=target_mask).logits
+        assert said is not None
+        runner = model.core
+        state, stepped, looked = runner.start(Batch(ids=ids, mask=mask)), [], []
+        for place in range(target_ids.shape[1]):
+            logits, state = runner.step(state, target_ids[:, place : place + 1])
+            stepped.append(logits)
+            looked.append(state.state.probs)  # type: ignore[union-attr]
+        for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
+            expected, looks = translate(config, stored, np.array(source), np.array(target))
+            np.testing.assert_allclose(said[row, : len(target)], expected, rtol=0, atol=2e-5)
+            np.testing.assert_allclose(np.concatenate(stepped, 1)[row, : len(target)], expected, rtol=0, atol=2e-5)
+            for place, probs in enumerate(looks):
+                found = looked[place]
+                assert found is not None
+                np.testing.assert_allclose(found[row, 0, : len(source)], probs, rtol=0, atol=1e-5)
+                assert (found[row, 0, len(source) :] == 0).all()
+
+    @pytest.mark.parametrize("name", ["stack.layers.1.weight_hh_l0_reverse", "decoder.bridge.0.weight",
+                                      "decoder.layers.1.bias_hh_l0", "decoder.align.mix.weight",
+                                      "decoder.align.score.key.weight"])  # fmt: skip
+    def test_control_one_wrong_number(self, name: str, tmp_path: Path) -> None:
+        model = made(SMALL)
+        model.save(tmp_path)
+        stored = dict(load_file(tmp_path / "model.safetensors"))
+        with torch.no_grad():
+            weight = model.module.get_parameter(name)
+            weight[(0,) * weight.ndim] += 0.1
+        said = model.run([SOURCES[0]], target_ids=WORDS[:1].tolist()).logits
+        expected, _ = translate(SMALL, stored, np.array(SOURCES[0]), WORDS[0].numpy())
+        assert said is not None
+        assert np.abs(said[0] - expected).max() > 1e-4
+
+    def test_the_parts_list_is_what_is_built(self) -> None:
+        for config in VARIANTS:
+            module = made(config | {"bidirectional": False, "decoder_layers": 3}).module
+            assert {name: tuple(p.shape) for name, p in module.named_parameters()} == tensors.expected(module.shape)
+
+    @pytest.mark.parametrize("both", [True, False])
+    @pytest.mark.parametrize("cell", ["gru", "lstm"])
+    def test_each_side_loads_into_torch_as_it_is(self, cell: str, both: bool, tmp_path: Path) -> None:
+        model = made(SMALL | {"cell": cell, "bidirectional": both})
+        model.save(tmp_path)
+        stored = {name: torch.from_numpy(array) for name, array in load_file(tmp_path / "model.safetensors").items()}
+        kind = {"gru": torch.nn.GRU, "lstm": torch.nn.LSTM}[cell]
+        encoder = kind(8, 6 if both else 12, 2, batch_first=True, bidirectional=both)
+        encoder.load_state_dict({k.split(".")[1]: v for k, v in stored.items() if k.startswith("encoder.")})
+        out, _ = encoder(stored["embedding.weight"][torch.tensor([SOURCES[0]])])
+        ours = model.run([SOURCES[0]]).last
+        assert ours is not None
+        np.testing.assert_allclose(out.detach().numpy(), ours, rtol=0, atol=1e-6)
+
+    def test_concat_is_additive_with_one_matrix(self) -> None:
+        """W s + U h is [W U] [s; h]: the two papers' scores are one function."""
+        one: Any
+        two: Any
+        one, two = (Alignment(6, Recurrence(score=score, score_width=5)) for score in ("concat", "additive"))
+        torch.manual_seed(0)
+        for parameter in (*one.parameters(), *two.parameters()):
+            torch.nn.init.normal_(parameter)
+        with torch.no_grad():
+            w, u = one.score.both.weight.split(6, 1)
+            two.score.query.weight.copy_(w)
+            two.score.key.weight.copy_(u)
+            two.score.key.bias.zero_()
+            two.score.out.weight.copy_(one.score.out.weight)
+            states, memory = torch.randn(2, 3, 6), torch.randn(2, 4, 6)
+            found = [part(states, part.source(memory, None)).probs for part in (one, two)]
+        torch.testing.assert_close(found[0], found[1])
+
+
+@pytest.mark.usefixtures("no_gradients")
+class TestSteps:
+    @pytest.fixture
+    def no_gradients(self) -> Any:
+        with torch.no_grad():
+            yield
+
+    @pytest.mark.parametrize("portions", [(1,) * 9, (9,), (4, 1, 4), (1, 8)])
+    @every_variant
+    def test_portions(self, config: Config, portions: tuple[int, ...]) -> None:
+        network = network_of(config)
+        state, done, said = begin(network, SOURCE, SOURCE_MASK), 0, []
+        for size in portions:
+            logits, state = step(network, state, WORDS[:, done : done + size])
+            said.append(logits)
+            done += size
+        same(torch.cat(said, 1), whole(network, WORDS))
+
+    @pytest.mark.parametrize("side", ["left", "right"])
+    @every_variant
+    def test_ragged_prompts(self, config: Config, side: str) -> None:
+        """Prompts of different length, padded on either side, each row as if it were alone; one has none at all."""
+        network = network_of(config)
+        lengths = torch.tensor([5, 0, 3])
+        places = torch.arange(5)[None]
+        mask = places < lengths[:, None] if side == "right" else places >= 5 - lengths[:, None]
+        prompt = torch.zeros(3, 5, dtype=torch.long)
+        for row in range(3):
+            prompt[row, mask[row]] = WORDS[row, : lengths[row]]
+        first, state = step(network, begin(network, SOURCE, SOURCE_MASK), prompt, mask)
+        later = WORDS.gather(1, lengths[:, None] + torch.arange(4)[None])
+        then, _ = step(network, state, later)
+        for row, length in enumerate(lengths.tolist()):
+            alone = whole(network, WORDS[row : row + 1, : length + 4], row)[0]
+            same(first[row, mask[row]], alone[:length])
+            same(then[row], alone[length:])
+
+    @every_variant
+    def test_reorder(self, config: Config) -> None:
+        """Beam search keeps some rows, doubles others and drops the rest."""
+        network = network_of(config)
+        _, state = step(network, begin(network, SOURCE, SOURCE_MASK), WORDS[:, :5])
+        order = torch.tensor([2, 0, 0, 2])
+        chosen = state.reorder(order)
+        if state.probs is not None:
+            assert chosen.probs is not None
+            assert torch.equal(chosen.probs, state.probs[order])
+        logits, after = step(network, chosen, WORDS[order, 5:7])
+        last, _ = step(network, after.reorder(torch.tensor([1, 3])), WORDS[[0, 2], 7:])
+        for place, row in enumerate(order.tolist()):
+            same(logits[place], whole(network, WORDS[row : row + 1, :7], row)[0, 5:])
+        for place, row in enumerate([0, 2]):
+            same(last[place], whole(network, WORDS[row : row + 1], row)[0, 7:])
+
+    @every_variant
+    def test_an_old_state_stays_usable(self, config: Config) -> None:
+        network = network_of(config)
+        _, state = step(network, begin(network, SOURCE, SOURCE_MASK), WORDS[:, :4])
+        first, _ = step(network, state, WORDS[:, 4:6])
+        step(network, state, WORDS[:, 7:9])
+        again, _ = step(network, state, WORDS[:, 4:6])
+        assert torch.equal(first, again)
+
+    @every_variant
+    def test_a_text_is_the_same_alone_and_in_any_batch(self, config: Config) -> None:
+        network = network_of(config)
+        together = network(SOURCE, SOURCE_MASK, target_ids=WORDS)
+        left = SOURCE.flip(1)
+        padded_left = network(left, left != 0, target_ids=WORDS).logits
+        for row, source in enumerate(SOURCES):
+            alone = network(torch.tensor([source]), target_ids=WORDS[row : row + 1])
+            same(together.logits[row], alone.logits[0])
+            for a, b in zip(together.hidden, alone.hidden, strict=True):
+                same(a[row, : len(source)], b[0])
+            turned = network(torch.tensor([source[::-1]]), target_ids=WORDS[row : row + 1])
+            same(padded_left[row], turned.logits[0])
+        flat = torch.tensor([word for source in SOURCES for word in source])
+        packed = network(flat, lengths=torch.tensor([5, 3, 1]), target_ids=WORDS)
+        same(packed.logits, together.logits)
+        same(packed.last, together.last[SOURCE_MASK])
+
+    def test_a_row_without_a_word_disturbs_nobody(self) -> None:
+        network = network_of(SMALL)
+        ids, mask = torch.cat([SOURCE, SOURCE[:1]]), torch.cat([SOURCE_MASK, torch.zeros(1, 5, dtype=torch.bool)])
+        said = network(ids, mask, target_ids=WORDS[[0, 1, 2, 0]]).logits
+        same(said[:3], whole(network, WORDS))
+        assert said.isfinite().all()
+
+    def test_a_model_without_a_word_head(self) -> None:
+        network = clearhead.create("rnn", config=SMALL).module
+        with pytest.raises(InputError, match="no head that could name the next word"):
+            step(network, begin(network, SOURCE), WORDS[:, :1])
+
+
+@every_variant
+def test_a_trace_has_the_alignment_as_layer_0_head_0(config: Config) -> None:
+    from clearhead.core.trace import trace
+
+    model = made(config)
+    batch = Batch(ids=SOURCE[:1].numpy(), target_ids=WORDS[:1].numpy())
+    seen = trace(model.core, batch, list("abcde"), list("123456789"))
+    assert (seen.layers, seen.decoder) == ([], [])
+    if config["attention"] == "none":
+        assert seen.cross == []
+        return
+    (only,) = seen.cross
+    assert (only.layer, only.probs.shape) == (0, (1, 9, 5))
+    np.testing.assert_allclose(only.probs.sum(-1), 1, atol=1e-6)
+    np.testing.assert_allclose(only.context[0], only.probs[0] @ only.values[0], atol=1e-5)
+    with torch.no_grad():
+        _, state = step(model.module, begin(model.module, SOURCE[:1]), WORDS[:1])
+    assert state.probs is not None
+    np.testing.assert_allclose(state.probs[0], only.probs[0], atol=1e-6)
+
+
+@every_variant
+def test_a_gradient_reaches_every_parameter(config: Config) -> None:
+    network = network_of(config | {"output_bias": True, "dropout": 0.0}).train()
+    logits = network(SOURCE, SOURCE_MASK, target_ids=WORDS).logits
+    F.cross_entropy(logits.flatten(0, 1), WORDS.flatten()).backward()
+    for name, parameter in network.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.abs().max() > 0, name
+
+
+@every_variant
+def test_it_learns_with_the_loop_s_own_parts(config: Config) -> None:
+    """The optimiser's groups and sparse tables, clipping, and the way forward in bf16."""
+    network = network_of(config | {"tie_word_embeddings": False}).train()
+    adam = optimiser(network, TrainSettings(rate=1e-2))
+    losses = []
+    for precision in ("float", "float", "bf16"):
+        with computing(precision, "cpu"):
+            logits = network(SOURCE, SOURCE_MASK, target_ids=WORDS).logits
+        loss = F.cross_entropy(logits.float().flatten(0, 1), WORDS.flatten())
+        adam.zero_grad()
+        loss.backward()
+        clip(network.parameters(), 1.0)
+        adam.step()
+        losses.append(float(loss.detach()))
+    assert losses[2] < losses[0]
+    parts = ("align.mix.weight", "layers.1.x", "layers.0.x", "embed.x")
+    assert [depth(f"decoder.{part}", network) for part in parts] == [1, 1, 2, 3]
+
+
+def test_dropout_only_in_training_and_exchanged_by_the_loop() -> None:
+    network = network_of(SMALL | {"dropout": 0.5})
+    quicken(network)
+    kinds = [type(part) for part in network.modules() if isinstance(part, torch.nn.Dropout)]
+    assert len(kinds) >= 5
+    assert set(kinds) == {QuickDropout}
+    assert torch.equal(whole(network, WORDS), whole(network, WORDS))
+    network.train()
+    assert not torch.equal(whole(network, WORDS), whole(network, WORDS))
+
+
+def test_fresh_weights() -> None:
+    """Each gate turns the state without stretching it; an LSTM begins with its forget gate open."""
+    shape = clearhead.create("rnn", config=SMALL | {"cell": "lstm"}, head="seq2seq").shape
+    drawn = dict(build(shape, seed=3).named_parameters())
+    for gate in drawn["decoder.layers.0.weight_hh_l0"].detach().split(12):
+        torch.testing.assert_close(gate @ gate.T, torch.eye(12), atol=1e-5, rtol=0)
+    forget = drawn["stack.layers.1.bias_ih_l0_reverse"].detach().view(4, 6)
+    assert forget.tolist() == [[0.0] * 6, [1.0] * 6, [0.0] * 6, [0.0] * 6]
+    assert (drawn["stack.layers.1.bias_hh_l0"] == 0).all()
+    again = dict(build(shape, seed=3).named_parameters())
+    assert all(torch.equal(drawn[name], again[name]) for name in drawn)
+
+
+@pytest.mark.parametrize("changes", [{"attention": "additive"}, {"attention": "dot", "input_feeding": True}])
+def test_a_copy_task_is_learned(changes: Config) -> None:
+    """Five symbols in any order, said again: 99 of 100 texts that were never seen come out whole."""
+    sizes = {"vocab_size": 8, "width": 48, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
+    model = clearhead.create("rnn", config=sizes | changes, head="seq2seq", seed=1)
+    network = model.module.train()
+    words = torch.Generator().manual_seed(0)
+    adam = torch.optim.Adam(network.parameters(), 0.01)
+    begun = time.perf_counter()
+    for _ in range(250):
+        text = torch.randint(3, 8, (64, 6), generator=words)
+        shifted = F.pad(text[:, :-1], (1, 0), value=1)
+        loss = F.cross_entropy(network(text, target_ids=shifted).logits.flatten(0, 1), text.flatten())
+        adam.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        adam.step()
+    assert time.perf_counter() - begun < 60
+    text = torch.randint(3, 8, (200, 6), generator=words)
+    state, said = model.core.start(Batch(ids=text.numpy())), np.full((200, 1), 1)
+    for _ in range(6):
+        logits, state = model.core.step(state, said[:, -1:])
+        said = np.concatenate([said, logits[:, -1].argmax(-1)[:, None]], 1)
+    assert (said[:, 1:] == text.numpy()).all(1).mean() > 0.99
