@@ -74,17 +74,18 @@ class Network(nn.Module):
         target_mask: Tensor | None = None,
         *,
         lengths: Tensor | None = None,
+        target_lengths: Tensor | None = None,
         kernel: Kernel = fused,
         head_scale: dict[str, Tensor] | None = None,
         whole: bool = True,
     ) -> Result:
-        """Padded: ids (batch, length) with a mask. Packed: ids (tokens,) with lengths (batch,).
+        """Padded: ids (batch, length) with a mask. Packed: ids (tokens,) with lengths (batch,); targets likewise.
 
         Not `whole`: of the last layer only the tokens that the head reads are computed, for the same logits; packed, a
         head that reads every token answers (tokens, outputs).
         """
-        if lengths is not None and (ids.ndim != 1 or int(lengths.sum()) != len(ids) or int(lengths.min()) < 1):
-            raise InputError(f"lengths must be the tokens of each text, {ids.numel()} in all, and each at least 1.")
+        check_lengths(ids, lengths, "lengths")
+        check_lengths(target_ids, target_lengths, "target_lengths")
         scale = head_scale or {}
         layout: Layout = Padded(ids, mask) if lengths is None else Packed(lengths)
         picked = None if whole else self.picked(layout)
@@ -94,7 +95,7 @@ class Network(nn.Module):
         if self.decoder is not None:
             if target_ids is None:
                 return result
-            top_layout = Padded(target_ids, target_mask)
+            top_layout = Padded(target_ids, target_mask) if target_lengths is None else Packed(target_lengths)
             result.target_hidden = self.decode(
                 target_ids,
                 top_layout,
@@ -108,9 +109,10 @@ class Network(nn.Module):
         if self.pooler is not None:
             result.pooled = self.pooler(top, top_layout)
         if self.head is not None:
-            flat = not whole and lengths is not None and self.head.shape.pick == "each" and self.decoder is None
-            if flat:  # tokens stay end to end: no rectangle is made for a head that reads each of them
-                result.logits = self.head(top[None], Padded(ids[None], None), None)[0]
+            packed = lengths if self.decoder is None else target_lengths
+            if not whole and packed is not None and self.head.shape.pick == "each":
+                # tokens stay end to end: no rectangle is made for a head that reads each of them
+                result.logits = self.head(top[None], Padded(top[None, :, 0], None), None)[0]
             else:
                 result.logits = self.head(top, top_layout, result.pooled)
         if self.second is not None:
@@ -147,6 +149,15 @@ class Network(nn.Module):
                 raise InputError(f"Block {block} of the {part} must keep a head; scale its heads by 0 to silence it.")
         for block, gone in heads.items():
             found[block].prune(gone)
+
+
+def check_lengths(ids: Tensor | None, lengths: Tensor | None, name: str) -> None:
+    """One sentence where packed tokens and the lengths of their texts do not go together."""
+    if lengths is None:
+        return
+    if ids is None or ids.ndim != 1 or int(lengths.sum()) != len(ids) or int(lengths.min()) < 1:
+        count = 0 if ids is None else ids.numel()
+        raise InputError(f"{name} must be the tokens of each text, {count} in all, and each at least 1.")
 
 
 @dataclass

@@ -11,7 +11,7 @@ from clearhead.core.alignment import Source
 from clearhead.core.attention import Attention, Kernel, Recorder, fused
 from clearhead.core.head import Head
 from clearhead.core.layout import Layout, Packed, Padded
-from clearhead.core.models import Network, Result
+from clearhead.core.models import Network, Result, check_lengths
 from clearhead.core.recurrent import Decoder, Encoder, Memory, Written
 from clearhead.errors import InputError
 from clearhead.shape import ModelShape
@@ -51,31 +51,35 @@ class RecurrentNetwork(Network):
         target_mask: Tensor | None = None,
         *,
         lengths: Tensor | None = None,
+        target_lengths: Tensor | None = None,
         kernel: Kernel = fused,
         head_scale: dict[str, Tensor] | None = None,
         whole: bool = True,
     ) -> Result:
-        """The source padded with a mask, or packed with lengths; with target ids, logits of what follows each of them.
+        """Both texts padded with a mask, or packed with lengths; with target ids, logits of what follows each of them.
 
         Teacher forcing: `target_ids` are the right words shifted by one, whatever the model itself would have said.
         A `Recorder` as the kernel keeps what attention did.
         """
         if head_scale:
             raise InputError(f"{self.shape.family} has no attention heads that could be scaled.")
-        if lengths is not None and (ids.ndim != 1 or int(lengths.sum()) != len(ids) or int(lengths.min()) < 1):
-            raise InputError(f"lengths must be the tokens of each text, {ids.numel()} in all, and each at least 1.")
+        check_lengths(ids, lengths, "lengths")
+        check_lengths(target_ids, target_lengths, "target_lengths")
         layout: Layout = Padded(ids, mask) if lengths is None else Packed(lengths)
         hidden, source, ends = self.read(ids, layout)
         result = Result(hidden, layout)
         if target_ids is None:
             return result
-        target = Padded(target_ids, target_mask)
+        target: Layout = Padded(target_ids, target_mask) if target_lengths is None else Packed(target_lengths)
         states, aligned, _ = self.decoder(target_ids, target, source, self.decoder.begin(ends), going_on=False)
         if isinstance(kernel, Recorder):
             kernel.steps += aligned.steps(source, products=self.decoder.products)
-        result.target_hidden = [*states[:-1], aligned.mixed]
+        result.target_hidden = [target.gather(state) for state in (*states[:-1], aligned.mixed)]
         if self.head is not None:
-            result.logits = self.head(aligned.mixed, target, None)
+            flat = not whole and target_lengths is not None  # logits of the real words alone, end to end
+            top = result.target_hidden[-1][None] if flat else aligned.mixed
+            logits = self.head(top, Padded(top[..., 0], None), None)
+            result.logits = logits[0] if flat else logits
         return result
 
     def attentions(self, part: str) -> list[Attention]:
