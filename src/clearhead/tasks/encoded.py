@@ -98,6 +98,13 @@ class Part:
     owners: Array  # (windows,): rows of this batch, counted from 0
     targets: Any  # (rows, ...)
     marks: Mapping[str, Array] = field(default_factory=dict)  # what the task must know of the tokens
+    target_ids: Array | None = None  # (target tokens,): what a decoder is given, end to end
+    target_lengths: Array | None = None  # (rows,)
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens the network reads."""
+        return len(self.ids) + (0 if self.target_ids is None else len(self.target_ids))
 
     @property
     def rows(self) -> int:

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from torch import Tensor
 from clearhead.core.attention import fused
 from clearhead.data.batches import token_batches
 from clearhead.errors import ClearheadError
-from clearhead.tasks.encoded import Encoded, Part
+from clearhead.tasks.encoded import Part
 from clearhead.training.dropout import attend, quicken
 from clearhead.training.objectives import row_losses
 from clearhead.training.optimise import clip, learned, set_rate, share
@@ -51,7 +51,19 @@ class Step:
     best: bool = False
 
 
-def batches(data: Encoded, settings: TrainSettings, epoch: int) -> list[Array]:
+class Rows(Protocol):
+    """What can be learned from: rows with a cost, any of which can be taken together."""
+
+    @property
+    def numbers(self) -> Array: ...
+
+    @property
+    def row_tokens(self) -> Array: ...
+
+    def take(self, rows: Array) -> Part: ...
+
+
+def batches(data: Rows, settings: TrainSettings, epoch: int) -> list[Array]:
     """The rows of each step of an epoch: a pure function of the data's lengths, the seed and the epoch."""
     return token_batches(
         data.row_tokens,
@@ -62,14 +74,14 @@ def batches(data: Encoded, settings: TrainSettings, epoch: int) -> list[Array]:
     )
 
 
-def total_steps(data: Encoded, settings: TrainSettings) -> int:
+def total_steps(data: Rows, settings: TrainSettings) -> int:
     """How many steps all epochs have."""
     return sum(len(batches(data, settings, epoch)) for epoch in range(settings.epochs))
 
 
 def train_steps(
     state: State,
-    data: Encoded,
+    data: Rows,
     settings: TrainSettings,
     *,
     objective: str,
@@ -98,9 +110,8 @@ def train_steps(
                 continue
             made = _step(state, data, rows, settings, objective, row_weights, done, steps, device, epoch)
             state.progress.step = done
-            last = number == len(rows_of) - 1
-            if last and score is not None:
-                made = _scored(state, score, made)
+            if number == len(rows_of) - 1:
+                made = _ended(state, score, made, settings.average)
             state.progress.finished = done == steps or _tired(state, settings)
             yield made
         if state.progress.finished:
@@ -109,7 +120,7 @@ def train_steps(
 
 def _step(
     state: State,
-    data: Encoded,
+    data: Rows,
     rows: Array,
     settings: TrainSettings,
     objective: str,
@@ -136,7 +147,7 @@ def _step(
         share_of_loss = (losses * weights[places].to(device)).sum() / total
         share_of_loss.backward()  # type: ignore[no-untyped-call]
         loss += float(share_of_loss.detach())
-        tokens += len(part.ids)
+        tokens += part.tokens
     gradient = clip([p for p in network.parameters() if p.grad is not None], settings.clip)
     if not math.isfinite(loss) or not math.isfinite(gradient):
         shown = ", ".join(str(number) for number in data.numbers[rows[:8]]) + (", ..." if len(rows) > 8 else "")
@@ -170,28 +181,37 @@ def micro_batches(tokens: Array, budget: int) -> list[slice]:
 
 
 def logits_of(network: Any, part: Part, device: str) -> Tensor:
-    """Packed windows through the network: an answer for each window, or for each token."""
-    tensors = [
+    """Packed windows through the network: an answer for each window, for each token, or for each word of a target."""
+    ids, segments, lengths, target_ids, target_lengths = (
         None if array is None else torch.as_tensor(array, device=device)
-        for array in (part.ids, part.segments, part.lengths)
-    ]
-    ids, segments, lengths = tensors
+        for array in (part.ids, part.segments, part.lengths, part.target_ids, part.target_lengths)
+    )
     kernel = attend if torch.device(device).type == "cpu" else fused
-    logits: Tensor = network(ids, None, segments, lengths=lengths, kernel=kernel, whole=False).logits
+    logits: Tensor = network(
+        ids, None, segments, target_ids,
+        lengths=lengths, target_lengths=target_lengths, kernel=kernel, whole=False,
+    ).logits  # fmt: skip
     return logits
 
 
-def _scored(state: State, score: Callable[[], float], made: Step) -> Step:
+def _ended(state: State, score: Callable[[], float] | None, made: Step, average: int) -> Step:
+    """The end of an epoch: the mean of the last few is what is judged, and kept if it is the best so far."""
     state.network.eval()
-    value = float(score())
-    progress = state.progress
-    progress.scores.append(value)
-    better = progress.best_score is None or value > progress.best_score
-    if better:
-        progress.best_score, progress.best_epoch, progress.waited = value, made.epoch, 0
-        state.keep_best()
-    else:
-        progress.waited += 1
+    if average > 1:
+        state.remember(made.epoch, average)
+    with state.averaged():
+        if score is None:
+            if average > 1:
+                state.keep_best()
+            return made
+        progress, value = state.progress, float(score())
+        progress.scores.append(value)
+        better = progress.best_score is None or value > progress.best_score
+        if better:
+            progress.best_score, progress.best_epoch, progress.waited = value, made.epoch, 0
+            state.keep_best()
+        else:
+            progress.waited += 1
     return replace(made, score=value, best=better)
 
 

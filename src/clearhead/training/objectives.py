@@ -88,7 +88,14 @@ def options(
     return (1 - smoothing) * right + smoothing * even
 
 
-TOKEN_LOSSES: dict[str, Callable[..., Tensor]] = {"tags": tags, "answers": answers, "options": options}
+def words(
+    logits: Tensor, targets: None, owners: Tensor, marks: Marks, part: Part, smoothing: float  # noqa: ARG001
+) -> Tensor:  # fmt: skip
+    """The mean over a row's words of -log p(word), each given the right words before it: (rows,)."""
+    return _row_means(cross_entropy(logits, marks["words"], smoothing), marks["word_rows"], part.rows)
+
+
+TOKEN_LOSSES: dict[str, Callable[..., Tensor]] = {"tags": tags, "answers": answers, "options": options, "words": words}
 
 
 def _row_means(values: Tensor, owners: Tensor, rows: int) -> Tensor:

@@ -41,8 +41,8 @@ def learned(network: Network, settings: TrainSettings, epoch: int) -> Named:
 class RowwiseAdamW(torch.optim.AdamW):
     """AdamW that takes a table's gradient as rows: a batch has some hundred of a vocabulary's many thousand words."""
 
-    def __init__(self, groups: list[dict[str, Any]]) -> None:
-        super().__init__(groups, fused=True)
+    def __init__(self, groups: list[dict[str, Any]], beta2: float = 0.999) -> None:
+        super().__init__(groups, betas=(0.9, beta2), fused=True)
         self.zeros: dict[Tensor, Tensor] = {}  # a table of zeros for each: rows are laid in and taken out again
 
     @torch.no_grad()
@@ -71,16 +71,18 @@ def optimiser(network: Network, settings: TrainSettings) -> torch.optim.AdamW:
         base = settings.head_rate if far == 0 and settings.head_rate is not None else settings.rate
         groups.setdefault((base * settings.layer_decay**far, decay), []).append(parameter)
     made = [{"params": ps, "lr": rate, "base": rate, "weight_decay": decay} for (rate, decay), ps in groups.items()]
-    return RowwiseAdamW(made)
+    return RowwiseAdamW(made, settings.beta2)
 
 
 def share(step: int, steps: int, settings: TrainSettings) -> float:
     """The part of the full rate at a step: grows over the warm-up, then falls as the schedule says."""
-    begin = int(settings.warmup * steps)
+    begin = int(settings.warmup * steps) if settings.warmup_steps is None else settings.warmup_steps
     if step < begin:
         return (step + 1) / begin
     if settings.schedule == "constant":
         return 1.0
+    if settings.schedule == "inverse_sqrt":  # min(s^-0.5, s w^-1.5) of the paper, with its largest value as the rate
+        return math.sqrt(max(begin, 1) / (step + 1))
     along = (step - begin) / max(1, steps - begin)
     return 0.5 * (1 + math.cos(math.pi * along)) if settings.schedule == "cosine" else 1.0 - along
 

@@ -18,8 +18,10 @@ class TrainSettings:
     batch_rows: int | None = 32  # rows a step, or ...
     batch_tokens: int | None = None  # ... as many rows as fit in so many tokens
     micro_tokens: int = 2048  # a step is cut into parts of this size, for memory; their gradients add up
-    warmup: float = 0.1  # share of the steps in which the rate grows
-    schedule: Literal["linear", "cosine", "constant"] = "linear"
+    warmup: float = 0.1  # share of the steps in which the rate grows, or ...
+    warmup_steps: int | None = None  # ... how many they are
+    schedule: Literal["linear", "cosine", "constant", "inverse_sqrt"] = "linear"  # the last is the 2017 Transformer's
+    beta2: float = 0.999  # how long Adam remembers squares; 0.98 in the 2017 Transformer
     decay: float = 0.01  # weight decay, never on biases and norms
     layer_decay: float = 1.0  # each layer below learns this much slower
     clip: float = 1.0  # longest gradient; 0: any
@@ -27,6 +29,7 @@ class TrainSettings:
     class_weight: Literal["none", "auto"] = "none"  # auto: rare classes count more
     frozen: bool = False  # True: only the head learns
     unfreeze: bool = False  # ULM-FiT: one more layer learns with each epoch
+    average: int = 1  # epochs whose weights are averaged, the last so many
     patience: int | None = None  # epochs without a better dev result before it stops; None: never
     seed: int = 0
     precision: Literal["auto", "float", "bf16"] = "auto"  # auto: bf16 where the machine computes in it
@@ -43,6 +46,9 @@ class TrainSettings:
             (self.batch_tokens is None or self.batch_tokens >= 1, "batch_tokens must be at least 1"),
             (self.micro_tokens >= 1, "micro_tokens must be at least 1"),
             (0 <= self.warmup < 1, "warmup must be from 0 up to 1"),
+            (self.warmup_steps is None or self.warmup_steps >= 0, "warmup_steps must be at least 0"),
+            (0 < self.beta2 < 1, "beta2 must be above 0 and below 1"),
+            (1 <= self.average <= 100, "average must be from 1 to 100"),
             (self.decay >= 0, "decay must be at least 0"),
             (0 < self.layer_decay <= 1, "layer_decay must be above 0 and at most 1"),
             (self.clip >= 0, "clip must be at least 0"),

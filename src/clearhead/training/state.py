@@ -9,7 +9,8 @@ A step's batch and its dropout are pure functions of (seed, epoch, step), so tha
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ class Progress:
     waited: int = 0  # evaluations since the best
     finished: bool = False
     scores: list[float] = field(default_factory=list)  # of each evaluation
+    recent: list[int] = field(default_factory=list)  # epochs whose weights are averaged
 
 
 @dataclass
@@ -43,6 +45,7 @@ class State:
     adam: torch.optim.AdamW
     progress: Progress
     best: dict[str, Tensor] = field(default_factory=dict)
+    recent: dict[int, dict[str, Tensor]] = field(default_factory=dict)  # weights after the last epochs
 
     def named(self) -> dict[str, Tensor]:
         """The network's parameters by name, tied ones once."""
@@ -51,6 +54,26 @@ class State:
     def keep_best(self) -> None:
         """Remember the weights as they are now."""
         self.best = {name: tensor.clone() for name, tensor in self.named().items()}
+
+    def remember(self, epoch: int, most: int) -> None:
+        """Keep the weights after an epoch, and those of so many before it that there are `most`."""
+        self.recent[epoch] = {name: tensor.clone() for name, tensor in self.named().items()}
+        self.progress.recent = sorted(self.recent)[-most:]
+        self.recent = {one: self.recent[one] for one in self.progress.recent}
+
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """The network with the mean of the kept weights, where some are kept; afterwards as it was."""
+        if len(self.recent) < 2:
+            yield
+            return
+        now = {name: tensor.clone() for name, tensor in self.named().items()}
+        every = list(self.recent.values())
+        _copy_into(self.network, {name: torch.stack([one[name] for one in every]).mean(0) for name in now})
+        try:
+            yield
+        finally:
+            _copy_into(self.network, now)
 
     def restore_best(self) -> None:
         """Put the best weights back."""
@@ -80,6 +103,9 @@ def save_state(folder: Path, state: State) -> None:
         _write(temporary / "adam.safetensors", adam_tensors(state))
         if state.best:
             _write(temporary / "best.safetensors", state.best)
+        for epoch, weights in state.recent.items():  # each is written once, beside the steps
+            if not (folder / _epoch_name(epoch)).exists():
+                _write(folder / _epoch_name(epoch), weights)
         write_json(temporary / "progress.json", asdict(state.progress))
         shutil.rmtree(place, ignore_errors=True)
         temporary.rename(place)
@@ -89,14 +115,22 @@ def save_state(folder: Path, state: State) -> None:
         raise CheckpointError(f"{said}; the state before it is whole.") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    _sweep(folder, name)
+    _sweep(folder, name, state.progress.recent)
 
 
-def _sweep(folder: Path, name: str) -> None:
+def _epoch_name(epoch: int) -> str:
+    return f"epoch-{epoch:06d}.safetensors"
+
+
+def _sweep(folder: Path, name: str, recent: Sequence[int]) -> None:
     """Remove every step but one: also those that a run did not get to remove before it was killed."""
     for old in folder.glob("step-*"):
         if old.name != name:
             shutil.rmtree(old, ignore_errors=True)
+    kept = {_epoch_name(epoch) for epoch in recent}
+    for old in folder.glob("epoch-*.safetensors"):
+        if old.name not in kept:
+            old.unlink(missing_ok=True)
 
 
 def load_state(folder: Path, state: State) -> bool:
@@ -112,7 +146,8 @@ def load_state(folder: Path, state: State) -> bool:
     set_adam_tensors(state, _read(place / "adam.safetensors"))
     best = place / "best.safetensors"
     state.best = _read(best) if best.exists() else {}
-    _sweep(folder, name)
+    state.recent = {epoch: _read(folder / _epoch_name(epoch)) for epoch in state.progress.recent}
+    _sweep(folder, name, state.progress.recent)
     return True
 
 
