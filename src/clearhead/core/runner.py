@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from clearhead.batch import Batch, Output, as_ids, groups
-from clearhead.core.attention import Recorder, fused
+from clearhead.core.attention import Kernel, Recorder, fused
 from clearhead.core.models import Network, Result, State, begin, step
 from clearhead.errors import InputError
 from clearhead.shape import ModelShape
@@ -113,9 +113,25 @@ class CoreRunner:
         ids, mask, *_ = self._tensors(batch)
         return CoreState(begin(self.network, ids, mask))  # type: ignore[arg-type]
 
-    @torch.no_grad()
     def step(self, state: CoreState, ids: Any, mask: Any = None) -> tuple[np.ndarray[Any, Any], CoreState]:
         """Feed words (batch, new): logits of each, and the state after them."""
+        return self._step(state, ids, mask, fused)
+
+    def watched_step(
+        self, state: CoreState, ids: Any, mask: Any = None
+    ) -> tuple[np.ndarray[Any, Any], CoreState, np.ndarray[Any, Any]]:
+        """The same, and where each word looked in the source: (batch, new, source), the last layer's mean over heads."""
+        recorder = Recorder()
+        logits, after = self._step(state, ids, mask, recorder)
+        crossed = [steps for steps in recorder.steps if steps.part == "cross"]
+        if not crossed:
+            raise InputError(f"{self.shape.family} has no source that its words could look at.")
+        return logits, after, _array(crossed[-1].probs.mean(1))
+
+    @torch.no_grad()
+    def _step(
+        self, state: CoreState, ids: Any, mask: Any, kernel: Kernel
+    ) -> tuple[np.ndarray[Any, Any], CoreState]:
         new = torch.as_tensor(as_ids(ids, "ids"), device=self.device)
         real = None if mask is None else torch.as_tensor(as_ids(mask, "mask"), device=self.device)
         top = self.shape.top
@@ -126,7 +142,7 @@ class CoreRunner:
         longest = state.state.present.shape[1] + new.shape[1]
         if top.positions == "learned" and top.max_length is not None and longest > top.max_length:
             raise InputError(f"The model can number {top.max_length} tokens, and this step would be number {longest}.")
-        logits, after = step(self.network, state.state, new, real)
+        logits, after = step(self.network, state.state, new, real, kernel)
         return _array(logits), CoreState(after)
 
 
