@@ -147,8 +147,8 @@ class Writer:
         from clearhead.batch import pad
         from clearhead.decode import Given
 
-        if mask is None and isinstance(ids, list | tuple) and len({len(row) for row in ids if hasattr(row, "__len__")}) > 1:
-            ids, mask = pad([as_ids(row, f"ids[{place}]").tolist() for place, row in enumerate(ids)], self.plan.pad or 0)
+        if mask is None and _ragged(ids):
+            ids, mask = pad([as_ids(row, f"ids[{place}]").tolist() for place, row in enumerate(ids)], 0)
         words = as_ids(ids, "ids")
         if words.ndim == 2 and 0 in words.shape:
             return [Given(ids=()) for _ in words]
@@ -164,6 +164,12 @@ class Writer:
             last = int(np.flatnonzero(own)[-1]) + 1 if own.any() else 0
             made.append(Given(ids=tuple(row[:last].tolist()), mask=tuple(own[:last].tolist())))
         return made
+
+
+def _ragged(ids: Any) -> bool:
+    """Whether these are rows of different length."""
+    rows = ids if isinstance(ids, list | tuple) and all(hasattr(row, "__len__") for row in ids) else ()
+    return len({len(row) for row in rows}) > 1
 
 
 def settings_of(choices: dict[str, Any]) -> Decoding:

@@ -40,7 +40,7 @@ WORDS = {"marian": 0.6, "t5": 2.0, "gpt2": 1.0, "openai-gpt": 2.0}  # of the wor
 
 @cache
 def theirs(family: str, seed: int = 0) -> Any:
-    """A model that neither says one word for ever nor ends at once: its words and places count, its output is peaked."""
+    """A model that neither says one word for ever nor ends at once: its words and places count, its peaks are clear."""
     model = reference(TITLES[family], FIXED[family] | CHANGES[family], seed)
     draws = torch.Generator().manual_seed(seed + 1)
     with torch.no_grad():
@@ -49,7 +49,7 @@ def theirs(family: str, seed: int = 0) -> Any:
                 parameter.copy_(torch.randn(parameter.shape, generator=draws) * LOUD[family])
             elif family == "t5" and "DenseReluDense" in name:  # tied all the same: its words must change on their way
                 parameter.copy_(torch.randn(parameter.shape, generator=draws) * 1.5)
-            elif any(word in name for word in ("shared", "embed_tokens", "tokens_embed", "wte", "wpe", "positions_embed")):
+            elif any(word in name for word in ("shared", "embed_tokens", "s_embed", "wte", "wpe")):
                 parameter.copy_(torch.randn(parameter.shape, generator=draws) * WORDS[family])
             elif "norm" in name or "ln_" in name:
                 parameter.copy_(torch.ones(parameter.shape) if name.endswith("weight") else parameter * 0.3)

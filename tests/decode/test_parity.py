@@ -72,16 +72,16 @@ def test_modes(family: str, mode: str, runtime: str) -> None:
 def test_the_modes_are_told_apart(family: str) -> None:
     """The control: on these weights a setting that is left out gives other words."""
     for left_out in ("length_penalty", "early_stopping", "no_repeat_ngram", "repetition_penalty", "min_length"):
-        asked = {"length_penalty": 2.0, "early_stopping": True, "no_repeat_ngram": 2, "repetition_penalty": 1.7}
-        asked |= {"min_length": 7}
-        plain = {"length_penalty": 0.6, "early_stopping": False}
+        asked: Choices = {"length_penalty": 2.0, "early_stopping": True, "no_repeat_ngram": 2, "min_length": 7}
+        asked |= {"repetition_penalty": 1.7}
+        plain: Choices = {"length_penalty": 0.6, "early_stopping": False}
         differs = 0
         for seed in SEEDS[family]:
             ids, mask = sources(family, seed)
             model = ours(family, "engine", seed)
-            beam = {"beam": 5} if left_out in plain else {}
-            one = model.generate_ids(ids, mask, max_length=LENGTH, **beam, **{left_out: asked[left_out]})
-            two = model.generate_ids(ids, mask, max_length=LENGTH, **beam, **{left_out: plain[left_out]} if beam else {})
+            both: Choices = {"beam": 5, "max_length": LENGTH} if left_out in plain else {"max_length": LENGTH}
+            one = model.generate_ids(ids, mask, **both, **{left_out: asked[left_out]})
+            two = model.generate_ids(ids, mask, **both, **{key: plain[key] for key in (left_out,) if key in plain})
             differs += [row.tolist() for row in one] != [row.tolist() for row in two]
         assert differs, left_out
 
@@ -93,7 +93,8 @@ def test_answers_end_and_differ(family: str) -> None:
     for seed in SEEDS[family]:
         ended += same(family, "engine", seed, {"beam": 4}, {"num_beams": 4})
         ids, mask = sources(family, seed)
-        kinds |= {tuple(row.tolist()) for row in ours(family, "engine", seed).generate_ids(ids, mask, max_length=LENGTH)}
+        rows = ours(family, "engine", seed).generate_ids(ids, mask, max_length=LENGTH)
+        kinds |= {tuple(row.tolist()) for row in rows}
     assert ended >= 1
     assert len(kinds) >= 8
     assert sum(len(set(row)) for row in kinds) / len(kinds) > 3

@@ -120,7 +120,7 @@ class CoreRunner:
     def watched_step(
         self, state: CoreState, ids: Any, mask: Any = None
     ) -> tuple[np.ndarray[Any, Any], CoreState, np.ndarray[Any, Any]]:
-        """The same, and where each word looked in the source: (batch, new, source), the last layer's mean over heads."""
+        """The same, and where each word looked: (batch, new, source), the mean of the last layer's heads."""
         recorder = Recorder()
         logits, after = self._step(state, ids, mask, recorder)
         crossed = [steps for steps in recorder.steps if steps.part == "cross"]

@@ -89,11 +89,10 @@ class Beam:
         why = np.where(ended, "end", "length")
         if self.stops.texts:
             self._stop(active, group, beam, word, ended, why)
-        if new + 1 == self.begun.limit:
-            ended[:] = True
+        still, top_few = self.open[active, group], slice(self.width)
+        over = (ended | (new + 1 == self.begun.limit)) & np.isfinite(best) & still[:, None]
         ended |= ~np.isfinite(best)
-        still = self.open[active, group]
-        for place, rank in np.argwhere(ended[:, : self.width] & np.isfinite(best[:, : self.width]) & still[:, None]):
+        for place, rank in np.argwhere(over[:, top_few]):
             row = self._row(place, group, int(beam[place, rank]))
             answer = Answer(ids=[*self._said(row), int(word[place, rank])], stopped=str(why[place, rank]))
             answer.score = float(best[place, rank]) / (new + 1) ** self.plan.settings.length_penalty + self._cover(row)

@@ -83,7 +83,8 @@ def likely(logits: Array, plan: Plan) -> tuple[Array, Array]:
 def _whole(logits: Array, plan: Plan) -> Array:
     """The sum of exp((logits - largest) / temperature) over all words."""
     scaled = logits / np.float32(plan.temperature)
-    return np.exp(log_total(scaled) - scaled.max(1, keepdims=True))
+    whole: Array = np.exp(log_total(scaled) - scaled.max(1, keepdims=True))
+    return whole
 
 
 def _nucleus(logits: Array, plan: Plan) -> tuple[Array, Array]:

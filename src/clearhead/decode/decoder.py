@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from clearhead.decode.beam import Beam
 from clearhead.decode.folder import Plan
-from clearhead.decode.opening import Given, opened, together
+from clearhead.decode.opening import Given, limit_of, opened, together
 from clearhead.decode.stops import Stops
 from clearhead.decode.walk import Answer, generators, walk
 from clearhead.errors import InputError
@@ -29,7 +29,7 @@ class Decoder:
     ) -> list[list[Answer]]:
         """The answers to each text, best first; an empty list where there is nothing to answer."""
         made: list[list[Answer]] = [[] for _ in every]
-        some = [self._filled(one) for one in every]
+        some = [self._filled(one, row) for row, one in enumerate(every)]
         rows = [row for row, one in enumerate(some) if one is not None]
         done = len(every) - len(rows)
         for group in together(self.plan, self.runner.shape, [one for one in some if one is not None]):
@@ -47,10 +47,10 @@ class Decoder:
         begun, settings = opened(self.runner, self.plan, every), self.plan.settings
         if settings.beam > 1:
             return Beam(begun, self.plan, self.stops).search()
-        draws = [one for given in every for one in generators(settings.seed, given, settings.best)]
         begun.spread(settings.best)
+        draws = [one for given in every if settings.sample for one in generators(settings.seed, given, settings.best)]
         flat: list[Answer] = []
-        for flat in walk(begun, self.plan, self.stops, draws if settings.sample else ()):  # noqa: B007
+        for flat in walk(begun, self.plan, self.stops, draws):  # noqa: B007
             pass
         found = [flat[first : first + settings.best] for first in range(0, len(flat), settings.best)]
         return [sorted(answers, key=lambda answer: -answer.score) for answers in found]
@@ -60,7 +60,7 @@ class Decoder:
         settings = self.plan.settings
         if settings.beam > 1 or settings.best > 1:
             raise InputError("An answer is known word by word with beam=1 and best=1 alone.")
-        one = self._filled(given)
+        one = self._filled(given, 0)
         if one is None:
             return
         draws = generators(settings.seed, one, 1) if settings.sample else ()
@@ -75,8 +75,10 @@ class Decoder:
         if text.startswith(told) and text != told:
             yield text[len(told) :]
 
-    def _filled(self, given: Given) -> Given | None:
+    def _filled(self, given: Given, row: int) -> Given | None:
         """The text as it is read: an empty prompt is the folder's first symbol, an empty source has no answer."""
+        if not self.plan.start:
+            limit_of(self.plan, self.runner.shape, len(given.real) + len(self.plan.prefix), f"The prompt of row {row}")
         if given.real or (not self.plan.start and self.plan.prefix):
             return given
         if self.plan.start:

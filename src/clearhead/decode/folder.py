@@ -134,7 +134,9 @@ def _ids(
 class _Said:
     """The values of a folder by key; one that no file could mean is refused in one sentence."""
 
-    def __init__(self, config: Mapping[str, Any], generation: Mapping[str, Any] | None, family: str, vocab: int) -> None:
+    def __init__(
+        self, config: Mapping[str, Any], generation: Mapping[str, Any] | None, family: str, vocab: int
+    ) -> None:
         family_ids = FAMILY_IDS.get(family, {}) if generation is None else {}
         self.values = {**family_ids, **(config if generation is None else generation)}
         self.file = "config.json" if generation is None else "generation_config.json"
@@ -186,6 +188,7 @@ class _Said:
         own = {name: getattr(given, name) for name in names}
         found = {ours: self.value(theirs) if own[ours] is None else own[ours] for ours, theirs in names.items()}
         try:
-            return Decoding(sample=given.sample, max_length=max(given.max_length, self.count("min_new_tokens")), **found)
+            most = max(given.max_length, self.count("min_new_tokens"))
+            return Decoding(sample=given.sample, max_length=most, **found)
         except InputError as error:
             raise ConfigError(f"{self.file}: {shown(error, 200)}") from None

@@ -84,14 +84,14 @@ class Opened:
         return last if last.flags.writeable else last.copy()
 
 
-def limit_of(plan: Plan, shape: ModelShape, length: int) -> int:
+def limit_of(plan: Plan, shape: ModelShape, length: int, what: str = "The prompt") -> int:
     """How many words may follow `length` others: learned positions end somewhere, and the last word needs none."""
     top, most = shape.top, plan.settings.max_length
     if top.positions != "learned" or top.max_length is None:
         return most
     if length > top.max_length:
         raise InputError(
-            f"The prompt has {length} tokens, and the model numbers {top.max_length}; shorten it to leave room for an "
+            f"{what} has {length} tokens, and the model numbers {top.max_length}; shorten it to leave room for an "
             "answer."
         )
     return min(most, top.max_length - length + 1)

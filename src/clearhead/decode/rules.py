@@ -56,7 +56,7 @@ class Rules:
         if plan.suppressed_first:
             lengths = (history >= 0).sum(1) - new  # of the prompts
             first = (lengths == 1) & (plan.forced_first is not None)
-            logits[np.ix_(new == first.astype(np.int64), list(plan.suppressed_first))] = NEVER
+            logits[np.ix_(new == first.astype(np.int64), np.array(plan.suppressed_first))] = NEVER
 
     def changes(self, new: int) -> bool:
         """Whether scores of words that may be said are other numbers afterwards."""
@@ -106,4 +106,4 @@ def _force(logits: Array, rows: Array, ids: list[int], total: Array | None) -> N
     """These words and no others, with a score of 0."""
     logits[rows] = NEVER
     zero = np.zeros((int(rows.sum()), 1), np.float32) if total is None else total[rows].astype(np.float32)
-    logits[np.ix_(rows, ids)] = zero
+    logits[np.ix_(rows, np.array(ids))] = zero

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite
+from numbers import Real
 from typing import Any, Literal
 
 from clearhead.errors import InputError
@@ -44,12 +45,9 @@ class Decoding:
             if getattr(self, name) is not None:
                 _whole(name, getattr(self, name), least)
         _whole("seed", self.seed, 0, 1 << 64)
-        for name, value in (("sample", self.sample),):
-            if not isinstance(value, bool):
-                raise InputError(f"{name} must be true or false, and it is {_said(value)}.")
-        if self.early_stopping not in (None, True, False, "never") or isinstance(self.early_stopping, int | float) != (
-            isinstance(self.early_stopping, bool)
-        ):
+        if not isinstance(self.sample, bool):
+            raise InputError(f"sample must be true or false, and it is {_said(self.sample)}.")
+        if not (self.early_stopping is None or isinstance(self.early_stopping, bool) or self.early_stopping == "never"):
             raise InputError(f"early_stopping must be true, false or 'never', and it is {_said(self.early_stopping)}.")
         _real("length_penalty", self.length_penalty, -100.0, 100.0)
         _real("coverage_penalty", self.coverage_penalty, 0.0, 1e6)
@@ -60,10 +58,9 @@ class Decoding:
         if self.repetition_penalty is not None:
             _real("repetition_penalty", self.repetition_penalty, 1e-4, 1e4)
         object.__setattr__(self, "prefix", _words("prefix", self.prefix))
-        listed = (self.forbidden,) if isinstance(self.forbidden, str) else _listed("forbidden", self.forbidden)
-        alone = tuple((one,) if _is_id(one) else one for one in listed)
-        object.__setattr__(self, "forbidden", tuple(_words("forbidden", one) for one in alone))
-        stops = (self.stop,) if isinstance(self.stop, str) else _listed("stop", self.stop)
+        listed = ((one,) if _is_id(one) else one for one in _listed("forbidden", self.forbidden))
+        object.__setattr__(self, "forbidden", tuple(_words("forbidden", one) for one in listed))
+        stops = _listed("stop", self.stop)
         if not all(isinstance(one, str) and one for one in stops):
             raise InputError("stop must be texts of at least one letter.")
         object.__setattr__(self, "stop", stops)
@@ -95,8 +92,8 @@ def _whole(name: str, value: Any, least: int, most: int = MOST) -> None:
 
 
 def _real(name: str, value: Any, low: float, high: float) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-    if not number or not low <= value <= high:
+    number = isinstance(value, Real) and type(value) is not bool
+    if not number or not isfinite(value) or not low <= value <= high:
         raise InputError(f"{name} must be a number from {low:g} to {high:g}, and it is {_said(value)}.")
 
 
@@ -105,6 +102,9 @@ def _is_id(value: Any) -> bool:
 
 
 def _listed(name: str, value: Any) -> tuple[Any, ...]:
+    """Several values; one text is itself the only one."""
+    if isinstance(value, str):
+        return (value,)
     try:
         return tuple(value)
     except TypeError:

@@ -41,7 +41,7 @@ def walk(begun: Opened, plan: Plan, stops: Stops, draws: Sequence[np.random.Gene
         total = log_total(own)[:, 0]
         rules.change(logits, begun.history, new)
         # argmax over the vocabulary, or one draw from its probabilities
-        ids = logits.argmax(1) if not draws else _drawn(logits, plan, [draws[row] for row in rows])
+        ids = logits.argmax(1) if not draws else _drawn(logits, plan, [draws[row] for row in rows.tolist()])
         scores = own[np.arange(len(ids)), ids] - total
         blocked = ~(logits[np.arange(len(ids)), ids] > -np.inf)
         ended = np.isin(ids, ends) & ~blocked
