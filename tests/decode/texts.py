@@ -50,12 +50,13 @@ class Script:
     """A decoder that says these words whatever it is fed."""
 
     def __init__(self, shape: Any, words: list[int], prompt: int) -> None:
-        self.shape, self.words, self.prompt = shape, words, prompt
+        self.shape, self.words, self.prompt, self.steps = shape, words, prompt, 0
 
     def start(self, batch: Any) -> Words:
         return Words(np.zeros((len(batch.ids), 0), np.int64), batch)
 
     def step(self, state: Words, ids: Any, mask: Any = None) -> tuple[Array, Words]:
+        self.steps += 1
         said = np.concatenate([state.said, ids], 1)
         logits = np.zeros((len(ids), ids.shape[1], self.shape.top.vocab), np.float32)
         logits[:, -1, self.words[min(said.shape[1] - self.prompt, len(self.words) - 1)]] = 9.0

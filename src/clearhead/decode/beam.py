@@ -67,19 +67,20 @@ class Beam:
         logits, total = begun.logits.reshape(*shape, -1), np.where(np.isfinite(total), total, 0.0).reshape(*shape, 1)
         made = np.full((len(active), self.groups, self.width), -np.inf)
         beams, words = np.zeros(made.shape, np.int64), np.zeros(made.shape, np.int64)
+        taken: list[Array] = []  # words that groups have chosen in this step
         for group in range(self.groups):
             own = logits[:, group]
-            self._avoid(own, words[:, :group], made[:, :group])
+            self._avoid(own, taken)
             found, ids = (one.reshape(*shape[::2], -1) for one in top(own.reshape(-1, own.shape[-1]), self.keep))
             # log p(words so far) + log p(next word)
             joint = scores[:, group, :, None] + (found - total[:, group])
-            self._choose(active, group, new, joint, ids, (made, beams, words))
+            taken.append(self._choose(active, group, new, joint, ids, (made, beams, words)))
         return made, beams, words
 
     def _choose(
         self, active: Array, group: int, new: int, joint: Array, ids: Array, into: tuple[Array, Array, Array]
-    ) -> None:
-        """The best continuations of one group: those that end are set aside, the others go on."""
+    ) -> Array:
+        """The best continuations of one group: those that end are set aside, the others go on; which words it took."""
         size = joint.shape[2]
         joint = np.where(np.isfinite(joint), joint, -np.inf).reshape(len(active), -1)
         order = np.argsort(-joint, axis=1, kind="stable")[:, : self.keep]
@@ -109,7 +110,7 @@ class Beam:
                 )
             if still[place]:
                 self._close(sentence, group, running, new + 1)
-        into[0][~self.open[active, group], group] = -np.inf
+        return np.where(ended | ~still[:, None], -1, word)[:, top_few]
 
     def _close(self, sentence: int, group: int, running: float, length: int) -> None:
         """Keep the best that are finished, and see whether those that go on could still be among them."""
@@ -132,10 +133,12 @@ class Beam:
                 if self.stops.reached([*said, int(word[place, rank])]):
                     ended[place, rank], why[place, rank] = True, "stop"
 
-    def _avoid(self, logits: Array, words: Array, scores: Array) -> None:
+    def _avoid(self, logits: Array, taken: list[Array]) -> None:
         """Words that the groups before have chosen lose log probability, once for each time."""
-        for place in range(len(logits) if words.size and self.plan.settings.diversity else 0):
-            ids, times = np.unique(words[place][np.isfinite(scores[place])], return_counts=True)
+        if not taken or not self.plan.settings.diversity:
+            return
+        for place, words in enumerate(np.concatenate(taken, 1)):
+            ids, times = np.unique(words[words >= 0], return_counts=True)
             logits[place][:, ids] -= np.float32(self.plan.settings.diversity) * times.astype(np.float32)
 
     def _row(self, place: int, group: int, beam: int) -> int:

@@ -92,7 +92,7 @@ def _whole(name: str, value: Any, least: int, most: int = MOST) -> None:
 
 
 def _real(name: str, value: Any, low: float, high: float) -> None:
-    number = isinstance(value, Real) and type(value) is not bool
+    number = isinstance(value, Real) and value is not True and value is not False
     if not number or not isfinite(value) or not low <= value <= high:
         raise InputError(f"{name} must be a number from {low:g} to {high:g}, and it is {_said(value)}.")
 
