@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     )
     from clearhead.batch import Output
     from clearhead.data.inspect import Inspection
+    from clearhead.decode.results import Generated
+    from clearhead.decode.settings import Decoding
     from clearhead.embedding import TruncationWarning
     from clearhead.errors import ClearheadError
     from clearhead.estimators import TextClassifier, TextEncoder, TextRegressor
@@ -53,7 +55,9 @@ _HOMES = {
     "quantize": "api",
     "train": "api",
     "Bench": "runs.bench",
+    "Decoding": "decode.settings",
     "Evaluation": "tasks.evaluation",
+    "Generated": "decode.results",
     "Inspection": "data.inspect",
     "Ladder": "runs.ladder",
     "Predicted": "runs.output",
@@ -74,7 +78,9 @@ _HOMES = {
 __all__ = [
     "Bench",
     "ClearheadError",
+    "Decoding",
     "Evaluation",
+    "Generated",
     "Guess",
     "Inspection",
     "Ladder",

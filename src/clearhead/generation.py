@@ -55,8 +55,8 @@ class Generates:
         """The new ids for each row of (batch, length) ids, at most `max_length`: those that transformers would give.
 
         They come without the prompt or the start symbol, with the prefix and the end symbol, and without padding. Rows
-        may be lists of different length; without a mask, padding is known by its id. `best` answers are
-        that many rows, empty ones where there are fewer.
+        may be lists of different length. Without a mask every token of a source is real; padding of prompts is known by
+        its id. `best` answers are that many rows, empty ones where there are fewer.
         """
         writer = Writer(
             cast("Model", self), beam=beam, max_length=max_length, length_penalty=length_penalty,
@@ -103,15 +103,14 @@ class Writer:
         import numpy as np
 
         made: list[Array] = []
-        for answers in self.decoder.answers(self._given(ids, mask)):
+        for answers in self.decoder.answers(self._given(ids, mask), scored=False):
             found = [np.array([*self.plan.prefix, *answer.ids], np.int64) for answer in answers]
             made += found + [np.zeros(0, np.int64)] * (self.settings.best - len(found))
         return made
 
     def _said(self, answer: Answer) -> dict[str, Any]:
         ids = (*self.plan.prefix, *answer.ids)
-        text = self.decoder.stops.cut(self.decoder.decode(ids)) if self.decoder.decode is not None else ""
-        return {"text": text, "ids": ids, "score": answer.score, "stopped": answer.stopped}
+        return {"text": self.decoder.text(answer), "ids": ids, "score": answer.score, "stopped": answer.stopped}
 
     def _read(self, texts: Sequence[str]) -> tuple[list[Given], list[int]]:
         """Texts as tokens; sources that are too long are cut, and prompts, whose end matters, are refused."""

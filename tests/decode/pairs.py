@@ -107,6 +107,13 @@ def expected(
     return KNOWN[key]
 
 
+def cut(family: str, rows: list[list[int]], ends: Any = None) -> list[list[int]]:
+    """Rows up to their end symbol."""
+    known = ENDS[family] if ends is None else ends if isinstance(ends, list) else [ends]
+    places = [next((n for n, token in enumerate(row) if token in known), len(row)) for row in rows]
+    return [row[: place + 1] for row, place in zip(rows, places, strict=True)]
+
+
 def _asked(
     family: str, ids: Array, mask: Array, seed: int, choices: dict[str, Any]
 ) -> tuple[list[list[int]], list[float]]:
@@ -117,11 +124,6 @@ def _asked(
             output_scores=True, **choices,
         )  # fmt: skip
     prompt = 1 if family in PAIRED else ids.shape[1]
-    ends = choices.get("eos_token_id", model.generation_config.eos_token_id)
-    ends = ends if isinstance(ends, list) else [ends]
-    rows = []
-    for row in said.sequences[:, prompt:].tolist():
-        place = next((n for n, token in enumerate(row) if token in ends), len(row))
-        rows.append(row[: place + 1])
+    rows = cut(family, said.sequences[:, prompt:].tolist(), choices.get("eos_token_id"))
     scores = getattr(said, "sequences_scores", None)
     return rows, [] if scores is None else scores.tolist()

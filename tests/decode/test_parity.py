@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from clearhead.generation import Writer
-from tests.decode.pairs import PAIRED, RUNTIMES, SEEDS, TITLES, expected, ours, sources
+from tests.decode.pairs import PAIRED, RUNTIMES, SEEDS, TITLES, cut, expected, ours, sources, theirs
 
 LENGTH = 18
 Choices = dict[str, Any]
@@ -68,6 +71,34 @@ def test_modes(family: str, mode: str, runtime: str) -> None:
         same(family, runtime, seed, mine, other)
 
 
+@st.composite
+def mixtures(draw: Any) -> tuple[Choices, Choices]:
+    """Any settings together, ours and theirs."""
+    one = {
+        "beam": ("num_beams", st.integers(1, 6)),
+        "max_length": ("max_new_tokens", st.integers(1, 14)),
+        "length_penalty": ("length_penalty", st.sampled_from([0.0, 0.6, 1.0, 1.3, 2.0])),
+        "no_repeat_ngram": ("no_repeat_ngram_size", st.integers(0, 4)),
+        "early_stopping": ("early_stopping", st.sampled_from([True, False, "never"])),
+        "repetition_penalty": ("repetition_penalty", st.sampled_from([1.0, 1.3, 0.9])),
+        "forbidden": ("bad_words_ids", st.lists(st.lists(st.integers(0, 59), min_size=1, max_size=2), min_size=1)),
+    }
+    mine = {name: draw(kind) for name, (_, kind) in one.items()}
+    mine["min_length"] = draw(st.integers(0, mine["max_length"]))
+    other = {one[name][0]: value for name, value in mine.items() if name in one} | {"min_new_tokens": mine["min_length"]}
+    return mine, other
+
+
+@given(mixture=mixtures(), family=st.sampled_from(sorted(TITLES)))
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_any_mixture(mixture: tuple[Choices, Choices], family: str) -> None:
+    seed = SEEDS[family][0]
+    ids, mask = sources(family, seed, rows=3)
+    rows, _ = expected(family, ids, mask, seed, **mixture[1])
+    got = ours(family, "engine", seed).generate_ids(ids, mask, **mixture[0])
+    assert [row.tolist() for row in got] == rows
+
+
 @every_family
 def test_the_modes_are_told_apart(family: str) -> None:
     """The control: on these weights a setting that is left out gives other words."""
@@ -100,6 +131,16 @@ def test_answers_end_and_differ(family: str) -> None:
     assert sum(len(set(row)) for row in kinds) / len(kinds) > 3
 
 
+@every_family
+def test_without_a_mask(family: str) -> None:
+    """Padding counts as words of a source, and is known by its id in a prompt, as there."""
+    seed = SEEDS[family][0]
+    ids, _ = sources(family, seed)
+    said = theirs(family, seed).generate(torch.tensor(ids), max_new_tokens=LENGTH)
+    rows = cut(family, said[:, 1 if family in PAIRED else ids.shape[1] :].tolist())
+    assert [row.tolist() for row in ours(family, "engine", seed).generate_ids(ids, max_length=LENGTH)] == rows
+
+
 @pytest.mark.parametrize("beam", [1, 4])
 @every_family
 def test_prefix(family: str, beam: int) -> None:
@@ -108,8 +149,6 @@ def test_prefix(family: str, beam: int) -> None:
     prefix = [17, 23]
     given, how, real = ids, {}, mask
     if family in PAIRED:
-        import torch
-
         start = {"marian": 1, "t5": 0}[family]
         how = {"decoder_input_ids": torch.tensor([[start, *prefix]] * len(ids))}
     else:

@@ -34,8 +34,9 @@ class Beam:
         self.keep = max(2, 1 + len(plan.ends)) * self.width
         self.ends = np.array(plan.ends, np.int64)
         self.prompt = begun.history.shape[1]
-        self.each = 1  # hypotheses in a group: all begin with the same one
         count = len(begun.history)
+        self.each = 1  # hypotheses in a group: all begin with the same one
+        self.sums = np.zeros((count, self.groups, 1))  # their log probabilities
         self.finished: list[list[list[Answer]]] = [[[] for _ in range(self.groups)] for _ in range(count)]
         self.open = np.ones((count, self.groups), np.bool_)  # groups that may still find a better one
 
@@ -44,7 +45,7 @@ class Beam:
         begun, groups = self.begun, self.groups
         active = np.arange(len(self.finished))  # sentences that are not finished
         begun.spread(groups)
-        scores = np.zeros((len(active), groups, 1))  # (sentences, groups, hypotheses): sums of log probabilities
+        scores = self.sums  # (sentences, groups, hypotheses)
         for new in range(begun.limit):
             scores, beams, words = self._step(active, scores, new)
             going = self.open[active].any(1)
@@ -58,7 +59,7 @@ class Beam:
 
     def _step(self, active: Array, scores: Array, new: int) -> tuple[Array, Array, Array]:
         """One more word for each hypothesis: scores, the hypothesis it continues, and the word."""
-        begun, self.each = self.begun, scores.shape[2]
+        begun, self.sums, self.each = self.begun, scores, scores.shape[2]
         shape = (len(active), self.groups, self.each)
         total = log_total(begun.logits)
         self.rules.change(begun.logits, begun.history, new, total)
@@ -104,10 +105,10 @@ class Beam:
             array[:, group, :count] = np.take_along_axis(values, onward, 1)
         for place, sentence in enumerate(active.tolist()):
             running = float(into[0][place, group, 0])
-            if still[place] and running == -np.inf and not self.finished[sentence][group]:  # every word is forbidden
-                self.finished[sentence][group].append(
-                    Answer(ids=self._said(self._row(place, group, 0)), score=-np.inf, stopped="blocked")
-                )
+            found = self.finished[sentence][group]
+            if still[place] and running == -np.inf and not found:  # every word is forbidden
+                score = float(self.sums[place, group, 0]) / max(new, 1) ** self.plan.settings.length_penalty
+                found.append(Answer(ids=self._said(self._row(place, group, 0)), score=score, stopped="blocked"))
             if still[place]:
                 self._close(sentence, group, running, new + 1)
         return np.where(ended | ~still[:, None], -1, word)[:, top_few]

@@ -24,7 +24,7 @@ def log_total(logits: Array) -> Array:
             continue
         np.subtract(scores, largest, out=space)
         np.exp(space, out=space)
-        made[row] = np.log(space.sum(dtype=np.float64)) + largest
+        made[row] = np.log(float(space.sum())) + float(largest)
     return made
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from clearhead.decode.beam import Beam
 from clearhead.decode.folder import Plan
-from clearhead.decode.opening import Given, limit_of, opened, together
+from clearhead.decode.opening import ROWS, Given, limit_of, opened, together
 from clearhead.decode.stops import Stops
-from clearhead.decode.walk import Answer, generators, walk
+from clearhead.decode.walk import Answer, generator, walk
 from clearhead.errors import InputError
 from clearhead.runner import Runner
 
@@ -25,16 +26,19 @@ class Decoder:
         self.stops = Stops(plan.settings.stop, self._text)
 
     def answers(
-        self, every: Sequence[Given], progress: Callable[[int, int], None] | None = None
+        self, every: Sequence[Given], progress: Callable[[int, int], None] | None = None, *, scored: bool = True
     ) -> list[list[Answer]]:
-        """The answers to each text, best first; an empty list where there is nothing to answer."""
+        """The answers to each text, best first; an empty list where there is nothing to answer.
+
+        Not `scored`: greedy answers, of which there is one, save the time to judge it.
+        """
         made: list[list[Answer]] = [[] for _ in every]
         some = [self._filled(one, row) for row, one in enumerate(every)]
         rows = [row for row, one in enumerate(some) if one is not None]
         done = len(every) - len(rows)
         for group in together(self.plan, self.runner.shape, [one for one in some if one is not None]):
             numbers = [rows[place] for place in group]
-            found = self._group([one for row in numbers if (one := some[row]) is not None])
+            found = self._group([one for row in numbers if (one := some[row]) is not None], scored)
             for row, answers in zip(numbers, found, strict=True):
                 made[row] = answers[: self.plan.settings.best]
             done += len(numbers)
@@ -42,18 +46,24 @@ class Decoder:
                 progress(done, len(every))
         return made
 
-    def _group(self, every: Sequence[Given]) -> list[list[Answer]]:
+    def _group(self, every: Sequence[Given], scored: bool) -> list[list[Answer]]:
         """Those of texts that are decoded together."""
         begun, settings = opened(self.runner, self.plan, every), self.plan.settings
         if settings.beam > 1:
             return Beam(begun, self.plan, self.stops).search()
-        begun.spread(settings.best)
-        draws = [one for given in every if settings.sample for one in generators(settings.seed, given, settings.best)]
-        flat: list[Answer] = []
-        for flat in walk(begun, self.plan, self.stops, draws):  # noqa: B007
-            pass
-        found = [flat[first : first + settings.best] for first in range(0, len(flat), settings.best)]
-        return [sorted(answers, key=lambda answer: -answer.score) for answers in found]
+        made: list[list[Answer]] = [[] for _ in every]
+        size = max(1, ROWS // len(every))  # samples of each text that are drawn together
+        for first in range(0, settings.best, size):
+            numbers = range(first, min(first + size, settings.best))
+            part = replace(begun, logits=begun.logits.copy()) if settings.best > size else begun
+            part.spread(len(numbers))
+            draws = [generator(settings.seed, one, number) for one in every if settings.sample for number in numbers]
+            answers: list[Answer] = []
+            for answers in walk(part, self.plan, self.stops, draws, scored=scored or settings.best > 1):  # noqa: B007
+                pass
+            for row, found in enumerate(made):
+                found += answers[row * len(numbers) : (row + 1) * len(numbers)]
+        return [sorted(found, key=lambda answer: -answer.score) for found in made]
 
     def pieces(self, given: Given) -> Iterator[str]:
         """The answer to one text in pieces, each as soon as no later word can change it."""
@@ -63,10 +73,11 @@ class Decoder:
         one = self._filled(given, 0)
         if one is None:
             return
-        draws = generators(settings.seed, one, 1) if settings.sample else ()
+        draws = [generator(settings.seed, one, 0)] if settings.sample else ()
         told, text = "", ""
-        for answers in walk(opened(self.runner, self.plan, [one]), self.plan, self.stops, draws):
-            text = self.stops.cut(self._text([*self.plan.prefix, *answers[0].ids]))
+        begun = opened(self.runner, self.plan, [one])
+        for answers in walk(begun, self.plan, self.stops, draws, scored=False):
+            text = self.text(answers[0])
             sure = text.rstrip(HALF)
             sure = sure[: len(sure) - self.stops.held(sure)]
             if sure.startswith(told) and sure != told:
@@ -74,6 +85,11 @@ class Decoder:
                 told = sure
         if text.startswith(told) and text != told:
             yield text[len(told) :]
+
+    def text(self, answer: Answer) -> str:
+        """An answer as a text, with the prefix, and before the first stop text."""
+        whole = self._text([*self.plan.prefix, *answer.ids])
+        return self.stops.cut(whole, len(self._text(self.plan.prefix))) if self.stops.texts else whole
 
     def _filled(self, given: Given, row: int) -> Given | None:
         """The text as it is read: an empty prompt is the folder's first symbol, an empty source has no answer."""

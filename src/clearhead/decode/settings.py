@@ -49,7 +49,7 @@ class Decoding:
             raise InputError(f"sample must be true or false, and it is {_said(self.sample)}.")
         if not (self.early_stopping is None or isinstance(self.early_stopping, bool) or self.early_stopping == "never"):
             raise InputError(f"early_stopping must be true, false or 'never', and it is {_said(self.early_stopping)}.")
-        _real("length_penalty", self.length_penalty, -100.0, 100.0)
+        _real("length_penalty", self.length_penalty, -10.0, 10.0)
         _real("coverage_penalty", self.coverage_penalty, 0.0, 1e6)
         _real("diversity", self.diversity, 0.0, 1e6)
         for name, low, high in (("temperature", 1e-4, 1e4), ("top_p", 0.0, 1.0), ("min_p", 0.0, 1.0)):

@@ -21,9 +21,9 @@ class Stops:
         text = self.decode(ids[-self.window :])
         return any(stop in text for stop in self.texts)
 
-    def cut(self, text: str) -> str:
-        """The text before the first of them."""
-        places = [place for stop in self.texts if (place := text.find(stop)) >= 0]
+    def cut(self, text: str, begin: int = 0) -> str:
+        """The text before the first of them, looked for from a place on."""
+        places = [place for stop in self.texts if (place := text.find(stop, begin)) >= 0]
         return text[: min(places)] if places else text
 
     def held(self, text: str) -> int:

@@ -29,7 +29,9 @@ class Answer:
     stopped: str = "length"  # "end" symbol, "length", a "stop" text, or "blocked": every word is forbidden
 
 
-def walk(begun: Opened, plan: Plan, stops: Stops, draws: Sequence[np.random.Generator] = ()) -> Iterator[list[Answer]]:
+def walk(
+    begun: Opened, plan: Plan, stops: Stops, draws: Sequence[np.random.Generator] = (), *, scored: bool = True
+) -> Iterator[list[Answer]]:
     """The answers of all rows after each word; those that are finished leave the batch."""
     answers = [Answer() for _ in begun.history]
     rows = np.arange(len(answers))
@@ -37,8 +39,8 @@ def walk(begun: Opened, plan: Plan, stops: Stops, draws: Sequence[np.random.Gene
     rules = Rules(plan, begun.limit)
     for new in range(begun.limit):
         logits = begun.logits
-        own = logits.copy() if rules.changes(new) else logits
-        total = log_total(own)[:, 0]
+        own = logits.copy() if scored and rules.changes(new) else logits
+        total = log_total(own)[:, 0] if scored else np.zeros(len(own))
         rules.change(logits, begun.history, new)
         # argmax over the vocabulary, or one draw from its probabilities
         ids = logits.argmax(1) if not draws else _drawn(logits, plan, [draws[row] for row in rows.tolist()])
@@ -72,6 +74,6 @@ def _drawn(logits: Array, plan: Plan, draws: Sequence[np.random.Generator]) -> A
     return draw(places, probs, np.array([one.random() for one in draws]))
 
 
-def generators(seed: int, given: Given, number: int) -> list[np.random.Generator]:
-    """One source of chance for each of `number` samples of a text: its seed and its own words, never its neighbours."""
-    return [np.random.default_rng(np.random.SeedSequence([seed, sample, *given.real])) for sample in range(number)]
+def generator(seed: int, given: Given, number: int) -> np.random.Generator:
+    """The chance of one sample of a text: its seed, its number and the text's own words, never its neighbours."""
+    return np.random.default_rng(np.random.SeedSequence([seed, number, *given.real]))
