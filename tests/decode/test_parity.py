@@ -85,8 +85,8 @@ def mixtures(draw: Any) -> tuple[Choices, Choices]:
     }
     mine = {name: draw(kind) for name, (_, kind) in one.items()}
     mine["min_length"] = draw(st.integers(0, mine["max_length"]))
-    other = {one[name][0]: value for name, value in mine.items() if name in one} | {"min_new_tokens": mine["min_length"]}
-    return mine, other
+    other = {one[name][0]: value for name, value in mine.items() if name in one}
+    return mine, other | {"min_new_tokens": mine["min_length"]}
 
 
 @given(mixture=mixtures(), family=st.sampled_from(sorted(TITLES)))
