@@ -21,9 +21,10 @@ def chances(logits: Any, **choices: Any) -> Any:
     """The probability of each word, (rows, vocab)."""
     shape = Table(logits.shape[1], 0).shape
     plan = plan_of(Decoding(sample=True, **choices), shape, {}, None, None)
-    places, probs = likely(logits, plan)
     made = np.zeros(logits.shape)
-    np.put_along_axis(made, places, probs, 1)
+    for row, scores in enumerate(logits):
+        places, probs = likely(scores, plan)
+        made[row, places] = probs
     return made
 
 
@@ -33,6 +34,7 @@ def chances(logits: Any, **choices: Any) -> Any:
     [
         {}, {"temperature": 0.5}, {"top_k": 7}, {"top_p": 0.6}, {"top_p": 0.999, "temperature": 3.0}, {"min_p": 0.1},
         {"top_k": 9, "top_p": 0.5}, {"top_k": 12, "top_p": 0.9, "min_p": 0.2, "temperature": 1.7}, {"top_p": 0.0},
+        {"top_p": 0.9999999, "temperature": 0.3}, {"top_p": 0.8, "min_p": 0.05}, {"min_p": 1.0},
     ],
     ids=str,
 )  # fmt: skip
@@ -71,8 +73,8 @@ def test_frequencies_are_the_softmax() -> None:
 
 def test_draws_at_the_borders() -> None:
     """0 gives the first word that can be, the largest number below 1 the last one; nothing impossible is drawn."""
-    places, probs = np.array([[4, 5, 6, 7]] * 2), np.array([[0.0, 0.5, 0.5, 0.0]] * 2)
-    assert draw(places, probs, np.array([0.0, np.nextafter(1.0, 0.0)])).tolist() == [5, 6]
+    places, probs = np.array([4, 5, 6, 7]), np.array([0.0, 0.5, 0.5, 0.0])
+    assert [draw(places, probs, chance) for chance in (0.0, float(np.nextafter(1.0, 0.0)))] == [5, 6]
 
 
 @pytest.mark.parametrize("runtime", ["core", "engine"])

@@ -226,7 +226,8 @@ def test_bad_input() -> None:
     "said",
     [
         {"eos_token_id": "<b>"}, {"eos_token_id": [1.5]}, {"bad_words_ids": [[]]}, {"bad_words_ids": "x"},
-        {"min_length": -4}, {"early_stopping": 7}, {"repetition_penalty": 0}, {"forced_eos_token_id": {}},
+        {"min_length": -4}, {"early_stopping": 7}, {"eos_token_id": 1 << 70}, {"pad_token_id": True},
+        {"repetition_penalty": 0}, {"forced_eos_token_id": {}},
     ],
     ids=str,
 )  # fmt: skip
@@ -234,6 +235,14 @@ def test_a_folder_that_says_the_impossible(said: dict[str, Any]) -> None:
     model = replace(ours("marian", "engine", 2), generation=said)
     with pytest.raises(ConfigError, match=r"generation_config\.json"):
         model.generate_ids([[5, 6]])
+
+
+def test_what_is_left_out_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    model = ours("marian", "engine", 2)
+    said = {**(model.generation or {}), "typical_p": 0.9, "diversity_penalty": 0.0, "min_length": 1 << 70}
+    assert len(replace(model, generation=said).generate_ids([[5, 6]], max_length=4)[0]) == 4
+    assert "asks for typical_p, which decoding here does not know" in caplog.text
+    assert "diversity" not in caplog.text
 
 
 def test_without_a_generation_config() -> None:

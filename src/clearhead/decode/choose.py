@@ -10,7 +10,6 @@ from clearhead.decode.folder import Plan
 
 Array = np.ndarray[Any, Any]
 BLOCK = 128  # words whose largest score is looked at first
-FIRST = 256  # words that are sorted at first for top_p: they nearly always hold enough
 
 
 def log_total(logits: Array) -> Array:
@@ -54,53 +53,50 @@ def _sorted(scores: Array, places: Array, count: int) -> tuple[Array, Array]:
     return np.take_along_axis(scores, order, 1), np.take_along_axis(places, order, 1)
 
 
-def likely(logits: Array, plan: Plan) -> tuple[Array, Array]:
-    """The words that a draw may give, and their probabilities: (rows, some) places and float64 that sum to one.
+def likely(scores: Array, plan: Plan) -> tuple[Array, Array]:
+    """The words that a draw may give, (some,), and their probabilities in float64, which sum to one; perhaps none.
 
-    p = softmax(logits / temperature), of which top_k, top_p and min_p keep the likeliest.
+    p = softmax(scores / temperature), of which top_k, top_p and min_p keep the likeliest.
     """
+    largest = float(scores.max())
+    if not np.isfinite(largest):
+        return np.zeros(0, np.int64), np.zeros(0)
     if plan.top_k:
-        scores, places = top(logits, plan.top_k)
-    elif plan.top_p < 1.0:
-        scores, places = _nucleus(logits, plan)
+        places = top(scores[None], plan.top_k)[1][0]
+    elif plan.top_p < 1.0 or plan.min_p:
+        places = _largest(scores, largest, plan)
     else:
-        scores, places = logits, np.broadcast_to(np.arange(logits.shape[1]), logits.shape)
-    scores = scores.astype(np.float64) / plan.temperature
-    largest = scores.max(1, keepdims=True)
-    probs = np.exp(scores - np.where(np.isfinite(largest), largest, 0.0))
+        places = np.arange(len(scores))
+    probs = np.exp((scores[places].astype(np.float64) - largest) / plan.temperature)
     if plan.top_p < 1.0:  # sorted: a word stays if those before it do not yet have top_p
-        whole = probs.sum(1, keepdims=True) if plan.top_k else _whole(logits, plan)
-        before = np.cumsum(probs, axis=1) - probs
-        keep = before < plan.top_p * whole
-        keep[:, 0] = True
-        probs = np.where(keep, probs, 0.0)
+        whole = probs.sum() if plan.top_k else _relative(scores, largest, plan).sum(dtype=np.float64)
+        stay = np.cumsum(probs) - probs < plan.top_p * whole
+        stay[0] = True
+        places, probs = places[stay], probs[stay]
     if plan.min_p:
-        probs = np.where(probs >= plan.min_p * probs.max(1, keepdims=True), probs, 0.0)
-    sums = probs.sum(1, keepdims=True)
-    return places, np.divide(probs, sums, out=np.zeros_like(probs), where=sums > 0)
+        places, probs = places[probs >= plan.min_p], probs[probs >= plan.min_p]
+    return places, probs / probs.sum()
 
 
-def _whole(logits: Array, plan: Plan) -> Array:
-    """The sum of exp((logits - largest) / temperature) over all words."""
-    scaled = logits / np.float32(plan.temperature)
-    whole: Array = np.exp(log_total(scaled) - scaled.max(1, keepdims=True))
-    return whole
+def _relative(scores: Array, largest: float, plan: Plan) -> Array:
+    """How likely each word is beside the likeliest."""
+    made: Array = np.exp((scores - np.float32(largest)) / np.float32(plan.temperature))
+    return made
 
 
-def _nucleus(logits: Array, plan: Plan) -> tuple[Array, Array]:
-    """As many of the likeliest words as top_p could need in any row, sorted."""
-    count, whole = FIRST, _whole(logits, plan)
-    while True:
-        scores, places = top(logits, count)
-        probs = np.exp((scores.astype(np.float64) - scores[:, :1]) / plan.temperature)
-        if count >= logits.shape[1] or (probs.sum(1, keepdims=True) >= plan.top_p * whole).all():
-            return scores, places
-        count *= 8
+def _largest(scores: Array, largest: float, plan: Plan) -> Array:
+    """Words that together have top_p, and a few more, the likeliest first: only these are sorted."""
+    beside = _relative(scores, largest, plan)
+    needed, least = plan.top_p * beside.sum(dtype=np.float64), 0.5
+    while plan.top_p < 1.0 and least > 1e-30 and beside[beside >= least].sum(dtype=np.float64) < needed:
+        least /= 4
+    # all that could count where there is no top_p, or where nothing short of everything is enough
+    places = np.flatnonzero(beside >= (least if plan.top_p < 1.0 and least > 1e-30 else plan.min_p / 2))
+    return places[np.argsort(-scores[places], kind="stable")]
 
 
-def draw(places: Array, probs: Array, random: Array) -> Array:
-    """One word for each row: where the running sum of probabilities passes a random number from 0 to 1."""
-    sums = np.cumsum(probs, axis=1)
-    chosen = (sums <= random[:, None] * sums[:, -1:]).sum(1)
-    last = probs.shape[1] - 1 - np.argmax(probs[:, ::-1] > 0, axis=1)  # rounding never gives what cannot be
-    return np.take_along_axis(places, np.minimum(chosen, last)[:, None], 1)[:, 0]
+def draw(places: Array, probs: Array, random: float) -> int:
+    """The word at which the running sum of probabilities passes a random number from 0 to 1."""
+    sums = np.cumsum(probs)
+    place = int(np.searchsorted(sums, random * sums[-1], side="right"))
+    return int(places[min(place, int(np.flatnonzero(probs)[-1]))])  # rounding never gives what cannot be

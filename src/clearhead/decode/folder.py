@@ -6,6 +6,7 @@ does not name are those of the family, then the tokenizer's.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,13 @@ FAMILY_IDS: Mapping[str, Mapping[str, int]] = {
     "gpt2": {"bos_token_id": 50256, "eos_token_id": 50256},
 }
 MOST_WORDS = 1 << 16  # forbidden ones in a file
+MOST_ID = 1 << 31
+UNREAD = (
+    "diversity_penalty", "encoder_no_repeat_ngram_size", "encoder_repetition_penalty", "epsilon_cutoff", "eta_cutoff",
+    "exponential_decay_length_penalty", "guidance_scale", "penalty_alpha", "sequence_bias", "stop_strings", "top_h",
+    "typical_p",
+)  # fmt: skip
+log = logging.getLogger("clearhead")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +83,8 @@ def plan_of(
     if blank is None and tokenizer is not None:
         blank = tokenizer.bos_id if tokenizer.bos_id is not None else tokenizer.eos_id
     habits = said.habits(settings)
+    if unread := [name for name in UNREAD if said.value(name) not in (None, 0, 1, False, [])]:
+        log.warning("%s asks for %s, which decoding here does not know and leaves out.", said.file, ", ".join(unread))
     return Plan(
         settings=settings,
         vocab=vocab,
@@ -150,7 +160,7 @@ class _Said:
         """One token or several, perhaps beyond the vocabulary, where they are never met."""
         found = self.value(key)
         listed: Sequence[Any] = () if found is None else found if isinstance(found, list) else (found,)
-        if len(listed) > MOST_WORDS or not all(isinstance(one, int) and not isinstance(one, bool) for one in listed):
+        if len(listed) > MOST_WORDS or not all(type(one) is int and one < MOST_ID for one in listed):
             raise ConfigError(f"{self.file}: {key} is {shown(found)}, expected a token id.")
         return tuple(one for one in listed if one >= 0)  # -1 is an old way to say none
 
@@ -177,7 +187,7 @@ class _Said:
         found = self.value(key) or 0
         if type(found) is not int or found < 0:
             raise ConfigError(f"{self.file}: {key} is {shown(found)}, expected a whole number.")
-        return found
+        return min(found, MOST_ID)
 
     def habits(self, given: Decoding) -> Decoding:
         """What was left open, as the folder has it; the folder's way to draw counts for samples alone."""

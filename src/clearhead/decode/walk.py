@@ -70,8 +70,13 @@ def walk(
 
 
 def _drawn(logits: Array, plan: Plan, draws: Sequence[np.random.Generator]) -> Array:
-    places, probs = likely(logits, plan)
-    return draw(places, probs, np.array([one.random() for one in draws]))
+    """One word for each row; the first where none is left, which is then seen to be forbidden."""
+    made = np.zeros(len(logits), np.int64)
+    for row, chance in enumerate(draws):
+        places, probs = likely(logits[row], plan)
+        if len(places):
+            made[row] = draw(places, probs, chance.random())
+    return made
 
 
 def generator(seed: int, given: Given, number: int) -> np.random.Generator:
