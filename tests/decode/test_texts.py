@@ -212,7 +212,9 @@ def test_bad_input() -> None:
     with pytest.raises(InputError, match="takes one text"):
         model.generate_stream(["a"])  # type: ignore[arg-type]
     with pytest.raises(InputError, match="beam=1"):
-        next(model.generate_stream("a", beam=2))
+        model.generate_stream("a", beam=2)
+    with pytest.raises(InputError, match="numbers 96"):
+        model.generate_stream("word " * 400)
     for ids in ([5, 6], [[VOCAB]], [["a"]], [[1.5]], [[[1]]]):
         with pytest.raises(ClearheadError):
             model.generate_ids(ids)

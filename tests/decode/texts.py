@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
 
 import clearhead
 from clearhead import Model
+from tests.decode.pairs import PLACES
 from tests.decode.runners import Array, Words
 from tests.text import tokenizer_folders
 from tests.tiny import FIXED
@@ -29,7 +29,7 @@ VOCAB = 640
 @cache
 def spoken(family: str, runtime: str = "engine") -> Model:
     """A tiny model with weights of chance and a tokenizer that was learned on the spot."""
-    place = Path(mkdtemp(prefix=f"spoken-{family}-"))
+    place = Path(PLACES.name) / f"spoken-{family}-{runtime}"
     changes: dict[str, Any] = {"vocab_size": VOCAB, "n_positions": 96} if "gpt" in family else {"vocab_size": VOCAB}
     if family == "marian":
         changes |= {"pad_token_id": VOCAB - 1, "decoder_start_token_id": VOCAB - 1, "max_position_embeddings": 512}

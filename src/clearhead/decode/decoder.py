@@ -71,8 +71,10 @@ class Decoder:
         if settings.beam > 1 or settings.best > 1:
             raise InputError("An answer is known word by word with beam=1 and best=1 alone.")
         one = self._filled(given, 0)
-        if one is None:
-            return
+        return iter(()) if one is None else self._written(one)
+
+    def _written(self, one: Given) -> Iterator[str]:
+        settings = self.plan.settings
         draws = [generator(settings.seed, one, 0)] if settings.sample else ()
         told, text = "", ""
         begun = opened(self.runner, self.plan, [one])
