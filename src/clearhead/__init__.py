@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     )
     from clearhead.batch import Output
     from clearhead.data.inspect import Inspection
+    from clearhead.decode.results import Generated
+    from clearhead.decode.settings import Decoding
     from clearhead.embedding import TruncationWarning
     from clearhead.errors import ClearheadError
     from clearhead.estimators import TextClassifier, TextEncoder, TextRegressor
@@ -56,7 +58,9 @@ _HOMES = {
     "train": "api",
     "Bench": "runs.bench",
     "Complexity": "runs.complexity",
+    "Decoding": "decode.settings",
     "Evaluation": "tasks.evaluation",
+    "Generated": "decode.results",
     "Inspection": "data.inspect",
     "Ladder": "runs.ladder",
     "Predicted": "runs.output",
@@ -78,7 +82,9 @@ __all__ = [
     "Bench",
     "ClearheadError",
     "Complexity",
+    "Decoding",
     "Evaluation",
+    "Generated",
     "Guess",
     "Inspection",
     "Ladder",

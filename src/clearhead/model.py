@@ -16,6 +16,7 @@ from clearhead.config import write_json
 from clearhead.embedding import Embedder
 from clearhead.errors import CheckpointError, InputError
 from clearhead.families import Family
+from clearhead.generation import Generates
 from clearhead.inputs import checked_batch
 from clearhead.runner import Runner
 from clearhead.shape import ModelShape, Pooling
@@ -43,7 +44,7 @@ class Guess:
 
 
 @dataclass(kw_only=True)
-class Model:
+class Model(Generates):
     """A model that is ready to run; made by `clearhead.load` or `clearhead.create`."""
 
     runner: Runner

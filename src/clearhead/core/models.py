@@ -185,7 +185,9 @@ class State:
         return State(self.cache.reorder(rows), self.present[rows], self.places[rows], memory, layout)
 
 
-def step(network: Network, state: State, ids: Tensor, mask: Tensor | None = None) -> tuple[Tensor, State]:
+def step(
+    network: Network, state: State, ids: Tensor, mask: Tensor | None = None, kernel: Kernel = fused
+) -> tuple[Tensor, State]:
     """Feed new tokens (batch, new) to a decoder: logits of every new token, and the state after them."""
     if network.head is None:
         raise InputError("This model has no head that could name the next word.")
@@ -201,6 +203,7 @@ def step(network: Network, state: State, ids: Tensor, mask: Tensor | None = None
     hidden = stack(
         ids,
         layout,
+        kernel=kernel,
         part="decoder",
         memory=state.memory,
         memory_layout=state.memory_layout,

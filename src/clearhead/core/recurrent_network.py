@@ -113,12 +113,18 @@ def begin(network: RecurrentNetwork, ids: Tensor, mask: Tensor | None = None) ->
 
 
 def step(
-    network: RecurrentNetwork, state: RecurrentState, ids: Tensor, mask: Tensor | None = None
+    network: RecurrentNetwork,
+    state: RecurrentState,
+    ids: Tensor,
+    mask: Tensor | None = None,
+    kernel: Kernel = fused,
 ) -> tuple[Tensor, RecurrentState]:
     """Feed new tokens (batch, new): logits of every new token, and the state after them."""
     if network.head is None:
         raise InputError("This model has no head that could name the next word.")
     layout = Padded(ids, mask)
     _, aligned, written = network.decoder(ids, layout, state.source, state.written, going_on=True)
+    if isinstance(kernel, Recorder):
+        kernel.steps += aligned.steps(state.source, products=network.decoder.products)
     logits = network.head(aligned.mixed, layout, None)
     return logits, replace(state, written=written, probs=aligned.probs)

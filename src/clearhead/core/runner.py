@@ -11,7 +11,7 @@ from torch import Tensor
 
 from clearhead.batch import Batch, Output, as_ids, groups
 from clearhead.core import models, recurrent_network
-from clearhead.core.attention import Recorder, fused
+from clearhead.core.attention import Kernel, Recorder, fused
 from clearhead.core.models import Network, Result, State
 from clearhead.core.recurrent_network import RecurrentNetwork, RecurrentState
 from clearhead.errors import InputError
@@ -49,7 +49,7 @@ class CoreRunner:
         self.shape: ModelShape = network.shape
         recurrent = isinstance(network, RecurrentNetwork)
         self._begin: Callable[..., Any] = recurrent_network.begin if recurrent else models.begin
-        self._step: Callable[..., Any] = recurrent_network.step if recurrent else models.step
+        self._next: Callable[..., Any] = recurrent_network.step if recurrent else models.step
 
     @torch.no_grad()
     def run(
@@ -118,9 +118,25 @@ class CoreRunner:
         ids, mask, *_ = self._tensors(batch)
         return CoreState(self._begin(self.network, ids, mask))
 
-    @torch.no_grad()
     def step(self, state: CoreState, ids: Any, mask: Any = None) -> tuple[np.ndarray[Any, Any], CoreState]:
         """Feed words (batch, new): logits of each, and the state after them."""
+        return self._step(state, ids, mask, fused)
+
+    def watched_step(
+        self, state: CoreState, ids: Any, mask: Any = None
+    ) -> tuple[np.ndarray[Any, Any], CoreState, np.ndarray[Any, Any]]:
+        """The same, and where each word looked: (batch, new, source), the mean of the last layer's heads."""
+        recorder = Recorder()
+        logits, after = self._step(state, ids, mask, recorder)
+        crossed = [steps for steps in recorder.steps if steps.part == "cross"]
+        if not crossed:
+            raise InputError(f"{self.shape.family} has no source that its words could look at.")
+        return logits, after, _array(crossed[-1].probs.mean(1))
+
+    @torch.no_grad()
+    def _step(
+        self, state: CoreState, ids: Any, mask: Any, kernel: Kernel
+    ) -> tuple[np.ndarray[Any, Any], CoreState]:
         new = torch.as_tensor(as_ids(ids, "ids"), device=self.device)
         real = None if mask is None else torch.as_tensor(as_ids(mask, "mask"), device=self.device)
         top = self.shape.top
@@ -134,7 +150,7 @@ class CoreRunner:
                 raise InputError(
                     f"The model can number {top.max_length} tokens, and this step would be number {longest}."
                 )
-        logits, after = self._step(self.network, state.state, new, real)
+        logits, after = self._next(self.network, state.state, new, real, kernel)
         return _array(logits), CoreState(after)
 
 

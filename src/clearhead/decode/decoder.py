@@ -1,0 +1,109 @@
+"""The Decoder: a runner and a plan, from token ids to answers, many texts at a time or one as it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from clearhead.decode.beam import Beam
+from clearhead.decode.folder import Plan
+from clearhead.decode.opening import ROWS, Given, limit_of, opened, together
+from clearhead.decode.stops import Stops
+from clearhead.decode.walk import Answer, generator, walk
+from clearhead.errors import InputError
+from clearhead.runner import Runner
+
+HALF = "\ufffd"  # what stands for bytes that are no letter yet
+
+
+class Decoder:
+    """Answers of one model under one plan; `decode` turns ids into text where stop texts or streams need it."""
+
+    def __init__(self, runner: Runner, plan: Plan, decode: Callable[[Sequence[int]], str] | None = None) -> None:
+        self.runner, self.plan, self.decode = runner, plan, decode
+        if plan.settings.stop and decode is None:
+            raise InputError("stop holds texts, and this model has no tokenizer that could write any.")
+        self.stops = Stops(plan.settings.stop, self._text)
+
+    def answers(
+        self, every: Sequence[Given], progress: Callable[[int, int], None] | None = None, *, scored: bool = True
+    ) -> list[list[Answer]]:
+        """The answers to each text, best first; an empty list where there is nothing to answer.
+
+        Not `scored`: greedy answers, of which there is one, save the time to judge it.
+        """
+        made: list[list[Answer]] = [[] for _ in every]
+        some = [self._filled(one, row) for row, one in enumerate(every)]
+        rows = [row for row, one in enumerate(some) if one is not None]
+        done = len(every) - len(rows)
+        for group in together(self.plan, self.runner.shape, [one for one in some if one is not None]):
+            numbers = [rows[place] for place in group]
+            found = self._group([one for row in numbers if (one := some[row]) is not None], scored)
+            for row, answers in zip(numbers, found, strict=True):
+                made[row] = answers[: self.plan.settings.best]
+            done += len(numbers)
+            if progress is not None:
+                progress(done, len(every))
+        return made
+
+    def _group(self, every: Sequence[Given], scored: bool) -> list[list[Answer]]:
+        """Those of texts that are decoded together."""
+        begun, settings = opened(self.runner, self.plan, every), self.plan.settings
+        if settings.beam > 1:
+            return Beam(begun, self.plan, self.stops).search()
+        made: list[list[Answer]] = [[] for _ in every]
+        size = max(1, ROWS // len(every))  # samples of each text that are drawn together
+        for first in range(0, settings.best, size):
+            numbers = range(first, min(first + size, settings.best))
+            part = replace(begun, logits=begun.logits.copy()) if settings.best > size else begun
+            part.spread(len(numbers))
+            draws = [generator(settings.seed, one, number) for one in every if settings.sample for number in numbers]
+            answers: list[Answer] = []
+            for answers in walk(part, self.plan, self.stops, draws, scored=scored or settings.best > 1):  # noqa: B007
+                pass
+            for row, found in enumerate(made):
+                found += answers[row * len(numbers) : (row + 1) * len(numbers)]
+        return [sorted(found, key=lambda answer: -answer.score) for found in made]
+
+    def pieces(self, given: Given) -> Iterator[str]:
+        """The answer to one text in pieces, each as soon as no later word can change it."""
+        settings = self.plan.settings
+        if settings.beam > 1 or settings.best > 1:
+            raise InputError("An answer is known word by word with beam=1 and best=1 alone.")
+        one = self._filled(given, 0)
+        return iter(()) if one is None else self._written(one)
+
+    def _written(self, one: Given) -> Iterator[str]:
+        settings = self.plan.settings
+        draws = [generator(settings.seed, one, 0)] if settings.sample else ()
+        told, text = "", ""
+        begun = opened(self.runner, self.plan, [one])
+        for answers in walk(begun, self.plan, self.stops, draws, scored=False):
+            text = self.text(answers[0])
+            sure = text.rstrip(HALF)
+            sure = sure[: len(sure) - self.stops.held(sure)]
+            if sure.startswith(told) and sure != told:
+                yield sure[len(told) :]
+                told = sure
+        if text.startswith(told) and text != told:
+            yield text[len(told) :]
+
+    def text(self, answer: Answer) -> str:
+        """An answer as a text, with the prefix, and before the first stop text."""
+        whole = self._text([*self.plan.prefix, *answer.ids])
+        return self.stops.cut(whole, len(self._text(self.plan.prefix))) if self.stops.texts else whole
+
+    def _filled(self, given: Given, row: int) -> Given | None:
+        """The text as it is read: an empty prompt is the folder's first symbol, an empty source has no answer."""
+        if not self.plan.start:
+            limit_of(self.plan, self.runner.shape, len(given.real) + len(self.plan.prefix), f"The prompt of row {row}")
+        if given.real or (not self.plan.start and self.plan.prefix):
+            return given
+        if self.plan.start:
+            return None
+        if self.plan.blank is None:
+            raise InputError("The prompt is empty, and the model has no symbol that could stand for its beginning.")
+        return Given(ids=(self.plan.blank,))
+
+    def _text(self, ids: Sequence[int]) -> str:
+        return "" if self.decode is None else self.decode(ids)

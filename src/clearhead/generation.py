@@ -1,0 +1,183 @@
+"""Texts out of a model: what `Model.generate`, `generate_ids` and `generate_stream` do."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from clearhead.batch import as_ids
+from clearhead.embedding import TruncationWarning
+from clearhead.errors import InputError
+from clearhead.inputs import checked_batch
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clearhead.decode import Answer, Decoding, Generated, Given
+    from clearhead.model import Model
+
+    Array = np.ndarray[Any, Any]
+
+
+class Generates:
+    """The part of a `Model` that writes; what is chosen are the fields of `clearhead.decode.Decoding`."""
+
+    def generate(
+        self,
+        texts: Iterable[str],
+        beam: int = 1,
+        *,
+        progress: Callable[[int, int], None] | None = None,
+        **choices: Any,
+    ) -> list[Generated]:
+        """What the decoder writes for each text: a translation, a summary, or how a prompt goes on.
+
+        `choices` are fields of `Decoding`: max_length, length_penalty, best, sample, top_p, prefix, stop, ...
+        `progress` is told (texts done, texts in all).
+        """
+        return Writer(cast("Model", self), beam=beam, **choices).generate(texts, progress)
+
+    def generate_stream(self, text: str, **choices: Any) -> Iterator[str]:
+        """The answer to one text in pieces, each as soon as it is known; no piece ends within a letter."""
+        return Writer(cast("Model", self), **choices).stream(text)
+
+    def generate_ids(
+        self,
+        ids: Any,
+        mask: Any = None,
+        beam: int = 1,
+        max_length: int = 128,
+        length_penalty: float = 1.0,
+        no_repeat_ngram: int = 0,
+        **choices: Any,
+    ) -> list[Array]:
+        """The new ids for each row of (batch, length) ids, at most `max_length`: those that transformers would give.
+
+        They come without the prompt or the start symbol, with the prefix and the end symbol, and without padding. Rows
+        may be lists of different length. Without a mask every token of a source is real; padding of prompts is known by
+        its id. `best` answers are that many rows, empty ones where there are fewer.
+        """
+        writer = Writer(
+            cast("Model", self), beam=beam, max_length=max_length, length_penalty=length_penalty,
+            no_repeat_ngram=no_repeat_ngram, **choices,
+        )  # fmt: skip
+        return writer.ids(ids, mask)
+
+
+class Writer:
+    """One way to write: a model, and a plan made of settings and what the folder says."""
+
+    def __init__(self, model: Model, **choices: Any) -> None:
+        from clearhead.decode import Decoder, plan_of
+
+        self.model, self.settings = model, settings_of(choices)
+        tokenizer = model.target_tokenizer or model.source_tokenizer
+        self.plan = plan_of(self.settings, model.shape, model.config, model.generation, tokenizer)
+        runner = model.core if self.settings.coverage_penalty else model.runner
+        self.decoder = Decoder(runner, self.plan, None if tokenizer is None else tokenizer.decode)
+
+    def generate(self, texts: Iterable[str], progress: Callable[[int, int], None] | None) -> list[Generated]:
+        """Texts in, texts out."""
+        from clearhead.decode import Generated, Hypothesis
+
+        if isinstance(texts, str):
+            raise InputError("generate takes a list of texts, and it was given one text; put it in a list.")
+        rows = list(texts)
+        every, cut = self._read(rows)
+        made = []
+        for text, lost, answers in zip(rows, cut, self.decoder.answers(every, progress), strict=True):
+            best = tuple(Hypothesis(**self._said(answer)) for answer in answers)
+            best = best or (Hypothesis(text="", ids=(), score=0.0, stopped="empty"),)
+            made.append(Generated(**vars(best[0]), source=text, best=best, truncated=lost))
+        return made
+
+    def stream(self, text: str) -> Iterator[str]:
+        """One text in, its answer in pieces."""
+        if not isinstance(text, str):
+            raise InputError(f"generate_stream takes one text, and it was given {type(text).__name__}.")
+        return self.decoder.pieces(self._read([text])[0][0])
+
+    def ids(self, ids: Any, mask: Any) -> list[Array]:
+        """Ids in, ids out."""
+        import numpy as np
+
+        made: list[Array] = []
+        for answers in self.decoder.answers(self._given(ids, mask), scored=False):
+            found = [np.array([*self.plan.prefix, *answer.ids], np.int64) for answer in answers]
+            made += found + [np.zeros(0, np.int64)] * (self.settings.best - len(found))
+        return made
+
+    def _said(self, answer: Answer) -> dict[str, Any]:
+        ids = (*self.plan.prefix, *answer.ids)
+        return {"text": self.decoder.text(answer), "ids": ids, "score": answer.score, "stopped": answer.stopped}
+
+    def _read(self, texts: Sequence[str]) -> tuple[list[Given], list[int]]:
+        """Texts as tokens; sources that are too long are cut, and prompts, whose end matters, are refused."""
+        from clearhead.decode import Given
+
+        for place, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise InputError(f"texts[{place}] is {type(text).__name__}, expected a text.")
+        tokenizer, stack = self.model.tokenizer, self.model.shape.stack
+        if self.model.shape.decoder is None:
+            return [Given(ids=tuple(one.ids)) for one in tokenizer.encode_ids(texts)], [0] * len(texts)
+        known = (self.model.max_length(), None if stack.positions == "none" else stack.max_length)
+        limit = min((one for one in known if one is not None), default=None)
+        found = tokenizer.encode_ids(texts)
+        every, cut = [], []
+        for text, one in zip(texts, found, strict=True):
+            whole = one if limit is None or len(one) <= limit else tokenizer.encode(text, max_length=limit)
+            every.append(Given(ids=tuple(whole.ids)))
+            cut.append(whole.truncated)
+        if any(cut):
+            warnings.warn(
+                f"{sum(map(bool, cut))} of {len(cut)} texts are longer than {limit} tokens: {sum(cut)} tokens were "
+                "left out.",
+                TruncationWarning,
+                stacklevel=4,
+            )
+        return every, cut
+
+    def _given(self, ids: Any, mask: Any) -> list[Given]:
+        """Rows as they were handed over, checked; padding behind a source is left out."""
+        import numpy as np
+
+        from clearhead.batch import pad
+        from clearhead.decode import Given
+
+        if mask is None and _ragged(ids):
+            ids, mask = pad([as_ids(row, f"ids[{place}]").tolist() for place, row in enumerate(ids)], 0)
+        words = as_ids(ids, "ids")
+        if words.ndim == 2 and 0 in words.shape:
+            return [Given(ids=()) for _ in words]
+        batch, _ = checked_batch(self.model.shape, words, mask, None, None, None)
+        real = batch.mask
+        pad_id, paired = self.plan.pad, self.model.shape.decoder is not None
+        if real is None and not paired and pad_id is not None and pad_id not in self.plan.ends:
+            real = words != pad_id
+        if real is None:
+            return [Given(ids=tuple(row)) for row in words.tolist()]
+        made = []
+        for row, own in zip(words, real, strict=True):
+            last = int(np.flatnonzero(own)[-1]) + 1 if own.any() else 0
+            made.append(Given(ids=tuple(row[:last].tolist()), mask=tuple(own[:last].tolist())))
+        return made
+
+
+def _ragged(ids: Any) -> bool:
+    """Whether these are rows of different length."""
+    rows = ids if isinstance(ids, list | tuple) and all(hasattr(row, "__len__") for row in ids) else ()
+    return len({len(row) for row in rows}) > 1
+
+
+def settings_of(choices: dict[str, Any]) -> Decoding:
+    """Choices as settings; one that does not exist is named."""
+    from dataclasses import fields
+
+    from clearhead.decode import Decoding
+
+    known = [one.name for one in fields(Decoding)]
+    if unknown := [name for name in choices if name not in known]:
+        raise InputError(f"There is no setting {unknown[0]!r}; there are {', '.join(known)}.")
+    return Decoding(**choices)
