@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from clearhead.runs.predict import Prediction
     from clearhead.runs.predictor import Predictor
     from clearhead.runs.quantize import Quantised
+    from clearhead.runs.vocabulary import Learned, learn_tokenizer
     from clearhead.tasks.evaluation import Evaluation
 
 __version__ = "0.1.0"
@@ -56,6 +57,8 @@ _HOMES = {
     "Evaluation": "tasks.evaluation",
     "Inspection": "data.inspect",
     "Ladder": "runs.ladder",
+    "Learned": "runs.vocabulary",
+    "learn_tokenizer": "runs.vocabulary",
     "Predicted": "runs.output",
     "Prediction": "runs.predict",
     "Predictor": "runs.predictor",
@@ -78,6 +81,7 @@ __all__ = [
     "Guess",
     "Inspection",
     "Ladder",
+    "Learned",
     "Model",
     "Output",
     "Predicted",
@@ -97,6 +101,7 @@ __all__ = [
     "export",
     "inspect",
     "ladder",
+    "learn_tokenizer",
     "load",
     "load_predictor",
     "predict",
