@@ -96,6 +96,7 @@ def learn_tokenizer(
     names columns of a table, several for one vocabulary over all of them. `use` says what the tokenizer is for (bert,
     roberta, gpt, transformer, marian, t5, plain) and brings the special tokens and what stands around a text.
     """
+    from clearhead.text.bag import MOST_FOR_UNIGRAM, MOST_LETTERS, Bag
     from clearhead.text.uses import Wishes, choose
 
     choices = choose(
@@ -109,7 +110,8 @@ def learn_tokenizer(
     if output is not None:
         check_new(Path(output))
     notes: list[str] = []
-    bag = _read(given, text, limit, encoding, notes, progress)
+    bag = Bag(MOST_FOR_UNIGRAM if choices.kind == "unigram" else MOST_LETTERS)
+    _read(given, bag, text, limit, encoding, notes, progress)
     made = learn_from(bag, choices, notes, progress)
     if output is not None:
         made.save(output)
@@ -163,13 +165,12 @@ def settings_of(choices: Choices) -> dict[str, Any]:
 
 
 def _read(
-    given: Any, text: str | Sequence[str] | None, limit: int | None, encoding: str | None, notes: list[str],
-    progress: Progress | None,
-) -> Bag:  # fmt: skip
+    given: Any, bag: Bag, text: str | Sequence[str] | None, limit: int | None, encoding: str | None,
+    notes: list[str], progress: Progress | None,
+) -> None:  # fmt: skip
     from clearhead.data.lines import line_texts
-    from clearhead.text.bag import Bag
 
-    bag, files = Bag(), _files(given)
+    files = _files(given)
     if files is None and (text is not None or encoding is not None):
         raise InputError("text and encoding are for files, and texts were given.")
     texts = _checked(given) if files is None else line_texts(files, text, encoding, notes)
@@ -179,7 +180,6 @@ def _read(
             progress("reading", number, None)
     if not bag.lines:
         raise InputError("There is no text to learn from.")
-    return bag
 
 
 def _files(given: Any) -> list[Any] | None:
@@ -236,7 +236,7 @@ def _measured(counts: Mapping[str, int], pipeline: Any, choices: Choices, tell: 
 
 def _notes(bag: Bag, reached: int, choices: Choices) -> Iterator[str]:
     if bag.every > 1:
-        yield f"The text has more different words than fit into memory: every {bag.every}th line was used."
+        yield f"The text has more different words than are learned from at once: one line in {bag.every:,} was used."
     if reached < choices.size:
         yield f"The text gives {reached:,} tokens, fewer than the {choices.size:,} that were asked for."
     if bag.words() < TINY:

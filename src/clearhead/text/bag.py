@@ -7,7 +7,8 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-MOST_LETTERS = 16_000_000  # of different stretches together: about a million words, some gigabytes while learning
+MOST_LETTERS = 16_000_000  # of different stretches together: more than a million words, one or two gigabytes to learn
+MOST_FOR_UNIGRAM = 1_000_000  # whose work grows faster than the words: minutes
 MOST_STRETCH = 128  # characters; a longer run without a blank is cut
 STRETCH = re.compile(r"\s*\S+|\s+")  # a word with the blanks before it, for some vocabularies hold blanks
 

@@ -25,6 +25,7 @@ BYTES = tuple(f"<0x{number:02X}>" for number in range(256))
 BATCH = 10_000
 DIGITS = 4  # of a score: beyond is the noise of sums in random order
 STEP = 1e-4  # between the scores of letters that no segmentation chose
+LONGEST_WORD = 32  # characters that unigram learns from at a time: its work grows faster than their number
 LONGEST_PIECE = 16  # characters, for unigram, as SentencePiece has it
 
 
@@ -132,7 +133,10 @@ def _unigram(words: Mapping[str, int], letters: Letters, choices: Choices, room:
         initial_alphabet=sorted(letters.kept),
         max_piece_length=LONGEST_PIECE,
     )
-    frequent = {word: count for word, count in words.items() if count >= choices.min_count}
+    frequent: Counter[str] = Counter()
+    for word, count in words.items():
+        for start in range(0, len(word) if count >= choices.min_count else 0, LONGEST_WORD):
+            frequent[word[start : start + LONGEST_WORD]] += count
     found = _trained(Pipeline(models.Unigram()), trainer, frequent)
     scores = {piece: score for piece, score in found["vocab"] if piece not in choices.specials}
     rare = _stepped({piece: score for piece, score in scores.items() if len(piece) == 1})
