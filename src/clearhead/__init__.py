@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from clearhead.runs.predict import Prediction
     from clearhead.runs.predictor import Predictor
     from clearhead.runs.quantize import Quantised
+    from clearhead.runs.vocabulary import Learned, learn_tokenizer
     from clearhead.tasks.evaluation import Evaluation
 
 __version__ = "0.1.0"
@@ -63,6 +64,8 @@ _HOMES = {
     "Generated": "decode.results",
     "Inspection": "data.inspect",
     "Ladder": "runs.ladder",
+    "Learned": "runs.vocabulary",
+    "learn_tokenizer": "runs.vocabulary",
     "Predicted": "runs.output",
     "Prediction": "runs.predict",
     "Predictor": "runs.predictor",
@@ -88,6 +91,7 @@ __all__ = [
     "Guess",
     "Inspection",
     "Ladder",
+    "Learned",
     "Model",
     "Output",
     "Predicted",
@@ -108,6 +112,7 @@ __all__ = [
     "export",
     "inspect",
     "ladder",
+    "learn_tokenizer",
     "load",
     "load_predictor",
     "predict",

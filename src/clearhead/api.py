@@ -88,7 +88,8 @@ def inspect(
 
 
 def train(
-    source: Any = None,
+    rows: Any = None,
+    /,
     *,
     dev: Any = None,
     test: Any = None,
@@ -109,7 +110,7 @@ def train(
     from clearhead.runs.plan import make_plan, read_recipe
     from clearhead.runs.train import read_run, run_train
 
-    given = {"train": source, "dev": dev, "test": test}
+    given = {"train": rows, "dev": dev, "test": test}
     if resume is not None:
         if choices or recipe is not None or output is not None:
             raise InputError("A resumed run keeps its settings; give nothing but the run.")
@@ -119,14 +120,19 @@ def train(
         paths = {part: _path(rows) for part, rows in given.items()}
         plan = make_plan({} if recipe is None else read_recipe(Path(recipe)), paths, choices)
         folder = Path(output) if output is not None else _free_folder(plan.train)
-    sources = {part: getattr(plan, part) if rows is None else rows for part, rows in given.items()}
+    sources = {part: getattr(plan, part) if some is None else some for part, some in given.items()}
     if sources["train"] is None:
         raise InputError("There is nothing to train on: give a file, a folder or rows.")
     opened = {part: open_source(rows) for part, rows in sources.items() if rows is not None}
+    begun = resume is not None
     if plan.task == "aspect":
         from clearhead.runs.aspects import run_aspects
 
-        return run_aspects(plan, opened, folder, command=command, resume=resume is not None, told=told)
+        return run_aspects(plan, opened, folder, command=command, resume=begun, told=told)
+    if plan.task == "translate":
+        from clearhead.runs.translate import run_translate
+
+        return run_translate(plan, opened, folder, command=command, resume=begun, told=told)
     return run_train(plan, opened, folder, command=command, resume=resume is not None, report=report, told=told)
 
 

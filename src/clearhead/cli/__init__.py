@@ -16,6 +16,7 @@ VERBS = {
     "evaluate": ("evaluate:evaluate", "Measure a trained model on rows whose labels are known."),
     "predict": ("predict:predict", "Answer every row of a file with a trained model."),
     "describe": ("describe:describe", "Tell what a model is: architecture, sizes, tokenizer, head, passport."),
+    "learn-tokenizer": ("learn_tokenizer:learn_tokenizer", "Learn a tokenizer from text: BPE, unigram or WordPiece."),
     "tokens": ("tokens:tokens", "Show how a text is cut into tokens, with ids and character offsets."),
     "embed": ("embed:embed", "Turn the texts of a file into vectors."),
     "fill": ("fill:fill", "Guess the words behind [MASK]."),
