@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 VOCABULARY = "vocabulary"  # the folder of a run's own tokenizers
 SIZES = {"tiny": 4000, "small": 8000, "base": 16000, "big": 32000}  # tokens, unless it is said
 PRESET = "small"
+ROOM = 2000  # tokens of a vocabulary that has room for the 256 bytes, so that no letter is ever unknown
 LONGEST = 256  # tokens of a text to learn from, unless it is said
 
 
@@ -74,8 +75,8 @@ def _tongues(plan: RunPlan, texts: Texts, folder: Path, tell: Told) -> Tongues:
         if not (place / name).exists():
             split = "metaspace" if plan.pieces != "wordpiece" else "whitespace"
             learned = learn_tokenizer(
-                lines, place / name, kind=plan.pieces, use="transformer", size=size, split=split, normalize="nfc",
-                byte_fallback=plan.pieces != "wordpiece",
+                iter(lines), place / name, kind=plan.pieces, use="transformer", size=size, split=split, normalize="nfc",
+                byte_fallback=plan.pieces != "wordpiece" and size >= ROOM,
             )  # fmt: skip
             about = f"{learned.vocabulary:,} tokens, {learned.tokens_per_word:.2f} a word"
             tell.say(f"vocabulary ({name}): {about}")
