@@ -24,6 +24,7 @@ from clearhead.errors import ClearheadError, InputError
 from clearhead.runs.vocabulary import Learned
 from clearhead.text import load_tokenizer
 from clearhead.text.bag import MOST_STRETCH, bag_of, stretches
+from clearhead.text.learn import fewer
 from clearhead.text.probes import PROBES
 
 STEMS = ["rad", "fahr", "mann", "haus", "wind", "licht", "wasser", "bring", "find", "klein", "naïve", "Straße", "ride",
@@ -241,6 +242,12 @@ def test_a_full_bag_keeps_shares() -> None:
     common, early, late = (bag.counts[word] for word in ("common", " early", " late"))
     assert common == pytest.approx(20_000 / bag.every, rel=0.05)
     assert early == pytest.approx(late, rel=0.05)
+
+
+def test_counts_of_very_long_texts_are_divided() -> None:
+    words = {"often": 9_000, "some": 900, "once": 1}
+    assert fewer(words, most=10_000) == (words, 1)
+    assert fewer(words, most=1_000) == ({"often": 900, "some": 90}, 10)
 
 
 def test_a_line_without_end_is_read_in_pieces(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 MOST_LETTERS = 16_000_000  # of different stretches together: more than a million words, one or two gigabytes to learn
 MOST_FOR_UNIGRAM = 1_000_000  # whose work grows faster than the words: minutes
@@ -31,11 +31,9 @@ class Bag:
         self.lines += 1
         if (self.lines - 1) % self.every:
             return
-        counts = self.counts
-        for stretch in stretches(line):
-            if stretch not in counts:
-                self._letters += len(stretch)
-            counts[stretch] += 1
+        found = stretches(line)
+        self._letters += sum(map(len, set(found).difference(self.counts)))
+        self.counts.update(found)
         while self._letters > self._most:
             self._halve()
 
@@ -54,13 +52,12 @@ class Bag:
         self.counts, self._letters = kept, sum(map(len, kept))
 
 
-def stretches(line: str) -> Iterator[str]:
+def stretches(line: str) -> list[str]:
     """The stretches of a line; together they are the line."""
-    for found in STRETCH.findall(line):
-        if len(found) <= MOST_STRETCH:
-            yield found
-        else:
-            yield from (found[start : start + MOST_STRETCH] for start in range(0, len(found), MOST_STRETCH))
+    found: list[str] = STRETCH.findall(line)
+    if not found or max(map(len, found)) <= MOST_STRETCH:
+        return found
+    return [one[start : start + MOST_STRETCH] for one in found for start in range(0, len(one), MOST_STRETCH)]
 
 
 def bag_of(lines: Iterable[str], most: int = MOST_LETTERS) -> Bag:

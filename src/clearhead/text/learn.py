@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from itertools import repeat
 from typing import Any
 
@@ -23,6 +24,7 @@ from clearhead.text.uses import Choices
 CONTINUES, ENDS = "##", "</w>"  # how WordPiece marks a piece within a word, and plain BPE the last of one
 BYTES = tuple(f"<0x{number:02X}>" for number in range(256))
 BATCH = 10_000
+MOST_WORDS = 20_000_000  # handed to the library one by one, repeated as often as they occur; shares are what matters
 DIGITS = 4  # of a score: beyond is the noise of sums in random order
 STEP = 1e-4  # between the scores of letters that no segmentation chose
 LONGEST_WORD = 32  # characters that unigram learns from at a time: its work grows faster than their number
@@ -82,9 +84,18 @@ def learn(words: Mapping[str, int], letters: Letters, choices: Choices) -> Pipel
     """A whole tokenizer with at most `choices.size` tokens."""
     room = choices.size - len(choices.specials) - (len(BYTES) if choices.byte_fallback else 0)
     teach = _unigram if choices.kind == "unigram" else _pairs
-    model = teach(_kept(words, letters.kept), letters, choices, room)
+    known, part = fewer(_kept(words, letters.kept))
+    model = teach(known, letters, replace(choices, min_count=max(1, round(choices.min_count / part))), room)
     with guarded("the vocabulary cannot be put together"):
         return _complete(model, choices)
+
+
+def fewer(words: Mapping[str, int], most: int = MOST_WORDS) -> tuple[dict[str, int], int]:
+    """Words with their counts, all divided by the number that brings them below `most`, and that number."""
+    part = -(-sum(words.values()) // most)
+    if part <= 1:
+        return dict(words), 1
+    return {word: less for word, count in words.items() if (less := (count + part // 2) // part)}, part
 
 
 def _pairs(words: Mapping[str, int], letters: Letters, choices: Choices, room: int) -> dict[str, Any]:
