@@ -20,6 +20,7 @@ VERBS = {
     "tokens": ("tokens:tokens", "Show how a text is cut into tokens, with ids and character offsets."),
     "embed": ("embed:embed", "Turn the texts of a file into vectors."),
     "fill": ("fill:fill", "Guess the words behind [MASK]."),
+    "translate": ("translate:translate", "Translate a text, a file or a pipe, line by line."),
     "quantize": ("quantize:quantize", "Make a model run in eight bits, if it stays good enough on your own rows."),
     "explain": ("explain:explain", "Draw what each word looks at, as HTML, SVG or JSON."),
     "bench": ("bench:bench", "Measure how fast a model runs on this machine, beside what others would run it with."),

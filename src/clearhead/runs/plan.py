@@ -27,6 +27,14 @@ VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)
 METHOD_DEFAULTS: dict[str, dict[str, Any]] = {"head": {"frozen": True, "rate": 1e-3, "epochs": 10}}  # few weights learn
 
 
+# a new translator learns as the 2017 paper says, scaled to a small machine; a checkpoint as the lecture fine-tunes it
+NEW_TRANSLATOR: dict[str, Any] = {
+    "rate": 1e-3, "schedule": "inverse_sqrt", "warmup": 0.1, "beta2": 0.98, "smoothing": 0.1, "decay": 0.0,
+    "batch_tokens": 4096, "average": 5, "save_every": 120.0,
+}  # fmt: skip
+TAUGHT_TRANSLATOR: dict[str, Any] = {"warmup": 0.0, "batch_tokens": 2048, "save_every": 120.0}
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunPlan:
     """What to train, on what, how, and how to judge it."""
@@ -144,6 +152,9 @@ def make_plan(*layers: Mapping[str, Any]) -> RunPlan:
             hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(sorted(_SETTINGS | _PLAN))}."
             raise InputError(f"There is no setting {shown(key, 40)!r}{hint}")
     said = METHOD_DEFAULTS.get(str(said.get("method")), {}) | said
+    if said.get("task") == "translate":
+        usual = NEW_TRANSLATOR if said.get("model", "default") == "default" else TAUGHT_TRANSLATOR
+        said = {key: value for key, value in usual.items() if key not in BATCH or not said.keys() & BATCH} | said
     if said.get("batch_tokens") is not None and "batch_rows" not in said:
         said["batch_rows"] = None  # in place of the default
     settings = {key: value for key, value in said.items() if key in _SETTINGS}

@@ -27,6 +27,7 @@ from clearhead.tasks.evaluation import Evaluation
 if TYPE_CHECKING:
     from clearhead.tasks.parallel import Parallel
 
+ROWS_SEEN = 600_000  # rows that a new translator sees, each as often as it is an epoch
 JUDGED = 400  # dev rows that an epoch is judged by
 
 
@@ -70,6 +71,10 @@ def run_translate(
     texts = read_texts(sources, plan, tell.count)
     for line in (*(said for source in sources.values() for said in source.said), *texts.said):
         tell.say(line)
+    if plan.auto_epochs and is_new(plan):
+        epochs = min(max(ROWS_SEEN // len(texts.parts["train"]), 10), 60)
+        plan = replace(plan, auto_epochs=False, settings=replace(plan.settings, epochs=epochs))
+        tell.say(f"epochs: {epochs} (by the number of rows; say another with --epochs)")
     now = {"columns": {"source": texts.sides.source, "target": texts.sides.target}, "task": "translate"}
     marks = {part: asdict(texts.mark(part)) for part in texts.parts}
     begin_run(folder, plan, {**now, "data": marks}, command, resume=resume)
