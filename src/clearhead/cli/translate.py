@@ -114,7 +114,10 @@ def translate(
     done = 0 if output is None else lines_done(output, as_json=json)
     if done:
         say(f"{done:,} lines of {output} are there already; going on after them", quiet=quiet)
-    into = sys.stdout if output is None else output.open("a", encoding="utf-8")
+    try:
+        into = sys.stdout if output is None else output.open("a", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{output} cannot be written: {error.strerror or error}.") from None
     shy = quiet or output is None  # a bar would stand between the translations
     try:
         with warnings.catch_warnings(record=True) as caught, progress("translating", quiet=shy) as bar:

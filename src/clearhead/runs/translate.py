@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,37 +14,21 @@ from clearhead.data import Source
 from clearhead.data.split import draw_rows
 from clearhead.errors import InputError
 from clearhead.loading import load, need_torch
-from clearhead.metrics.translation import TranslationScores, measure_translations
+from clearhead.metrics.translation import measure_translations
 from clearhead.model import Model
 from clearhead.runs.finish import SPLIT, Run, versions, write_metrics
 from clearhead.runs.network import STATE
-from clearhead.runs.parallel import Pair, Texts, read_texts
+from clearhead.runs.parallel import Texts, read_texts
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.train import Told, begin_run, check_folder, cost_of
+from clearhead.runs.translations import Translated, translated, translations
 from clearhead.runs.translator import encode, is_new, make_model
-from clearhead.tasks.evaluation import Evaluation
 
 if TYPE_CHECKING:
     from clearhead.tasks.parallel import Parallel
 
 ROWS_SEEN = 600_000  # rows that a new translator sees, each as often as it is an epoch
 JUDGED = 400  # dev rows that an epoch is judged by
-
-
-@dataclass(frozen=True, kw_only=True)
-class Translated:
-    """Translations of some rows, and what they are worth."""
-
-    pairs: tuple[Pair, ...]
-    hypotheses: tuple[str, ...]
-    scores: TranslationScores
-
-    def evaluation(self, seconds: float = 0.0) -> Evaluation:
-        """The same as every other task has it."""
-        return Evaluation(
-            task="translate", kind="texts", labels=(), rows=len(self.pairs), main="bleu",
-            metrics=dict(self.scores.measures), slices=self.scores.slices, seconds=seconds,
-        )  # fmt: skip
 
 
 def run_translate(
@@ -162,24 +146,6 @@ def _scorer(model: Model, texts: Texts, plan: RunPlan) -> Callable[[], float] | 
         return measure_translations(said, [pair.target for pair in rows], n=0).measures["bleu"].value
 
     return score
-
-
-def translations(
-    model: Model, texts: Sequence[str], prefix: str, beam: int, progress: Callable[[int, int], None] | None = None
-) -> list[str]:
-    """What a model writes for each text."""
-    made = model.generate([prefix + text for text in texts], beam=beam, progress=progress)
-    return [one.text for one in made]
-
-
-def translated(
-    model: Model, pairs: Sequence[Pair], prefix: str, beam: int, progress: Callable[[int, int], None] | None = None
-) -> Translated:
-    """Rows translated and measured against what they should be, also by the length of their sources."""
-    said = translations(model, [pair.source for pair in pairs], prefix, beam, progress)
-    lengths = [len(pair.source.split()) for pair in pairs]
-    scores = measure_translations(said, [pair.target for pair in pairs], lengths)
-    return Translated(pairs=tuple(pairs), hypotheses=tuple(said), scores=scores)
 
 
 def _measured(folder: Path, texts: Texts, plan: RunPlan, tell: Told) -> dict[str, Translated]:

@@ -69,7 +69,7 @@ def translate_lines(
 
 def lines_done(path: Path, *, as_json: bool) -> int:
     """How many lines of an output are whole; half a line at its end is cut off."""
-    if not path.exists():
+    if not path.is_file():
         return 0
     try:
         with path.open("r+b") as file:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
+from clearhead.families import FAMILIES
 from clearhead.loading import create, load
 from clearhead.model import Model
 from clearhead.runs.parallel import Pair, Texts
@@ -50,7 +51,11 @@ def make_model(plan: RunPlan, texts: Texts, folder: Path, tell: Told) -> Model:
         if plan.family or plan.preset or plan.config or plan.vocabulary:
             raise InputError("family, preset, config and vocabulary make a new model; a checkpoint has its own.")
         return _checkpoint(plan, tell)
-    return _new(plan, _tongues(plan, texts, folder, tell))
+    family = FAMILIES[plan.family or "transformer"]
+    if (plan.preset or PRESET) not in family.presets:
+        raise InputError(f"{family.title} has no preset {plan.preset!r}; it has {', '.join(family.presets)}.")
+    said = _config(plan)
+    return _new(plan, _tongues(plan, texts, folder, tell), said)
 
 
 def _checkpoint(plan: RunPlan, tell: Told) -> Model:
@@ -85,7 +90,7 @@ def _tongues(plan: RunPlan, texts: Texts, folder: Path, tell: Told) -> Tongues:
     return Tongues(source=both or made["source"], target=both or made["target"])
 
 
-def _new(plan: RunPlan, tongues: Tongues) -> Model:
+def _new(plan: RunPlan, tongues: Tongues, said: dict[str, Any]) -> Model:
     family = plan.family or "transformer"
     target = tongues.target
     config: dict[str, Any] = {
@@ -97,7 +102,7 @@ def _new(plan: RunPlan, tongues: Tongues) -> Model:
     if not tongues.shared:
         config["target_vocab_size"] = target.vocab_size
     model = create(
-        family, plan.preset or PRESET, config=config | _config(plan), head="seq2seq", tokenizer=tongues.source,
+        family, plan.preset or PRESET, config=config | said, head="seq2seq", tokenizer=tongues.source,
         device=plan.device, seed=plan.settings.seed,
     )  # fmt: skip
     return model if tongues.shared else replace(model, target_tokenizer=target)
