@@ -23,6 +23,7 @@ PACKAGES = {
     "cyclopts": "cyclopts",
     "rich": "rich",
     "jinja2": "jinja2",
+    "sacrebleu": "sacrebleu",
     "torch": "torch",
     "scikit-learn": "sklearn",
     "matplotlib": "matplotlib",

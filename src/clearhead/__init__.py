@@ -6,24 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from clearhead.api import (
-        bench,
-        convert,
         create,
         evaluate,
-        export,
         inspect,
         ladder,
         load,
         load_predictor,
         predict,
         predict_file,
-        quantize,
         train,
     )
     from clearhead.batch import Output
     from clearhead.data.inspect import Inspection
     from clearhead.decode.results import Generated
     from clearhead.decode.settings import Decoding
+    from clearhead.deployment import bench, convert, export, quantize
     from clearhead.embedding import TruncationWarning
     from clearhead.errors import ClearheadError
     from clearhead.estimators import TextClassifier, TextEncoder, TextRegressor
@@ -36,25 +33,26 @@ if TYPE_CHECKING:
     from clearhead.runs.predict import Prediction
     from clearhead.runs.predictor import Predictor
     from clearhead.runs.quantize import Quantised
+    from clearhead.runs.vocabulary import Learned, learn_tokenizer
     from clearhead.tasks.evaluation import Evaluation
 
 __version__ = "0.1.0"
 
 # Names are looked up when they are first used, so that importing the package costs nothing.
 _HOMES = {
-    "bench": "api",
+    "bench": "deployment",
     "complexity": "runs.complexity",
     "load": "api",
     "create": "api",
-    "convert": "api",
+    "convert": "deployment",
     "evaluate": "api",
-    "export": "api",
+    "export": "deployment",
     "inspect": "api",
     "ladder": "api",
     "load_predictor": "api",
     "predict": "api",
     "predict_file": "api",
-    "quantize": "api",
+    "quantize": "deployment",
     "train": "api",
     "Bench": "runs.bench",
     "Complexity": "runs.complexity",
@@ -63,6 +61,8 @@ _HOMES = {
     "Generated": "decode.results",
     "Inspection": "data.inspect",
     "Ladder": "runs.ladder",
+    "Learned": "runs.vocabulary",
+    "learn_tokenizer": "runs.vocabulary",
     "Predicted": "runs.output",
     "Prediction": "runs.predict",
     "Predictor": "runs.predictor",
@@ -88,6 +88,7 @@ __all__ = [
     "Guess",
     "Inspection",
     "Ladder",
+    "Learned",
     "Model",
     "Output",
     "Predicted",
@@ -108,6 +109,7 @@ __all__ = [
     "export",
     "inspect",
     "ladder",
+    "learn_tokenizer",
     "load",
     "load_predictor",
     "predict",

@@ -3,62 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from clearhead.config import check_new
 from clearhead.errors import InputError
-from clearhead.loading import create, has_tokenizer, load, load_tokenizers, need_torch
+from clearhead.loading import create, has_tokenizer, load, load_tokenizers
 
 if TYPE_CHECKING:
     from clearhead.data import Inspection
-    from clearhead.runs.bench import Bench
     from clearhead.runs.finish import Run
     from clearhead.runs.ladder import Ladder
     from clearhead.runs.output import Predicted
     from clearhead.runs.predict import Prediction
     from clearhead.runs.predictor import Predictor
-    from clearhead.runs.quantize import Quantised
     from clearhead.runs.train import Told
     from clearhead.tasks.evaluation import Evaluation
 
 RUNS = Path("runs")
-
-
-def convert(source: str | os.PathLike[str], destination: str | Path, *, allow_pickle: bool = False) -> Path:
-    """Copy a model to a folder of safetensors; pickled weights only if you trust them, in a child process."""
-    from clearhead.checkpoint.hub import locate
-
-    located = locate(source, pickle=allow_pickle)
-    target = Path(destination)
-    check_new(target)
-    from clearhead.unpickle import has_pickle, unpickled
-
-    if allow_pickle and has_pickle(located.folder):
-        need_torch("Reading a pickle")
-        with unpickled(located.folder) as folder:
-            return replace(load(folder), reference=str(source)).save(target)
-    return load(located.folder).save(target)
-
-
-def export(
-    source: str | os.PathLike[str],
-    destination: str | os.PathLike[str],
-    *,
-    portable: bool = False,
-    precision: str | None = None,
-    progress: Callable[[str, int, int | None], None] | None = None,
-) -> Path:
-    """Write a model as ONNX with its tokenizer and passport, for other runtimes; returns the folder.
-
-    Without `portable` the graph has fused operators of ONNX Runtime and is fast there; with it, operators of the ONNX
-    standard alone. `precision` is as in `load`. `progress` is told (file, bytes done, bytes in all).
-    """
-    from clearhead.runs.export import run_export
-
-    return run_export(source, Path(destination), portable=portable, precision=precision, progress=progress)
 
 
 def inspect(
@@ -88,7 +50,8 @@ def inspect(
 
 
 def train(
-    source: Any = None,
+    rows: Any = None,
+    /,
     *,
     dev: Any = None,
     test: Any = None,
@@ -109,7 +72,7 @@ def train(
     from clearhead.runs.plan import make_plan, read_recipe
     from clearhead.runs.train import read_run, run_train
 
-    given = {"train": source, "dev": dev, "test": test}
+    given = {"train": rows, "dev": dev, "test": test}
     if resume is not None:
         if choices or recipe is not None or output is not None:
             raise InputError("A resumed run keeps its settings; give nothing but the run.")
@@ -119,14 +82,19 @@ def train(
         paths = {part: _path(rows) for part, rows in given.items()}
         plan = make_plan({} if recipe is None else read_recipe(Path(recipe)), paths, choices)
         folder = Path(output) if output is not None else _free_folder(plan.train)
-    sources = {part: getattr(plan, part) if rows is None else rows for part, rows in given.items()}
+    sources = {part: getattr(plan, part) if some is None else some for part, some in given.items()}
     if sources["train"] is None:
         raise InputError("There is nothing to train on: give a file, a folder or rows.")
     opened = {part: open_source(rows) for part, rows in sources.items() if rows is not None}
+    begun = resume is not None
     if plan.task == "aspect":
         from clearhead.runs.aspects import run_aspects
 
-        return run_aspects(plan, opened, folder, command=command, resume=resume is not None, told=told)
+        return run_aspects(plan, opened, folder, command=command, resume=begun, told=told)
+    if plan.task == "translate":
+        from clearhead.runs.translate import run_translate
+
+        return run_translate(plan, opened, folder, command=command, resume=begun, told=told)
     return run_train(plan, opened, folder, command=command, resume=resume is not None, report=report, told=told)
 
 
@@ -160,26 +128,6 @@ def ladder(
     folder = RUNS / f"{_name(paths.get('train'))}-ladder" if output is None else Path(output)
     opened = {part: open_source(rows) for part, rows in given.items()}
     return run_ladder(plans, opened, folder, budget=budget_seconds(budget), command=command, told=told)
-
-
-def bench(
-    model: str | os.PathLike[str] = "default",
-    texts: Iterable[str] | None = None,
-    *,
-    runtimes: Sequence[str] | None = None,
-    threads: int | None = None,
-    seconds: float = 10.0,
-    **told: Any,
-) -> Bench:
-    """Measure how fast a model turns texts into vectors on this machine: engine, int8, core and what others would take.
-
-    `runtimes` are some of "engine", "int8", "core", "onnx" and "sentence-transformers"; without it, those installed.
-    `seconds` is about how long the first one works; without texts, sentences written for this project are taken.
-    `progress` is told (turns done, turns in all), and `download` (file, bytes done, bytes in all).
-    """
-    from clearhead.runs.bench import run_bench
-
-    return run_bench(os.fspath(model), texts, runtimes=runtimes, threads=threads, seconds=seconds, **told)
 
 
 def _path(rows: Any) -> str | None:
@@ -234,9 +182,14 @@ def evaluate(
     from clearhead.runs.aspects import AspectScorer
     from clearhead.runs.evaluate import evaluation_report, run_evaluate
     from clearhead.runs.reviews import spans_source
+    from clearhead.runs.translations import evaluate_translator, translator
 
-    predictor = _predictor(model)
     opened = open_source(source)
+    if isinstance(model, str | os.PathLike) and translator(Path(model)) is not None:
+        return evaluate_translator(
+            Path(model), opened, part=part, columns=(text, label), skip_bad_rows=skip_bad_rows, told=told
+        )[0]  # fmt: skip
+    predictor = _predictor(model)
     if isinstance(predictor.scorer, AspectScorer):
         opened, text, text_b, label = spans_source(opened, text, text_b, label), None, None, None
     made = run_evaluate(
@@ -269,42 +222,6 @@ def predict(
     return list(predictions(predictor, opened, columns, skip_bad_rows=skip_bad_rows))
 
 
-def quantize(
-    model: str | os.PathLike[str],
-    source: Any = None,
-    *,
-    output: str | os.PathLike[str],
-    text: str | None = None,
-    text_b: str | None = None,
-    label: str | None = None,
-    options: str | None = None,
-    allowed: float = 0.5,
-    least_cosine: float = 0.995,
-    told: Callable[[str, int, int | None], None] | None = None,
-) -> Quantised:
-    """Make a model run in eight bits if it stays good enough, measured on your own rows or texts; else refuse.
-
-    A model that answers with labels takes rows whose labels are known (without any, the development rows of its run)
-    and may lose `allowed` points of its metric. An encoder takes a list of texts, or a file with a column of them, and
-    its vectors must keep a mean cosine of `least_cosine` with those in float.
-    """
-    from clearhead.data import open_source
-    from clearhead.runs.predictor import is_trained
-    from clearhead.runs.quantize import held_out_rows, run_quantize, texts_of
-
-    reference, part, rows = os.fspath(model), None, source
-    if is_trained(reference):
-        if rows is None:
-            rows, part = held_out_rows(Path(reference))
-        rows = open_source(rows)
-    elif rows is not None:
-        rows = texts_of(rows, text)
-    return run_quantize(
-        reference, rows, Path(output), part=part, allowed=allowed, least_cosine=least_cosine,
-        columns={"text": text, "text_b": text_b, "label": label, "options": options}, told=told,
-    )  # fmt: skip
-
-
 def predict_file(
     model: str | os.PathLike[str] | Predictor, source: Any, output: str | os.PathLike[str] | IO[bytes], **choices: Any
 ) -> Predicted:
@@ -321,11 +238,8 @@ def _predictor(model: str | os.PathLike[str] | Predictor) -> Predictor:
 
 
 __all__ = [
-    "bench",
-    "convert",
     "create",
     "evaluate",
-    "export",
     "has_tokenizer",
     "inspect",
     "ladder",
@@ -334,6 +248,5 @@ __all__ = [
     "load_tokenizers",
     "predict",
     "predict_file",
-    "quantize",
     "train",
 ]

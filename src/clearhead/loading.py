@@ -162,8 +162,11 @@ def load_tokenizers(reference: str | os.PathLike[str] = "default") -> tuple[Toke
     folder = locate(reference).folder
     sentences = read_sentences(folder)
     place = folder if sentences is None else sentences.encoder
-    config = read_config(place)
-    model_type = model_type_of(config, () if "model_type" in config else stored_tensors(place))
+    if not (place / "config.json").exists() and (place / "tokenizer.json").is_file():  # as learn-tokenizer leaves it
+        config, model_type = {}, None
+    else:
+        config = read_config(place)
+        model_type = model_type_of(config, () if "model_type" in config else stored_tensors(place))
     source, target = _tokenizers(place, str(model_type), config, read_passport(place))
     if source is None:
         raise CheckpointError(f"{place} has no tokenizer files.")

@@ -259,6 +259,8 @@ class Model(Generates):
             golden = self.source_tokenizer.golden()
         if self.target_tokenizer is not None:
             target_golden = self.target_tokenizer.golden()
+            if self.config.get("target_vocab_size"):  # each language has a vocabulary; Marian's files hold both
+                self.target_tokenizer.save(place / "target")
         if self.pooling.source != Pooling().source and self.shape.head is None:
             sentence.write_sentences(place, self.pooling, self.dense, self.shape.stack.width)
         write_passport(

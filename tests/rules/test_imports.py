@@ -30,7 +30,7 @@ LAYERS = (
     ("training", "explain"),
     ("report",),
     ("runs",),
-    ("api",),
+    ("api", "deployment"),
     ("estimators",),
     ("cli", "__main__"),
 )

@@ -30,7 +30,7 @@ class Trained:
 
     task: str
     method: str = "finetune"
-    kind: Literal["classes", "multilabel", "number", "tags", "answers", "options"] = "classes"  # of labels
+    kind: Literal["classes", "multilabel", "number", "tags", "answers", "options", "texts"] = "classes"  # of labels
     labels: list[str] = field(default_factory=list)
     separator: str | None = None
     scheme: str | None = None

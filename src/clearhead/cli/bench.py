@@ -51,7 +51,7 @@ def bench(
     quiet
         Say nothing but the answer.
     """
-    from clearhead import api
+    from clearhead import deployment
     from clearhead.cli.texts import read_texts
 
     if output is not None and output.suffix != ".svg":
@@ -62,7 +62,7 @@ def bench(
     names = None if runtimes is None else [name.strip() for name in runtimes.split(",")]
     silent = quiet or json
     with downloads(quiet=silent) as bars, progress("measuring", quiet=silent) as bar:
-        made = api.bench(
+        made = deployment.bench(
             reference, texts, runtimes=names, threads=threads, seconds=seconds, progress=bar, download=bars
         )  # fmt: skip
     if output is not None:

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from clearhead.cli.loading import downloads
 from clearhead.cli.screen import model_notes, print_json, print_table, progress, say
+from clearhead.errors import InputError
 
 
 def evaluate(
@@ -69,8 +70,9 @@ def evaluate(
     silent = quiet or json
     rows: Any = sys.stdin.buffer if file == "-" else file
     with model_notes(quiet=silent), downloads(quiet=silent) as bars, progress("evaluating", quiet=silent) as bar:
+        own = _own(reference, precision)
         made = api.evaluate(
-            api.load_predictor(reference, precision=precision, progress=bars),
+            api.load_predictor(reference, precision=precision, progress=bars) if own is None else own,
             rows,
             text=text,
             text_b=text_b,
@@ -99,6 +101,17 @@ def evaluate(
         say(line, quiet=quiet)
     if report is not None:
         say(f"report: {report}", quiet=quiet)
+
+
+def _own(reference: str, precision: str | None) -> str | None:
+    """A translator's folder, which is measured by its texts and not by logits."""
+    from clearhead.runs.translations import translator
+
+    if translator(Path(reference)) is None:
+        return None
+    if precision is not None:
+        raise InputError("Translators are measured in the precision that their folder has; leave --precision out.")
+    return reference
 
 
 def metric_rows(metrics: dict[str, Any]) -> list[tuple[str, str, str]]:

@@ -35,8 +35,8 @@ def export(
     quiet
         Say nothing.
     """
-    from clearhead.api import export as export_model
     from clearhead.config import read_json
+    from clearhead.deployment import export as export_model
     from clearhead.engine.export import ABOUT
 
     silent = quiet or json

@@ -53,11 +53,11 @@ def quantize(
     quiet
         Say nothing.
     """
-    from clearhead import api
+    from clearhead import deployment
 
     silent = quiet or json
     with model_notes(quiet=silent), stages(quiet=silent) as told:
-        made = api.quantize(
+        made = deployment.quantize(
             reference, file, output=output, text=text, text_b=text_b, label=label, options=options, allowed=allowed,
             least_cosine=least_cosine, told=told,
         )  # fmt: skip

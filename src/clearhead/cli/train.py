@@ -14,7 +14,7 @@ from clearhead.cli.loading import downloads
 from clearhead.cli.screen import model_notes, print_json, print_table, say
 from clearhead.errors import InputError
 
-TAKEN = ("train", "source", "dev", "test", "output", "recipe", "resume", "command", "told")
+TAKEN = ("train", "dev", "test", "output", "recipe", "resume", "command", "told")
 NUMBER = re.compile("-?[0-9]{1,6}")
 
 
@@ -25,6 +25,10 @@ def train(
     dev: str | None = None,
     test: str | None = None,
     task: str | None = None,
+    source: str | None = None,
+    target: str | None = None,
+    family: str | None = None,
+    preset: str | None = None,
     text: str | None = None,
     text_b: str | None = None,
     label: str | None = None,
@@ -66,8 +70,16 @@ def train(
     test
         Rows to measure on; without --dev and --test, some of the training rows.
     task
-        classify, pair, regress, tag, span, choice or aspect (find aspects, then judge them); without it, by the columns
-        and labels.
+        classify, pair, regress, tag, span, choice, aspect (find aspects, then judge them) or translate; without it, by
+        the columns and labels.
+    source
+        Of translations: the column that is read.
+    target
+        Of translations: the column that is written.
+    family
+        Of a new translator: transformer (2017) or rnn; without it, and without --model, the first.
+    preset
+        Of a new translator: tiny, small (the default), base or big.
     text
         The column with the text, the words or the question; guessed, and said, where not given. So are the others.
     text_b
@@ -132,7 +144,8 @@ def train(
 
     silent = quiet or json
     choices: dict[str, Any] = {
-        "task": task, "text": text, "text_b": text_b, "label": label, "id": id, "split": split, "options": options,
+        "task": task, "source": source, "target": target, "family": family, "preset": preset,
+        "text": text, "text_b": text_b, "label": label, "id": id, "split": split, "options": options,
         "model": model, "method": method, "epochs": epochs, "rate": rate, "batch_rows": batch_rows,
         "batch_tokens": batch_tokens, "class_weight": class_weight, "layer": _number(layer), "pooling": pooling,
         "layers": layers, "rows": rows, "seed": seed, "seeds": seeds, "device": device, "threads": threads,

@@ -16,7 +16,7 @@ from clearhead.config import shown
 from clearhead.data.header import is_number
 from clearhead.errors import InputError
 
-Kind = Literal["classes", "multilabel", "number", "tags", "answers", "options"]
+Kind = Literal["classes", "multilabel", "number", "tags", "answers", "options", "texts"]
 KINDS = ("classes", "multilabel", "number")
 SEPARATORS = ("|", ";")  # detected; others can be said
 MOST_NAMES = 50_000  # a column with more different values is no label

@@ -43,6 +43,7 @@ KEYS = {
     "output_bias": flag(False),
     "pad_token_id": token(0),
     "decoder_start_token_id": token(None),
+    "eos_token_id": token(None),  # what ends a text that is decoded
 }
 
 

@@ -19,12 +19,20 @@ from clearhead.metrics.measure import BINARY, CLASSIFY, MULTILABEL, PROBS, REGRE
 from clearhead.tasks import TASKS, Asked
 from clearhead.training.settings import TrainSettings
 
-KNOWN_TASKS = (*TASKS, "aspect")  # aspect: a tag and a pair, one after the other
+KNOWN_TASKS = (*TASKS, "aspect", "translate")  # aspect: a tag and a pair, one after the other
 METHODS = ("finetune", "head", "features", "tfidf", "majority")
 NETWORK = ("finetune", "head")  # methods that train a network
 MOST_RECIPE = 1 << 20
 VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 METHOD_DEFAULTS: dict[str, dict[str, Any]] = {"head": {"frozen": True, "rate": 1e-3, "epochs": 10}}  # few weights learn
+
+
+# a new translator learns as the 2017 paper says, scaled to a small machine; a checkpoint as the lecture fine-tunes it
+NEW_TRANSLATOR: dict[str, Any] = {
+    "rate": 1e-3, "schedule": "inverse_sqrt", "warmup": 0.1, "beta2": 0.98, "smoothing": 0.1, "decay": 0.0,
+    "batch_tokens": 4096, "average": 5, "save_every": 120.0,
+}  # fmt: skip
+TAUGHT_TRANSLATOR: dict[str, Any] = {"warmup": 0.0, "batch_tokens": 2048, "save_every": 120.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +43,16 @@ class RunPlan:
     dev: str | None = None
     test: str | None = None
     task: str | None = None  # None: by the columns and labels
+    source: str | None = None  # of translations: the column that is read, ...
+    target: str | None = None  # ... and the one that is written
+    family: str | None = None  # of a new translator: transformer or rnn; None: the model's own, or transformer
+    preset: str | None = None  # of a new translator: its size by name
+    config: str | None = None  # of a new translator: further keys of its config.json, as JSON
+    vocabulary: int | None = None  # tokens of a new translator; None: by its size
+    pieces: Literal["bpe", "unigram", "wordpiece"] = "bpe"  # how its words are cut
+    shared: bool = True  # one vocabulary for both languages; False: one for each
+    prefix: str = ""  # what is put before every source, as T5 is told what to do
+    beam: int = 4  # of the translations that are measured
     text: str | None = None  # columns; None: guessed, and said
     text_b: str | None = None
     label: str | None = None
@@ -79,6 +97,9 @@ class RunPlan:
         rules = (
             (self.task is None or self.task in KNOWN_TASKS, f"task must be one of {', '.join(KNOWN_TASKS)}"),
             (self.rows is None or self.rows >= 1, "rows must be at least 1"),
+            (self.family in (None, "transformer", "rnn"), "family must be transformer or rnn"),
+            (self.vocabulary is None or self.vocabulary >= 16, "vocabulary must be at least 16"),
+            (1 <= self.beam <= 64, "beam must be from 1 to 64"),
             (1 <= self.seeds <= 100, "seeds must be from 1 to 100"),
             (0 <= self.dev_share < 1, "dev_share must be from 0 up to 1"),
             (0 <= self.test_share < 1, "test_share must be from 0 up to 1"),
@@ -131,6 +152,9 @@ def make_plan(*layers: Mapping[str, Any]) -> RunPlan:
             hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(sorted(_SETTINGS | _PLAN))}."
             raise InputError(f"There is no setting {shown(key, 40)!r}{hint}")
     said = METHOD_DEFAULTS.get(str(said.get("method")), {}) | said
+    if said.get("task") == "translate":
+        usual = NEW_TRANSLATOR if said.get("model", "default") == "default" else TAUGHT_TRANSLATOR
+        said = {key: value for key, value in usual.items() if key not in BATCH or not said.keys() & BATCH} | said
     if said.get("batch_tokens") is not None and "batch_rows" not in said:
         said["batch_rows"] = None  # in place of the default
     settings = {key: value for key, value in said.items() if key in _SETTINGS}

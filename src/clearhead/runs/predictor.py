@@ -166,6 +166,8 @@ def load_predictor(
     trained = None if passport is None else passport.trained
     if abstain_below is not None and not 0 <= abstain_below <= 1:
         raise InputError(f"abstain_below must be from 0 to 1, and it is {abstain_below}.")
+    if trained is not None and trained.task == "translate":
+        raise InputError(f"{reference} translates: use clearhead translate, or Model.generate.")
     if trained is None:
         model = load(reference, device=device, precision=precision, threads=threads, progress=progress)
         return _untrained(str(reference), folder, model, abstain_below)

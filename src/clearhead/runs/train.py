@@ -123,7 +123,7 @@ def run_train(
         notes=(*result.notes, *notes),
         skipped=prepared.skipped,
         seconds=time.perf_counter() - begun,
-        cost=_cost(folder if plan.seeds == 1 else _seed_folder(folder, best), begun, fitted),
+        cost=cost_of(folder if plan.seeds == 1 else _seed_folder(folder, best), begun, fitted),
         sweep=swept,
     )
     if not report:
@@ -188,14 +188,19 @@ def _begin(folder: Path, plan: RunPlan, prepared: Prepared, command: str, *, res
         "data": {name: asdict(part.mark()) for name, part in prepared.parts.items()},
         "tokens": prepared.tokens,
     }
+    begin_run(folder, plan, now, command, resume=resume)
+
+
+def begin_run(folder: Path, plan: RunPlan, now: Mapping[str, Any], command: str, *, resume: bool) -> None:
+    """The same for what any task must find again."""
     if resume:
         before = read_json(folder / RUN).get("data", {})
         for key, what in (("data", "rows"), ("labels", "labels"), ("tokens", "tokens"), ("columns", "columns")):
-            if before.get(key) != now[key]:
+            if before.get(key) != now.get(key):
                 raise InputError(f"The {what} are not those that {folder} was begun with: train anew, or restore them.")
         sweep(folder)
         return
-    saved = {"format": FORMAT, "command": command, "plan": asdict(plan), "data": now}
+    saved = {"format": FORMAT, "command": command, "plan": asdict(plan), "data": dict(now)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -254,7 +259,7 @@ def _known(made: Evaluation | None) -> float | None:
     return made.value if made is not None and isfinite(made.value) else None
 
 
-def _cost(folder: Path, begun: float, fitted: float) -> dict[str, float]:
+def cost_of(folder: Path, begun: float, fitted: float) -> dict[str, float]:
     """What the run took, from its log and this process."""
     import resource
 

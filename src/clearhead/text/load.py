@@ -41,9 +41,19 @@ class TokenizerPair:
     target: Tokenizer | None = None
 
 
+TARGET = "target"  # the folder of a second vocabulary, where the two languages have one each
+
+
 def load_tokenizer(folder: Path, model_type: str, config: dict[str, Any]) -> TokenizerPair:
     """Read the tokenizer of a model folder; `config` is its parsed config.json."""
     folder = Path(folder)
+    pair = _load(folder, model_type, config)
+    if not config.get("target_vocab_size") or not (folder / TARGET / "tokenizer.json").is_file():
+        return pair
+    return TokenizerPair(source=pair.source, target=_load(folder / TARGET, model_type, config).source)
+
+
+def _load(folder: Path, model_type: str, config: dict[str, Any]) -> TokenizerPair:
     kind = kind_of(folder, model_type, config)
     if kind == "MarianTokenizer":
         source, target = load_marian(folder)

@@ -1,0 +1,120 @@
+"""Texts out of files, one after the other: lines of plain text however long, or columns of a table."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from clearhead.config import shown
+from clearhead.data.files import BROKEN_STREAM, SURROGATE, Blob, find_encoding, open_handle, open_path
+from clearhead.data.source import BadRow, Source, excerpt
+from clearhead.errors import InputError
+
+PIECE = 1 << 16  # characters of a line at a time: a longer line comes in pieces
+TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".pq")
+LIKELY = ("text", "sentence", "content", "body", "document")
+MOST_BAD = 0.1  # share of lines or rows that cannot be read, beyond which a file is refused
+
+
+def line_texts(
+    files: Sequence[Any], columns: str | Sequence[str] | None, encoding: str | None, notes: list[str]
+) -> Iterator[str]:
+    """The texts of files and open handles in order; what people should know is added to `notes` on the way."""
+    for file in files:
+        name = shown(getattr(file, "name", None) or file, 300)
+        table = isinstance(file, str | Path) and _suffix(Path(file)) in TABLES
+        made = _cells(file, columns, encoding, notes) if table or columns is not None else _lines(file, encoding, notes)
+        some = False
+        for text in made:
+            some = some or not text.isspace()
+            yield text
+        if not some:
+            raise InputError(f"{name} holds no text.")
+
+
+def _suffix(path: Path) -> str:
+    return Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
+
+
+def _lines(file: Any, encoding: str | None, notes: list[str]) -> Iterator[str]:
+    blob = open_handle(file) if callable(getattr(file, "read", None)) else open_path(Path(file))
+    if not blob.head:
+        raise InputError(f"{blob.name} is empty.")
+    known, spoken = find_encoding(blob, encoding)
+    if b"\0" in blob.head and not known.replace("_", "-").lower().startswith(("utf-16", "utf-32")):
+        raise InputError(f"{blob.name} holds NUL bytes, as binary files do; give a file of text.")
+    if encoding is None and spoken != "UTF-8":
+        notes.append(f"{blob.name} was read as {spoken}.")
+    count, bad, first = 0, 0, 0
+    for number, line in _pieces(blob, known):
+        count += 1
+        if line is None:
+            bad, first = bad + 1, first or number
+        elif line:
+            yield line
+    said = f"{bad:,} lines that are not {spoken} text, the first is line {first:,}"
+    if bad > MOST_BAD * count:
+        raise InputError(f"{blob.name} has {said}; say its encoding (encoding=, --encoding), or give a file of text.")
+    if bad:
+        notes.append(f"{blob.name} has {said}; they were passed over.")
+
+
+def _pieces(blob: Blob, encoding: str) -> Iterator[tuple[int, str | None]]:
+    """Lines, or pieces of long ones, with the number of the line; None for what is not text."""
+    number, begins = 0, True
+    try:
+        with io.TextIOWrapper(blob.open(), encoding=encoding, errors="surrogateescape", newline=None) as file:
+            while piece := file.readline(PIECE):
+                number += begins
+                begins = piece.endswith("\n")
+                bad = "\0" in piece or (not piece.isascii() and SURROGATE.search(piece) is not None)
+                yield number, None if bad else piece.rstrip("\n")
+    except UnicodeDecodeError:
+        raise InputError(f"{blob.name} is not text in {encoding} near line {number + 1:,}.") from None
+    except BROKEN_STREAM as error:
+        raise InputError(f"{blob.name} cannot be read beyond line {number:,}: {error}.") from None
+
+
+def _cells(file: Any, columns: str | Sequence[str] | None, encoding: str | None, notes: list[str]) -> Iterator[str]:
+    from clearhead.data.readers import open_source
+
+    source = open_source(file, encoding=encoding)
+    chosen = _chosen(source, columns)
+    rows = bad = 0
+    reason = ""
+    for row in source.rows():
+        rows += 1
+        values = [] if isinstance(row, BadRow) else [row.values.get(name) for name in chosen]
+        if isinstance(row, BadRow) or any(value is not None and not _is_text(value) for value in values):
+            bad += 1
+            reason = reason or (str(row) if isinstance(row, BadRow) else f"row {row.number:,}: not a text")
+            continue
+        for value in values:
+            if value:
+                yield from (value[start : start + PIECE] for start in range(0, len(value), PIECE))
+    if bad > MOST_BAD * rows:
+        raise InputError(f"{source.name}: {bad:,} of {rows:,} rows cannot be read; {reason}.")
+    if bad:
+        notes.append(f"{source.name}: {bad:,} rows were passed over; {reason}.")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and (value.isascii() or SURROGATE.search(value) is None)
+
+
+def _chosen(source: Source, columns: str | Sequence[str] | None) -> list[str]:
+    listed = ", ".join(excerpt(name) for name in source.columns[:20])
+    if columns is None:
+        likely = [name for name in LIKELY if name in source.columns]
+        if likely or len(source.columns) == 1:
+            return [likely[0] if likely else source.columns[0]]
+        raise InputError(f"{source.name} has the columns {listed}; say which hold text (text=, --text a,b).")
+    if isinstance(columns, str):
+        columns = [columns] if columns in source.columns else [name.strip() for name in columns.split(",")]
+    missing = [name for name in columns if name not in source.columns]
+    if missing or not columns:
+        wanted = shown(missing[0]) if missing else ""
+        raise InputError(f"{source.name} has no column {wanted!r}; it has {listed}.")
+    return list(dict.fromkeys(columns))

@@ -1,0 +1,106 @@
+"""The public verbs about a model that is finished: copy it, export it, make it smaller, see how fast it runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.config import check_new
+from clearhead.loading import load, need_torch
+
+if TYPE_CHECKING:
+    from clearhead.runs.bench import Bench
+    from clearhead.runs.quantize import Quantised
+
+
+def convert(source: str | os.PathLike[str], destination: str | Path, *, allow_pickle: bool = False) -> Path:
+    """Copy a model to a folder of safetensors; pickled weights only if you trust them, in a child process."""
+    from clearhead.checkpoint.hub import locate
+
+    located = locate(source, pickle=allow_pickle)
+    target = Path(destination)
+    check_new(target)
+    from clearhead.unpickle import has_pickle, unpickled
+
+    if allow_pickle and has_pickle(located.folder):
+        need_torch("Reading a pickle")
+        with unpickled(located.folder) as folder:
+            return replace(load(folder), reference=str(source)).save(target)
+    return load(located.folder).save(target)
+
+
+def export(
+    source: str | os.PathLike[str],
+    destination: str | os.PathLike[str],
+    *,
+    portable: bool = False,
+    precision: str | None = None,
+    progress: Callable[[str, int, int | None], None] | None = None,
+) -> Path:
+    """Write a model as ONNX with its tokenizer and passport, for other runtimes; returns the folder.
+
+    Without `portable` the graph has fused operators of ONNX Runtime and is fast there; with it, operators of the ONNX
+    standard alone. `precision` is as in `load`. `progress` is told (file, bytes done, bytes in all).
+    """
+    from clearhead.runs.export import run_export
+
+    return run_export(source, Path(destination), portable=portable, precision=precision, progress=progress)
+
+
+def bench(
+    model: str | os.PathLike[str] = "default",
+    texts: Iterable[str] | None = None,
+    *,
+    runtimes: Sequence[str] | None = None,
+    threads: int | None = None,
+    seconds: float = 10.0,
+    **told: Any,
+) -> Bench:
+    """Measure how fast a model turns texts into vectors on this machine: engine, int8, core and what others would take.
+
+    `runtimes` are some of "engine", "int8", "core", "onnx" and "sentence-transformers"; without it, those installed.
+    `seconds` is about how long the first one works; without texts, sentences written for this project are taken.
+    `progress` is told (turns done, turns in all), and `download` (file, bytes done, bytes in all).
+    """
+    from clearhead.runs.bench import run_bench
+
+    return run_bench(os.fspath(model), texts, runtimes=runtimes, threads=threads, seconds=seconds, **told)
+
+
+def quantize(
+    model: str | os.PathLike[str],
+    source: Any = None,
+    *,
+    output: str | os.PathLike[str],
+    text: str | None = None,
+    text_b: str | None = None,
+    label: str | None = None,
+    options: str | None = None,
+    allowed: float = 0.5,
+    least_cosine: float = 0.995,
+    told: Callable[[str, int, int | None], None] | None = None,
+) -> Quantised:
+    """Make a model run in eight bits if it stays good enough, measured on your own rows or texts; else refuse.
+
+    A model that answers with labels takes rows whose labels are known (without any, the development rows of its run)
+    and may lose `allowed` points of its metric. An encoder takes a list of texts, or a file with a column of them, and
+    its vectors must keep a mean cosine of `least_cosine` with those in float.
+    """
+    from clearhead.data import open_source
+    from clearhead.runs.predictor import is_trained
+    from clearhead.runs.quantize import held_out_rows, run_quantize, texts_of
+
+    reference, part, rows = os.fspath(model), None, source
+    if is_trained(reference):
+        if rows is None:
+            rows, part = held_out_rows(Path(reference))
+        rows = open_source(rows)
+    elif rows is not None:
+        rows = texts_of(rows, text)
+    return run_quantize(
+        reference, rows, Path(output), part=part, allowed=allowed, least_cosine=least_cosine,
+        columns={"text": text, "text_b": text_b, "label": label, "options": options}, told=told,
+    )  # fmt: skip

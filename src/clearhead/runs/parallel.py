@@ -1,0 +1,178 @@
+"""Parallel text: rows with a source and a target, in parts that leak nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from clearhead.checkpoint.passport import DataMark
+from clearhead.data import BadRow, Columns, Row, Source, split_rows, text_hash
+from clearhead.data.columns import titles
+from clearhead.data.examples import BadRows, split_in, text_in
+from clearhead.data.split import draw_rows
+from clearhead.errors import InputError
+from clearhead.runs.plan import RunPlan
+
+SOURCES = ("source", "src", "input", "text", "document", "article", "question")  # names that speak for themselves
+TARGETS = ("target", "tgt", "output", "translation", "summary", "highlights", "answer")
+PARTS = ("train", "dev", "test")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """One row: what is read, and what is to be written."""
+
+    number: int  # in its file
+    source: str
+    target: str
+    split: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides:
+    """Which column is which."""
+
+    source: str
+    target: str
+    split: str | None = None
+    said: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Texts:
+    """Rows in parts, and what is to be told of them."""
+
+    sides: Sides
+    parts: Mapping[str, tuple[Pair, ...]]
+    names: Mapping[str, str]  # where each part came from
+    said: tuple[str, ...]
+    skipped: Mapping[str, int]
+
+    def mark(self, part: str) -> DataMark:
+        """Which rows these are: equal marks are equal texts in equal order."""
+        made = hashlib.sha256()
+        for pair in self.parts[part]:
+            made.update(f"{pair.source}\0{pair.target}\0".encode("utf-8", "surrogatepass"))
+        return DataMark(name=self.names[part], rows=len(self.parts[part]), sha256=made.hexdigest())
+
+
+def sides_of(source: Source, asked: RunPlan) -> Sides:
+    """The columns that were named, or those whose names or number leave no doubt."""
+    columns = list(source.columns)
+    split = asked.split if asked.split is not None else next((one for one in columns if one.lower() == "split"), None)
+    for name in (asked.source, asked.target, asked.split):
+        if name is not None and name not in columns:
+            raise InputError(f"{source.name} has no column {name!r}; it has {titles(columns)}.")
+    free = [name for name in columns if name not in (asked.source, asked.target, split)]
+    first = asked.source or _named(free, SOURCES)
+    second = asked.target or _named([name for name in free if name != first], TARGETS)
+    left = [name for name in free if name not in (first, second)]
+    if first is None and second is None and len(left) == 2:
+        first, second = left
+    elif first is None and len(left) == 1:
+        first = left[0]
+    elif second is None and len(left) == 1:
+        second = left[0]
+    if first is None or second is None:
+        missing = " and ".join(f"--{name}" for name, one in (("source", first), ("target", second)) if one is None)
+        raise InputError(f"{source.name} has the columns {titles(columns)}: say what becomes what ({missing}).")
+    if first == second:
+        raise InputError(f"--source and --target are the same column, {first!r}.")
+    said = () if asked.source and asked.target else (f"columns: {first!r} is read, {second!r} is written",)
+    return Sides(source=first, target=second, split=split, said=said)
+
+
+def _named(columns: Sequence[str], names: Sequence[str]) -> str | None:
+    known = {column.lower().strip(): column for column in columns}
+    return next((known[name] for name in names if name in known), None)
+
+
+def read_texts(sources: Mapping[str, Source], plan: RunPlan, count: Callable[[str, int, int | None], None]) -> Texts:
+    """Every row of every source, checked, in parts; rows that cannot be used are named together."""
+    sides = sides_of(sources["train"], plan)
+    found: dict[str, list[Pair]] = {}
+    names: dict[str, str] = {}
+    skipped: dict[str, int] = {}
+    for part, source in sources.items():
+        for pair in _pairs(source, sides if part == "train" else _beside(source, sides), plan, skipped, count):
+            own = pair.split if part == "train" and pair.split is not None else part
+            if own != part and own in sources:
+                raise InputError(f"There are {own} rows in column {sides.split!r} and in --{own}; leave one out.")
+            found.setdefault(own, []).append(pair)
+            names[own] = source.name
+    if not found.get("train"):
+        raise InputError(f"{sources['train'].name} has no rows to train on.")
+    parts = {part: tuple(found[part]) for part in PARTS if found.get(part)}
+    if plan.rows is not None:
+        kept = draw_rows(len(parts["train"]), plan.rows, plan.settings.seed)
+        parts["train"] = tuple(parts["train"][place] for place in kept)
+    parts = _split(parts, plan)
+    names = {part: names.get(part, names["train"]) for part in parts}
+    said = [*sides.said, "rows: " + ", ".join(f"{len(rows):,} {part}" for part, rows in parts.items())]
+    if skipped:
+        said.append(f"left out: {', '.join(f'{number:,} rows ({problem})' for problem, number in skipped.items())}")
+    said += _leaks(parts)
+    return Texts(sides=sides, parts=parts, names=names, said=tuple(said), skipped=skipped)
+
+
+def _pairs(
+    source: Source, sides: Sides, plan: RunPlan, skipped: dict[str, int], count: Callable[[str, int, int | None], None]
+) -> list[Pair]:
+    made: list[Pair] = []
+    bad = BadRows()
+    for place, row in enumerate(source.rows(), 1):
+        one = row if isinstance(row, BadRow) else pair_in(row, sides)
+        if isinstance(one, BadRow):
+            bad.add(one)
+        else:
+            made.append(one)
+        if place % 1000 == 0:
+            count(f"reading {source.name}", place, None)
+    if not plan.skip_bad_rows:
+        bad.refuse(source, len(made))
+    for problem, number in bad.counts.items():
+        skipped[problem] = skipped.get(problem, 0) + number
+    return made
+
+
+def pair_in(row: Row, sides: Sides) -> Pair | BadRow:
+    """Both texts of a row, or what is wrong with one of them."""
+    columns = Columns(text=sides.source, text_b=sides.target, split=sides.split)
+    source, target, split = text_in(row, sides.source), text_in(row, sides.target), split_in(row, columns)
+    for one in (source, target, split):
+        if isinstance(one, BadRow):
+            return one
+    return Pair(number=row.number, source=str(source), target=str(target), split=None if split is None else str(split))
+
+
+def _beside(source: Source, sides: Sides) -> Sides:
+    for name in (sides.source, sides.target):
+        if name not in source.columns:
+            raise InputError(f"{source.name} has no column {name!r}; it has {titles(list(source.columns))}.")
+    return Sides(source=sides.source, target=sides.target)
+
+
+def _split(parts: dict[str, tuple[Pair, ...]], plan: RunPlan) -> dict[str, tuple[Pair, ...]]:
+    """Rows to choose and to measure on come from the training rows where none were given; equal texts stay together."""
+    import numpy as np
+
+    dev = 0.0 if "dev" in parts else plan.dev_share
+    test = 0.0 if {"dev", "test"} & parts.keys() else plan.test_share
+    rows = parts["train"]
+    if (not dev and not test) or len(rows) < 3:
+        return parts
+    hashes, others = (np.array([text_hash(text) for text in side], np.uint64) for side in (
+        [pair.source for pair in rows], [pair.target for pair in rows]))  # fmt: skip
+    where = split_rows(None, hashes, others, dev=dev, test=test, seed=plan.settings.seed)
+    cut = {part: tuple(pair for pair, own in zip(rows, where, strict=True) if own == part) for part in PARTS}
+    return {**parts, **{part: some for part, some in cut.items() if some}}
+
+
+def _leaks(parts: Mapping[str, Sequence[Pair]]) -> list[str]:
+    """Sources that are trained on and measured on."""
+    seen = {pair.source for pair in parts["train"]}
+    return [
+        f"{count:,} of the {part} sources are in the training rows, too: they flatter"
+        for part in ("dev", "test") if (count := sum(pair.source in seen for pair in parts.get(part, ())))
+    ]  # fmt: skip

@@ -1,0 +1,179 @@
+"""Learning to translate as a whole job: read, cut into pieces, train, choose on dev, translate, measure, keep."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.checkpoint.passport import Trained
+from clearhead.config import write_json
+from clearhead.data import Source
+from clearhead.data.split import draw_rows
+from clearhead.errors import InputError
+from clearhead.loading import load, need_torch
+from clearhead.metrics.translation import measure_translations
+from clearhead.model import Model
+from clearhead.runs.finish import SPLIT, Run, versions, write_metrics
+from clearhead.runs.network import STATE
+from clearhead.runs.parallel import Texts, read_texts
+from clearhead.runs.plan import RunPlan
+from clearhead.runs.train import Told, begin_run, check_folder, cost_of
+from clearhead.runs.translations import Translated, translated, translations
+from clearhead.runs.translator import encode, is_new, make_model
+
+if TYPE_CHECKING:
+    from clearhead.tasks.parallel import Parallel
+
+ROWS_SEEN = 600_000  # rows that a new translator sees, each as often as it is an epoch
+JUDGED = 400  # dev rows that an epoch is judged by
+
+
+def run_translate(
+    plan: RunPlan,
+    sources: Mapping[str, Source],
+    folder: Path,
+    *,
+    command: str = "",
+    resume: bool = False,
+    told: Told | None = None,
+) -> Run:
+    """Train to the end, or on from where a killed run stands."""
+    need_torch("Learning to translate")
+    from clearhead.training.threads import use_threads
+
+    tell, begun = told or Told(), time.perf_counter()
+    if plan.method != "finetune":
+        raise InputError(f"translate is learned by finetune, and not by {plan.method}.")
+    if plan.seeds > 1:
+        raise InputError("translate is trained with one seed at a time; run it again with another --seed.")
+    plan = replace(plan, threads=use_threads(plan.threads))
+    if not resume:
+        check_folder(folder)
+    texts = read_texts(sources, plan, tell.count)
+    for line in (*(said for source in sources.values() for said in source.said), *texts.said):
+        tell.say(line)
+    if plan.auto_epochs and is_new(plan):
+        epochs = min(max(ROWS_SEEN // len(texts.parts["train"]), 10), 60)
+        plan = replace(plan, auto_epochs=False, settings=replace(plan.settings, epochs=epochs))
+        tell.say(f"epochs: {epochs} (by the number of rows; say another with --epochs)")
+    now = {"columns": {"source": texts.sides.source, "target": texts.sides.target}, "task": "translate"}
+    marks = {part: asdict(texts.mark(part)) for part in texts.parts}
+    begin_run(folder, plan, {**now, "data": marks}, command, resume=resume)
+    tell.begun(folder)
+    model = make_model(plan, texts, folder, tell)
+    data, long = encode(model, texts.parts["train"], plan)
+    notes = [f"{long:,} training rows are too long to learn from, and were left out."] if long else []
+    tell.say(f"model: {model.family.title}, {model.parameters:,} parameters; {int(data.row_tokens.sum()):,} tokens")
+    notes += _fit(model, data, texts, plan, folder, tell)
+    trained = _trained(plan, texts, command)
+    replace(model, trained=trained).save(folder)
+    found = _measured(folder, texts, plan, tell)
+    trained = replace(trained, metrics={part: one.scores.to_json()["metrics"] for part, one in found.items()})
+    replace(model, trained=trained).save(folder)
+    evaluations = {part: one.evaluation() for part, one in found.items()}
+    write_metrics(folder, evaluations, ())
+    own = [part for part in found if part not in sources]
+    held = {part: [pair.number for pair in texts.parts[part]] for part in own}
+    write_json(folder / SPLIT, {"source": texts.names["train"], "parts": held})
+    return Run(
+        folder=folder,
+        task="translate",
+        method=plan.method,
+        labels=(),
+        columns=trained.columns,
+        rows={part: len(rows) for part, rows in texts.parts.items()},
+        evaluations=evaluations,
+        seeds=(),
+        said=texts.said,
+        notes=tuple(notes),
+        skipped=texts.skipped,
+        seconds=time.perf_counter() - begun,
+        cost=cost_of(folder, begun, 0.0),
+    )
+
+
+def _fit(model: Model, data: Parallel, texts: Texts, plan: RunPlan, folder: Path, tell: Told) -> list[str]:
+    """Learn to the end from the last saved state; the model then has the best weights."""
+    import numpy as np
+
+    from clearhead.training.log import RunLog, read_log
+    from clearhead.training.loop import train_steps
+    from clearhead.training.optimise import optimiser
+    from clearhead.training.state import Progress, State, load_state, save_state
+    from clearhead.training.watch import Watch, baseline_loss
+
+    settings = plan.settings
+    state = State(model.module, optimiser(model.module, settings), Progress())
+    load_state(folder / STATE, state)
+    log = RunLog(folder, state.progress.step)
+    watch = Watch(baseline_loss(data.target.ids, "cross_entropy", None, settings.smoothing), settings)
+    for line in read_log(folder):
+        watch.add(line["loss"])
+    saved = time.monotonic()
+    words: Any = data.row_words.astype(np.float64)  # every word counts alike, as in the paper
+    score = _scorer(model, texts, plan)
+    try:
+        for step in train_steps(
+            state, data, settings, objective="words", row_weights=words, score=score, device=str(model.core.device)
+        ):
+            log.write(step)
+            watch.add(step.loss)
+            if tell.step is not None:
+                tell.step(step)
+            if state.progress.finished or step.score is not None or time.monotonic() - saved > settings.save_every:
+                save_state(folder / STATE, state)
+                saved = time.monotonic()
+    finally:
+        log.close()
+    state.restore_best()
+    model.module.eval()
+    stuck = watch.verdict()
+    return [] if stuck is None or (state.progress.best_score or 0) > 1 else [stuck]
+
+
+def _scorer(model: Model, texts: Texts, plan: RunPlan) -> Callable[[], float] | None:
+    """BLEU of the likeliest words on some dev rows, by which epochs are compared."""
+    dev = texts.parts.get("dev")
+    if dev is None:
+        return None
+    rows = [dev[place] for place in draw_rows(len(dev), min(JUDGED, len(dev)), plan.settings.seed)]
+
+    def score() -> float:
+        said = translations(model, [pair.source for pair in rows], plan.prefix, beam=1)
+        return measure_translations(said, [pair.target for pair in rows], n=0).measures["bleu"].value
+
+    return score
+
+
+def _measured(folder: Path, texts: Texts, plan: RunPlan, tell: Told) -> dict[str, Translated]:
+    """Dev and test rows through the model as it was saved."""
+    held = [part for part in ("dev", "test") if part in texts.parts]
+    if not held:
+        return {}
+    model = load(folder, device=plan.device, threads=plan.threads)
+
+    def counted(part: str) -> Callable[[int, int], None]:
+        return lambda done, total: tell.count(f"translating {part} rows", done, total)
+
+    return {part: translated(model, texts.parts[part], plan.prefix, plan.beam, counted(part)) for part in held}
+
+
+def _trained(plan: RunPlan, texts: Texts, command: str) -> Trained:
+    """What the model folder promises about itself."""
+    kept = ("dev_share", "test_share", "threads", "prefix", "beam", "pieces", "shared")
+    return Trained(
+        task="translate",
+        method=plan.method,
+        kind="texts",
+        columns={"source": texts.sides.source, "target": texts.sides.target},
+        max_length=plan.max_length,
+        base="" if is_new(plan) else plan.model,
+        data={part: texts.mark(part) for part in texts.parts},
+        seeds=[plan.settings.seed],
+        settings=asdict(plan.settings) | {key: getattr(plan, key) for key in kept},
+        versions=versions(),
+        command=command,
+    )

@@ -1,0 +1,86 @@
+"""Lines in, translations out: in their order, some at a time, and on from where a stopped job stands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.errors import InputError
+
+if TYPE_CHECKING:
+    from clearhead.decode import Generated
+    from clearhead.model import Model
+
+CHUNK = 512  # lines that are read, sorted by length and translated together
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One line and what became of it; an empty one stays empty."""
+
+    number: int  # from 1
+    source: str
+    made: Generated | None
+
+    @property
+    def text(self) -> str:
+        """The translation on one line."""
+        return "" if self.made is None else " ".join(self.made.text.split("\n"))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, as `--json` prints them."""
+        told: dict[str, Any] = {"line": self.number, "source": self.source, "translation": self.text}
+        if self.made is None:
+            return told | {"score": None, "stopped": "empty"}
+        told |= {"score": self.made.score, "stopped": self.made.stopped, "truncated": self.made.truncated}
+        if len(self.made.best) > 1:
+            told["best"] = [{"translation": one.text, "score": one.score} for one in self.made.best]
+        return told
+
+
+def prefix_of(model: Model) -> str:
+    """What the model was taught to find before every source."""
+    said = {} if model.trained is None else model.trained.settings
+    prefix = said.get("prefix")
+    return prefix if isinstance(prefix, str) else ""
+
+
+def translate_lines(
+    model: Model, lines: Iterable[str], *, skip: int = 0, told: Callable[[int, int | None], None] | None = None,
+    **choices: Any,
+) -> Iterator[Line]:  # fmt: skip
+    """Every line in its order; `skip` of them were translated before, and are passed over."""
+    prefix, number = prefix_of(model), skip
+    rows = islice(iter(lines), skip, None)
+    while some := list(islice(rows, CHUNK)):
+        full = [place for place, line in enumerate(some) if line.strip()]
+        found = model.generate([prefix + some[place] for place in full], **choices)
+        made = dict(zip(full, found, strict=True))
+        for place, line in enumerate(some):
+            number += 1
+            yield Line(number=number, source=line, made=made.get(place))
+        if told is not None:
+            told(number, None)
+
+
+def lines_done(path: Path, *, as_json: bool) -> int:
+    """How many lines of an output are whole; half a line at its end is cut off."""
+    if not path.is_file():
+        return 0
+    try:
+        with path.open("r+b") as file:
+            count, end = 0, 0
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                if as_json:
+                    json.loads(line)
+                count, end = count + 1, end + len(line)
+            file.truncate(end)
+    except (OSError, ValueError):
+        raise InputError(f"{path} is there and is not the output of this job; name another file.") from None
+    return count

@@ -1,0 +1,102 @@
+"""Translations of rows whose right translation is known, and what they are worth."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clearhead.checkpoint.passport import Trained, read_passport
+from clearhead.data import BadRow, Source
+from clearhead.data.examples import BadRows
+from clearhead.errors import InputError
+from clearhead.loading import load
+from clearhead.metrics.translation import TranslationScores, measure_translations
+from clearhead.runs.finish import read_split
+from clearhead.runs.parallel import Pair, pair_in, sides_of
+from clearhead.runs.plan import RunPlan
+from clearhead.tasks.evaluation import Evaluation
+
+if TYPE_CHECKING:
+    from clearhead.model import Model
+
+
+@dataclass(frozen=True, kw_only=True)
+class Translated:
+    """Translations of some rows, and what they are worth."""
+
+    pairs: tuple[Pair, ...]
+    hypotheses: tuple[str, ...]
+    scores: TranslationScores
+
+    def evaluation(self, seconds: float = 0.0) -> Evaluation:
+        """The same as every other task has it."""
+        return Evaluation(
+            task="translate", kind="texts", labels=(), rows=len(self.pairs), main="bleu",
+            metrics=dict(self.scores.measures), slices=self.scores.slices, seconds=seconds,
+        )  # fmt: skip
+
+
+def translations(
+    model: Model, texts: Sequence[str], prefix: str, beam: int, progress: Callable[[int, int], None] | None = None
+) -> list[str]:
+    """What a model writes for each text."""
+    made = model.generate([prefix + text for text in texts], beam=beam, progress=progress)
+    return [one.text for one in made]
+
+
+def translated(
+    model: Model, pairs: Sequence[Pair], prefix: str, beam: int, progress: Callable[[int, int], None] | None = None
+) -> Translated:
+    """Rows translated and measured against what they should be, also by the length of their sources."""
+    said = translations(model, [pair.source for pair in pairs], prefix, beam, progress)
+    lengths = [len(pair.source.split()) for pair in pairs]
+    scores = measure_translations(said, [pair.target for pair in pairs], lengths)
+    return Translated(pairs=tuple(pairs), hypotheses=tuple(said), scores=scores)
+
+
+def translator(folder: Path) -> Trained | None:
+    """What a folder says of itself if it was trained to translate."""
+    passport = read_passport(folder) if folder.is_dir() else None
+    trained = None if passport is None else passport.trained
+    return trained if trained is not None and trained.task == "translate" else None
+
+
+def evaluate_translator(
+    folder: Path,
+    source: Source,
+    *,
+    part: str | None = None,
+    columns: tuple[str | None, str | None] = (None, None),
+    beam: int | None = None,
+    precision: str | None = None,
+    skip_bad_rows: bool = False,
+    told: Callable[[int], None] | None = None,
+) -> tuple[Evaluation, Translated]:
+    """Translate every row, or those that training held out, and compare with what each should be."""
+    begun, trained = time.perf_counter(), translator(folder)
+    if trained is None:
+        raise InputError(f"{folder} was not trained to translate.")
+    named = [given or (own if (own := trained.columns.get(side)) in source.columns else None)
+             for given, side in zip(columns, ("source", "target"), strict=True)]  # fmt: skip
+    sides = sides_of(source, RunPlan(task="translate", source=named[0], target=named[1]))
+    wanted = None if part is None else read_split(folder, part)
+    bad, pairs = BadRows(), []
+    for row in source.rows():
+        one = row if isinstance(row, BadRow) else pair_in(row, sides)
+        if isinstance(one, BadRow):
+            bad.add(one)
+        elif wanted is None or one.number in wanted:
+            pairs.append(one)
+    if not skip_bad_rows:
+        bad.refuse(source, len(pairs))
+    if not pairs:
+        raise InputError(f"{source.name} has no rows to translate.")
+    model = load(folder, precision=precision)
+    prefix, usual = str(trained.settings.get("prefix") or ""), trained.settings.get("beam")
+    chosen = beam or (usual if isinstance(usual, int) else 1)
+    found = translated(model, pairs, prefix, chosen, None if told is None else lambda done, _: told(done))
+    made = found.evaluation(time.perf_counter() - begun)
+    return Evaluation(**{**vars(made), "skipped": dict(bad.counts)}), found

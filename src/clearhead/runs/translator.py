@@ -1,0 +1,143 @@
+"""The model of a translation run: a new one with a vocabulary of its own, or a checkpoint that is taught further."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.errors import InputError
+from clearhead.families import FAMILIES
+from clearhead.loading import create, load
+from clearhead.model import Model
+from clearhead.runs.parallel import Pair, Texts
+from clearhead.runs.plan import RunPlan
+from clearhead.tasks.parallel import Parallel, side
+
+if TYPE_CHECKING:
+    from clearhead.runs.train import Told
+    from clearhead.text import Tokenizer
+
+VOCABULARY = "vocabulary"  # the folder of a run's own tokenizers
+SIZES = {"tiny": 4000, "small": 8000, "base": 16000, "big": 32000}  # tokens, unless it is said
+PRESET = "small"
+ROOM = 2000  # tokens of a vocabulary that has room for the 256 bytes, so that no letter is ever unknown
+LONGEST = 256  # tokens of a text to learn from, unless it is said
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tongues:
+    """A tokenizer for what is read and one for what is written; they may be the same."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+    @property
+    def shared(self) -> bool:
+        """Whether both languages have one vocabulary."""
+        return self.source is self.target
+
+
+def is_new(plan: RunPlan) -> bool:
+    """Whether a model is made from nothing: no checkpoint was named."""
+    return plan.model == "default"
+
+
+def make_model(plan: RunPlan, texts: Texts, folder: Path, tell: Told) -> Model:
+    """What is trained: the checkpoint that was named, or a new model."""
+    if not is_new(plan):
+        if plan.family or plan.preset or plan.config or plan.vocabulary:
+            raise InputError("family, preset, config and vocabulary make a new model; a checkpoint has its own.")
+        return _checkpoint(plan, tell)
+    family = FAMILIES[plan.family or "transformer"]
+    if (plan.preset or PRESET) not in family.presets:
+        raise InputError(f"{family.title} has no preset {plan.preset!r}; it has {', '.join(family.presets)}.")
+    said = _config(plan)
+    return _new(plan, _tongues(plan, texts, folder, tell), said)
+
+
+def _checkpoint(plan: RunPlan, tell: Told) -> Model:
+    model = load(plan.model, "core", head="seq2seq", device=plan.device, progress=tell.download)
+    if model.shape.decoder is None or model.source_tokenizer is None:
+        raise InputError(f"{plan.model} cannot learn to translate: it needs an encoder, a decoder and a tokenizer.")
+    return model
+
+
+def _tongues(plan: RunPlan, texts: Texts, folder: Path, tell: Told) -> Tongues:
+    """The vocabularies of a run: learned from its training rows once, and then kept."""
+    from clearhead.runs.vocabulary import learn_tokenizer
+    from clearhead.text import load_tokenizer
+
+    place, size = folder / VOCABULARY, plan.vocabulary or SIZES[plan.preset or PRESET]
+    rows = texts.parts["train"]
+    kinds = {"shared": [text for pair in rows for text in (pair.source, pair.target)]} if plan.shared else {
+        "source": [pair.source for pair in rows], "target": [pair.target for pair in rows],
+    }  # fmt: skip
+    made = {}
+    for name, lines in kinds.items():
+        if not (place / name).exists():
+            split = "metaspace" if plan.pieces != "wordpiece" else "whitespace"
+            learned = learn_tokenizer(
+                iter(lines), place / name, kind=plan.pieces, use="transformer", size=size, split=split, normalize="nfc",
+                byte_fallback=plan.pieces != "wordpiece" and size >= ROOM,
+            )  # fmt: skip
+            about = f"{learned.vocabulary:,} tokens, {learned.tokens_per_word:.2f} a word"
+            tell.say(f"vocabulary ({name}): {about}")
+        made[name] = load_tokenizer(place / name, "transformer", {"model_type": "transformer"}).source
+    both = made.get("shared")
+    return Tongues(source=both or made["source"], target=both or made["target"])
+
+
+def _new(plan: RunPlan, tongues: Tongues, said: dict[str, Any]) -> Model:
+    family = plan.family or "transformer"
+    target = tongues.target
+    config: dict[str, Any] = {
+        "vocab_size": tongues.source.vocab_size,
+        "pad_token_id": tongues.source.pad_id,
+        "eos_token_id": target.eos_id,
+        "decoder_start_token_id": target.bos_id,
+    }
+    if not tongues.shared:
+        config["target_vocab_size"] = target.vocab_size
+    model = create(
+        family, plan.preset or PRESET, config=config | said, head="seq2seq", tokenizer=tongues.source,
+        device=plan.device, seed=plan.settings.seed,
+    )  # fmt: skip
+    return model if tongues.shared else replace(model, target_tokenizer=target)
+
+
+def _config(plan: RunPlan) -> dict[str, Any]:
+    if plan.config is None:
+        return {}
+    try:
+        said = json.loads(plan.config)
+    except ValueError as error:
+        raise InputError(f"config must be JSON, as in '{{\"dropout\": 0.3}}': {error}.") from None
+    if not isinstance(said, dict):
+        raise InputError("config must be a JSON object of names and values.")
+    return said
+
+
+def encode(model: Model, pairs: Sequence[Pair], plan: RunPlan) -> tuple[Parallel, int]:
+    """Rows as the network learns from them, and how many were left out because a side is too long."""
+    import numpy as np
+
+    target = model.target_tokenizer or model.tokenizer
+    most = plan.max_length or min(LONGEST, model.max_length() or LONGEST)
+    sources = [one.ids for one in model.tokenizer.encode_ids([plan.prefix + pair.source for pair in pairs])]
+    targets = [one.ids for one in target.encode_ids([pair.target for pair in pairs])]
+    kept = [row for row in range(len(pairs)) if len(sources[row]) <= most and len(targets[row]) <= most]
+    if not kept:
+        raise InputError(f"Every row is longer than {most} tokens; say how long they may be with --set max_length=N.")
+    start = model.shape.start
+    if start is None:
+        raise InputError(f"{model.reference} does not say which token its decoder starts with.")
+    made = Parallel(
+        source=side([sources[row] for row in kept]),
+        target=side([targets[row] for row in kept]),
+        start=start,
+        numbers=np.array([pairs[row].number for row in kept]),
+    )
+    return made, len(pairs) - len(kept)

@@ -1,0 +1,250 @@
+"""A tokenizer of one's own: texts are counted, a vocabulary is learned and measured, a folder is written."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.config import check_new, shown, whole_folder
+from clearhead.errors import InputError
+from clearhead.notebook import table_html
+
+if TYPE_CHECKING:
+    from clearhead.text import Tokenizer
+    from clearhead.text.bag import Bag
+    from clearhead.text.uses import Choices
+
+Progress = Callable[[str, int, int | None], None]
+TOLD = 20_000  # lines between two reports of progress
+ENCODED = 20_000  # stretches measured at a time
+TINY = 1000  # words; below, a vocabulary is little more than the text itself
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learned:
+    """A tokenizer that was learned, and how well it fits the text it was learned from."""
+
+    tokenizer: Tokenizer = field(repr=False)
+    folder: Path | None = None
+    kind: str
+    use: str
+    size: int  # asked for
+    vocabulary: int  # reached
+    special: tuple[str, ...]
+    lines: int
+    words: int
+    characters: int  # different ones that are kept
+    covered: float  # the share of the text that they make
+    tokens_per_word: float
+    unknown: float  # share of tokens that stand for the unknown
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, as `--json` prints them."""
+        names = ("kind", "use", "size", "vocabulary", "lines", "words", "characters", "covered", "tokens_per_word")
+        made: dict[str, Any] = {name: getattr(self, name) for name in (*names, "unknown")}
+        folder = None if self.folder is None else str(self.folder)
+        return made | {"special": list(self.special), "notes": list(self.notes), "folder": folder}
+
+    def facts(self) -> list[tuple[str, str]]:
+        """What there is to tell, line by line."""
+        return [
+            ("kind", f"{self.kind}, for {self.use}"),
+            ("vocabulary", f"{self.vocabulary:,} tokens, {len(self.special):,} of them special"),
+            ("read", f"{self.lines:,} lines, {self.words:,} words"),
+            ("characters", f"{self.characters:,} kept, {self.covered:.4%} of the text"),
+            ("tokens per word", f"{self.tokens_per_word:.3f}"),
+            ("unknown", f"{self.unknown:.4%} of the tokens"),
+        ]
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the tokenizer into a new folder."""
+        with whole_folder(Path(folder)) as made:
+            self.tokenizer.save(made)
+        return Path(folder)
+
+    def _repr_html_(self) -> str:
+        return table_html("tokenizer", ("what", "value"), self.facts())
+
+
+def learn_tokenizer(
+    given: str | os.PathLike[str] | Iterable[Any],
+    output: str | os.PathLike[str] | None = None,
+    *,
+    kind: str | None = None,
+    size: int = 8000,
+    use: str | None = None,
+    text: str | Sequence[str] | None = None,
+    special: Sequence[str] = (),
+    normalize: str | Sequence[str] | None = None,
+    split: str | None = None,
+    min_count: int | None = None,
+    characters: int | None = None,
+    byte_fallback: bool = False,
+    limit: int | None = None,
+    encoding: str | None = None,
+    progress: Progress | None = None,
+) -> Learned:
+    """Learn a BPE, unigram or WordPiece tokenizer from files or texts; `output` is a new folder for it.
+
+    A name, a path, a list of names of files and an open file are read; any other iterable of strings is texts. `text`
+    names columns of a table, several for one vocabulary over all of them. `use` says what the tokenizer is for (bert,
+    roberta, gpt, transformer, marian, t5, plain) and brings the special tokens and what stands around a text.
+    """
+    from clearhead.text.bag import MOST_FOR_UNIGRAM, MOST_LETTERS, Bag
+    from clearhead.text.uses import Wishes, choose
+
+    choices = choose(
+        Wishes(
+            kind=kind, use=use, size=size, special=special, normalize=normalize, split=split, min_count=min_count,
+            characters=characters, byte_fallback=byte_fallback,
+        )
+    )  # fmt: skip
+    if limit is not None and limit < 1:
+        raise InputError(f"limit is a number of lines from 1 on, and it is {limit}.")
+    if output is not None:
+        check_new(Path(output))
+    notes: list[str] = []
+    bag = Bag(MOST_FOR_UNIGRAM if choices.kind == "unigram" else MOST_LETTERS)
+    _read(given, bag, text, limit, encoding, notes, progress)
+    made = learn_from(bag, choices, notes, progress)
+    if output is not None:
+        made.save(output)
+    return made if output is None else replace(made, folder=Path(output))
+
+
+def learn_from(bag: Bag, choices: Choices, notes: Iterable[str] = (), progress: Progress | None = None) -> Learned:
+    """Learn from a text that is counted already."""
+    from clearhead.text import load_tokenizer
+    from clearhead.text.files import write_object, write_whole
+    from clearhead.text.learn import Letters, front_of, learn, words_of
+
+    tell = progress or (lambda *_: None)
+    tell("counting words", 0, None)
+    words = words_of(bag.counts, front_of(choices))
+    if not words:
+        raise InputError("The text holds no words to learn from.")
+    letters = Letters(words, choices)
+    tell("learning", 0, None)
+    pipeline = learn(words, letters, choices)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        write_whole(folder / "tokenizer.json", pipeline.to_str(pretty=True).encode())
+        write_object(folder / "tokenizer_config.json", settings_of(choices))
+        tokenizer = load_tokenizer(folder, "", {}).source
+    tokens, unknown = _measured(bag.counts, pipeline, choices, tell)
+    counted, said = bag.words(), [*notes, *_notes(bag, tokenizer.vocab_size, choices)]
+    return Learned(
+        tokenizer=tokenizer,
+        kind=choices.kind,
+        use=choices.use,
+        size=choices.size,
+        vocabulary=tokenizer.vocab_size,
+        special=choices.specials,
+        lines=bag.lines,
+        words=counted,
+        characters=len(letters.kept),
+        covered=letters.covered,
+        tokens_per_word=tokens / max(counted, 1),
+        unknown=unknown / max(tokens, 1),
+        notes=tuple(said),
+    )
+
+
+def settings_of(choices: Choices) -> dict[str, Any]:
+    """tokenizer_config.json: tokenizer.json is its own recipe, and these are the names of its special tokens."""
+    named = {f"{name}_token": token for name, token in choices.named.items()}
+    extra = [token for token in choices.specials if token not in named.values()]
+    made: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
+    return made | named | ({"extra_special_tokens": extra} if extra else {})
+
+
+def _read(
+    given: Any, bag: Bag, text: str | Sequence[str] | None, limit: int | None, encoding: str | None,
+    notes: list[str], progress: Progress | None,
+) -> None:  # fmt: skip
+    from clearhead.data.lines import line_texts
+
+    files = _files(given)
+    if files is None and (text is not None or encoding is not None):
+        raise InputError("text and encoding are for files, and texts were given.")
+    texts = _checked(given) if files is None else line_texts(files, text, encoding, notes)
+    for number, line in enumerate(texts if limit is None else islice(texts, limit), start=1):
+        bag.add(line)
+        if progress is not None and number % TOLD == 0:
+            progress("reading", number, None)
+    if not bag.lines:
+        raise InputError("There is no text to learn from.")
+
+
+def _files(given: Any) -> list[Any] | None:
+    """What is to be opened; None if texts were given."""
+    if isinstance(given, str | os.PathLike) or callable(getattr(given, "read", None)):
+        return [given]
+    if isinstance(given, Mapping | bytes):
+        raise InputError(f"Give names of files or an iterable of texts, not a {type(given).__name__}.")
+    if not isinstance(given, list | tuple) or not given:
+        return None
+    if all(isinstance(one, os.PathLike) or callable(getattr(one, "read", None)) for one in given):
+        return list(given)
+    if not all(isinstance(one, str | os.PathLike) for one in given):
+        return None
+    there = [_is_file(one) for one in given[:1000]]
+    if any(there) and not all(there) and len(given) <= len(there):
+        missing = given[there.index(False)]
+        raise InputError(f"{shown(missing)} is not there, and other names in the list are files.")
+    return list(given) if all(there) and len(given) <= len(there) else None
+
+
+def _is_file(name: Any) -> bool:
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):  # a text is often no name of a file
+        return False
+
+
+def _checked(texts: Iterable[Any]) -> Iterator[str]:
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(f"Text {number} is of type {type(text).__name__}, expected a string.")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"Text {number} holds half a surrogate pair, which is not text.") from None
+        yield text
+
+
+def _measured(counts: Mapping[str, int], pipeline: Any, choices: Choices, tell: Progress) -> tuple[int, int]:
+    """How many tokens the text becomes, and how many of them are unknown."""
+    unknown = None if choices.split == "byte-level" else pipeline.token_to_id(choices.named["unk"])
+    tokens = missed = done = 0
+    stretches = iter(counts)
+    while some := list(islice(stretches, ENCODED)):
+        tell("measuring", done, len(counts))
+        for stretch, ids in zip(some, pipeline.encode_batch_fast(some, add_special_tokens=False), strict=True):
+            tokens += counts[stretch] * len(ids.ids)
+            if unknown is not None:
+                missed += counts[stretch] * ids.ids.count(unknown)
+        done += len(some)
+    return tokens, missed
+
+
+def _notes(bag: Bag, reached: int, choices: Choices) -> Iterator[str]:
+    if bag.every > 1:
+        yield f"The text has more different words than are learned from at once: one line in {bag.every:,} was used."
+    if reached < choices.size:
+        yield f"The text gives {reached:,} tokens, fewer than the {choices.size:,} that were asked for."
+    if bag.words() < TINY:
+        yield f"{bag.words():,} words are little text to learn from."
+    found = {token: sum(n for stretch, n in bag.counts.items() if token in stretch) for token in choices.specials[:50]}
+    for token, count in found.items():
+        if count:
+            yield f"The special token {shown(token)!r} stands in {count:,} words of the text; it is special there, too."
+
+
+__all__ = ["Learned", "learn_from", "learn_tokenizer"]

@@ -1,0 +1,99 @@
+"""clearhead learn-tokenizer as people call it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.small import labelled, write_csv
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    return write_csv(tmp_path / "rows.csv", labelled(200))
+
+
+def test_learn_tokenizer_writes_a_folder_that_other_verbs_read(run: Run, rows: Path, tmp_path: Path) -> None:
+    out = tmp_path / "words"
+    code, told, err = run("learn-tokenizer", rows, "-o", out, "--kind", "wordpiece", "--size", 120, "--text", "text")
+    assert code == 0, err
+    for said in ("wordpiece, for bert", "tokens per word", "unknown"):
+        assert said in " ".join(told.split())
+    assert sorted(path.name for path in out.iterdir()) == [
+        "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json",
+    ]  # fmt: skip
+    code, told, _ = run("tokens", out, "the film", "was good", "--json")
+    tokens = json.loads(told)["tokens"]
+    assert code == 0
+    assert (tokens[0], tokens.count("[SEP]")) == ("[CLS]", 2)
+
+
+def test_learn_tokenizer_prints_json_and_says_nothing_else(run: Run, rows: Path, tmp_path: Path) -> None:
+    call = ("learn-tokenizer", rows, rows, "-o", tmp_path / "out", "--for", "transformer", "--size", 400, "--limit", 50)
+    code, told, err = run(*call, "--special", "<de>", "--special", "pad=<fill>", "--json")
+    assert (code, err) == (0, "")
+    made = json.loads(told, parse_constant=lambda name: pytest.fail(name))
+    assert (made["kind"], made["use"], made["lines"]) == ("bpe", "transformer", 50)
+    assert made["folder"] == str(tmp_path / "out")
+    assert made["special"] == ["<fill>", "<unk>", "<s>", "</s>", "<de>"]
+    code, told, err = run("learn-tokenizer", rows, "-o", tmp_path / "quiet", "--kind", "unigram", "--quiet")
+    assert (code, told, err) == (0, "", "")
+
+
+def test_learn_tokenizer_reads_a_pipe(tmp_path: Path) -> None:
+    text = "der Mann fährt Rad\n" * 300
+    for data in (text.encode(), text.encode("utf-16")):
+        out = tmp_path / f"out{len(data)}"
+        command = [sys.executable, "-m", "clearhead", "learn-tokenizer", "-", "-o", str(out), "--size", "300", "--json"]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run(command, input=data, capture_output=True, check=False, env=environment)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["words"] == 1200
+
+
+def test_notes_go_to_stderr(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "few.txt").write_text("to be or not to be\n")
+    code, _, err = run("learn-tokenizer", tmp_path / "few.txt", "-o", tmp_path / "out", "--size", 5000)
+    assert code == 0
+    assert "fewer than the 5,000 that were asked for" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("-o", "OUT"), "Name at least one file of text"),
+        (("nowhere.txt", "-o", "OUT"), "nowhere.txt is not there."),
+        (("-", "-", "-o", "OUT"), "Standard input can be read once."),
+        (("ROWS", "-o", "OUT", "--kind", "words"), "kind must be one of bpe, unigram, wordpiece"),
+        (("ROWS", "-o", "OUT", "--size", "20"), "size 20 is too small"),
+        (("ROWS", "-o", "OUT", "--text", "nothing"), "has no column 'nothing'"),
+        (("ROWS", "-o", "FULL"), "is there already and not empty"),
+        (("EMPTY", "-o", "OUT"), "empty.txt is empty."),
+        (("BINARY", "-o", "OUT"), "holds NUL bytes"),
+        (("ROWS",), "--output"),
+    ],
+)
+def test_learn_tokenizer_mistakes(
+    run: Run, rows: Path, tmp_path: Path, arguments: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    (tmp_path / "empty.txt").write_text("")
+    (tmp_path / "binary.bin").write_bytes(b"\x7fELF\x02\x01\x00" + bytes(range(256)))
+    places = {"ROWS": rows, "OUT": tmp_path / "out", "FULL": tmp_path / "full", "EMPTY": tmp_path / "empty.txt",
+              "BINARY": tmp_path / "binary.bin"}  # fmt: skip
+    code, out, err = run("learn-tokenizer", *(places.get(one, one) for one in arguments))
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,88 @@
+"""clearhead train --task translate, and clearhead translate: a text, files, pipes, goes on where it stopped."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clearhead.cli import main
+from tests.parallel import CONFIGS, parallel, write_tsv
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small translator, trained by the verb."""
+    place = tmp_path_factory.mktemp("translator")
+    rows = write_tsv(place / "pairs.tsv", parallel(500))
+    main([
+        "train", str(rows), "--task", "translate", "--source", "de", "--target", "en", "--family", "transformer",
+        "--preset", "tiny", "--set", f"config={CONFIGS['transformer']}", "--set", "vocabulary=120", "--epochs", "20",
+        "--rate", "4e-3", "--batch-tokens", "512", "--threads", "1", "-o", str(place / "model"), "--quiet",
+    ])  # fmt: skip
+    return place / "model"
+
+
+def test_a_text_and_its_best_translations(translator: Path, run: Run) -> None:
+    code, out, err = run("translate", translator, "ein hund sieht.", "--quiet")
+    assert (code, err) == (0, "")
+    assert out.endswith(".\n")
+    code, out, _ = run("translate", translator, "ein hund sieht.", "--beam", "3", "--best", "3", "--json")
+    told = json.loads(out)
+    assert code == 0
+    assert told["translation"] == told["best"][0]["translation"]
+    assert [one["score"] for one in told["best"]] == sorted((one["score"] for one in told["best"]), reverse=True)
+    again = [run("translate", translator, "ein hund.", "--sample", "--seed", "3")[1] for _ in range(2)]
+    assert again[0] == again[1]
+
+
+def test_lines_keep_their_order_and_empty_ones_stay(
+    translator: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [row["de"] for row in parallel(9, seed=2)]
+    text = "\n".join([*lines[:4], "", *lines[4:]]) + "\n"
+    (tmp_path / "in.txt").write_text(text)
+    code, whole, _ = run("translate", translator, tmp_path / "in.txt")
+    said = whole.split("\n")
+    assert (code, len(said), said[4]) == (0, 11, "")
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    assert run("translate", translator, "-")[1] == whole
+    table = write_tsv(tmp_path / "in.tsv", [{"id": str(place), "de": line} for place, line in enumerate(lines)])
+    assert run("translate", translator, table, "--column", "de")[1].split("\n") == [*said[:4], *said[5:]]
+    # a job that was stopped goes on after its last whole line
+    (tmp_path / "out.txt").write_text("\n".join(said[:3]) + "\nhalf a li")
+    code, out, err = run("translate", translator, tmp_path / "in.txt", "-o", tmp_path / "out.txt")
+    assert (code, out) == (0, "")
+    assert "3 lines" in err
+    assert (tmp_path / "out.txt").read_text() == whole
+
+
+def test_mistakes_are_one_sentence(translator: Path, masked_model: Path, run: Run, tmp_path: Path) -> None:
+    wrong = {
+        "no text": ("translate", translator),
+        "an empty text": ("translate", translator, " "),
+        "no decoder": ("translate", masked_model, "a text"),
+        "a column without a file": ("translate", translator, "a text", "--column", "de"),
+        "more than the beam finds": ("translate", translator, "a text", "--beam", "2", "--best", "5"),
+        "temperature without samples": ("translate", translator, "a text", "--temperature", "2"),
+        "a folder for an answer": ("translate", translator, "a text", "-o", tmp_path),
+        "predict": ("predict", translator, tmp_path / "none.csv"),
+    }
+    for said, arguments in wrong.items():
+        code, out, err = run(*arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1), (said, err)
+
+
+def test_evaluate_and_describe_know_it(translator: Path, run: Run) -> None:
+    code, out, _ = run("evaluate", translator, translator.parent / "pairs.tsv", "--part", "test", "--json")
+    told = json.loads(out)
+    assert (code, told["task"]) == (0, "translate")
+    assert {"bleu", "chrf", "chrf++", "exact_match"} <= told["metrics"].keys()
+    code, out, _ = run("describe", translator)
+    assert code == 0
+    assert "translate" in out

@@ -1,0 +1,111 @@
+"""A translator from parallel rows: it learns, is measured on rows held out, goes on after a stop, or says why not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import clearhead
+from clearhead.errors import InputError
+from clearhead.runs.train import Told
+from clearhead.training.loop import Step
+from tests.parallel import CONFIGS, SMALL, WORDS, parallel, write_tsv
+
+
+@pytest.fixture(scope="module", params=list(CONFIGS))
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> clearhead.Run:
+    """A translator of each family."""
+    place = tmp_path_factory.mktemp(request.param) / "model"
+    return clearhead.train(
+        parallel(700), family=request.param, config=CONFIGS[request.param], output=place, **SMALL
+    )  # fmt: skip
+
+
+def test_a_translator_learns_and_is_measured(made: clearhead.Run) -> None:
+    assert (made.task, made.measured_on) == ("translate", "test")
+    assert made.metrics["bleu"].value > 80
+    assert made.metrics["bleu"].low <= made.metrics["bleu"].value <= made.metrics["bleu"].high
+    model = clearhead.load(made.folder)
+    assert model.trained is not None
+    assert model.trained.task == "translate"
+    rows = parallel(20, seed=5)
+    said = [one.text for one in model.generate([row["de"] for row in rows], beam=4)]
+    assert sum(text == row["en"] for text, row in zip(said, rows, strict=True)) >= 16
+    kept = json.loads((made.folder / "metrics.json").read_text())
+    assert kept["parts"]["test"]["metrics"]["bleu"]["value"] == pytest.approx(made.metrics["bleu"].value)
+
+
+def test_evaluate_finds_the_rows_held_out(made: clearhead.Run) -> None:
+    again = clearhead.evaluate(made.folder, parallel(700), part="test")
+    assert again.rows == made.rows["test"]
+    assert again.metrics["bleu"].value == pytest.approx(made.metrics["bleu"].value, abs=0.5)
+    other = clearhead.evaluate(
+        made.folder, [{"quelle": "ein hund.", "ziel": "one dog."}] * 3, text="quelle", label="ziel"
+    )
+    assert other.rows == 3
+
+
+def test_a_stopped_run_ends_in_the_same_words(tmp_path: Path) -> None:
+    choices: dict[str, Any] = {**SMALL, "epochs": 3, "config": CONFIGS["transformer"], "vocabulary": 100}
+    rows = write_tsv(tmp_path / "pairs.tsv", parallel(200))
+    whole = clearhead.train(rows, output=tmp_path / "whole", **choices)
+
+    class StopError(Exception): ...
+
+    def stop(step: Step) -> None:
+        if step.epoch == 1:
+            raise StopError
+
+    with pytest.raises(StopError):
+        clearhead.train(rows, output=tmp_path / "half", told=Told(step=stop), **choices)
+    again = clearhead.train(resume=tmp_path / "half")
+    assert again.metrics == whole.metrics
+    one, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "half"))
+    assert one == other
+
+
+def test_two_vocabularies(tmp_path: Path) -> None:
+    choices: dict[str, Any] = {**SMALL, "epochs": 1, "config": CONFIGS["transformer"], "shared": False}
+    run = clearhead.train(parallel(80), output=tmp_path / "two", **choices)
+    model = clearhead.load(run.folder)
+    assert model.target_tokenizer is not None
+    assert model.shape.decoder is not None
+    assert model.shape.decoder.vocab == model.target_tokenizer.vocab_size != model.tokenizer.vocab_size
+    first = model.generate(["ein hund."], max_length=5)[0]
+    model.save(tmp_path / "copy")
+    assert clearhead.load(tmp_path / "copy").generate(["ein hund."], max_length=5)[0].ids == first.ids
+
+
+def test_a_checkpoint_is_taught_further(tmp_path: Path, made: clearhead.Run) -> None:
+    spoken = [{"de": row["de"], "en": row["en"].replace("dog", "cat")} for row in parallel(200, seed=3)]
+    choices: dict[str, Any] = {"task": "translate", "epochs": 8, "rate": 2e-3, "batch_tokens": 256, "threads": 1}
+    run = clearhead.train(spoken, model=str(made.folder), output=tmp_path / "next", **choices)
+    assert run.metrics["bleu"].value > 60
+    assert clearhead.load(run.folder).generate(["ein hund."])[0].text == "one cat."
+
+
+@pytest.mark.parametrize(
+    ("rows", "choices", "said"),
+    [
+        ([{"a": "x", "b": "y", "c": "z"}], {}, "--source and --target"),
+        ([{"a": "x", "b": "y"}], {"source": "nowhere"}, "no column 'nowhere'"),
+        ([{"a": "x", "b": "y"}], {"source": "a", "target": "a"}, "same column"),
+        ([{"a": "x", "b": ""}] * 3, {}, "cannot be used"),
+        ([{"a": "x", "b": "y"}] * 9, {"family": "bert"}, "family must be"),
+        ([{"a": "x", "b": "y"}] * 9, {"preset": "gigantic"}, "no preset"),
+        ([{"a": "x", "b": "y"}] * 9, {"config": "{"}, "config must be JSON"),
+        ([{"a": "x", "b": "y"}] * 9, {"model": "default", "method": "tfidf"}, "learned by finetune"),
+        ([{"a": "abcdefghijklm", "b": "nopqrstuvwxyz"}] * 9, {"vocabulary": 16}, "too small"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_said(rows: list[dict[str, str]], choices: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=said):
+        clearhead.train(rows, task="translate", output=tmp_path / "out", **choices)
+
+
+def test_the_words_are_those_of_the_rule() -> None:
+    assert all(len(row["de"].split()) == len(row["en"].split()) for row in parallel(20))
+    assert len(set(WORDS.values())) == len(WORDS)
