@@ -54,8 +54,7 @@ class Embedder:
         """One float32 vector per text, in the order given."""
         import numpy as np
 
-        if isinstance(texts, str):
-            raise InputError(ONE_TEXT)
+        check_list(texts)
         rows = list(texts)
         made = np.zeros((len(rows), self.width), np.float32)
         done = 0
@@ -68,8 +67,7 @@ class Embedder:
 
     def stream(self, texts: Iterable[str], batch_tokens: int) -> Iterator[Array]:
         """The vectors of some texts at a time, in the order given; the next ones are read while these are worked on."""
-        if isinstance(texts, str):
-            raise InputError(ONE_TEXT)
+        check_list(texts)
         skip = self._prompt_tokens()
         cut, lost, seen = 0, 0, 0
         few = isinstance(texts, list) and len(texts) <= FIRST  # nothing follows that could be read ahead
@@ -169,7 +167,12 @@ def _plan(folder: Pooling, layer: str | int | None, pooling: str | Sequence[str]
     return replace(folder, modes=modes, layer=where, dense=(), normalize=False), False
 
 
-ONE_TEXT = "embed takes a list of texts, and it was given one text; put it in a list."
+def check_list(texts: object) -> None:
+    """One sentence where texts did not come as a list or another row of them."""
+    if isinstance(texts, str):
+        raise InputError("embed takes a list of texts, and it was given one text; put it in a list.")
+    if not isinstance(texts, Iterable):
+        raise InputError(f"embed takes a list of texts, and it was given {type(texts).__name__}.")
 
 
 def chunks(texts: Iterable[str]) -> Iterator[list[str]]:

@@ -179,3 +179,12 @@ def test_a_plan_that_does_not_fit_is_refused(folder: Path, tmp_path: Path) -> No
         write_file(tmp_path / "small" / "int8.safetensors", {name: array})
         with pytest.raises(CheckpointError, match=r"int8\.safetensors"):
             clearhead.load(tmp_path / "small")
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [("one text", "put it in a list"), (None, "given NoneType"), ([1], r"texts\[0\] is int"), (["a", b"b"], "bytes")],
+)
+def test_texts_that_are_none_are_refused(texts: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        clearhead.load("default").embed(texts)
