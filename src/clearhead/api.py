@@ -122,6 +122,8 @@ def ladder(
         raise InputError("A ladder tries several methods; say which ones with methods.")
     if choices.get("task") == "aspect":
         raise InputError("aspect is two tasks, tag and pair; climb the ladder with each of them.")
+    if choices.get("task") == "translate":
+        raise InputError("translate is learned in one way alone; there is no ladder of methods for it.")
     given = {part: rows for part, rows in (("train", source), ("dev", dev), ("test", test)) if rows is not None}
     paths = {part: _path(rows) for part, rows in given.items()}
     plans = {method: rung_plan(method, paths, choices) for method in chosen_methods(methods)}

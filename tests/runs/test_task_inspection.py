@@ -110,7 +110,8 @@ def test_aspects_are_looked_at_as_spans(tiny: str) -> None:
 def test_what_does_not_go_together_is_said(tmp_path: Path) -> None:
     rows = [{"text": "a film", "label": "good"}, {"text": "the end", "label": "bad"}]
     wrong: tuple[tuple[dict[str, Any], str], ...] = (
-        ({"task": "translate"}, "task must be one of classify, .*, aspect, and it is 'translate'"),
+        ({"task": "spell"}, "task must be one of classify, .*, aspect, translate, and it is 'spell'"),
+        ({"task": "translate"}, "clearhead train looks at its rows"),
         ({"task": "pair"}, "no second column of texts"),
         ({"task": "classify", "options": "text"}, "--options is for questions with options"),
         ({"options": "text"}, "--options is for questions with options"),

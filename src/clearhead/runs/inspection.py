@@ -60,6 +60,8 @@ def run_inspect(
     said: dict[str, Any] = {part: name for part, name in (columns or {}).items() if name is not None}
     if task is not None and task not in KNOWN_TASKS:
         raise InputError(f"task must be one of {', '.join(KNOWN_TASKS)}, and it is {task!r}.")
+    if task == "translate":
+        raise InputError("Rows of translations have no labels to inspect; clearhead train looks at its rows first.")
     if task == ASPECT:
         return _aspects(opened, dev, test, said, model, options)
     own = _task(opened, said) if task is None else task_named(task)
