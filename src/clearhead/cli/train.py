@@ -215,7 +215,8 @@ def show_run(run: Any) -> None:
     for part, over in run.over_seeds.items():
         say(f"{part} over {len(run.seeds)} seeds: {over['mean']:.4f} +- {over['spread']:.4f}")
     say(f"model: {run.folder}")
-    say(f"report: {run.report}")
+    if run.report is not None:
+        say(f"report: {run.report}")
 
 
 def sweep_rows(sweep: Any) -> list[tuple[str, ...]]:

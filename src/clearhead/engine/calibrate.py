@@ -4,7 +4,7 @@ A few channels of a hidden state are many times as large as the others, and one 
 ones no bits. Dividing each channel by a number of its own, and multiplying the matrix by it, changes nothing in float
 and evens out what must be rounded (SmoothQuant, 2022). How far to go is chosen for each step by its own error. Where
 that is not enough, the few largest channels of a step are multiplied in float beside the others (LLM.int8(), 2022),
-which costs a tenth of the whole step in float.
+which costs far less than the whole step in float.
 """
 
 from __future__ import annotations

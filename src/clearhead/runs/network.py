@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from clearhead.training.loop import Step
+    from clearhead.training.state import State
+    from clearhead.training.watch import Watch
 
     Array = np.ndarray[Any, Any]
 
@@ -51,10 +53,9 @@ def train_network(
     told: Callable[[Step], None] | None = None,
 ) -> Fitted:
     """Learn to the end, from the last saved state if there is one; the model then has the best weights."""
-    from clearhead.training.log import RunLog, read_log
     from clearhead.training.loop import train_steps
     from clearhead.training.optimise import optimiser
-    from clearhead.training.state import Progress, State, fold, load_state, save_state
+    from clearhead.training.state import Progress, State, fold, load_state
     from clearhead.training.watch import Watch, baseline_loss
 
     objective = prepared.task.objective(prepared.space)
@@ -62,17 +63,43 @@ def train_network(
     weights = _row_weights(data, settings, prepared)
     state = State(model.module, optimiser(model.module, settings), Progress())
     load_state(folder / STATE, state)
-    log = RunLog(folder, state.progress.step)
     own = prepared.task.baseline
     constant = baseline_loss(data.targets, objective, weights, settings.smoothing) if own is None else own(data)
     watch = Watch(constant, settings)
-    for line in read_log(folder):
-        watch.add(line["loss"])
-    saved = time.monotonic()
     steps = train_steps(
         state, data, settings, objective=objective, row_weights=weights,
         score=_scorer(model, prepared, plan, scale), device=str(model.core.device),
     )  # fmt: skip
+    drive(state, steps, folder, settings, watch, told)
+    state.restore_best()
+    fold(model.module, scale)
+    model.module.eval()
+    verdict = watch.verdict() if not _beats(state.progress.best_score, model, prepared, plan) else None
+    notes = [] if verdict is None else [verdict]
+    return Fitted(
+        notes=tuple(notes),
+        scores=tuple(state.progress.scores),
+        best_epoch=state.progress.best_epoch,
+        steps=state.progress.step,
+    )
+
+
+def drive(
+    state: State,
+    steps: Iterable[Step],
+    folder: Path,
+    settings: TrainSettings,
+    watch: Watch,
+    told: Callable[[Step], None] | None,
+) -> None:
+    """Take every step: log it, watch its loss, tell of it, and save the state now and then."""
+    from clearhead.training.log import RunLog, read_log
+    from clearhead.training.state import save_state
+
+    log = RunLog(folder, state.progress.step)
+    for line in read_log(folder):
+        watch.add(line["loss"])
+    saved = time.monotonic()
     try:
         for step in steps:
             log.write(step)
@@ -85,17 +112,6 @@ def train_network(
                 saved = time.monotonic()
     finally:
         log.close()
-    state.restore_best()
-    fold(model.module, scale)
-    model.module.eval()
-    verdict = watch.verdict() if not _beats(state.progress.best_score, model, prepared, plan) else None
-    notes = [] if verdict is None else [verdict]
-    return Fitted(
-        notes=tuple(notes),
-        scores=tuple(state.progress.scores),
-        best_epoch=state.progress.best_epoch,
-        steps=state.progress.step,
-    )
 
 
 def _scorer(

@@ -95,7 +95,11 @@ def read_texts(sources: Mapping[str, Source], plan: RunPlan, count: Callable[[st
     names: dict[str, str] = {}
     skipped: dict[str, int] = {}
     for part, source in sources.items():
-        for pair in _pairs(source, sides if part == "train" else _beside(source, sides), plan, skipped, count):
+        own_sides = sides if part == "train" else _beside(source, sides)
+        pairs, bad = read_pairs(source, own_sides, skip_bad_rows=plan.skip_bad_rows, count=count)
+        for problem, number in bad.counts.items():
+            skipped[problem] = skipped.get(problem, 0) + number
+        for pair in pairs:
             own = pair.split if part == "train" and pair.split is not None else part
             if own != part and own in sources:
                 raise InputError(f"There are {own} rows in column {sides.split!r} and in --{own}; leave one out.")
@@ -116,29 +120,28 @@ def read_texts(sources: Mapping[str, Source], plan: RunPlan, count: Callable[[st
     return Texts(sides=sides, parts=parts, names=names, said=tuple(said), skipped=skipped)
 
 
-def _pairs(
-    source: Source, sides: Sides, plan: RunPlan, skipped: dict[str, int], count: Callable[[str, int, int | None], None]
-) -> list[Pair]:
+def read_pairs(
+    source: Source, sides: Sides, *, skip_bad_rows: bool, count: Callable[[str, int, int | None], None] | None = None
+) -> tuple[list[Pair], BadRows]:
+    """The pairs of one source, and the rows that are none: refused together, unless they may be left out."""
     made: list[Pair] = []
     bad = BadRows()
+    columns = Columns(text=sides.source, text_b=sides.target, split=sides.split)
     for place, row in enumerate(source.rows(), 1):
-        one = row if isinstance(row, BadRow) else pair_in(row, sides)
+        one = row if isinstance(row, BadRow) else _pair(row, sides, columns)
         if isinstance(one, BadRow):
             bad.add(one)
         else:
             made.append(one)
-        if place % 1000 == 0:
+        if count is not None and place % 1000 == 0:
             count(f"reading {source.name}", place, None)
-    if not plan.skip_bad_rows:
+    if not skip_bad_rows:
         bad.refuse(source, len(made))
-    for problem, number in bad.counts.items():
-        skipped[problem] = skipped.get(problem, 0) + number
-    return made
+    return made, bad
 
 
-def pair_in(row: Row, sides: Sides) -> Pair | BadRow:
+def _pair(row: Row, sides: Sides, columns: Columns) -> Pair | BadRow:
     """Both texts of a row, or what is wrong with one of them."""
-    columns = Columns(text=sides.source, text_b=sides.target, split=sides.split)
     source, target, split = text_in(row, sides.source), text_in(row, sides.target), split_in(row, columns)
     for one in (source, target, split):
         if isinstance(one, BadRow):

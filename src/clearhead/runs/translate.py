@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from clearhead.checkpoint.passport import Trained
+from clearhead.checkpoint.passport import Trained, read_passport, write_passport
 from clearhead.config import write_json
 from clearhead.data import Source
 from clearhead.data.split import draw_rows
@@ -17,7 +17,7 @@ from clearhead.loading import load, need_torch
 from clearhead.metrics.translation import measure_translations
 from clearhead.model import Model
 from clearhead.runs.finish import SPLIT, Run, versions, write_metrics
-from clearhead.runs.network import STATE
+from clearhead.runs.network import STATE, drive
 from clearhead.runs.parallel import Texts, read_texts
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.train import Told, begin_run, check_folder, cost_of
@@ -71,8 +71,10 @@ def run_translate(
     trained = _trained(plan, texts, command)
     replace(model, trained=trained).save(folder)
     found = _measured(folder, texts, plan, tell)
-    trained = replace(trained, metrics={part: one.scores.to_json()["metrics"] for part, one in found.items()})
-    replace(model, trained=trained).save(folder)
+    metrics = {part: one.scores.to_json()["metrics"] for part, one in found.items()}
+    known = read_passport(folder)
+    assert known is not None  # it was saved just now
+    write_passport(folder, replace(known, trained=replace(trained, metrics=metrics)))
     evaluations = {part: one.evaluation() for part, one in found.items()}
     write_metrics(folder, evaluations, ())
     own = [part for part in found if part not in sources]
@@ -99,35 +101,20 @@ def _fit(model: Model, data: Parallel, texts: Texts, plan: RunPlan, folder: Path
     """Learn to the end from the last saved state; the model then has the best weights."""
     import numpy as np
 
-    from clearhead.training.log import RunLog, read_log
     from clearhead.training.loop import train_steps
     from clearhead.training.optimise import optimiser
-    from clearhead.training.state import Progress, State, load_state, save_state
+    from clearhead.training.state import Progress, State, load_state
     from clearhead.training.watch import Watch, baseline_loss
 
     settings = plan.settings
     state = State(model.module, optimiser(model.module, settings), Progress())
     load_state(folder / STATE, state)
-    log = RunLog(folder, state.progress.step)
     watch = Watch(baseline_loss(data.target.ids, "cross_entropy", None, settings.smoothing), settings)
-    for line in read_log(folder):
-        watch.add(line["loss"])
-    saved = time.monotonic()
-    words: Any = data.row_words.astype(np.float64)  # every word counts alike, as in the paper
-    score = _scorer(model, texts, plan)
-    try:
-        for step in train_steps(
-            state, data, settings, objective="words", row_weights=words, score=score, device=str(model.core.device)
-        ):
-            log.write(step)
-            watch.add(step.loss)
-            if tell.step is not None:
-                tell.step(step)
-            if state.progress.finished or step.score is not None or time.monotonic() - saved > settings.save_every:
-                save_state(folder / STATE, state)
-                saved = time.monotonic()
-    finally:
-        log.close()
+    steps = train_steps(
+        state, data, settings, objective="words", score=_scorer(model, texts, plan), device=str(model.core.device),
+        row_weights=data.row_words.astype(np.float64),  # every word counts alike, as in the paper
+    )  # fmt: skip
+    drive(state, steps, folder, settings, watch, tell.step)
     state.restore_best()
     model.module.eval()
     stuck = watch.verdict()

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clearhead.checkpoint.passport import Trained, read_passport
-from clearhead.data import BadRow, Source
-from clearhead.data.examples import BadRows
+from clearhead.data import Source
 from clearhead.errors import InputError
 from clearhead.loading import load
 from clearhead.metrics.translation import TranslationScores, measure_translations
 from clearhead.runs.finish import read_split
-from clearhead.runs.parallel import Pair, pair_in, sides_of
+from clearhead.runs.parallel import Pair, read_pairs, sides_of
 from clearhead.runs.plan import RunPlan
 from clearhead.tasks.evaluation import Evaluation
 
@@ -83,15 +82,8 @@ def evaluate_translator(
              for given, side in zip(columns, ("source", "target"), strict=True)]  # fmt: skip
     sides = sides_of(source, RunPlan(task="translate", source=named[0], target=named[1]))
     wanted = None if part is None else read_split(folder, part)
-    bad, pairs = BadRows(), []
-    for row in source.rows():
-        one = row if isinstance(row, BadRow) else pair_in(row, sides)
-        if isinstance(one, BadRow):
-            bad.add(one)
-        elif wanted is None or one.number in wanted:
-            pairs.append(one)
-    if not skip_bad_rows:
-        bad.refuse(source, len(pairs))
+    every, bad = read_pairs(source, sides, skip_bad_rows=skip_bad_rows)
+    pairs = [pair for pair in every if wanted is None or pair.number in wanted]
     if not pairs:
         raise InputError(f"{source.name} has no rows to translate.")
     model = load(folder, precision=precision)
