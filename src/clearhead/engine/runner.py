@@ -34,12 +34,17 @@ class EngineState:
     memory: Mapping[str, Array]
     present: Array  # (batch, keys)
     places: Array  # (batch, keys)
+    owners: Array  # (batch,): the source that each row answers
 
     def reorder(self, rows: Any) -> EngineState:
-        """The same for other rows of the batch."""
+        """The same for other rows of the batch; what was read of the sources stays where rows keep their source."""
         index = as_ids(rows, "rows")
-        cache, memory = ({name: one[index] for name, one in part.items()} for part in (self.cache, self.memory))
-        return EngineState(cache, memory, self.present[index], self.places[index])
+        owners = self.owners[index]
+        cache = {name: one[index] for name, one in self.cache.items()}
+        memory = self.memory
+        if not np.array_equal(owners, self.owners):
+            memory = {name: one[index] for name, one in memory.items()}
+        return EngineState(cache, memory, self.present[index], self.places[index], owners)
 
 
 class EngineRunner:
@@ -171,7 +176,7 @@ class EngineRunner:
             f"past_{name}.{layer}": np.zeros((rows, top.heads, 0, top.head_width), np.float32)
             for name in ("key", "value") for layer in range(top.layers)
         }  # fmt: skip
-        return EngineState(cache, memory, empty.astype(np.bool_), empty)
+        return EngineState(cache, memory, empty.astype(np.bool_), empty, np.arange(rows))
 
     def step(self, state: EngineState, ids: Any, mask: Any = None) -> tuple[Array, EngineState]:
         """Feed words (batch, new): logits of each, and the state after them."""
@@ -194,7 +199,7 @@ class EngineRunner:
         found = session.run({**given, **state.cache, **state.memory})
         logits = found.pop("logits")
         cache = {name.replace("kept_", "past_"): one for name, one in found.items()}
-        return logits, EngineState(cache, state.memory, present, key_places)
+        return logits, EngineState(cache, state.memory, present, key_places, state.owners)
 
     def _output(self, found: Mapping[str, Array]) -> Output:
         def layers(name: str) -> list[Array]:
