@@ -116,6 +116,18 @@ def test_the_same_call_reads_back_what_is_finished(
         ladder(reviews, output=climbed.folder, model=tiny, seed=5, **FAST)
 
 
+def test_a_ladder_of_a_version_with_fewer_settings_goes_on(tmp_path: Path) -> None:
+    data = write_csv(tmp_path / "rows.csv", labelled(60))
+    ladder(data, output=tmp_path / "out", methods="majority")
+    kept = tmp_path / "out" / "ladder.json"
+    saved = json.loads(kept.read_text())
+    del saved["asked"]["majority"]["pieces"], saved["asked"]["majority"]["settings"]["average"]
+    kept.write_text(json.dumps(saved))
+    assert [rung.reused for rung in ladder(data, output=tmp_path / "out", methods="majority,tfidf").rungs] == [
+        True, False,
+    ]  # fmt: skip
+
+
 def test_other_rows_are_not_compared_with(tmp_path: Path) -> None:
     data = write_csv(tmp_path / "rows.csv", labelled(60))
     ladder(data, output=tmp_path / "out", methods="majority,tfidf")

@@ -45,12 +45,12 @@ def features_seconds(plan: RunPlan, prepared: Prepared) -> float:
 
 def network_seconds(plan: RunPlan, prepared: Prepared) -> float:
     """Of a fine-tuning or of a new head: a few real steps, then all epochs with the dev rows after each."""
-    from clearhead.runs.sizes import for_few_rows
+    from clearhead.runs.sizes import classes, for_few_rows
     from clearhead.training.trial import trial
 
     task, space, settings = prepared.task, prepared.space, plan.settings
     if plan.auto_epochs:
-        settings = for_few_rows(len(prepared.parts["train"]), settings)
+        settings = for_few_rows(len(prepared.parts["train"]), settings, classes(space))
     model = load(plan.model, "core", plan.device, head=task.head, labels=task.outputs(space), fresh=True)
     speed, _ = trial(model.module, _sample(model, prepared), settings, task.objective(space), steps=TRIAL)
     tokens = _tokens(model, prepared)

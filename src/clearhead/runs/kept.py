@@ -50,6 +50,7 @@ class Kept:
         before, finished = saved.get("asked"), saved.get("finished")
         if saved.get("format") != FORMAT or not isinstance(before, dict) or not isinstance(finished, dict):
             raise CheckpointError(f"{folder / LADDER} is damaged or of another version of clearhead.")
+        before = {method: _with_defaults(plan) for method, plan in before.items()}
         for method in asked.keys() & before.keys():
             if before[method] != asked[method]:
                 raise InputError(
@@ -70,6 +71,16 @@ class Kept:
         finished = {method: asdict(rung) for method, rung in self.finished.items()}
         told = {} if made is None else made.to_json()
         write_json(folder / LADDER, {"format": FORMAT, **told, "asked": dict(self.asked), "finished": finished})
+
+
+def _with_defaults(plan: Any) -> Any:
+    """A plan as it was written, with what later versions can choose as they leave it."""
+    if not isinstance(plan, dict):
+        return plan
+    usual = json.loads(json.dumps(asdict(RunPlan())))
+    own = plan.get("settings")
+    made = {**usual, **plan}
+    return {**made, "settings": {**usual["settings"], **own}} if isinstance(own, dict) else made
 
 
 def _other(before: Any, now: Mapping[str, Any]) -> str:

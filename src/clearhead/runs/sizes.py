@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil
 
+from clearhead.data import LabelSpace
 from clearhead.errors import InputError
 from clearhead.model import Model
 from clearhead.runs.plan import RunPlan
@@ -12,17 +13,24 @@ from clearhead.tasks import Task
 from clearhead.training.settings import TrainSettings
 
 ENOUGH_STEPS = 120  # of a fine-tuning on few rows
+LABEL_STEPS = 25  # for each label: a new head learns them one row at a time
 MOST_EPOCHS = 20
 FASTER = 20  # times the rate, for a new head that sees few rows
 SPECIAL = 4  # tokens of a window that do not move on
 
 
-def for_few_rows(rows: int, settings: TrainSettings) -> TrainSettings:
-    """Three epochs for many rows, as BERT's authors do; more for few, and a faster head, so that it learns at all."""
+def for_few_rows(rows: int, settings: TrainSettings, labels: int = 2) -> TrainSettings:
+    """Three epochs for many rows, as BERT's authors do; more for few rows or many classes, and a faster head then."""
     a_step = settings.batch_rows or 32
-    epochs = min(max(ceil(ENOUGH_STEPS * a_step / max(rows, 1)), settings.epochs), MOST_EPOCHS)
+    steps = max(ENOUGH_STEPS, LABEL_STEPS * labels)
+    epochs = min(max(ceil(steps * a_step / max(rows, 1)), settings.epochs), MOST_EPOCHS)
     faster = epochs > settings.epochs and settings.head_rate is None and not settings.frozen
     return replace(settings, epochs=epochs, head_rate=FASTER * settings.rate if faster else settings.head_rate)
+
+
+def classes(space: LabelSpace) -> int:
+    """How many classes one row teaches one of; tags and options are learned many at a time."""
+    return len(space) if space.kind in ("classes", "multilabel") else 2
 
 
 def for_task(plan: RunPlan, task: Task, model: Model | None) -> RunPlan:

@@ -21,7 +21,7 @@ from clearhead.runs.methods import FITS, Job, Result, network_result
 from clearhead.runs.network import STATE, restore_network
 from clearhead.runs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
 from clearhead.runs.prepare import Look, Prepared, look, prepare
-from clearhead.runs.sizes import for_few_rows, for_task, longest
+from clearhead.runs.sizes import classes, for_few_rows, for_task, longest
 
 if TYPE_CHECKING:
     from clearhead.tasks.evaluation import Evaluation
@@ -91,9 +91,9 @@ def run_train(
     for line in prepared.said:
         tell.say(line)
     if plan.auto_epochs and plan.method in NETWORK:
-        settings = for_few_rows(len(prepared.parts["train"]), plan.settings)
+        settings = for_few_rows(len(prepared.parts["train"]), plan.settings, classes(prepared.space))
         plan = replace(plan, auto_epochs=False, settings=settings)
-        tell.say(f"epochs: {settings.epochs} (by the number of rows; say another with --epochs)")
+        tell.say(f"epochs: {settings.epochs} (by the number of rows and labels; say another with --epochs)")
     _begin(folder, plan, prepared, command, resume=resume)
     tell.begun(folder)
     fitting = time.perf_counter()
