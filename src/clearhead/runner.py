@@ -50,6 +50,8 @@ class Runner(Protocol):
         """A decoder's state before its first word; for a pair, after reading the source."""
         ...
 
-    def step(self, state: Any, ids: Any, mask: Any = None) -> tuple[np.ndarray[Any, Any], Any]:
-        """Feed words (batch, new): logits of each, and the state after them."""
+    def step(
+        self, state: Any, ids: Any, mask: Any = None, *, log: bool = False, last: bool = False
+    ) -> tuple[np.ndarray[Any, Any], Any]:
+        """Feed words (batch, new): logits of each or of the `last`, or log probabilities, and the state after them."""
         ...

@@ -35,14 +35,27 @@ class Uncached:
     def start(self, batch: Batch) -> Words:
         return Words(np.zeros((len(batch.ids), 0), np.int64), batch)
 
-    def step(self, state: Words, ids: Any, mask: Any = None) -> tuple[Array, Words]:
+    def step(
+        self, state: Words, ids: Any, mask: Any = None, *, log: bool = False, last: bool = False
+    ) -> tuple[Array, Words]:
         assert mask is None
         said = np.concatenate([state.said, ids], 1)
         batch = Batch(ids=said) if self.shape.decoder is None else Batch(
             ids=state.source.ids, mask=state.source.mask, target_ids=said
         )  # fmt: skip
         logits = self.runner.run(batch, hidden=False).logits
-        return logits[:, -ids.shape[1] :], Words(said, state.source)
+        return answered(logits[:, -ids.shape[1] :], log=log, last=last), Words(said, state.source)
+
+
+def answered(logits: Array, *, log: bool, last: bool) -> Array:
+    """Logits as a runner gives them: of all new words or of the last, as they are or as log probabilities."""
+    found = logits[:, -1:] if last else logits
+    if not log:
+        return found
+    exact = found.astype(np.float64)
+    largest = exact.max(-1, keepdims=True)
+    total = np.log(np.exp(exact - largest).sum(-1, keepdims=True)) + largest
+    return (exact - total).astype(np.float32)
 
 
 class Table:
@@ -67,12 +80,15 @@ class Table:
         draws = np.random.default_rng([self.seed, *said])
         return (draws.standard_normal(self.shape.top.vocab) * self.spread).astype(np.float32)
 
-    def step(self, state: Words, ids: Any, mask: Any = None) -> tuple[Array, Words]:
+    def step(
+        self, state: Words, ids: Any, mask: Any = None, *, log: bool = False, last: bool = False
+    ) -> tuple[Array, Words]:
         self.fed += ids.size
         said = np.concatenate([state.said, np.where(mask, ids, -1) if mask is not None else ids], 1)
         each = [[self.logits(tuple(row[: place + 1][row[: place + 1] >= 0].tolist())) for place in range(len(row))]
                 for row in said]  # fmt: skip
-        return np.array(each, np.float32)[:, -ids.shape[1] :], Words(said, state.source)
+        logits = np.array(each, np.float32)[:, -ids.shape[1] :]
+        return answered(logits, log=log, last=last), Words(said, state.source)
 
 
 def decoder(runner: Any, ends: list[int], **choices: Any) -> Decoder:

@@ -12,7 +12,7 @@ import numpy as np
 import clearhead
 from clearhead import Model
 from tests.decode.pairs import PLACES
-from tests.decode.runners import Array, Words
+from tests.decode.runners import Array, Words, answered
 from tests.text import tokenizer_folders
 from tests.tiny import FIXED
 from tests.twins import reference
@@ -55,9 +55,11 @@ class Script:
     def start(self, batch: Any) -> Words:
         return Words(np.zeros((len(batch.ids), 0), np.int64), batch)
 
-    def step(self, state: Words, ids: Any, mask: Any = None) -> tuple[Array, Words]:
+    def step(
+        self, state: Words, ids: Any, mask: Any = None, *, log: bool = False, last: bool = False
+    ) -> tuple[Array, Words]:
         self.steps += 1
         said = np.concatenate([state.said, ids], 1)
         logits = np.zeros((len(ids), ids.shape[1], self.shape.top.vocab), np.float32)
         logits[:, -1, self.words[min(said.shape[1] - self.prompt, len(self.words) - 1)]] = 9.0
-        return logits, Words(said, state.source)
+        return answered(logits, log=log, last=last), Words(said, state.source)

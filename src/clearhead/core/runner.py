@@ -118,9 +118,13 @@ class CoreRunner:
         ids, mask, *_ = self._tensors(batch)
         return CoreState(self._begin(self.network, ids, mask))
 
-    def step(self, state: CoreState, ids: Any, mask: Any = None) -> tuple[np.ndarray[Any, Any], CoreState]:
-        """Feed words (batch, new): logits of each, and the state after them."""
-        return self._step(state, ids, mask, fused)
+    def step(
+        self, state: CoreState, ids: Any, mask: Any = None, *, log: bool = False, last: bool = False
+    ) -> tuple[np.ndarray[Any, Any], CoreState]:
+        """Feed words (batch, new): logits of each or of the `last`, or log probabilities, and the state after them."""
+        logits, after = self._step(state, ids, mask, fused)
+        found = logits[:, -1:] if last else logits
+        return _array(found.float().log_softmax(-1) if log else found), after
 
     def watched_step(
         self, state: CoreState, ids: Any, mask: Any = None
@@ -131,12 +135,10 @@ class CoreRunner:
         crossed = [steps for steps in recorder.steps if steps.part == "cross"]
         if not crossed:
             raise InputError(f"{self.shape.family} has no source that its words could look at.")
-        return logits, after, _array(crossed[-1].probs.mean(1))
+        return _array(logits), after, _array(crossed[-1].probs.mean(1))
 
     @torch.no_grad()
-    def _step(
-        self, state: CoreState, ids: Any, mask: Any, kernel: Kernel
-    ) -> tuple[np.ndarray[Any, Any], CoreState]:
+    def _step(self, state: CoreState, ids: Any, mask: Any, kernel: Kernel) -> tuple[Tensor, CoreState]:
         new = torch.as_tensor(as_ids(ids, "ids"), device=self.device)
         real = None if mask is None else torch.as_tensor(as_ids(mask, "mask"), device=self.device)
         top = self.shape.top
@@ -151,7 +153,7 @@ class CoreRunner:
                     f"The model can number {top.max_length} tokens, and this step would be number {longest}."
                 )
         logits, after = self._next(self.network, state.state, new, real, kernel)
-        return _array(logits), CoreState(after)
+        return logits, CoreState(after)
 
 
 def has_cuda() -> bool:

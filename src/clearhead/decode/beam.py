@@ -61,7 +61,7 @@ class Beam:
         """One more word for each hypothesis: scores, the hypothesis it continues, and the word."""
         begun, self.sums, self.each = self.begun, scores, scores.shape[2]
         shape = (len(active), self.groups, self.each)
-        total = log_total(begun.logits)
+        total = np.zeros((len(begun.logits), 1)) if begun.log else log_total(begun.logits)
         self.rules.change(begun.logits, begun.history, new, total)
         if self.plan.renormalise:
             total = log_total(begun.logits)

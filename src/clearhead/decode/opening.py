@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from clearhead.batch import Batch, groups, pad
+from clearhead.decode.choose import log_total
 from clearhead.decode.folder import Plan
 from clearhead.errors import InputError
 from clearhead.runner import Runner
@@ -44,6 +45,7 @@ class Opened:
     limit: int  # new words, at most
     attention: Array | None = None  # (rows, source): how much was looked at each word so far, where that is asked
     real: Array | None = None  # (rows, source): which words of the source there are
+    log: bool = False  # logits are log probabilities
 
     def reorder(self, rows: Array) -> None:
         """Go on with these rows, in this order."""
@@ -75,12 +77,14 @@ class Opened:
 
     def _step(self, ids: Array, mask: Array | None) -> Array:
         if self.attention is None:
-            logits, self.state = self.runner.step(self.state, ids, mask)
+            logits, self.state = self.runner.step(self.state, ids, mask, log=self.log, last=True)
         else:
             watching: Any = self.runner
             logits, self.state, seen = watching.watched_step(self.state, ids, mask)
             self.attention = self.attention + seen.sum(1)
         last = np.asarray(logits[:, -1], np.float32)
+        if self.attention is not None and self.log:
+            last = last - log_total(last).astype(np.float32)
         return last if last.flags.writeable else last.copy()
 
 
@@ -138,6 +142,7 @@ def opened(runner: Runner, plan: Plan, every: Sequence[Given]) -> Opened:
         logits=np.zeros((0, 0), np.float32),
         history=np.where(mask, ids, -1),
         limit=limit_of(plan, runner.shape, size),
+        log=plan.settings.beam > 1,
     )
     if plan.settings.coverage_penalty:
         if not paired or not hasattr(runner, "watched_step"):

@@ -139,8 +139,65 @@ def assemble_step(shape: ModelShape, tensors: Tensors, *, dense: Dense | None = 
         for name, one in zip(("key", "value"), pair, strict=True):
             g.output(f"kept_{name}.{layer}", one, ("batch", top.heads, "keys", top.head_width))
     if shape.head is not None:
-        logits = heads.head(parts, shape.head, made.last, "", "", "head", _words(shape))
-        g.output("logits", logits, ("batch", "new", shape.head.outputs))
+        first = g.input("first", "int64", (1,))
+        asked = g.add("Slice", made.last, first, g.constant([1 << 31]), g.constant([1]))
+        logits = heads.head(parts, shape.head, asked, "", "", "head", _words(shape))
+        g.output("logits", logits, ("batch", "asked", shape.head.outputs))
+    return g
+
+
+def takes_words(shape: ModelShape) -> bool:
+    """Whether a decoder can be fed one word a row with its caches in place: positions that turn or reach are not."""
+    top = shape.top
+    return top.causal and top.relative in ("none", "buckets") and not any(top.local)
+
+
+def assemble_word(shape: ModelShape, tensors: Tensors, *, dense: Dense | None = None) -> Graph:
+    """One new word for each row of a decoder, all of the same number: caches are written in place."""
+    g, top = Graph(), shape.top
+    parts = Parts(g=g, tensors=tensors, dense=dense or float_dense(tensors))
+    ids, at = g.input("ids", "int64", ("batch", 1)), g.input("places", "int64", ("batch", 1))
+    shared = (
+        g.input("length", "int32", (1,)), g.input("group", "int32", (1,)),
+        g.input("holders", "int32", ("groups", "each", "room")),
+    )  # fmt: skip
+    sides = ("batch", top.heads, "room", top.head_width)
+    past = tuple(
+        (g.input(f"past_key.{layer}", "float32", sides), g.input(f"past_value.{layer}", "float32", sides))
+        for layer in range(top.layers)
+    )
+    part = "stack" if shape.decoder is None else "decoder"
+    memory: tuple[tuple[str, str], ...] = ()
+    bias, wide = "", ""
+    if top.relative == "buckets":  # every row is at the same place
+        keys = g.input("key_places", "int64", (1, "keys"))
+        first = g.add("Slice", at, g.constant([0]), g.constant([1]), g.constant([0]))
+        wide = positions.bucket_bias(parts, top, first, keys, f"{part}.")
+    if shape.decoder is not None:
+        sides = ("groups", top.heads, "source", top.head_width)
+        memory = tuple(
+            (g.input(f"memory_key.{layer}", "float32", sides), g.input(f"memory_value.{layer}", "float32", sides))
+            for layer in range(top.layers)
+        )
+        one, given = g.constant([1]), g.input("memory_bias", "float32", ("groups", 1, 1, "source"))
+        each = g.add("Cast", shared[1], to=7)
+        bias = g.add("Expand", given, g.add("Concat", one, one, each, one, axis=0))
+    seen = Seen(queries=at, keys=at, past=past, shared=shared, wide=wide, memory=memory, memory_bias=bias)
+    made = _stack(parts, shape, part, ids, "", seen)
+    for layer, pair in enumerate(made.kept):
+        for name, one in zip(("key", "value"), pair, strict=True):
+            g.output(f"kept_{name}.{layer}", one, ("batch", top.heads, "room", top.head_width))
+    assert shape.head is not None
+    logits = heads.head(parts, shape.head, made.last, "", "", "head", _words(shape))
+    g.output("logits", logits, ("batch", 1, shape.head.outputs))
+    return g
+
+
+def assemble_log_probs() -> Graph:
+    """log softmax over a vocabulary."""
+    g = Graph()
+    sides = ("batch", "new", "vocabulary")
+    g.output("log_probs", g.add("LogSoftmax", g.input("logits", "float32", sides), axis=-1), sides)
     return g
 
 

@@ -27,6 +27,7 @@ class Seen:
     narrow: str = ""  # and of layers that see a window
     turned: tuple[tuple[str, str], ...] = ()  # cosine and sine: of layers that see everything, of those with a window
     past: tuple[tuple[str, str], ...] = ()  # cached keys and values of each layer
+    shared: tuple[str, str, str] | None = None  # one word a row, caches written in place: words so far, group, holders
     memory: tuple[tuple[str, str], ...] = ()  # keys and values of the encoder's words, for each layer
     memory_bias: str = ""
     first: bool = False  # only the first token of each text asks
@@ -34,6 +35,8 @@ class Seen:
 
 def seeing(parts: Parts, shape: Shape, seen: Seen, prefix: str) -> Seen:
     """The same with the biases and angles that all layers share."""
+    if seen.shared is not None:  # every key that there is comes before the word
+        return seen
     local = any(shape.local)
     made = replace(
         seen,
@@ -119,6 +122,8 @@ def self_attention(
         (q,), (k, v) = parts.product(asking, names[0]), parts.product(x, *names[1:])
     else:
         q, k, v = parts.product(x, *names)
+    if seen.shared is not None:
+        return _shared(parts, shape, (q, k, v), bias, scale, layer, seen)
     if bias and (seen.turned or seen.past or shape.relative == "disentangled"):
         q, k, v = (g.add("Add", one, parts.bias(own)) for one, own in zip((q, k, v), names, strict=True))
         bias = ""
@@ -138,12 +143,31 @@ def self_attention(
     return attend(g, q, k, v, shape, scale=scale, bias=bias, added=added, split=bool(seen.past)), kept
 
 
+def _shared(
+    parts: Parts, shape: Shape, qkv: tuple[str, str, str], bias: str, scale: float, layer: int, seen: Seen
+) -> tuple[str, tuple[str, str]]:
+    """One new word of each row against caches that it is written into; a row may read what its neighbours hold."""
+    assert seen.shared is not None
+    length, group, holders = seen.shared
+    inputs = [*qkv, "", seen.wide, *seen.past[layer], length, group, holders, bias]
+    made = parts.g.several(
+        "DecoderMaskedMultiHeadAttention", *inputs, outputs=("", f"kept_key.{layer}", f"kept_value.{layer}"),
+        num_heads=shape.heads, scale=scale, past_present_share_buffer=1,
+    )  # fmt: skip
+    return made[0], (made[1], made[2])
+
+
 def cross_attention(parts: Parts, shape: Shape, x: str, name: str, block: int, layer: int, seen: Seen) -> str:
     """Queries from below, keys and values from the encoder's words, split into heads already."""
     scale = shape.score_scale / (block + 1 if shape.scale_by_layer else 1)
     k, v = seen.memory[layer]
     q = parts.linear(x, f"{name}.q")
-    added = seen.memory_bias
+    added, g = seen.memory_bias, parts.g
+    if seen.shared is not None:  # rows that ask one source are its queries
+        inner = shape.heads * shape.head_width
+        asked = g.add("Reshape", q, g.add("Concat", g.side(k, 0), g.constant([-1, inner]), axis=0))
+        found = attend(g, asked, k, v, shape, scale=scale, added=added, split=True)
+        return g.add("Reshape", found, g.constant([-1, 1, inner]))
     if added:  # (batch, 1, 1, k) for every query alike
         length = parts.g.side(q, 1)
         one = parts.g.constant([1])

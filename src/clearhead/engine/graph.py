@@ -13,8 +13,8 @@ from clearhead.engine.plain import PLAIN
 
 Array = np.ndarray[Any, Any]
 FUSED = {
-    "BiasGelu", "DynamicQuantizeMatMul", "FastGelu", "FusedMatMul", "Gelu", "MultiHeadAttention", "QuickGelu",
-    "RotaryEmbedding",
+    "BiasGelu", "DecoderMaskedMultiHeadAttention", "DynamicQuantizeMatMul", "FastGelu", "FusedMatMul", "Gelu",
+    "MatMulIntegerToFloat", "MultiHeadAttention", "QuickGelu", "RotaryEmbedding",
 }  # fmt: skip
 INLINE = 1024  # bytes of a constant that is written into the model itself
 
@@ -36,8 +36,13 @@ class Graph:
         """One operator with one result that matters."""
         return self.several(op, *inputs, outputs=outputs, **attributes)[0]
 
-    def several(self, op: str, *inputs: str, outputs: int, **attributes: proto.Attribute) -> tuple[str, ...]:
-        """One operator with several results; a graph for other runtimes writes it out in plain operators."""
+    def several(
+        self, op: str, *inputs: str, outputs: int | tuple[str, ...], **attributes: proto.Attribute
+    ) -> tuple[str, ...]:
+        """One operator with several results; a graph for other runtimes writes it out in plain operators.
+
+        Results may have names of their own: under the name of an output, the operator writes into what is bound to it.
+        """
         unnamed = bool(self.names) and op not in FUSED  # ONNX Runtime has it, and no domain that a file could name
         if op in PLAIN and (self.portable or unnamed):
             return PLAIN[op](self, *inputs, **attributes)
@@ -45,7 +50,8 @@ class Graph:
             attributes["domain"] = "com.microsoft"
         self.made += 1
         name = f"{op}_{self.made}"
-        results = tuple(f"{name}.{place}" if place else name for place in range(outputs))
+        named = ("",) * outputs if isinstance(outputs, int) else outputs
+        results = tuple(own or (f"{name}.{place}" if place else name) for place, own in enumerate(named))
         self.nodes.append(proto.node(op, inputs, results, name, **attributes))
         self.read.update(inputs)
         return results
@@ -75,9 +81,11 @@ class Graph:
     def output(self, name: str, value: str, sides: proto.Sides, dtype: str = "float32") -> None:
         """Something that every run gives."""
         given = self.names.get(name, name)
+        self.outputs[given] = (dtype, sides)
+        if value == given:
+            return
         self.nodes.append(proto.node("Identity", [value], [given], f"out_{given}"))
         self.read.add(value)
-        self.outputs[given] = (dtype, sides)
 
     def side(self, value: str, axis: int) -> str:
         """How long one side of a value is, as (1,)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
@@ -12,7 +12,16 @@ import numpy as np
 
 from clearhead.batch import Batch, Output, as_ids
 from clearhead.checkpoint.weights import give_back
-from clearhead.engine.assemble import Wanted, assemble, assemble_memory, assemble_step
+from clearhead.engine.assemble import (
+    Wanted,
+    assemble,
+    assemble_log_probs,
+    assemble_memory,
+    assemble_step,
+    assemble_word,
+    takes_words,
+)
+from clearhead.engine.decoding import EngineState, Store, own_rows
 from clearhead.engine.graph import Graph
 from clearhead.engine.int8 import Int8Plan, int8_dense
 from clearhead.engine.parts import float_dense
@@ -24,27 +33,6 @@ from clearhead.tensors import Pruned
 Array = np.ndarray[Any, Any]
 TOGETHER = 8  # sentences of one length in a call: more make no matrix product faster
 MOST_TOKENS = 256  # in such a call: a passage runs alone
-
-
-@dataclass(frozen=True)
-class EngineState:
-    """A decoder between two steps: cached keys and values by name, what is real, and where each row stands."""
-
-    cache: Mapping[str, Array]
-    memory: Mapping[str, Array]
-    present: Array  # (batch, keys)
-    places: Array  # (batch, keys)
-    owners: Array  # (batch,): the source that each row answers
-
-    def reorder(self, rows: Any) -> EngineState:
-        """The same for other rows of the batch; what was read of the sources stays where rows keep their source."""
-        index = as_ids(rows, "rows")
-        owners = self.owners[index]
-        cache = {name: one[index] for name, one in self.cache.items()}
-        memory = self.memory
-        if not np.array_equal(owners, self.owners):
-            memory = {name: one[index] for name, one in memory.items()}
-        return EngineState(cache, memory, self.present[index], self.places[index], owners)
 
 
 class EngineRunner:
@@ -172,14 +160,19 @@ class EngineRunner:
             mask = np.ones(batch.ids.shape, np.bool_) if batch.mask is None else batch.mask
             session = self._session("memory", lambda: assemble_memory(self.shape, self.tensors))
             memory = session.run({"ids": batch.ids, "mask": mask})
-        cache = {
+        nothing = {
             f"past_{name}.{layer}": np.zeros((rows, top.heads, 0, top.head_width), np.float32)
             for name in ("key", "value") for layer in range(top.layers)
         }  # fmt: skip
-        return EngineState(cache, memory, empty.astype(np.bool_), empty, np.arange(rows))
+        return EngineState(
+            store=Store(nothing, 0), holders=empty.astype(np.int32), group=1, memory=memory, sources=np.arange(rows),
+            present=empty.astype(np.bool_), places=empty,
+        )  # fmt: skip
 
-    def step(self, state: EngineState, ids: Any, mask: Any = None) -> tuple[Array, EngineState]:
-        """Feed words (batch, new): logits of each, and the state after them."""
+    def step(
+        self, state: EngineState, ids: Any, mask: Any = None, *, log: bool = False, last: bool = False
+    ) -> tuple[Array, EngineState]:
+        """Feed words (batch, new): logits of each or of the `last`, or log probabilities, and the state after them."""
         top, new = self.shape.top, as_ids(ids, "ids")
         if self.shape.head is None:
             raise InputError("This model has no head that could name the next word.")
@@ -187,19 +180,54 @@ class EngineRunner:
             raise InputError(f"{self.shape.family} does not decode word by word: its words see those after them.")
         if new.ndim != 2 or new.size == 0 or int(new.min()) < 0 or int(new.max()) >= top.vocab:
             raise InputError(f"ids must be (batch, new) tokens from 0 to {top.vocab - 1}.")
-        longest = state.present.shape[1] + new.shape[1]
+        longest = state.length + new.shape[1]
         if top.positions == "learned" and top.max_length is not None and longest > top.max_length:
             raise InputError(f"The model can number {top.max_length} tokens, and this step would be number {longest}.")
         real = np.ones(new.shape, np.bool_) if mask is None else as_ids(mask, "mask").astype(np.bool_)
         places = state.present.sum(1, keepdims=True) + real.cumsum(1) - 1  # padding takes no place
         places = np.maximum(places, 0)
-        present, key_places = np.concatenate([state.present, real], 1), np.concatenate([state.places, places], 1)
-        given = {"ids": new, "places": places, "key_places": key_places, "present": present}
+        after = replace(
+            state, present=np.concatenate([state.present, real], 1), places=np.concatenate([state.places, places], 1)
+        )
+        alike = new.shape[1] == 1 and bool(after.present.all())
+        if alike and takes_words(self.shape):
+            logits, after = self._word(state, after, new, places)
+        else:
+            logits, after = self._words(state, after, new, places, new.shape[1] - 1 if last else 0)
+        if log:
+            logits = self._session("log", assemble_log_probs, 1).run_values({"logits": logits})["log_probs"]
+        found: Array = logits.numpy()
+        return found, after
+
+    def _word(self, state: EngineState, after: EngineState, ids: Array, places: Array) -> tuple[Any, EngineState]:
+        """One word a row, each as far as the others: nothing that was computed is moved."""
+        session = self._session("word", lambda: assemble_word(self.shape, self.tensors))
+        store, length = state.store.for_next(state.length), state.length
+        holders = np.zeros((len(ids), store.room), np.int32)
+        holders[:, :length] = state.holders
+        holders[:, length] = own = np.arange(len(ids), dtype=np.int32) % state.group
+        given = {
+            "ids": ids, "places": places, "length": np.array([length], np.int32),
+            "group": np.array([state.group], np.int32), "holders": holders.reshape(-1, state.group, store.room),
+        }  # fmt: skip
+        if self.shape.top.relative == "buckets":
+            given["key_places"] = after.places[:1]
+        if store.bound is None:
+            store.bound = session.bind(store.arrays, {f"kept_{name[5:]}": one for name, one in store.arrays.items()})
+        logits = store.bound.run({**given, **state.memory})
+        return logits, replace(after, store=store, holders=np.concatenate([state.holders, own[:, None]], 1))
+
+    def _words(
+        self, state: EngineState, after: EngineState, ids: Array, places: Array, first: int
+    ) -> tuple[Any, EngineState]:
+        """Several words a row, or rows that are not alike: caches go in, and come out longer."""
+        given = {"ids": ids, "places": places, "key_places": after.places, "present": after.present}
+        given["first"] = np.array([first])  # whose logits are wanted, and those after it
         session = self._session("step", lambda: assemble_step(self.shape, self.tensors))
-        found = session.run({**given, **state.cache, **state.memory})
+        found = session.run_values({**given, **state.cache(), **state.spread_memory()})
         logits = found.pop("logits")
-        cache = {name.replace("kept_", "past_"): one for name, one in found.items()}
-        return logits, EngineState(cache, state.memory, present, key_places, state.owners)
+        store = Store({name.replace("kept_", "past_"): one.numpy() for name, one in found.items()}, after.length)
+        return logits, replace(after, store=store, holders=own_rows(len(ids), state.group, after.length))
 
     def _output(self, found: Mapping[str, Array]) -> Output:
         def layers(name: str) -> list[Array]:

@@ -58,3 +58,49 @@ class Session:
         """Arrays by name in, arrays by name out."""
         names = self.outputs if outputs is None else tuple(outputs)
         return dict(zip(names, self.session.run(names, dict(given)), strict=True))
+
+    def run_values(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The same, with results as values of the runtime, which another session can read without a copy."""
+        values = {name: _value(one) for name, one in given.items()}
+        return dict(zip(self.outputs, self.session.run_with_ort_values(self.outputs, values), strict=True))
+
+    def bind(self, given: Mapping[str, Array], written: Mapping[str, Array]) -> Bound:
+        """Arrays that every run reads and writes where they lie."""
+        return Bound(self, given, written)
+
+
+class Bound:
+    """A session with some of its inputs and outputs in fixed places; not for two threads at once."""
+
+    def __init__(self, session: Session, given: Mapping[str, Array], written: Mapping[str, Array]) -> None:
+        self.session = session.session
+        self.kept: dict[str, tuple[Array, Any]] = {}
+        self.binding = self.session.io_binding()
+        self.free = tuple(name for name in session.outputs if name not in written)
+        places = {id(one): _value(one) for one in given.values()}
+        for name, one in given.items():
+            self.binding.bind_ortvalue_input(name, places[id(one)])
+        for name in session.outputs:
+            if name in written:
+                self.binding.bind_ortvalue_output(name, places[id(written[name])])
+            else:
+                self.binding.bind_output(name, "cpu")
+        self.first = session.outputs.index(self.free[0])
+
+    def run(self, given: Mapping[str, Array]) -> Any:
+        """The one result that has no fixed place."""
+        for name, one in given.items():
+            if name not in self.kept or self.kept[name][0] is not one:
+                self.kept[name] = one, _value(one)
+                self.binding.bind_ortvalue_input(name, self.kept[name][1])
+        for name in self.free:
+            self.binding.bind_output(name, "cpu")  # a new place, so that what was given before stays as it is
+        self.session.run_with_iobinding(self.binding)
+        return self.binding.get_outputs()[self.first]
+
+
+def _value(given: Any) -> Any:
+    """An array as a value of the runtime, without a copy."""
+    if not isinstance(given, np.ndarray):
+        return given
+    return runtime().OrtValue.ortvalue_from_numpy(np.ascontiguousarray(given))
