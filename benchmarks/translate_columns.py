@@ -83,13 +83,17 @@ def _convert(folder: Path, place: Path, compute: str) -> None:
     spec.save(str(place))
 
 
-def clearhead(precision: str) -> Callable[[Path, int], Writer]:
-    """The engine of this project."""
+def clearhead(*, small: bool) -> Callable[[Path, int], Writer]:
+    """The engine of this project; a drawn model has no rows that int8 could be judged by, so that it has no gate."""
 
     def load(folder: Path, threads: int) -> Writer:
         from clearhead import load as open_model
+        from clearhead.engine.int8 import Int8Plan
+        from clearhead.runs.quantize import quantised_model
 
-        model = open_model(folder, "engine", threads=threads, precision=precision)
+        model = open_model(folder, "engine", threads=threads)
+        if small:
+            model = quantised_model(model, Int8Plan())
 
         def write(sources: Sources, beam: int, tokens: int) -> list[list[int]]:
             made = model.generate_ids(sources, beam=beam, min_length=tokens, max_length=tokens)
@@ -103,8 +107,9 @@ def clearhead(precision: str) -> Callable[[Path, int], Writer]:
 COLUMNS: dict[str, tuple[str, Callable[[Path, int], Writer]]] = {
     "transformers": ("transformers", transformers),
     "ctranslate2": ("CTranslate2", ctranslate2("float32")),
-    "clearhead": ("clearhead", clearhead("float")),
+    "clearhead": ("clearhead", clearhead(small=False)),
     "ctranslate2-int8": ("CTranslate2 int8", ctranslate2("int8")),
+    "clearhead-int8": ("clearhead int8", clearhead(small=True)),
 }
 
 

@@ -48,10 +48,7 @@ def head(parts: Parts, shape: HeadShape, x: str, pooled: str, present: str, name
         x = norm(parts, x, f"{name}.norm", eps=shape.eps)
     if shape.scale != 1.0:
         x = g.add("Mul", x, g.real(shape.scale))
-    if shape.tied:
-        logits = g.add("FusedMatMul", x, parts.weight(words), transB=1)
-    else:
-        (logits,) = parts.product(x, f"{name}.out")
+    (logits,) = parts.product(x, words.removesuffix(".weight") if shape.tied else f"{name}.out")
     bias = parts.bias(f"{name}.out")
     logits = g.add("Add", logits, bias) if bias else logits
     return g.add("Squeeze", logits, g.constant([-1])) if shape.kind == "replaced" else logits

@@ -64,6 +64,36 @@ def step(weight: Array, even: Array | None = None, aside: Array | None = None) -
     return Step(*quantised(rounded), None if plain else times, None if aside is None else weight[aside])
 
 
+def row_dense(tensors: Mapping[str, Array], plan: Int8Plan) -> Dense:
+    """x W^T in eight bits with a scale for each token, so that no neighbour changes an answer, however many there are.
+
+    Each token is divided by its largest number, which leaves -1 to 1, rounded to 127 steps on either side, multiplied,
+    and made as large as it was. Heads are computed so, too: of a small translator they are the largest part.
+    """
+    exact = float_dense(tensors)
+    ready: dict[str, Step] = {}
+
+    def product(g: Graph, x: str, *names: str, bias: str = "") -> tuple[str, ...]:
+        if any(name in plan.float_steps for name in names):
+            return exact(g, x, *names, bias=bias)
+        joined, sizes = "+".join(names), [len(tensors[f"{name}.weight"]) for name in names]
+        if joined not in ready:
+            ready[joined] = step(np.concatenate([tensors[f"{name}.weight"] for name in names]).T)
+        one, unit = ready[joined], g.real(1 / MOST)
+        peak = g.add("ReduceMax", g.add("Abs", x), g.constant([-1]), keepdims=1)
+        peak = g.add("Max", peak, g.real(float(np.finfo(np.float32).tiny)))
+        whole = g.add("QuantizeLinear", g.add("Div", x, peak), unit, g.constant(128, "uint8"))
+        given = [g.weight(f"{joined}.int8", one.whole), unit, g.weight(f"{joined}.scale", one.scale)]
+        made = g.add("MatMulIntegerToFloat", whole, *given, g.constant(128, "uint8"))
+        total = g.add("Mul", made, peak)
+        total = g.add("Add", total, bias) if bias else total
+        if len(names) == 1:
+            return (total,)
+        return g.several("Split", total, g.constant(sizes), outputs=len(names), axis=-1)
+
+    return product
+
+
 def int8_dense(
     tensors: Mapping[str, Array], plan: Int8Plan, made: dict[tuple[str, bytes], Step] | None = None
 ) -> Dense:

@@ -23,7 +23,7 @@ from clearhead.engine.assemble import (
 )
 from clearhead.engine.decoding import EngineState, Store, own_rows
 from clearhead.engine.graph import Graph
-from clearhead.engine.int8 import Int8Plan, int8_dense
+from clearhead.engine.int8 import Int8Plan, int8_dense, row_dense
 from clearhead.engine.parts import float_dense
 from clearhead.engine.session import Session, cores
 from clearhead.errors import InputError
@@ -53,7 +53,12 @@ class EngineRunner:
         self.tensors = tensors
         self.threads = threads or cores()
         self.int8 = int8
-        self._dense = float_dense(tensors) if int8 is None else int8_dense(tensors, int8)
+        self._rows_alone = int8 is not None and shape.decoder is None  # one scale a call, or one for each token
+        self._dense = float_dense(tensors) if int8 is None else (
+            int8_dense(tensors, int8) if self._rows_alone else row_dense(tensors, int8)
+        )  # fmt: skip
+        # a model that only goes on with a prompt is measured by its vectors, not by what it writes: that stays in float
+        self._decoding = None if shape.decoder is None else self._dense
         self._sessions: dict[Any, Session] = {}
         self._lock = Lock()
         give_back(tensors.values())
@@ -158,7 +163,7 @@ class EngineRunner:
         memory: dict[str, Array] = {}
         if self.shape.decoder is not None:
             mask = np.ones(batch.ids.shape, np.bool_) if batch.mask is None else batch.mask
-            session = self._session("memory", lambda: assemble_memory(self.shape, self.tensors))
+            session = self._session("memory", lambda: assemble_memory(self.shape, self.tensors, dense=self._decoding))
             memory = session.run({"ids": batch.ids, "mask": mask})
         nothing = {
             f"past_{name}.{layer}": np.zeros((rows, top.heads, 0, top.head_width), np.float32)
@@ -201,7 +206,7 @@ class EngineRunner:
 
     def _word(self, state: EngineState, after: EngineState, ids: Array, places: Array) -> tuple[Any, EngineState]:
         """One word a row, each as far as the others: nothing that was computed is moved."""
-        session = self._session("word", lambda: assemble_word(self.shape, self.tensors))
+        session = self._session("word", lambda: assemble_word(self.shape, self.tensors, dense=self._decoding))
         store, length = state.store.for_next(state.length), state.length
         holders = np.zeros((len(ids), store.room), np.int32)
         holders[:, :length] = state.holders
@@ -223,7 +228,7 @@ class EngineRunner:
         """Several words a row, or rows that are not alike: caches go in, and come out longer."""
         given = {"ids": ids, "places": places, "key_places": after.places, "present": after.present}
         given["first"] = np.array([first])  # whose logits are wanted, and those after it
-        session = self._session("step", lambda: assemble_step(self.shape, self.tensors))
+        session = self._session("step", lambda: assemble_step(self.shape, self.tensors, dense=self._decoding))
         found = session.run_values({**given, **state.cache(), **state.spread_memory()})
         logits = found.pop("logits")
         store = Store({name.replace("kept_", "past_"): one.numpy() for name, one in found.items()}, after.length)
@@ -246,7 +251,7 @@ class EngineRunner:
     def _call(self, wanted: Wanted, given: Mapping[str, Array], *, beside: bool = False) -> dict[str, Array]:
         """The graph for what is wanted: on one thread beside others, or on all of them.
 
-        In eight bits every row goes alone: a call has one scale, and so no neighbour changes an answer.
+        An encoder's rows go alone in eight bits: a call has one scale, and so no neighbour changes an answer.
         """
         threads = 1 if beside else self.threads
 
@@ -254,7 +259,7 @@ class EngineRunner:
             return assemble(self.shape, self.tensors, wanted, dense=self._dense)
 
         session, count = self._session((wanted, threads), made, threads), len(given["ids"])
-        if self.int8 is None or count == 1:
+        if not self._rows_alone or count == 1:
             return session.run(given)
         rows = [session.run({name: one[row : row + 1] for name, one in given.items()}) for row in range(count)]
         return {name: np.concatenate([row[name] for row in rows]) for name in session.outputs}
