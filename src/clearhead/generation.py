@@ -108,7 +108,7 @@ class Writer:
             made += found + [np.zeros(0, np.int64)] * (self.settings.best - len(found))
         return made
 
-    def watched(self, text: str, watch: Watch) -> list[Answer]:
+    def watched(self, text: str, watch: Watch | None) -> list[Answer]:
         """The answers to one text, best first; `watch` sees every step of the search."""
         return self.decoder.answers(self._read([text])[0], watch=watch)[0]
 
