@@ -295,6 +295,13 @@ class Model(Generates):
         )
         return place
 
+    def tensor(self, name: str) -> Array:
+        """One learned tensor by its name here, such as stack.positions.table.weight."""
+        arrays, _ = self._weights()
+        if name not in arrays:
+            raise InputError(f"This model has no tensor {name!r}.")
+        return arrays[name]
+
     def _weights(self) -> tuple[Mapping[str, Array], dict[str, dict[str, list[int]]]]:
         """Every tensor by name, and which heads were pruned, out of whatever runs."""
         if not hasattr(self.runner, "network"):

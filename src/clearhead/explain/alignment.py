@@ -13,9 +13,12 @@ from clearhead.explain.heatmap import MEAN, matrix_svg
 from clearhead.explain.page import attention_page
 from clearhead.explain.tokens import Token, shorten, visible
 from clearhead.explain.view import View, check_head, check_layer, colour, telling, view
+from clearhead.explain.wording import need_text
+from clearhead.generation import Writer
 
 if TYPE_CHECKING:
     from clearhead.core.trace import Trace
+    from clearhead.model import Model
 
     Array = np.ndarray[Any, Any]
 
@@ -53,9 +56,19 @@ class Alignment:
         }
 
 
-def alignment(
-    trace: Trace, *, layer: int | None = None, head: int | None = None, words: bool = False
-) -> Alignment:
+def trace_written(model: Model, text: str, *, beam: int = 4, **choices: Any) -> Trace:
+    """The trace of a text with the target that the model itself writes; `choices` are fields of `Decoding`."""
+    need_text(text)
+    writer = Writer(model, beam=beam, **choices)
+    if model.shape.decoder is None:
+        raise InputError("This model has no decoder beside its encoder; its trace needs no target.")
+    answers = writer.watched(text, None)
+    if not answers or not answers[0].ids:
+        raise InputError("The model wrote nothing for this text, so there is no alignment to see.")
+    return model.trace(text, target=[*writer.plan.prefix, *answers[0].ids])
+
+
+def alignment(trace: Trace, *, layer: int | None = None, head: int | None = None, words: bool = False) -> Alignment:
     """The cross-attention of a trace with a target, or what a recurrent decoder looked at.
 
     Without `layer`, the one that looks most firmly at words; without `head`, the mean of all; with `words`, the tokens
@@ -99,9 +112,7 @@ def alignment_svg(trace: Trace, *, layer: int | None = None, head: int | None = 
     )  # fmt: skip
 
 
-def alignment_page(
-    trace: Trace, *, layer: int | None = None, head: int | None = None, source_note: str = ""
-) -> str:
+def alignment_page(trace: Trace, *, layer: int | None = None, head: int | None = None, source_note: str = "") -> str:
     """The standalone page of all attention, opened at the alignment as a heat map."""
     made = alignment(trace, layer=layer, head=head)
     return attention_page(

@@ -1,4 +1,4 @@
-"""The tree of a beam search: which beginnings of one text were kept at each step, which were finished, which one won."""
+"""The tree of a beam search: which beginnings of one text were kept at each step, and which one won."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clearhead.errors import InputError
 from clearhead.explain.drawing import INK, SOFT, Element, add, finish, picture
 from clearhead.explain.figure import Table, figure_page, write_figure
 from clearhead.explain.tokens import Token, shorten, visible, width
-from clearhead.explain.wording import need_text, tokens_of
+from clearhead.explain.wording import need_text, opening, tokens_of
 from clearhead.generation import Writer
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ ACROSS = 1180.0  # as wide as a picture gets
 BOX, GAP, BETWEEN, LEAST = 34.0, 10.0, 30.0, 70.0  # height of a box, between boxes, between steps, narrowest box
 WON, ENDED, LOST = "#1b4f8f", "#2a8f4f", "#9aa1a9"
 NOTE = (
-    "Each column is a step. Every beginning that was kept is continued by every word, and the best of all these are kept "
-    "again: a box has the word, its probability, and the sum of log probabilities so far. Blue is the way to the answer; "
-    "green boxes were finished; grey ones were not continued."
+    "Each column is a step. Every beginning that was kept is continued by every word, and the best of all these are "
+    "kept again: a box has the word, its probability, and the sum of log probabilities so far. Blue is the way to the "
+    "answer; green boxes were finished; grey ones were not continued."
 )
 
 
@@ -52,6 +52,7 @@ class BeamTree:
 
     source: str
     beam: int
+    opening: str  # what stands before the first word
     nodes: list[Beginning]
     answers: list[tuple[str, float, str]]  # text, score, why it stopped; the best first
 
@@ -127,7 +128,7 @@ def beam_tree(model: Model, text: str, *, beam: int = 4, **choices: Any) -> Beam
     words = tokens_of(model, [node["id"] for node in found])
     nodes = [Beginning(**node, token=words[node["id"]], won=False) for node in found]
     told = [(visible(writer.decoder.text(one)), one.score, one.stopped) for one in answers]
-    tree = BeamTree(source=text, beam=beam, nodes=nodes, answers=told)
+    tree = BeamTree(source=text, beam=beam, opening=opening(model, text), nodes=nodes, answers=told)
     return replace(tree, nodes=_marked(tree, answers[0].ids))
 
 
@@ -159,9 +160,9 @@ def beams_svg(tree: BeamTree) -> str:
     root = picture(ACROSS, f"Beam search, {tree.beam} beginnings at a time", _told(tree))
     edges, boxes = add(root, "g"), add(root, "g")
     first = 78.0 + BOX / 2
-    at = {-1: Spot(x=24, wide=64, y=first, row=0.0, band=0)}
-    _box(boxes, at[-1], "<start>", "", WON, bold=True)
-    x, top, band, tall, across = 24 + 64 + BETWEEN, first, 0, 0.0, 0.0
+    at = {-1: Spot(x=24, wide=14 * width(tree.opening) + 18, y=first, row=0.0, band=0)}
+    _box(boxes, at[-1], tree.opening, "", WON, bold=True)
+    x, top, band, tall, across = 24 + at[-1].wide + BETWEEN, first, 0, 0.0, 0.0
     for step, column in enumerate(columns, 1):
         wide = max(LEAST, *(13 * width(tree.nodes[number].token.label) + 18 for number in column))
         if x + wide > ACROSS - 24:  # go on below, as lines of a text do
@@ -210,11 +211,12 @@ def _edge(group: Element, a: Spot, b: Spot, *, won: bool) -> None:
     x1, y1, x2, y2 = a.x + a.wide, a.y, b.x, b.y
     if a.band != b.band:  # out at the right, in again at the left
         end = x1 + BETWEEN / 2
-        add(group, "path", d=f"M {x1:.1f} {y1:.1f} C {x1:.1f} {y1:.1f}, {end:.1f} {y1:.1f}, {end:.1f} {y1:.1f}", **style)
+        straight = f"M {x1:.1f} {y1:.1f} C {x1:.1f} {y1:.1f}, {end:.1f} {y1:.1f}, {end:.1f} {y1:.1f}"
+        add(group, "path", None, d=straight, **style)
         x1, y1 = 16.0, b.y - b.row + a.row
     bend = (x2 - x1) / 2
     curve = f"M {x1:.1f} {y1:.1f} C {x1 + bend:.1f} {y1:.1f}, {x2 - bend:.1f} {y2:.1f}, {x2:.1f} {y2:.1f}"
-    add(group, "path", d=curve, **style)
+    add(group, "path", None, d=curve, **style)
 
 
 def _box(
@@ -229,10 +231,9 @@ def _box(
     )  # fmt: skip
     if title:
         add(box, "title", title)
-    style = {"font_weight": "700"} if bold else {}
-    ink = tone if tone in (WON, LOST, ENDED) else INK
+    style = {"fill": tone if tone in (WON, LOST, ENDED) else INK} | ({"font_weight": "700"} if bold else {})
     low = y - 1 if under else y + 5
-    add(group, "text", label, x=x + wide / 2, y=low, font_size=13, text_anchor="middle", fill=ink, class_="token", **style)
+    add(group, "text", label, x=x + wide / 2, y=low, font_size=13, text_anchor="middle", class_="token", **style)
     if under:
         add(group, "text", under, x=x + wide / 2, y=y + 12, font_size=9, text_anchor="middle", fill=SOFT)
 

@@ -19,9 +19,9 @@ Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 STYLE = (
     "body{font:1rem/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans',Arial,sans-serif;max-width:80rem;"
-    "margin:0 auto;padding:1rem;color:#1f2328;background:#f4f3ef}h1{font-size:1.5rem;line-height:1.25;margin:0 0 .25rem;"
-    "overflow-wrap:anywhere}.note{color:#57606a;overflow-wrap:anywhere}.picture{overflow-x:auto;border:1px solid #d5d3cb;"
-    "border-radius:.6rem;background:#fbfaf6;padding:.5rem;text-align:center}svg{max-width:none;height:auto}"
+    "margin:0 auto;padding:1rem;color:#1f2328;background:#f4f3ef}h1{font-size:1.5rem;line-height:1.25;"
+    "margin:0 0 .25rem;overflow-wrap:anywhere}.note{color:#57606a;overflow-wrap:anywhere}"
+    ".picture{overflow-x:auto;border:1px solid #d5d3cb;border-radius:.6rem;background:#fbfaf6;padding:.5rem;text-align:center}svg{max-width:none;height:auto}"
     ".table{overflow-x:auto}table{border-collapse:collapse;margin:1rem 0;background:#fffefb}caption{text-align:left;"
     "font-weight:600;padding:.3rem 0}th,td{text-align:left;padding:.2rem .8rem;border-bottom:1px solid #d8d4c8;"
     "font-variant-numeric:tabular-nums}"
@@ -78,7 +78,8 @@ def figure_page(
     ]
     for caption, (columns, rows) in (tables or {}).items():
         heads = "".join(f'<th scope="col">{_plain(column)}</th>' for column in columns)
-        body = "".join("<tr>" + "".join(f'<td dir="auto">{_plain(cell)}</td>' for cell in row) + "</tr>" for row in rows)
+        cells = ("".join(f'<td dir="auto">{_plain(cell)}</td>' for cell in row) for row in rows)
+        body = "".join(f"<tr>{row}</tr>" for row in cells)
         parts.append(
             f'<div class="table"><table><caption>{_plain(caption)}</caption><thead><tr>{heads}</tr></thead>'
             f"<tbody>{body}</tbody></table></div>"

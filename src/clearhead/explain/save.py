@@ -63,9 +63,10 @@ def save_attention(
     title: str | None = None,
     source_note: str | None = None,
 ) -> Path:
-    """Write a picture (.svg, .png), a page (.html) or numbers (.json); a page opens at the layer, head and word given."""
+    """Write a picture (.svg, .png), a page (.html) or numbers (.json); a page opens at the layer, head and word."""
     chosen: dict[str, Any] = {"layer": layer, "head": head, "word": word}
-    named = {name: value for name, value in (("title", title), ("source_note", source_note)) if value is not None}
+    both = (("title", title), ("source_note", source_note))
+    named: dict[str, Any] = {name: value for name, value in both if value is not None}
     return write_figure(
         path,
         svg=lambda: attention_svg(trace, **chosen, part=part or _first(trace)),

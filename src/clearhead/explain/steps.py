@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from clearhead.errors import InputError
 from clearhead.explain.drawing import INK, SOFT, Element, add, finish, picture
 from clearhead.explain.figure import Table, figure_page, write_figure
 from clearhead.explain.tokens import Token, shorten, visible, width
-from clearhead.explain.wording import need_text, tokens_of
+from clearhead.explain.wording import need_text, opening, tokens_of
 from clearhead.generation import Writer
 
 if TYPE_CHECKING:
@@ -54,15 +53,19 @@ class Decoded:
     source: str
     text: str
     how: str  # how the words were chosen
+    opening: str  # what stands before the first of them
     steps: tuple[Step, ...]
 
     def table(self) -> Table:
         """A row for each word: the word, its probability, what else was likely."""
         rows = []
         for number, step in enumerate(self.steps, 1):
-            others = [one for one in step.candidates if not one.said]
-            told = "  ".join(f"{one.token.label} {one.probability:.3f}{'' if one.allowed else ' (barred)'}" for one in others)
-            rows.append((str(number), step.said.token.label, f"{step.said.probability:.3f}", told))
+            others = [
+                f"{one.token.label} {one.probability:.3f}" + ("" if one.allowed else " (forbidden)")
+                for one in step.candidates
+                if not one.said
+            ]
+            rows.append((str(number), step.said.token.label, f"{step.said.probability:.3f}", "  ".join(others)))
         return ("step", "word", "p", "other candidates"), rows
 
     def to_json(self) -> dict[str, Any]:
@@ -73,7 +76,7 @@ class Decoded:
             return {"token": one.token.raw, "id": one.id, "probability": share, "allowed": one.allowed}
 
         steps = [
-            {"step": number, **plain(step.said), "rank": step.rank, "candidates": [plain(one) for one in step.candidates]}
+            {"step": number, **plain(step.said), "rank": step.rank, "candidates": [*map(plain, step.candidates)]}
             for number, step in enumerate(self.steps, 1)
         ]
         return {"source": self.source, "text": self.text, "chosen": self.how, "steps": steps}
@@ -84,7 +87,7 @@ def decoding_steps(
 ) -> Decoded:
     """The answer to one text word by word, with the `top` likeliest candidates of each place.
 
-    With `target` that text is followed instead, as in teacher forcing; `choices` are fields of `clearhead.decode.Decoding`.
+    With `target` that text is followed instead, as in teacher forcing; `choices` are fields of `Decoding`.
     """
     need_text(text)
     if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= MOST_TOP:
@@ -111,13 +114,16 @@ def decoding_steps(
     steps = []
     for word, rank, best, share in thought:
         some = tuple(
-            Candidate(id=one, token=words[one], probability=prob, allowed=may, said=one == word) for one, prob, may in best
+            Candidate(id=one, token=words[one], probability=prob, allowed=may, said=one == word)
+            for one, prob, may in best
         )
         own = next((one for one in some if one.said), None)
         own = own or Candidate(id=word, token=words[word], probability=share, allowed=True, said=True)
         steps.append(Step(said=own, rank=rank, candidates=some))
     tokenizer = model.target_tokenizer or model.tokenizer
-    return Decoded(source=text, text=visible(tokenizer.decode(ids)), how=how, steps=tuple(steps))
+    return Decoded(
+        source=text, text=visible(tokenizer.decode(ids)), how=how, opening=opening(model, text), steps=tuple(steps)
+    )
 
 
 def _given(model: Model, target: str) -> list[int]:
@@ -139,15 +145,16 @@ def steps_svg(decoded: Decoded) -> str:
     wide = max(480.0, across * PANEL + 32)
     high = BAR * max(len(_bars(step)) for step in decoded.steps) + 44
     told = "; ".join(f"{step.said.token.label} {step.said.probability:.2f}" for step in decoded.steps[:12])
-    root = picture(wide, "Word by word: " + shorten(decoded.text, 0.058 * wide), f"The words and their probabilities: {told}.")
+    title = "Word by word: " + shorten(decoded.text, 0.058 * wide)
+    root = picture(wide, title, f"The words and their probabilities: {told}.")
     left = (wide - across * PANEL) / 2
-    for number, step in enumerate(decoded.steps):
-        _panel(root, decoded.steps, number, left + PANEL * (number % across), 50 + high * (number // across))
+    for number in range(count):
+        _panel(root, decoded, number, left + PANEL * (number % across), 50 + high * (number // across))
     barred = any(not one.allowed for step in decoded.steps for one in step.candidates)
     caption = (
-        f"Each panel is a step: the likeliest next words with their probabilities, and in blue what was said; {decoded.how}, "
-        "and it is fed back for the next step." + (" Pink words are likely but forbidden there." if barred else "")
-    )
+        "Each panel is a step: the likeliest next words with their probabilities, and in blue what was said: "
+        f"{decoded.how}. It is fed back for the next step."
+    ) + (" Pink words are likely, but forbidden there." if barred else "")
     return finish(root, wide, 50 + high * -(-count // across) + 12, caption)
 
 
@@ -156,10 +163,11 @@ def _bars(step: Step) -> list[Candidate]:
     return [*step.candidates, *([] if any(one.said for one in step.candidates) else [step.said])]
 
 
-def _panel(root: Element, steps: Sequence[Step], number: int, x: float, y: float) -> None:
+def _panel(root: Element, decoded: Decoded, number: int, x: float, y: float) -> None:
+    steps, opening = decoded.steps, decoded.opening
     step = steps[number]
     group = add(root, "g", class_="step")
-    before = steps[number - 1].said.token.label if number else "<start>"
+    before = steps[number - 1].said.token.label if number else opening
     add(group, "text", f"{number + 1}", x=x + 8, y=y + 14, font_size=12, font_weight="700", fill=INK)
     after = f"after “{before}”"
     add(group, "text", after, x=x + 14 + 9 * len(str(number + 1)), y=y + 14, font_size=11, fill=SOFT)
@@ -180,7 +188,7 @@ def _panel(root: Element, steps: Sequence[Step], number: int, x: float, y: float
             width=max(1.0, room * one.probability), height=BAR - 4, rx=2, fill=fill,
         )  # fmt: skip
         end = x + LABEL + max(1.0, room * one.probability) + 4
-        share = f"{one.probability:.2f}" if one.probability >= 0.005 else f"{one.probability:.0e}".replace("e-0", "e-")
+        share = f"{one.probability:.2f}" if one.probability >= 0.095 else f"{one.probability:.3f}"
         add(group, "text", share, x=end, y=top + 12, font_size=11, fill=SAID if one.said else SOFT)
 
 

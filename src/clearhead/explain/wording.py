@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from clearhead.errors import InputError
-from clearhead.explain.tokens import Token, read_tokens
+from clearhead.explain.tokens import Token, read_tokens, shorten, visible
 
 if TYPE_CHECKING:
     from clearhead.model import Model
@@ -28,3 +28,11 @@ def need_text(text: str) -> None:
     """Say what is missing where nothing is given to decode."""
     if not isinstance(text, str) or not text.strip():
         raise InputError("There is no text to decode: give one with at least a word.")
+
+
+def opening(model: Model, text: str) -> str:
+    """What stands before the first word: the start symbol, or the end of a prompt."""
+    if model.shape.decoder is not None:
+        return "<start>"
+    words = visible(text).split()
+    return ("… " if len(words) > 1 else "") + shorten(words[-1], 8) if words else "<start>"
