@@ -108,12 +108,15 @@ def explain(
         path = None if output is None else saved(output)
     for warning in caught:
         say(str(warning.message), quiet=quiet or json)
-    if json:
-        print_json(told(path))
-    elif path is None:
+    if path is None and not json:
         print_table(*table())
+        return
+    about = told(path)
+    summary = about.pop("summary", "")
+    if json:
+        print_json(about)
     else:
-        say(f"{told(path)['summary']}: {path}", quiet=quiet)
+        say(f"{summary}: {path}", quiet=quiet)
 
 
 Shown = tuple[Callable[[Path], Path], Callable[[Path | None], dict[str, Any]], Callable[[], Any]]
@@ -177,9 +180,8 @@ def _alignment(model: Model, text: str, chosen: Mapping[str, Any], note: str) ->
     def told(path: Path | None) -> dict[str, Any]:
         if path is None:
             return found.to_json()
-        summary = (
-            f"{len(found.source)} source and {len(found.target)} target tokens, layer {found.layer} of {found.layers}"
-        )
+        sizes = f"{len(found.source)} source and {len(found.target)} target tokens"
+        summary = f"{sizes}, layer {found.layer} of 0 to {found.layers - 1}"
         return {
             "output": str(path), "summary": summary, "tokens": trace.tokens, "target_tokens": trace.written,
             "layer": found.layer, "layers": found.layers, "head": found.head,

@@ -71,7 +71,9 @@ class BeamTree:
 
     def table(self) -> Table:
         """The answers with their scores."""
-        rows = [(str(place), text, f"{score:.3f}", why) for place, (text, score, why) in enumerate(self.answers, 1)]
+        rows = [
+            (str(place), visible(text), f"{score:.3f}", why) for place, (text, score, why) in enumerate(self.answers, 1)
+        ]
         return ("", "answer", "score", "stopped by"), rows
 
     def to_json(self) -> dict[str, Any]:
@@ -127,7 +129,7 @@ def beam_tree(model: Model, text: str, *, beam: int = 4, **choices: Any) -> Beam
         raise InputError("There is nothing to decode: the text has no token.")
     words = tokens_of(model, [node["id"] for node in found])
     nodes = [Beginning(**node, token=words[node["id"]], won=False) for node in found]
-    told = [(visible(writer.decoder.text(one)), one.score, one.stopped) for one in answers]
+    told = [(writer.decoder.text(one), one.score, one.stopped) for one in answers]
     tree = BeamTree(source=text, beam=beam, opening=opening(model, text), nodes=nodes, answers=told)
     return replace(tree, nodes=_marked(tree, answers[0].ids))
 

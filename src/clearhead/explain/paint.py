@@ -145,7 +145,8 @@ def _text(axes: Any, element: ElementTree.Element, style: Styles, layer: int) ->
     turned = re.match(r"rotate\((-?[\d.]+)", element.get("transform", ""))
     x, y, size = float(element.get("x", 0)), float(element.get("y", 0)), float(style.get("font-size", 12))
     axes.text(
-        x, y, element.text, fontsize=size, color=style.get("fill"), ha=ANCHORS[style.get("text-anchor", "start")], va="baseline", rotation_mode="anchor",
+        x, y, element.text, fontsize=size, color=style.get("fill"), ha=ANCHORS[style.get("text-anchor", "start")],
+        va="baseline", rotation_mode="anchor",
         rotation=-float(turned[1]) if turned else 0, zorder=layer, parse_math=False,
         weight="bold" if style.get("font-weight", "400") >= "600" else "normal",
     )  # fmt: skip

@@ -122,7 +122,7 @@ def decoding_steps(
         steps.append(Step(said=own, rank=rank, candidates=some))
     tokenizer = model.target_tokenizer or model.tokenizer
     return Decoded(
-        source=text, text=visible(tokenizer.decode(ids)), how=how, opening=opening(model, text), steps=tuple(steps)
+        source=text, text=tokenizer.decode(ids), how=how, opening=opening(model, text), steps=tuple(steps)
     )
 
 
@@ -145,7 +145,7 @@ def steps_svg(decoded: Decoded) -> str:
     wide = max(480.0, across * PANEL + 32)
     high = BAR * max(len(_bars(step)) for step in decoded.steps) + 44
     told = "; ".join(f"{step.said.token.label} {step.said.probability:.2f}" for step in decoded.steps[:12])
-    title = "Word by word: " + shorten(decoded.text, 0.058 * wide)
+    title = "Word by word: " + shorten(visible(decoded.text), 0.058 * wide)
     root = picture(wide, title, f"The words and their probabilities: {told}.")
     left = (wide - across * PANEL) / 2
     for number in range(count):

@@ -61,7 +61,8 @@ def view(trace: Trace, part: str = "encoder", *, written: bool = False) -> View:
     have = parts(trace)
     if not have:
         raise InputError(
-            "This trace has no attention in it: no layer was recorded. A recurrent model has some only with a target."
+            "This trace has no attention in it: no layer was recorded. A recurrent model has some only with a target, "
+            "and if it was made with attention."
         )
     if part not in have:
         raise InputError(f"part must be one of {', '.join(have)} for this trace, and it is {part!r}.")
