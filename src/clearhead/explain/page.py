@@ -51,7 +51,7 @@ def attention_page(
     if head is not None:
         check_head(first, at, head)
     focus, look = telling_look(first, at, words, head)
-    start = {"part": first.part, "layer": at, "head": head, "focus": focus, "word": look, "view": "lines"}
+    start = {"part": first.part, "layer": at, "head": head, "focus": focus, "word": look}
     if written:
         start |= {"view": "heat"} | ({"word": None} if word is None else {})
     _check_size(views)
