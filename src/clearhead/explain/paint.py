@@ -33,7 +33,7 @@ Styles = Mapping[str, str]
 def check_paint() -> None:
     """Say which extra is missing before anything is drawn in vain."""
     if find_spec("matplotlib") is None:
-        raise MissingExtraError("A .png picture (.svg and .html do not)", "train")
+        raise MissingExtraError("Writing .png (.svg and .html work without it)", "train")
 
 
 def png(svg: str) -> bytes:
