@@ -14,7 +14,7 @@ from clearhead.inputs import checked_batch
 if TYPE_CHECKING:
     import numpy as np
 
-    from clearhead.decode import Answer, Decoding, Generated, Given
+    from clearhead.decode import Answer, Decoding, Generated, Given, Watch
     from clearhead.model import Model
 
     Array = np.ndarray[Any, Any]
@@ -107,6 +107,14 @@ class Writer:
             found = [np.array([*self.plan.prefix, *answer.ids], np.int64) for answer in answers]
             made += found + [np.zeros(0, np.int64)] * (self.settings.best - len(found))
         return made
+
+    def watched(self, text: str, watch: Watch | None) -> list[Answer]:
+        """The answers to one text, best first; `watch` sees every step of the search."""
+        return self.decoder.answers(self._read([text])[0], watch=watch)[0]
+
+    def follow(self, text: str, ids: Sequence[int]) -> Iterator[tuple[Array, Array]]:
+        """What the decoder thought before each of these words of an answer: its logits, and what it may say."""
+        return self.decoder.follow(self._read([text])[0][0], ids)
 
     def _said(self, answer: Answer) -> dict[str, Any]:
         ids = (*self.plan.prefix, *answer.ids)

@@ -179,24 +179,41 @@ class Model(Generates):
         return min((limit for limit in known if limit is not None), default=None)
 
     def trace(
-        self, text: str, second: str | None = None, *, target: str | None = None, head_scale: Any = None
+        self,
+        text: str,
+        second: str | None = None,
+        *,
+        target: str | Sequence[int] | None = None,
+        head_scale: Any = None,
     ) -> Trace:
-        """Every layer and head of one text: queries, keys, values, scores, probabilities, contexts, hidden states."""
+        """Every layer and head of one text: queries, keys, values, scores, probabilities, contexts, hidden states.
+
+        `target` is what a decoder writes: a text, or the ids of one that it wrote.
+        """
         core = self.core
         from clearhead.core.trace import trace
 
         encoding = self.tokenizer.encode(text, second)
         segments = [encoding.segments] if self.shape.stack.segments > 1 else None
-        target_ids, target_tokens = None, None
+        target_ids, target_tokens, written = None, None, None
         if target is not None:
             if self.shape.decoder is None:
                 raise InputError("target= is for models with a decoder.")
-            goal = (self.target_tokenizer or self.tokenizer).encode(target)
+            goal, written = self._goal(target)
             start = self.shape.start or 0
-            target_ids = [[start, *goal.ids[:-1]]]  # shifted right: each place predicts the next word
-            target_tokens = ["<start>", *goal.tokens[:-1]]
+            target_ids = [[start, *goal[:-1]]]  # shifted right: each place predicts the next word
+            target_tokens = ["<start>", *written[:-1]]
         batch, _ = checked_batch(self.shape, [encoding.ids], None, segments, target_ids, None)
-        return trace(core, batch, list(encoding.tokens), target_tokens, head_scale=_by_part(head_scale))
+        return trace(core, batch, list(encoding.tokens), target_tokens, written, head_scale=_by_part(head_scale))
+
+    def _goal(self, target: str | Sequence[int]) -> tuple[list[int], list[str]]:
+        """The ids and tokens of what a decoder writes."""
+        tokenizer = self.target_tokenizer or self.tokenizer
+        if isinstance(target, str):
+            goal = tokenizer.encode(target)
+            return list(goal.ids), list(goal.tokens)
+        ids = [int(one) for one in target]
+        return ids, tokenizer.tokens(ids)
 
     def fill(self, text: str, *, top: int = 5) -> list[list[Guess]]:
         """The likeliest words at each mask of a text, one list per mask."""
@@ -277,6 +294,13 @@ class Model(Generates):
             ),
         )
         return place
+
+    def tensor(self, name: str) -> Array:
+        """One learned tensor by its name here, such as stack.positions.table.weight."""
+        arrays, _ = self._weights()
+        if name not in arrays:
+            raise InputError(f"This model has no tensor {name!r}.")
+        return arrays[name]
 
     def _weights(self) -> tuple[Mapping[str, Array], dict[str, dict[str, list[int]]]]:
         """Every tensor by name, and which heads were pruned, out of whatever runs."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from clearhead.explain import save_attention
+from clearhead.explain import save_alignment, save_attention
 from tests.explain.traces import HOSTILE, LECTURE, make_trace
 
 FLAGS = [
@@ -70,6 +71,18 @@ def test_look_around(browser: Any, tmp_path: Path) -> None:
     assert page.locator("#picture .word.special").count() == 0
     page.get_by_label("Heat map").check()
     assert page.locator("#picture canvas").count() == 1
+    assert not wrong
+
+
+def test_an_alignment_opens_as_a_heat_map(browser: Any, tmp_path: Path) -> None:
+    trace = replace(make_trace(["das", "haus"], ["<start>", "the"]), written=["the", "house"])
+    page, wrong = opened(browser, save_alignment(trace, tmp_path / "a.html", layer=1))
+    assert page.locator("#picture canvas").count() == 1
+    assert page.get_by_role("radio", name="Heat map").is_checked()
+    labels = page.locator("#picture text").evaluate_all("all => all.map(text => text.firstChild.data)")
+    assert labels == ["the", "house", "das", "haus"]
+    page.get_by_label("Lines").check()
+    assert page.locator("#lines line").count() > 0
     assert not wrong
 
 

@@ -147,8 +147,8 @@ def test_saved_by_suffix(tmp_path: Path) -> None:
         assert path == tmp_path / name
         assert path.read_text("utf-8").startswith(begin)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.svg", "c.json", "new"]  # nothing half-written
-    for name in ("a.png", "a", "svg"):
-        with pytest.raises(InputError, match=r"\.svg, \.html or \.json"):
+    for name in ("a.pdf", "a", "svg"):
+        with pytest.raises(InputError, match=r"\.svg, \.png, \.html or \.json"):
             save_attention(trace, tmp_path / name)
     (tmp_path / "folder.svg").mkdir()
     with pytest.raises(InputError, match="folder"):

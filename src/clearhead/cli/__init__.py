@@ -22,7 +22,7 @@ VERBS = {
     "fill": ("fill:fill", "Guess the words behind [MASK]."),
     "translate": ("translate:translate", "Translate a text, a file or a pipe, line by line."),
     "quantize": ("quantize:quantize", "Make a model run in eight bits, if it stays good enough on your own rows."),
-    "explain": ("explain:explain", "Draw what each word looks at, as HTML, SVG or JSON."),
+    "explain": ("explain:explain", "Draw what each word looks at, and how a decoder finds its words."),
     "bench": ("bench:bench", "Measure how fast a model runs on this machine, beside what others would run it with."),
     "complexity": ("complexity:complexity", "Time self-attention, recurrence and convolution over length and width."),
     "convert": ("convert:convert", "Copy a model to a safe folder, also from a pickle that you trust."),

@@ -41,6 +41,7 @@ class Trace:
     hidden: list[Array]  # layers + 1 of (length, width)
     target_hidden: list[Array] | None
     logits: Array | None
+    written: list[str] | None = None  # what each place of the target was to say next: target_tokens, moved by one
 
     def attention(self, layer: int, head: int | None = None) -> Array:
         """Probabilities of one layer: of one head, or the mean of all heads."""
@@ -53,7 +54,12 @@ class Trace:
 
 
 def trace(
-    runner: CoreRunner, batch: Batch, tokens: list[str], target_tokens: list[str] | None = None, **scales: Any
+    runner: CoreRunner,
+    batch: Batch,
+    tokens: list[str],
+    target_tokens: list[str] | None = None,
+    written: list[str] | None = None,
+    **scales: Any,
 ) -> Trace:
     """Run one text on the explicit path and keep everything."""
     recorder = Recorder()
@@ -71,6 +77,7 @@ def trace(
         hidden=[state[0] for state in out.hidden],
         target_hidden=None if out.target_hidden is None else [state[0] for state in out.target_hidden],
         logits=None if out.logits is None else out.logits[0],
+        written=written,
     )
 
 

@@ -7,6 +7,8 @@ at, when a sentence is finished, how a finished one is judged.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,12 +24,29 @@ Array = np.ndarray[Any, Any]
 LEAST = 1e-9  # of attention, so that its logarithm is a number
 
 
+@dataclass(frozen=True, kw_only=True)
+class Looked:
+    """What one group of one sentence found in one step, the best first, for those who watch the search."""
+
+    sentence: int
+    group: int
+    new: int  # words that were said before
+    beams: list[int]  # which of the group's hypotheses each continues
+    words: list[int]
+    scores: list[float]  # sums of log probabilities
+    finished: dict[int, float]  # places in these lists that were set aside, and how they are judged
+    onward: list[int]  # places of those that go on, in the order that the next step calls them by
+
+
+Watch = Callable[[Looked], None]
+
+
 class Beam:
     """The search of some sentences together; those that are finished leave the batch."""
 
-    def __init__(self, begun: Opened, plan: Plan, stops: Stops) -> None:
+    def __init__(self, begun: Opened, plan: Plan, stops: Stops, watch: Watch | None = None) -> None:
         settings = plan.settings
-        self.begun, self.plan, self.stops = begun, plan, stops
+        self.begun, self.plan, self.stops, self.watch = begun, plan, stops, watch
         self.rules = Rules(plan, begun.limit)
         self.groups, self.width = settings.groups, settings.beam // settings.groups
         # enough continuations that so many are left when every end symbol is among them
@@ -94,15 +113,25 @@ class Beam:
         still, top_few = self.open[active, group], slice(self.width)
         over = (ended | (new + 1 == self.begun.limit)) & np.isfinite(best) & still[:, None]
         ended |= ~np.isfinite(best)
+        judged: dict[tuple[int, int], float] = {}
         for place, rank in np.argwhere(over[:, top_few]):
             row = self._row(place, group, int(beam[place, rank]))
             answer = Answer(ids=[*self._said(row), int(word[place, rank])], stopped=str(why[place, rank]))
             answer.score = float(best[place, rank]) / (new + 1) ** self.plan.settings.length_penalty + self._cover(row)
             self.finished[active[place]][group].append(answer)
+            judged[int(place), int(rank)] = answer.score
         onward = np.argsort(ended, axis=1, kind="stable")[:, : self.width]
         count = onward.shape[1]  # fewer where the vocabulary is small
         for array, values in zip(into, (np.where(ended, -np.inf, best), beam, word), strict=True):
             array[:, group, :count] = np.take_along_axis(values, onward, 1)
+        if self.watch is not None:
+            for place in np.flatnonzero(still).tolist():
+                going = [rank for rank in onward[place].tolist() if not ended[place, rank]]
+                self.watch(Looked(
+                    sentence=int(active[place]), group=group, new=new, beams=beam[place].tolist(),
+                    words=word[place].tolist(), scores=best[place].tolist(), onward=going,
+                    finished={rank: score for (row, rank), score in judged.items() if row == place},
+                ))  # fmt: skip
         for place, sentence in enumerate(active.tolist()):
             running = float(into[0][place, group, 0])
             found = self.finished[sentence][group]

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
-from clearhead.decode.beam import Beam
+import numpy as np
+
+from clearhead.decode.beam import Beam, Watch
 from clearhead.decode.folder import Plan
 from clearhead.decode.opening import ROWS, Given, limit_of, opened, together
+from clearhead.decode.rules import Rules
 from clearhead.decode.stops import Stops
 from clearhead.decode.walk import Answer, generator, walk
 from clearhead.errors import InputError
 from clearhead.runner import Runner
 
+Array = np.ndarray[Any, Any]
 HALF = "\ufffd"  # what stands for bytes that are no letter yet
 
 
@@ -26,11 +31,17 @@ class Decoder:
         self.stops = Stops(plan.settings.stop, self._text)
 
     def answers(
-        self, every: Sequence[Given], progress: Callable[[int, int], None] | None = None, *, scored: bool = True
+        self,
+        every: Sequence[Given],
+        progress: Callable[[int, int], None] | None = None,
+        *,
+        scored: bool = True,
+        watch: Watch | None = None,
     ) -> list[list[Answer]]:
         """The answers to each text, best first; an empty list where there is nothing to answer.
 
-        Not `scored`: greedy answers, of which there is one, save the time to judge it.
+        Not `scored`: greedy answers, of which there is one, save the time to judge it. `watch` is told every step of a
+        beam search.
         """
         made: list[list[Answer]] = [[] for _ in every]
         some = [self._filled(one, row) for row, one in enumerate(every)]
@@ -38,7 +49,7 @@ class Decoder:
         done = len(every) - len(rows)
         for group in together(self.plan, self.runner.shape, [one for one in some if one is not None]):
             numbers = [rows[place] for place in group]
-            found = self._group([one for row in numbers if (one := some[row]) is not None], scored)
+            found = self._group([one for row in numbers if (one := some[row]) is not None], scored, watch)
             for row, answers in zip(numbers, found, strict=True):
                 made[row] = answers[: self.plan.settings.best]
             done += len(numbers)
@@ -46,11 +57,11 @@ class Decoder:
                 progress(done, len(every))
         return made
 
-    def _group(self, every: Sequence[Given], scored: bool) -> list[list[Answer]]:
+    def _group(self, every: Sequence[Given], scored: bool, watch: Watch | None) -> list[list[Answer]]:
         """Those of texts that are decoded together."""
         begun, settings = opened(self.runner, self.plan, every), self.plan.settings
         if settings.beam > 1:
-            return Beam(begun, self.plan, self.stops).search()
+            return Beam(begun, self.plan, self.stops, watch).search()
         made: list[list[Answer]] = [[] for _ in every]
         size = max(1, ROWS // len(every))  # samples of each text that are drawn together
         for first in range(0, settings.best, size):
@@ -64,6 +75,22 @@ class Decoder:
             for row, found in enumerate(made):
                 found += answers[row * len(numbers) : (row + 1) * len(numbers)]
         return [sorted(found, key=lambda answer: -answer.score) for found in made]
+
+    def follow(self, given: Given, ids: Sequence[int]) -> Iterator[tuple[Array, Array]]:
+        """Before each of these words: the decoder's own logits, (vocab,), and which words it may say there."""
+        one = self._filled(given, 0)
+        if one is None:
+            return
+        begun = opened(self.runner, self.plan, [one])
+        if len(ids) > begun.limit:
+            raise InputError(f"The answer has {len(ids)} tokens, and there is room for {begun.limit}.")
+        rules = Rules(self.plan, begun.limit)
+        for new, word in enumerate(ids):
+            own = begun.logits.copy()
+            rules.change(begun.logits, begun.history, new)
+            yield own[0], begun.logits[0] > -np.inf
+            if new + 1 < len(ids):
+                begun.feed(np.array([word], np.int64))
 
     def pieces(self, given: Given) -> Iterator[str]:
         """The answer to one text in pieces, each as soon as no later word can change it."""

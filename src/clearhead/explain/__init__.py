@@ -1,10 +1,43 @@
-"""A trace becomes something to look at: pictures, a page, numbers."""
+"""A trace, a search or a table becomes something to look at: pictures, a page, numbers."""
 
 from __future__ import annotations
 
+from clearhead.explain.alignment import Alignment, alignment, alignment_page, alignment_svg, trace_written
 from clearhead.explain.attention import attention_svg
+from clearhead.explain.beams import BeamTree, Beginning, beam_tree, beams_svg, save_beams
 from clearhead.explain.heatmap import attention_heatmap_svg
 from clearhead.explain.page import attention_page
-from clearhead.explain.save import attention_data, save_attention
+from clearhead.explain.paint import png
+from clearhead.explain.positions import Positions, positions, positions_svg, save_positions
+from clearhead.explain.save import attention_data, save_alignment, save_attention
+from clearhead.explain.steps import Candidate, Decoded, Step, decoding_steps, save_steps, steps_svg
 
-__all__ = ["attention_data", "attention_heatmap_svg", "attention_page", "attention_svg", "save_attention"]
+__all__ = [
+    "Alignment",
+    "BeamTree",
+    "Beginning",
+    "Candidate",
+    "Decoded",
+    "Positions",
+    "Step",
+    "alignment",
+    "alignment_page",
+    "alignment_svg",
+    "attention_data",
+    "attention_heatmap_svg",
+    "attention_page",
+    "attention_svg",
+    "beam_tree",
+    "beams_svg",
+    "decoding_steps",
+    "png",
+    "positions",
+    "positions_svg",
+    "save_alignment",
+    "save_attention",
+    "save_beams",
+    "save_positions",
+    "save_steps",
+    "steps_svg",
+    "trace_written",
+]

@@ -45,14 +45,18 @@ def picture(width: float, title: str, description: str) -> Element:
 
 
 def finish(root: Element, width: float, y: float, caption: str) -> str:
-    """Put the caption below, set the size and write the whole picture out."""
-    for line in textwrap.wrap(caption, int(width / 6.3)):
+    """Put the caption below, set the size and write the whole picture out; the paper and the title fit its width."""
+    for line in textwrap.wrap(caption, int((width - 16) / 6.5)):
         add(root, "text", line, x=width / 2, y=y, font_size=12, fill=SOFT, text_anchor="middle", class_="caption")
         y += 17
     height = number(y + 4)
     paper = root.find("rect")
     if paper is not None:
         paper.set("height", height)
+        paper.set("width", number(width))
+    title = root.find("text")
+    if title is not None:
+        title.set("x", number(width / 2))
     root.set("viewBox", f"0 0 {number(width)} {height}")
     root.set("width", number(width))
     root.set("height", height)

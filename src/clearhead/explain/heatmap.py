@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clearhead.explain.drawing import INK, SOFT, Element, add, finish, picture
 from clearhead.explain.tokens import Token, width
 from clearhead.explain.view import check_head, check_layer, colour, darkness, is_causal, telling_layer, view
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from clearhead.core.trace import Trace
+
+    Array = np.ndarray[Any, Any]
 
 SLOPE = 60  # degrees: labels above the columns stand steep enough not to meet
 MEAN = "#1b4f8f"
@@ -22,17 +26,38 @@ def attention_heatmap_svg(
     seen = view(trace, part)
     layer = telling_layer(seen, None, None) if layer is None else check_layer(seen, layer)
     probs = seen.probs(layer).mean(0) if head is None else seen.probs(layer)[check_head(seen, layer, head)]
+    who = "mean of all heads" if head is None else f"head {head}"
+    title = f"{seen.name}, layer {layer}, {who}"
+    causal = " No word looks to its right: the white triangle is the mask." if is_causal(seen) else ""
+    caption = (
+        f"{title}. A row is the token that looks (query), a column where it looks (key); each row sums to 1; "
+        f"the darker, the larger the probability.{causal}"
+    )
+    fill = MEAN if head is None else colour(head)
+    return matrix_svg(probs, seen.queries, seen.keys, title=title, caption=caption, fill=fill)
+
+
+def matrix_svg(
+    probs: Array,
+    queries: list[Token],
+    keys: list[Token],
+    *,
+    title: str,
+    caption: str,
+    fill: str = MEAN,
+    names: tuple[str, str] = ("queries", "keys"),
+    marked: bool = False,
+) -> str:
+    """Probabilities of (queries, keys) as a picture; `marked`: a frame around the largest of each row."""
     rows, columns = probs.shape
     cell = max(4.0, min(26.0, 720.0 / max(rows, columns)))
     size = min(13.0, max(3.5, cell * 0.72))
-    left = 30 + size * max(width(token.label) for token in seen.queries)
-    above = size * max(width(token.label) for token in seen.keys)
+    left = 30 + size * max(width(token.label) for token in queries)
+    above = size * max(width(token.label) for token in keys)
     across = max(420.0, left + cell * columns + 20 + above / 2)
+    left += max(0.0, across - left - cell * columns - 20 - above / 2) / 2  # a small matrix stands in the middle
     top = 56.0 + 0.9 * above
-    who = "mean of all heads" if head is None else f"head {head}"
-    title = f"{seen.name}, layer {layer}, {who}"
-    root = picture(across, title, f"A matrix of {rows} queries (rows) by {columns} keys (columns).")
-    fill = MEAN if head is None else colour(head)
+    root = picture(across, title, f"A matrix of {rows} {names[0]} (rows) by {columns} {names[1]} (columns).")
     add(root, "rect", x=left, y=top, width=cell * columns, height=cell * rows, fill="#ffffff", stroke="#c9ccd1")
     cells = add(root, "g", fill=fill)
     for row in range(rows):
@@ -45,13 +70,14 @@ def attention_heatmap_svg(
                 x=left + cell * column, y=top + cell * row, width=cell, height=cell, fill_opacity=darkness(prob),
             )  # fmt: skip
             if rows * columns <= 2500:
-                add(square, "title", f"{seen.queries[row].whole} → {seen.keys[column].whole}: {prob:.3f}")
-    _labels(root, seen.queries, seen.keys, (left, top), cell, size)
-    causal = " No word looks to its right: the white triangle is the mask." if is_causal(seen) else ""
-    caption = (
-        f"{title}. A row is the token that looks (query), a column where it looks (key); each row sums to 1; "
-        f"the darker, the larger the probability.{causal}"
-    )
+                add(square, "title", f"{queries[row].whole} → {keys[column].whole}: {prob:.3f}")
+    if marked and cell >= 8:
+        for row, column in enumerate(probs.argmax(1).tolist()):
+            add(
+                root, "rect", class_="largest", x=left + cell * column + 1, y=top + cell * row + 1, width=cell - 2,
+                height=cell - 2, rx=2, fill="none", stroke=fill, stroke_width=1.5,
+            )  # fmt: skip
+    _labels(root, queries, keys, (left, top), cell, size)
     return finish(root, across, top + cell * rows + 26, caption)
 
 

@@ -35,11 +35,15 @@ def attention_page(
     head: int | None = None,
     word: int | str | None = None,
     part: str | None = None,
+    written: bool = False,
 ) -> str:
-    """One HTML file that needs nothing else; it opens at the part, layer, head and word given, or at a telling one."""
+    """One HTML file that needs nothing else; it opens at the part, layer, head and word given, or at a telling one.
+
+    `written` opens it as an alignment: a heat map, whose rows are the words that were written.
+    """
     names = parts(trace)
-    views = [view(trace, name) for name in names] if names else [view(trace)]
-    first = view(trace, part) if part is not None else views[0]
+    views = [view(trace, name, written=written and name == "cross") for name in names] if names else [view(trace)]
+    first = next((seen for seen in views if seen.part == part), None) or view(trace, part or views[0].part)
     words = None if word is None else find_word(first.queries, word)
     if layer is not None:
         check_layer(first, layer)
@@ -48,6 +52,8 @@ def attention_page(
         check_head(first, at, head)
     focus, look = telling_look(first, at, words, head)
     start = {"part": first.part, "layer": at, "head": head, "focus": focus, "word": look}
+    if written:
+        start |= {"view": "heat"} | ({"word": None} if word is None else {})
     _check_size(views)
     data = {"start": start, "parts": [_part(seen, _with_vectors(views)) for seen in views]}
     script = _script()

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clearhead.config import whole_file
-from clearhead.errors import InputError
+from clearhead.explain.alignment import alignment, alignment_page, alignment_svg
 from clearhead.explain.attention import attention_svg
+from clearhead.explain.figure import figure_page, write_figure
 from clearhead.explain.page import attention_page
 from clearhead.explain.tokens import find_word
 from clearhead.explain.view import View, check_head, check_layer, parts, view
@@ -64,24 +63,41 @@ def save_attention(
     title: str | None = None,
     source_note: str | None = None,
 ) -> Path:
-    """Write a picture (.svg), a page (.html) or numbers (.json); a page opens at the layer, head and word given."""
-    place = Path(path)
-    kind = place.suffix.lower()
-    if kind == ".svg":
-        text = attention_svg(trace, layer=layer, head=head, word=word, part=part or _first(trace))
-    elif kind in (".html", ".htm"):
-        named = {name: value for name, value in (("title", title), ("source_note", source_note)) if value is not None}
-        text = attention_page(trace, layer=layer, head=head, word=word, part=part, **named)
-    elif kind == ".json":
-        data = attention_data(trace, layer=layer, head=head, word=word, part=part)
-        text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c") + "\n"
-    else:
-        raise InputError(f"{place.name} must end in .svg, .html or .json: that says what to write.")
-    if place.is_dir():
-        raise InputError(f"{place} is a folder; name a file in it.")
-    with whole_file(place) as file:
-        file.write(text.encode())
-    return place
+    """Write a picture (.svg, .png), a page (.html) or numbers (.json); a page opens at the layer, head and word."""
+    chosen: dict[str, Any] = {"layer": layer, "head": head, "word": word}
+    both = (("title", title), ("source_note", source_note))
+    named: dict[str, Any] = {name: value for name, value in both if value is not None}
+    return write_figure(
+        path,
+        svg=lambda: attention_svg(trace, **chosen, part=part or _first(trace)),
+        page=lambda: attention_page(trace, **chosen, part=part, **named),
+        data=lambda: attention_data(trace, **chosen, part=part),
+    )
+
+
+def save_alignment(
+    trace: Trace,
+    path: str | os.PathLike[str],
+    *,
+    layer: int | None = None,
+    head: int | None = None,
+    words: bool = False,
+    source_note: str = "",
+) -> Path:
+    """Write which source words each written word looked at: .svg, .png, .json, or .html with every layer and head."""
+    chosen: dict[str, Any] = {"layer": layer, "head": head}
+
+    def page() -> str:
+        if not words:
+            return alignment_page(trace, **chosen, source_note=source_note)
+        return figure_page("Alignment", alignment_svg(trace, **chosen, words=True), source_note=source_note)
+
+    return write_figure(
+        path,
+        svg=lambda: alignment_svg(trace, **chosen, words=words),
+        page=page,
+        data=lambda: alignment(trace, **chosen, words=words).to_json(),
+    )
 
 
 def _first(trace: Trace) -> str:

@@ -53,16 +53,20 @@ def _layers(trace: Trace, part: str) -> list[LayerTrace]:
     return {"encoder": trace.layers, "decoder": trace.decoder, "cross": trace.cross}[part]
 
 
-def view(trace: Trace, part: str = "encoder") -> View:
-    """One part of a trace, or a sentence that says why it cannot be drawn."""
+def view(trace: Trace, part: str = "encoder", *, written: bool = False) -> View:
+    """One part of a trace, or a sentence that says why it cannot be drawn.
+
+    `written` names a target's places by the words that were written there, not by those that were read.
+    """
     have = parts(trace)
     if not have:
         raise InputError(
-            "This trace has no attention in it: no layer was recorded. A recurrent model has some only with a target."
+            "This trace has no attention in it: no layer was recorded. A recurrent model has some only with a target, "
+            "and if it was made with attention."
         )
     if part not in have:
         raise InputError(f"part must be one of {', '.join(have)} for this trace, and it is {part!r}.")
-    target = trace.target_tokens or []
+    target = (trace.written if written else None) or trace.target_tokens or []
     queries = trace.tokens if part == "encoder" else target
     keys = target if part == "decoder" else trace.tokens
     most = max(len(queries), len(keys))

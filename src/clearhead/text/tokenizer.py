@@ -100,6 +100,14 @@ class Tokenizer:
         """The id of a token, None if the vocabulary lacks it."""
         return self._backend.token_id(token)
 
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """The tokens of ids as the vocabulary spells them; an id that it does not have is shown as a number."""
+        return [self._tokens_by_id.get(one, f"<{one}>") for one in ids]
+
+    @cached_property
+    def _tokens_by_id(self) -> dict[int, str]:
+        return {number: token for token, number in self.vocab.items()}
+
     @cached_property
     def vocab(self) -> dict[str, int]:
         """All tokens with their ids."""

@@ -24,7 +24,7 @@ const start = data.parts.find((part) => part.part === data.start.part);
 const state = {
   part: start, layer: data.start.layer, heads: new Set(), focus: data.start.focus,
   word: data.start.word, key: null,
-  view: "lines", hide: false, again: false,
+  view: data.start.view || "lines", hide: false, again: false,
 };
 const allHeads = () => [...Array(state.part.layers[state.layer].heads).keys()];
 state.heads = new Set(data.start.head === null ? allHeads() : [data.start.head]);

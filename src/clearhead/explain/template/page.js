@@ -84,8 +84,10 @@ fill(byId("part"), data.parts.map((part) => [part.part, part.name]), state.part.
 byId("part-choice").hidden = data.parts.length < 2;
 byId("part").addEventListener("change", (event) => choosePart(event.target.value));
 byId("layer").addEventListener("change", (event) => { state.layer = Number(event.target.value); refresh(); });
-document.querySelectorAll("[name=view]").forEach((radio) =>
-  radio.addEventListener("change", () => { state.view = radio.value; refresh(); }));
+document.querySelectorAll("[name=view]").forEach((radio) => {
+  radio.checked = radio.value === state.view;
+  radio.addEventListener("change", () => { state.view = radio.value; refresh(); });
+});
 byId("hide").addEventListener("change", (event) => { state.hide = event.target.checked; refresh(); });
 byId("again").addEventListener("change", (event) => { state.again = event.target.checked; refresh(); });
 byId("all").addEventListener("click", () => { state.heads = new Set(allHeads()); refresh(); });

@@ -1,0 +1,158 @@
+"""Alignment: which source words the decoder looked at while it wrote each word, as a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clearhead.errors import InputError
+from clearhead.explain.heatmap import MEAN, matrix_svg
+from clearhead.explain.page import attention_page
+from clearhead.explain.tokens import Token, shorten, visible
+from clearhead.explain.view import View, check_head, check_layer, colour, telling, view
+from clearhead.explain.wording import need_text
+from clearhead.generation import Writer
+
+if TYPE_CHECKING:
+    from clearhead.core.trace import Trace
+    from clearhead.model import Model
+
+    Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alignment:
+    """Where the decoder looked: a row for each word that it wrote, a column for each word that it read."""
+
+    target: list[Token]
+    source: list[Token]
+    probs: Array  # (target, source); each row sums to one
+    layer: int
+    head: int | None  # None: the mean of all heads
+    layers: int  # that the model has
+    heads: int  # of this layer
+    chosen: bool  # nobody asked for this layer
+    words: bool  # the tokens of a word are taken together
+
+    def rows(self, top: int = 3) -> list[tuple[str, list[tuple[str, float]]]]:
+        """Each written word with the source words that it looked at most."""
+        made = []
+        for token, probs in zip(self.target, self.probs, strict=True):
+            best = np.argsort(-probs, kind="stable")[:top].tolist()
+            made.append((token.label, [(self.source[place].label, float(probs[place])) for place in best]))
+        return made
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values: tokens as the tokenizer writes them, probabilities to four digits."""
+        return {
+            "source": [token.raw for token in self.source],
+            "target": [token.raw for token in self.target],
+            "layer": self.layer,
+            "head": self.head,
+            "probs": np.round(self.probs.astype(np.float64), 4).tolist(),
+        }
+
+
+def trace_written(model: Model, text: str, *, beam: int = 4, **choices: Any) -> Trace:
+    """The trace of a text with the target that the model itself writes; `choices` are fields of `Decoding`."""
+    need_text(text)
+    writer = Writer(model, beam=beam, **choices)
+    if model.shape.decoder is None:
+        raise InputError("This model has no decoder beside its encoder; its trace needs no target.")
+    answers = writer.watched(text, None)
+    if not answers or not answers[0].ids:
+        raise InputError("The model wrote nothing for this text, so there is no alignment to see.")
+    return model.trace(text, target=[*writer.plan.prefix, *answers[0].ids])
+
+
+def alignment(trace: Trace, *, layer: int | None = None, head: int | None = None, words: bool = False) -> Alignment:
+    """The cross-attention of a trace with a target, or what a recurrent decoder looked at.
+
+    Without `layer`, the one that looks most firmly at words; without `head`, the mean of all; with `words`, the tokens
+    of a word are taken together: its columns are added, its rows averaged.
+    """
+    if not trace.cross:
+        if trace.target_tokens is None:
+            raise InputError("An alignment needs what was written: give trace() a target, of a model with a decoder.")
+        raise InputError("This model has no attention from its target to its source, so there is no alignment to see.")
+    seen = view(trace, "cross", written=True)
+    if layer is None and head is not None:
+        check_head(seen, max(range(len(seen.layers)), key=lambda i: len(seen.probs(i))), head)
+    at = _firmest(seen, head) if layer is None else check_layer(seen, layer)
+    probs = seen.probs(at).mean(0) if head is None else seen.probs(at)[check_head(seen, at, head)]
+    target, source = seen.queries, seen.keys
+    if words:
+        rows, columns = _groups(target), _groups(source)
+        probs = np.stack([probs[:, group].sum(1) for group in columns], 1)
+        probs = np.stack([probs[group].mean(0) for group in rows])
+        target, source = _joined(target, rows), _joined(source, columns)
+    return Alignment(
+        target=target, source=source, probs=probs, layer=at, head=head, layers=len(seen.layers),
+        heads=len(seen.probs(at)), chosen=layer is None, words=words,
+    )  # fmt: skip
+
+
+def alignment_svg(trace: Trace, *, layer: int | None = None, head: int | None = None, words: bool = False) -> str:
+    """The alignment of a trace as an SVG heat map: target words as rows, source words as columns."""
+    made = alignment(trace, layer=layer, head=head, words=words)
+    which = f", layer {made.layer}" if made.layers > 1 else ""
+    who = "" if made.heads == 1 else ", mean of all heads" if head is None else f", head {head}"
+    why = " The layer is the one that looks most firmly at words." if made.chosen and made.layers > 1 else ""
+    caption = (
+        "A row is a word that was written, a column a word that was read; the darker, the more the decoder looked "
+        f"there while it wrote the word. Each row sums to 1; a frame marks its largest.{why}"
+    )
+    fill = MEAN if head is None else colour(head)
+    return matrix_svg(
+        made.probs, made.target, made.source, title=f"Alignment{which}{who}", caption=caption, fill=fill,
+        names=("target words", "source words"), marked=True,
+    )  # fmt: skip
+
+
+def alignment_page(trace: Trace, *, layer: int | None = None, head: int | None = None, source_note: str = "") -> str:
+    """The standalone page of all attention, opened at the alignment as a heat map."""
+    made = alignment(trace, layer=layer, head=head)
+    return attention_page(
+        trace, title="Alignment: where the decoder looked while it wrote each word", source_note=source_note,
+        layer=made.layer, head=head, part="cross", written=True,
+    )  # fmt: skip
+
+
+def _firmest(seen: View, head: int | None) -> int:
+    """The layer that looks most firmly at words: the largest sum of squares, special tokens left out."""
+    counts = telling(seen)
+    firm = []
+    for layer in seen.layers:
+        if head is None or head < len(layer.probs):
+            probs = layer.probs.mean(0) if head is None else layer.probs[head]
+            firm.append(float((np.where(counts, probs, 0.0) ** 2).sum()))
+        else:
+            firm.append(-1.0)
+    return int(np.argmax(firm))
+
+
+def _groups(tokens: Sequence[Token]) -> list[list[int]]:
+    """The places of each word's tokens."""
+    made: list[list[int]] = []
+    for place, token in enumerate(tokens):
+        if not made or token.starts or token.special or tokens[place - 1].special:
+            made.append([])
+        made[-1].append(place)
+    return made
+
+
+def _joined(tokens: Sequence[Token], groups: Sequence[Sequence[int]]) -> list[Token]:
+    """One token for each word."""
+    made = []
+    for group in groups:
+        first = tokens[group[0]]
+        if len(group) == 1:
+            made.append(first)
+            continue
+        text = "".join(tokens[place].text for place in group)
+        shown = visible(text)
+        made.append(Token(text, text, shorten(shown), shown, True, first.special))
+    return made

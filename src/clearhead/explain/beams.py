@@ -1,0 +1,258 @@
+"""The tree of a beam search: which beginnings of one text were kept at each step, and which one won."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.decode import Looked
+from clearhead.errors import InputError
+from clearhead.explain.drawing import INK, SOFT, Element, add, finish, picture
+from clearhead.explain.figure import Table, figure_page, write_figure
+from clearhead.explain.tokens import Token, shorten, visible, width
+from clearhead.explain.wording import need_text, opening, tokens_of
+from clearhead.generation import Writer
+
+if TYPE_CHECKING:
+    from clearhead.model import Model
+
+MOST_DRAWN = 1200  # boxes: a picture of more cannot be read
+ACROSS = 1180.0  # as wide as a picture gets
+BOX, GAP, BETWEEN, LEAST = 34.0, 10.0, 30.0, 70.0  # height of a box, between boxes, between steps, narrowest box
+WON, ENDED, LOST = "#1b4f8f", "#2a8f4f", "#9aa1a9"
+NOTE = (
+    "Each column is a step. Every beginning that was kept is continued by every word, and the best of all these are "
+    "kept again: a box has the word, its probability, and the sum of log probabilities so far. Blue is the way to the "
+    "answer; green boxes were finished; grey ones were not continued."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beginning:
+    """One hypothesis of the search after one more word."""
+
+    parent: int  # the number of the one it continues; -1: nothing was said before
+    step: int  # from 1
+    group: int
+    id: int
+    token: Token
+    score: float  # sum of log probabilities
+    probability: float  # of this word after those before it, penalties included
+    finished: float | None  # the score by which it is judged, if it was set aside here
+    kept: bool  # it went on
+    won: bool  # it is, or begins, the answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class BeamTree:
+    """All that a beam search kept of one text."""
+
+    source: str
+    beam: int
+    opening: str  # what stands before the first word
+    nodes: list[Beginning]
+    answers: list[tuple[str, float, str]]  # text, score, why it stopped; the best first
+
+    @property
+    def steps(self) -> int:
+        """How many words the longest hypothesis has."""
+        return max((node.step for node in self.nodes), default=0)
+
+    def said(self, number: int) -> list[Beginning]:
+        """The words of a hypothesis, the first one first."""
+        made: list[Beginning] = []
+        while number >= 0:
+            made.append(self.nodes[number])
+            number = self.nodes[number].parent
+        return made[::-1]
+
+    def table(self) -> Table:
+        """The answers with their scores."""
+        rows = [
+            (str(place), visible(text), f"{score:.3f}", why) for place, (text, score, why) in enumerate(self.answers, 1)
+        ]
+        return ("", "answer", "score", "stopped by"), rows
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        nodes = [
+            {
+                "number": number, "parent": None if node.parent < 0 else node.parent, "step": node.step,
+                "group": node.group, "id": node.id, "token": node.token.raw, "score": round(node.score, 5),
+                "probability": round(node.probability, 5), "kept": node.kept, "won": node.won,
+                "finished": None if node.finished is None else round(node.finished, 5),
+            }
+            for number, node in enumerate(self.nodes)
+        ]  # fmt: skip
+        answers = [{"text": text, "score": round(score, 5), "stopped": why} for text, score, why in self.answers]
+        return {"source": self.source, "beam": self.beam, "answers": answers, "nodes": nodes}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spot:
+    """Where a box is drawn."""
+
+    x: float
+    wide: float
+    y: float  # its middle
+    row: float  # below the first box of its column
+    band: int  # which line of the picture
+
+
+def beam_tree(model: Model, text: str, *, beam: int = 4, **choices: Any) -> BeamTree:
+    """Search the answer to one text and keep every step; `choices` are fields of `clearhead.decode.Decoding`."""
+    need_text(text)
+    writer = Writer(model, beam=beam, **({"best": beam} | choices))
+    if beam < 2:
+        raise InputError("A beam of 1 keeps one beginning, which is no tree; take 2 or more, or look at the steps.")
+    found: list[dict[str, Any]] = []
+    ways: dict[int, list[int]] = {}  # of each group: the hypotheses that go on, in the order of the search
+
+    def watch(looked: Looked) -> None:
+        before = ways.get(looked.group, [-1])
+        numbers = {}
+        for rank in sorted({*looked.finished, *looked.onward}):
+            parent, score = before[looked.beams[rank]], looked.scores[rank]
+            numbers[rank] = len(found)
+            found.append({
+                "parent": parent, "step": looked.new + 1, "group": looked.group, "id": looked.words[rank],
+                "score": score, "probability": math.exp(score - (found[parent]["score"] if parent >= 0 else 0.0)),
+                "finished": looked.finished.get(rank), "kept": rank in looked.onward,
+            })  # fmt: skip
+        ways[looked.group] = [numbers[rank] for rank in looked.onward]
+
+    answers = writer.watched(text, watch)
+    if not answers:
+        raise InputError("There is nothing to decode: the text has no token.")
+    words = tokens_of(model, [node["id"] for node in found])
+    nodes = [Beginning(**node, token=words[node["id"]], won=False) for node in found]
+    told = [(writer.decoder.text(one), one.score, one.stopped) for one in answers]
+    tree = BeamTree(source=text, beam=beam, opening=opening(model, text), nodes=nodes, answers=told)
+    return replace(tree, nodes=_marked(tree, answers[0].ids))
+
+
+def _marked(tree: BeamTree, ids: list[int]) -> list[Beginning]:
+    """The nodes with the way to the answer marked."""
+    way: set[int] = set()
+    for last, node in enumerate(tree.nodes):
+        if node.step == len(ids) and node.finished is not None and [one.id for one in tree.said(last)] == ids:
+            number = last
+            while number >= 0:
+                way.add(number)
+                number = tree.nodes[number].parent
+            break
+    return [replace(node, won=number in way) for number, node in enumerate(tree.nodes)]
+
+
+def beams_svg(tree: BeamTree) -> str:
+    """The tree as SVG: a column for each step, the best on top, the way to the answer in blue."""
+    if len(tree.nodes) > MOST_DRAWN:
+        raise InputError(
+            f"The tree has {len(tree.nodes):,} boxes, and at most {MOST_DRAWN:,} are drawn; take a shorter text, a "
+            "smaller beam or a smaller max_length, or save it as .json."
+        )
+    columns: list[list[int]] = [[] for _ in range(tree.steps)]
+    for number, node in enumerate(tree.nodes):
+        columns[node.step - 1].append(number)
+    for column in columns:
+        column.sort(key=lambda number: -tree.nodes[number].score)
+    root = picture(ACROSS, f"Beam search, {tree.beam} beginnings at a time", _told(tree))
+    edges, boxes = add(root, "g"), add(root, "g")
+    first = 78.0 + BOX / 2
+    at = {-1: Spot(x=24, wide=14 * width(tree.opening) + 18, y=first, row=0.0, band=0)}
+    _box(boxes, at[-1], tree.opening, "", WON, bold=True)
+    x, top, band, tall, across = 24 + at[-1].wide + BETWEEN, first, 0, 0.0, 0.0
+    for step, column in enumerate(columns, 1):
+        wide = max(LEAST, *(13 * width(tree.nodes[number].token.label) + 18 for number in column))
+        if x + wide > ACROSS - 24:  # go on below, as lines of a text do
+            x, top, band, tall = 24 + BETWEEN, top + tall + 44, band + 1, 0.0
+        add(root, "text", str(step), x=x + wide / 2, y=top - BOX / 2 - 8, font_size=11, fill=SOFT, text_anchor="middle")
+        for place, number in enumerate(column):
+            row = place * (BOX + GAP)
+            at[number] = Spot(x=x, wide=wide, y=top + row, row=row, band=band)
+            _edge(edges, at[tree.nodes[number].parent], at[number], won=tree.nodes[number].won)
+            _node(boxes, tree, number, at[number])
+        x += wide + BETWEEN
+        tall, across = max(tall, len(column) * (BOX + GAP)), max(across, x - BETWEEN + 24)
+    across = max(560.0, across)
+    y = top + tall + 12
+    for place, (text, score, _) in enumerate(tree.answers, 1):
+        line = f"{place}.  {_signed(score, 3)}   {shorten(text, (across - 130) / 13.5)}"
+        style = {"font_weight": "700", "fill": WON} if place == 1 else {"fill": INK}
+        add(root, "text", line, x=24, y=y, font_size=13, **style)
+        y += 20
+    return finish(root, across, y + 12, NOTE)
+
+
+def _node(group: Element, tree: BeamTree, number: int, spot: Spot) -> None:
+    node = tree.nodes[number]
+    tone = WON if node.won else ENDED if node.finished is not None else INK if _goes_on(tree, number) else LOST
+    said = " ".join(one.token.label for one in tree.said(number))
+    title = f"{said}: {_signed(node.score, 3)}"
+    if node.finished is not None:
+        title += f", finished with {_signed(node.finished, 3)}"
+    share = f"{node.probability:.2f}" if node.probability >= 0.005 else "<.01"
+    under = f"{share} · {_signed(node.score, 2)}"
+    _box(group, spot, node.token.label, under, tone, bold=node.won, filled=node.finished is not None, title=title)
+
+
+def _signed(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def _goes_on(tree: BeamTree, number: int) -> bool:
+    return any(node.parent == number for node in tree.nodes[number + 1 :])
+
+
+def _edge(group: Element, a: Spot, b: Spot, *, won: bool) -> None:
+    style: dict[str, str | float] = {"fill": "none", "stroke": WON if won else "#b7bcc3"}
+    style["stroke_width"] = 3 if won else 1.2
+    x1, y1, x2, y2 = a.x + a.wide, a.y, b.x, b.y
+    if a.band != b.band:  # out at the right, in again at the left
+        end = x1 + BETWEEN / 2
+        straight = f"M {x1:.1f} {y1:.1f} C {x1:.1f} {y1:.1f}, {end:.1f} {y1:.1f}, {end:.1f} {y1:.1f}"
+        add(group, "path", None, d=straight, **style)
+        x1, y1 = 16.0, b.y - b.row + a.row
+    bend = (x2 - x1) / 2
+    curve = f"M {x1:.1f} {y1:.1f} C {x1 + bend:.1f} {y1:.1f}, {x2 - bend:.1f} {y2:.1f}, {x2:.1f} {y2:.1f}"
+    add(group, "path", None, d=curve, **style)
+
+
+def _box(
+    group: Element, spot: Spot, label: str, under: str, tone: str, *, bold: bool = False, filled: bool = False,
+    title: str = "",
+) -> None:  # fmt: skip
+    fill = {WON: "#dfe9f5", ENDED: "#e0f1e5"}.get(tone, "#ffffff") if filled or bold else "#ffffff"
+    x, y, wide = spot.x, spot.y, spot.wide
+    box = add(
+        group, "rect", class_="beginning", x=x, y=y - BOX / 2, width=wide, height=BOX, rx=6, fill=fill, stroke=tone,
+        stroke_width=2 if bold or filled else 1,
+    )  # fmt: skip
+    if title:
+        add(box, "title", title)
+    style = {"fill": tone if tone in (WON, LOST, ENDED) else INK} | ({"font_weight": "700"} if bold else {})
+    low = y - 1 if under else y + 5
+    add(group, "text", label, x=x + wide / 2, y=low, font_size=13, text_anchor="middle", class_="token", **style)
+    if under:
+        add(group, "text", under, x=x + wide / 2, y=y + 12, font_size=9, text_anchor="middle", fill=SOFT)
+
+
+def _told(tree: BeamTree) -> str:
+    best = "; ".join(f"{shorten(text, 40)} with {score:.3f}" for text, score, _ in tree.answers[:4])
+    return f"A tree of {len(tree.nodes)} beginnings in {tree.steps} steps. The answers: {best}."
+
+
+def save_beams(tree: BeamTree, path: str | os.PathLike[str], *, source_note: str = "") -> Path:
+    """Write the tree: .svg, .png, .html with the answers as a table, or .json."""
+    return write_figure(
+        path,
+        svg=lambda: beams_svg(tree),
+        page=lambda: figure_page(
+            f"The beam search of “{shorten(tree.source, 60)}”", beams_svg(tree),
+            tables={"Answers": tree.table()}, source_note=source_note,
+        ),
+        data=tree.to_json,
+    )  # fmt: skip

@@ -1,0 +1,92 @@
+"""A picture as a file: SVG, PNG, a standalone page with it and its numbers, or JSON; the suffix says which."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from clearhead.config import whole_file
+from clearhead.errors import InputError
+from clearhead.explain.paint import check_paint, png
+from clearhead.explain.tokens import visible
+
+SUFFIXES = (".svg", ".png", ".html", ".htm", ".json")
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+STYLE = (
+    "body{font:1rem/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans',Arial,sans-serif;max-width:80rem;"
+    "margin:0 auto;padding:1rem;color:#1f2328;background:#f4f3ef}h1{font-size:1.5rem;line-height:1.25;"
+    "margin:0 0 .25rem;overflow-wrap:anywhere}.note{color:#57606a;overflow-wrap:anywhere}"
+    ".picture{overflow-x:auto;border:1px solid #d5d3cb;"
+    "border-radius:.6rem;background:#fbfaf6;padding:.5rem;text-align:center}svg{max-width:none;height:auto}"
+    ".table{overflow-x:auto}table{border-collapse:collapse;margin:1rem 0;background:#fffefb}caption{text-align:left;"
+    "font-weight:600;padding:.3rem 0}th,td{text-align:left;padding:.2rem .8rem;border-bottom:1px solid #d8d4c8;"
+    "font-variant-numeric:tabular-nums}"
+)
+
+
+def check_file(path: str | os.PathLike[str]) -> Path:
+    """Refuse a file that cannot be written as a picture, before anything is computed."""
+    place = Path(path)
+    kind = place.suffix.lower()
+    if kind not in SUFFIXES:
+        raise InputError(f"{place.name} must end in .svg, .png, .html or .json: that says what to write.")
+    if place.is_dir():
+        raise InputError(f"{place} is a folder; name a file in it.")
+    if kind == ".png":
+        check_paint()
+    return place
+
+
+def write_figure(
+    path: str | os.PathLike[str],
+    *,
+    svg: Callable[[], str],
+    page: Callable[[], str],
+    data: Callable[[], Mapping[str, Any]],
+) -> Path:
+    """Write the form that the suffix asks for; only that one is made."""
+    place = check_file(path)
+    kind = place.suffix.lower()
+    if kind == ".png":
+        made = png(svg())
+    elif kind == ".json":
+        made = (json.dumps(data(), separators=(",", ":")).replace("<", "\\u003c") + "\n").encode()
+    else:
+        made = (svg() if kind == ".svg" else page()).encode()
+    with whole_file(place) as file:
+        file.write(made)
+    return place
+
+
+def figure_page(
+    title: str, svg: str, *, note: str = "", tables: Mapping[str, Table] | None = None, source_note: str = ""
+) -> str:
+    """A page that needs nothing else and runs nothing: a picture, a sentence or two, and the numbers as tables."""
+    parts = [
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="referrer" content="no-referrer">',
+        f"<title>{_plain(title)}</title><style>{STYLE}</style></head><body>",
+        f'<h1 dir="auto">{_plain(title)}</h1>',
+        *(f'<p class="note">{_plain(text)}</p>' for text in (source_note, note) if text),
+        f'<div class="picture">{svg[svg.index("<svg") :]}</div>',
+    ]
+    for caption, (columns, rows) in (tables or {}).items():
+        heads = "".join(f'<th scope="col">{_plain(column)}</th>' for column in columns)
+        cells = ("".join(f'<td dir="auto">{_plain(cell)}</td>' for cell in row) for row in rows)
+        body = "".join(f"<tr>{row}</tr>" for row in cells)
+        parts.append(
+            f'<div class="table"><table><caption>{_plain(caption)}</caption><thead><tr>{heads}</tr></thead>'
+            f"<tbody>{body}</tbody></table></div>"
+        )
+    return "\n".join([*parts, "</body></html>\n"])
+
+
+def _plain(text: str) -> str:
+    return escape(visible(text))

@@ -1,0 +1,176 @@
+"""From one of our SVG pictures to PNG: matplotlib paints the few kinds of elements that they are made of."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+import warnings
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+from xml.etree import ElementTree
+
+from clearhead.errors import MissingExtraError
+
+SHARP = 2.0  # pixels for each unit of a picture
+MOST_PIXELS = 12_000  # along one side; larger pictures are painted less sharply
+INHERITED = (
+    "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "font-size", "font-weight",
+    "text-anchor",
+)  # fmt: skip
+ANCHORS = {"start": "left", "middle": "center", "end": "right"}
+# the first holds most letters; the others, where they are installed, what it lacks
+FONTS = (
+    "DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans", "Noto Sans Arabic", "Noto Sans Hebrew",
+    "Noto Sans Devanagari", "Noto Emoji", "Hiragino Sans", "PingFang SC", "Yu Gothic", "Microsoft YaHei",
+    "Arial Unicode MS", "Segoe UI Emoji", "Segoe UI Symbol",
+)  # fmt: skip
+
+Styles = Mapping[str, str]
+
+
+def check_paint() -> None:
+    """Say which extra is missing before anything is drawn in vain."""
+    if find_spec("matplotlib") is None:
+        raise MissingExtraError("Writing .png (.svg and .html work without it)", "train")
+
+
+def png(svg: str) -> bytes:
+    """A picture of `clearhead.explain` as PNG."""
+    check_paint()
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+    from matplotlib.font_manager import fontManager
+
+    root = ElementTree.fromstring(svg)  # noqa: S314 - our own picture, never a file
+    width, height = float(root.attrib["width"]), float(root.attrib["height"])
+    dpi = 72 * min(SHARP, MOST_PIXELS / max(width, height))
+    known = set(fontManager.get_font_names())
+    with rc_context({"font.family": [name for name in FONTS if name in known]}), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # letters that no font here has become boxes
+        figure = Figure(figsize=(width / 72, height / 72), dpi=dpi)
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.set(xlim=(0, width), ylim=(height, 0))
+        axes.set_axis_off()
+        painter = _Painter(axes)
+        painter.walk(root, {"fill": "#000000"})
+        painter.flush()
+        file = io.BytesIO()
+        figure.savefig(file, format="png", dpi=dpi, facecolor="#ffffff", metadata={"Software": None})
+    return file.getvalue()
+
+
+class _Painter:
+    """Elements in their order; squares and lines in a row are painted at once."""
+
+    def __init__(self, axes: Any) -> None:
+        self.axes, self.layer = axes, 0
+        self.squares: list[tuple[list[tuple[float, float]], Any, Any, float]] = []
+        self.lines: list[tuple[list[tuple[float, float]], Any, float]] = []
+
+    def walk(self, element: ElementTree.Element, style: Styles) -> None:
+        """One element and those in it."""
+        style = {**style, **{name: value for name in INHERITED if (value := element.get(name)) is not None}}
+        kind = element.tag.split("}")[-1]
+        if kind in ("title", "desc"):
+            return
+        if kind == "rect" and not element.get("rx"):
+            self.flush(squares=False)
+            x, y, w, h = (float(element.get(name, 0)) for name in ("x", "y", "width", "height"))
+            corners = [(x, y), (x + w, y), (x + w, y + h), (x, y + h)]
+            self.squares.append((corners, _fill(style), _stroke(style), _width(style)))
+        elif kind == "line":
+            self.flush(lines=False)
+            ends = [(float(element.get(f"x{end}", 0)), float(element.get(f"y{end}", 0))) for end in "12"]
+            self.lines.append((ends, _stroke(style), _width(style)))
+        elif kind in PAINTS:
+            self.flush()
+            self.layer += 1
+            PAINTS[kind](self.axes, element, style, self.layer)
+        for child in element:
+            self.walk(child, style)
+
+    def flush(self, *, squares: bool = True, lines: bool = True) -> None:
+        """Paint what was collected."""
+        from matplotlib.collections import LineCollection, PolyCollection
+
+        if squares and self.squares:
+            self.layer += 1
+            corners, fills, strokes, widths = zip(*self.squares, strict=True)
+            self.axes.add_collection(
+                PolyCollection(corners, facecolors=fills, edgecolors=strokes, linewidths=widths, zorder=self.layer)
+            )
+            self.squares = []
+        if lines and self.lines:
+            self.layer += 1
+            ends, strokes, widths = zip(*self.lines, strict=True)
+            self.axes.add_collection(LineCollection(ends, colors=strokes, linewidths=widths, zorder=self.layer))
+            self.lines = []
+
+
+def _fill(style: Styles) -> Any:
+    return _colour(style.get("fill", "none"), style.get("fill-opacity", "1"))
+
+
+def _stroke(style: Styles) -> Any:
+    return _colour(style.get("stroke", "none"), style.get("stroke-opacity", "1"))
+
+
+def _colour(name: str, opacity: str) -> Any:
+    return (0.0, 0.0, 0.0, 0.0) if name == "none" else (name, min(1.0, float(opacity)))
+
+
+def _width(style: Styles) -> float:
+    return 0.0 if style.get("stroke", "none") == "none" else float(style.get("stroke-width", 1))
+
+
+def _round(axes: Any, element: ElementTree.Element, style: Styles, layer: int) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    x, y, w, h, r = (float(element.get(name, 0)) for name in ("x", "y", "width", "height", "rx"))
+    if w <= 0 or h <= 0:
+        return
+    r = min(r, w / 2, h / 2)
+    box = FancyBboxPatch(
+        (x, y), w, h, boxstyle=f"round,pad=0,rounding_size={r}", facecolor=_fill(style), edgecolor=_stroke(style),
+        linewidth=_width(style), zorder=layer, linestyle="--" if style.get("stroke-dasharray") else "-",
+    )  # fmt: skip
+    axes.add_patch(box)
+
+
+def _text(axes: Any, element: ElementTree.Element, style: Styles, layer: int) -> None:
+    if not element.text:
+        return
+    turned = re.match(r"rotate\((-?[\d.]+)", element.get("transform", ""))
+    x, y, size = float(element.get("x", 0)), float(element.get("y", 0)), float(style.get("font-size", 12))
+    axes.text(
+        x, y, element.text, fontsize=size, color=style.get("fill"), ha=ANCHORS[style.get("text-anchor", "start")],
+        va="baseline", rotation_mode="anchor",
+        rotation=-float(turned[1]) if turned else 0, zorder=layer, parse_math=False,
+        weight="bold" if style.get("font-weight", "400") >= "600" else "normal",
+    )  # fmt: skip
+
+
+def _curve(axes: Any, element: ElementTree.Element, style: Styles, layer: int) -> None:
+    """M x y C a b, c d, x y: the only kind of path that is drawn here."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    numbers = [float(one) for one in re.findall(r"-?[\d.]+", element.get("d", ""))]
+    points = list(zip(numbers[::2], numbers[1::2], strict=True))
+    codes = [Path.MOVETO, *[Path.CURVE4] * (len(points) - 1)]
+    look = {"edgecolor": _stroke(style), "linewidth": _width(style), "capstyle": "round"}
+    axes.add_patch(PathPatch(Path(points, codes), fill=False, zorder=layer, **look))
+
+
+def _image(axes: Any, element: ElementTree.Element, style: Styles, layer: int) -> None:  # noqa: ARG001
+    from matplotlib.image import imread
+
+    x, y, w, h = (float(element.get(name, 0)) for name in ("x", "y", "width", "height"))
+    data = base64.b64decode(element.get("href", "").split(",", 1)[1])
+    pixels = imread(io.BytesIO(data), format="png")
+    axes.imshow(pixels, extent=(x, x + w, y + h, y), interpolation="nearest", aspect="auto", zorder=layer)
+
+
+PAINTS = {"rect": _round, "text": _text, "path": _curve, "image": _image}

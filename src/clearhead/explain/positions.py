@@ -1,0 +1,242 @@
+"""How a model knows where a word stands: its table of positions as a picture, and how alike the positions are."""
+
+from __future__ import annotations
+
+import base64
+import os
+import struct
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clearhead.errors import InputError
+from clearhead.explain.drawing import SOFT, Element, add, finish, picture
+from clearhead.explain.figure import figure_page, write_figure
+
+if TYPE_CHECKING:
+    from clearhead.model import Model
+    from clearhead.shape import Shape
+
+    Array = np.ndarray[Any, Any]
+
+MOST = 512  # positions in a picture
+PLUS, ZERO, MINUS = (27, 79, 143), (251, 250, 246), (181, 83, 15)
+FORMULA = "PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(pos / 10000^(2i/d))"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Positions:
+    """A table of positions: a row for each position (or distance), a column for each dimension (or head)."""
+
+    kind: str  # sinusoidal, sinusoidal_halves, learned, rotary or buckets
+    title: str
+    note: str  # a sentence or two of explanation
+    table: Array  # (positions, columns)
+    first: int  # the number of the first row
+    axes: tuple[str, str]  # what rows and columns are
+
+    @property
+    def likeness(self) -> Array | None:
+        """The cosine of each two positions' vectors; None where a row is no vector."""
+        if self.kind == "buckets":
+            return None
+        rows = self.table.astype(np.float64)
+        rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        made: Array = rows @ rows.T
+        return made
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, to five digits."""
+        return {
+            "kind": self.kind, "note": self.note, "rows": self.axes[0], "columns": self.axes[1], "first": self.first,
+            "table": np.round(self.table.astype(np.float64), 5).tolist(),
+        }  # fmt: skip
+
+
+def sines(count: int, width: int, *, halves: bool = False) -> Array:
+    """The 2017 table, (positions, width): sines and cosines interleaved, or in two halves."""
+    places, even = np.arange(count)[:, None], np.arange(0, width, 2)
+    # PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(the same)
+    angles = places / 10000.0 ** (even / width)
+    sin, cos = np.sin(angles), np.cos(angles)[:, : width // 2]
+    if halves:
+        return np.concatenate([sin, cos], 1)
+    made = np.empty((count, width))
+    made[:, 0::2], made[:, 1::2] = sin, cos
+    return made
+
+
+def positions(model: Model, count: int = 64) -> Positions:
+    """The positions of a model, the first `count` of them: fixed waves, a learned table, rotations or distances."""
+    if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= MOST:
+        raise InputError(f"count must be a whole number from 2 to {MOST}, and it is {count!r:.40}.")
+    shape = model.shape.stack
+    if shape.recurrent is not None:
+        raise InputError("A recurrent network has no table of positions: it knows the order because it reads in order.")
+    if shape.positions.startswith("sinusoidal"):
+        return _waves(shape, count)
+    if shape.positions == "learned":
+        return _learned(model, count)
+    if shape.relative == "rotary":
+        return _rotary(shape, count)
+    if shape.relative == "buckets":
+        return _buckets(model, count)
+    raise InputError(
+        f"There is no picture of this model's positions ({shape.relative}); there is one of sinusoidal, learned and "
+        "rotary positions, and of T5's distances."
+    )
+
+
+def _waves(shape: Shape, count: int) -> Positions:
+    halves = shape.positions == "sinusoidal_halves"
+    how = "all sines stand before all cosines" if halves else "sines and cosines take turns"
+    return Positions(
+        kind=shape.positions, title=f"Sinusoidal positions, width {shape.width}", first=0,
+        table=sines(count, shape.width, halves=halves), axes=("position", "dimension"),
+        note=(
+            f"{FORMULA}; {how}. Each position gets a pattern of waves, fast ones and ever slower ones, that is added "
+            "to its word's vector; the nearer two positions are, the more alike their patterns."
+        ),
+    )  # fmt: skip
+
+
+def _learned(model: Model, count: int) -> Positions:
+    shape = model.shape.stack
+    rows = model.tensor("stack.positions.table.weight")[shape.position_offset :][:count]
+    return Positions(
+        kind="learned", title=f"Learned positions, width {rows.shape[1]}", first=0, table=rows,
+        axes=("position", "dimension"),
+        note=(
+            "Each position has a vector that was learned like a word's and is added to it. Nothing says that near "
+            "positions must be alike; where they are, it was learned."
+        ),
+    )  # fmt: skip
+
+
+def _rotary(shape: Shape, count: int) -> Positions:
+    even = np.arange(0, shape.head_width, 2)
+    angles = np.arange(count)[:, None] / shape.theta ** (even / shape.head_width)
+    return Positions(
+        kind="rotary", title=f"Rotary positions, {len(even)} pairs of dimensions", first=0,
+        table=np.concatenate([np.sin(angles), np.cos(angles)], 1), axes=("position", "sines, then cosines"),
+        note=(
+            "Nothing is added to the words: queries and keys are turned by an angle that grows with their position "
+            f"(base {shape.theta:g}), so that their product knows the distance. Drawn are the sines and cosines of the "
+            "angles."
+        ),
+    )  # fmt: skip
+
+
+def _buckets(model: Model, count: int) -> Positions:
+    shape = model.shape.stack
+    table = model.tensor("stack.relative.table.weight")  # (buckets, heads)
+    side = min(count, 128)
+    gaps = np.arange(-side, side + 1)
+    return Positions(
+        kind="buckets", title=f"Distances in buckets, {table.shape[1]} heads", first=-side,
+        table=table[_bucket(gaps, shape)], axes=("distance", "head"),
+        note=(
+            "Nothing is added to the words: each head adds a learned number to its scores for the distance from the "
+            "word that looks to the word it looks at. Near distances have their own number, far ones share one."
+        ),
+    )  # fmt: skip
+
+
+def _bucket(gaps: Array, shape: Shape) -> Array:
+    """Which bucket a distance falls in, for a stack that sees both sides."""
+    half = shape.buckets // 2
+    exact, distance = half // 2, np.abs(gaps)
+    ratio = np.log(np.maximum(distance, 1) / exact) / np.log(shape.bucket_reach / exact)
+    far = np.minimum(exact + (ratio * (half - exact)).astype(np.int64), half - 1)
+    made: Array = (gaps > 0) * half + np.where(distance < exact, distance, far)
+    return made
+
+
+def positions_svg(found: Positions) -> str:
+    """The table as a heat map, and beside it how alike each two positions are."""
+    like = found.likeness
+    rows, columns = found.table.shape
+    side = 300.0
+    wide = side * (1.6 if columns > 2 * rows else 1.0) if like is not None else side
+    left = 64.0 if like is not None else 110.0
+    across = left + wide + (88 + side + 32 if like is not None else left)
+    root = picture(across, found.title, found.note)
+    top = 84.0
+    limit = float(np.abs(found.table).max()) or 1.0
+    if found.kind == "learned":  # a few loud dimensions would hide the others
+        limit = float(np.quantile(np.abs(found.table), 0.98)) or limit
+    _heat(root, found.table / limit, (left, top, wide, side), found.axes, found.first)
+    if like is not None:
+        _heat(root, like, (left + wide + 88, top, side, side), (found.axes[0], found.axes[0]), found.first)
+        names = ("the table", "how alike two positions are (cosine)")
+        for name, x in zip(names, (left + wide / 2, left + wide + 88 + side / 2), strict=True):
+            add(root, "text", name, x=x, y=top - 14, font_size=13, text_anchor="middle", font_weight="600")
+    _scale(root, across / 2, top + side + 60, limit)
+    return finish(root, across, top + side + 104, found.note)
+
+
+def _heat(
+    root: Element, values: Array, area: tuple[float, float, float, float], axes: tuple[str, str], first: int
+) -> None:
+    x, y, w, h = area
+    sharp = "image-rendering:pixelated"
+    image = add(root, "image", x=x, y=y, width=w, height=h, preserveAspectRatio="none", style=sharp)
+    image.set("href", "data:image/png;base64," + base64.b64encode(_pixels(values)).decode())
+    add(root, "rect", x=x, y=y, width=w, height=h, fill="none", stroke="#c9ccd1")
+    rows, columns = values.shape
+    for place in _ticks(rows):
+        middle = y + h * (place + 0.5) / rows + 4
+        add(root, "text", str(place + first), x=x - 6, y=middle, font_size=11, fill=SOFT, text_anchor="end")
+    start = first if axes[0] == axes[1] else 0
+    for place in _ticks(columns):
+        middle = x + w * (place + 0.5) / columns
+        add(root, "text", str(place + start), x=middle, y=y + h + 15, font_size=11, fill=SOFT, text_anchor="middle")
+    add(root, "text", axes[1], x=x + w / 2, y=y + h + 32, font_size=12, fill=SOFT, text_anchor="middle")
+    low, mid = x - 38, y + h / 2
+    add(
+        root, "text", axes[0], x=low, y=mid, font_size=12, fill=SOFT, text_anchor="middle",
+        transform=f"rotate(-90 {low:.1f} {mid:.1f})",
+    )  # fmt: skip
+
+
+def _ticks(count: int) -> list[int]:
+    """A few places, round numbers apart."""
+    step = next(step for step in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1 << 20) if count / step <= 9)
+    return list(range(0, count, step))
+
+
+def _scale(root: Element, middle: float, y: float, limit: float) -> None:
+    """Which colour means what."""
+    image = add(root, "image", x=middle - 90, y=y, width=180, height=10, preserveAspectRatio="none")
+    image.set("href", "data:image/png;base64," + base64.b64encode(_pixels(np.linspace(-1, 1, 91)[None])).decode())
+    for place, value in ((-90, -limit), (0, 0.0), (90, limit)):
+        said = f"{value:.2g}".replace("-", "−")
+        add(root, "text", said, x=middle + place, y=y + 22, font_size=11, fill=SOFT, text_anchor="middle")
+
+
+def _pixels(values: Array) -> bytes:
+    """Values from -1 to 1 as a PNG, a pixel each: brown below nought, blue above."""
+    share = np.clip(np.nan_to_num(values), -1, 1)[..., None]
+    ends = np.where(share >= 0, np.array(PLUS), np.array(MINUS))
+    colours = np.round(np.array(ZERO) + np.abs(share) * (ends - np.array(ZERO))).astype(np.uint8)
+    rows, columns = values.shape
+    lines = np.concatenate([np.zeros((rows, 1), np.uint8), colours.reshape(rows, -1)], 1).tobytes()
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", columns, rows, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(lines, 9)) + chunk(b"IEND", b"")
+
+
+def save_positions(found: Positions, path: str | os.PathLike[str], *, source_note: str = "") -> Path:
+    """Write the picture: .svg, .png, .html, or the table as .json."""
+    return write_figure(
+        path,
+        svg=lambda: positions_svg(found),
+        page=lambda: figure_page("Where a word stands", positions_svg(found), source_note=source_note),
+        data=found.to_json,
+    )

@@ -1,0 +1,205 @@
+"""Step by step: what the decoder could have said at each place, how likely, and what it said."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clearhead.errors import InputError
+from clearhead.explain.drawing import INK, SOFT, Element, add, finish, picture
+from clearhead.explain.figure import Table, figure_page, write_figure
+from clearhead.explain.tokens import Token, shorten, visible, width
+from clearhead.explain.wording import need_text, opening, tokens_of
+from clearhead.generation import Writer
+
+if TYPE_CHECKING:
+    from clearhead.model import Model
+
+MOST_TOP = 50
+MOST_STEPS = 256  # panels: a picture of more cannot be read
+PANELS, PANEL, BAR, LABEL = 4, 226.0, 17.0, 92.0  # side by side; width of one; height of a bar; room for its word
+SAID, OTHER, BARRED = "#1b4f8f", "#b9c6d6", "#e3d3d3"
+GREEDY = "the decoder picks the word with the highest probability"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A word that could come next."""
+
+    id: int
+    token: Token
+    probability: float  # softmax over the whole vocabulary, as the model has it
+    allowed: bool  # no rule of the folder or of the settings forbids it here
+    said: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One place of an answer: its word, and the likeliest ones."""
+
+    said: Candidate
+    rank: int  # of what was said, from 1
+    candidates: tuple[Candidate, ...]  # the likeliest first
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decoded:
+    """An answer with what the decoder thought at each word."""
+
+    source: str
+    text: str
+    how: str  # how the words were chosen
+    opening: str  # what stands before the first of them
+    steps: tuple[Step, ...]
+
+    def table(self) -> Table:
+        """A row for each word: the word, its probability, what else was likely."""
+        rows = []
+        for number, step in enumerate(self.steps, 1):
+            others = [
+                f"{one.token.label} {one.probability:.3f}" + ("" if one.allowed else " (forbidden)")
+                for one in step.candidates
+                if not one.said
+            ]
+            rows.append((str(number), step.said.token.label, f"{step.said.probability:.3f}", "  ".join(others)))
+        return ("step", "word", "p", "other candidates"), rows
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+
+        def plain(one: Candidate) -> dict[str, Any]:
+            share = round(one.probability, 6)
+            return {"token": one.token.raw, "id": one.id, "probability": share, "allowed": one.allowed}
+
+        steps = [
+            {"step": number, **plain(step.said), "rank": step.rank, "candidates": [*map(plain, step.candidates)]}
+            for number, step in enumerate(self.steps, 1)
+        ]
+        return {"source": self.source, "text": self.text, "chosen": self.how, "steps": steps}
+
+
+def decoding_steps(
+    model: Model, text: str, *, target: str | None = None, top: int = 5, beam: int = 1, **choices: Any
+) -> Decoded:
+    """The answer to one text word by word, with the `top` likeliest candidates of each place.
+
+    With `target` that text is followed instead, as in teacher forcing; `choices` are fields of `Decoding`.
+    """
+    need_text(text)
+    if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= MOST_TOP:
+        raise InputError(f"top must be a whole number from 1 to {MOST_TOP}, and it is {top!r:.40}.")
+    if target is None:
+        writer = Writer(model, beam=beam, **choices)
+        answers = writer.watched(text, None)
+        ids = answers[0].ids if answers else []
+        how = f"the best of a beam of {beam}" if beam > 1 else "drawn by chance" if writer.settings.sample else GREEDY
+    else:
+        ids = _given(model, target)
+        writer = Writer(model, **(choices | {"max_length": len(ids) + 1}))
+        how = "the target that was given"
+    if not ids:
+        raise InputError("There is nothing to see step by step: no word was written.")
+    thought = []
+    for word, (logits, allowed) in zip(ids, writer.follow(text, ids), strict=True):
+        probs = np.exp(logits.astype(np.float64) - float(logits.max()))
+        probs /= probs.sum()
+        best = np.argsort(-probs, kind="stable")[:top].tolist()
+        rank = int((probs > probs[word]).sum()) + 1
+        thought.append((word, rank, [(one, float(probs[one]), bool(allowed[one])) for one in best], float(probs[word])))
+    words = tokens_of(model, [one for word, _, best, _ in thought for one in (word, *(found[0] for found in best))])
+    steps = []
+    for word, rank, best, share in thought:
+        some = tuple(
+            Candidate(id=one, token=words[one], probability=prob, allowed=may, said=one == word)
+            for one, prob, may in best
+        )
+        own = next((one for one in some if one.said), None)
+        own = own or Candidate(id=word, token=words[word], probability=share, allowed=True, said=True)
+        steps.append(Step(said=own, rank=rank, candidates=some))
+    tokenizer = model.target_tokenizer or model.tokenizer
+    return Decoded(
+        source=text, text=tokenizer.decode(ids), how=how, opening=opening(model, text), steps=tuple(steps)
+    )
+
+
+def _given(model: Model, target: str) -> list[int]:
+    """The ids of a target; how a prompt goes on has no symbols around it."""
+    found = (model.target_tokenizer or model.tokenizer).encode(target)
+    if model.shape.decoder is not None:
+        return list(found.ids)
+    return [one for one, special in zip(found.ids, found.special, strict=True) if not special]
+
+
+def steps_svg(decoded: Decoded) -> str:
+    """A panel for each word: bars of the candidates' probabilities, what was said in blue."""
+    count = len(decoded.steps)
+    if count > MOST_STEPS:
+        raise InputError(
+            f"The answer has {count} words, and at most {MOST_STEPS} are drawn; take a smaller max_length, or .json."
+        )
+    across = min(PANELS, count)
+    wide = max(480.0, across * PANEL + 32)
+    high = BAR * max(len(_bars(step)) for step in decoded.steps) + 44
+    told = "; ".join(f"{step.said.token.label} {step.said.probability:.2f}" for step in decoded.steps[:12])
+    title = "Word by word: " + shorten(visible(decoded.text), 0.058 * wide)
+    root = picture(wide, title, f"The words and their probabilities: {told}.")
+    left = (wide - across * PANEL) / 2
+    for number in range(count):
+        _panel(root, decoded, number, left + PANEL * (number % across), 50 + high * (number // across))
+    barred = any(not one.allowed for step in decoded.steps for one in step.candidates)
+    caption = (
+        "Each panel is a step: the likeliest next words with their probabilities, and in blue what was said: "
+        f"{decoded.how}. It is fed back for the next step."
+    ) + (" Pink words are likely, but forbidden there." if barred else "")
+    return finish(root, wide, 50 + high * -(-count // across) + 12, caption)
+
+
+def _bars(step: Step) -> list[Candidate]:
+    """The candidates, and what was said if it is not among them."""
+    return [*step.candidates, *([] if any(one.said for one in step.candidates) else [step.said])]
+
+
+def _panel(root: Element, decoded: Decoded, number: int, x: float, y: float) -> None:
+    steps, opening = decoded.steps, decoded.opening
+    step = steps[number]
+    group = add(root, "g", class_="step")
+    before = steps[number - 1].said.token.label if number else opening
+    add(group, "text", f"{number + 1}", x=x + 8, y=y + 14, font_size=12, font_weight="700", fill=INK)
+    after = f"after “{before}”"
+    add(group, "text", after, x=x + 14 + 9 * len(str(number + 1)), y=y + 14, font_size=11, fill=SOFT)
+    room = PANEL - LABEL - 50
+    for place, one in enumerate(_bars(step)):
+        top = y + 22 + BAR * place
+        fill = SAID if one.said else OTHER if one.allowed else BARRED
+        size = min(12.0, (LABEL - 12) / max(width(one.token.label), 0.1))
+        style = {"font_weight": "700"} if one.said else {}
+        text = add(
+            group, "text", one.token.label, class_="token", x=x + LABEL - 4, y=top + 12, font_size=size,
+            text_anchor="end", fill=SAID if one.said else INK, **style,
+        )  # fmt: skip
+        if one.token.whole != one.token.label:
+            add(text, "title", one.token.whole)
+        add(
+            group, "rect", class_="candidate", data_prob=one.probability, x=x + LABEL, y=top + 2,
+            width=max(1.0, room * one.probability), height=BAR - 4, rx=2, fill=fill,
+        )  # fmt: skip
+        end = x + LABEL + max(1.0, room * one.probability) + 4
+        share = f"{one.probability:.2f}" if one.probability >= 0.095 else f"{one.probability:.3f}"
+        add(group, "text", share, x=end, y=top + 12, font_size=11, fill=SAID if one.said else SOFT)
+
+
+def save_steps(decoded: Decoded, path: str | os.PathLike[str], *, source_note: str = "") -> Path:
+    """Write the steps: .svg, .png, .html with the numbers as a table, or .json."""
+    return write_figure(
+        path,
+        svg=lambda: steps_svg(decoded),
+        page=lambda: figure_page(
+            f"“{shorten(decoded.source, 60)}”, word by word", steps_svg(decoded),
+            tables={"The words": decoded.table()}, source_note=source_note,
+        ),
+        data=decoded.to_json,
+    )  # fmt: skip

@@ -1,0 +1,38 @@
+"""Ids of a decoder as tokens that people can read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from clearhead.errors import InputError
+from clearhead.explain.tokens import Token, read_tokens, shorten, visible
+
+if TYPE_CHECKING:
+    from clearhead.model import Model
+
+MARKS = ("▁", "Ġ")
+
+
+def tokens_of(model: Model, ids: Sequence[int]) -> dict[int, Token]:
+    """Each of some ids of what a model writes, as a token to show."""
+    tokenizer = model.target_tokenizer or model.tokenizer
+    # a few tokens alone need not show how the vocabulary marks the beginning of a word
+    mark = next((mark for mark in MARKS if any(token.startswith(mark) for token in tokenizer.vocab)), None)
+    wanted = sorted(set(ids))
+    made = read_tokens([*([] if mark is None else [mark]), *tokenizer.tokens(wanted)])
+    return dict(zip(wanted, made if mark is None else made[1:], strict=True))
+
+
+def need_text(text: str) -> None:
+    """Say what is missing where nothing is given to decode."""
+    if not isinstance(text, str) or not text.strip():
+        raise InputError("There is no text to decode: give one with at least a word.")
+
+
+def opening(model: Model, text: str) -> str:
+    """What stands before the first word: the start symbol, or the end of a prompt."""
+    if model.shape.decoder is not None:
+        return "<start>"
+    words = visible(text).split()
+    return ("… " if len(words) > 1 else "") + shorten(words[-1], 8) if words else "<start>"
