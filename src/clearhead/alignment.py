@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from clearhead.model import Model
-    from clearhead.text import Tokenizer
     from clearhead.text.encoding import Encoding
 
     Array = np.ndarray[Any, Any]
@@ -76,7 +75,7 @@ class Aligns:
         """
         if isinstance(sources, str) or isinstance(targets, str):
             raise InputError("align takes lists of texts, and it was given one text; put it in a list.")
-        pairs = [(source, target) for source, target in _paired(list(sources), list(targets))]
+        pairs = list(_paired(list(sources), list(targets)))
         return Aligner(cast("Model", self), layer, head).align(pairs, prefix, progress)
 
 
@@ -94,7 +93,11 @@ class Aligner:
         for name, value, most in (("layer", layer, layers), ("head", head, heads)):
             if value is not None and (type(value) is not int or not 0 <= value < most):
                 raise InputError(f"{name} must be from 0 to {most - 1}, and it is {value!r}.")
-        self.model, self.head = model, head
+        try:
+            from clearhead.core.looking import looked
+        except ImportError:
+            raise MissingExtraError("Aligning words", "train") from None
+        self.model, self.head, self._looked = model, head, looked
         self.layers = telling_layers(layers) if layer is None else (layer,)
         self.source, self.target = model.tokenizer, model.target_tokenizer or model.tokenizer
         self.limits = (_longest(model.max_length(), model.shape.stack), _longest(None, decoder))
@@ -103,8 +106,8 @@ class Aligner:
         self, pairs: Sequence[tuple[str, str]], prefix: str = "", progress: Callable[[int, int], None] | None = None
     ) -> list[Alignment]:
         """Texts and their translations."""
-        sources = _encoded(self.source, [prefix + source for source, _ in pairs], self.limits[0])
-        targets = _encoded(self.target, [target for _, target in pairs], self.limits[1])
+        sources = self.source.encode_batch([prefix + source for source, _ in pairs], max_length=self.limits[0])
+        targets = self.target.encode_batch([target for _, target in pairs], max_length=self.limits[1])
         found = self.looks([one.ids for one in sources], [one.ids for one in targets], progress)
         made = []
         for (source, target), read, written, looked in zip(pairs, sources, targets, found, strict=True):
@@ -117,6 +120,10 @@ class Aligner:
             ))  # fmt: skip
         return made
 
+    def read(self, text: str) -> Encoding:
+        """A source as the model reads it, cut where it ends."""
+        return self.source.encode(text, max_length=self.limits[0])
+
     def looks(
         self,
         sources: Sequence[Sequence[int]],
@@ -126,10 +133,6 @@ class Aligner:
         """(target, source) probabilities of each row of ids; targets come without the start, with or without end."""
         import numpy as np
 
-        try:
-            from clearhead.core.looking import looked
-        except ImportError:
-            raise MissingExtraError("Aligning words", "train") from None
         core, start = self.model.core, self.model.shape.start
         if start is None:
             raise InputError("The folder does not say which token its decoder starts with.")
@@ -144,7 +147,7 @@ class Aligner:
             shifted = [[start, *targets[row][:-1]] for row in rows]
             target_ids, target_mask = pad(shifted, start)
             batch = Batch(ids=ids, mask=mask, target_ids=target_ids, target_mask=target_mask)
-            for row, probs in zip(rows, looked(core, batch, self.layers, self.head), strict=True):
+            for row, probs in zip(rows, self._looked(core, batch, self.layers, self.head), strict=True):
                 made[row] = probs[: len(targets[row]), : len(sources[row])].astype(np.float32)
             done += len(rows)
             if progress is not None:
@@ -223,7 +226,3 @@ def _paired(sources: list[str], targets: list[str]) -> Iterable[tuple[str, str]]
 def _longest(given: int | None, stack: Any) -> int | None:
     known = (given, None if stack.positions == "none" else stack.max_length)
     return min((one for one in known if one is not None), default=None)
-
-
-def _encoded(tokenizer: Tokenizer, texts: list[str], limit: int | None) -> list[Encoding]:
-    return tokenizer.encode_batch(texts, max_length=limit)
