@@ -43,7 +43,7 @@ def replace_unknown(model: Model, made: Sequence[Generated], prefix: str = "") -
     ]  # fmt: skip
     if not jobs:
         return list(made)
-    aligner = Aligner(model)
+    aligner, signs = Aligner(model), _takes_signs(tokenizer)
     sources = {row: aligner.read(made[row].source) for row, _, _ in jobs}
     looked = aligner.looks([sources[row].ids for row, _, _ in jobs], [made[row].best[n].ids for row, n, _ in jobs])
     texts: dict[tuple[int, int], str] = {}
@@ -52,7 +52,8 @@ def replace_unknown(model: Model, made: Sequence[Generated], prefix: str = "") -
         spans = word_spans(source)
         columns = places(sources[row], spans, len(prefix))
         weights = [[float(probs[token, at].sum()) for at in columns] for token in found.tokens]
-        texts[row, place] = filled(found, weights, [source[start:end] for start, end in spans])
+        taken = [_with_signs(source, span) if signs else span for span in spans]
+        texts[row, place] = filled(found, weights, [source[start:end] for start, end in taken])
     return [_renewed(one, row, texts) for row, one in enumerate(made)]
 
 
@@ -93,6 +94,21 @@ def filled(found: Marked, weights: Sequence[Sequence[float]], words: Sequence[st
 
 def _is_special(tokenizer: Tokenizer, one: int) -> bool:
     return tokenizer.decode([one]) != tokenizer.decode([one], skip_special=False)
+
+
+def _takes_signs(tokenizer: Tokenizer) -> bool:
+    """Whether an unknown word swallows the signs around it, as in WordPiece that cuts at blanks alone."""
+    return len(tokenizer.encode(f"({MARKS[0]}),")) == len(tokenizer.encode(MARKS[0]))
+
+
+def _with_signs(text: str, span: tuple[int, int]) -> tuple[int, int]:
+    """A word with what stands around it without a blank and is no letter."""
+    start, end = span
+    while start and not text[start - 1].isspace() and not text[start - 1].isalnum():
+        start -= 1
+    while end < len(text) and not text[end].isspace() and not text[end].isalnum():
+        end += 1
+    return start, end
 
 
 def _renewed(made: Generated, row: int, texts: dict[tuple[int, int], str]) -> Generated:

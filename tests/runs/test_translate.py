@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 import clearhead
+from clearhead.decode import Generated, Hypothesis
 from clearhead.errors import InputError
 from clearhead.runs.train import Told
 from clearhead.training.loop import Step
+from clearhead.unknown import replace_unknown
 from tests.parallel import CONFIGS, SMALL, parallel, write_tsv
 
 
@@ -36,6 +38,26 @@ def test_a_translator_learns_and_is_measured(made: clearhead.Run) -> None:
     assert sum(text == row["en"] for text, row in zip(said, rows, strict=True)) >= 16
     kept = json.loads((made.folder / "metrics.json").read_text())
     assert kept["parts"]["test"]["metrics"]["bleu"]["value"] == pytest.approx(made.metrics["bleu"].value)
+
+
+def test_words_are_aligned_with_those_they_come_from(made: clearhead.Run) -> None:
+    model = clearhead.load(made.folder)
+    rows = parallel(60, seed=9)
+    aligned = model.align([row["de"] for row in rows], [row["en"] for row in rows])
+    links = [link for one in aligned for link in one.links]
+    assert sum(source == target for source, target in links) > 0.9 * len(links)  # word for word
+    # what a step writes does not change where it looks: the unknown word is the one of this place
+    right = 0
+    for row in rows:
+        words = row["en"].split()
+        before, first = (model.tokenizer.encode(" ".join(words[:count])).ids[:-1] for count in (1, 2))
+        unknown = model.tokenizer.unk_id
+        assert unknown is not None
+        ids = (*before, *first[len(before) : len(before) + 1], unknown)
+        one = Hypothesis(text=model.tokenizer.decode(ids), ids=ids, score=0.0, stopped="length")
+        said = replace_unknown(model, [Generated(**vars(one), source=row["de"], best=(one,))])[0].text
+        right += said.split()[1:2] == [row["de"].split()[1].strip(".")]
+    assert right > 30
 
 
 def test_evaluate_finds_the_rows_held_out(made: clearhead.Run) -> None:
