@@ -12,7 +12,7 @@ from clearhead.report.charts import Plot, along, axis
 from clearhead.report.parts import rows_of
 from clearhead.report.results import STEPS
 from clearhead.report.sections import Section, paragraph, table
-from clearhead.report.words import count, cut, figure, known, lines
+from clearhead.report.words import count, cut, figure, known, lines, metric_name
 
 if TYPE_CHECKING:
     from clearhead.alignment import Alignment
@@ -100,7 +100,7 @@ def _counted(one: Told, part: str, _: int) -> Markup:
     scores = one.scores
     right = [f"{figure(value)} %" for value in scores.precisions]
     rows = [
-        *((name, signature) for name, signature in scores.signatures.items()),
+        *((metric_name(name), signature) for name, signature in scores.signatures.items()),
         ("right n-grams of 1, 2, 3 and 4 words", ", ".join(right)),
         ("words said for each word wanted", figure(scores.ratio)),
         ("penalty for short translations", "none" if scores.brevity >= 1 else figure(scores.brevity)),
@@ -126,8 +126,7 @@ def _by_length(one: Told, part: str, number: int) -> Markup:
         _picture(slices, number), "BLEU and its interval; from left to right the sources become longer."
     )
     drawn = figures if len(slices) > 1 else NONE
-    inner = drawn + table(head, rows, label="BLEU by length", numbers=range(1, 6))
-    return page + Markup('<div class="beside">\n{}</div>\n').format(inner)
+    return page + drawn + table(head, rows, label="BLEU by length", numbers=range(1, 6))
 
 
 def _between(one: LengthSlice) -> str:
