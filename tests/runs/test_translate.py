@@ -15,6 +15,7 @@ from clearhead.runs.train import Told
 from clearhead.training.loop import Step
 from clearhead.unknown import replace_unknown
 from tests.parallel import CONFIGS, SMALL, parallel, write_tsv
+from tests.report.pages import Reader
 
 
 @pytest.fixture(scope="module", params=list(CONFIGS))
@@ -57,8 +58,26 @@ def test_words_are_aligned_with_those_they_come_from(made: clearhead.Run) -> Non
     assert right > 36  # of 60
 
 
-def test_evaluate_finds_the_rows_held_out(made: clearhead.Run) -> None:
-    again = clearhead.evaluate(made.folder, parallel(700), part="test")
+def test_a_report_stands_beside_the_model(made: clearhead.Run) -> None:
+    assert made.report == made.folder / "report.html"
+    read = Reader(made.report.read_text())
+    assert {"texts", "curves", "metrics", "counted", "by-length", "worst-translations", "best-translations", "cost",
+            "settings", "passport"} <= read.sections.keys()  # fmt: skip
+    assert read.said("headline").startswith("BLEU")
+    assert "One text alone" in read.said("cost")
+    assert not read.all("script")
+    assert read.all("table", **{"class": "heat aligned"})
+    assert read.said("worst-translations").count("Alignment") >= 2
+
+
+def test_evaluate_finds_the_rows_held_out(made: clearhead.Run, tmp_path: Path) -> None:
+    again = clearhead.evaluate(made.folder, parallel(700), part="test", report=tmp_path / "page.html")
+    read = Reader((tmp_path / "page.html").read_text())
+    assert {"counted", "by-length", "worst-translations"} <= read.sections.keys()
+    assert "texts" not in read.sections  # what was measured is not what it was trained on
+    for choice in ({"against": made.folder}, {"slices": ["de"]}):
+        with pytest.raises(InputError, match="measured alone"):
+            clearhead.evaluate(made.folder, parallel(5), **choice)  # type: ignore[arg-type]
     assert again.rows == made.rows["test"]
     assert again.metrics["bleu"].value == pytest.approx(made.metrics["bleu"].value, abs=0.5)
     other = clearhead.evaluate(
