@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from clearhead.text import Tokenizer
 
 MARKS = tuple(chr(code) for code in range(0x10380, 0x10390))  # letters of a script that nobody writes any more
+SIGNS = ".,!?;:-\"'()"  # asked for in this order: one that the vocabulary knows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +44,7 @@ def replace_unknown(model: Model, made: Sequence[Generated], prefix: str = "") -
     ]  # fmt: skip
     if not jobs:
         return list(made)
-    aligner, signs = Aligner(model), _takes_signs(tokenizer)
+    aligner, signs = Aligner(model), takes_signs(tokenizer)
     sources = {row: aligner.read(made[row].source) for row, _, _ in jobs}
     looked = aligner.looks([sources[row].ids for row, _, _ in jobs], [made[row].best[n].ids for row, n, _ in jobs])
     texts: dict[tuple[int, int], str] = {}
@@ -96,9 +97,12 @@ def _is_special(tokenizer: Tokenizer, one: int) -> bool:
     return tokenizer.decode([one]) != tokenizer.decode([one], skip_special=False)
 
 
-def _takes_signs(tokenizer: Tokenizer) -> bool:
+def takes_signs(tokenizer: Tokenizer) -> bool:
     """Whether an unknown word swallows the signs around it, as in WordPiece that cuts at blanks alone."""
-    return len(tokenizer.encode(f"({MARKS[0]}),")) == len(tokenizer.encode(MARKS[0]))
+    sign = next((one for one in SIGNS if tokenizer.unk_id not in tokenizer.encode(one).ids), None)
+    if sign is None:  # it knows no sign at all, so that none would be written beside the word
+        return True
+    return len(tokenizer.encode(MARKS[0] + sign)) == len(tokenizer.encode(MARKS[0]))
 
 
 def _with_signs(text: str, span: tuple[int, int]) -> tuple[int, int]:

@@ -12,7 +12,8 @@ from clearhead import Model
 from clearhead.alignment import Aligner, joined, linked, places, telling_layers, word_spans
 from clearhead.decode import Generated, Hypothesis
 from clearhead.errors import InputError
-from clearhead.unknown import Marked, filled, marked, replace_unknown
+from clearhead.runs.vocabulary import learn_tokenizer
+from clearhead.unknown import Marked, filled, marked, replace_unknown, takes_signs
 from tests.decode.texts import spoken
 
 SOURCES = ["Der Hund bellt, und die Katze schläft.", "Ja!", "Ein Mann fährt mit dem Rad über die Straße nach Hause"]
@@ -176,6 +177,22 @@ def test_unknown_words_are_filled_in(text: str, rows: list[list[float]], made: s
     found = Marked(text=text.replace("#", mark), mark=mark, tokens=tuple(range(len(rows))))
     assert filled(found, rows, ["Ω", "Zoë"]) == made
     assert mark not in filled(found, [[] for _ in rows], [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "split", "texts", "takes"),
+    [
+        ("bpe", "metaspace", ["ein hund. zwei hunde."], False),  # ( ) and , are unknown, and . is not
+        ("bpe", "metaspace", ["ein hund zwei hunde"], True),
+        ("wordpiece", "blanks", ["ein hund. (zwei) hunde, ja!"], True),
+        ("wordpiece", "bert", ["ein hund. (zwei) hunde, ja!"], False),
+    ],
+)
+def test_signs_come_along_where_the_unknown_token_swallows_them(
+    kind: str, split: str, texts: list[str], takes: bool
+) -> None:
+    made = learn_tokenizer(iter(texts * 20), kind=kind, use="transformer", size=60, split=split, normalize="nfc")
+    assert takes_signs(made.tokenizer) is takes
 
 
 def test_a_text_that_speaks_of_unknown_words_is_left_alone() -> None:

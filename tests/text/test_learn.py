@@ -337,7 +337,7 @@ def test_special_tokens_in_the_text_are_told() -> None:
         (["abc"], {"size": 100}, "size 100 is too small for 1 special tokens and 256 forms"),
         (["abc def"], {"kind": "wordpiece", "size": 9}, "give at least 15, or keep fewer characters"),
         (["abc def"], {"kind": "unigram", "size": 9}, "give at least 11"),
-        (["abc"], {"kind": "wordpiece", "split": "metaspace"}, "split must be one of bert, blanks, whitespace for wordpiece"),
+        (["abc"], {"kind": "wordpiece", "split": "metaspace"}, "one of bert, blanks, whitespace for wordpiece"),
         (["abc"], {"kind": "unigram", "split": "bert"}, "split must be one of metaspace, byte-level for unigram"),
         (["abc"], {"byte_fallback": True}, "Byte fallback is for"),
         (["abc"], {"characters": 3}, "limit of characters means nothing"),
