@@ -62,7 +62,7 @@ def test_json_tells_which_words_belong_together(translator: Path, run: Run, tmp_
 
 def test_a_model_without_attention_says_so(run: Run, tmp_path: Path) -> None:
     rows = write_tsv(tmp_path / "pairs.tsv", parallel(30))
-    config = '{"width": 16, "encoder_layers": 1, "decoder_layers": 1, "attention": "none"}'
+    config = '{"width": 16, "encoder_layers": 1, "decoder_layers": 1, "attention": "none", "input_feeding": false}'
     main([
         "train", str(rows), "--task", "translate", "--family", "rnn", "--set", f"config={config}", "--set",
         "vocabulary=80", "--epochs", "1", "--threads", "1", "-o", str(tmp_path / "rnn"), "--quiet",

@@ -77,7 +77,7 @@ def test_evaluate_finds_the_rows_held_out(made: clearhead.Run, tmp_path: Path) -
     assert "texts" not in read.sections  # what was measured is not what it was trained on
     for choice in ({"against": made.folder}, {"slices": ["de"]}):
         with pytest.raises(InputError, match="measured alone"):
-            clearhead.evaluate(made.folder, parallel(5), **choice)  # type: ignore[arg-type]
+            clearhead.evaluate(made.folder, parallel(5), **choice)
     assert again.rows == made.rows["test"]
     assert again.metrics["bleu"].value == pytest.approx(made.metrics["bleu"].value, abs=0.5)
     other = clearhead.evaluate(
