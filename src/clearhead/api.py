@@ -94,7 +94,7 @@ def train(
     if plan.task == "translate":
         from clearhead.runs.translate import run_translate
 
-        return run_translate(plan, opened, folder, command=command, resume=begun, told=told)
+        return run_translate(plan, opened, folder, command=command, resume=begun, report=report, told=told)
     return run_train(plan, opened, folder, command=command, resume=resume is not None, report=report, told=told)
 
 
@@ -188,8 +188,11 @@ def evaluate(
 
     opened = open_source(source)
     if isinstance(model, str | os.PathLike) and translator(Path(model)) is not None:
+        if against is not None or slices:
+            raise InputError("Translators are measured alone and by source length; leave against and slices out.")
         return evaluate_translator(
-            Path(model), opened, part=part, columns=(text, label), skip_bad_rows=skip_bad_rows, told=told
+            Path(model), opened, part=part, columns=(text, label), skip_bad_rows=skip_bad_rows, told=told,
+            report=None if report is None else Path(report), command=command,
         )[0]  # fmt: skip
     predictor = _predictor(model)
     if isinstance(predictor.scorer, AspectScorer):

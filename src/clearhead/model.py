@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from clearhead import tensors
+from clearhead.alignment import Aligns
 from clearhead.batch import Output
 from clearhead.checkpoint import folder as folders
 from clearhead.checkpoint import sentence
@@ -44,7 +45,7 @@ class Guess:
 
 
 @dataclass(kw_only=True)
-class Model(Generates):
+class Model(Generates, Aligns):
     """A model that is ready to run; made by `clearhead.load` or `clearhead.create`."""
 
     runner: Runner

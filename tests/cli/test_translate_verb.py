@@ -41,6 +41,42 @@ def test_a_text_and_its_best_translations(translator: Path, run: Run) -> None:
     assert again[0] == again[1]
 
 
+def test_json_tells_which_words_belong_together(translator: Path, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("ein hund sieht.\n\nzwei katze.\n")
+    code, out, err = run("translate", translator, tmp_path / "in.txt", "--json", "--quiet")
+    first, empty, last = map(json.loads, out.splitlines())
+    assert (code, err) == (0, "")
+    assert first["source_words"] == ["ein", "hund", "sieht", "."]
+    assert " ".join(first["target_words"]).replace(" .", ".") == first["translation"]
+    for one in (first, last):
+        sources, targets = zip(*one["alignment"], strict=True)
+        assert set(sources) <= set(range(len(one["source_words"])))
+        assert list(targets) == list(range(len(one["target_words"])))
+    assert "alignment" not in empty
+    plain = json.loads(run("translate", translator, "ein hund sieht.", "--json", "--no-align")[1])
+    assert plain == {name: first[name] for name in plain}
+    assert plain.keys() == first.keys() - {"alignment", "source_words", "target_words"}
+    code, out, err = run("translate", translator, "ein hund sieht.", "--replace-unknown", "--quiet")
+    assert (code, out, err) == (0, first["translation"] + "\n", "")
+
+
+def test_a_model_without_attention_says_so(run: Run, tmp_path: Path) -> None:
+    rows = write_tsv(tmp_path / "pairs.tsv", parallel(30))
+    config = '{"width": 16, "encoder_layers": 1, "decoder_layers": 1, "attention": "none", "input_feeding": false}'
+    main([
+        "train", str(rows), "--task", "translate", "--family", "rnn", "--set", f"config={config}", "--set",
+        "vocabulary=80", "--epochs", "1", "--threads", "1", "-o", str(tmp_path / "rnn"), "--quiet",
+    ])  # fmt: skip
+    code, out, err = run("translate", tmp_path / "rnn", "ein hund", "--json", "--max-length", "4")
+    assert (code, err.count("\n")) == (0, 1)
+    assert "no attention" in err
+    assert "alignment" not in json.loads(out)
+    for option in (("--json", "--align"), ("--replace-unknown",)):
+        code, out, err = run("translate", tmp_path / "rnn", "ein hund", *option)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert "no attention" in err
+
+
 def test_lines_keep_their_order_and_empty_ones_stay(
     translator: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,6 +107,7 @@ def test_mistakes_are_one_sentence(translator: Path, masked_model: Path, run: Ru
         "more than the beam finds": ("translate", translator, "a text", "--beam", "2", "--best", "5"),
         "temperature without samples": ("translate", translator, "a text", "--temperature", "2"),
         "a folder for an answer": ("translate", translator, "a text", "-o", tmp_path),
+        "words without json": ("translate", translator, "a text", "--align"),
         "predict": ("predict", translator, tmp_path / "none.csv"),
     }
     for said, arguments in wrong.items():

@@ -25,7 +25,7 @@ LAYERS = (
     ("data", "metrics"),
     ("tasks",),
     ("core", "engine", "decode", "features", "inputs", "unpickle", "classic"),
-    ("model", "describe", "embedding", "generation"),
+    ("model", "describe", "embedding", "generation", "alignment", "unknown"),
     ("loading", "scoring"),
     ("training", "explain"),
     ("report",),

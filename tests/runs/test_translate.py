@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 import clearhead
+from clearhead.decode import Generated, Hypothesis
 from clearhead.errors import InputError
 from clearhead.runs.train import Told
 from clearhead.training.loop import Step
+from clearhead.unknown import replace_unknown
 from tests.parallel import CONFIGS, SMALL, parallel, write_tsv
+from tests.report.pages import Reader
 
 
 @pytest.fixture(scope="module", params=list(CONFIGS))
@@ -38,8 +41,43 @@ def test_a_translator_learns_and_is_measured(made: clearhead.Run) -> None:
     assert kept["parts"]["test"]["metrics"]["bleu"]["value"] == pytest.approx(made.metrics["bleu"].value)
 
 
-def test_evaluate_finds_the_rows_held_out(made: clearhead.Run) -> None:
-    again = clearhead.evaluate(made.folder, parallel(700), part="test")
+def test_words_are_aligned_with_those_they_come_from(made: clearhead.Run) -> None:
+    model = clearhead.load(made.folder)
+    rows = parallel(60, seed=9)
+    aligned = model.align([row["de"] for row in rows], [row["en"] for row in rows])
+    links = [link for one in aligned for link in one.links if one.target_words[link[1]] != "."]  # a piece is "dog."
+    assert sum(source == target for source, target in links) > 0.75 * len(links)  # word for word
+    # what a step writes does not change where it looks: the unknown word is the one of this place
+    right, unknown = 0, model.tokenizer.unk_id
+    assert unknown is not None
+    for row in rows:
+        ids = (*model.tokenizer.encode(row["en"].split()[0]).ids[:-1], unknown)
+        one = Hypothesis(text=model.tokenizer.decode(ids), ids=ids, score=0.0, stopped="length")
+        said = replace_unknown(model, [Generated(**vars(one), source=row["de"], best=(one,))])[0].text
+        right += said == row["de"].split()[1].strip(".")
+    assert right > 36  # of 60
+
+
+def test_a_report_stands_beside_the_model(made: clearhead.Run) -> None:
+    assert made.report == made.folder / "report.html"
+    read = Reader(made.report.read_text())
+    assert {"texts", "curves", "metrics", "counted", "by-length", "worst-translations", "best-translations", "cost",
+            "settings", "passport"} <= read.sections.keys()  # fmt: skip
+    assert read.said("headline").startswith("BLEU")
+    assert "One text alone" in read.said("cost")
+    assert not read.all("script")
+    assert read.all("table", **{"class": "heat aligned"})
+    assert read.said("worst-translations").count("Alignment") >= 2
+
+
+def test_evaluate_finds_the_rows_held_out(made: clearhead.Run, tmp_path: Path) -> None:
+    again = clearhead.evaluate(made.folder, parallel(700), part="test", report=tmp_path / "page.html")
+    read = Reader((tmp_path / "page.html").read_text())
+    assert {"counted", "by-length", "worst-translations"} <= read.sections.keys()
+    assert "texts" not in read.sections  # what was measured is not what it was trained on
+    for choice in ({"against": made.folder}, {"slices": ["de"]}):
+        with pytest.raises(InputError, match="measured alone"):
+            clearhead.evaluate(made.folder, parallel(5), **choice)
     assert again.rows == made.rows["test"]
     assert again.metrics["bleu"].value == pytest.approx(made.metrics["bleu"].value, abs=0.5)
     other = clearhead.evaluate(

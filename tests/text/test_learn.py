@@ -39,6 +39,7 @@ FORMS: list[dict[str, Any]] = [
     {"kind": "bpe", "use": "transformer", "split": "metaspace", "byte_fallback": True, "size": 700},
     {"kind": "bpe", "use": "bert", "split": "bert", "normalize": "bert-cased"},
     {"kind": "bpe", "use": "plain", "split": "whitespace"},
+    {"kind": "wordpiece", "use": "transformer", "split": "blanks", "normalize": "nfc"},
     {"kind": "bpe", "split": "metaspace"},  # for gpt, with an unknown token of its own
     {"use": "roberta"},
     {"use": "marian", "byte_fallback": True, "size": 700},
@@ -336,7 +337,7 @@ def test_special_tokens_in_the_text_are_told() -> None:
         (["abc"], {"size": 100}, "size 100 is too small for 1 special tokens and 256 forms"),
         (["abc def"], {"kind": "wordpiece", "size": 9}, "give at least 15, or keep fewer characters"),
         (["abc def"], {"kind": "unigram", "size": 9}, "give at least 11"),
-        (["abc"], {"kind": "wordpiece", "split": "metaspace"}, "split must be one of bert, whitespace for wordpiece"),
+        (["abc"], {"kind": "wordpiece", "split": "metaspace"}, "one of bert, blanks, whitespace for wordpiece"),
         (["abc"], {"kind": "unigram", "split": "bert"}, "split must be one of metaspace, byte-level for unigram"),
         (["abc"], {"byte_fallback": True}, "Byte fallback is for"),
         (["abc"], {"characters": 3}, "limit of characters means nothing"),

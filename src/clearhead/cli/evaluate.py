@@ -97,6 +97,9 @@ def evaluate(
         shown = [part for part in made.slices if part.column in slice]
         table = [(one.column, one.name, f"{one.rows:,}", f"{one.value:.4f}", _range(one.interval)) for one in shown]
         print_table(("column", "slice", "rows", "value", "95 % interval"), table)
+    if made.task == "translate" and made.slices:
+        by_length = [(one.name, f"{one.rows:,}", f"{one.value:.2f}", _range(one.interval)) for one in made.slices]
+        print_table(("words of the source", "rows", "BLEU", "95 % interval"), by_length)
     for line in counted(made):
         say(line, quiet=quiet)
     if report is not None:

@@ -49,7 +49,7 @@ def learn_tokenizer(
     normalize
         none, nfc, nfkc, lowercase, strip-accents, bert, bert-cased; several with commas.
     split
-        byte-level, metaspace, whitespace or bert.
+        byte-level, metaspace, blanks, whitespace or bert.
     min_count
         How often a piece must occur to be learned.
     characters

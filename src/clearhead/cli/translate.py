@@ -7,13 +7,16 @@ import sys
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from clearhead.cli.loading import load_model
 from clearhead.cli.screen import progress, say
-from clearhead.errors import InputError
+from clearhead.errors import ClearheadError, InputError
+
+if TYPE_CHECKING:
+    from clearhead.model import Model
 
 
 def translate(
@@ -40,6 +43,8 @@ def translate(
     prefix: str = "",
     forbid: list[str] | None = None,
     stop: list[str] | None = None,
+    replace_unknown: bool = False,
+    align: bool | None = None,
     precision: str | None = None,
     json: bool = False,
     quiet: bool = False,
@@ -90,10 +95,14 @@ def translate(
         A word that no translation may have; may be given several times.
     stop
         A text at which a translation ends; may be given several times.
+    replace_unknown
+        Put the source word that was looked at most where the model says that it does not know a word; needs torch.
+    align
+        Of `--json`: which source word each word looked at; without it, where the model and torch can tell.
     precision
         float or int8; without it, int8 where `clearhead quantize` found it good enough.
     json
-        Print a JSON object for each line: source, translation, score.
+        Print a JSON object for each line: source, translation, score, alignment.
     quiet
         Say nothing but the translations.
     """
@@ -107,10 +116,16 @@ def translate(
         "no_repeat_ngram": no_repeat_ngram, "repetition_penalty": repetition_penalty, "prefix": prefix,
         "forbidden": tuple(forbid or ()), "stop": tuple(stop or ()),
     }  # fmt: skip
+    if align and not json:
+        raise InputError("--align is told by --json: give both, or leave it out.")
     lines = _lines(text, column)
     loaded = load_model(model, quiet=quiet or json, precision=precision)
     if loaded.shape.decoder is None:
         raise InputError(f"{model} has no decoder, so that it cannot translate.")
+    if json and align is not False:
+        choices["align"] = _can_align(loaded, asked=align is True, quiet=quiet)
+    if replace_unknown:
+        choices["replace_unknowns"] = _can_align(loaded, asked=True, quiet=quiet)
     done = 0 if output is None else lines_done(output, as_json=json)
     if done:
         say(f"{done:,} lines of {output} are there already; going on after them", quiet=quiet)
@@ -132,6 +147,20 @@ def translate(
         say(str(warning.message), quiet=quiet)
     if output is not None:
         say(f"translations: {output}", quiet=quiet)
+
+
+def _can_align(model: Model, *, asked: bool, quiet: bool) -> bool:
+    """Whether words can be aligned; what was asked for and cannot be is an error, the rest is said and left out."""
+    from clearhead.alignment import Aligner
+
+    try:
+        Aligner(model)
+    except ClearheadError as error:
+        if asked:
+            raise
+        say(f"no alignments: {error}", quiet=quiet)
+        return False
+    return True
 
 
 def _lines(text: str, column: str | None) -> Iterable[str]:

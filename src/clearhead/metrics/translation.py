@@ -218,7 +218,7 @@ def _by_length(
     if bins < 1:
         raise InputError(f"bins must be at least 1, and it is {bins}.")
     found = []
-    for name, rows in sorted(parts(list(given), bins, bins), key=lambda part: float(given[part[1]].min())):
+    for name, rows in sorted(parts(_whole(given), bins, bins), key=lambda part: float(given[part[1]].min())):
         sums = words[rows].sum(0)
         both = bootstraps({"bleu": corpus_bleu}, words[rows], **drawn)
         both |= bootstraps({"chrf": corpus_chrf}, letters[rows], **drawn)
@@ -227,6 +227,11 @@ def _by_length(
                         interval=both["bleu"], chrf=both["chrf"], ratio=float(ratio(sums[0], sums[1]))),
         )  # fmt: skip
     return tuple(found)
+
+
+def _whole(lengths: Array) -> list[float]:
+    """Lengths as they name slices: 7, and not 7.0."""
+    return [int(one) if one.is_integer() else one for one in lengths.tolist()]
 
 
 def _counted(counter: Any, hypotheses: Sequence[str], references: References) -> tuple[Array, str]:

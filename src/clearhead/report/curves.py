@@ -141,7 +141,7 @@ def _scores(epochs: Sequence[Epoch], metric: str | None) -> list[Figure]:
     points = [(float(epoch.number), epoch.score) for epoch in epochs if epoch.score is not None]
     if not points:
         return []
-    name = "score" if metric is None else metric.lower()
+    name = "score" if metric is None else metric if metric.isupper() else metric.lower()  # BLEU, F1 stay as they are
     best = next((epoch for epoch in reversed(epochs) if epoch.best and epoch.score is not None), None)
     chosen = "" if best is None else f"; epoch {best.number} is the best, with {figure(best.score)}"
     said = f"{name} on the dev rows after each epoch: {figure(points[-1][1])} after the last one{chosen}."

@@ -28,7 +28,7 @@ def whiskers(parts: Mapping[str, Evaluation]) -> Markup | None:
     first = shown[0][1]
     listed = dict.fromkeys([first.main, *first.metrics])  # in the order of the table
     names = [name for name in listed if _drawable(name, first.metrics[name])][:MOST_METRICS]
-    if not names:
+    if not names or first.kind == "texts":  # of a translator's scores only one is at most 1
         return None
     intervals = [one.metrics[name] for _, one in shown for name in names if name in one.metrics]
     drawn = [each for each in intervals if _drawable("", each)]

@@ -33,6 +33,9 @@ NAMES = {
     "mse": "Mean squared error",
     "mae": "Mean absolute error",
     "r2": "R²",
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "chrf++": "chrF++",
 }
 COSTS = {  # what a run and a model take: the name for people, and how the figure is written
     "seconds": ("The whole run", "duration"),

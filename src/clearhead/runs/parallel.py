@@ -48,6 +48,7 @@ class Texts:
     names: Mapping[str, str]  # where each part came from
     said: tuple[str, ...]
     skipped: Mapping[str, int]
+    leaks: tuple[str, ...] = ()  # what is in more than one part, in sentences
 
     def mark(self, part: str) -> DataMark:
         """Which rows these are: equal marks are equal texts in equal order."""
@@ -116,8 +117,10 @@ def read_texts(sources: Mapping[str, Source], plan: RunPlan, count: Callable[[st
     said = [*sides.said, "rows: " + ", ".join(f"{len(rows):,} {part}" for part, rows in parts.items())]
     if skipped:
         said.append(f"left out: {', '.join(f'{number:,} rows ({problem})' for problem, number in skipped.items())}")
-    said += _leaks(parts)
-    return Texts(sides=sides, parts=parts, names=names, said=tuple(said), skipped=skipped)
+    leaks = _leaks(parts)
+    return Texts(
+        sides=sides, parts=parts, names=names, said=(*said, *leaks), skipped=skipped, leaks=tuple(leaks)
+    )  # fmt: skip
 
 
 def read_pairs(

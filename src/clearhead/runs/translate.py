@@ -16,11 +16,12 @@ from clearhead.errors import InputError
 from clearhead.loading import load, need_torch
 from clearhead.metrics.translation import measure_translations
 from clearhead.model import Model
-from clearhead.runs.finish import SPLIT, Run, versions, write_metrics
+from clearhead.runs.finish import REPORT, SPLIT, Run, versions, write_metrics
 from clearhead.runs.network import STATE, drive
 from clearhead.runs.parallel import Texts, read_texts
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.train import Told, begin_run, check_folder, cost_of
+from clearhead.runs.translation_report import write_report
 from clearhead.runs.translations import Translated, translated, translations
 from clearhead.runs.translator import encode, is_new, make_model
 
@@ -38,10 +39,12 @@ def run_translate(
     *,
     command: str = "",
     resume: bool = False,
+    report: bool = True,
     told: Told | None = None,
 ) -> Run:
     """Train to the end, or on from where a killed run stands."""
     need_torch("Learning to translate")
+    from clearhead.training.log import read_log
     from clearhead.training.threads import use_threads
 
     tell, begun = told or Told(), time.perf_counter()
@@ -70,17 +73,19 @@ def run_translate(
     notes += _fit(model, data, texts, plan, folder, tell)
     trained = _trained(plan, texts, command)
     replace(model, trained=trained).save(folder)
-    found = _measured(folder, texts, plan, tell)
+    model = load(folder, device=plan.device, threads=plan.threads)  # as it was saved
+    found = _measured(model, texts, plan, tell)
     metrics = {part: one.scores.to_json()["metrics"] for part, one in found.items()}
     known = read_passport(folder)
     assert known is not None  # it was saved just now
-    write_passport(folder, replace(known, trained=replace(trained, metrics=metrics)))
+    trained = replace(trained, metrics=metrics)
+    write_passport(folder, replace(known, trained=trained))
     evaluations = {part: one.evaluation() for part, one in found.items()}
     write_metrics(folder, evaluations, ())
     own = [part for part in found if part not in sources]
     held = {part: [pair.number for pair in texts.parts[part]] for part in own}
     write_json(folder / SPLIT, {"source": texts.names["train"], "parts": held})
-    return Run(
+    run = Run(
         folder=folder,
         task="translate",
         method=plan.method,
@@ -95,6 +100,15 @@ def run_translate(
         seconds=time.perf_counter() - begun,
         cost=cost_of(folder, begun, 0.0),
     )
+    if not report:
+        return run
+    tell.count("writing the report", 0, None)
+    made = write_report(
+        folder / REPORT, title=f"{folder.name}: translate", model=model, folder=folder, found=found,
+        evaluations=evaluations, trained=trained, command=command, notes=[*run.said, *run.notes], cost=run.cost,
+        log=list(read_log(folder)), texts=texts, settings=trained.settings,
+    )  # fmt: skip
+    return replace(run, report=made)
 
 
 def _fit(model: Model, data: Parallel, texts: Texts, plan: RunPlan, folder: Path, tell: Told) -> list[str]:
@@ -135,12 +149,9 @@ def _scorer(model: Model, texts: Texts, plan: RunPlan) -> Callable[[], float] | 
     return score
 
 
-def _measured(folder: Path, texts: Texts, plan: RunPlan, tell: Told) -> dict[str, Translated]:
-    """Dev and test rows through the model as it was saved."""
+def _measured(model: Model, texts: Texts, plan: RunPlan, tell: Told) -> dict[str, Translated]:
+    """Dev and test rows, translated and measured."""
     held = [part for part in ("dev", "test") if part in texts.parts]
-    if not held:
-        return {}
-    model = load(folder, device=plan.device, threads=plan.threads)
 
     def counted(part: str) -> Callable[[int, int], None]:
         return lambda done, total: tell.count(f"translating {part} rows", done, total)

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
+from clearhead.unknown import replace_unknown
 
 if TYPE_CHECKING:
+    from clearhead.alignment import Alignment
     from clearhead.decode import Generated
     from clearhead.model import Model
 
@@ -25,6 +27,7 @@ class Line:
     number: int  # from 1
     source: str
     made: Generated | None
+    aligned: Alignment | None = None  # where that was asked for
 
     @property
     def text(self) -> str:
@@ -37,6 +40,7 @@ class Line:
         if self.made is None:
             return told | {"score": None, "stopped": "empty"}
         told |= {"score": self.made.score, "stopped": self.made.stopped, "truncated": self.made.truncated}
+        told |= {} if self.aligned is None else self.aligned.to_json()
         if len(self.made.best) > 1:
             told["best"] = [{"translation": one.text, "score": one.score} for one in self.made.best]
         return told
@@ -51,18 +55,25 @@ def prefix_of(model: Model) -> str:
 
 def translate_lines(
     model: Model, lines: Iterable[str], *, skip: int = 0, told: Callable[[int, int | None], None] | None = None,
-    **choices: Any,
+    align: bool = False, replace_unknowns: bool = False, **choices: Any,
 ) -> Iterator[Line]:  # fmt: skip
-    """Every line in its order; `skip` of them were translated before, and are passed over."""
+    """Every line in its order; `skip` of them were translated before, and are passed over.
+
+    `align` tells which words belong together, and `replace_unknowns` puts source words where the model knew none.
+    """
     prefix, number = prefix_of(model), skip
     rows = islice(iter(lines), skip, None)
     while some := list(islice(rows, CHUNK)):
         full = [place for place, line in enumerate(some) if line.strip()]
         found = model.generate([prefix + some[place] for place in full], **choices)
+        if replace_unknowns:
+            found = replace_unknown(model, found, prefix)
         made = dict(zip(full, found, strict=True))
+        words = [some[place] for place in full], [one.text for one in found]
+        aligned = dict(zip(full, model.align(*words, prefix=prefix), strict=True)) if align else {}
         for place, line in enumerate(some):
             number += 1
-            yield Line(number=number, source=line, made=made.get(place))
+            yield Line(number=number, source=line, made=made.get(place), aligned=aligned.get(place))
         if told is not None:
             told(number, None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from clearhead.metrics.translation import TranslationScores, measure_translation
 from clearhead.runs.finish import read_split
 from clearhead.runs.parallel import Pair, read_pairs, sides_of
 from clearhead.runs.plan import RunPlan
+from clearhead.runs.translation_report import write_report
 from clearhead.tasks.evaluation import Evaluation
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ def evaluate_translator(
     beam: int | None = None,
     precision: str | None = None,
     skip_bad_rows: bool = False,
+    report: Path | None = None,
+    command: str = "",
     told: Callable[[int], None] | None = None,
 ) -> tuple[Evaluation, Translated]:
     """Translate every row, or those that training held out, and compare with what each should be."""
@@ -90,5 +93,10 @@ def evaluate_translator(
     prefix, usual = str(trained.settings.get("prefix") or ""), trained.settings.get("beam")
     chosen = beam or (usual if isinstance(usual, int) else 1)
     found = translated(model, pairs, prefix, chosen, None if told is None else lambda done, _: told(done))
-    made = found.evaluation(time.perf_counter() - begun)
-    return Evaluation(**{**vars(made), "skipped": dict(bad.counts)}), found
+    made = replace(found.evaluation(time.perf_counter() - begun), skipped=dict(bad.counts))
+    if report is not None:
+        write_report(
+            report, title=f"{folder.name} on {source.name}", model=model, folder=folder, found={"rows": found},
+            evaluations={"rows": made}, trained=trained, command=command, cost={"seconds": made.seconds},
+        )  # fmt: skip
+    return made, found

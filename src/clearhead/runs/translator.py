@@ -78,7 +78,7 @@ def _tongues(plan: RunPlan, texts: Texts, folder: Path, tell: Told) -> Tongues:
     made = {}
     for name, lines in kinds.items():
         if not (place / name).exists():
-            split = "metaspace" if plan.pieces != "wordpiece" else "whitespace"
+            split = "metaspace" if plan.pieces != "wordpiece" else "blanks"  # both give back what they read
             learned = learn_tokenizer(
                 iter(lines), place / name, kind=plan.pieces, use="transformer", size=size, split=split, normalize="nfc",
                 byte_fallback=plan.pieces != "wordpiece" and size >= ROOM,

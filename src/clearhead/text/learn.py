@@ -63,6 +63,7 @@ def front_of(choices: Choices) -> Pipeline:
         "metaspace": lambda: pre_tokenizers.Sequence(
             [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")]
         ),
+        "blanks": pre_tokenizers.WhitespaceSplit,
         "whitespace": pre_tokenizers.Whitespace,
         "bert": pre_tokenizers.BertPreTokenizer,
     }[choices.split]()
@@ -101,7 +102,7 @@ def fewer(words: Mapping[str, int], most: int = MOST_WORDS) -> tuple[dict[str, i
 def _pairs(words: Mapping[str, int], letters: Letters, choices: Choices, room: int) -> dict[str, Any]:
     """The model of BPE, and of WordPiece, whose pieces are found in the same way."""
     prefix = CONTINUES if choices.kind == "wordpiece" else None
-    suffix = ENDS if choices.kind == "bpe" and choices.split in ("whitespace", "bert") else None
+    suffix = ENDS if choices.kind == "bpe" and choices.split in ("blanks", "whitespace", "bert") else None
     marked: set[str] = set()
     if prefix is not None:
         marked = {prefix + letter for word in words for letter in word[1:]}
@@ -241,7 +242,8 @@ def _complete(model: dict[str, Any], choices: Choices) -> Pipeline:
 
 def _decoder(choices: Choices) -> Any:
     if choices.kind == "wordpiece":
-        return decoders.WordPiece(prefix=CONTINUES)
+        # the library tidies up what words cut at signs look like, which would change texts cut at blanks alone
+        return decoders.WordPiece(prefix=CONTINUES, cleanup=choices.split != "blanks")
     if choices.split == "byte-level":
         return decoders.ByteLevel()
     if choices.split != "metaspace":

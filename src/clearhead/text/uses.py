@@ -11,9 +11,9 @@ from clearhead.text.settings import NAMED
 
 KINDS = ("bpe", "unigram", "wordpiece")
 SPLITS = {  # how a text is cut before the vocabulary is asked, the usual way of each kind first
-    "bpe": ("byte-level", "metaspace", "whitespace", "bert"),
+    "bpe": ("byte-level", "metaspace", "blanks", "whitespace", "bert"),
     "unigram": ("metaspace", "byte-level"),
-    "wordpiece": ("bert", "whitespace"),
+    "wordpiece": ("bert", "blanks", "whitespace"),
 }
 NORMALIZE = {"bpe": (), "unigram": ("nfkc",), "wordpiece": ("bert",)}
 STEPS = ("none", "nfc", "nfkc", "lowercase", "strip-accents", "bert", "bert-cased")

@@ -1,0 +1,228 @@
+"""Which source word each word of a translation looked at, read out of cross-attention.
+
+The target is given, so that one pass over a batch tells all of it. A word's row is that of the step that wrote it.
+Which layers are asked matters more than anything else: the lower ones look around. In deep decoders the one before the
+last agrees best with alignments made by hand (Garg and others, 2019), in shallow ones the last; the mean of the upper
+half is near the best of both and needs no choice. The step that reads a word in, which some papers prefer, was worse
+here in every layer. A decoder of one layer, and the recurrent ancestor with its one attention, have no choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from clearhead.batch import Batch, groups, pad
+from clearhead.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clearhead.model import Model
+    from clearhead.text.encoding import Encoding
+
+    Array = np.ndarray[Any, Any]
+
+BATCH_TOKENS = 4096  # of sources and targets together, padding counted
+APOSTROPHES = ("'", "’")
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alignment:
+    """Where each word of a target looked in its source; marks such as the end of a text are no words."""
+
+    source_words: tuple[str, ...]
+    target_words: tuple[str, ...]
+    weights: Array  # (target words, source words), float32: each row sums to 1 less what marks were given
+    links: tuple[tuple[int, int], ...]  # (source word, target word): the one that each target word looked at most
+    layers: tuple[int, ...]  # whose mean it is
+    head: int | None  # None: the mean of all heads
+
+    def to_json(self) -> dict[str, Any]:
+        """The links and their words, as `translate --json` prints them."""
+        return {
+            "alignment": [list(link) for link in self.links],
+            "source_words": list(self.source_words),
+            "target_words": list(self.target_words),
+        }
+
+    def __repr__(self) -> str:
+        pairs = ", ".join(f"{self.source_words[s]}–{self.target_words[t]}" for s, t in self.links[:8])
+        return f"Alignment({pairs}{', ...' if len(self.links) > 8 else ''})"
+
+
+class Aligns:
+    """The part of a `Model` that tells which words belong together."""
+
+    def align(
+        self,
+        sources: Iterable[str],
+        targets: Iterable[str],
+        layer: int | None = None,
+        head: int | None = None,
+        *,
+        prefix: str = "",
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[Alignment]:
+        """The alignment of each source with its target, by one head of a decoder layer or the mean of its heads.
+
+        Without `layer` it is the mean of the upper half of them. `prefix` is read before every source (T5's task) and
+        has no words of its own. Words beyond what the model reads have no weights. `progress` is told (texts done, in
+        all).
+        """
+        if isinstance(sources, str) or isinstance(targets, str):
+            raise InputError("align takes lists of texts, and it was given one text; put it in a list.")
+        pairs = list(_paired(list(sources), list(targets)))
+        return Aligner(cast("Model", self), layer, head).align(pairs, prefix, progress)
+
+
+class Aligner:
+    """One way to align: a model, a layer, and one head or all."""
+
+    def __init__(self, model: Model, layer: int | None = None, head: int | None = None) -> None:
+        decoder = model.shape.decoder
+        if decoder is None:
+            raise InputError("This model has no decoder, so that there is nothing to align.")
+        recurrent = decoder.recurrent
+        if recurrent is not None and recurrent.score == "none":
+            raise InputError("This model has no attention, so that nothing tells which words belong together.")
+        layers, heads = (1, 1) if recurrent is not None else (decoder.layers, decoder.heads)
+        for name, value, most in (("layer", layer, layers), ("head", head, heads)):
+            if value is not None and (type(value) is not int or not 0 <= value < most):
+                raise InputError(f"{name} must be from 0 to {most - 1}, and it is {value!r}.")
+        try:
+            from clearhead.core.looking import looked
+        except ImportError:
+            raise MissingExtraError("Aligning words", "train") from None
+        self.model, self.head, self._looked = model, head, looked
+        self.layers = telling_layers(layers) if layer is None else (layer,)
+        self.source, self.target = model.tokenizer, model.target_tokenizer or model.tokenizer
+        self.limits = (_longest(model.max_length(), model.shape.stack), _longest(None, decoder))
+
+    def align(
+        self, pairs: Sequence[tuple[str, str]], prefix: str = "", progress: Callable[[int, int], None] | None = None
+    ) -> list[Alignment]:
+        """Texts and their translations."""
+        sources = self.source.encode_batch([prefix + source for source, _ in pairs], max_length=self.limits[0])
+        targets = self.target.encode_batch([target for _, target in pairs], max_length=self.limits[1])
+        found = self.looks([one.ids for one in sources], [one.ids for one in targets], progress)
+        made = []
+        for (source, target), read, written, looked in zip(pairs, sources, targets, found, strict=True):
+            spans = word_spans(source), word_spans(target)
+            weights = joined(looked, places(read, spans[0], len(prefix)), places(written, spans[1]), spans)
+            made.append(Alignment(
+                source_words=tuple(source[start:end] for start, end in spans[0]),
+                target_words=tuple(target[start:end] for start, end in spans[1]),
+                weights=weights, links=linked(weights), layers=self.layers, head=self.head,
+            ))  # fmt: skip
+        return made
+
+    def read(self, text: str) -> Encoding:
+        """A source as the model reads it, cut where it ends."""
+        return self.source.encode(text, max_length=self.limits[0])
+
+    def looks(
+        self,
+        sources: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]],
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[Array]:
+        """(target, source) probabilities of each row of ids; targets come without the start, with or without end."""
+        import numpy as np
+
+        core, start = self.model.core, self.model.shape.start
+        if start is None:
+            raise InputError("The folder does not say which token its decoder starts with.")
+        sizes = [(len(target), len(source)) for source, target in zip(sources, targets, strict=True)]
+        made = [np.zeros(size, np.float32) for size in sizes]
+        lengths = np.array([sum(size) for size in sizes], np.int64)
+        full = [row for row in lengths.argsort(kind="stable").tolist() if all(sizes[row])]
+        done = len(made) - len(full)
+        for group in groups([int(lengths[row]) for row in full], BATCH_TOKENS):
+            rows = [full[place] for place in group]
+            ids, mask = pad([sources[row] for row in rows], self.model.shape.stack.pad or 0)
+            shifted = [[start, *targets[row][:-1]] for row in rows]
+            target_ids, target_mask = pad(shifted, start)
+            batch = Batch(ids=ids, mask=mask, target_ids=target_ids, target_mask=target_mask)
+            for row, probs in zip(rows, self._looked(core, batch, self.layers, self.head), strict=True):
+                made[row] = probs[: len(targets[row]), : len(sources[row])].astype(np.float32)
+            done += len(rows)
+            if progress is not None:
+                progress(done, len(made))
+        return made
+
+
+def telling_layers(layers: int) -> tuple[int, ...]:
+    """The decoder layers whose cross-attention aligns best: the upper half."""
+    return tuple(range(layers // 2, layers))
+
+
+def word_spans(text: str) -> list[Span]:
+    """Where each word of a text begins and ends: as in lists of words, but don't is one."""
+    from clearhead.tasks.words import word_borders
+
+    made: list[Span] = []
+    for start, end in word_borders(text, joined=True):
+        begun = made[-1][0] if made and made[-1][1] == start else start
+        mark = text[start:end] in APOSTROPHES and text[start - 1].isalnum() and text[end : end + 1].isalnum()
+        after = text[start - 1] in APOSTROPHES and text[start].isalnum() and start - begun > 1
+        if begun < start and (mark or after):
+            made[-1] = (begun, end)
+        else:
+            made.append((start, end))
+    return made
+
+
+def places(encoding: Encoding, spans: Sequence[Span], before: int = 0) -> list[list[int]]:
+    """The tokens of each word; `before` characters of the text that was encoded come first and are no words."""
+    made: list[list[int]] = [[] for _ in spans]
+    word = 0
+    for token, (start, end) in enumerate(encoding.offsets):
+        if encoding.special[token] or encoding.sides[token] is None or end <= start:
+            continue
+        start, end = start - before, end - before
+        while word < len(spans) and spans[word][1] <= start:
+            word += 1
+        for place in range(word, len(spans)):  # a token may reach over several words
+            if spans[place][0] >= end:
+                break
+            made[place].append(token)
+    return made
+
+
+def joined(looked: Array, read: Sequence[Sequence[int]], written: Sequence[Sequence[int]], spans: Any) -> Array:
+    """Tokens as words: the mean over the pieces of a target word, the sum over those of a source word."""
+    import numpy as np
+
+    made = np.zeros((len(spans[1]), len(spans[0])), np.float32)
+    for target, rows in enumerate(written):
+        if rows:
+            mean = looked[list(rows)].mean(0)
+            made[target] = [mean[list(columns)].sum() for columns in read]
+    return made
+
+
+def linked(weights: Array) -> tuple[tuple[int, int], ...]:
+    """(source, target) of every target word that looked at any source word."""
+    if not weights.size:
+        return ()
+    best = weights.argmax(1)
+    return tuple((int(best[row]), row) for row in range(len(weights)) if weights[row, best[row]] > 0)
+
+
+def _paired(sources: list[str], targets: list[str]) -> Iterable[tuple[str, str]]:
+    if len(sources) != len(targets):
+        raise InputError(f"There are {len(sources)} sources and {len(targets)} targets; give one target for each.")
+    for place, pair in enumerate(zip(sources, targets, strict=True)):
+        for name, text in zip(("sources", "targets"), pair, strict=True):
+            if not isinstance(text, str):
+                raise InputError(f"{name}[{place}] is {type(text).__name__}, expected a text.")
+        yield pair
+
+
+def _longest(given: int | None, stack: Any) -> int | None:
+    known = (given, None if stack.positions == "none" else stack.max_length)
+    return min((one for one in known if one is not None), default=None)

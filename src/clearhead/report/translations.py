@@ -1,0 +1,223 @@
+"""What a report tells of a translator beyond every task's figures: data, lengths, examples and their alignments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from clearhead.report.charts import Plot, along, axis
+from clearhead.report.parts import rows_of
+from clearhead.report.results import STEPS
+from clearhead.report.sections import Section, paragraph, table
+from clearhead.report.words import count, cut, figure, known, lines, metric_name
+
+if TYPE_CHECKING:
+    from clearhead.alignment import Alignment
+    from clearhead.metrics.translation import LengthSlice, TranslationScores
+
+MOST_TEXT = 1200  # characters of a text
+MOST_WORDS = 60  # of either side of a heat map
+MOST_LINKS = 60
+NONE = Markup("")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """One row that is worth a look."""
+
+    row: int
+    source: str
+    reference: str
+    translation: str
+    chrf: float
+    aligned: Alignment | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What is told of one part."""
+
+    scores: TranslationScores
+    worst: tuple[Sample, ...] = ()
+    best: tuple[Sample, ...] = ()
+    unaligned: str = ""  # why no alignments are shown
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartFacts:
+    """How much text a part of the data is."""
+
+    name: str
+    file: str
+    rows: int
+    words: tuple[int, int]  # of sources and targets
+    tokens: tuple[int, int]
+
+
+def translation_sections(
+    parts: Mapping[str, Told], facts: Sequence[PartFacts] = (), said: Sequence[str] = ()
+) -> list[Section]:
+    """Sections for a report, in their places; the first part is told in full, the others are folded away."""
+    made = [Section(id="texts", title="The data", html=_facts(facts, said), before="curves")] if facts else []
+    told = {name: one for name, one in parts.items() if one.scores.rows}
+    places = {
+        "counted": ("How it was counted", "labels", _counted),
+        "by-length": ("By length of the source", "labels", _by_length),
+        "worst-translations": ("Worst translations", "seeds", _worst),
+        "best-translations": ("Best translations", "seeds", _best),
+    }
+    for id_, (title, before, html) in places.items():
+        pages = [(name, page) for number, (name, one) in enumerate(told.items()) if (page := html(one, name, number))]
+        if pages:
+            made.append(Section(id=id_, title=title, html=_folded(pages), before=before))
+    return made
+
+
+def _folded(pages: Sequence[tuple[str, Markup]]) -> Markup:
+    first, *others = pages
+    return first[1] + NONE.join(
+        Markup('<details class="part"><summary>The same for {}</summary>\n{}</details>\n').format(rows_of(name), page)
+        for name, page in others
+    )
+
+
+def _facts(facts: Sequence[PartFacts], said: Sequence[str]) -> Markup:
+    head = ("Part", "Rows", "Source words", "Target words", "Source tokens", "Target tokens", "From")
+    rows = [
+        (one.name, count(one.rows), *map(count, (*one.words, *one.tokens)), one.file) for one in facts
+    ]  # fmt: skip
+    words, tokens = (sum(sum(getattr(one, name)) for one in facts) for name in ("words", "tokens"))
+    page = table(head, rows, label="Rows, words and tokens", numbers=range(1, 6))
+    mean = figure(tokens / max(words, 1))
+    page += paragraph(f"A word, as blanks part them, is {mean} tokens on average.", note=True)
+    return page + NONE.join(paragraph(line[:1].upper() + line[1:] + ".") for line in said)
+
+
+def _counted(one: Told, part: str, _: int) -> Markup:
+    scores = one.scores
+    right = [f"{figure(value)} %" for value in scores.precisions]
+    rows = [
+        *((metric_name(name), signature) for name, signature in scores.signatures.items()),
+        ("right n-grams of 1, 2, 3 and 4 words", ", ".join(right)),
+        ("words said for each word wanted", figure(scores.ratio)),
+        ("penalty for short translations", "none" if scores.brevity >= 1 else figure(scores.brevity)),
+    ]
+    page = paragraph("BLEU, chrF and chrF++ go from 0 to 100 and are those of sacrebleu, which signs how it counted.")
+    return page + table(("What", f"On {rows_of(part)}"), rows, label="Signatures and parts of BLEU")
+
+
+def _by_length(one: Told, part: str, number: int) -> Markup:
+    slices = [each for each in one.scores.slices if known(each.value) is not None]
+    if not slices:
+        return NONE
+    few = all(each.small for each in slices)
+    head = ("Words of the source", "Rows", "BLEU", "Interval", "chrF", "Words said per word wanted")
+    rows = [
+        (f"{each.name}{' (few rows)' if each.small and not few else ''}", count(each.rows), figure(each.value),
+         _between(each), figure(each.chrf.value), figure(each.ratio))
+        for each in slices
+    ]  # fmt: skip
+    doubt = " All of them have too few rows to say much." if few else ""
+    page = paragraph(f"BLEU on {rows_of(part)} by the length of the source, the shortest first.{doubt}")
+    figures = Markup("<figure>{}<figcaption>{}</figcaption></figure>\n").format(
+        _picture(slices, number), "BLEU and its interval; from left to right the sources become longer."
+    )
+    drawn = figures if len(slices) > 1 else NONE
+    return page + drawn + table(head, rows, label="BLEU by length", numbers=range(1, 6))
+
+
+def _between(one: LengthSlice) -> str:
+    low, high = one.interval.low, one.interval.high
+    return "–" if known(low) is None or known(high) is None else f"{figure(low)} to {figure(high)}"
+
+
+def _picture(slices: Sequence[LengthSlice], number: int) -> Markup:
+    """BLEU over the slices, with a band from the low to the high ends of the intervals."""
+    ends = [end for one in slices for end in (one.value, one.interval.low, one.interval.high) if known(end) is not None]
+    said = "; ".join(f"{one.name} words: {figure(one.value)}" for one in slices)
+    x, y = along(1, len(slices), "slice of the sources, the shortest first"), axis(ends, "BLEU", zero=True)
+    plot = Plot(f"by-length-{number}", "BLEU by the length of the source", said, x, y)
+    banded = [(place, one) for place, one in enumerate(slices, 1) if known(one.interval.low) is not None]
+    if len(banded) > 1:
+        low = [(float(place), one.interval.low) for place, one in banded]
+        plot.band(low, [(float(place), one.interval.high) for place, one in banded], "band")
+    plot.line([(float(place), one.value) for place, one in enumerate(slices, 1)], "curve")
+    for place, one in enumerate(slices, 1):
+        about = f"{one.name} words: {figure(one.value)}, {count(one.rows)} rows"
+        plot.dot((float(place), one.value), 3.5, "dot", about)
+    return plot.svg()
+
+
+def _worst(one: Told, part: str, number: int) -> Markup:
+    said = f"The lowest chrF of {rows_of(part)}, each row by itself. A reference is one right translation among many: "
+    said += "a low figure can be a good translation, or a wrong reference."
+    return _samples(one.worst, one, said, f"w{number}")
+
+
+def _best(one: Told, part: str, number: int) -> Markup:
+    return _samples(one.best, one, f"The highest chrF of {rows_of(part)}, the longer sources first.", f"b{number}")
+
+
+def _samples(samples: Sequence[Sample], one: Told, said: str, key: str) -> Markup:
+    if not samples:
+        return NONE
+    page = paragraph(said)
+    if any(sample.aligned is not None for sample in samples):
+        looks = "the darker, the more a word (row) looked at a source word (column) when it was written"
+        page += paragraph(f"Alignments are attention: {looks}.", note=True)
+    elif one.unaligned:
+        page += paragraph(f"No alignments are shown: {one.unaligned}", note=True)
+    return page + NONE.join(_card(sample, f"{key}-{sample.row}") for sample in samples)
+
+
+def _card(sample: Sample, key: str) -> Markup:
+    texts = (("Source", sample.source), ("Reference", sample.reference), ("Translation", sample.translation))
+    shown = NONE.join(
+        Markup('<p class="words{}" dir="auto"><span class="where">{}</span> {}</p>\n').format(
+            " second" if name != "Source" else "", name, lines(cut(text, MOST_TEXT))
+        )
+        for name, text in texts
+    )
+    return Markup(
+        '<article class="case" id="{}" aria-label="Row {}">\n<p class="which"><span class="where">Row {}</span> '
+        "<span>chrF <strong>{}</strong></span>{}</p>\n{}{}</article>\n"
+    ).format(
+        f"case-{key}", count(sample.row), count(sample.row), figure(sample.chrf),
+        Markup(' <strong class="badge">exactly right</strong>') if sample.translation == sample.reference else NONE,
+        shown, NONE if sample.aligned is None else heat(sample.aligned),
+    )  # fmt: skip
+
+
+def heat(aligned: Alignment) -> Markup:
+    """The weights of an alignment as a table of colours, folded away, and its links as words."""
+    sources, targets = aligned.source_words, aligned.target_words
+    if not sources or not targets:
+        return NONE
+    pairs = ", ".join(f"{targets[target]} – {sources[source]}" for source, target in aligned.links[:MOST_LINKS])
+    more = " …" if len(aligned.links) > MOST_LINKS else ""
+    said = paragraph(f"{pairs}{more}", note=True)
+    if len(sources) > MOST_WORDS or len(targets) > MOST_WORDS:
+        return Markup("<details><summary>Alignment</summary>\n{}</details>\n").format(said)
+    head = NONE.join(Markup('<th scope="col"><span><bdi>{}</bdi></span></th>').format(_word(word)) for word in sources)
+    body = NONE.join(
+        Markup('<tr><th scope="row"><bdi>{}</bdi></th>{}</tr>\n').format(
+            _word(word),
+            NONE.join(
+                Markup('<td class="r{}"></td>').format(sum(float(share) >= step for step in STEPS))
+                for share in aligned.weights[place]
+            ),
+        )
+        for place, word in enumerate(targets)
+    )
+    return Markup(
+        '<details><summary>Alignment</summary>\n'
+        '<div class="scroll" role="region" tabindex="0" aria-label="Alignment">\n<table class="heat aligned">\n'
+        "<thead><tr><td></td>{}</tr></thead>\n<tbody>\n{}</tbody></table>\n</div>\n{}</details>\n"
+    ).format(head, body, said)
+
+
+def _word(word: str) -> str:
+    return lines(cut(word, 24))

@@ -1,0 +1,206 @@
+"""Which words belong together: as the traced attention says, alone and in any batch; and what unknown words become."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clearhead
+from clearhead import Model
+from clearhead.alignment import Aligner, joined, linked, places, telling_layers, word_spans
+from clearhead.decode import Generated, Hypothesis
+from clearhead.errors import InputError
+from clearhead.runs.vocabulary import learn_tokenizer
+from clearhead.unknown import Marked, filled, marked, replace_unknown, takes_signs
+from tests.decode.texts import spoken
+
+SOURCES = ["Der Hund bellt, und die Katze schläft.", "Ja!", "Ein Mann fährt mit dem Rad über die Straße nach Hause"]
+TARGETS = ["The dog barks and the cat sleeps.", "Yes, yes, don't!", "A man rides"]
+
+
+@pytest.mark.parametrize("family", ["marian", "t5"])
+@pytest.mark.parametrize(("layer", "head"), [(None, None), (0, None), (1, 1)])
+def test_alignments_are_the_traced_attention(family: str, layer: int | None, head: int | None) -> None:
+    model = spoken(family)
+    together = model.align(SOURCES, TARGETS, layer, head)
+    for source, target, one in zip(SOURCES, TARGETS, together, strict=True):
+        alone = model.align([source], [target], layer, head)[0]
+        np.testing.assert_allclose(one.weights, alone.weights, atol=1e-6)
+        assert one.links == alone.links
+        traced = model.trace(source, target=target).cross
+        kept = [traced[number].probs for number in one.layers]
+        probs = np.mean([each.mean(0) if head is None else each[head] for each in kept], 0)
+        read, written = model.tokenizer.encode(source), (model.target_tokenizer or model.tokenizer).encode(target)
+        word = next(place for place, text in enumerate(one.target_words) if text == written_words(target)[-1])
+        rows = [n for n, offsets in enumerate(written.offsets) if inside(offsets, word_spans(target)[word])]
+        columns = [n for n, offsets in enumerate(read.offsets) if inside(offsets, word_spans(source)[0])]
+        assert one.weights[word, 0] == pytest.approx(probs[rows][:, columns].mean(0).sum(), abs=1e-5)
+        assert one.source_words == tuple(source[a:b] for a, b in word_spans(source))
+        assert (one.weights.sum(1) <= 1 + 1e-5).all()
+
+
+def written_words(text: str) -> list[str]:
+    return [text[start:end] for start, end in word_spans(text)]
+
+
+def inside(offsets: tuple[int, int], span: tuple[int, int]) -> bool:
+    return offsets[0] < offsets[1] and span[0] <= offsets[0] < span[1]
+
+
+def test_a_prefix_is_read_and_has_no_words() -> None:
+    model = spoken("t5")
+    plain = model.align(["say: ein Hund"], ["a dog"])[0]
+    known = model.align(["ein Hund"], ["a dog"], prefix="say: ")[0]
+    assert known.source_words == ("ein", "Hund")
+    np.testing.assert_allclose(known.weights, plain.weights[:, 2:], atol=1e-6)
+
+
+def test_words_keep_what_belongs_to_them() -> None:
+    text = 'I don\'t know, O’Neil\'s "dog" costs 3.5 € - Zu\u0308rich 👨\u200d👩\u200d👧 你好'
+    assert written_words(text) == [
+        "I", "don't", "know", ",", "O’Neil's", '"', "dog", '"', "costs", "3.5", "€", "-", "Zu\u0308rich",
+        "👨\u200d👩\u200d👧", "你", "好",
+    ]  # fmt: skip
+    assert written_words("dogs' 'n' ''") == ["dogs", "'", "'", "n", "'", "'", "'"]
+    assert written_words(" ") == []
+
+
+def test_pieces_are_summed_over_the_source_and_averaged_over_the_target() -> None:
+    looked = np.array([[0.1, 0.2, 0.3, 0.4], [0.3, 0.0, 0.3, 0.4]], np.float32)
+    weights = joined(looked, [[0, 1], [2]], [[0, 1]], ([(0, 2), (3, 4)], [(0, 5)]))
+    np.testing.assert_allclose(weights, [[0.3, 0.3]], atol=1e-6)
+    assert linked(np.array([[0.2, 0.7], [0.0, 0.0]])) == ((1, 0),)
+    assert linked(np.zeros((0, 3))) == ()
+    assert [telling_layers(count) for count in (1, 2, 3, 6)] == [(0,), (1,), (1, 2), (3, 4, 5)]
+
+
+@pytest.mark.parametrize(("sources", "targets"), [([""], ["a b"]), (["a b"], [""]), (["", " "], [" ", ""])])
+def test_nothing_aligns_with_nothing(sources: list[str], targets: list[str]) -> None:
+    made = spoken("marian").align(sources, targets)
+    sizes = [(len(one.target_words), len(one.source_words)) for one in made]
+    assert sizes == [(len(t.split()), len(s.split())) for s, t in zip(sources, targets, strict=True)]
+    assert [one.weights.shape for one in made] == sizes
+    assert all(one.links == () for one in made)
+    assert spoken("marian").align([], []) == []
+
+
+def test_texts_beyond_the_limit_keep_their_words() -> None:
+    model = spoken("marian")
+    long = " ".join(["Hund"] * 700)
+    one = model.align([long], ["dog cat"])[0]
+    assert len(one.source_words) == 700
+    assert one.weights[:, -1].sum() == 0
+    assert one.weights[:, 0].sum() > 0
+
+
+def recurrent(**config: Any) -> Model:
+    source = spoken("marian")
+    given = {"vocab_size": source.tokenizer.vocab_size, "width": 16, "encoder_layers": 1, "decoder_layers": 1, **config}
+    model = clearhead.create("rnn", config=given, head="seq2seq", tokenizer=source.tokenizer)
+    model.target_tokenizer = source.target_tokenizer
+    return model
+
+
+def test_the_recurrent_ancestor_aligns_by_its_one_attention() -> None:
+    model = recurrent(attention="additive", input_feeding=True, decoder_start_token_id=1)
+    one = model.align(SOURCES, TARGETS)[0]
+    assert (one.layers, one.weights.dtype) == ((0,), np.float32)
+    alone = model.align(SOURCES[:1], TARGETS[:1])[0]
+    np.testing.assert_allclose(one.weights, alone.weights, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: recurrent(attention="none").align(["a"], ["b"]), "no attention"),
+        (lambda: spoken("gpt2").align(["a"], ["b"]), "no decoder"),
+        (lambda: spoken("marian").align(["a"], ["b", "c"]), "1 sources and 2 targets"),
+        (lambda: spoken("marian").align("a", "b"), "put it in a list"),
+        (lambda: spoken("marian").align(["a"], [3]),  # type: ignore[list-item]
+         r"targets\[0\] is int"),
+        (lambda: spoken("marian").align(["a"], ["b"], layer=9), "layer must be from 0 to"),
+        (lambda: spoken("marian").align(["a"], ["b"], head=-1), "head must be from 0 to"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_aligned_is_said(call: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        call()
+
+
+def answered(model: Model, source: str, ids: list[int]) -> Generated:
+    tokenizer = model.target_tokenizer or model.tokenizer
+    text = tokenizer.decode(ids)
+    one = Hypothesis(text=text, ids=tuple(ids), score=0.0, stopped="end")
+    return Generated(**vars(one), source=source, best=(one,))
+
+
+@pytest.mark.parametrize("family", ["marian", "t5"])
+def test_an_unknown_word_becomes_the_one_that_was_looked_at(family: str) -> None:
+    model = spoken(family)
+    tokenizer = model.target_tokenizer or model.tokenizer
+    unknown, end = tokenizer.unk_id, tokenizer.eos_id
+    assert unknown is not None
+    assert end is not None
+    whole = sorted(one for one in tokenizer.vocab if one.startswith("▁") and one[1:].isalpha() and len(one) > 3)
+    before, begun, after = (tokenizer.vocab[one] for one in whole[:3])  # of one word the other letters are unknown
+    ids = [before, begun, unknown, after, end]
+    source = "say: Der HUND-Ω, schläft"
+    made = replace_unknown(model, [answered(model, source, ids)], "say: ")[0]
+    aligner = Aligner(model)
+    read = aligner.read(source)
+    row = aligner.looks([read.ids], [ids])[0][2]
+    words = written_words(source.removeprefix("say: "))
+    spans = word_spans(source.removeprefix("say: "))
+    best = max(range(len(words)), key=lambda word: row[places(read, spans, 5)[word]].sum())
+    assert made.text == f"{whole[0][1:]} {words[best]} {whole[2][1:]}"
+    assert made.best[0].text == made.text
+    assert words == ["Der", "HUND-Ω", ",", "schläft"]
+    plain = answered(model, source, [before, after, end])
+    assert replace_unknown(model, [plain]) == [plain]
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "made"),
+    [
+        ("a # b", [[0.1, 0.9]], "a Zoë b"),
+        ("a caf#s, b", [[0.1, 0.9]], "a Zoë, b"),  # a piece is unknown: the whole word is taken
+        ("a ## b", [[0.1, 0.9], [0.9, 0.2]], "a Zoë b"),
+        ("a # # b", [[0.1, 0.9], [0.2, 0.9]], "a Zoë b"),  # once
+        ("a # # b", [[0.1, 0.9], [0.9, 0.1]], "a Zoë Ω b"),
+        ("# and #", [[0.1, 0.9], [0.1, 0.9]], "Zoë and Zoë"),
+    ],
+)
+def test_unknown_words_are_filled_in(text: str, rows: list[list[float]], made: str) -> None:
+    mark = "\U00010380"
+    found = Marked(text=text.replace("#", mark), mark=mark, tokens=tuple(range(len(rows))))
+    assert filled(found, rows, ["Ω", "Zoë"]) == made
+    assert mark not in filled(found, [[] for _ in rows], [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "split", "texts", "takes"),
+    [
+        ("bpe", "metaspace", ["ein hund. zwei hunde."], False),  # ( ) and , are unknown, and . is not
+        ("bpe", "metaspace", ["ein hund zwei hunde"], True),
+        ("wordpiece", "blanks", ["ein hund. (zwei) hunde, ja!"], True),
+        ("wordpiece", "bert", ["ein hund. (zwei) hunde, ja!"], False),
+    ],
+)
+def test_signs_come_along_where_the_unknown_token_swallows_them(
+    kind: str, split: str, texts: list[str], takes: bool
+) -> None:
+    made = learn_tokenizer(iter(texts * 20), kind=kind, use="transformer", size=60, split=split, normalize="nfc")
+    assert takes_signs(made.tokenizer) is takes
+
+
+def test_a_text_that_speaks_of_unknown_words_is_left_alone() -> None:
+    tokenizer = spoken("t5").tokenizer
+    unknown = tokenizer.unk_id
+    assert unknown is not None
+    ids = (*tokenizer.encode("a b").ids[:-1], unknown)
+    found = marked(tokenizer, Hypothesis(text=tokenizer.decode(ids), ids=ids, score=0.0, stopped="length"))
+    assert found is not None
+    assert found.tokens == (len(ids) - 1,)
+    assert marked(tokenizer, Hypothesis(text="cut", ids=ids, score=0.0, stopped="stop")) is None
