@@ -79,6 +79,8 @@ def quantize(
     text_b: str | None = None,
     label: str | None = None,
     options: str | None = None,
+    from_column: str | None = None,
+    to_column: str | None = None,
     allowed: float = 0.5,
     least_cosine: float = 0.995,
     told: Callable[[str, int, int | None], None] | None = None,
@@ -86,15 +88,18 @@ def quantize(
     """Make a model run in eight bits if it stays good enough, measured on your own rows or texts; else refuse.
 
     A model that answers with labels takes rows whose labels are known (without any, the development rows of its run)
-    and may lose `allowed` points of its metric. An encoder takes a list of texts, or a file with a column of them, and
-    its vectors must keep a mean cosine of `least_cosine` with those in float.
+    and may lose `allowed` points of its metric. A translator takes rows with their translations, and neither BLEU nor
+    chrF may lose more; `from_column` and `to_column` say what is read and what is written. An encoder takes a list of
+    texts, or a file with a column of them, and its vectors must keep a mean cosine of `least_cosine` with float.
     """
+    from clearhead.checkpoint.hub import locate
     from clearhead.data import open_source
     from clearhead.runs.predictor import is_trained
-    from clearhead.runs.quantize import held_out_rows, run_quantize, texts_of
+    from clearhead.runs.quantize import held_out_rows, is_translator, run_quantize, texts_of
 
     reference, part, rows = os.fspath(model), None, source
-    if is_trained(reference):
+    writes = is_translator(locate(reference).folder)
+    if writes or is_trained(reference):
         if rows is None:
             rows, part = held_out_rows(Path(reference))
         rows = open_source(rows)
@@ -102,5 +107,6 @@ def quantize(
         rows = texts_of(rows, text)
     return run_quantize(
         reference, rows, Path(output), part=part, allowed=allowed, least_cosine=least_cosine,
-        columns={"text": text, "text_b": text_b, "label": label, "options": options}, told=told,
+        columns={"text": text, "text_b": text_b, "label": label, "options": options, "source": from_column,
+                 "target": to_column}, told=told,
     )  # fmt: skip

@@ -289,7 +289,7 @@ def _quantised_now(shape: ModelShape, tensors: Mapping[str, Any], tokenizer: Tok
     from clearhead.engine.int8 import Int8Plan
     from clearhead.engine.sentences import SENTENCES
 
-    if tokenizer is None:
+    if tokenizer is None or shape.decoder is not None:  # what writes has a scale for each token, and needs no plan
         return Int8Plan()
     return calibrated(shape, tensors, [one.ids for one in tokenizer.encode_ids(SENTENCES)])
 

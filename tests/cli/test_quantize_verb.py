@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import clearhead
+from tests.parallel import CONFIGS, SMALL, parallel, write_tsv
 from tests.small import labelled, tiny_model, write_csv
 
 Run = Callable[..., tuple[int, str, str]]
@@ -80,3 +81,27 @@ def test_mistakes(run: Run, trained: Path, tiny: Path, tmp_path: Path) -> None:
         assert said in err
         assert err.count("\n") == 1
         assert not (tmp_path / "x").exists()
+
+
+def test_a_translator_by_what_it_writes(run: Run, tmp_path: Path) -> None:
+    rows = write_tsv(tmp_path / "rows.tsv", parallel(500))
+    folder = clearhead.train(
+        rows, output=tmp_path / "model", **SMALL, family="transformer", config=CONFIGS["transformer"]
+    ).folder  # fmt: skip
+    code, out, err = run("quantize", folder, "-o", tmp_path / "small", "--allowed", "2", "--json")
+    assert code == 0, err
+    verdict = json.loads(out)
+    assert verdict["metric"] in ("bleu", "chrf")
+    assert verdict["before"] > 60
+    assert verdict["after"] >= verdict["before"] - 2
+    code, out, _ = run("translate", tmp_path / "small", "ein hund sieht zwei katze.", "--quiet")
+    assert (code, "dog" in out) == (0, True)
+    runner: Any = clearhead.load(tmp_path / "small").runner
+    assert runner.int8 is not None
+    other = write_tsv(tmp_path / "other.tsv", [{"x": "1", "a": row["de"], "b": row["en"]} for row in parallel(40, 5)])
+    named = ("--source", "a", "--target", "b", "--allowed", "5", "--json")
+    code, out, _ = run("quantize", folder, other, "-o", tmp_path / "third", *named)
+    assert (code, json.loads(out)["rows"]) == (0, 40)
+    code, _, err = run("quantize", folder, other, "-o", tmp_path / "fourth")
+    assert code != 0
+    assert "say what becomes what (--source and --target)" in err

@@ -20,6 +20,8 @@ def quantize(
     text_b: str | None = None,
     label: str | None = None,
     options: str | None = None,
+    source: str | None = None,
+    target: str | None = None,
     allowed: float = 0.5,
     least_cosine: float = 0.995,
     json: bool = False,
@@ -32,8 +34,8 @@ def quantize(
     reference
         A model folder, a hub id, or an alias such as `default`.
     file
-        Rows whose labels are known; of an encoder, texts. Without it, the development rows of the model's own run, or
-        everyday sentences.
+        Rows whose labels are known; of a translator, rows with translations; of an encoder, texts. Without it, the
+        development rows of the model's own run, or everyday sentences.
     output
         The new model folder; it runs in eight bits wherever it is used.
     text
@@ -44,6 +46,10 @@ def quantize(
         The column with the label.
     options
         The columns with the options of a question, commas between them.
+    source
+        Of a translator: the column that is read.
+    target
+        Of a translator: the column with the right translations.
     allowed
         How many points of the model's metric may be lost.
     least_cosine
@@ -58,8 +64,8 @@ def quantize(
     silent = quiet or json
     with model_notes(quiet=silent), stages(quiet=silent) as told:
         made = deployment.quantize(
-            reference, file, output=output, text=text, text_b=text_b, label=label, options=options, allowed=allowed,
-            least_cosine=least_cosine, told=told,
+            reference, file, output=output, text=text, text_b=text_b, label=label, options=options, from_column=source,
+            to_column=target, allowed=allowed, least_cosine=least_cosine, told=told,
         )  # fmt: skip
     if json:
         print_json(made.to_json())

@@ -36,7 +36,7 @@ def read_plan(folder: Path, tensors: Mapping[str, Array]) -> Int8Plan | None:
     for name in stored:
         kind, _, step = name.partition(".")
         weight = tensors.get(f"{step}.weight")
-        if kind + "." not in (EVEN, FLOAT, ASIDE) or weight is None or not in_blocks(step):
+        if kind + "." not in (EVEN, FLOAT, ASIDE) or weight is None or not (in_blocks(step) or kind + "." == FLOAT):
             raise CheckpointError(f"{NAME} speaks of {name[:80]!r}, which this model does not have.")
         if kind + "." == FLOAT:
             steps.add(step)

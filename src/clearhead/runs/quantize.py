@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.checkpoint.folder import read_folder
 from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.passport import Int8Verdict, Passport, read_passport, write_passport
 from clearhead.checkpoint.sentence import read_sentences
@@ -77,15 +78,27 @@ def run_quantize(
     check_new(output)
     begun = time.perf_counter()
     tell = told or (lambda _what, _done, _total: None)
-    folder = locate(reference).folder
-    if isinstance(rows, Source):
-        plan, verdict = _by_rows(reference, rows, allowed, part, columns or {}, tell)
+    folder, named = locate(reference).folder, columns or {}
+    if isinstance(rows, Source) and is_translator(folder):
+        from clearhead.runs.quantize_translator import by_translations
+
+        sides = named.get("source"), named.get("target")
+        plan, verdict = by_translations(reference, rows, allowed, part, sides, tell)
+    elif isinstance(rows, Source):
+        plan, verdict = _by_rows(reference, rows, allowed, part, named, tell)
     else:
         plan, verdict = _by_texts(reference, rows, least_cosine, tell)
     if not verdict.passed:
         raise QualityError(f"{_sentence(verdict)} Nothing was written; float runs as before.")
     _save(folder, output, plan, verdict)
     return Quantised(folder=output, verdict=verdict, seconds=time.perf_counter() - begun)
+
+
+def is_translator(folder: Path) -> bool:
+    """Whether a folder holds a model that reads one text and writes another, and so is judged by what it writes."""
+    if read_sentences(folder) is not None or not (folder / "config.json").is_file():
+        return False
+    return read_folder(folder, None).shape.decoder is not None
 
 
 def _by_rows(
@@ -202,7 +215,7 @@ def _sentence(verdict: Int8Verdict) -> str:
     if verdict.metric == "cosine":
         said = f"int8 vectors have a mean cosine of {verdict.after:.4f} with float (worst {verdict.worst:.4f})"
         return f"{said} on {verdict.rows:,} texts; {verdict.allowed} is asked for."
-    lost = 100 * abs(verdict.before - verdict.after)
+    lost = (1 if verdict.metric in ("bleu", "chrf") else 100) * abs(verdict.before - verdict.after)
     said = f"int8 loses {lost:.2f} points of {verdict.metric} ({verdict.before:.4f} to {verdict.after:.4f})"
     return f"{said} on {verdict.rows:,} rows; {verdict.allowed} may be lost."
 

@@ -1,0 +1,80 @@
+"""Eight bits for a translator behind a gate: both versions translate the same rows, judged by BLEU and chrF."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from clearhead.checkpoint.hub import locate
+from clearhead.checkpoint.passport import Int8Verdict
+from clearhead.data import Source
+from clearhead.data.split import draw_rows
+from clearhead.engine.int8 import Int8Plan
+from clearhead.errors import InputError
+from clearhead.loading import load
+from clearhead.metrics.translation import measure_translations
+from clearhead.runs.finish import read_split
+from clearhead.runs.parallel import Pair, read_pairs, sides_of
+from clearhead.runs.plan import RunPlan
+from clearhead.runs.quantize import Told, quantised_model
+from clearhead.runs.translating import prefix_of
+from clearhead.runs.translations import translations
+from clearhead.tensors import ties
+
+if TYPE_CHECKING:
+    from clearhead.model import Model
+
+MOST_ROWS = 500  # that are translated: more make the verdict little surer
+SCORES = ("bleu", "chrf")  # each of them may lose what is allowed
+
+
+def by_translations(
+    reference: str, rows: Source, allowed: float, part: str | None, columns: tuple[str | None, str | None], tell: Told
+) -> tuple[Int8Plan, Int8Verdict]:
+    """The first plan that keeps both scores, or the last one with what it loses."""
+    model = load(reference, "engine", precision="float")
+    if model.shape.head is None or model.shape.head.kind != "seq2seq":
+        raise InputError(f"{reference} has a decoder and no head that writes words, so that it cannot translate.")
+    pairs = _pairs(model, rows, part, columns)
+    beam = 1 if model.trained is None else int(str(model.trained.settings.get("beam") or 1))
+    before = _scores(model, pairs, beam, tell, "measuring float")
+    for plan in _plans(model):
+        after = _scores(quantised_model(model, plan), pairs, beam, tell, "measuring int8")
+        worse = max(SCORES, key=lambda name: before[name] - after[name])
+        verdict = Int8Verdict(
+            passed=before[worse] - after[worse] <= allowed + 1e-9, metric=worse, before=before[worse],
+            after=after[worse], allowed=allowed, rows=len(pairs), data=rows.name, float_steps=len(plan.float_steps),
+        )  # fmt: skip
+        if verdict.passed:
+            break
+    return plan, verdict
+
+
+def _plans(model: Model) -> Iterator[Int8Plan]:
+    """Everything in eight bits; then all but the head, whose small differences choose the words."""
+    yield Int8Plan()
+    assert model.shape.head is not None
+    tied = ties(model.shape).get("head.out.weight", "stack.embed.token.weight").removesuffix(".weight")
+    yield Int8Plan(float_steps=frozenset({tied if model.shape.head.tied else "head.out"}))
+
+
+def _pairs(model: Model, rows: Source, part: str | None, columns: tuple[str | None, str | None]) -> list[Pair]:
+    """Rows with their translations: those that training held out, or all, and some of them where there are many."""
+    known = {} if model.trained is None else model.trained.columns
+    named = [given or (own if (own := known.get(side)) in rows.columns else None)
+             for given, side in zip(columns, ("source", "target"), strict=True)]  # fmt: skip
+    sides = sides_of(rows, RunPlan(task="translate", source=named[0], target=named[1]))
+    every, _ = read_pairs(rows, sides, skip_bad_rows=False)
+    if part is not None:
+        wanted = read_split(locate(model.reference).folder, part)
+        every = [pair for pair in every if pair.number in wanted]
+    if not every:
+        raise InputError(f"{rows.name} has no rows to translate.")
+    return [every[place] for place in draw_rows(len(every), min(MOST_ROWS, len(every)), 0)]
+
+
+def _scores(model: Model, pairs: list[Pair], beam: int, tell: Told, what: str) -> dict[str, float]:
+    texts = [pair.source for pair in pairs]
+    said = translations(model, texts, prefix_of(model), beam, lambda done, total: tell(what, done, total))
+    found = measure_translations(said, [pair.target for pair in pairs], n=0).measures
+    return {name: found[name].value for name in SCORES}
