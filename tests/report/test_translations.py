@@ -51,6 +51,8 @@ def test_everything_is_told() -> None:
     ]  # fmt: skip
     assert read.said("headline").startswith("BLEU")
     assert "chrF++" in read.said("metrics")
+    assert "used to choose the epoch" in read.said("metrics")
+    assert "thresholds" not in read.said("metrics")
     assert "tok:13a" in read.said("counted")
     assert "2 to 3" in read.said("by-length")
     assert "900" in read.said("texts")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from clearhead.tasks.evaluation import Evaluation
 
 DEV_MARK = "used to choose the epoch and to fit thresholds and temperature"
+WRITTEN_MARK = "used to choose the epoch"  # where texts are written, there is no threshold to fit
 ORDER = ("test", "rows")  # what counts first; dev counts last
 FEW = 100  # rows that make every figure rough
 
@@ -36,6 +37,11 @@ class Headline:
     rows: str  # "400 test rows"
     tested: bool  # whether these rows chose nothing
     sentences: tuple[str, ...]
+
+
+def dev_mark(kind: str) -> str:
+    """What dev rows were used for."""
+    return WRITTEN_MARK if kind == "texts" else DEV_MARK
 
 
 def in_order(parts: Mapping[str, Evaluation]) -> dict[str, Evaluation]:
@@ -71,7 +77,7 @@ def _measured(part: str, one: Evaluation, between: str) -> str:
     which = {
         "test": f"{rows(one.rows)} kept aside for the test, which the model did not learn from",
         "rows": f"the {rows(one.rows)} given; whether the model learned from some of them is not known here",
-        "dev": f"{rows(one.rows)} of dev, which were {DEV_MARK}: expect less on new rows",
+        "dev": f"{rows(one.rows)} of dev, which were {dev_mark(one.kind)}: expect less on new rows",
     }.get(part, f"{rows(one.rows)} of the part {cut(part, 30)!r}")
     if known(interval.value) is None:
         return f"{name} is not defined on these rows ({which})."

@@ -13,7 +13,7 @@ from clearhead.config import whole_file
 from clearhead.errors import InputError
 from clearhead.report import comparisons, inspected, pictures, results, words
 from clearhead.report.curves import curves
-from clearhead.report.headline import DEV_MARK, headline, in_order
+from clearhead.report.headline import DEV_MARK, dev_mark, headline, in_order
 from clearhead.report.parts import PER_PART, part_views
 from clearhead.report.sections import Section
 
@@ -114,7 +114,7 @@ def _frame(data: ReportData, parts: Mapping[str, Evaluation]) -> dict[str, Any]:
         "title": words.cut(data.title, 200),
         "style": _style(),
         "headline": headline(parts, data.inspection) if parts else None,
-        "dev_mark": DEV_MARK,
+        "dev_mark": dev_mark(next(iter(parts.values())).kind) if parts else DEV_MARK,
     }
 
 

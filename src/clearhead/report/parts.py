@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.report import pictures, results, words
 from clearhead.report.cases import cases, cell_rows
-from clearhead.report.headline import DEV_MARK
+from clearhead.report.headline import dev_mark
 
 if TYPE_CHECKING:
     from clearhead.metrics import Slice
@@ -32,7 +32,7 @@ def _view(part: str, one: Evaluation, shown: Shown | None, key: str) -> dict[str
     lengths = sorted((s for s in one.slices if s.column.startswith(LENGTH)), key=_beginning)
     others = [s for s in one.slices if not s.column.startswith(LENGTH)]
     return {
-        "part": {"name": part, "rows": rows_of(part), "one": one, "right": right, "key": key},
+        "part": {"name": part, "rows": rows_of(part, one.kind), "one": one, "right": right, "key": key},
         "labels": results.label_rows(one),
         "confusion": _confusion(one, shown, key),
         "worst": found if found is not None and found.worst else None,
@@ -44,9 +44,9 @@ def _view(part: str, one: Evaluation, shown: Shown | None, key: str) -> dict[str
     }
 
 
-def rows_of(part: str) -> str:
+def rows_of(part: str, kind: str) -> str:
     """Which rows a section tells of; dev rows never without a warning."""
-    return f"the {words.part_name(part)} rows" + (f" ({DEV_MARK})" if part == "dev" else "")
+    return f"the {words.part_name(part)} rows" + (f" ({dev_mark(kind)})" if part == "dev" else "")
 
 
 def _beginning(one: Slice) -> tuple[str, float]:
