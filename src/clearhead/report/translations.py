@@ -79,7 +79,7 @@ def translation_sections(
 def _folded(pages: Sequence[tuple[str, Markup]]) -> Markup:
     first, *others = pages
     return first[1] + NONE.join(
-        Markup('<details class="part"><summary>The same for {}</summary>\n{}</details>\n').format(rows_of(name, "texts"), page)
+        Markup('<details class="part"><summary>The same for {}</summary>\n{}</details>\n').format(_rows(name), page)
         for name, page in others
     )
 
@@ -106,7 +106,7 @@ def _counted(one: Told, part: str, _: int) -> Markup:
         ("penalty for short translations", "none" if scores.brevity >= 1 else figure(scores.brevity)),
     ]
     page = paragraph("BLEU, chrF and chrF++ go from 0 to 100 and are those of sacrebleu, which signs how it counted.")
-    return page + table(("What", f"On {rows_of(part, "texts")}"), rows, label="Signatures and parts of BLEU")
+    return page + table(("What", f"On {_rows(part)}"), rows, label="Signatures and parts of BLEU")
 
 
 def _by_length(one: Told, part: str, number: int) -> Markup:
@@ -121,7 +121,7 @@ def _by_length(one: Told, part: str, number: int) -> Markup:
         for each in slices
     ]  # fmt: skip
     doubt = " All of them have too few rows to say much." if few else ""
-    page = paragraph(f"BLEU on {rows_of(part, "texts")} by the length of the source, the shortest first.{doubt}")
+    page = paragraph(f"BLEU on {_rows(part)} by the length of the source, the shortest first.{doubt}")
     figures = Markup("<figure>{}<figcaption>{}</figcaption></figure>\n").format(
         _picture(slices, number), "BLEU and its interval; from left to right the sources become longer."
     )
@@ -152,13 +152,13 @@ def _picture(slices: Sequence[LengthSlice], number: int) -> Markup:
 
 
 def _worst(one: Told, part: str, number: int) -> Markup:
-    said = f"The lowest chrF of {rows_of(part, "texts")}, each row by itself. A reference is one right translation among many: "
+    said = f"The lowest chrF of {_rows(part)}, each row by itself. A reference is one right translation among many: "
     said += "a low figure can be a good translation, or a wrong reference."
     return _samples(one.worst, one, said, f"w{number}")
 
 
 def _best(one: Told, part: str, number: int) -> Markup:
-    return _samples(one.best, one, f"The highest chrF of {rows_of(part, "texts")}, the longer sources first.", f"b{number}")
+    return _samples(one.best, one, f"The highest chrF of {_rows(part)}, the longer sources first.", f"b{number}")
 
 
 def _samples(samples: Sequence[Sample], one: Told, said: str, key: str) -> Markup:
@@ -221,3 +221,8 @@ def heat(aligned: Alignment) -> Markup:
 
 def _word(word: str) -> str:
     return lines(cut(word, 24))
+
+
+def _rows(part: str) -> str:
+    """Which rows are told of."""
+    return rows_of(part, "texts")
