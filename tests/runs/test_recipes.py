@@ -11,6 +11,7 @@ import pytest
 from clearhead.api import train
 from clearhead.data import open_source
 from clearhead.errors import InputError
+from clearhead.runs.parallel import sides_of
 from clearhead.runs.plan import make_plan, read_recipe
 from clearhead.runs.prepare import look
 from tests.small import labelled, write_csv
@@ -45,6 +46,10 @@ def test_the_data_is_as_the_recipe_says(path: Path, monkeypatch: pytest.MonkeyPa
     if not Path(plan.train).is_file():
         pytest.skip("the data is not here")
     sources = {part: open_source(place) for part in ("train", "dev") if (place := getattr(plan, part)) is not None}
+    if plan.task == "translate":
+        sides = sides_of(sources["train"], plan)
+        assert (sides.source, sides.target) == (plan.source, plan.target)
+        return
     seen = look(sources, plan)
     assert seen.task.name == plan.task
     assert all(set(filter(None, (plan.text, plan.text_b, plan.label))) <= set(one.columns) for one in sources.values())
