@@ -134,7 +134,9 @@ def section(name: str, record: dict[str, Any]) -> str:
     made = record["ladder"]
     lines = [[head.format(metric=made["metric"]) for head in HEADER], ["---"] * len(HEADER)]
     lines += [cells(rung, rung["method"] == made["recommended"]) for rung in made["rungs"]]
-    about = f"{name}: {made['rows']:,} rows of {made['part']}, {record['threads']} threads"
+    about = (
+        f"{name}: {made['rows']:,} rows of {made['part']}, {record['threads']} thread{'s' * (record['threads'] > 1)}"
+    )
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"`{record['command']}` ({about})\n\n{table}\n\n{made['reason']}"
 
