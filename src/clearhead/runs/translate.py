@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 ROWS_SEEN = 600_000  # rows that a new translator sees, each as often as it is an epoch
 JUDGED = 400  # dev rows that an epoch is judged by
+WORDS = 4  # of a target: BLEU counts four of them in a row, and is 0 whatever is said where there are fewer
 
 
 def run_translate(
@@ -122,15 +123,17 @@ def _fit(model: Model, data: Parallel, texts: Texts, plan: RunPlan, folder: Path
 
 
 def _scorer(model: Model, texts: Texts, plan: RunPlan) -> Callable[[], float] | None:
-    """BLEU of the likeliest words on some dev rows, by which epochs are compared."""
+    """BLEU of the likeliest words on some dev rows, by which epochs are compared; chrF where there are few words."""
     dev = texts.parts.get("dev")
     if dev is None:
         return None
     rows = [dev[place] for place in draw_rows(len(dev), min(JUDGED, len(dev)), plan.settings.seed)]
+    words = sum(len(pair.target.split()) for pair in rows) / len(rows)
+    name = "bleu" if words >= WORDS else "chrf"
 
     def score() -> float:
         said = translations(model, [pair.source for pair in rows], plan.prefix, beam=1)
-        return measure_translations(said, [pair.target for pair in rows], n=0).measures["bleu"].value
+        return measure_translations(said, [pair.target for pair in rows], n=0).measures[name].value
 
     return score
 
