@@ -28,10 +28,7 @@ def dated(draw: random.Random) -> tuple[str, str]:
     day = date(1970, 1, 1) + timedelta(days=draw.randrange(60 * 365))
     month, short = MONTHS[day.month - 1], MONTHS[day.month - 1][:3]
     ending = "th" if day.day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day.day % 10, "th")
-    forms = (
-        f"{day.day} {month} {day.year}", f"{month} {day.day}{ending}, {day:%y}", f"{day.day}. {short} {day.year}",
-        f"{short} {day.day}, {day.year}", f"{day.day}{ending} of {month} '{day:%y}", f"{day:%d/%m/%Y}",
-    )  # fmt: skip
+    forms = (f"{day.day} {month} {day.year}", f"{short} {day.day}{ending}, {day:%y}", f"{day:%d/%m/%Y}")
     return draw.choice(forms), day.isoformat()
 
 
