@@ -110,7 +110,8 @@ def _fit(model: Model, data: Parallel, texts: Texts, plan: RunPlan, folder: Path
     settings = plan.settings
     state = State(model.module, optimiser(model.module, settings), Progress())
     load_state(folder / STATE, state)
-    watch = Watch(baseline_loss(data.target.ids, "cross_entropy", None, settings.smoothing), settings)
+    constant = baseline_loss(data.target.ids, "cross_entropy", None, settings.smoothing)
+    watch = Watch(constant, settings, words=True)
     steps = train_steps(
         state, data, settings, objective="words", score=_scorer(model, texts, plan), device=str(model.core.device),
         row_weights=data.row_words.astype(np.float64),  # every word counts alike, as in the paper
