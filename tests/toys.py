@@ -7,7 +7,10 @@ from collections.abc import Callable
 from datetime import date, timedelta
 
 LETTERS = "abcdefghijkl"
-MONTHS = "January February March April May June July August September October November December".split()
+MONTHS = [
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+]  # fmt: skip
 Pairs = list[dict[str, str]]
 
 

@@ -77,7 +77,9 @@ def test_other_verbs_point_the_way(run: Run, masked_model: Path, tmp_path: Path)
         "no ladder of methods": ("ladder", pairs, "--task", "translate"),
         "no masked-word head": ("fill", model, "ein [MASK]"),
         "has no decoder, so that it cannot translate": ("translate", masked_model, "ein hund"),
-        "has no head called 'seq2seq'": ("train", pairs, "--task", "translate", "--model", masked_model, "-o", "no"),
+        "has no head called 'seq2seq'": (
+            "train", pairs, "--task", "translate", "--model", masked_model, "-o", tmp_path / "no"
+        ),
         "has no head called 'classify'": (
             "train", pairs, "--task", "classify", "--text", "de", "--label", "en", "--model", model, "-o", tmp_path / "no"
         ),
@@ -87,6 +89,7 @@ def test_other_verbs_point_the_way(run: Run, masked_model: Path, tmp_path: Path)
         code, out, err = run(*arguments)
         assert (code, out) == (2, ""), err
         assert said in err.splitlines()[-1], err
+        assert not (tmp_path / "no").exists(), said
     # the encoder of a translator reads, so that its vectors can be had
     (tmp_path / "texts.txt").write_text("ein hund\nzwei\n")
     assert run("embed", model, tmp_path / "texts.txt", "-o", tmp_path / "e.npy", "--quiet")[0] == 0

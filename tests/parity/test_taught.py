@@ -80,7 +80,7 @@ def test_the_bias_of_marian_and_its_first_vector_stay(tmp_path: Path) -> None:
     assert not torch.allclose(after.head.out.weight, before.head.out.weight)
 
 
-@pytest.mark.parametrize("case", ["marian", "marian apart", "t5", "t5 gated"])
+@pytest.mark.parametrize("case", ["marian apart", "t5 gated"])
 def test_a_taught_folder_says_in_transformers_what_it_says_here(
     case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -88,22 +88,26 @@ def test_a_taught_folder_says_in_transformers_what_it_says_here(
     prefix = "summarize: " if family == "t5" else ""
     base = taught_folder(tmp_path / "base", case)
     kept = json.loads((base / "generation_config.json").read_text())
-    rows = [{"source": row["source"], "target": " ".join(row["source"].split()[:2])} for row in ROWS]
+    rows = [{"source": row["source"], "target": row["source"].split()[1]} for row in ROWS[:4]]
+    steps: list[Step] = []
     run = clearhead.train(
-        rows, dev=rows, model=str(base), task="translate", output=tmp_path / "run", epochs=40, batch_rows=4,
-        batch_tokens=None, rate=2e-2 if family == "t5" else 5e-3, warmup=0.1, prefix=prefix, threads=1, beam=2,
+        rows, test=rows, model=str(base), task="translate", output=tmp_path / "run", epochs=40, batch_rows=4,
+        batch_tokens=None, rate=1e-2, warmup=0.1, prefix=prefix, dev_share=0.0, threads=1, beam=2,
+        told=Told(step=steps.append),
     )  # fmt: skip
-    assert run.metrics["exact_match"].value > 0.8
+    assert steps[-1].loss < 0.3 * steps[0].loss
     assert json.loads((run.folder / "generation_config.json").read_text()) == kept
     again = clearhead.evaluate(run.folder, rows)
-    assert again.metrics["exact_match"].value == run.metrics["exact_match"].value  # the prefix is remembered
+    assert again.metrics["chrf"].value == run.metrics["chrf"].value  # the prefix is remembered
     words, model = theirs(run.folder, family)
     texts = [prefix + row["source"] for row in rows]
     for beam in (1, 3):
         given = words(texts, padding=True, return_tensors="pt")
-        said = model.generate(**given, num_beams=beam, max_new_tokens=20, do_sample=False)
-        ours = clearhead.load(run.folder).generate(texts, beam=beam, max_length=20)
-        assert [one.text for one in ours] == words.batch_decode(said, skip_special_tokens=True)
+        said = model.generate(**given, num_beams=beam, max_new_tokens=12, do_sample=False)
+        ours = clearhead.load(run.folder).generate(texts, beam=beam, max_length=12)
+        for one, row in zip(ours, said[:, 1:].tolist(), strict=True):
+            assert row[: len(one.ids)] == list(one.ids)
+            assert set(row[len(one.ids) :]) <= {model.config.eos_token_id, model.config.pad_token_id}
     capsys.readouterr()
-    main(["translate", str(run.folder), rows[0]["source"], "--beam", "3", "--quiet"])
+    main(["translate", str(run.folder), rows[0]["source"], "--beam", "3", "--max-length", "12", "--quiet"])
     assert capsys.readouterr().out.strip() == ours[0].text

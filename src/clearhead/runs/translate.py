@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
@@ -12,7 +13,7 @@ from clearhead.checkpoint.passport import Trained, read_passport, write_passport
 from clearhead.config import write_json
 from clearhead.data import Source
 from clearhead.data.split import draw_rows
-from clearhead.errors import InputError
+from clearhead.errors import ClearheadError, InputError
 from clearhead.loading import load, need_torch
 from clearhead.metrics.translation import measure_translations
 from clearhead.model import Model
@@ -20,9 +21,9 @@ from clearhead.runs.finish import SPLIT, Run, versions, write_metrics
 from clearhead.runs.network import STATE, drive
 from clearhead.runs.parallel import Texts, read_texts
 from clearhead.runs.plan import RunPlan
-from clearhead.runs.train import Told, begin_run, check_folder, cost_of
+from clearhead.runs.train import RUN, Told, begin_run, check_folder, cost_of
 from clearhead.runs.translations import Translated, translated, translations
-from clearhead.runs.translator import encode, is_new, make_model
+from clearhead.runs.translator import VOCABULARY, encode, is_new, make_model
 
 if TYPE_CHECKING:
     from clearhead.tasks.parallel import Parallel
@@ -62,10 +63,16 @@ def run_translate(
         tell.say(f"epochs: {epochs} (by the number of rows; say another with --epochs)")
     now = {"columns": {"source": texts.sides.source, "target": texts.sides.target}, "task": "translate"}
     marks = {part: asdict(texts.mark(part)) for part in texts.parts}
+    there = folder.exists()
     begin_run(folder, plan, {**now, "data": marks}, command, resume=resume)
+    try:
+        model = make_model(plan, texts, folder, tell)
+        data, long = encode(model, texts.parts["train"], plan)
+    except ClearheadError:
+        if not resume:
+            _take_back(folder, there)
+        raise
     tell.begun(folder)
-    model = make_model(plan, texts, folder, tell)
-    data, long = encode(model, texts.parts["train"], plan)
     notes = [f"{long:,} training rows are too long to learn from, and were left out."] if long else []
     tell.say(f"model: {model.family.title}, {model.parameters:,} parameters; {int(data.row_tokens.sum()):,} tokens")
     notes += _fit(model, data, texts, plan, folder, tell)
@@ -96,6 +103,14 @@ def run_translate(
         seconds=time.perf_counter() - begun,
         cost=cost_of(folder, begun, 0.0),
     )
+
+
+def _take_back(folder: Path, there: bool) -> None:
+    """A run that cannot begin leaves nothing, so that it can be called again with other settings."""
+    shutil.rmtree(folder / VOCABULARY, ignore_errors=True)
+    (folder / RUN).unlink(missing_ok=True)
+    if not there:
+        folder.rmdir()
 
 
 def _fit(model: Model, data: Parallel, texts: Texts, plan: RunPlan, folder: Path, tell: Told) -> list[str]:
