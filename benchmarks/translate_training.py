@@ -115,8 +115,11 @@ def peer(rows: Rows, size: str, count: int) -> Iterator[int]:
     from transformers import MarianConfig, MarianMTModel
 
     said, words = SIZES[size], rows.tokenizer
-    sides = {f"{side}_{theirs}": said[own] for side in ("encoder", "decoder")
-             for theirs, own in (("layers", f"{side}_layers"), ("attention_heads", "heads"), ("ffn_dim", "feed_width"))}
+    sides = {
+        f"{side}_{theirs}": said[own]
+        for side in ("encoder", "decoder")
+        for theirs, own in (("layers", f"{side}_layers"), ("attention_heads", "heads"), ("ffn_dim", "feed_width"))
+    }
     torch.manual_seed(0)
     model = MarianMTModel(MarianConfig(
         vocab_size=words.vocab_size, d_model=said["width"], activation_function="relu", scale_embedding=True,
@@ -178,7 +181,7 @@ def measured(rows: Rows, size: str, given: argparse.Namespace) -> dict[str, Any]
     ratios = [mine / theirs for mine, theirs in zip(speeds["clearhead"], speeds["transformers"], strict=True)]
     middle = {name: statistics.median(some) for name, some in speeds.items()}
     return {"size": size, "rows_a_step": count, "tokens_a_second": middle, "ratio": statistics.median(ratios),
-            "ratios": ratios, "tokens": {name: sum(one.tokens for one in some) for name, some in turns.items()}}  # fmt: skip
+            "ratios": ratios, "tokens": {name: sum(one.tokens for one in turns[name]) for name in sides}}  # fmt: skip
 
 
 def table(found: list[dict[str, Any]]) -> str:

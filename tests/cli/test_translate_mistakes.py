@@ -81,7 +81,8 @@ def test_other_verbs_point_the_way(run: Run, masked_model: Path, tmp_path: Path)
             "train", pairs, "--task", "translate", "--model", masked_model, "-o", tmp_path / "no"
         ),
         "has no head called 'classify'": (
-            "train", pairs, "--task", "classify", "--text", "de", "--label", "en", "--model", model, "-o", tmp_path / "no"
+            "train", pairs, "--task", "classify", "--text", "de", "--label", "en", "--model", model,
+            "-o", tmp_path / "no",
         ),
         "or --task translate": ("train", pairs, "-o", tmp_path / "no"),
     }  # fmt: skip

@@ -63,7 +63,7 @@ class Watch:
         settings = self._settings
         reasons = []
         if self._words and settings.rate > 5e-3:
-            reasons.append(f"the rate {settings.rate:g} is too high (a new model learns with 1e-3, a taught one with 5e-5)")
+            reasons.append(f"the rate {settings.rate:g} is too high (try 1e-3 for a new model, 5e-5 for a taught one)")
         elif settings.rate > 2e-4 and not settings.frozen and not self._words:
             reasons.append(f"the rate {settings.rate:g} is too high for fine-tuning (try 5e-5)")
         elif settings.rate < 5e-6:
