@@ -40,7 +40,8 @@ TOYS: dict[str, Callable[[random.Random], tuple[str, str]]] = {"copy": copied, "
 
 def toy(name: str, count: int, seed: int = 0, without: Pairs | None = None) -> Pairs:
     """So many different rows of a toy language, none of them among others."""
-    draw, made = random.Random(f"{name} {seed}"), {}
+    draw = random.Random(f"{name} {seed}")
+    made: dict[str, str] = {}
     known = {row["source"] for row in without or ()}
     while len(made) < count:
         source, target = TOYS[name](draw)
