@@ -7,10 +7,7 @@ from collections.abc import Callable
 from datetime import date, timedelta
 
 LETTERS = "abcdefghijkl"
-MONTHS = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
-    "December",
-]  # fmt: skip
+MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 Pairs = list[dict[str, str]]
 
 
@@ -29,9 +26,9 @@ def reversed_(draw: random.Random) -> tuple[str, str]:
 def dated(draw: random.Random) -> tuple[str, str]:
     """A day as people write it, and as ISO 8601 does."""
     day = date(1970, 1, 1) + timedelta(days=draw.randrange(60 * 365))
-    month, short = MONTHS[day.month - 1], MONTHS[day.month - 1][:3]
+    month = MONTHS[day.month - 1]
     ending = "th" if day.day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day.day % 10, "th")
-    forms = (f"{day.day} {month} {day.year}", f"{short} {day.day}{ending}, {day:%y}", f"{day:%d/%m/%Y}")
+    forms = (f"{day.day} {month} {day.year}", f"{month} {day.day}{ending}, {day:%y}", f"{day:%d/%m/%Y}")
     return draw.choice(forms), day.isoformat()
 
 
