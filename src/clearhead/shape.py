@@ -62,6 +62,7 @@ class Shape:
     embed_scale: float = 1.0  # sqrt(width) in the 2017 Transformer and Marian
     segments: int = 0
     pad: int | None = 0
+    pad_learned: bool = True  # Marian's decoder starts with padding, whose vector stays as it is
 
     # positions
     positions: Positions = "learned"  # added to the word vectors
@@ -150,6 +151,7 @@ class HeadShape:
     norm_bias: bool = True
     eps: float = 1e-12
     out_bias: bool = True
+    out_bias_learned: bool = True  # Marian's is a constant, which stays as it is
     tied: bool = False  # the output matrix is the word table
     scale: float = 1.0  # T5 v1.0 multiplies by 1/sqrt(width)
     dropout_first: float = 0.0  # before the dense step

@@ -22,7 +22,8 @@ class Embedding(nn.Module):
         super().__init__()
         words, before = shape.word_width, shape.project == "before"
         self.scale = shape.embed_scale
-        self.token = Table(shape.vocab, words)
+        still = None if shape.pad_learned or shape.pad is None or shape.pad >= shape.vocab else shape.pad
+        self.token = Table(shape.vocab, words, padding_idx=still)
         self.segment = Table(shape.segments, words) if shape.segments else None
         project = Linear(words, shape.width, shape.project_bias) if shape.project != "none" else nn.Identity()
         self.project = project

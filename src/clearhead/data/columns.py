@@ -210,7 +210,7 @@ def _text(source: Source, free: list[_Look], looks: list[_Look]) -> tuple[str, s
         both = f"{titled(texts[0].name)} and {titled(texts[1].name)}"
         raise InputError(
             f"{both} of {source.name} both read like texts: {_listed(looks)}. Say which one with --text (and --text-b "
-            f"for a task on two texts)."
+            f"for a task on two texts), or --task translate where one is written for the other."
         )
     return texts[0].name, "the longest texts"
 

@@ -85,6 +85,7 @@ def side(v: Values, prefix: str, **changes: Any) -> Shape:
         "eps": 1e-5,
         "activation": v["activation_function"],
         "pad": v["pad_token_id"],
+        "pad_learned": False,
         "dropouts": Dropouts(
             embed=v["dropout"],
             scores=v["attention_dropout"],
@@ -107,7 +108,11 @@ def seq2seq(v: Values, _labels: int) -> HeadPlan:
     """The word table again, plus a bias per word."""
     return HeadPlan(
         head=HeadShape(
-            kind="seq2seq", pick="each", outputs=decoder(v).vocab, tied=v["tie_word_embeddings"]
+            kind="seq2seq",
+            pick="each",
+            outputs=decoder(v).vocab,
+            out_bias_learned=False,
+            tied=v["tie_word_embeddings"],
         ),
         names={"lm_head.weight": "head.out.weight", "final_logits_bias": Row(("head.out.bias",), flat=True)},
     )

@@ -65,6 +65,9 @@ def sides_of(source: Source, asked: RunPlan) -> Sides:
     for name in (asked.source, asked.target, asked.split):
         if name is not None and name not in columns:
             raise InputError(f"{source.name} has no column {name!r}; it has {titles(columns)}.")
+    if len(columns) == 1:
+        raise InputError(f"{source.name} has one column, {titles(columns)}: translation needs what is read and what is "
+                         "written, each in a column of its own.")  # fmt: skip
     free = [name for name in columns if name not in (asked.source, asked.target, split)]
     first = asked.source or _named(free, SOURCES)
     second = asked.target or _named([name for name in free if name != first], TARGETS)
@@ -118,9 +121,8 @@ def read_texts(sources: Mapping[str, Source], plan: RunPlan, count: Callable[[st
     if skipped:
         said.append(f"left out: {', '.join(f'{number:,} rows ({problem})' for problem, number in skipped.items())}")
     leaks = _leaks(parts)
-    return Texts(
-        sides=sides, parts=parts, names=names, said=(*said, *leaks), skipped=skipped, leaks=tuple(leaks)
-    )  # fmt: skip
+    said += [*_alike(parts["train"]), *leaks]
+    return Texts(sides=sides, parts=parts, names=names, said=tuple(said), skipped=skipped, leaks=tuple(leaks))
 
 
 def read_pairs(
@@ -173,6 +175,12 @@ def _split(parts: dict[str, tuple[Pair, ...]], plan: RunPlan) -> dict[str, tuple
     where = split_rows(None, hashes, others, dev=dev, test=test, seed=plan.settings.seed)
     cut = {part: tuple(pair for pair, own in zip(rows, where, strict=True) if own == part) for part in PARTS}
     return {**parts, **{part: some for part, some in cut.items() if some}}
+
+
+def _alike(rows: Sequence[Pair]) -> list[str]:
+    """Rows that are translated already: seldom what somebody wants, unless to copy is the task."""
+    same = sum(pair.source == pair.target for pair in rows)
+    return [f"{same:,} of {len(rows):,} training rows have the same text on both sides"] if same * 2 > len(rows) else []
 
 
 def _leaks(parts: Mapping[str, Sequence[Pair]]) -> list[str]:

@@ -49,7 +49,7 @@ class RunPlan:
     preset: str | None = None  # of a new translator: its size by name
     config: str | None = None  # of a new translator: further keys of its config.json, as JSON
     vocabulary: int | None = None  # tokens of a new translator; None: by its size
-    pieces: Literal["bpe", "unigram", "wordpiece"] = "bpe"  # how its words are cut
+    pieces: Literal["bpe", "unigram", "wordpiece", "characters"] = "bpe"  # how its words are cut
     shared: bool = True  # one vocabulary for both languages; False: one for each
     prefix: str = ""  # what is put before every source, as T5 is told what to do
     beam: int = 4  # of the translations that are measured

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
@@ -12,7 +13,7 @@ from clearhead.checkpoint.passport import Trained, read_passport, write_passport
 from clearhead.config import write_json
 from clearhead.data import Source
 from clearhead.data.split import draw_rows
-from clearhead.errors import InputError
+from clearhead.errors import ClearheadError, InputError
 from clearhead.loading import load, need_torch
 from clearhead.metrics.translation import measure_translations
 from clearhead.model import Model
@@ -20,16 +21,17 @@ from clearhead.runs.finish import REPORT, SPLIT, Run, versions, write_metrics
 from clearhead.runs.network import STATE, drive
 from clearhead.runs.parallel import Texts, read_texts
 from clearhead.runs.plan import RunPlan
-from clearhead.runs.train import Told, begin_run, check_folder, cost_of
+from clearhead.runs.train import RUN, Told, begin_run, check_folder, cost_of
 from clearhead.runs.translation_report import write_report
 from clearhead.runs.translations import Translated, translated, translations
-from clearhead.runs.translator import encode, is_new, make_model
+from clearhead.runs.translator import VOCABULARY, encode, is_new, make_model
 
 if TYPE_CHECKING:
     from clearhead.tasks.parallel import Parallel
 
 ROWS_SEEN = 600_000  # rows that a new translator sees, each as often as it is an epoch
 JUDGED = 400  # dev rows that an epoch is judged by
+WORDS = 4  # of a target: BLEU counts four of them in a row, and is 0 whatever is said where there are fewer
 
 
 def run_translate(
@@ -64,10 +66,16 @@ def run_translate(
         tell.say(f"epochs: {epochs} (by the number of rows; say another with --epochs)")
     now = {"columns": {"source": texts.sides.source, "target": texts.sides.target}, "task": "translate"}
     marks = {part: asdict(texts.mark(part)) for part in texts.parts}
+    there = folder.exists()
     begin_run(folder, plan, {**now, "data": marks}, command, resume=resume)
+    try:
+        model = make_model(plan, texts, folder, tell)
+        data, long = encode(model, texts.parts["train"], plan)
+    except ClearheadError:
+        if not resume:
+            _take_back(folder, there)
+        raise
     tell.begun(folder)
-    model = make_model(plan, texts, folder, tell)
-    data, long = encode(model, texts.parts["train"], plan)
     notes = [f"{long:,} training rows are too long to learn from, and were left out."] if long else []
     tell.say(f"model: {model.family.title}, {model.parameters:,} parameters; {int(data.row_tokens.sum()):,} tokens")
     notes += _fit(model, data, texts, plan, folder, tell)
@@ -111,6 +119,14 @@ def run_translate(
     return replace(run, report=made)
 
 
+def _take_back(folder: Path, there: bool) -> None:
+    """A run that cannot begin leaves nothing, so that it can be called again with other settings."""
+    shutil.rmtree(folder / VOCABULARY, ignore_errors=True)
+    (folder / RUN).unlink(missing_ok=True)
+    if not there:
+        folder.rmdir()
+
+
 def _fit(model: Model, data: Parallel, texts: Texts, plan: RunPlan, folder: Path, tell: Told) -> list[str]:
     """Learn to the end from the last saved state; the model then has the best weights."""
     import numpy as np
@@ -123,7 +139,8 @@ def _fit(model: Model, data: Parallel, texts: Texts, plan: RunPlan, folder: Path
     settings = plan.settings
     state = State(model.module, optimiser(model.module, settings), Progress())
     load_state(folder / STATE, state)
-    watch = Watch(baseline_loss(data.target.ids, "cross_entropy", None, settings.smoothing), settings)
+    constant = baseline_loss(data.target.ids, "cross_entropy", None, settings.smoothing)
+    watch = Watch(constant, settings, words=True)
     steps = train_steps(
         state, data, settings, objective="words", score=_scorer(model, texts, plan), device=str(model.core.device),
         row_weights=data.row_words.astype(np.float64),  # every word counts alike, as in the paper
@@ -136,15 +153,17 @@ def _fit(model: Model, data: Parallel, texts: Texts, plan: RunPlan, folder: Path
 
 
 def _scorer(model: Model, texts: Texts, plan: RunPlan) -> Callable[[], float] | None:
-    """BLEU of the likeliest words on some dev rows, by which epochs are compared."""
+    """BLEU of the likeliest words on some dev rows, by which epochs are compared; chrF where there are few words."""
     dev = texts.parts.get("dev")
     if dev is None:
         return None
     rows = [dev[place] for place in draw_rows(len(dev), min(JUDGED, len(dev)), plan.settings.seed)]
+    words = sum(len(pair.target.split()) for pair in rows) / len(rows)
+    name = "bleu" if words >= WORDS else "chrf"
 
     def score() -> float:
         said = translations(model, [pair.source for pair in rows], plan.prefix, beam=1)
-        return measure_translations(said, [pair.target for pair in rows], n=0).measures["bleu"].value
+        return measure_translations(said, [pair.target for pair in rows], n=0).measures[name].value
 
     return score
 

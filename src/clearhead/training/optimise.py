@@ -30,7 +30,9 @@ def depth(name: str, network: Network) -> int:
 
 def learned(network: Network, settings: TrainSettings, epoch: int) -> Named:
     """The parameters that learn in an epoch: all, the head alone, or one more layer with each epoch."""
-    named = [(name, p) for name, p in network.named_parameters() if isinstance(p, nn.Parameter)]
+    head = network.shape.head
+    still = () if head is None or head.out_bias_learned else ("head.out.bias",)
+    named = [(name, p) for name, p in network.named_parameters() if isinstance(p, nn.Parameter) and name not in still]
     if settings.frozen:
         return [(name, p) for name, p in named if depth(name, network) == 0]
     if settings.unfreeze:

@@ -38,8 +38,8 @@ def baseline_loss(targets: Array, objective: str, weights: Array | None = None, 
 class Watch:
     """Follows the loss of a run, and says when it stands still."""
 
-    def __init__(self, baseline: float, settings: TrainSettings) -> None:
-        self._baseline, self._settings = baseline, settings
+    def __init__(self, baseline: float, settings: TrainSettings, *, words: bool = False) -> None:
+        self._baseline, self._settings, self._words = baseline, settings, words  # words: answers are texts
         self._losses: deque[float] = deque(maxlen=LAST)
 
     def add(self, loss: float) -> None:
@@ -62,7 +62,9 @@ class Watch:
     def _reasons(self) -> list[str]:
         settings = self._settings
         reasons = []
-        if settings.rate > 2e-4 and not settings.frozen:
+        if self._words and settings.rate > 5e-3:
+            reasons.append(f"the rate {settings.rate:g} is too high (try 1e-3 for a new model, 5e-5 for a taught one)")
+        elif settings.rate > 2e-4 and not settings.frozen and not self._words:
             reasons.append(f"the rate {settings.rate:g} is too high for fine-tuning (try 5e-5)")
         elif settings.rate < 5e-6:
             reasons.append(f"the rate {settings.rate:g} is too low (try 5e-5)")
@@ -70,4 +72,5 @@ class Watch:
             reasons.append(f"there were too few steps ({len(self._losses)}; more epochs or smaller batches give more)")
         if settings.frozen:
             reasons.append("only the head learns (try --method finetune, or a higher head_rate)")
-        return [*reasons, "the labels do not depend on this text column, or are mixed up"]
+        what = "targets do not depend on the sources" if self._words else "labels do not depend on this text column"
+        return [*reasons, f"the {what}, or are mixed up"]

@@ -1,0 +1,114 @@
+"""Fine-tuning a Marian or a T5: loss and gradient of a step are those of `transformers`, and so is what is saved."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import clearhead
+from clearhead.cli import main
+from clearhead.runs.train import Told
+from clearhead.training.loop import Step
+from tests.runs.taught import CASES, TITLES, taught_folder
+from tests.text.tokenizer_folders import SENTENCES
+from tests.twins import TOLERANCE, library
+
+ROWS = [{"source": source, "target": target} for source, target in zip(SENTENCES[:8], SENTENCES[2:10], strict=True)]
+IGNORED = -100  # what labels are padded with
+
+
+def theirs(place: Path, family: str) -> tuple[Any, Any]:
+    """A folder's tokenizer and model there."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Marian's advice to install more is not our subject
+        words = library().AutoTokenizer.from_pretrained(place)
+    return words, getattr(library(), TITLES[family]).from_pretrained(place)
+
+
+def expected(place: Path, case: str, prefix: str, smoothing: float = 0.0) -> tuple[float, float]:
+    """Loss and length of the gradient, as the lecture's collator and model have them."""
+    family = CASES[case][0]
+    words, model = theirs(place, family)
+    model.train()
+    sources = words([prefix + row["source"] for row in ROWS], padding=True, return_tensors="pt")
+    targets = words(text_target=[row["target"] for row in ROWS], padding=True, return_tensors="pt")
+    labels = targets["input_ids"].masked_fill(targets["attention_mask"] == 0, IGNORED)
+    out = model(**sources, labels=labels)
+    loss = torch.nn.functional.cross_entropy(out.logits.flatten(0, 1), labels.flatten(), label_smoothing=smoothing)
+    if not smoothing:
+        torch.testing.assert_close(loss, out.loss)
+    loss.backward()
+    gradient = torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
+    return loss.item(), gradient.item()
+
+
+def first_step(place: Path, output: Path, **choices: Any) -> Step:
+    """What the first step of a run says of itself."""
+    steps: list[Step] = []
+    clearhead.train(
+        ROWS, model=str(place), task="translate", output=output, epochs=1, batch_tokens=None, batch_rows=len(ROWS),
+        dev_share=0.0, test_share=0.0, threads=1, told=Told(step=steps.append), **choices,
+    )  # fmt: skip
+    return steps[0]
+
+
+@pytest.mark.parametrize(("case", "smoothing"), [*((case, 0.0) for case in CASES), ("marian", 0.1), ("t5", 0.1)])
+def test_a_step_has_the_loss_and_the_gradient_of_transformers(case: str, smoothing: float, tmp_path: Path) -> None:
+    place = taught_folder(tmp_path / "base", case)
+    prefix = "translate: " if case.startswith("t5") else ""
+    loss, gradient = expected(place, case, prefix, smoothing)
+    step = first_step(place, tmp_path / "run", prefix=prefix, smoothing=smoothing)
+    assert step.rows == len(ROWS)
+    assert step.loss == pytest.approx(loss, rel=TOLERANCE)
+    assert step.gradient == pytest.approx(gradient, rel=1e-4)
+    if prefix:  # the control: another text before the source is another loss
+        other = first_step(place, tmp_path / "other", prefix="", smoothing=smoothing)
+        assert other.loss != pytest.approx(loss, rel=1e-4)
+
+
+def test_the_bias_of_marian_and_its_first_vector_stay(tmp_path: Path) -> None:
+    place = taught_folder(tmp_path / "base", "marian untied")
+    first_step(place, tmp_path / "run", rate=0.1, decay=0.0)
+    before, after = (clearhead.load(folder, "core").module for folder in (place, tmp_path / "run"))
+    pad = before.shape.stack.pad
+    torch.testing.assert_close(after.head.out.bias, before.head.out.bias)
+    torch.testing.assert_close(after.stack.embed.token.weight[pad], before.stack.embed.token.weight[pad])
+    assert not torch.allclose(after.head.out.weight, before.head.out.weight)
+
+
+@pytest.mark.parametrize("case", ["marian apart", "t5 gated"])
+def test_a_taught_folder_says_in_transformers_what_it_says_here(
+    case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    family = CASES[case][0]
+    prefix = "summarize: " if family == "t5" else ""
+    base = taught_folder(tmp_path / "base", case)
+    kept = json.loads((base / "generation_config.json").read_text())
+    rows = [{"source": row["source"], "target": row["source"].split()[1]} for row in ROWS[:4]]
+    steps: list[Step] = []
+    run = clearhead.train(
+        rows, test=rows, model=str(base), task="translate", output=tmp_path / "run", epochs=40, batch_rows=4,
+        batch_tokens=None, rate=1e-2, warmup=0.1, prefix=prefix, dev_share=0.0, threads=1, beam=2,
+        told=Told(step=steps.append),
+    )  # fmt: skip
+    assert steps[-1].loss < 0.3 * steps[0].loss
+    assert json.loads((run.folder / "generation_config.json").read_text()) == kept
+    again = clearhead.evaluate(run.folder, rows)
+    assert again.metrics["chrf"].value == run.metrics["chrf"].value  # the prefix is remembered
+    words, model = theirs(run.folder, family)
+    texts = [prefix + row["source"] for row in rows]
+    for beam in (1, 3):
+        given = words(texts, padding=True, return_tensors="pt")
+        said = model.generate(**given, num_beams=beam, max_new_tokens=12, do_sample=False)
+        ours = clearhead.load(run.folder).generate(texts, beam=beam, max_length=12)
+        for one, row in zip(ours, said[:, 1:].tolist(), strict=True):
+            assert row[: len(one.ids)] == list(one.ids)
+            assert set(row[len(one.ids) :]) <= {model.config.eos_token_id, model.config.pad_token_id}
+    capsys.readouterr()
+    main(["translate", str(run.folder), rows[0]["source"], "--beam", "3", "--max-length", "12", "--quiet"])
+    assert capsys.readouterr().out.strip() == ours[0].text

@@ -1,0 +1,37 @@
+"""Tiny Marian and T5 folders of `transformers` with a tokenizer, to teach them further."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.text import tokenizer_folders
+from tests.tiny import FIXED
+from tests.twins import library, reference
+
+TITLES = {"marian": "MarianMTModel", "t5": "T5ForConditionalGeneration"}
+STILL: dict[str, Any] = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0, "dropout_rate": 0.0}
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "marian": ("marian", {"scale_embedding": True}),
+    "marian untied": ("marian", {"tie_word_embeddings": False}),
+    "marian apart": ("marian", {"share_encoder_decoder_embeddings": False, "tie_word_embeddings": False}),
+    "t5": ("t5", {}),
+    "t5 gated": ("t5", {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}),
+}
+
+
+def taught_folder(place: Path, case: str, **changes: Any) -> Path:
+    """What `transformers` saves of such a model, its tokenizer beside it."""
+    family, own = CASES[case]
+    if family == "marian":
+        tokenizer_folders.marian(place, separate=case == "marian apart")
+        sizes = [len(json.loads(path.read_text())) for path in (place / "vocab.json", place / "target_vocab.json")
+                 if path.exists()]  # fmt: skip
+        ids = {"pad_token_id": sizes[0] - 1, "decoder_start_token_id": sizes[-1] - 1, "max_position_embeddings": 512}
+        own = own | ids | {"vocab_size": sizes[0], "decoder_vocab_size": sizes[-1]}
+    else:
+        tokenizer_folders.t5(place)
+        own = own | {"vocab_size": len(library().AutoTokenizer.from_pretrained(place)), "decoder_start_token_id": 0}
+    reference(TITLES[family], FIXED[family] | STILL | own | changes).save_pretrained(place)
+    return place
