@@ -6,7 +6,7 @@
 Each recipe of recipes/multi30k-*.toml is a run in FOLDER (without it, benchmarks/out/multi30k). A run that was stopped
 goes on where it was, and one that is finished is not trained again. All are measured on the validation rows, which also
 chose the epoch: BLEU and chrF of sacrebleu with a beam of 4, BLEU by the number of words of the source, the minutes of
-training, the model's size, and words per second of greedy translation. CLEARHEAD_DATA is the folder of data sets.
+training (its steps times their median), the model's size, and words per second of greedy translation. CLEARHEAD_DATA is the folder of data sets.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import json
 import os
 import time
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
@@ -73,7 +74,7 @@ def read(out: Path) -> dict[str, dict[str, Any]]:
         log = [json.loads(line) for line in (out / name / "log.jsonl").read_text(encoding="utf-8").splitlines()]
         found[name] = {
             "dev": json.loads((out / name / "metrics.json").read_text(encoding="utf-8"))["parts"]["dev"],
-            "minutes": sum(step["seconds"] for step in log if "seconds" in step) / 60,
+            "minutes": len(log) * median(step["seconds"] for step in log) / 60,
             "size": sum(path.stat().st_size for path in (out / name).glob("model*.safetensors")) / 1e6,
             **json.loads((out / name / "speed.json").read_text(encoding="utf-8")),
         }
