@@ -6,7 +6,8 @@
 Each recipe of recipes/multi30k-*.toml is a run in FOLDER (without it, benchmarks/out/multi30k). A run that was stopped
 goes on where it was, and one that is finished is not trained again. All are measured on the validation rows, which also
 chose the epoch: BLEU and chrF of sacrebleu with a beam of 4, BLEU by the number of words of the source, the minutes of
-training (its steps times their median), the model's size, and words per second of greedy translation. CLEARHEAD_DATA is the folder of data sets.
+training (its steps times their median), the model's size, and words per second of greedy translation. CLEARHEAD_DATA is
+the folder of data sets.
 """
 
 from __future__ import annotations
