@@ -38,7 +38,7 @@ class Store:
             if self.used == length < self.room:
                 self.used = length + 1
                 return self
-        return self.taken(None, length, max(ROOM, 2 * length), length + 1)
+        return self.taken(None, length, length + max(ROOM, length // 2), length + 1)
 
     def taken(self, rows: Array | None, length: int, room: int, used: int | None = None) -> Store:
         """The first words of some rows, or of all, in arrays of their own."""
