@@ -127,7 +127,7 @@ def create(
     kind = FAMILIES[family]
     if preset is not None and preset not in kind.presets:
         raise InputError(f"{kind.title} has no preset {preset!r}; it has {', '.join(kind.presets)}.")
-    given = {**(kind.presets[preset] if preset is not None else {}), **(config or {})}
+    given = {**({} if preset is None else kind.preset(preset, config or {})), **(config or {})}
     if unknown := sorted(given.keys() - kind.keys.keys()):
         raise InputError(f"{kind.title} has no key {unknown[0]!r} in its config; it has {', '.join(kind.keys)}.")
     if tokenizer is not None and "vocab_size" not in given:

@@ -22,6 +22,7 @@ from clearhead.core.alignment import Alignment
 from clearhead.core.build import build
 from clearhead.core.recurrent_network import RecurrentNetwork, begin, step
 from clearhead.errors import InputError
+from clearhead.families import FAMILIES
 from clearhead.shape import Recurrence
 from clearhead.training.dropout import QuickDropout, quicken
 from clearhead.training.optimise import clip, depth, optimiser
@@ -380,3 +381,13 @@ def test_a_copy_task_is_learned(changes: Config) -> None:
         logits, state = model.core.step(state, said[:, -1:])
         said = np.concatenate([said, logits[:, -1].argmax(-1)[:, None]], 1)
     assert (said[:, 1:] == text.numpy()).all(1).mean() > 0.99
+
+
+@pytest.mark.parametrize("preset", FAMILIES["rnn"].presets)
+def test_every_preset_does_without_attention(preset: str) -> None:
+    family = FAMILIES["rnn"]
+    shape = family.model_shape(family.preset(preset, {"attention": "none"}) | {"attention": "none"}, "seq2seq", 2)
+    assert shape.decoder is not None
+    assert shape.decoder.recurrent is not None
+    assert shape.decoder.recurrent.score == "none"
+    assert not shape.decoder.recurrent.feeding

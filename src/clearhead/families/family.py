@@ -164,6 +164,12 @@ class Family:
     guess: Callable[[dict[str, Any], InFile], dict[str, Any]] = lambda config, in_file: config
     computed: Callable[[ModelShape], dict[str, Any]] = lambda model: {}  # tables that files may hold and nobody learns
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    gives_way: Mapping[str, tuple[str, Any]] = field(default_factory=dict)  # keys of presets to (key, value) said
+
+    def preset(self, name: str, said: Mapping[str, Any]) -> dict[str, Any]:
+        """The keys of a preset, without those that mean nothing beside what was said."""
+        gone = {key for key, (other, value) in self.gives_way.items() if said.get(other) == value}
+        return {key: value for key, value in self.presets[name].items() if key not in gone}
 
     def read(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Every key with its value or default; all impossible values in one error."""

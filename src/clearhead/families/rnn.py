@@ -161,6 +161,7 @@ FAMILY = Family(
     heads={"seq2seq": seq2seq},
     architectures={"RecurrentForTranslation": "seq2seq"},
     start=start,
+    gives_way={"input_feeding": ("attention", "none")},
     presets={
         "tiny": {"width": 128, "encoder_layers": 1, "decoder_layers": 1},
         "small": {"width": 256, "encoder_layers": 1, "decoder_layers": 1, "input_feeding": True},
