@@ -94,3 +94,12 @@ def test_other_verbs_point_the_way(run: Run, masked_model: Path, tmp_path: Path)
     # the encoder of a translator reads, so that its vectors can be had
     (tmp_path / "texts.txt").write_text("ein hund\nzwei\n")
     assert run("embed", model, tmp_path / "texts.txt", "-o", tmp_path / "e.npy", "--quiet")[0] == 0
+
+
+def test_a_vocabulary_without_room_says_how_much_it_needs(run: Run, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.tsv"
+    rows.write_text("de\ten\n" + "".join(f"{letter}x\t{letter}y\n" for letter in "abcdefghijklmnopqrs"))
+    code, _, err = run("train", rows, "--task", "translate", "--set", "vocabulary=16", "-o", tmp_path / "model")
+    assert code == 2
+    assert "A vocabulary of 16 has no room for the letters of these rows; say at least --set vocabulary=" in err
+    assert not (tmp_path / "model").exists()

@@ -69,6 +69,7 @@ def _tongues(plan: RunPlan, texts: Texts, folder: Path, tell: Told) -> Tongues:
     """The vocabularies of a run: learned from its training rows once, and then kept."""
     from clearhead.runs.vocabulary import learn_tokenizer
     from clearhead.text import load_tokenizer
+    from clearhead.text.learn import TooSmallError
     from clearhead.text.uses import MOST_SIZE
 
     place, size = folder / VOCABULARY, plan.vocabulary or SIZES[plan.preset or PRESET]
@@ -81,11 +82,15 @@ def _tongues(plan: RunPlan, texts: Texts, folder: Path, tell: Told) -> Tongues:
         if not (place / name).exists():
             split = "metaspace" if plan.pieces != "wordpiece" else "blanks"  # both give back what they read
             single = plan.pieces == "characters"
-            learned = learn_tokenizer(
-                iter(lines), place / name, kind="bpe" if single else plan.pieces, use="transformer", size=size,
-                split=split, normalize="nfc", byte_fallback=plan.pieces != "wordpiece" and size >= ROOM,
-                min_count=MOST_SIZE if single else None,  # no two letters stand together so often: none are merged
-            )  # fmt: skip
+            try:
+                learned = learn_tokenizer(
+                    iter(lines), place / name, kind="bpe" if single else plan.pieces, use="transformer", size=size,
+                    split=split, normalize="nfc", byte_fallback=plan.pieces != "wordpiece" and size >= ROOM,
+                    min_count=MOST_SIZE if single else None,  # no two letters stand together so often: none are merged
+                )  # fmt: skip
+            except TooSmallError as error:
+                why = f"A vocabulary of {size:,} has no room for the letters of these rows"
+                raise InputError(f"{why}; say at least --set vocabulary={error.need}.") from None
             about = f"{learned.vocabulary:,} tokens, {learned.tokens_per_word:.2f} a word"
             tell.say(f"vocabulary ({name}): {about}")
         made[name] = load_tokenizer(place / name, "transformer", {"model_type": "transformer"}).source

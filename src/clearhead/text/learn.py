@@ -216,15 +216,24 @@ def _kept(words: Mapping[str, int], letters: frozenset[str]) -> Counter[str]:
     return made
 
 
+class TooSmallError(InputError):
+    """A vocabulary has no room for what it must hold; `need` tokens would do."""
+
+    def __init__(self, need: int, said: str) -> None:
+        super().__init__(said)
+        self.need = need
+
+
 def _check_room(letters: int, room: int, choices: Choices) -> None:
     if letters <= room:
         return
     others = [f"{len(choices.specials):,} special tokens"] + ["256 bytes"] * choices.byte_fallback
     need = choices.size - room + letters
     less = "" if choices.split == "byte-level" else ", or keep fewer characters (characters=, --characters)"
-    raise InputError(
+    raise TooSmallError(
+        need,
         f"size {choices.size:,} is too small for {' and '.join(others)} and {letters:,} forms of single characters; "
-        f"give at least {need:,}{less}."
+        f"give at least {need:,}{less}.",
     )
 
 
