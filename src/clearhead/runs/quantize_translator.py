@@ -13,12 +13,10 @@ from clearhead.engine.int8 import Int8Plan
 from clearhead.errors import InputError
 from clearhead.loading import load
 from clearhead.metrics.translation import measure_translations
-from clearhead.runs.finish import read_split
-from clearhead.runs.parallel import Pair, read_pairs, sides_of
-from clearhead.runs.plan import RunPlan
+from clearhead.runs.parallel import Pair
 from clearhead.runs.quantize import Told, quantised_model
 from clearhead.runs.translating import prefix_of
-from clearhead.runs.translations import translations
+from clearhead.runs.translations import known_pairs, translations
 from clearhead.tensors import ties
 
 if TYPE_CHECKING:
@@ -35,7 +33,8 @@ def by_translations(
     model = load(reference, "engine", precision="float")
     if model.shape.head is None or model.shape.head.kind != "seq2seq":
         raise InputError(f"{reference} has a decoder and no head that writes words, so that it cannot translate.")
-    pairs = _pairs(model, rows, part, columns)
+    every, _ = known_pairs(locate(reference).folder, model.trained, rows, part=part, columns=columns)
+    pairs = [every[place] for place in draw_rows(len(every), min(MOST_ROWS, len(every)), 0)]
     beam = 1 if model.trained is None else int(str(model.trained.settings.get("beam") or 1))
     before = _scores(model, pairs, beam, tell, "measuring float")
     for plan in _plans(model):
@@ -56,21 +55,6 @@ def _plans(model: Model) -> Iterator[Int8Plan]:
     assert model.shape.head is not None
     tied = ties(model.shape).get("head.out.weight", "stack.embed.token.weight").removesuffix(".weight")
     yield Int8Plan(float_steps=frozenset({tied if model.shape.head.tied else "head.out"}))
-
-
-def _pairs(model: Model, rows: Source, part: str | None, columns: tuple[str | None, str | None]) -> list[Pair]:
-    """Rows with their translations: those that training held out, or all, and some of them where there are many."""
-    known = {} if model.trained is None else model.trained.columns
-    named = [given or (own if (own := known.get(side)) in rows.columns else None)
-             for given, side in zip(columns, ("source", "target"), strict=True)]  # fmt: skip
-    sides = sides_of(rows, RunPlan(task="translate", source=named[0], target=named[1]))
-    every, _ = read_pairs(rows, sides, skip_bad_rows=False)
-    if part is not None:
-        wanted = read_split(locate(model.reference).folder, part)
-        every = [pair for pair in every if pair.number in wanted]
-    if not every:
-        raise InputError(f"{rows.name} has no rows to translate.")
-    return [every[place] for place in draw_rows(len(every), min(MOST_ROWS, len(every)), 0)]
 
 
 def _scores(model: Model, pairs: list[Pair], beam: int, tell: Told, what: str) -> dict[str, float]:

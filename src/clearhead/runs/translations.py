@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from clearhead.checkpoint.passport import Trained, read_passport
 from clearhead.data import Source
+from clearhead.data.examples import BadRows
 from clearhead.errors import InputError
 from clearhead.loading import load
 from clearhead.metrics.translation import TranslationScores, measure_translations
@@ -64,6 +65,28 @@ def translator(folder: Path) -> Trained | None:
     return trained if trained is not None and trained.task == "translate" else None
 
 
+def known_pairs(
+    folder: Path,
+    trained: Trained | None,
+    source: Source,
+    *,
+    part: str | None = None,
+    columns: tuple[str | None, str | None] = (None, None),
+    skip_bad_rows: bool = False,
+) -> tuple[list[Pair], BadRows]:
+    """Rows with their translations, by the columns that are named or that the model learned from: all, or a part."""
+    known = {} if trained is None else trained.columns
+    named = [given or (own if (own := known.get(side)) in source.columns else None)
+             for given, side in zip(columns, ("source", "target"), strict=True)]  # fmt: skip
+    sides = sides_of(source, RunPlan(task="translate", source=named[0], target=named[1]))
+    wanted = None if part is None else read_split(folder, part)
+    every, bad = read_pairs(source, sides, skip_bad_rows=skip_bad_rows)
+    pairs = [pair for pair in every if wanted is None or pair.number in wanted]
+    if not pairs:
+        raise InputError(f"{source.name} has no rows to translate.")
+    return pairs, bad
+
+
 def evaluate_translator(
     folder: Path,
     source: Source,
@@ -81,14 +104,7 @@ def evaluate_translator(
     begun, trained = time.perf_counter(), translator(folder)
     if trained is None:
         raise InputError(f"{folder} was not trained to translate.")
-    named = [given or (own if (own := trained.columns.get(side)) in source.columns else None)
-             for given, side in zip(columns, ("source", "target"), strict=True)]  # fmt: skip
-    sides = sides_of(source, RunPlan(task="translate", source=named[0], target=named[1]))
-    wanted = None if part is None else read_split(folder, part)
-    every, bad = read_pairs(source, sides, skip_bad_rows=skip_bad_rows)
-    pairs = [pair for pair in every if wanted is None or pair.number in wanted]
-    if not pairs:
-        raise InputError(f"{source.name} has no rows to translate.")
+    pairs, bad = known_pairs(folder, trained, source, part=part, columns=columns, skip_bad_rows=skip_bad_rows)
     model = load(folder, precision=precision)
     prefix, usual = str(trained.settings.get("prefix") or ""), trained.settings.get("beam")
     chosen = beam or (usual if isinstance(usual, int) else 1)
