@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         load_predictor,
         predict,
         predict_file,
+        pretrain,
         train,
     )
     from clearhead.batch import Output
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from clearhead.runs.output import Predicted
     from clearhead.runs.predict import Prediction
     from clearhead.runs.predictor import Predictor
+    from clearhead.runs.pretrain import Pretrained
     from clearhead.runs.quantize import Quantised
     from clearhead.runs.vocabulary import Learned, learn_tokenizer
     from clearhead.tasks.evaluation import Evaluation
@@ -52,6 +54,7 @@ _HOMES = {
     "load_predictor": "api",
     "predict": "api",
     "predict_file": "api",
+    "pretrain": "api",
     "quantize": "deployment",
     "train": "api",
     "Bench": "runs.bench",
@@ -66,6 +69,7 @@ _HOMES = {
     "Predicted": "runs.output",
     "Prediction": "runs.predict",
     "Predictor": "runs.predictor",
+    "Pretrained": "runs.pretrain",
     "Quantised": "runs.quantize",
     "Run": "runs.finish",
     "Output": "batch",
@@ -94,6 +98,7 @@ __all__ = [
     "Predicted",
     "Prediction",
     "Predictor",
+    "Pretrained",
     "Quantised",
     "Run",
     "TextClassifier",
@@ -114,6 +119,7 @@ __all__ = [
     "load_predictor",
     "predict",
     "predict_file",
+    "pretrain",
     "quantize",
     "train",
 ]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from clearhead.runs.output import Predicted
     from clearhead.runs.predict import Prediction
     from clearhead.runs.predictor import Predictor
+    from clearhead.runs.pretrain import Pretrained
     from clearhead.runs.train import Told
     from clearhead.tasks.evaluation import Evaluation
 
@@ -96,6 +97,43 @@ def train(
 
         return run_translate(plan, opened, folder, command=command, resume=begun, report=report, told=told)
     return run_train(plan, opened, folder, command=command, resume=resume is not None, report=report, told=told)
+
+
+def pretrain(
+    files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
+    /,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    dev: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
+    resume: str | os.PathLike[str] | None = None,
+    command: str = "",
+    report: bool = True,
+    told: Told | None = None,
+    **choices: Any,
+) -> Pretrained:
+    """Make a language model from plain text: a tokenizer, lessons without labels, and a judgement on held-out text.
+
+    `choices` are the fields of `PretrainPlan` and `TrainSettings`: family, objective, preset, model, minutes, ...
+    `resume` goes on with a run that was stopped.
+    """
+    from clearhead.runs.pretrain import run_pretrain
+    from clearhead.runs.pretrain_plan import make_pretrain_plan, read_pretrain
+
+    learned, held = _names(files), _names(dev)
+    if resume is not None:
+        if choices or output is not None or learned or held:
+            raise InputError("A resumed run keeps its settings; give nothing but the run.")
+        plan, command = read_pretrain(Path(resume))
+        return run_pretrain(plan, Path(resume), command=command, resume=True, report=report, told=told)
+    if not learned:
+        raise InputError("There is no text to learn from: name files, folders or patterns.")
+    plan = make_pretrain_plan({"files": learned, "dev": held, **choices})
+    folder = Path(output) if output is not None else _free_folder(learned[0])
+    return run_pretrain(plan, folder, command=command, report=report, told=told)
+
+
+def _names(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+    return [str(one) for one in ([given] if isinstance(given, str | os.PathLike) else given)]
 
 
 def ladder(

@@ -23,7 +23,7 @@ LAYERS = (
     ("families",),
     ("checkpoint",),
     ("data", "metrics"),
-    ("tasks",),
+    ("tasks", "pretraining"),
     ("core", "engine", "decode", "features", "inputs", "unpickle", "classic"),
     ("model", "describe", "embedding", "generation", "alignment", "unknown"),
     ("loading", "scoring"),

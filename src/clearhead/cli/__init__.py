@@ -12,6 +12,7 @@ from clearhead.errors import ClearheadError
 VERBS = {
     "inspect": ("inspect:inspect", "Look at data before training on it: columns, labels, duplicates, leaks, lengths."),
     "train": ("train:train", "Train on a file of texts and labels; leaves a model folder and a report."),
+    "pretrain": ("pretrain:pretrain", "Make a language model from plain text, and judge it on text held out."),
     "ladder": ("ladder:ladder", "Train every method on the same rows and recommend the cheapest that is as good."),
     "evaluate": ("evaluate:evaluate", "Measure a trained model on rows whose labels are known."),
     "predict": ("predict:predict", "Answer every row of a file with a trained model."),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,7 @@ class TrainingScreen:
         self._counting: Any = None
         self._losses: deque[float] = deque(maxlen=RECENT)
         self._speeds: deque[tuple[int, float]] = deque(maxlen=RECENT)
-        self._begun = time.perf_counter()
+        self._loss = self._speed = 0.0  # of the last steps
 
     def __enter__(self) -> TrainingScreen:
         if not self._quiet and sys.stderr.isatty():
@@ -69,11 +68,21 @@ class TrainingScreen:
             self._task = None
 
     def step(self, step: Step) -> None:
-        """One more step."""
+        """One more step, and a line where an epoch ends."""
+        self.progress(step)
+        loss, speed = self._loss, self._speed
+        if step.score is not None:  # higher is better: an error or a loss counts below zero
+            best = " (best so far)" if step.best else ""
+            dev = f"{step.score:.4f}" if math.isfinite(step.score) else "not defined"
+            self.say(f"epoch {step.epoch + 1}: loss {loss:.3f}, dev {dev}{best}, {speed:,.0f} tokens/s")
+
+    def progress(self, step: Step) -> None:
+        """One more step on the bar."""
         self._losses.append(step.loss)
         self._speeds.append((step.tokens, step.seconds))
-        loss = sum(self._losses) / len(self._losses)
-        speed = sum(tokens for tokens, _ in self._speeds) / max(sum(seconds for _, seconds in self._speeds), 1e-9)
+        self._loss = loss = sum(self._losses) / len(self._losses)
+        spent = sum(seconds for _, seconds in self._speeds)
+        self._speed = speed = sum(tokens for tokens, _ in self._speeds) / max(spent, 1e-9)
         if self._bar is not None:
             if self._counting is not None:
                 self._bar.update(self._counting, visible=False)
@@ -81,7 +90,3 @@ class TrainingScreen:
             if self._task is None:
                 self._task = self._bar.add_task("training", total=step.steps, told=told)
             self._bar.update(self._task, completed=step.step, total=step.steps, told=told)
-        if step.score is not None:  # higher is better: an error or a loss counts below zero
-            best = " (best so far)" if step.best else ""
-            dev = f"{step.score:.4f}" if math.isfinite(step.score) else "not defined"
-            self.say(f"epoch {step.epoch + 1}: loss {loss:.3f}, dev {dev}{best}, {speed:,.0f} tokens/s")

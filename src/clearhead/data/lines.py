@@ -24,8 +24,8 @@ def line_texts(
     """The texts of files and open handles in order; what people should know is added to `notes` on the way."""
     for file in files:
         name = shown(getattr(file, "name", None) or file, 300)
-        table = isinstance(file, str | Path) and _suffix(Path(file)) in TABLES
-        made = _cells(file, columns, encoding, notes) if table or columns is not None else _lines(file, encoding, notes)
+        table = isinstance(file, str | Path) and is_table(Path(file))
+        made = cells(file, columns, encoding, notes) if table or columns is not None else _lines(file, encoding, notes)
         some = False
         for text in made:
             some = some or not text.isspace()
@@ -34,11 +34,21 @@ def line_texts(
             raise InputError(f"{name} holds no text.")
 
 
+def is_table(path: Path) -> bool:
+    """Whether a file is read by rows and columns."""
+    return _suffix(path) in TABLES
+
+
 def _suffix(path: Path) -> str:
     return Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
 
 
 def _lines(file: Any, encoding: str | None, notes: list[str]) -> Iterator[str]:
+    return (line for _, line in numbered_lines(file, encoding, notes) if line)
+
+
+def numbered_lines(file: Any, encoding: str | None, notes: list[str]) -> Iterator[tuple[int, str]]:
+    """Lines with their numbers, empty ones too; a long one comes in pieces, and what is not text is left out."""
     blob = open_handle(file) if callable(getattr(file, "read", None)) else open_path(Path(file))
     if not blob.head:
         raise InputError(f"{blob.name} is empty.")
@@ -52,8 +62,8 @@ def _lines(file: Any, encoding: str | None, notes: list[str]) -> Iterator[str]:
         count += 1
         if line is None:
             bad, first = bad + 1, first or number
-        elif line:
-            yield line
+        else:
+            yield number, line
     said = f"{bad:,} lines that are not {spoken} text, the first is line {first:,}"
     if bad > MOST_BAD * count:
         raise InputError(f"{blob.name} has {said}; say its encoding (encoding=, --encoding), or give a file of text.")
@@ -77,7 +87,15 @@ def _pieces(blob: Blob, encoding: str) -> Iterator[tuple[int, str | None]]:
         raise InputError(f"{blob.name} cannot be read beyond line {number:,}: {error}.") from None
 
 
-def _cells(file: Any, columns: str | Sequence[str] | None, encoding: str | None, notes: list[str]) -> Iterator[str]:
+def cells(file: Any, columns: str | Sequence[str] | None, encoding: str | None, notes: list[str]) -> Iterator[str]:
+    """The texts of some columns of a table, row by row; a long one comes in pieces."""
+    return (text for _, text in numbered_cells(file, columns, encoding, notes))
+
+
+def numbered_cells(
+    file: Any, columns: str | Sequence[str] | None, encoding: str | None, notes: list[str]
+) -> Iterator[tuple[int, str]]:
+    """The same with the number of the row."""
     from clearhead.data.readers import open_source
 
     source = open_source(file, encoding=encoding)
@@ -93,7 +111,7 @@ def _cells(file: Any, columns: str | Sequence[str] | None, encoding: str | None,
             continue
         for value in values:
             if value:
-                yield from (value[start : start + PIECE] for start in range(0, len(value), PIECE))
+                yield from ((rows, value[start : start + PIECE]) for start in range(0, len(value), PIECE))
     if bad > MOST_BAD * rows:
         raise InputError(f"{source.name}: {bad:,} of {rows:,} rows cannot be read; {reason}.")
     if bad:

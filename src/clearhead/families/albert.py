@@ -5,7 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clearhead.families import bert
-from clearhead.families.family import ACTIVATIONS, MOST_LAYERS, Family, HeadPlan, Row, Values, rate, size, table, word
+from clearhead.families.family import (
+    ACTIVATIONS,
+    MOST_LAYERS,
+    Family,
+    HeadPlan,
+    Row,
+    Values,
+    rate,
+    size,
+    sized,
+    table,
+    word,
+)
 from clearhead.shape import Dropouts, HeadShape, ModelShape, PoolerShape, Shape
 
 KEYS = {key: value for key, value in bert.KEYS.items() if key != "classifier_dropout"} | {
@@ -113,5 +125,5 @@ FAMILY = Family(
         "choice": lambda v, n: bert.pooled("choice", 1, v["classifier_dropout_prob"]),
     },
     architectures=bert.architectures("Albert", AlbertForPreTraining="pretrain"),
-    presets={"base": {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072}},
+    presets=sized(*bert.SIZE) | {"base": {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072}},
 )

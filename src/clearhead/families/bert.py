@@ -23,6 +23,7 @@ from clearhead.families.family import (
     rate,
     real,
     size,
+    sized,
     table,
     token,
     word,
@@ -70,6 +71,7 @@ BLOCKS = {
     "encoder.layer.{n}.attention.output.LayerNorm.*": "blocks.{n}.attend.norm.*",
 } | FEED
 POOLER = {"pooler.dense.*": "pooler.dense.*"}
+SIZE = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")  # keys of presets
 IGNORED = ("embeddings.position_ids", "embeddings.token_type_ids")
 
 
@@ -198,10 +200,8 @@ FAMILY = Family(
         "choice": lambda v, n: pooled("choice", 1, head_dropout(v)),
     },
     architectures=architectures("Bert", BertForPreTraining="pretrain", BertForNextSentencePrediction="next"),
-    presets={
-        "tiny": {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 512},
-        "mini": {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 1024},
-        "small": {"hidden_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8, "intermediate_size": 2048},
+    presets=sized(*SIZE)
+    | {
         "base": {},
         "large": {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096},
     },

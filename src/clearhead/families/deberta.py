@@ -19,11 +19,21 @@ from clearhead.families.family import (
     rate,
     real,
     size,
+    sized,
     table,
     word,
 )
 from clearhead.shape import Dropouts, ModelShape, PoolerShape, Shape
 
+RELATIVE = {  # DeBERTa-v3's way, of every preset
+    "relative_attention": True,
+    "position_buckets": 256,
+    "norm_rel_ebd": "layer_norm",
+    "share_att_key": True,
+    "pos_att_type": ["p2c", "c2p"],
+    "position_biased_input": False,
+    "legacy": False,
+}
 KEYS = {key: value for key, value in bert.KEYS.items() if key != "classifier_dropout"} | {
     "vocab_size": size(128100, 1 << 24),
     "hidden_size": size(1536),
@@ -198,19 +208,14 @@ FAMILY = Family(
         "choice": lambda v, n: pooled("choice", 1, v),
     },
     architectures=bert.architectures("DebertaV2"),
-    presets={
+    presets=sized(*bert.SIZE, RELATIVE)
+    | {
         "base": {
             "hidden_size": 768,
             "num_hidden_layers": 12,
             "num_attention_heads": 12,
             "intermediate_size": 3072,
-            "relative_attention": True,
-            "position_buckets": 256,
-            "norm_rel_ebd": "layer_norm",
-            "share_att_key": True,
-            "pos_att_type": ["p2c", "c2p"],
-            "position_biased_input": False,
-            "legacy": False,
+            **RELATIVE,
         }
     },
 )

@@ -16,6 +16,7 @@ from clearhead.families.family import (
     rate,
     real,
     size,
+    sized,
     table,
     token,
     word,
@@ -135,5 +136,5 @@ FAMILY = Family(
         "DistilBertForQuestionAnswering": "span",
         "DistilBertForMultipleChoice": "choice",
     },
-    presets={"base": {}},
+    presets=sized("dim", "n_layers", "n_heads", "hidden_dim") | {"base": {}},
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clearhead.families import bert, roberta
-from clearhead.families.family import ACTIVATIONS, Family, HeadPlan, Values, flag, rate, size, table, word
+from clearhead.families.family import ACTIVATIONS, Family, HeadPlan, Values, flag, rate, size, sized, table, word
 from clearhead.shape import HeadShape, Shape
 
 KEYS = bert.KEYS | {
@@ -89,5 +89,10 @@ FAMILY = Family(
         "choice": lambda v, n: choice(v),
     },
     architectures=bert.architectures("Electra", ElectraForPreTraining="replaced"),
-    presets={"small": {}},
+    # the paper's small one is four times as deep as BERT's
+    presets=sized(*bert.SIZE, {"embedding_size": 128})
+    | {
+        "small": {},
+        "base": {"embedding_size": 768, "hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072},
+    },
 )

@@ -211,6 +211,21 @@ class Family:
         return self.heads[head](values, labels)
 
 
+def sized(
+    width: str,
+    layers: str | tuple[str, ...],
+    heads: str | tuple[str, ...],
+    feed: str | tuple[str, ...],
+    more: Mapping[str, Any] | None = None,
+) -> dict[str, dict[str, Any]]:
+    """The sizes of BERT's small relatives (Turc and others, 2019) in a family's own keys."""
+    keys = ((width,), *((key,) if isinstance(key, str) else key for key in (layers, heads, feed)))
+    return {
+        name: {key: value for group, value in zip(keys, values, strict=True) for key in group} | dict(more or {})
+        for name, values in (("tiny", (128, 2, 2, 512)), ("mini", (256, 4, 4, 1024)), ("small", (512, 4, 8, 2048)))
+    }
+
+
 def divides(width: str, heads: str) -> Callable[[Values], str | None]:
     """The check that the heads share the width evenly."""
 

@@ -21,6 +21,7 @@ from clearhead.families.family import (
     rate,
     real,
     size,
+    sized,
     table,
     token,
     word,
@@ -52,6 +53,7 @@ GPT2_KEYS = KEYS | {
     "hidden_dropout": rate(None),
     "add_cross_attention": flag(False),
 }
+SIZED = sized("n_embd", "n_layer", "n_head", "n_inner")
 GPT1_KEYS = KEYS | {
     "vocab_size": size(40478, MOST_VOCAB),
     "n_positions": size(512, MOST_POSITIONS, "max_position_embeddings"),
@@ -185,7 +187,7 @@ GPT2 = Family(
         "GPT2ForTokenClassification": "tag",
         "GPT2ForQuestionAnswering": "span",
     },
-    presets={"base": {}, "xl": {"n_embd": 1600, "n_layer": 48, "n_head": 25}},
+    presets=SIZED | {"base": {}, "xl": {"n_embd": 1600, "n_layer": 48, "n_head": 25}},
 )
 
 GPT1 = Family(
@@ -203,5 +205,6 @@ GPT1 = Family(
         "OpenAIGPTDoubleHeadsModel": "causal",
         "OpenAIGPTForSequenceClassification": "classify",
     },
-    presets={"base": {}},
+    presets={name: {key: value for key, value in keys.items() if key != "n_inner"} for name, keys in SIZED.items()}
+    | {"base": {}},
 )

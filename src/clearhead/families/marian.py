@@ -22,11 +22,17 @@ from clearhead.families.family import (
     rate,
     real,
     size,
+    sized,
     table,
     token,
     word,
 )
 from clearhead.shape import Dropouts, HeadShape, ModelShape, Shape
+
+# of presets
+LAYERS, HEADS = ("encoder_layers", "decoder_layers"), ("encoder_attention_heads", "decoder_attention_heads")
+FEEDS = ("encoder_ffn_dim", "decoder_ffn_dim")
+LOOKS = {"activation_function": "swish", "scale_embedding": True}
 
 KEYS = {
     "vocab_size": size(58101, MOST_VOCAB),
@@ -190,7 +196,8 @@ FAMILY = Family(
     heads={"seq2seq": seq2seq},
     architectures={"MarianMTModel": "seq2seq"},
     start=lambda v: v["decoder_start_token_id"],
-    presets={
+    presets=sized("d_model", LAYERS, HEADS, FEEDS, LOOKS)
+    | {
         "base": {
             "d_model": 512,
             "encoder_layers": 6,
@@ -199,8 +206,7 @@ FAMILY = Family(
             "decoder_ffn_dim": 2048,
             "encoder_attention_heads": 8,
             "decoder_attention_heads": 8,
-            "activation_function": "swish",
-            "scale_embedding": True,
+            **LOOKS,
         }
     },
 )

@@ -20,6 +20,7 @@ from clearhead.families.family import (
     rate,
     real,
     size,
+    sized,
     table,
     token,
     word,
@@ -195,5 +196,5 @@ FAMILY = Family(
         "ModernBertForQuestionAnswering": "span",
         "ModernBertForMultipleChoice": "choice",
     },
-    presets={"base": {}},
+    presets=sized("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size") | {"base": {}},
 )

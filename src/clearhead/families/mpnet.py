@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from clearhead.families import bert, roberta
-from clearhead.families.family import Family, Row, Values, divides, size, table, token
+from clearhead.families.family import Family, Row, Values, divides, size, sized, table, token
 from clearhead.shape import ModelShape, PoolerShape, Shape
 
 PAD = 1  # the positions are counted from here, whatever pad_token_id says
 
+POSITIONS = {"max_position_embeddings": 514, "layer_norm_eps": 1e-5}  # counted from pad + 1
 KEYS = {
     key: value
     for key, value in bert.KEYS.items()
@@ -73,5 +74,5 @@ FAMILY = Family(
         "choice": lambda v, n: bert.pooled("choice", 1, v["hidden_dropout_prob"]),
     },
     architectures=bert.architectures("MPNet"),
-    presets={"base": {"max_position_embeddings": 514, "layer_norm_eps": 1e-5}},
+    presets=sized(*bert.SIZE, POSITIONS) | {"base": POSITIONS},
 )

@@ -164,6 +164,7 @@ FAMILY = Family(
     gives_way={"input_feeding": ("attention", "none")},
     presets={
         "tiny": {"width": 128, "encoder_layers": 1, "decoder_layers": 1},
+        "mini": {"width": 192, "encoder_layers": 1, "decoder_layers": 1, "input_feeding": True},
         "small": {"width": 256, "encoder_layers": 1, "decoder_layers": 1, "input_feeding": True},
         "base": {},
         # Luong, Pham and Manning (2015)

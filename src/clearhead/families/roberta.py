@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from clearhead.families import bert
-from clearhead.families.family import Family, HeadPlan, Values, size, token
+from clearhead.families.family import Family, HeadPlan, Values, size, sized, token
 from clearhead.shape import HeadShape, PoolerShape, Shape
 
+OWN = {"max_position_embeddings": 514, "type_vocab_size": 1, "layer_norm_eps": 1e-5}
 KEYS = bert.KEYS | {"vocab_size": size(50265, 1 << 24), "pad_token_id": token(1)}
 
 MASKED_NAMES = {
@@ -68,7 +69,7 @@ FAMILY = Family(
         "choice": lambda v, n: bert.pooled("choice", 1, v["hidden_dropout_prob"]),
     },
     architectures=bert.architectures("Roberta"),
-    presets={"base": {"max_position_embeddings": 514, "type_vocab_size": 1, "layer_norm_eps": 1e-5}},
+    presets=sized(*bert.SIZE, OWN) | {"base": OWN},
 )
 
 XLM_R = replace(
@@ -77,12 +78,5 @@ XLM_R = replace(
     title="XLM-R",
     keys=KEYS | {"vocab_size": size(30522, 1 << 24)},
     architectures=bert.architectures("XLMRoberta"),
-    presets={
-        "base": {
-            "vocab_size": 250002,
-            "max_position_embeddings": 514,
-            "type_vocab_size": 1,
-            "layer_norm_eps": 1e-5,
-        }
-    },
+    presets=sized(*bert.SIZE, OWN) | {"base": {"vocab_size": 250002, **OWN}},
 )

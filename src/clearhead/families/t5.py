@@ -19,6 +19,7 @@ from clearhead.families.family import (
     rate,
     real,
     size,
+    sized,
     table,
     token,
 )
@@ -169,5 +170,6 @@ FAMILY = Family(
         "T5EncoderModel": "encode",
     },
     start=lambda v: v["pad_token_id"] if v["decoder_start_token_id"] is None else v["decoder_start_token_id"],
-    presets={"small": {}, "base": {"d_model": 768, "d_ff": 3072, "num_layers": 12, "num_heads": 12}},
+    presets=sized("d_model", "num_layers", "num_heads", "d_ff")
+    | {"small": {}, "base": {"d_model": 768, "d_ff": 3072, "num_layers": 12, "num_heads": 12}},
 )

@@ -144,6 +144,7 @@ FAMILY = Family(
     start=lambda v: v["pad_token_id"] if v["decoder_start_token_id"] is None else v["decoder_start_token_id"],
     presets={
         "tiny": {"width": 128, "heads": 4, "feed_width": 512, "encoder_layers": 2, "decoder_layers": 2},
+        "mini": {"width": 192, "heads": 4, "feed_width": 768, "encoder_layers": 3, "decoder_layers": 3},
         "small": {"width": 256, "heads": 4, "feed_width": 1024, "encoder_layers": 3, "decoder_layers": 3},
         "base": {},
         "big": {"width": 1024, "heads": 16, "feed_width": 4096, "dropout": 0.3},

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from clearhead.text import Tokenizer
 
 VOCABULARY = "vocabulary"  # the folder of a run's own tokenizers
-SIZES = {"tiny": 4000, "small": 8000, "base": 16000, "big": 32000}  # tokens, unless it is said
+SIZES = {"tiny": 4000, "mini": 6000, "small": 8000, "base": 16000, "big": 32000}  # tokens, unless it is said
 PRESET = "small"
 ROOM = 2000  # tokens of a vocabulary that has room for the 256 bytes, so that no letter is ever unknown
 LONGEST = 256  # tokens of a text to learn from, unless it is said

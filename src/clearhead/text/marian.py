@@ -76,6 +76,11 @@ class MarianPieces:
         """Only their ids and segments."""
         return [Ids(encoding.ids, encoding.segments) for encoding in self.encode(items, split=split)]
 
+    def pieces(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of texts alone, without the end token."""
+        made = self.encode(texts, split=False)
+        return [[one for one, added in zip(e.ids, e.special, strict=True) if not added] for e in made]
+
     def decode(self, ids: list[int], *, skip_special: bool) -> str:
         """Ids back to text."""
         special = self._numbers.special

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from clearhead.core.attention import Where, fused
+from clearhead.core.attention import Attention, Where, fused
 
 PARTS = 1 << 16  # a rate is rounded to this many parts of one
 
@@ -48,3 +48,14 @@ def quicken(network: nn.Module) -> None:
         for name, child in module.named_children():
             if type(child) is nn.Dropout:
                 setattr(module, name, QuickDropout(child.p).train(child.training))
+
+
+def set_dropout(network: nn.Module, rate: float | None) -> None:
+    """Another rate wherever the network drops; None: as it is."""
+    if rate is None:
+        return
+    for module in network.modules():
+        if isinstance(module, nn.Dropout) and module.p:
+            module.p = rate
+        elif isinstance(module, Attention) and module.drop:
+            module.drop = rate

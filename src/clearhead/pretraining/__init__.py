@@ -1,0 +1,1 @@
+"""From plain text to what a network learns from without labels: documents, sentences, shards, objectives (no torch)."""

@@ -1,0 +1,76 @@
+"""Span corruption, as T5 learns: spans are taken out and a sentinel put in their place; the decoder says the spans.
+
+    Thank you <X> me to your party <Y> week.      <X> for inviting <Y> last <Z>
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clearhead.errors import InputError
+from clearhead.pretraining.cuts import singles
+from clearhead.pretraining.lesson import Kit, Lesson, Objective, Texts
+
+Array = np.ndarray[Any, Any]
+MEAN_SPAN = 3  # tokens
+
+
+def corrupted(texts: Texts, kit: Kit, rng: np.random.Generator) -> Lesson:
+    """A lesson of spans; what the decoder reads is what it should have said, one place later."""
+    if not kit.sentinels:
+        raise InputError("The tokenizer has no sentinels (<extra_id_0> ...), which span corruption needs; T5's has.")
+    if kit.start is None or kit.eos is None:
+        raise InputError("The model does not say which token its decoder starts with, or there is no end token.")
+    sources, targets = [], []
+    for first, *_ in texts:
+        source, target = _corrupt(first, kit, rng)
+        sources.append(np.append(source, kit.eos))
+        targets.append(np.append(target, kit.eos))
+    words = np.concatenate(targets)
+    read = np.concatenate([np.append(kit.start, target[:-1]) for target in targets])
+    return Lesson(
+        ids=np.concatenate(sources),
+        lengths=np.array([len(source) for source in sources], np.int64),
+        places=np.arange(len(words)),
+        words=words,
+        before=np.where(np.isin(read, (kit.start,)), -1, read),
+        target_ids=read,
+        target_lengths=np.array([len(target) for target in targets], np.int64),
+    )
+
+
+def _corrupt(ids: Array, kit: Kit, rng: np.random.Generator) -> tuple[Array, Array]:
+    """A text with spans taken out, and the spans; both begin where the other ends."""
+    count = min(max(round(kit.rate * len(ids)), 1), max(len(ids) - 1, 1))
+    spans = min(max(round(count / MEAN_SPAN), 1), len(kit.sentinels) - 1, max(len(ids) - count, 1))
+    noise, rest = _parts(count, spans, rng), _parts(len(ids) - count, spans, rng)
+    source, target, place = [], [], 0
+    for number in range(spans):
+        mark = np.array([kit.sentinels[number]])
+        kept, gone = int(rest[number]), int(noise[number])
+        source += [ids[place : place + kept], mark]
+        target += [mark, ids[place + kept : place + kept + gone]]
+        place += kept + gone
+    target.append(np.array([kit.sentinels[spans]]))
+    return np.concatenate(source), np.concatenate(target)
+
+
+def _parts(total: int, count: int, rng: np.random.Generator) -> Array:
+    """A random cut of a total into so many parts, none of them empty where there is enough."""
+    if total < count:
+        return np.append(np.zeros(count - 1, np.int64), total)
+    cuts = np.sort(rng.choice(np.arange(1, total), count - 1, replace=False)) if count > 1 else np.array([], np.int64)
+    return np.diff(np.concatenate([[0], cuts, [total]])).astype(np.int64)
+
+
+SPANS = Objective(
+    name="span-corruption",
+    about="spans that were taken out",
+    cut=singles,
+    make=corrupted,
+    room=lambda length, _: length - 1,
+    heads=("seq2seq",),
+    losses=("words",),
+)

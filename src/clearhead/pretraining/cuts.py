@@ -1,0 +1,204 @@
+"""What an example is cut from: some tokens of one document, or two stretches that follow each other or do not.
+
+A table of cuts is made anew for every epoch, a pure function of (seed, epoch); it lies on disk, a row for an example:
+the first text's start and length, the second one's, and whether they belong together (0) or not (1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clearhead.pretraining.shards import Corpus
+
+Array = np.ndarray[Any, Any]
+Cut = tuple[int, int, int, int, int]
+Cutter = Callable[["Portion", int, np.random.Generator], Iterator[Cut]]
+
+COLUMNS = 5
+LEAST = 8  # tokens of a piece at the end of a document that is worth an example
+SHORT = 0.1  # of the pairs are shorter than they could be, so that short texts are seen as well
+WRITTEN = 1 << 16  # rows at a time
+MANY = 20  # documents: enough to hold whole ones out
+HELD = 0.01  # of the tokens are held out, ...
+MOST_HELD = 200_000  # ... and never more than so many
+TAIL = 0.02  # of the sentences of each document, where there are few documents
+FEW = 50  # sentences: a shorter document has no tail to spare
+
+
+@dataclass(frozen=True, kw_only=True)
+class Portion:
+    """Some documents of a corpus, or some sentences of each."""
+
+    corpus: Corpus
+    documents: Array  # their numbers
+    ends: str = "whole"  # whole, or without ("head") or only ("tail") their last sentences
+
+    def document(self, place: int) -> Array:
+        """The bounds of its sentences, as `Corpus.document` has them."""
+        bounds = self.corpus.document(int(self.documents[place]))
+        count = len(bounds) - 1
+        spare = max(1, round(TAIL * count)) if count >= FEW else 0
+        if self.ends == "head":
+            return bounds[: count - spare + 1]
+        return bounds[count - spare :] if self.ends == "tail" else bounds
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+
+def hold_out(corpus: Corpus, seed: int) -> tuple[Portion, Portion, str]:
+    """What is learned from, what is held out (perhaps nothing), and a sentence about it."""
+    count = corpus.documents
+    every = np.arange(count)
+    if count >= MANY:
+        wanted = min(HELD * corpus.tokens, MOST_HELD)
+        held: list[int] = []
+        found = 0
+        for number in np.random.default_rng(seed).permutation(count):
+            bounds = corpus.document(int(number))
+            if held and found + int(bounds[-1] - bounds[0]) > 2 * wanted:
+                continue  # one long document would be most of what is measured
+            held.append(int(number))
+            found += int(bounds[-1] - bounds[0])
+            if found >= wanted or len(held) >= count // 4:
+                break
+        rest = np.setdiff1d(every, held)
+        said = f"{len(held):,} of {count:,} documents are held out ({found:,} tokens)"
+        return Portion(corpus=corpus, documents=rest), Portion(corpus=corpus, documents=np.array(held)), said
+    tail = Portion(corpus=corpus, documents=every, ends="tail")
+    long = [place for place in range(count) if len(tail.document(place)) > 1]
+    held_part = Portion(corpus=corpus, documents=every[long], ends="tail")
+    found = sum(int(held_part.document(place)[-1] - held_part.document(place)[0]) for place in range(len(long)))
+    said = f"the last sentences of {len(long)} documents are held out ({found:,} tokens)" if long else ""
+    return Portion(corpus=corpus, documents=every, ends="head"), held_part, said or "there is too little to hold out"
+
+
+def singles(portion: Portion, room: int, rng: np.random.Generator) -> Iterator[Cut]:
+    """Every token once, so many in a row; where a long document is first cut changes with the epoch."""
+    for place in range(len(portion)):
+        bounds = portion.document(place)
+        start, end = int(bounds[0]), int(bounds[-1])
+        if end - start > room:
+            phase = int(rng.integers(room))
+            if phase >= LEAST:
+                yield start, phase, 0, 0, 0
+            start += phase
+        first = True
+        while end - start >= (1 if first else LEAST):
+            length = min(room, end - start)
+            yield start, length, 0, 0, 0
+            start, first = start + length, False
+
+
+def pairs(portion: Portion, room: int, rng: np.random.Generator) -> Iterator[Cut]:
+    """Next sentence: half of the second texts follow the first, half are from another document."""
+    follows = strange = 0
+    for place in range(len(portion)):
+        bounds = portion.document(place)
+        first, count = 0, len(bounds) - 1
+        while first < count and count > 1:  # a document of one sentence has none that follows
+            target = room if rng.random() >= SHORT else int(rng.integers(2, room + 1))
+            last = min(max(_reach(bounds, first, count, target), first + 2), count)
+            split = first + 1 if last - first < 2 else int(rng.integers(first + 1, last))
+            a = int(bounds[first]), int(bounds[split] - bounds[first])
+            # the last sentence of a document has none that follows: others make up for it, so that it stays half
+            chance = 0.75 if strange > follows else 0.25 if strange < follows else 0.5
+            if last - first < 2 or rng.random() >= chance:
+                b = _elsewhere(portion, place, max(target - a[1], 1), rng)
+                used, label = split, 1  # the sentences that would have followed are used next
+                strange += 1
+            else:
+                b, used, label = (int(bounds[split]), int(bounds[last] - bounds[split])), last, 0
+                follows += 1
+            yield (*_fit(a, b, room, rng), label)
+            first = used
+
+
+def ordered(portion: Portion, room: int, rng: np.random.Generator) -> Iterator[Cut]:
+    """Sentence order: two stretches that follow each other, half of them swapped."""
+    for place in range(len(portion)):
+        bounds = portion.document(place)
+        first, count = 0, len(bounds) - 1
+        while first + 1 < count:
+            target = room if rng.random() >= SHORT else int(rng.integers(2, room + 1))
+            last = max(_reach(bounds, first, count, target), first + 2)
+            split = int(rng.integers(first + 1, last))
+            a = int(bounds[first]), int(bounds[split] - bounds[first])
+            b = int(bounds[split]), int(bounds[last] - bounds[split])
+            swapped = bool(rng.random() < 0.5)
+            yield (*_fit(*((b, a) if swapped else (a, b)), room, rng), int(swapped))
+            first = last
+
+
+def _reach(bounds: Array, first: int, count: int, target: int) -> int:
+    """The sentence after the first that makes a stretch of the wanted length."""
+    last = int(np.searchsorted(bounds, int(bounds[first]) + target))
+    return min(max(last, first + 1), count)
+
+
+def _elsewhere(portion: Portion, place: int, length: int, rng: np.random.Generator) -> tuple[int, int]:
+    """Sentences from a random place of another document; of the same one where there is only one."""
+    other = place
+    if len(portion) > 1:
+        other = (place + int(rng.integers(1, len(portion)))) % len(portion)
+    bounds = portion.document(other)
+    first = int(rng.integers(len(bounds) - 1))
+    last = _reach(bounds, first, len(bounds) - 1, length)
+    return int(bounds[first]), int(bounds[last] - bounds[first])
+
+
+def _fit(a: tuple[int, int], b: tuple[int, int], room: int, rng: np.random.Generator) -> tuple[int, int, int, int]:
+    """The longer text loses tokens at either end until both fit."""
+    parts = [list(a), list(b)]
+    while (over := parts[0][1] + parts[1][1] - room) > 0:
+        longer, shorter = sorted(parts, key=lambda part: -part[1])
+        cut = min(over, max(longer[1] - shorter[1], (over + 1) // 2))
+        front = int(rng.integers(cut + 1))
+        longer[0], longer[1] = longer[0] + front, longer[1] - cut
+    return parts[0][0], parts[0][1], parts[1][0], parts[1][1]
+
+
+def make_table(path: Path, cutter: Cutter, portion: Portion, room: int, seed: int, epoch: int) -> Array:
+    """The cuts of an epoch, written down a part at a time and mapped; made before, they are made again the same."""
+    made = cutter(portion, room, np.random.default_rng((seed, epoch, 1)))
+    part = path.with_name(f".{path.name}.part")
+    with part.open("wb") as file:
+        while some := list(islice(made, WRITTEN)):
+            np.array(some, "<i8").tofile(file)
+    part.replace(path)
+    if not path.stat().st_size:
+        return np.zeros((0, COLUMNS), np.int64)
+    return np.memmap(path, np.dtype("<i8"), "r").reshape(-1, COLUMNS)
+
+
+def shuffled(places: Array, count: int, seed: int, epoch: int) -> Array:
+    """Where a shuffle of `count` things puts some of them, without ever writing the whole shuffle down.
+
+    A Feistel network is a shuffle of 0 ... 4^k - 1; what falls beyond `count` goes through it again.
+    """
+    half = max(1, (max(count - 1, 1).bit_length() + 1) // 2)
+    mask = (1 << half) - 1
+    keys = np.random.default_rng((seed, epoch, 2)).integers(1, 1 << 31, 4).astype(np.uint64)
+    found = np.asarray(places, np.uint64)
+    beyond = np.ones(len(found), bool)
+    while beyond.any():
+        left, right = found[beyond] >> np.uint64(half), found[beyond] & np.uint64(mask)
+        for key in keys:
+            left, right = right, left ^ (_mixed(right + key) & np.uint64(mask))
+        found[beyond] = (left << np.uint64(half)) | right
+        beyond = found >= count
+    return found.astype(np.int64)
+
+
+def _mixed(x: Array) -> Array:
+    """The finaliser of SplitMix64."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: Array = x ^ (x >> np.uint64(31))
+    return mixed

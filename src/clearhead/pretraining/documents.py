@@ -1,0 +1,161 @@
+"""Documents out of files, one stretch of text after the other: memory does not grow with them."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from clearhead.config import shown
+from clearhead.data.lines import TABLES, is_table, numbered_cells, numbered_lines
+from clearhead.errors import InputError
+
+Documents = Literal["auto", "blank", "lines", "file"]
+PLAIN = (".txt", ".text", ".md", ".rst", ".tok", ".raw", "")
+WRAPPED = 100  # characters: lines that are never longer, and seldom end as sentences do, were wrapped
+ENDS = tuple(".!?:;…\"'”’)]}»。！？")
+OWN_LINE = 300  # characters of a mean line that is a text of its own
+SCANNED = 200_000  # lines that are looked at to tell what a line is
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stretch:
+    """A piece of a document."""
+
+    text: str
+    first: bool  # a document begins with it
+
+
+def corpus_files(names: Sequence[str | os.PathLike[str]]) -> list[Path]:
+    """Files, the files of folders, and what patterns stand for; each once, in order."""
+    found: dict[Path, None] = {}
+    for name in names:
+        place = Path(name)
+        try:
+            inside = place.is_dir()
+            there = place.exists()
+        except (OSError, ValueError):
+            inside = there = False
+        if inside:
+            made = [path for path in sorted(place.rglob("*")) if path.is_file() and _is_text(path, place)]
+            if not made:
+                endings = ", ".join((*PLAIN[:-1], *TABLES))
+                raise InputError(f"The folder {shown(place)} holds no text files ({endings}).")
+        elif there:
+            made = [place]
+        elif any(letter in str(name) for letter in "*?["):
+            every = sorted(glob.glob(str(name), recursive=True))  # noqa: PTH207 (a pattern may begin anywhere)
+            made = [Path(one) for one in every if Path(one).is_file()]
+            if not made:
+                raise InputError(f"Nothing is called {shown(name)}.")
+        else:
+            raise InputError(f"{shown(name)} is not there.")
+        found |= dict.fromkeys(made)
+    if not found:
+        raise InputError("There is no text to learn from: name files, folders or patterns.")
+    return list(found)
+
+
+def _is_text(path: Path, folder: Path) -> bool:
+    if any(part.startswith(".") for part in path.relative_to(folder).parts):
+        return False
+    name = Path(path.stem) if path.suffix.lower() == ".gz" else path
+    return name.suffix.lower() in (*PLAIN, *TABLES)
+
+
+def stretches(
+    files: Sequence[Path], *, columns: str | None = None, encoding: str | None = None, documents: Documents = "auto",
+    notes: list[str] | None = None,
+) -> Iterator[Stretch]:  # fmt: skip
+    """The documents of files in order; a row of a table is one, and of plain text what `documents` says."""
+    said = [] if notes is None else notes
+    some = False
+    for file in files:
+        full = False
+        made = _rows(file, columns, encoding, said) if is_table(file) else _plain(file, encoding, documents, said)
+        for stretch in made:
+            full = some = True
+            yield stretch
+        if not full:
+            said.append(f"{shown(file.name)} holds no text.")
+    if not some:
+        raise InputError("The files hold no text to learn from.")
+
+
+def _rows(file: Path, columns: str | None, encoding: str | None, notes: list[str]) -> Iterator[Stretch]:
+    last = 0
+    for number, text in numbered_cells(file, columns, encoding, notes):
+        if not text.isspace():
+            yield Stretch(text=text, first=number != last)
+            last = number
+
+
+def _plain(file: Path, encoding: str | None, documents: Documents, notes: list[str]) -> Iterator[Stretch]:
+    if not file.stat().st_size:
+        return
+    lay = survey(file, encoding) if documents == "auto" else Lay(documents=documents)
+    if lay.said:
+        notes.append(f"{shown(file.name)}: {lay.said}")
+    last, fresh, held = 0, True, ""
+    for number, line in numbered_lines(file, encoding, notes):
+        if line.isspace() or not line:
+            if held:
+                yield Stretch(text=held, first=fresh)
+                held, fresh = "", False
+            fresh = fresh or lay.documents == "blank"
+            continue
+        begins, last = number != last, number
+        if lay.documents == "lines":
+            yield Stretch(text=line, first=begins)
+        elif lay.wrapped:
+            held = f"{held} {line.strip()}" if held else line.strip()
+            if len(held) > WRAPPED * WRAPPED:
+                yield Stretch(text=held, first=fresh)
+                held, fresh = "", False
+        else:
+            yield Stretch(text=line, first=fresh)
+            fresh = False
+    if held:
+        yield Stretch(text=held, first=fresh)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lay:
+    """How a plain file is laid out."""
+
+    documents: Documents
+    wrapped: bool = False  # a sentence goes on in the next line
+    said: str = ""
+
+
+def survey(file: Path, encoding: str | None) -> Lay:
+    """What a line and a blank line mean in a file, by looking at its first lines."""
+    lines = letters = ended = blanks = longest = 0
+    last = 0
+    for number, line in numbered_lines(file, encoding, []):
+        if number > SCANNED:
+            break
+        text = line.strip()
+        if not text:
+            blanks += 1 if lines else 0
+            continue
+        lines += number != last
+        last = number
+        letters += len(text)
+        longest = max(longest, len(text))
+        ended += text.endswith(ENDS)
+    if not lines:
+        return Lay(documents="blank")
+    wrapped = lines >= 20 and longest <= WRAPPED and ended < 0.5 * lines and letters > 30 * lines
+    if wrapped:
+        joined = "its lines are wrapped, and were joined up to each blank line."
+        return Lay(documents="blank", wrapped=True, said=joined)
+    if blanks:
+        return Lay(documents="blank")
+    if lines > 1 and letters >= OWN_LINE * lines:
+        return Lay(documents="lines", said="it has no blank lines and long ones, so that each line is a document.")
+    more = "" if lines == 1 else " (say --documents lines if each line is one)"
+    return Lay(documents="file", said=f"it has no blank lines, and is one document{more}.")

@@ -1,0 +1,109 @@
+"""Masked words, as BERT learns them: 15 % are asked about; 80 % of these are hidden, 10 % replaced, 10 % left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clearhead.errors import InputError
+from clearhead.pretraining.cuts import singles
+from clearhead.pretraining.lesson import Kit, Lesson, Objective, Texts
+
+Array = np.ndarray[Any, Any]
+HIDDEN, REPLACED = 0.8, 0.1  # the rest is left as it is, so that the network never knows what to trust
+SPAN, LONGEST = 0.2, 10  # SpanBERT: words of a span are geometric with this chance of an end, and at most so many
+
+
+def assemble(texts: Texts, kit: Kit) -> tuple[Array, Array, Array, Array | None]:
+    """`[CLS] A [SEP] B [SEP]` end to end: ids, lengths, segments and whether B belongs to A."""
+    paired = any(second is not None for _, second, _ in texts)
+    ids, segments, lengths = [], [], []
+    for first, second, _ in texts:
+        parts = [kit.opens, first, *((kit.between, second) if second is not None else ()), kit.closes]
+        row = np.concatenate([np.asarray(part, np.int64) for part in parts])
+        begin = len(row) - len(kit.closes) - (0 if second is None else len(second))
+        ids.append(row)
+        lengths.append(len(row))
+        segments.append(np.arange(len(row)) >= (begin if second is not None else len(row)))
+    pairs = np.array([label for *_, label in texts], np.int64) if paired else None
+    return np.concatenate(ids), np.array(lengths, np.int64), np.concatenate(segments).astype(np.int64), pairs
+
+
+def choose(ids: Array, lengths: Array, kit: Kit, rng: np.random.Generator) -> Array:
+    """The places to ask about: so many of every text, never special tokens; whole words or spans where that is said."""
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    able = ~kit.special[ids]
+    counts = np.maximum(np.round(kit.rate * np.bincount(rows, able, len(lengths))), 1)
+    if kit.masking == "spans":
+        return _spans(ids, rows, able, counts, kit, rng)
+    begins = able.copy()
+    if kit.masking == "words":
+        begins &= ~kit.continues[ids] | ~np.concatenate([[False], able[:-1]])
+    group = np.cumsum(begins) - 1  # which word a token belongs to
+    group[~able] = -1
+    sizes = np.bincount(group[able], minlength=int(begins.sum()))
+    owners = rows[begins]
+    order = np.lexsort((rng.random(len(sizes)), owners))  # the words of each text in a random order
+    filled = np.cumsum(sizes[order])
+    before = np.concatenate([[0], filled])[np.searchsorted(owners[order], np.arange(len(lengths)))][owners[order]]
+    own = filled - before  # tokens of the text up to and with this word
+    taken = own - sizes[order] / 2 <= counts[owners[order]]
+    taken |= own == sizes[order]  # at least one word
+    chosen = np.zeros(len(sizes), bool)
+    chosen[order] = taken
+    return np.flatnonzero(able & chosen[group])
+
+
+def _spans(ids: Array, rows: Array, able: Array, counts: Array, kit: Kit, rng: np.random.Generator) -> Array:
+    """Words in a row, a few of them at a time."""
+    begins = np.flatnonzero(able & (~kit.continues[ids] | ~np.concatenate([[False], able[:-1]])))
+    asked = np.zeros(len(ids), bool)
+    for row in range(len(counts)):
+        words = begins[rows[begins] == row]
+        if not len(words):
+            continue
+        ends = np.append(words[1:], int(np.flatnonzero(able & (rows == row))[-1]) + 1)
+        missing, tries = int(counts[row]), 0
+        while missing > 0 and tries < 100:
+            tries += 1
+            first = int(rng.integers(len(words)))
+            last = min(first + min(int(rng.geometric(SPAN)), LONGEST), len(words)) - 1
+            span = slice(int(words[first]), int(ends[last]))
+            if asked[span].any() or span.stop - span.start > missing + 2:
+                continue
+            asked[span] = able[span]
+            missing -= span.stop - span.start
+    return np.flatnonzero(asked)
+
+
+def hide(ids: Array, places: Array, kit: Kit, rng: np.random.Generator) -> Array:
+    """What the network reads instead: [MASK], another word, or the word itself."""
+    if kit.mask is None:
+        raise InputError("The tokenizer has no mask token, which masked words need; learn one with --use bert.")
+    read, fate = ids.copy(), rng.random(len(places))
+    other = rng.choice(kit.ordinary, len(places))
+    read[places] = np.where(fate < HIDDEN, kit.mask, np.where(fate < HIDDEN + REPLACED, other, ids[places]))
+    return read
+
+
+def masked(texts: Texts, kit: Kit, rng: np.random.Generator) -> Lesson:
+    """A lesson of masked words, drawn anew each time a text is seen."""
+    ids, lengths, segments, pairs = assemble(texts, kit)
+    places = choose(ids, lengths, kit, rng)
+    before = np.where(places > 0, ids[places - 1], -1)
+    return Lesson(
+        ids=hide(ids, places, kit, rng), lengths=lengths, segments=segments, places=places, words=ids[places],
+        before=before, pairs=pairs,
+    )  # fmt: skip
+
+
+MASKED = Objective(
+    name="mlm",
+    about="masked words",
+    cut=singles,
+    make=masked,
+    room=lambda length, kit: length - len(kit.opens) - len(kit.closes),
+    heads=("masked",),
+    losses=("words",),
+)

@@ -1,0 +1,18 @@
+"""Next sentence beside masked words, as BERT learns them: does B follow A, or is it from another document?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from clearhead.pretraining.cuts import pairs
+from clearhead.pretraining.masked import MASKED
+
+NEXT_SENTENCE = replace(
+    MASKED,
+    name="mlm+nsp",
+    about="masked words and next sentence",
+    cut=pairs,
+    room=lambda length, kit: length - len(kit.opens) - len(kit.between) - len(kit.closes),
+    heads=("pretrain",),
+    losses=("words", "pairs"),
+)

@@ -1,0 +1,19 @@
+"""Every objective by its name, and the one that each family was made for."""
+
+from __future__ import annotations
+
+from clearhead.pretraining.corrupted import SPANS
+from clearhead.pretraining.lesson import Objective
+from clearhead.pretraining.masked import MASKED
+from clearhead.pretraining.next_sentence import NEXT_SENTENCE
+from clearhead.pretraining.next_word import NEXT_WORD
+from clearhead.pretraining.replaced import REPLACED
+from clearhead.pretraining.sentence_order import SENTENCE_ORDER
+
+OBJECTIVES: dict[str, Objective] = {
+    one.name: one for one in (NEXT_SENTENCE, MASKED, SENTENCE_ORDER, REPLACED, NEXT_WORD, SPANS)
+}
+USUAL = {
+    "bert": "mlm+nsp", "albert": "mlm+sop", "electra": "rtd", "gpt2": "clm", "openai-gpt": "clm",
+    "t5": "span-corruption", "marian": "span-corruption", "transformer": "span-corruption", "rnn": "span-corruption",
+}  # fmt: skip

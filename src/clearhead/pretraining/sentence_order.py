@@ -1,0 +1,10 @@
+"""Sentence order beside masked words, as ALBERT learns it: both stretches are of one document, which comes first?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from clearhead.pretraining.cuts import ordered
+from clearhead.pretraining.next_sentence import NEXT_SENTENCE
+
+SENTENCE_ORDER = replace(NEXT_SENTENCE, name="mlm+sop", about="masked words and sentence order", cut=ordered)

@@ -1,0 +1,42 @@
+"""Sentences out of stretches of text, by the `sentencex` library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any
+
+from clearhead.errors import MissingExtraError
+from clearhead.pretraining.documents import Stretch
+
+MOST = 2000  # characters of a sentence; what is longer has no marks that end one, and is cut at a blank
+
+
+def sentences(stretches: Iterable[Stretch], language: str = "en") -> Iterator[Stretch]:
+    """Every sentence, and whether a document begins with it."""
+    segment = _segment()
+    first = False
+    for stretch in stretches:
+        first = first or stretch.first
+        for found in segment(language, stretch.text):
+            for text in _cut(found.strip()):
+                yield Stretch(text=text, first=first)
+                first = False
+
+
+@cache
+def _segment() -> Any:
+    try:
+        from sentencex import segment
+    except ImportError:
+        raise MissingExtraError("Splitting text into sentences", "train") from None
+    return segment
+
+
+def _cut(text: str) -> Iterator[str]:
+    while len(text) > MOST:
+        end = text.rfind(" ", MOST // 2, MOST) + 1 or MOST
+        yield text[:end].rstrip()
+        text = text[end:].lstrip()
+    if text:
+        yield text

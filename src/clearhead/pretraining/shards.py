@@ -1,0 +1,220 @@
+"""Token ids on disk: shards that are written whole, checked by their hashes, mapped into memory and never read whole.
+
+    corpus/00000.tokens     ids, two bytes each (four where the vocabulary is large)
+    corpus/00000.sentences  where each sentence begins, counted from the first token of the shard
+    corpus/00000.documents  the sentence that each document begins with
+    corpus/index.json       what the shards were made from, and the hash of each
+
+A document that does not fit goes on in the next shard as another one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clearhead.config import decode, read_json, write_json
+from clearhead.errors import CheckpointError, InputError
+from clearhead.pretraining.documents import Stretch
+
+if TYPE_CHECKING:
+    from clearhead.text import Tokenizer
+
+Array = np.ndarray[Any, Any]
+
+INDEX = "index.json"
+FORMAT = 1
+FILES = ("tokens", "sentences", "documents")
+SHARD = 1 << 24  # tokens
+CHUNK = 4096  # sentences that are cut into tokens together
+SMALL = 1 << 16  # a vocabulary whose ids have two bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shard:
+    """What is in one shard."""
+
+    tokens: int
+    sentences: int
+    documents: int
+    taken: int  # sentences of the text that were read for it, also those that gave no token
+    hashes: dict[str, str]  # SHA-256 by the end of the file's name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Index:
+    """What a folder of shards says of itself."""
+
+    format: int = FORMAT
+    source: str = ""  # a hash of everything that the ids depend on: files, tokenizer, settings
+    bytes: int = 2  # of an id
+    whole: bool = False  # all of the text is in it
+    shards: list[Shard] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what reading had to say
+
+
+class Corpus:
+    """Shards as one long row of ids, mapped into memory."""
+
+    def __init__(self, folder: Path, index: Index) -> None:
+        self.folder, self.index = folder, index
+        kind = np.dtype("<u2" if index.bytes == 2 else "<u4")
+        self._counted = np.concatenate([[0], np.cumsum([shard.documents for shard in index.shards])]).astype(np.int64)
+        sizes = [shard.tokens for shard in index.shards]
+        self.begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._tokens = [self._mapped(number, "tokens", kind) for number in range(len(sizes))]
+        self._sentences = [self._mapped(number, "sentences", np.dtype("<i8")) for number in range(len(sizes))]
+        self._documents = [self._mapped(number, "documents", np.dtype("<i8")) for number in range(len(sizes))]
+
+    def _mapped(self, number: int, end: str, kind: np.dtype[Any]) -> Array:
+        return np.memmap(self.folder / f"{number:05d}.{end}", kind, "r")
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens there are."""
+        return int(self.begins[-1])
+
+    @property
+    def sentences(self) -> int:
+        """How many sentences there are."""
+        return sum(shard.sentences for shard in self.index.shards)
+
+    @property
+    def documents(self) -> int:
+        """How many documents there are."""
+        return sum(shard.documents for shard in self.index.shards)
+
+    def ids(self, start: int, length: int) -> Array:
+        """Some tokens in a row, all of one shard."""
+        shard = int(np.searchsorted(self.begins, start, "right")) - 1
+        first = start - int(self.begins[shard])
+        return np.asarray(self._tokens[shard][first : first + length], np.int64)
+
+    def document(self, number: int) -> Array:
+        """Where each sentence of a document begins, and where the last one ends, in tokens of the whole corpus."""
+        shard = int(np.searchsorted(self._counted, number, "right")) - 1
+        starts, firsts = self._sentences[shard], self._documents[shard]
+        place = number - int(self._counted[shard])
+        first = int(firsts[place])
+        last = int(firsts[place + 1]) if place + 1 < len(firsts) else len(starts)
+        end = int(starts[last]) if last < len(starts) else self.index.shards[shard].tokens
+        return np.append(starts[first:last], end) + int(self.begins[shard])
+
+    def chunks(self, size: int = 1 << 20) -> Iterator[Array]:
+        """All tokens, some at a time."""
+        for tokens in self._tokens:
+            for begin in range(0, len(tokens), size):
+                yield np.asarray(tokens[begin : begin + size], np.int64)
+
+
+def source_of(files: Sequence[Path], tokenizer: Tokenizer, **settings: Any) -> str:
+    """A hash of what the ids depend on: the bytes of every file, the vocabulary, and how text is cut."""
+    found = hashlib.sha256(repr(sorted(settings.items())).encode())
+    found.update(repr(tokenizer.golden()).encode())
+    found.update(str(tokenizer.vocab_size).encode())
+    for file in files:
+        try:
+            found.update(f"{file.name} {hash_of(file)}".encode())
+        except OSError as error:
+            raise InputError(f"{file} cannot be read: {error.strerror or error}.") from None
+    return found.hexdigest()
+
+
+def hash_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def make_corpus(
+    folder: Path, source: str, tokenizer: Tokenizer, read: Callable[[list[str]], Iterable[Stretch]], *,
+    shard: int = SHARD, told: Callable[[int], None] | None = None,
+) -> Corpus:  # fmt: skip
+    """Cut sentences into tokens and write them down; what was written before is checked and kept."""
+    index = _known(folder, source)
+    if index is not None and index.whole:
+        return Corpus(folder, index)
+    folder.mkdir(parents=True, exist_ok=True)
+    size = 2 if tokenizer.vocab_size <= SMALL else 4
+    index = index or Index(source=source, bytes=size)
+    notes: list[str] = []
+    text = iter(read(notes))
+    done = sum(one.taken for one in index.shards)
+    for _ in islice(text, done):
+        pass  # these are in the shards
+    while (made := _shard(folder, len(index.shards), text, tokenizer, index.bytes, shard, told)) is not None:
+        index = Index(source=source, bytes=size, shards=[*index.shards, made])
+        write_json(folder / INDEX, asdict(index))
+    if not sum(one.tokens for one in index.shards):
+        raise InputError("The text gives no tokens to learn from.")
+    index = Index(source=source, bytes=size, shards=index.shards, whole=True, notes=list(dict.fromkeys(notes)))
+    write_json(folder / INDEX, asdict(index))
+    return Corpus(folder, index)
+
+
+def _known(folder: Path, source: str) -> Index | None:
+    """The index of shards that were made from the same text and are as they were written."""
+    if not (folder / INDEX).exists():
+        return None
+    index = decode(read_json(folder / INDEX), Index, INDEX)
+    if index.format != FORMAT or index.source != source:
+        raise CheckpointError(
+            f"{folder} was made from another text, tokenizer or setting: restore them, or begin a new run."
+        )
+    for number, shard in enumerate(index.shards):
+        for end in FILES:
+            path = folder / f"{number:05d}.{end}"
+            if not path.is_file() or hash_of(path) != shard.hashes.get(end):
+                raise CheckpointError(f"{path} is not as it was written; remove {folder} to make it anew.")
+    return index
+
+
+def _shard(
+    folder: Path, number: int, text: Iterator[Stretch], tokenizer: Tokenizer, size: int, most: int,
+    told: Callable[[int], None] | None,
+) -> Shard | None:  # fmt: skip
+    """The next shard, or None where the text has ended."""
+    starts: list[Array] = []
+    firsts: list[int] = []
+    tokens = taken = count = 0
+    kind = np.dtype("<u2" if size == 2 else "<u4")
+    parts = {end: folder / f".{number:05d}.{end}.part" for end in FILES}
+    fresh = True  # of a shard
+    with parts["tokens"].open("wb") as file:
+        while tokens < most and (some := list(islice(text, CHUNK))):
+            taken += len(some)
+            pieces = tokenizer.pieces([one.text for one in some])
+            full: list[list[int]] = []
+            for one, ids in zip(some, pieces, strict=True):
+                fresh = fresh or one.first
+                if not ids:
+                    continue
+                if fresh:
+                    firsts.append(count + len(full))
+                    fresh = False
+                full.append(ids)
+            lengths = np.array([len(ids) for ids in full], np.int64)
+            starts.append(tokens + np.cumsum(lengths) - lengths)
+            np.fromiter((one for ids in full for one in ids), kind, int(lengths.sum())).tofile(file)
+            tokens, count = tokens + int(lengths.sum()), count + len(full)
+            if told is not None:
+                told(tokens)
+        file.flush()
+        os.fsync(file.fileno())
+    if not tokens:
+        parts["tokens"].unlink()
+        return None
+    np.concatenate(starts).astype("<i8").tofile(parts["sentences"])
+    np.array(firsts, "<i8").tofile(parts["documents"])
+    hashes = {}
+    for end, part in parts.items():
+        hashes[end] = hash_of(part)
+        part.replace(folder / f"{number:05d}.{end}")
+    return Shard(tokens=tokens, sentences=count, documents=len(firsts), taken=taken, hashes=hashes)

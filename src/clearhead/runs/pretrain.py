@@ -1,0 +1,364 @@
+"""Pre-training as a whole job: text to tokens, lessons, steps, judgement on held-out text, a folder with its card."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.config import read_json, sweep, write_json
+from clearhead.errors import CheckpointError, ClearheadError, InputError
+from clearhead.families import FAMILIES
+from clearhead.loading import need_torch
+from clearhead.model import Model
+from clearhead.pretraining import baselines
+from clearhead.pretraining.lesson import Objective, make_kit
+from clearhead.runs.finish import METRICS, REPORT, versions
+from clearhead.runs.network import STATE
+from clearhead.runs.pretrain_data import (
+    AT_LAST,
+    CORPUS,
+    HELD,
+    JUDGED,
+    Teacher,
+    Texts,
+    held_lessons,
+    plain_texts,
+    read_texts,
+)
+from clearhead.runs.pretrain_judge import PROMPT, SENTENCE, Judged, judge, samples, stuck_because
+from clearhead.runs.pretrain_model import (
+    VOCABULARY,
+    generator_config,
+    make_game,
+    make_tokenizer,
+    new_model,
+    objective_of,
+    old_model,
+)
+from clearhead.runs.pretrain_plan import FORMAT, KIND, RUN, PretrainPlan
+from clearhead.runs.train import Told, check_folder, cost_of
+
+if TYPE_CHECKING:
+    from clearhead.training.lessons import Game
+
+MINUTES = 30.0  # unless steps or minutes are said
+MOST_EPOCHS = 40  # over a small text, unless it is said how long
+EVALUATIONS = "evaluations.json"
+FACTS = "pretraining.json"
+GENERATOR = "generator"  # ELECTRA's other half, which fills masks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pretrained:
+    """A finished run: where the model is, what it learned from, and how well."""
+
+    folder: Path
+    family: str
+    objective: str
+    parameters: int
+    documents: int
+    tokens: int  # of text to learn from
+    steps: int
+    seen: int  # tokens that were read, over all epochs
+    judged: Judged | None  # None: there was nothing to hold out
+    history: tuple[Judged, ...]
+    said: tuple[str, ...]
+    notes: tuple[str, ...]
+    cost: dict[str, float] = field(default_factory=dict)
+    report: Path | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, as `--json` prints them."""
+        names = ("family", "objective", "parameters", "documents", "tokens", "steps", "seen", "cost")
+        made: dict[str, Any] = {name: getattr(self, name) for name in names}
+        return made | {
+            "folder": str(self.folder),
+            "held_out": None if self.judged is None else self.judged.to_json(),
+            "history": [one.to_json() for one in self.history],
+            "said": list(self.said),
+            "notes": list(self.notes),
+            "report": None if self.report is None else str(self.report),
+        }
+
+
+def run_pretrain(
+    plan: PretrainPlan, folder: Path, *, command: str = "", resume: bool = False, report: bool = True,
+    told: Told | None = None,
+) -> Pretrained:  # fmt: skip
+    """Learn to the end, or on from where a killed run stands."""
+    need_torch("Pre-training")
+    from clearhead.training.threads import use_threads
+
+    tell, begun = told or Told(), time.perf_counter()
+    plan = replace(plan, threads=use_threads(plan.threads))
+    if resume and (folder / METRICS).exists():
+        raise InputError(f"{folder} holds a run that is finished.")
+    there = folder.exists()
+    if not resume:
+        check_folder(folder)
+        _write_run(folder, plan, command, None)
+    try:
+        model, objective = _model(plan, folder, tell)
+        texts = read_texts(plan, model.tokenizer, folder, tell)
+        _same_text(folder, texts, plan, command, resume=resume)
+        teacher = _teacher(plan, model, objective, texts, folder)
+    except ClearheadError:
+        if not resume:
+            _take_back(folder, there)
+        raise
+    for line in texts.said:
+        tell.say(line)
+    learner = make_game(model, plan.settings.seed) if objective.name == "rtd" else model.module
+    plan = _with_steps(plan, folder, learner, teacher, model, objective, command, tell)
+    tell.begun(folder)
+    about = f"{model.parameters:,} parameters; {teacher.tokens:,} tokens, {teacher.per_epoch:,} steps an epoch"
+    tell.say(f"model: {model.family.title}, {about}; {plan.steps:,} steps of {objective.about}")
+    exam = _Exam(model=model, learner=learner, objective=objective, teacher=teacher, texts=texts, plan=plan, tell=tell)
+    history = _fit(exam, folder)
+    return _finish(exam, folder, command, history, begun, report=report)
+
+
+def _model(plan: PretrainPlan, folder: Path, tell: Told) -> tuple[Model, Objective]:
+    if plan.model is not None:
+        return old_model(plan, tell)
+    objective = objective_of(plan, FAMILIES[plan.family or "bert"])
+    tokenizer = make_tokenizer(plan, (one.text for one in plain_texts(plan)), folder, tell)
+    return new_model(plan, objective, tokenizer), objective
+
+
+def _teacher(plan: PretrainPlan, model: Model, objective: Objective, texts: Texts, folder: Path) -> Teacher:
+    longest = model.max_length()
+    if longest is not None and plan.length > longest:
+        raise InputError(f"length is {plan.length}, and the model reads at most {longest} tokens.")
+    kit = make_kit(model.tokenizer, rate=plan.mask, masking=plan.masking, start=model.shape.start)
+    return Teacher(
+        portion=texts.train, objective=objective, kit=kit, length=plan.length, seed=plan.settings.seed, folder=folder,
+        batch_tokens=plan.settings.batch_tokens, batch_rows=plan.settings.batch_rows,
+    )  # fmt: skip
+
+
+def _with_steps(
+    plan: PretrainPlan, folder: Path, learner: Any, teacher: Teacher, model: Model, objective: Objective,
+    command: str, tell: Told,
+) -> PretrainPlan:  # fmt: skip
+    """A number of steps for a number of minutes: found once, and from then on part of the run."""
+    if plan.steps is not None:
+        return plan
+    from clearhead.training.dropout import set_dropout
+    from clearhead.training.pretrain import seconds_a_step
+
+    set_dropout(learner, _dropout(plan))
+    tell.count("timing a few steps", 0, None)
+    seconds = seconds_a_step(learner, teacher, objective.losses, plan.settings, str(model.core.device))
+    minutes = plan.minutes or MINUTES
+    steps = max(1, round(minutes * 60 / seconds))
+    if plan.minutes is None:
+        steps = min(steps, MOST_EPOCHS * teacher.per_epoch)
+    tell.say(f"steps: {steps:,} ({seconds:.2f} s each now, for {minutes:g} minutes; a resumed run does as many)")
+    made = replace(plan, steps=steps, minutes=None)
+    _write_run(folder, made, command, read_json(folder / RUN).get("source"))
+    return made
+
+
+def _dropout(plan: PretrainPlan) -> float | None:
+    """A text that is seen a few times is not learned by heart: dropout would only slow learning down."""
+    return 0.0 if plan.dropout is None and plan.model is None else plan.dropout
+
+
+def _write_run(folder: Path, plan: PretrainPlan, command: str, source: str | None) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be made: {error.strerror or error}.") from None
+    saved = {"format": FORMAT, "kind": KIND, "command": command, "plan": asdict(plan), "source": source}
+    write_json(folder / RUN, saved)
+
+
+def _same_text(folder: Path, texts: Texts, plan: PretrainPlan, command: str, *, resume: bool) -> None:
+    before = read_json(folder / RUN).get("source")
+    if resume and before is not None and before != texts.source:
+        raise CheckpointError(f"The text is not that which {folder} was begun with: restore it, or begin anew.")
+    if before != texts.source:
+        _write_run(folder, plan, command, texts.source)
+    if resume:
+        sweep(folder)
+
+
+def _take_back(folder: Path, there: bool) -> None:
+    """A run that cannot begin leaves nothing, so that it can be called again with other settings."""
+    for name in (VOCABULARY, CORPUS, HELD):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for path in (folder / RUN, *folder.glob("*.bin"), *folder.glob(".*.part")):
+        path.unlink(missing_ok=True)
+    if not there:
+        folder.rmdir()
+
+
+@dataclass(kw_only=True)
+class _Exam:
+    """Everything that a run is made of, and the judgements so far."""
+
+    model: Model
+    learner: Any  # the network, or ELECTRA's two
+    objective: Objective
+    teacher: Teacher
+    texts: Texts
+    plan: PretrainPlan
+    tell: Told
+    counts: baselines.Counts | None = None
+
+    @property
+    def device(self) -> str:
+        return str(self.model.core.device)
+
+    def judge(self, step: int, most: int) -> Judged:
+        """Measure, and let the model say a few words."""
+        if self.counts is None:
+            self.counts = baselines.count(self.texts.train, self.teacher.kit.size)
+        lessons = held_lessons(self.teacher, self.texts.held, most)
+        made = judge(self.learner, lessons, self.counts, step=step, device=self.device)
+        return replace(made, samples=samples(self.speaker(), self.objective.name))
+
+    def speaker(self) -> Model:
+        """What can be asked for words: the model, or ELECTRA's generator."""
+        if self.objective.name != "rtd":
+            return self.model
+        return generator_model(self.model, self.learner)
+
+
+def generator_model(model: Model, game: Game) -> Model:
+    """ELECTRA's generator as a model of its own."""
+    from clearhead.core.runner import CoreRunner
+
+    runner = CoreRunner(game.generator, str(model.core.device))
+    return replace(model, runner=runner, make_core=None, config=generator_config(model), head="masked")
+
+
+def _fit(exam: _Exam, folder: Path) -> tuple[Judged, ...]:
+    """Learn to the end from the last saved state; the model then has the best weights."""
+    from clearhead.runs.network import drive
+    from clearhead.training.dropout import set_dropout
+    from clearhead.training.pretrain import pretrain_optimiser, pretrain_steps
+    from clearhead.training.state import Progress, State, load_state
+    from clearhead.training.watch import Watch
+
+    plan, settings = exam.plan, exam.plan.settings
+    assert plan.steps is not None
+    set_dropout(exam.learner, _dropout(plan))
+    state = State(exam.learner, pretrain_optimiser(exam.learner, settings), Progress())
+    load_state(folder / STATE, state)
+    history = [one for one in _read_history(folder) if one["step"] <= state.progress.step]
+
+    def score(step: int) -> float:
+        found = exam.judge(step, JUDGED)
+        history.append(found.to_json())
+        write_json(folder / EVALUATIONS, {"evaluations": history})
+        exam.tell.say(f"step {step:,}: {found.line()}")
+        exam.tell.say(f"    {' | '.join(found.samples)}")
+        return -found.loss if found.replaced_loss is None else -found.replaced_loss
+
+    steps = pretrain_steps(
+        state, exam.teacher, exam.objective.losses, settings, steps=plan.steps,
+        every=max(1, plan.steps // plan.evaluations), per_epoch=exam.teacher.per_epoch,
+        score=score if len(exam.texts.held) else None, device=exam.device,
+    )  # fmt: skip
+    drive(state, steps, folder, settings, Watch(0.0, settings), exam.tell.step)
+    state.restore_best()
+    exam.learner.eval()
+    return tuple(_judged(one) for one in history)
+
+
+def _read_history(folder: Path) -> list[dict[str, Any]]:
+    path = folder / EVALUATIONS
+    return list(read_json(path).get("evaluations", [])) if path.exists() else []
+
+
+def _judged(saved: dict[str, Any]) -> Judged:
+    from clearhead.config import decode
+
+    return decode(saved, Judged, EVALUATIONS)
+
+
+def _finish(
+    exam: _Exam, folder: Path, command: str, history: tuple[Judged, ...], begun: float, *, report: bool
+) -> Pretrained:
+    """Save the model, measure it once more on more text, and write everything down."""
+    from clearhead.runs.pretrain_card import write_card
+    from clearhead.training.log import read_log
+
+    plan, model = exam.plan, exam.model
+    assert plan.steps is not None
+    judged = exam.judge(plan.steps, AT_LAST) if len(exam.texts.held) else None
+    notes = []
+    if judged is None:
+        notes.append("Nothing was measured: there is too little text to hold some out; give --dev a file.")
+    elif judged.stuck:
+        notes.append(stuck_because(judged, plan.steps, plan.settings.rate))
+    elif history and judged.step != min(history, key=lambda one: one.loss).step:
+        best = min(history, key=lambda one: one.loss)
+        if best.step < plan.steps:
+            notes.append(f"The best weights were those of step {best.step:,}; from there on it learned by heart.")
+    model.save(folder)
+    if exam.objective.name == "rtd":
+        generator_model(model, exam.learner).save(folder / GENERATOR)
+    log = list(read_log(folder))
+    run = Pretrained(
+        folder=folder,
+        family=model.family.model_type,
+        objective=exam.objective.name,
+        parameters=model.parameters,
+        documents=len(exam.texts.train),
+        tokens=exam.teacher.tokens,
+        steps=plan.steps,
+        seen=sum(step["tokens"] for step in log),
+        judged=judged,
+        history=history,
+        said=exam.texts.said,
+        notes=tuple(notes),
+        cost=cost_of(folder, begun, 0.0),
+    )
+    facts = run.to_json() | {"plan": asdict(plan), "command": command, "versions": versions()}
+    facts["source"] = exam.texts.source
+    write_json(folder / FACTS, {key: value for key, value in facts.items() if key not in ("folder", "report")})
+    write_card(folder, run, plan, command)
+    write_json(folder / METRICS, {"held_out": None if judged is None else judged.to_json()})
+    for name in (CORPUS, HELD):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for path in folder.glob("*.bin"):
+        path.unlink()
+    if not report:
+        return run
+    return replace(run, report=_report(run, exam, log, command))
+
+
+def _report(run: Pretrained, exam: _Exam, log: list[dict[str, Any]], command: str) -> Path:
+    """The one-file report beside the model."""
+    from clearhead.report.page import ReportData, save_report
+    from clearhead.report.pretraining import PretrainingFacts, pretraining_sections
+
+    causal = exam.objective.heads == ("causal",)
+    facts = PretrainingFacts(
+        text=run.said,
+        held_out=None if run.judged is None else run.judged.to_json(),
+        history=[one.to_json() for one in run.history],
+        blank=f"It goes on from: {PROMPT}" if causal else SENTENCE.format(mask="..."),
+        counted={
+            "documents": run.documents, "tokens of text": run.tokens, "steps": run.steps, "tokens read": run.seen,
+            "parameters": run.parameters, "family": exam.model.family.title, "objective": exam.objective.about,
+        },
+    )  # fmt: skip
+    settings = {key: value for key, value in asdict(exam.plan).items() if key != "settings"}
+    data = ReportData(
+        title=f"{run.folder.name}: pre-training",
+        command=command,
+        parts={},
+        log=[{key: value for key, value in line.items() if key not in ("score", "best")} for line in log],
+        settings={**settings, **asdict(exam.plan.settings)},
+        notes=list(run.notes),
+        cost=dict(run.cost),
+        sections=pretraining_sections(facts),
+    )
+    return save_report(data, run.folder / REPORT)

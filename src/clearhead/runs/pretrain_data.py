@@ -1,0 +1,156 @@
+"""The lessons of a run: text as shards, what is held out, and the lesson of every step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clearhead.errors import InputError
+from clearhead.pretraining.cuts import Portion, hold_out, make_table, shuffled
+from clearhead.pretraining.documents import Stretch, corpus_files, stretches
+from clearhead.pretraining.lesson import Kit, Lesson, Objective
+from clearhead.pretraining.sentences import sentences
+from clearhead.pretraining.shards import Corpus, make_corpus, source_of
+from clearhead.runs.pretrain_plan import PretrainPlan
+
+if TYPE_CHECKING:
+    from clearhead.runs.train import Told
+    from clearhead.text import Tokenizer
+
+Array = np.ndarray[Any, Any]
+
+CORPUS, HELD = "corpus", "held"  # folders of shards in a run
+JUDGED = 50_000  # tokens that are held out and measured at each evaluation, ...
+AT_LAST = 200_000  # ... and at the end
+FIXED = 20_170_612  # a seed of its own: what is measured does not change with the run's
+
+
+@dataclass(frozen=True, kw_only=True)
+class Texts:
+    """What is learned from and what is measured on."""
+
+    train: Portion
+    held: Portion
+    said: tuple[str, ...]
+    source: str  # a hash of the text and the tokenizer
+
+
+def read_texts(plan: PretrainPlan, tokenizer: Tokenizer, folder: Path, tell: Told) -> Texts:
+    """Cut the text into tokens, once."""
+    files = corpus_files(plan.files)
+    corpus = _corpus(plan, files, tokenizer, folder / CORPUS, tell)
+    said = [*corpus.index.notes]
+    if plan.dev:
+        held = _corpus(plan, corpus_files(plan.dev), tokenizer, folder / HELD, tell)
+        train = Portion(corpus=corpus, documents=np.arange(corpus.documents))
+        part = Portion(corpus=held, documents=np.arange(held.documents))
+        said.append(f"measured on {held.tokens:,} tokens of {held.documents:,} documents")
+    else:
+        train, part, about = hold_out(corpus, plan.settings.seed)
+        said.append(about)
+    return Texts(train=train, held=part, said=tuple(said), source=corpus.index.source)
+
+
+def plain_texts(plan: PretrainPlan, notes: list[str] | None = None) -> Iterator[Stretch]:
+    """The documents of the files, a stretch at a time."""
+    return stretches(
+        corpus_files(plan.files), columns=plan.text, encoding=plan.encoding, documents=plan.documents, notes=notes
+    )
+
+
+def _corpus(plan: PretrainPlan, files: list[Path], tokenizer: Tokenizer, folder: Path, tell: Told) -> Corpus:
+    settings = {"text": plan.text, "documents": plan.documents, "encoding": plan.encoding, "language": plan.language}
+
+    def read(notes: list[str]) -> Iterator[Stretch]:
+        made = stretches(
+            files, columns=plan.text, encoding=plan.encoding, documents=plan.documents, notes=notes
+        )
+        return sentences(made, plan.language)
+
+    return make_corpus(
+        folder, source_of(files, tokenizer, **settings), tokenizer, read,
+        told=lambda tokens: tell.count("cutting text into tokens", tokens, None),
+    )  # fmt: skip
+
+
+@dataclass
+class Teacher:
+    """Gives the lesson of any step, a pure function of (seed, step)."""
+
+    portion: Portion
+    objective: Objective
+    kit: Kit
+    length: int
+    seed: int
+    folder: Path
+    batch_tokens: int | None = None
+    batch_rows: int | None = None
+    name: str = "cuts"
+    rows: int = 0  # texts a step
+    per_epoch: int = 0  # steps
+    tokens: int = 0  # of text in an epoch
+    _epoch: int = -1
+    _table: Array = field(default_factory=lambda: np.zeros((0, 5), np.int64))
+
+    def __post_init__(self) -> None:
+        table = self._of(0)
+        if not len(table):
+            raise InputError(self._nothing())
+        mean = float((table[:, 1] + table[:, 3]).mean()) + self.length - self._room
+        self.tokens = int(table[:, 1].sum() + table[:, 3].sum())
+        self.rows = self.batch_rows or max(1, round((self.batch_tokens or 4096) / mean))
+        self.rows = min(self.rows, len(table))
+        self.per_epoch = max(1, len(table) // self.rows)
+
+    @property
+    def _room(self) -> int:
+        room = self.objective.room(self.length, self.kit)
+        if room < 4:
+            raise InputError(f"length {self.length} leaves no room for text beside the special tokens.")
+        return room
+
+    def _nothing(self) -> str:
+        if self.objective.losses == ("words", "pairs"):
+            what = f"There are no documents of two sentences to learn {self.objective.about} from"
+            return f"{what}; put blank lines between documents only, or use --objective mlm."
+        return "There is too little text to learn from."
+
+    def _of(self, epoch: int) -> Array:
+        if epoch != self._epoch:
+            path = self.folder / f"{self.name}.bin"
+            self._table = make_table(path, self.objective.cut, self.portion, self._room, self.seed, epoch)
+            self._epoch = epoch
+        return self._table
+
+    def __call__(self, step: int) -> Lesson:
+        epoch, place = divmod(step, self.per_epoch)
+        table = self._of(epoch)
+        wanted = (np.arange(self.rows) + place * self.rows) % len(table)
+        return self.made(table[shuffled(wanted, len(table), self.seed, epoch)], (self.seed, step, 3))
+
+    def made(self, cuts: Array, key: tuple[int, ...]) -> Lesson:
+        """The lesson of some cuts."""
+        corpus = self.portion.corpus
+        texts = [
+            (corpus.ids(int(a), int(a_length)), corpus.ids(int(b), int(b_length)) if b_length else None, int(label))
+            for a, a_length, b, b_length, label in cuts
+        ]
+        return self.objective.make(texts, self.kit, np.random.default_rng(key))
+
+
+def held_lessons(teacher: Teacher, portion: Portion, most: int) -> list[Lesson]:
+    """Lessons of what was held out: always the same texts with the same questions."""
+    other = Teacher(
+        portion=portion, objective=teacher.objective, kit=teacher.kit, length=teacher.length, seed=FIXED,
+        folder=teacher.folder, batch_tokens=4096, name="held",
+    )  # fmt: skip
+    lessons: list[Lesson] = []
+    for step in range(other.per_epoch):
+        lessons.append(other(step))
+        if sum(lesson.tokens for lesson in lessons) >= most:
+            break
+    return lessons

@@ -1,0 +1,153 @@
+"""Judging a model on text that was held out, beside what words alone would tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clearhead.model import Model
+from clearhead.pretraining import baselines
+from clearhead.pretraining.baselines import Baseline, Counts
+from clearhead.pretraining.lesson import Lesson
+
+if TYPE_CHECKING:
+    from clearhead.training.lessons import Answers
+
+Array = np.ndarray[Any, Any]
+
+STUCK = 0.98  # of the unigram's loss: what is not clearly below it has not learned to read
+SENTENCE = "The man went to the {mask} to buy a {mask} of milk."
+PROMPT = "The man went to the"
+TOP = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """What was measured on held-out text at a step."""
+
+    step: int
+    loss: float  # of a word that is asked about
+    perplexity: float
+    accuracy: float
+    low: float  # 95 % interval of the accuracy
+    high: float
+    loss_low: float
+    loss_high: float
+    questions: int
+    unigram: Baseline
+    bigram: Baseline
+    pair_accuracy: float | None = None  # next sentence, or sentence order
+    pair_majority: float | None = None
+    replaced_accuracy: float | None = None  # of ELECTRA's model
+    replaced_majority: float | None = None
+    replaced_loss: float | None = None
+    samples: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    def line(self) -> str:
+        """One line for people."""
+        beside = f"(unigram {self.unigram.loss:.3f}, bigram {self.bigram.loss:.3f})"
+        made = f"held-out loss {self.loss:.3f} {beside}, words right {self.accuracy:.1%}"
+        if self.pair_accuracy is not None:
+            made += f", pairs right {self.pair_accuracy:.1%}"
+        if self.replaced_accuracy is not None and self.replaced_majority is not None:
+            made += f", replaced words told {self.replaced_accuracy:.1%} (majority {self.replaced_majority:.1%})"
+        return made
+
+    @property
+    def stuck(self) -> bool:
+        """Whether words are guessed no better than by their frequency."""
+        return self.loss >= STUCK * self.unigram.loss
+
+
+def judge(network: Any, lessons: Sequence[Lesson], counts: Counts, *, step: int, device: str) -> Judged:
+    """Ask every question of the lessons."""
+    from clearhead.training.lessons import examine
+
+    network.eval()
+    found: dict[str, list[Answers]] = {}
+    for number, lesson in enumerate(lessons):
+        for name, answers in examine(network, lesson, device, seed=number).items():
+            found.setdefault(name, []).append(answers)
+    words = found["words"]
+    losses, low, high = clustered([one.losses for one in words], [one.owners for one in words])
+    right, right_low, right_high = clustered([one.right for one in words], [one.owners for one in words])
+    asked = np.concatenate([lesson.words for lesson in lessons])
+    before = np.concatenate([lesson.before for lesson in lessons])
+    more: dict[str, Any] = {}
+    if "pairs" in found:
+        labels = [lesson.pairs for lesson in lessons if lesson.pairs is not None]
+        more["pair_accuracy"] = float(np.concatenate([one.right for one in found["pairs"]]).mean())
+        more["pair_majority"] = baselines.majority(labels)
+    if "replaced" in found:
+        more["replaced_accuracy"] = float(np.concatenate([one.right for one in found["replaced"]]).mean())
+        more["replaced_loss"] = float(np.concatenate([one.losses for one in found["replaced"]]).mean())
+        more["replaced_majority"] = 1 - float(np.concatenate([one.truth for one in found["replaced"]]).mean())
+    return Judged(
+        step=step,
+        loss=losses,
+        perplexity=math.exp(min(losses, 700)),
+        accuracy=right,
+        low=max(right_low, 0.0),
+        high=min(right_high, 1.0),
+        loss_low=low,
+        loss_high=high,
+        questions=len(asked),
+        unigram=baselines.unigram(counts, asked),
+        bigram=baselines.bigram(counts, asked, before),
+        **more,
+    )
+
+
+def clustered(values: Sequence[Array], owners: Sequence[Array]) -> tuple[float, float, float]:
+    """A mean over questions with its 95 % interval; the questions of one text are not independent of each other."""
+    sums, sizes = [], []
+    for some, own in zip(values, owners, strict=True):
+        count = int(own.max()) + 1 if len(own) else 0
+        sums.append(np.bincount(own, some, count))
+        sizes.append(np.bincount(own, minlength=count))
+    total, size = np.concatenate(sums), np.concatenate(sizes)
+    mean = float(total.sum() / size.sum())
+    residual = total - mean * size
+    texts = len(size)
+    spread = 1.96 * math.sqrt(float((residual**2).sum()) * texts / max(texts - 1, 1)) / float(size.sum())
+    return mean, mean - spread, mean + spread
+
+
+def samples(model: Model, objective: str, sentence: str | None = None) -> list[str]:
+    """What the model says at a few blanks, in words for people."""
+    if model.head == "causal":
+        return [model.generate([sentence or PROMPT], max_length=20)[0].text]
+    if objective == "span-corruption":
+        return [f"{SENTENCE.format(mask='...')} {model.generate([_spanned()], max_length=20)[0].text}"]
+    mask = model.tokenizer.mask_token or "[MASK]"
+    guesses = model.fill((sentence or SENTENCE).format(mask=mask), top=TOP)
+    return [", ".join(f"{one.token} {one.probability:.2f}" for one in blank) for blank in guesses]
+
+
+def _spanned() -> str:
+    parts = SENTENCE.split("{mask}")
+    return parts[0] + "".join(f"<extra_id_{number}>{part}" for number, part in enumerate(parts[1:]))
+
+
+def stuck_because(judged: Judged, steps: int, rate: float) -> str:
+    """One sentence about a loss that stands at the unigram's, with the likely causes."""
+    causes = []
+    if steps < 2000:
+        causes.append(f"there were too few steps ({steps:,})")
+    if rate > 2e-3:
+        causes.append(f"the rate {rate:g} is too high (try 5e-4)")
+    elif rate < 1e-4:
+        causes.append(f"the rate {rate:g} is too low for a new model (try 1e-3)")
+    causes.append("the words of the text stand in no order, or the tokenizer does not fit it")
+    return (
+        f"The held-out loss is {judged.loss:.3f}, and guessing by frequency alone costs {judged.unigram.loss:.3f}: the "
+        f"model has not learned to use what stands around a word. Likely reasons: {'; '.join(causes)}."
+    )

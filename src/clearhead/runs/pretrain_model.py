@@ -1,0 +1,145 @@
+"""The model of a pre-training run: a new one with a tokenizer of its own, or a checkpoint that is taught further."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.errors import InputError
+from clearhead.families import FAMILIES
+from clearhead.families.family import Family
+from clearhead.loading import create, load, load_tokenizers
+from clearhead.model import Model
+from clearhead.pretraining.lesson import Objective
+from clearhead.pretraining.objectives import OBJECTIVES, USUAL
+from clearhead.runs.pretrain_plan import PRESET, PretrainPlan
+
+if TYPE_CHECKING:
+    from clearhead.runs.train import Told
+    from clearhead.text import Tokenizer
+    from clearhead.training.lessons import Game
+
+VOCABULARY = "vocabulary"
+SIZES = {"tiny": 4000, "mini": 12000, "small": 16000, "base": 30000}
+USES = {
+    "roberta": "roberta", "xlm-roberta": "roberta", "mpnet": "roberta", "gpt2": "gpt", "openai-gpt": "gpt", "t5": "t5",
+    "marian": "transformer", "transformer": "transformer", "rnn": "transformer",
+}  # fmt: skip
+SENTINELS = tuple(f"<extra_id_{number}>" for number in range(100))
+SMALLER = 4  # ELECTRA: the generator is so many times narrower; one that is too good teaches nothing
+
+
+def objective_of(plan: PretrainPlan, family: Family, model: Model | None = None) -> Objective:
+    """The objective that was asked for, or the family's own; refuses what the family has no head for."""
+    name = plan.objective or USUAL.get(family.model_type, "mlm")
+    if plan.objective is None and model is not None and model.head == "masked":
+        name = "mlm"  # a checkpoint goes on with the head that it has
+    made = OBJECTIVES[name]
+    if not any(head in family.heads for head in made.heads):
+        able = [one.name for one in OBJECTIVES.values() if any(head in family.heads for head in one.heads)]
+        raise InputError(f"{family.title} cannot learn {made.about} ({name}); it can learn {', '.join(able)}.")
+    return made
+
+
+def head_of(objective: Objective, family: Family) -> str:
+    """The head that the objective needs."""
+    return next(head for head in objective.heads if head in family.heads)
+
+
+def make_tokenizer(plan: PretrainPlan, texts: Iterable[str], folder: Path, tell: Told) -> Tokenizer:
+    """The tokenizer that was named, or one that is learned from the text once, and then kept."""
+    from clearhead.runs.vocabulary import learn_tokenizer
+    from clearhead.text import load_tokenizer
+    from clearhead.text.learn import TooSmallError
+
+    if plan.tokenizer is not None:
+        return load_tokenizers(plan.tokenizer)[0]
+    family = plan.family or "bert"
+    place, size, use = folder / VOCABULARY, plan.vocabulary or SIZES[plan.preset or PRESET], USES.get(family, "bert")
+    if not place.exists():
+        try:
+            learned = learn_tokenizer(
+                texts, place, use=use, size=size, special=SENTINELS if use == "transformer" else (),
+                normalize="bert-cased" if plan.cased and use == "bert" else None, progress=tell.count,
+            )  # fmt: skip
+        except TooSmallError as error:
+            why = f"A vocabulary of {size:,} has no room for the letters of this text"
+            raise InputError(f"{why}; say at least --vocabulary {error.need}.") from None
+        tell.say(f"tokenizer: {learned.kind}, {learned.vocabulary:,} tokens, {learned.tokens_per_word:.2f} a word")
+    return load_tokenizer(place, family, {"model_type": family}).source
+
+
+def new_model(plan: PretrainPlan, objective: Objective, tokenizer: Tokenizer) -> Model:
+    """A new model of a family and a preset, with the head that the objective needs."""
+    family = FAMILIES[plan.family or "bert"]
+    preset = plan.preset or PRESET
+    if preset not in family.presets:
+        raise InputError(f"{family.title} has no preset {preset!r}; it has {', '.join(family.presets)}.")
+    named = {
+        "pad_token_id": tokenizer.pad_id, "bos_token_id": tokenizer.bos_id, "eos_token_id": tokenizer.eos_id,
+        "cls_token_id": tokenizer.cls_id, "sep_token_id": tokenizer.sep_id,
+        "decoder_start_token_id": tokenizer.bos_id if tokenizer.bos_id is not None else tokenizer.pad_id,
+    }  # fmt: skip
+    config = {key: value for key, value in named.items() if key in family.keys and value is not None}
+    config |= {"vocab_size": max(tokenizer.vocab.values()) + 1} | said_config(plan)
+    return create(
+        family.model_type, preset, config=config, head=head_of(objective, family), tokenizer=tokenizer,
+        device=plan.device, seed=plan.settings.seed,
+    )  # fmt: skip
+
+
+def old_model(plan: PretrainPlan, tell: Told) -> tuple[Model, Objective]:
+    """A checkpoint, with a new head where it has none for the objective."""
+    assert plan.model is not None
+    bare = load(plan.model, "core", device=plan.device, progress=tell.download)
+    objective = objective_of(plan, bare.family, bare)
+    if plan.objective is None and objective.name in ("mlm+nsp", "mlm+sop") and bare.head != "pretrain":
+        objective = OBJECTIVES["mlm"]
+    head = head_of(objective, bare.family)
+    model = bare if bare.head == head else load(plan.model, "core", head=head, device=plan.device, fresh=True)
+    if model.source_tokenizer is None:
+        raise InputError(f"{plan.model} has no tokenizer, so that text cannot be given to it.")
+    for note in model.notes:
+        tell.say(note)
+    return replace(model, trained=None), objective
+
+
+def said_config(plan: PretrainPlan) -> dict[str, Any]:
+    """Keys of config.json that were said."""
+    if plan.config is None:
+        return {}
+    try:
+        said = json.loads(plan.config)
+    except ValueError as error:
+        raise InputError(f"config must be JSON, as in '{{\"num_hidden_layers\": 6}}': {error}.") from None
+    if not isinstance(said, dict):
+        raise InputError("config must be a JSON object of names and values.")
+    return said
+
+
+def make_game(model: Model, seed: int) -> Game:
+    """ELECTRA's two networks: the model itself, and a narrower generator over the same words."""
+    from clearhead.core.build import build
+    from clearhead.training.lessons import Game
+
+    return Game(build(generator_shape(model), seed=seed + 1).to(model.core.device), model.module)
+
+
+def generator_config(model: Model) -> dict[str, Any]:
+    """The same config with fewer and narrower heads."""
+    values = model.family.read(model.config)
+    heads = max(1, values["num_attention_heads"] // SMALLER)
+    width = values["hidden_size"] // values["num_attention_heads"] * heads
+    return {
+        **model.config, "num_attention_heads": heads, "hidden_size": width,
+        "intermediate_size": max(1, values["intermediate_size"] * heads // values["num_attention_heads"]),
+        "embedding_size": values["embedding_size"],
+    }  # fmt: skip
+
+
+def generator_shape(model: Model) -> Any:
+    """The generator's shape."""
+    return model.family.model_shape(generator_config(model), "masked", 0)

@@ -1,0 +1,122 @@
+"""The plan of a pre-training run: every choice in one frozen value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+from clearhead.config import decode, read_json, shown
+from clearhead.errors import CheckpointError, ConfigError, InputError
+from clearhead.families import FAMILIES
+from clearhead.pretraining.documents import Documents
+from clearhead.pretraining.lesson import Masking
+from clearhead.pretraining.objectives import OBJECTIVES
+from clearhead.training.settings import TrainSettings
+
+RUN = "run.json"
+FORMAT = 1
+KIND = "pretrain"
+PRESET = "mini"
+RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "base": 2e-4}  # of a new model; larger ones learn slower
+CONTINUED = 1e-4  # of a checkpoint that is taught further
+NEW: dict[str, Any] = {
+    "batch_rows": None, "batch_tokens": 4096, "micro_tokens": 4096, "warmup": 0.06, "beta2": 0.98, "save_every": 120.0,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainPlan:
+    """What to learn from, what model, by which objective, and for how long."""
+
+    files: list[str] = field(default_factory=list)
+    dev: list[str] = field(default_factory=list)  # text to measure on; none: some of the documents are held out
+    family: str | None = None  # of a new model; None: bert
+    objective: str | None = None  # None: the one that the family was made for
+    preset: str | None = None  # of a new model
+    config: str | None = None  # of a new model: further keys of its config.json, as JSON
+    model: str | None = None  # a checkpoint to go on with, instead of a new model
+    tokenizer: str | None = None  # of a new model; None: one is learned from the text
+    vocabulary: int | None = None  # tokens of a tokenizer that is learned; None: by the preset
+    cased: bool = False  # a WordPiece tokenizer that is learned keeps capital letters
+    text: str | None = None  # columns of tables that hold text
+    documents: Documents = "auto"  # what a document is in plain text
+    encoding: str | None = None
+    language: str = "en"  # of the rules that end sentences
+    length: int = 128  # tokens of an example
+    mask: float = 0.15  # of the tokens are asked about
+    masking: Masking = "tokens"  # which of them: any, whole words, or spans of words
+    dropout: float | None = None  # while pre-training; None: none for a new model, the model's own for a checkpoint
+    steps: int | None = None
+    minutes: float | None = None  # instead of steps: a number of them is found once, and kept
+    evaluations: int = 10  # of what is held out, evenly over the run
+    device: str = "auto"
+    threads: int | None = None
+    settings: TrainSettings = field(default_factory=TrainSettings)
+
+    def check(self) -> None:
+        """One sentence for the first choice that cannot be."""
+        self.settings.check()
+        rules = (
+            (self.objective is None or self.objective in OBJECTIVES,
+             f"objective must be one of {', '.join(OBJECTIVES)}"),
+            (self.family is None or self.family in FAMILIES, f"family must be one of {', '.join(FAMILIES)}"),
+            (self.steps is None or self.minutes is None, "give either steps or minutes"),
+            (self.steps is None or 1 <= self.steps <= 10**9, "steps must be at least 1"),
+            (self.minutes is None or 0 < self.minutes <= 60 * 24 * 365, "minutes must be above 0"),
+            (8 <= self.length <= 1 << 16, "length must be from 8 to 65,536"),
+            (0 < self.mask < 1, "mask must be above 0 and below 1"),
+            (self.dropout is None or 0 <= self.dropout < 1, "dropout must be from 0 up to 1"),
+            (self.vocabulary is None or self.vocabulary >= 16, "vocabulary must be at least 16"),
+            (1 <= self.evaluations <= 10_000, "evaluations must be from 1 to 10,000"),
+            (self.threads is None or self.threads >= 1, "threads must be at least 1"),
+            (self.model is None or not (self.family or self.preset or self.config or self.vocabulary or self.tokenizer),
+             "family, preset, config, vocabulary and tokenizer make a new model; a checkpoint has its own"),
+            (self.tokenizer is None or self.vocabulary is None, "a tokenizer that is given has its own vocabulary"),
+        )  # fmt: skip
+        for holds, said in rules:
+            if not holds:
+                raise InputError(f"Settings of pre-training: {said}.")
+
+
+_SETTINGS = {one.name for one in fields(TrainSettings)} - {"epochs", "head_rate", "frozen", "unfreeze", "patience"}
+_PLAN = {one.name for one in fields(PretrainPlan)} - {"settings"}
+
+
+def make_pretrain_plan(said: Mapping[str, Any]) -> PretrainPlan:
+    """A plan out of flat names and values; None says nothing."""
+    given = {key.replace("-", "_"): value for key, value in said.items() if value is not None}
+    for key in given:
+        if key not in _SETTINGS | _PLAN:
+            near = get_close_matches(key, sorted(_SETTINGS | _PLAN), n=1)
+            hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(sorted(_SETTINGS | _PLAN))}."
+            raise InputError(f"There is no setting {shown(key, 40)!r}{hint}")
+    usual = dict(NEW)
+    if given.get("batch_rows") is not None:
+        usual |= {"batch_rows": given["batch_rows"], "batch_tokens": None}
+    rate = CONTINUED if given.get("model") else RATES.get(str(given.get("preset") or PRESET), RATES["base"])
+    settings = usual | {"rate": rate} | {key: value for key, value in given.items() if key in _SETTINGS}
+    plan = {key: value for key, value in given.items() if key in _PLAN}
+    try:
+        made = decode({**plan, "settings": settings}, PretrainPlan, "settings")
+    except ConfigError as error:
+        raise InputError(str(error)) from None
+    made.check()
+    return made
+
+
+def read_pretrain(folder: Path) -> tuple[PretrainPlan, str]:
+    """The plan and the command of a run that was begun."""
+    if not (folder / RUN).is_file():
+        raise InputError(f"{folder} is no run: it has no {RUN}.")
+    saved = read_json(folder / RUN)
+    if saved.get("kind") != KIND:
+        raise InputError(f"{folder} is no run of pre-training; go on with clearhead train --resume.")
+    if saved.get("format") != FORMAT:
+        raise CheckpointError(f"{RUN} is of another version of clearhead.")
+    return decode(saved.get("plan"), PretrainPlan, RUN), str(saved.get("command", ""))
+
+
+Fate = Literal["new", "continued"]

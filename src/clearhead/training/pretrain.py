@@ -1,0 +1,114 @@
+"""The loop of pre-training: a generator of steps, each a pure function of (seed, step), whatever was before it."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from statistics import median
+from typing import Any
+
+import torch
+from torch import nn
+
+from clearhead.pretraining.lesson import Lesson
+from clearhead.training.dropout import quicken
+from clearhead.training.lessons import counts_of, loss_of
+from clearhead.training.loop import DivergedError, Step, micro_batches
+from clearhead.training.optimise import RowwiseAdamW, clip, set_rate, share
+from clearhead.training.precision import computing
+from clearhead.training.settings import TrainSettings
+from clearhead.training.state import Progress, State
+
+TRIAL, WARM = 9, 3  # steps that are timed, and those of them that only fill caches
+
+Lessons = Callable[[int], Lesson]  # by the step, counted from 0
+
+
+def pretrain_optimiser(network: nn.Module, settings: TrainSettings) -> RowwiseAdamW:
+    """AdamW with decay on matrices alone; every parameter has the same rate."""
+    named = dict(network.named_parameters())
+    groups = [
+        {"params": [p for p in named.values() if p.ndim > 1], "weight_decay": settings.decay},
+        {"params": [p for p in named.values() if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    made = [group | {"lr": settings.rate, "base": settings.rate} for group in groups if group["params"]]
+    return RowwiseAdamW(made, settings.beta2)
+
+
+def pretrain_steps(
+    state: State, lessons: Lessons, losses: tuple[str, ...], settings: TrainSettings, *, steps: int, every: int,
+    per_epoch: int, score: Callable[[int], float] | None, device: str = "cpu",
+) -> Iterator[Step]:  # fmt: skip
+    """Learn from where the state stands to the end; `score` is asked every so many steps, and higher is better."""
+    if torch.device(device).type == "cpu":
+        quicken(state.network)
+    for number in range(state.progress.step, steps):
+        made = _step(state, lessons(number), losses, settings, number, steps, device, number // per_epoch)
+        state.progress.step = number + 1
+        state.progress.finished = number + 1 == steps
+        if score is not None and ((number + 1) % every == 0 or state.progress.finished):
+            made = _judged(state, score, made)
+        yield made
+
+
+def _step(
+    state: State, lesson: Lesson, losses: tuple[str, ...], settings: TrainSettings, number: int, steps: int,
+    device: str, epoch: int,
+) -> Step:  # fmt: skip
+    begin = time.perf_counter()
+    network = state.network.train()
+    torch.manual_seed((settings.seed << 32) + number)  # dropout, and what a generator draws
+    rate = set_rate(state.adam, share(number, steps, settings))
+    state.adam.zero_grad(set_to_none=True)
+    shares = {name: 1 / max(count, 1) for name, count in counts_of(lesson, losses).items()}
+    loss = 0.0
+    for part in micro_batches(lesson.lengths, settings.micro_tokens):
+        with computing(settings.precision, device):
+            found = loss_of(network, lesson.part(part.start, part.stop), shares, device)
+        total = torch.stack(list(found.values())).sum()
+        total.backward()  # type: ignore[no-untyped-call]
+        loss += float(total.detach())
+    gradient = clip([p for p in network.parameters() if p.grad is not None], settings.clip)
+    if not math.isfinite(loss) or not math.isfinite(gradient):
+        raise DivergedError(
+            f"The loss is {loss} and its gradient {gradient} at step {number + 1}; nothing of this step was kept. A "
+            f"lower rate than {settings.rate:g} is the usual remedy."
+        )
+    state.adam.step()
+    return Step(
+        epoch=epoch, step=number + 1, steps=steps, loss=loss, rate=rate, gradient=gradient, rows=len(lesson.lengths),
+        tokens=lesson.tokens, seconds=time.perf_counter() - begin,
+    )  # fmt: skip
+
+
+def _judged(state: State, score: Callable[[int], float], made: Step) -> Step:
+    """Measure on what was held out, and keep the weights if they are the best so far."""
+    state.network.eval()
+    progress, value = state.progress, float(score(made.step))
+    progress.scores.append(value)
+    better = progress.best_score is None or value > progress.best_score
+    if better:
+        progress.best_score, progress.best_epoch, progress.waited = value, made.epoch, 0
+        state.keep_best()
+    else:
+        progress.waited += 1
+    return replace(made, score=value, best=better)
+
+
+def seconds_a_step(
+    network: Any, lessons: Lessons, losses: tuple[str, ...], settings: TrainSettings, device: str
+) -> float:
+    """How long a step takes here, by a few real ones on a copy that is thrown away."""
+    twin = copy.deepcopy(network)
+    state = State(twin, pretrain_optimiser(twin, settings), Progress())
+    made = pretrain_steps(
+        state, lessons, losses, settings, steps=TRIAL, every=TRIAL, per_epoch=TRIAL, score=None, device=device
+    )
+    begun, times = time.perf_counter(), []
+    for _ in made:
+        times.append(time.perf_counter() - begun)
+        begun = time.perf_counter()
+    return median(times[WARM:])
