@@ -145,7 +145,7 @@ class Given:
     memory: Tensor | None = None
     memory_layout: Layout | None = None
     memory_bias: Tensor | None = None
-    picked: Tensor | None = None  # (batch,): the place of the one token of each text that asks; None: every token
+    picked: Tensor | None = None  # (batch, n): the places of the tokens of each text that ask; None: every token
 
     def asking(self, x: Tensor) -> Tensor:
         """Those of the tokens that come in which ask."""

@@ -28,8 +28,8 @@ class Padded:
         return x
 
     def pick(self, x: Tensor, places: Tensor) -> Tensor:
-        """One token of each text: (batch, 1, ...)."""
-        return x[torch.arange(self.batch, device=x.device), places][:, None]
+        """Some tokens of each text, places (batch, n): (batch, n, ...)."""
+        return x[torch.arange(self.batch, device=x.device)[:, None], places]
 
     @property
     def token_places(self) -> Tensor:
@@ -72,9 +72,9 @@ class Packed:
         return tokens if self.present is None else tokens.index_select(0, self.index)
 
     def pick(self, x: Tensor, places: Tensor) -> Tensor:
-        """One token of each text: (batch, 1, ...)."""
+        """Some tokens of each text, places (batch, n): (batch, n, ...)."""
         begins = self.lengths.cumsum(0) - self.lengths
-        return x.index_select(0, begins + places)[:, None]
+        return x.index_select(0, (begins[:, None] + places).flatten()).unflatten(0, places.shape)
 
     @property
     def token_places(self) -> Tensor:

@@ -91,7 +91,7 @@ class Network(nn.Module):
         picked = None if whole else self.picked(layout)
         hidden = self.encode(ids, layout, segments, kernel=kernel, head_scale=scale.get("encoder"), picked=picked)
         result = Result(hidden, layout)
-        top, top_layout = result.last, layout if picked is None else Padded(picked[:, None], None)
+        top, top_layout = result.last, layout if picked is None else Padded(picked, None)
         if self.decoder is not None:
             if target_ids is None:
                 return result
@@ -122,11 +122,29 @@ class Network(nn.Module):
         return result
 
     def picked(self, layout: Layout) -> Tensor | None:
-        """The place of the one token of each text that the head reads; None if it reads more than one."""
+        """The place of the one token of each text that the head reads, (batch, 1); None if it reads more than one."""
         if self.head is None or self.decoder is not None or self.shape.stack.layers < 2:
             return None
         places = {"first": layout.first, "pooled": layout.first, "last": layout.last}
-        return places[self.head.shape.pick]() if self.head.shape.pick in places else None
+        return places[self.head.shape.pick]()[:, None] if self.head.shape.pick in places else None
+
+    def below_head(
+        self,
+        ids: Tensor,
+        layout: Layout,
+        segments: Tensor | None = None,
+        target: tuple[Tensor, Layout] | None = None,
+        *,
+        kernel: Kernel = fused,
+        picked: Tensor | None = None,
+    ) -> Tensor:
+        """What the head would read: hidden states as tokens lie, or (batch, n, width) of the `picked` ones alone."""
+        if self.decoder is None:
+            return self.encode(ids, layout, segments, kernel=kernel, picked=picked)[-1]
+        if target is None:
+            raise InputError(f"{self.shape.family} says nothing without a target.")
+        memory = self.encode(ids, layout, segments, kernel=kernel)[-1]
+        return self.decode(target[0], target[1], memory, layout, kernel=kernel)[-1]
 
     def attentions(self, part: str) -> list[Attention]:
         """The attention of each block of a part: "encoder", "decoder" or "cross"."""

@@ -82,6 +82,23 @@ class RecurrentNetwork(Network):
             result.logits = logits[0] if flat else logits
         return result
 
+    def below_head(
+        self,
+        ids: Tensor,
+        layout: Layout,
+        segments: Tensor | None = None,
+        target: tuple[Tensor, Layout] | None = None,
+        *,
+        kernel: Kernel = fused,
+        picked: Tensor | None = None,
+    ) -> Tensor:
+        """What the head would read, as the words of the target lie."""
+        if target is None:
+            raise InputError(f"{self.shape.family} says nothing without a target.")
+        _, source, ends = self.read(ids, layout)
+        _, aligned, _ = self.decoder(*target, source, self.decoder.begin(ends), going_on=False)
+        return target[1].gather(aligned.mixed)
+
     def attentions(self, part: str) -> list[Attention]:
         """None: one alignment without heads, which nobody prunes."""
         return []

@@ -130,10 +130,9 @@ class Stack(nn.Module):
         return hidden
 
     def picking(self, given: Given, picked: Tensor, present: Tensor | None, layer: int) -> Given:
-        """For the last layer: one token of each text asks, for nobody reads what the others would hear."""
-        queries = picked[:, None]
-        bias = self.bias(present, queries, given.key_places, local=self.shape.is_local(layer))
-        return replace(given, layout=Padded(queries, None), places=queries, wide=bias, narrow=bias, picked=picked)
+        """For the last layer: some tokens of each text ask, for nobody reads what the others would hear."""
+        bias = self.bias(present, picked, given.key_places, local=self.shape.is_local(layer))
+        return replace(given, layout=Padded(picked, None), places=picked, wide=bias, narrow=bias, picked=picked)
 
 
 def masked(see: Tensor | None, bias: Tensor | None, dtype: torch.dtype) -> Tensor | None:

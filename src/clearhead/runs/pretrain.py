@@ -219,7 +219,7 @@ class _Exam:
         if self.counts is None:
             self.counts = baselines.count(self.texts.train, self.teacher.kit.size)
         lessons = held_lessons(self.teacher, self.texts.held, most)
-        made = judge(self.learner, lessons, self.counts, step=step, device=self.device)
+        made = judge(self.learner, lessons, self.counts, self.teacher.kit.special, step=step, device=self.device)
         return replace(made, samples=samples(self.speaker(), self.objective.name))
 
     def speaker(self) -> Model:

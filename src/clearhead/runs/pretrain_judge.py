@@ -67,8 +67,10 @@ class Judged:
         return self.loss >= STUCK * self.unigram.loss
 
 
-def judge(network: Any, lessons: Sequence[Lesson], counts: Counts, *, step: int, device: str) -> Judged:
-    """Ask every question of the lessons."""
+def judge(
+    network: Any, lessons: Sequence[Lesson], counts: Counts, special: Array, *, step: int, device: str
+) -> Judged:
+    """Ask every question of the lessons; those about special tokens, such as sentinels, are not counted."""
     from clearhead.training.lessons import examine
 
     network.eval()
@@ -76,11 +78,12 @@ def judge(network: Any, lessons: Sequence[Lesson], counts: Counts, *, step: int,
     for number, lesson in enumerate(lessons):
         for name, answers in examine(network, lesson, device, seed=number).items():
             found.setdefault(name, []).append(answers)
-    words = found["words"]
-    losses, low, high = clustered([one.losses for one in words], [one.owners for one in words])
-    right, right_low, right_high = clustered([one.right for one in words], [one.owners for one in words])
-    asked = np.concatenate([lesson.words for lesson in lessons])
-    before = np.concatenate([lesson.before for lesson in lessons])
+    words, real = found["words"], [~special[lesson.words] for lesson in lessons]
+    owners = [one.owners[some] for one, some in zip(words, real, strict=True)]
+    losses, low, high = clustered([one.losses[some] for one, some in zip(words, real, strict=True)], owners)
+    right, right_low, right_high = clustered([one.right[some] for one, some in zip(words, real, strict=True)], owners)
+    asked = np.concatenate([lesson.words[some] for lesson, some in zip(lessons, real, strict=True)])
+    before = np.concatenate([lesson.before[some] for lesson, some in zip(lessons, real, strict=True)])
     more: dict[str, Any] = {}
     if "pairs" in found:
         labels = [lesson.pairs for lesson in lessons if lesson.pairs is not None]

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.core.attention import Kernel, fused
-from clearhead.core.layout import Packed
+from clearhead.core.layout import Layout, Packed, Padded
 from clearhead.core.models import Network
 from clearhead.pretraining.lesson import Lesson
 from clearhead.training.dropout import attend
@@ -56,11 +56,10 @@ def loss_of(network: Any, lesson: Lesson, shares: dict[str, float], device: str)
     if isinstance(network, Game):
         return _game(network, lesson, shares, device)
     kernel = attend if torch.device(device).type == "cpu" else fused
-    before, hidden, layout, words = _before_out(network, lesson, device, kernel)
-    head = network.head
-    found = {"words": word_loss(before, head.out.weight, head.out.bias, words, shares["words"])}
+    read, out = _read(network, lesson, device, kernel), network.head.out
+    found = {"words": word_loss(read.before, out.weight, out.bias, read.words, shares["words"])}
     if "pairs" in shares:
-        logits = network.second(hidden, layout, network.pooler(hidden, layout)).float()
+        logits = _pair_logits(network, read)
         found["pairs"] = F.cross_entropy(logits, _tensor(lesson.pairs, device), reduction="sum") * shares["pairs"]
     return found
 
@@ -70,13 +69,16 @@ def examine(network: Any, lesson: Lesson, device: str, *, seed: int = 0) -> dict
     """Every answer to a lesson, without learning from it."""
     if isinstance(network, Game):
         return _told(network, lesson, device, seed)
-    before, hidden, layout, words = _before_out(network, lesson, device, fused)
-    owners = _owners(lesson)[lesson.places]
-    found = {"words": _word_answers(before, network.head, words, owners)}
+    read = _read(network, lesson, device, fused)
+    found = {"words": _word_answers(read.before, network.head, read.words, _owners(lesson)[lesson.places])}
     if lesson.pairs is not None and network.second is not None:
-        logits = network.second(hidden, layout, network.pooler(hidden, layout)).float()
-        found["pairs"] = _answers(logits, _tensor(lesson.pairs, device), np.arange(len(lesson.pairs)))
+        found["pairs"] = _answers(_pair_logits(network, read), _tensor(lesson.pairs, device), np.arange(len(lesson.pairs)))
     return found
+
+
+def _pair_logits(network: Any, read: _Read) -> Tensor:
+    logits: Tensor = network.second(read.texts, read.layout, network.pooler(read.texts, read.layout))
+    return logits.float()
 
 
 def _owners(lesson: Lesson) -> Array:
@@ -101,49 +103,74 @@ def _answers(logits: Tensor, truth: Tensor, owners: Array) -> Answers:
     return Answers(losses=numbers, right=right.cpu().numpy(), owners=owners, truth=truth.cpu().numpy())
 
 
-def _before_out(network: Any, lesson: Lesson, device: str, kernel: Kernel) -> tuple[Tensor, Tensor, Any, Tensor]:
-    """What stands before the output matrix at every question, the hidden states, their layout, and the right words."""
-    ids, lengths, places = (_tensor(array, device) for array in (lesson.ids, lesson.lengths, lesson.places))
-    words = _tensor(lesson.words, device)
-    layout = Packed(lengths)
+@dataclass(frozen=True)
+class _Read:
+    """A lesson as a network has read it."""
+
+    before: Tensor  # (questions, width): what stands before the output matrix
+    words: Tensor  # (questions,): what is right
+    texts: Tensor  # hidden states that begin with those of the first tokens, for the pooler, ...
+    layout: Layout  # ... and how they lie
+
+
+def _read(network: Network, lesson: Lesson, device: str, kernel: Kernel) -> _Read:
+    """Hidden states at every question; of the last layer, nothing else is computed."""
+    ids, words = _tensor(lesson.ids, device), _tensor(lesson.words, device)
+    layout: Layout = Packed(_tensor(lesson.lengths, device))
     segments = None if network.shape.stack.segments < 2 else _tensor(lesson.segments, device)
-    if network.decoder is None:
-        hidden = network.encode(ids, layout, segments, kernel=kernel)[-1]
-        asked = hidden if len(places) == len(ids) else hidden.index_select(0, places)
-        return network.head.before_out(asked), hidden, layout, words
-    target_layout = Packed(_tensor(lesson.target_lengths, device))
-    memory = network.encode(ids, layout, None, kernel=kernel)[-1]
-    target = _tensor(lesson.target_ids, device)
-    hidden = network.decode(target, target_layout, memory, layout, kernel=kernel)[-1]
-    return network.head.before_out(hidden), hidden, target_layout, words
+    target = None
+    if lesson.target_ids is not None:
+        target = _tensor(lesson.target_ids, device), Packed(_tensor(lesson.target_lengths, device))
+    everywhere = len(lesson.places) == len(lesson.ids) and target is None
+    if target is not None or everywhere or network.shape.stack.layers < 2:
+        hidden = network.below_head(ids, layout, segments, target, kernel=kernel)
+        asked = hidden if everywhere or target is not None else hidden.index_select(0, _tensor(lesson.places, device))
+    else:
+        picked, rows, columns = _picked(lesson)
+        hidden = network.below_head(ids, layout, segments, kernel=kernel, picked=_tensor(picked, device))
+        layout = Padded(hidden[..., 0], None)
+        asked = hidden[_tensor(rows, device), _tensor(columns, device)]
+    head = network.head
+    assert head is not None
+    return _Read(head.before_out(asked), words, hidden, layout)
+
+
+def _picked(lesson: Lesson) -> tuple[Array, Array, Array]:
+    """The first token and the questions of each text as a rectangle of places, and where each question stands in it."""
+    begins = np.cumsum(lesson.lengths) - lesson.lengths
+    rows = np.searchsorted(begins, lesson.places, "right") - 1
+    counts = np.bincount(rows, minlength=len(begins))
+    columns = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows] + 1
+    picked = np.zeros((len(begins), int(counts.max(initial=0)) + 1), np.int64)
+    picked[rows, columns] = lesson.places - begins[rows]
+    return picked, rows, columns
 
 
 @dataclass(frozen=True)
 class _Round:
     """One round of ELECTRA's game: what the generator saw, and what the model says of every word."""
 
-    before: Tensor
-    words: Tensor
+    read: _Read
     answers: Tensor  # (tokens,): above 0 where a word is thought to be replaced
     wrong: Tensor  # (tokens,): 1 where it was
 
 
 def _round(game: Game, lesson: Lesson, device: str, kernel: Kernel) -> _Round:
     """The generator guesses, its guesses are put in, and the model tells at every word whether it was replaced."""
-    before, _, layout, words = _before_out(game.generator, lesson, device, kernel)
+    made = _read(game.generator, lesson, device, kernel)
     out = game.generator.head.out  # type: ignore[union-attr]
     with torch.no_grad():
-        logits = F.linear(before, out.weight, out.bias).float()
+        logits = F.linear(made.before, out.weight, out.bias).float()
         noise = torch.rand_like(logits).clamp_(1e-9, 1 - 1e-7).log_().neg_().log_().neg_()
         said = (logits + noise).argmax(-1)  # a draw from the softmax: it must be wrong now and then
     ids, places = _tensor(lesson.ids, device), _tensor(lesson.places, device)
     read = ids.index_copy(0, places, said)
-    wrong = (read != ids.index_copy(0, places, words)).float()
+    wrong = (read != ids.index_copy(0, places, made.words)).float()
     segments = None if game.model.shape.stack.segments < 2 else _tensor(lesson.segments, device)
-    hidden = game.model.encode(read, layout, segments, kernel=kernel)[-1]
+    hidden = game.model.encode(read, Packed(_tensor(lesson.lengths, device)), segments, kernel=kernel)[-1]
     head = game.model.head
     answers = head.out(head.before_out(hidden)).squeeze(-1).float()  # type: ignore[union-attr]
-    return _Round(before, words, answers, wrong)
+    return _Round(made, answers, wrong)
 
 
 def _game(game: Game, lesson: Lesson, shares: dict[str, float], device: str) -> dict[str, Tensor]:
@@ -151,7 +178,7 @@ def _game(game: Game, lesson: Lesson, shares: dict[str, float], device: str) -> 
     out = game.generator.head.out  # type: ignore[union-attr]
     loss = F.binary_cross_entropy_with_logits(made.answers, made.wrong, reduction="sum")
     return {
-        "words": word_loss(made.before, out.weight, out.bias, made.words, shares["words"]),
+        "words": word_loss(made.read.before, out.weight, out.bias, made.read.words, shares["words"]),
         "replaced": loss * (REPLACED * shares["replaced"]),
     }
 
@@ -164,7 +191,7 @@ def _told(game: Game, lesson: Lesson, device: str, seed: int) -> dict[str, Answe
     losses = F.binary_cross_entropy_with_logits(made.answers, made.wrong, reduction="none")
     right = ((made.answers > 0) == (made.wrong > 0)).double()
     return {
-        "words": _word_answers(made.before, game.generator.head, made.words, owners[lesson.places]),
+        "words": _word_answers(made.read.before, game.generator.head, made.read.words, owners[lesson.places]),
         "replaced": Answers(
             losses=losses.double().cpu().numpy(), right=right.cpu().numpy(), owners=owners,
             truth=made.wrong.cpu().numpy(),

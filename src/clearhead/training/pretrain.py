@@ -15,7 +15,7 @@ from torch import nn
 
 from clearhead.pretraining.lesson import Lesson
 from clearhead.training.dropout import quicken
-from clearhead.training.lessons import counts_of, loss_of
+from clearhead.training.lessons import Game, counts_of, loss_of
 from clearhead.training.loop import DivergedError, Step, micro_batches
 from clearhead.training.optimise import RowwiseAdamW, clip, set_rate, share
 from clearhead.training.precision import computing
@@ -36,6 +36,16 @@ def pretrain_optimiser(network: nn.Module, settings: TrainSettings) -> RowwiseAd
     ]
     made = [group | {"lr": settings.rate, "base": settings.rate} for group in groups if group["params"]]
     return RowwiseAdamW(made, settings.beta2)
+
+
+@torch.no_grad()
+def begin_with(network: Any, probs: Any) -> None:
+    """Let new output biases say how frequent words are, so that learning does not begin with finding that out."""
+    for one in (network.generator,) if isinstance(network, Game) else (network,):
+        bias = one.head.out.bias
+        if bias is not None and len(bias) == len(probs):
+            logs = torch.as_tensor(probs).log()
+            bias.copy_((logs - logs.mean()).to(bias))
 
 
 def pretrain_steps(

@@ -1,0 +1,203 @@
+"""Pre-training beside a plain `transformers` loop: tokens per second, and the held-out loss at equal tokens.
+
+    python benchmarks/pretrain.py [--rounds 5] [--steps 12] [--loss-steps 600] [--threads 2] [--out FOLDER]
+
+The model is a BERT of 4 layers, width 256 and 30,522 words; the text is corpus_novels and corpus_imdb_unsup. The peer is
+what run_mlm.py does: texts concatenated and cut to 128 tokens, masked by its collator, dropout 0.1, the output matrix at
+every token, AdamW of torch (with `fused`, as the Trainer has it, in a column of its own). Rounds of both are interleaved;
+the ratio is the median of rounds. For the loss both learn the same number of steps of 4,096 tokens with the same rate,
+and both are judged by the same questions on corpus_novels/valid. CLEARHEAD_DATA is the folder of data sets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+LENGTH, ROWS, RATE = 128, 32, 1e-3
+SHAPE = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 1024}
+
+
+def data() -> Path:
+    """The folder of data sets."""
+    place = Path(os.environ.get("CLEARHEAD_DATA") or HERE.parents[1] / "shared" / "data")
+    if not (place / "corpus_novels").is_dir():
+        raise SystemExit(f"{place} holds no corpus_novels; set CLEARHEAD_DATA to the folder that holds it.")
+    return place
+
+
+class Ours:
+    """Clearhead's own loop, as `clearhead pretrain` runs it."""
+
+    def __init__(self, out: Path, steps: int, tokenizer: Any) -> None:
+        from clearhead.loading import create
+        from clearhead.pretraining.lesson import make_kit
+        from clearhead.pretraining.objectives import OBJECTIVES
+        from clearhead.runs.pretrain_data import Teacher, read_texts
+        from clearhead.runs.pretrain_plan import make_pretrain_plan
+        from clearhead.runs.train import Told
+        from clearhead.training.dropout import set_dropout
+        from clearhead.training.pretrain import begin_with, pretrain_optimiser, pretrain_steps
+        from clearhead.training.state import Progress, State
+
+        place = data()
+        files = [str(place / name / "train.txt.gz") for name in ("corpus_novels", "corpus_imdb_unsup")]
+        valid = str(place / "corpus_novels" / "valid.txt.gz")
+        plan = make_pretrain_plan({"files": files, "dev": [valid], "objective": "mlm", "preset": "mini", "rate": RATE,
+                                   "batch_rows": ROWS, "length": LENGTH})  # fmt: skip
+        self.texts = read_texts(plan, tokenizer, out, Told())
+        self.teacher = Teacher(
+            portion=self.texts.train, objective=OBJECTIVES["mlm"], kit=make_kit(tokenizer), length=LENGTH, seed=0,
+            folder=out, batch_rows=ROWS,
+        )  # fmt: skip
+        self.model = create("bert", config=SHAPE, head="masked", tokenizer=tokenizer, seed=0)
+        self.counts = self._counts()
+        set_dropout(self.model.module, 0.0)
+        begin_with(self.model.module, self.counts.probs)
+        state = State(self.model.module, pretrain_optimiser(self.model.module, plan.settings), Progress())
+        self.steps = pretrain_steps(
+            state, self.teacher, ("words",), plan.settings, steps=steps, every=steps + 1,
+            per_epoch=self.teacher.per_epoch, score=None,
+        )  # fmt: skip
+
+    def _counts(self) -> Any:
+        from clearhead.pretraining import baselines
+
+        return baselines.count(self.texts.train, self.teacher.kit.size)
+
+    def step(self) -> int:
+        """One step; its tokens."""
+        return next(self.steps).tokens
+
+    def judge(self, network: Any) -> Any:
+        """The same questions for everybody."""
+        from clearhead.runs.pretrain_data import held_lessons
+        from clearhead.runs.pretrain_judge import judge
+
+        lessons = held_lessons(self.teacher, self.texts.held, 200_000)
+        return judge(network, lessons, self.counts, self.teacher.kit.special, step=0, device="cpu")
+
+
+class Peer:
+    """A plain loop with `transformers`: shuffled blocks of 128 tokens, its collator, its loss."""
+
+    def __init__(self, corpus: Any, tokenizer_folder: Path, steps: int, *, fused: bool, seed: int = 0) -> None:
+        import numpy as np
+        import torch
+        from transformers import (
+            AutoTokenizer,
+            BertConfig,
+            BertForMaskedLM,
+            DataCollatorForLanguageModeling,
+            get_linear_schedule_with_warmup,
+        )
+
+        torch.manual_seed(seed)
+        self.tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder)
+        self.model = BertForMaskedLM(BertConfig(vocab_size=len(self.tokenizer), **SHAPE)).train()
+        self.adam = torch.optim.AdamW(self.model.parameters(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.01, fused=fused)
+        self.rate = get_linear_schedule_with_warmup(self.adam, int(0.06 * steps), steps)
+        self.collate = DataCollatorForLanguageModeling(self.tokenizer, mlm_probability=0.15)
+        ids = np.concatenate(list(corpus.chunks()))
+        blocks = ids[: len(ids) // (LENGTH - 2) * (LENGTH - 2)].reshape(-1, LENGTH - 2)
+        order = np.random.default_rng(seed).permutation(len(blocks))
+        self.blocks, self.place = blocks[order], 0
+
+    def step(self) -> int:
+        """One step; its tokens."""
+        import torch
+
+        some = self.blocks[self.place : self.place + ROWS]
+        self.place += ROWS
+        cls, sep = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
+        batch = self.collate([{"input_ids": [cls, *row.tolist(), sep]} for row in some])
+        loss = self.model(**batch).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.adam.step()
+        self.rate.step()
+        self.adam.zero_grad(set_to_none=True)
+        return int(batch["input_ids"].numel())
+
+
+def speeds(ours: Ours, peers: dict[str, Peer], rounds: int, steps: int) -> dict[str, list[float]]:
+    """Tokens per second of everybody, round by round."""
+    made: dict[str, list[float]] = {}
+    everybody: dict[str, Any] = {"clearhead": ours, **peers}
+    for one in everybody.values():
+        one.step()
+    for number in range(rounds):
+        for name, one in everybody.items():
+            begun = time.perf_counter()
+            tokens = sum(one.step() for _ in range(steps))
+            made.setdefault(name, []).append(tokens / (time.perf_counter() - begun))
+        told = ", ".join(f"{name} {values[-1]:,.0f}" for name, values in made.items())
+        print(f"round {number + 1}: tokens per second: {told}", flush=True)
+    return made
+
+
+def main() -> None:
+    """Measure what was asked for, and print the tables."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--loss-steps", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=HERE / "out" / "pretrain")
+    given = parser.parse_args()
+    import torch
+
+    from clearhead.loading import load_tokenizers
+
+    torch.set_num_threads(given.threads)
+    given.out.mkdir(parents=True, exist_ok=True)
+    tokenizer = load_tokenizers("default")[0]
+    tokenizer.save(given.out / "tokenizer")
+    most = max(given.loss_steps, given.rounds * given.steps + 1)
+    ours = Ours(given.out, most, tokenizer)
+    corpus = ours.texts.train.corpus
+    if given.rounds:
+        peers = {
+            "transformers": Peer(corpus, given.out / "tokenizer", most, fused=False),
+            "transformers, fused": Peer(corpus, given.out / "tokenizer", most, fused=True),
+        }
+        made = speeds(ours, peers, given.rounds, given.steps)
+        (given.out / "speed.json").write_text(json.dumps(made), encoding="utf-8")
+        print("\n| loop | tokens per second | ratio |\n| --- | ---: | ---: |")
+        for name, values in made.items():
+            ratios = [a / b for a, b in zip(made["clearhead"], values, strict=True)]
+            print(f"| {name} | {median(values):,.0f} | {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}) |")
+    if given.loss_steps:
+        losses(given.out, given.loss_steps, tokenizer, corpus)
+
+
+def losses(out: Path, steps: int, tokenizer: Any, corpus: Any) -> None:
+    """Both learn as many tokens, and answer the same questions."""
+    import clearhead
+
+    ours = Ours(out, steps, tokenizer)
+    peer = Peer(corpus, out / "tokenizer", steps, fused=True)
+    seen = {"clearhead": 0, "transformers": 0}
+    for number in range(steps):
+        seen["clearhead"] += ours.step()
+        seen["transformers"] += peer.step()
+        if (number + 1) % 50 == 0:
+            print(f"step {number + 1} of {steps}", flush=True)
+    peer.model.save_pretrained(out / "peer")
+    tokenizer.save(out / "peer")
+    other = clearhead.load(out / "peer", "core")
+    print("\n| learner | tokens | held-out loss | 95 % interval | words right |\n| --- | ---: | ---: | ---: | ---: |")
+    for name, network in (("clearhead", ours.model.module), ("transformers", other.module)):
+        one = ours.judge(network)
+        print(f"| {name} | {seen[name]:,} | {one.loss:.3f} | {one.loss_low:.3f} to {one.loss_high:.3f} | {one.accuracy:.1%} |")
+    print(f"\nunigram {one.unigram.loss:.3f}, bigram {one.bigram.loss:.3f}")
+
+
+if __name__ == "__main__":
+    main()
