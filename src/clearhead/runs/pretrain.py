@@ -214,12 +214,19 @@ class _Exam:
     def device(self) -> str:
         return str(self.model.core.device)
 
+    def counted(self) -> baselines.Counts:
+        """How often words occur, counted once."""
+        if self.counts is None:
+            self.tell.count("counting words", 0, None)
+            self.counts = baselines.count(self.texts.train, self.model.shape.stack.vocab)
+        return self.counts
+
     def judge(self, step: int, most: int) -> Judged:
         """Measure, and let the model say a few words."""
-        if self.counts is None:
-            self.counts = baselines.count(self.texts.train, self.teacher.kit.size)
         lessons = held_lessons(self.teacher, self.texts.held, most)
-        made = judge(self.learner, lessons, self.counts, self.teacher.kit.special, step=step, device=self.device)
+        made = judge(
+            self.learner, lessons, self.counted(), self.teacher.kit.special, step=step, device=self.device
+        )
         return replace(made, samples=samples(self.speaker(), self.objective.name))
 
     def speaker(self) -> Model:
@@ -241,13 +248,15 @@ def _fit(exam: _Exam, folder: Path) -> tuple[Judged, ...]:
     """Learn to the end from the last saved state; the model then has the best weights."""
     from clearhead.runs.network import drive
     from clearhead.training.dropout import set_dropout
-    from clearhead.training.pretrain import pretrain_optimiser, pretrain_steps
+    from clearhead.training.pretrain import begin_with, pretrain_optimiser, pretrain_steps
     from clearhead.training.state import Progress, State, load_state
     from clearhead.training.watch import Watch
 
     plan, settings = exam.plan, exam.plan.settings
     assert plan.steps is not None
     set_dropout(exam.learner, _dropout(plan))
+    if plan.model is None:
+        begin_with(exam.learner, exam.counted().probs)
     state = State(exam.learner, pretrain_optimiser(exam.learner, settings), Progress())
     load_state(folder / STATE, state)
     history = [one for one in _read_history(folder) if one["step"] <= state.progress.step]
