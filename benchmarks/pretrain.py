@@ -2,11 +2,12 @@
 
     python benchmarks/pretrain.py [--rounds 5] [--steps 12] [--loss-steps 600] [--threads 2] [--out FOLDER]
 
-The model is a BERT of 4 layers, width 256 and 30,522 words; the text is corpus_novels and corpus_imdb_unsup. The peer is
-what run_mlm.py does: texts concatenated and cut to 128 tokens, masked by its collator, dropout 0.1, the output matrix at
-every token, AdamW of torch (with `fused`, as the Trainer has it, in a column of its own). Rounds of both are interleaved;
-the ratio is the median of rounds. For the loss both learn the same number of steps of 4,096 tokens with the same rate,
-and both are judged by the same questions on corpus_novels/valid. CLEARHEAD_DATA is the folder of data sets.
+The model is a BERT of 4 layers, width 256 and 30,522 words; the text is corpus_novels and corpus_imdb_unsup. The peer
+is what run_mlm.py does: texts concatenated and cut to 128 tokens, masked by its collator, dropout 0.1, the output
+matrix at every token, AdamW of torch (with `fused`, as the Trainer has it, in a column of its own). Rounds are
+interleaved; the ratio is the median of rounds. For the loss both learn the same number of steps of 4,096 tokens with
+the same rate, and both are judged by the same questions on corpus_novels/valid. CLEARHEAD_DATA is the folder of data
+sets.
 """
 
 from __future__ import annotations
@@ -101,7 +102,8 @@ class Peer:
         torch.manual_seed(seed)
         self.tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder)
         self.model = BertForMaskedLM(BertConfig(vocab_size=len(self.tokenizer), **SHAPE)).train()
-        self.adam = torch.optim.AdamW(self.model.parameters(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.01, fused=fused)
+        weights = self.model.parameters()
+        self.adam = torch.optim.AdamW(weights, lr=RATE, betas=(0.9, 0.98), weight_decay=0.01, fused=fused)
         self.rate = get_linear_schedule_with_warmup(self.adam, int(0.06 * steps), steps)
         self.collate = DataCollatorForLanguageModeling(self.tokenizer, mlm_probability=0.15)
         ids = np.concatenate(list(corpus.chunks()))
@@ -195,7 +197,8 @@ def losses(out: Path, steps: int, tokenizer: Any, corpus: Any) -> None:
     print("\n| learner | tokens | held-out loss | 95 % interval | words right |\n| --- | ---: | ---: | ---: | ---: |")
     for name, network in (("clearhead", ours.model.module), ("transformers", other.module)):
         one = ours.judge(network)
-        print(f"| {name} | {seen[name]:,} | {one.loss:.3f} | {one.loss_low:.3f} to {one.loss_high:.3f} | {one.accuracy:.1%} |")
+        between = f"{one.loss_low:.3f} to {one.loss_high:.3f}"
+        print(f"| {name} | {seen[name]:,} | {one.loss:.3f} | {between} | {one.accuracy:.1%} |")
     print(f"\nunigram {one.unigram.loss:.3f}, bigram {one.bigram.loss:.3f}")
 
 

@@ -72,7 +72,8 @@ def examine(network: Any, lesson: Lesson, device: str, *, seed: int = 0) -> dict
     read = _read(network, lesson, device, fused)
     found = {"words": _word_answers(read.before, network.head, read.words, _owners(lesson)[lesson.places])}
     if lesson.pairs is not None and network.second is not None:
-        found["pairs"] = _answers(_pair_logits(network, read), _tensor(lesson.pairs, device), np.arange(len(lesson.pairs)))
+        truth = _tensor(lesson.pairs, device)
+        found["pairs"] = _answers(_pair_logits(network, read), truth, np.arange(len(lesson.pairs)))
     return found
 
 
