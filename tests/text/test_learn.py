@@ -414,3 +414,16 @@ def test_one_letter_is_text_enough() -> None:
     for kind in ("bpe", "unigram", "wordpiece"):
         made = clearhead.learn_tokenizer(["a"], kind=kind, size=300)
         assert made.tokenizer.encode("a").ids
+
+
+def test_a_line_does_not_walk_over_all_words() -> None:
+    """Counting must not take longer with every word that is known: a large text would never end."""
+
+    class Known(Counter[str]):
+        def __iter__(self) -> Iterator[str]:
+            raise AssertionError("every known word was looked at")
+
+    bag = Bag()
+    bag.counts = Known({"one": 1})
+    bag.add("one two two")
+    assert dict(bag.counts.items()) == {"one": 2, " two": 2}

@@ -26,6 +26,8 @@ SHORT = 0.1  # of the pairs are shorter than they could be, so that short texts 
 WRITTEN = 1 << 16  # rows at a time
 MANY = 20  # documents: enough to hold whole ones out
 HELD = 0.01  # of the tokens are held out, ...
+LEAST_HELD = 5000  # ... at least so many, ...
+MOST_OF_ALL = 0.1  # ... but no more than this share, ...
 MOST_HELD = 200_000  # ... and never more than so many
 TAIL = 0.02  # of the sentences of each document, where there are few documents
 FEW = 50  # sentences: a shorter document has no tail to spare
@@ -57,7 +59,7 @@ def hold_out(corpus: Corpus, seed: int) -> tuple[Portion, Portion, str]:
     count = corpus.documents
     every = np.arange(count)
     if count >= MANY:
-        wanted = min(HELD * corpus.tokens, MOST_HELD)
+        wanted = min(max(HELD * corpus.tokens, min(LEAST_HELD, MOST_OF_ALL * corpus.tokens)), MOST_HELD)
         held: list[int] = []
         found = 0
         for number in np.random.default_rng(seed).permutation(count):

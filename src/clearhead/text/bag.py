@@ -32,7 +32,8 @@ class Bag:
         if (self.lines - 1) % self.every:
             return
         found = stretches(line)
-        self._letters += sum(map(len, set(found).difference(self.counts)))
+        # not set.difference: with a Counter it would walk over every word that is known
+        self._letters += sum(len(one) for one in set(found) if one not in self.counts)
         self.counts.update(found)
         while self._letters > self._most:
             self._halve()
