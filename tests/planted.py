@@ -9,20 +9,29 @@ import random
 from pathlib import Path
 
 COLOURS = ("red", "blue", "green", "black", "white", "brown", "pink", "grey")
-THINGS = ("ball", "house", "car", "tree", "coat", "boat", "lamp", "door")
-TOPICS = ("music", "winter", "money", "school", "garden", "harbour")
+TOPICS = {
+    "music": ("drum", "flute", "song"), "winter": ("coat", "snow", "ice"), "money": ("coin", "bank", "purse"),
+    "school": ("desk", "book", "chalk"), "garden": ("rose", "tree", "spade"), "harbour": ("boat", "sail", "rope"),
+}  # fmt: skip
+
+
+def planted_documents(documents: int, sentences: int, seed: int = 0) -> list[list[str]]:
+    """Documents as lists of sentences."""
+    draw = random.Random(seed)
+    made = []
+    for _ in range(documents):
+        topic = draw.choice(list(TOPICS))
+        colours = [draw.choice(COLOURS) for _ in range(sentences)]
+        made.append([f"The {one} {draw.choice(TOPICS[topic])} of {topic} is {one}." for one in colours])
+    return made
+
+
+def planted_lines(count: int, seed: int = 0) -> list[str]:
+    """Sentences, one after the other."""
+    return [line for document in planted_documents(count, 1, seed) for line in document]
 
 
 def planted_text(path: Path, documents: int = 300, sentences: int = 6, seed: int = 0) -> Path:
     """A file of documents with blank lines between them."""
-    draw = random.Random(seed)
-    parts = []
-    for _ in range(documents):
-        topic = draw.choice(TOPICS)
-        lines = []
-        for _ in range(sentences):
-            colour, thing = draw.choice(COLOURS), draw.choice(THINGS)
-            lines.append(f"The {colour} {thing} of {topic} is {colour}.")
-        parts.append("\n".join(lines))
-    path.write_text("\n\n".join(parts) + "\n")
+    path.write_text("\n\n".join("\n".join(lines) for lines in planted_documents(documents, sentences, seed)) + "\n")
     return path

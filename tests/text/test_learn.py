@@ -9,6 +9,7 @@ import os
 import random
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ import clearhead
 from clearhead.errors import ClearheadError, InputError
 from clearhead.runs.vocabulary import Learned
 from clearhead.text import load_tokenizer
-from clearhead.text.bag import MOST_STRETCH, bag_of, stretches
+from clearhead.text.bag import MOST_STRETCH, Bag, bag_of, stretches
 from clearhead.text.learn import fewer
 from clearhead.text.probes import PROBES
 

@@ -1,7 +1,7 @@
 """What an example is cut from: some tokens of one document, or two stretches that follow each other or do not.
 
 A table of cuts is made anew for every epoch, a pure function of (seed, epoch); it lies on disk, a row for an example:
-the first text's start and length, the second one's, and whether they belong together (0) or not (1).
+the first text's start and length, the second one's, and a label: whether they belong together (0) or not (1).
 """
 
 from __future__ import annotations
@@ -82,7 +82,10 @@ def hold_out(corpus: Corpus, seed: int) -> tuple[Portion, Portion, str]:
 
 
 def singles(portion: Portion, room: int, rng: np.random.Generator) -> Iterator[Cut]:
-    """Every token once, so many in a row; where a long document is first cut changes with the epoch."""
+    """Every token once, so many in a row; where a long document is first cut changes with the epoch.
+
+    The last column is 1 where a document ends.
+    """
     for place in range(len(portion)):
         bounds = portion.document(place)
         start, end = int(bounds[0]), int(bounds[-1])
@@ -94,7 +97,7 @@ def singles(portion: Portion, room: int, rng: np.random.Generator) -> Iterator[C
         first = True
         while end - start >= (1 if first else LEAST):
             length = min(room, end - start)
-            yield start, length, 0, 0, 0
+            yield start, length, 0, 0, int(start + length == end)
             start, first = start + length, False
 
 
@@ -110,7 +113,7 @@ def pairs(portion: Portion, room: int, rng: np.random.Generator) -> Iterator[Cut
             split = first + 1 if last - first < 2 else int(rng.integers(first + 1, last))
             a = int(bounds[first]), int(bounds[split] - bounds[first])
             # the last sentence of a document has none that follows: others make up for it, so that it stays half
-            chance = 0.75 if strange > follows else 0.25 if strange < follows else 0.5
+            chance = 0.9 if strange > follows else 0.1 if strange < follows else 0.5
             if last - first < 2 or rng.random() >= chance:
                 b = _elsewhere(portion, place, max(target - a[1], 1), rng)
                 used, label = split, 1  # the sentences that would have followed are used next
