@@ -8,7 +8,7 @@ FUZZ ?= 20000
 FUZZ_DATA ?= 10000
 FUZZ_KILL ?= 200
 
-.PHONY: demo test check bench engine translate finetune ladder fuzz parity docs-check clean
+.PHONY: demo test check bench engine pretrain translate finetune ladder fuzz parity docs-check clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
@@ -31,6 +31,9 @@ bench: $(VENV)/.dev
 
 engine: $(VENV)/.dev  # the engine beside its peers; an hour, resumable, results in benchmarks/out
 	$(BIN)/python benchmarks/engine.py
+
+pretrain: $(VENV)/.dev  # pre-training beside a plain transformers loop; some minutes, results in benchmarks/out
+	$(BIN)/python benchmarks/pretrain.py
 
 translate: $(VENV)/.dev  # decoding beside its peers; some minutes, resumable, results in benchmarks/out
 	$(BIN)/python benchmarks/translate.py

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from clearhead.runs.output import Predicted
     from clearhead.runs.predict import Prediction
     from clearhead.runs.predictor import Predictor
-    from clearhead.runs.pretrain import Pretrained
+    from clearhead.runs.pretrain_result import Pretrained
     from clearhead.runs.quantize import Quantised
     from clearhead.runs.vocabulary import Learned, learn_tokenizer
     from clearhead.tasks.evaluation import Evaluation
@@ -69,7 +69,7 @@ _HOMES = {
     "Predicted": "runs.output",
     "Prediction": "runs.predict",
     "Predictor": "runs.predictor",
-    "Pretrained": "runs.pretrain",
+    "Pretrained": "runs.pretrain_result",
     "Quantised": "runs.quantize",
     "Run": "runs.finish",
     "Output": "batch",

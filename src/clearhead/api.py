@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from clearhead.runs.output import Predicted
     from clearhead.runs.predict import Prediction
     from clearhead.runs.predictor import Predictor
-    from clearhead.runs.pretrain import Pretrained
+    from clearhead.runs.pretrain_result import Pretrained
     from clearhead.runs.train import Told
     from clearhead.tasks.evaluation import Evaluation
 

@@ -142,8 +142,8 @@ def ordered(portion: Portion, room: int, rng: np.random.Generator) -> Iterator[C
 
 
 def _reach(bounds: Array, first: int, count: int, target: int) -> int:
-    """The sentence after the first that makes a stretch of the wanted length."""
-    last = int(np.searchsorted(bounds, int(bounds[first]) + target))
+    """The sentence up to which a stretch has at most the wanted length; it has at least one."""
+    last = int(np.searchsorted(bounds, int(bounds[first]) + target, "right")) - 1
     return min(max(last, first + 1), count)
 
 

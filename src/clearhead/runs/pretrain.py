@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from clearhead.loading import need_torch
 from clearhead.model import Model
 from clearhead.pretraining import baselines
 from clearhead.pretraining.lesson import Objective, make_kit
-from clearhead.runs.finish import METRICS, REPORT, versions
+from clearhead.runs.finish import METRICS, versions
 from clearhead.runs.network import STATE
 from clearhead.runs.pretrain_data import (
     AT_LAST,
@@ -28,7 +28,7 @@ from clearhead.runs.pretrain_data import (
     plain_texts,
     read_texts,
 )
-from clearhead.runs.pretrain_judge import PROMPT, SENTENCE, Judged, judge, samples, stuck_because
+from clearhead.runs.pretrain_judge import Judged, judge, samples, stuck_because
 from clearhead.runs.pretrain_model import (
     VOCABULARY,
     generator_config,
@@ -39,6 +39,7 @@ from clearhead.runs.pretrain_model import (
     old_model,
 )
 from clearhead.runs.pretrain_plan import FORMAT, KIND, RUN, PretrainPlan
+from clearhead.runs.pretrain_result import Pretrained, write_report
 from clearhead.runs.train import Told, check_folder, cost_of
 
 if TYPE_CHECKING:
@@ -49,39 +50,6 @@ MOST_EPOCHS = 40  # over a small text, unless it is said how long
 EVALUATIONS = "evaluations.json"
 FACTS = "pretraining.json"
 GENERATOR = "generator"  # ELECTRA's other half, which fills masks
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pretrained:
-    """A finished run: where the model is, what it learned from, and how well."""
-
-    folder: Path
-    family: str
-    objective: str
-    parameters: int
-    documents: int
-    tokens: int  # of text to learn from
-    steps: int
-    seen: int  # tokens that were read, over all epochs
-    judged: Judged | None  # None: there was nothing to hold out
-    history: tuple[Judged, ...]
-    said: tuple[str, ...]
-    notes: tuple[str, ...]
-    cost: dict[str, float] = field(default_factory=dict)
-    report: Path | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values, as `--json` prints them."""
-        names = ("family", "objective", "parameters", "documents", "tokens", "steps", "seen", "cost")
-        made: dict[str, Any] = {name: getattr(self, name) for name in names}
-        return made | {
-            "folder": str(self.folder),
-            "held_out": None if self.judged is None else self.judged.to_json(),
-            "history": [one.to_json() for one in self.history],
-            "said": list(self.said),
-            "notes": list(self.notes),
-            "report": None if self.report is None else str(self.report),
-        }
 
 
 def run_pretrain(
@@ -340,34 +308,5 @@ def _finish(
         path.unlink()
     if not report:
         return run
-    return replace(run, report=_report(run, exam, log, command))
-
-
-def _report(run: Pretrained, exam: _Exam, log: list[dict[str, Any]], command: str) -> Path:
-    """The one-file report beside the model."""
-    from clearhead.report.page import ReportData, save_report
-    from clearhead.report.pretraining import PretrainingFacts, pretraining_sections
-
-    causal = exam.objective.heads == ("causal",)
-    facts = PretrainingFacts(
-        text=run.said,
-        held_out=None if run.judged is None else run.judged.to_json(),
-        history=[one.to_json() for one in run.history],
-        blank=f"It goes on from: {PROMPT}" if causal else SENTENCE.format(mask="..."),
-        counted={
-            "documents": run.documents, "tokens of text": run.tokens, "steps": run.steps, "tokens read": run.seen,
-            "parameters": run.parameters, "family": exam.model.family.title, "objective": exam.objective.about,
-        },
-    )  # fmt: skip
-    settings = {key: value for key, value in asdict(exam.plan).items() if key != "settings"}
-    data = ReportData(
-        title=f"{run.folder.name}: pre-training",
-        command=command,
-        parts={},
-        log=[{key: value for key, value in line.items() if key not in ("score", "best")} for line in log],
-        settings={**settings, **asdict(exam.plan.settings)},
-        notes=list(run.notes),
-        cost=dict(run.cost),
-        sections=pretraining_sections(facts),
-    )
-    return save_report(data, run.folder / REPORT)
+    title = model.family.title
+    return replace(run, report=write_report(run, plan, exam.objective, title, log, command))

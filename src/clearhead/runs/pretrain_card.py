@@ -12,8 +12,8 @@ from clearhead.pretraining.objectives import OBJECTIVES
 from clearhead.runs.pretrain_plan import PretrainPlan
 
 if TYPE_CHECKING:
-    from clearhead.runs.pretrain import Pretrained
     from clearhead.runs.pretrain_judge import Judged
+    from clearhead.runs.pretrain_result import Pretrained
 
 CARD = "README.md"
 

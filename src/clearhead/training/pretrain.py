@@ -41,11 +41,11 @@ def pretrain_optimiser(network: nn.Module, settings: TrainSettings) -> RowwiseAd
 @torch.no_grad()
 def begin_with(network: Any, probs: Any) -> None:
     """Let new output biases say how frequent words are, so that learning does not begin with finding that out."""
-    for one in (network.generator,) if isinstance(network, Game) else (network,):
-        bias = one.head.out.bias
-        if bias is not None and len(bias) == len(probs):
-            logs = torch.as_tensor(probs).log()
-            bias.copy_((logs - logs.mean()).to(bias))
+    speaker: Any = network.generator if isinstance(network, Game) else network
+    bias = speaker.head.out.bias
+    if bias is not None and len(bias) == len(probs):
+        logs = torch.as_tensor(probs).log()
+        bias.copy_((logs - logs.mean()).to(bias))
 
 
 def pretrain_steps(

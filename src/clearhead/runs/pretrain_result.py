@@ -1,0 +1,79 @@
+"""What a run of pre-training leaves: its result as a value, and the one-file report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from clearhead.pretraining.lesson import Objective
+from clearhead.runs.finish import REPORT
+from clearhead.runs.pretrain_judge import PROMPT, SENTENCE, Judged
+from clearhead.runs.pretrain_plan import PretrainPlan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pretrained:
+    """A finished run: where the model is, what it learned from, and how well."""
+
+    folder: Path
+    family: str
+    objective: str
+    parameters: int
+    documents: int
+    tokens: int  # of text to learn from
+    steps: int
+    seen: int  # tokens that were read, over all epochs
+    judged: Judged | None  # None: there was nothing to hold out
+    history: tuple[Judged, ...]
+    said: tuple[str, ...]
+    notes: tuple[str, ...]
+    cost: dict[str, float] = field(default_factory=dict)
+    report: Path | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, as `--json` prints them."""
+        names = ("family", "objective", "parameters", "documents", "tokens", "steps", "seen", "cost")
+        made: dict[str, Any] = {name: getattr(self, name) for name in names}
+        return made | {
+            "folder": str(self.folder),
+            "held_out": None if self.judged is None else self.judged.to_json(),
+            "history": [one.to_json() for one in self.history],
+            "said": list(self.said),
+            "notes": list(self.notes),
+            "report": None if self.report is None else str(self.report),
+        }
+
+
+def write_report(
+    run: Pretrained, plan: PretrainPlan, objective: Objective, title: str, log: Sequence[Mapping[str, Any]],
+    command: str,
+) -> Path:  # fmt: skip
+    """The one-file report beside the model."""
+    from clearhead.report.page import ReportData, save_report
+    from clearhead.report.pretraining import PretrainingFacts, pretraining_sections
+
+    causal = objective.heads == ("causal",)
+    facts = PretrainingFacts(
+        text=run.said,
+        held_out=None if run.judged is None else run.judged.to_json(),
+        history=[one.to_json() for one in run.history],
+        blank=f"It goes on from: {PROMPT}" if causal else SENTENCE.format(mask="..."),
+        counted={
+            "documents": run.documents, "tokens of text": run.tokens, "steps": run.steps, "tokens read": run.seen,
+            "parameters": run.parameters, "family": title, "objective": objective.about,
+        },
+    )  # fmt: skip
+    settings = {key: value for key, value in asdict(plan).items() if key != "settings"}
+    data = ReportData(
+        title=f"{run.folder.name}: pre-training",
+        command=command,
+        parts={},
+        log=[{key: value for key, value in line.items() if key not in ("score", "best")} for line in log],
+        settings={**settings, **asdict(plan.settings)},
+        notes=list(run.notes),
+        cost=dict(run.cost),
+        sections=pretraining_sections(facts),
+    )
+    return save_report(data, run.folder / REPORT)

@@ -1,0 +1,83 @@
+"""clearhead pretrain: from a file of text to a model that fill and train take."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.planted import planted_text
+
+Run = Callable[..., tuple[int, str, str]]
+SMALL = '{"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}'
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return planted_text(tmp_path_factory.mktemp("text") / "text.txt", 60, 4)
+
+
+def flags(text: Path, folder: Path, *more: str) -> tuple[str, ...]:
+    size = ("--preset", "tiny", "--set", f"config={SMALL}", "--vocabulary", "200", "--length", "32")
+    return ("pretrain", str(text), "-o", str(folder), *size, "--batch-tokens", "512", "--threads", "1", *more)
+
+
+def test_from_text_to_words(text: Path, tmp_path: Path, run: Run) -> None:
+    code, out, err = run(*flags(text, tmp_path / "model", "--steps", "4", "--set", "evaluations=2"))
+    assert code == 0
+    assert "who guesses" in out
+    assert "unigram" in out
+    assert "tokenizer: wordpiece" in err
+    assert "step 2: held-out loss" in err
+    assert "report:" in err
+    code, out, _ = run("fill", tmp_path / "model", "The red drum is [MASK].", "--quiet")
+    assert code == 0
+    assert len(out.split()) == 1
+    code, out, _ = run("describe", tmp_path / "model", "--json")
+    assert code == 0
+    assert json.loads(out)["family"] == "BERT"
+
+
+def test_json_and_quiet(text: Path, tmp_path: Path, run: Run) -> None:
+    code, out, err = run(*flags(text, tmp_path / "a", "--steps", "2", "--objective", "mlm", "--json"))
+    told = json.loads(out)
+    assert (code, err) == (0, "")
+    assert told["objective"] == "mlm"
+    assert told["steps"] == 2
+    assert told["held_out"]["unigram"]["loss"] > 0
+    assert told["folder"] == str(tmp_path / "a")
+    assert run(*flags(text, tmp_path / "b", "--steps", "1", "--quiet")) == (0, "", "")
+
+
+def test_fine_tuning_begins_with_it(text: Path, tmp_path: Path, run: Run) -> None:
+    assert run(*flags(text, tmp_path / "model", "--steps", "1", "--quiet"))[0] == 0
+    rows = "text,label\n" + "".join(f"the {word} drum {n},{word}\n" for n in range(30) for word in ("red", "blue"))
+    (tmp_path / "rows.csv").write_text(rows)
+    code, _, err = run("train", tmp_path / "rows.csv", "--model", tmp_path / "model", "--epochs", "1",
+                       "-o", tmp_path / "trained", "--quiet")  # fmt: skip
+    assert (code, err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--objective", "clm"), "BERT cannot learn the next word (clm); it can learn mlm+nsp, mlm"),
+        (("--set", "output=x"), "--set is for settings"),
+        (("--steps", "0"), "steps must be at least 1"),
+        (("--resume", "nowhere"), "A resumed run keeps its settings"),
+        (("--documents", "pages"), "documents"),
+    ],
+)
+def test_mistakes(text: Path, tmp_path: Path, run: Run, more: tuple[str, ...], said: str) -> None:
+    code, out, err = run(*flags(text, tmp_path / "model", *more))
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_nothing_to_read(tmp_path: Path, run: Run) -> None:
+    assert "no text to learn from" in run("pretrain", "-o", tmp_path / "x")[2]
+    assert "gone.txt is not there" in run("pretrain", tmp_path / "gone.txt", "-o", tmp_path / "x")[2]
+    assert "is no run" in run("pretrain", "--resume", tmp_path / "gone")[2]

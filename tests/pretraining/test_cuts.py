@@ -1,0 +1,178 @@
+"""Examples cut from documents: every token once, pairs that are half true, and an order that is a shuffle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clearhead.pretraining.corrupted import corrupted
+from clearhead.pretraining.cuts import Portion, hold_out, make_table, ordered, pairs, shuffled, singles
+from clearhead.pretraining.lesson import Kit, Texts
+from clearhead.pretraining.next_word import following
+from clearhead.pretraining.shards import Corpus, Index, Shard
+
+EOS, START = 1, 0
+
+
+def corpus_of(folder: Path, lengths: list[list[int]]) -> Corpus:
+    """Documents whose sentences have the given lengths; the ids count up."""
+    sizes = [size for document in lengths for size in document]
+    total = sum(sizes)
+    folder.mkdir(parents=True, exist_ok=True)
+    (np.arange(total) % 60_000 + 5).astype("<u2").tofile(folder / "00000.tokens")
+    (np.cumsum(sizes) - sizes).astype("<i8").tofile(folder / "00000.sentences")
+    counts = [len(document) for document in lengths]
+    (np.cumsum(counts) - counts).astype("<i8").tofile(folder / "00000.documents")
+    shard = Shard(tokens=total, sentences=len(sizes), documents=len(lengths), taken=len(sizes), hashes={})
+    return Corpus(folder, Index(shards=[shard], whole=True))
+
+
+@pytest.fixture(scope="module")
+def portion(tmp_path_factory: pytest.TempPathFactory) -> Portion:
+    """100,000 tokens and more in documents of 1 to 60 sentences."""
+    draw = np.random.default_rng(0)
+    lengths = [[int(one) for one in draw.integers(3, 40, int(draw.integers(1, 60)))] for _ in range(250)]
+    corpus = corpus_of(tmp_path_factory.mktemp("corpus"), lengths)
+    assert corpus.tokens > 100_000
+    return Portion(corpus=corpus, documents=np.arange(corpus.documents))
+
+
+def owners(portion: Portion) -> np.ndarray:
+    """The document of every token."""
+    sizes = [int(one[-1] - one[0]) for one in map(portion.document, range(len(portion)))]
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+def test_singles_hold_every_token_once(portion: Portion) -> None:
+    own = owners(portion)
+    made = np.array(list(singles(portion, 100, np.random.default_rng(0))))
+    seen = np.zeros(portion.corpus.tokens, int)
+    for start, length, *_ in made:
+        seen[start : start + length] += 1
+        assert own[start] == own[start + length - 1]  # never over the end of a document
+    assert seen.max() == 1
+    assert seen.mean() > 0.985  # but for a few tokens at ends
+    assert made[:, 1].max() == 100
+    assert made[:, 4].sum() <= len(portion)  # where documents end
+    other = np.array(list(singles(portion, 100, np.random.default_rng(1))))
+    assert not np.array_equal(made[:50], other[:50])  # another epoch cuts elsewhere
+
+
+def test_next_sentences_are_half_true(portion: Portion) -> None:
+    own = owners(portion)
+    made = np.array(list(pairs(portion, 125, np.random.default_rng(0))))
+    tokens = int(made[:, 1].sum() + made[:, 3].sum())
+    assert tokens > 100_000
+    assert abs(made[:, 4].mean() - 0.5) < 0.01
+    assert (made[:, 1] > 0).all()
+    assert (made[:, 3] > 0).all()
+    assert (made[:, 1] + made[:, 3]).max() <= 125
+    same = own[made[:, 0]] == own[made[:, 2]]
+    assert (same == (made[:, 4] == 0)).all()  # true pairs are of one document, the others never
+    true = made[made[:, 4] == 0]
+    assert (true[:, 2] >= true[:, 0] + true[:, 1]).all()
+    assert (true[:, 2] == true[:, 0] + true[:, 1]).mean() > 0.8  # B begins where A ends, where nothing was cut off
+    assert ((made[:, 1] + made[:, 3]) < 60).mean() > 0.04  # short ones now and then
+
+
+def test_orders_are_half_swapped(portion: Portion) -> None:
+    own = owners(portion)
+    made = np.array(list(ordered(portion, 125, np.random.default_rng(0))))
+    assert abs(made[:, 4].mean() - 0.5) < 0.06
+    assert (own[made[:, 0]] == own[made[:, 2]]).all()
+    assert ((made[:, 0] < made[:, 2]) == (made[:, 4] == 0)).all()
+
+
+def test_one_document_and_single_sentences(tmp_path: Path) -> None:
+    alone = Portion(corpus=corpus_of(tmp_path / "a", [[10] * 50]), documents=np.arange(1))
+    made = np.array(list(pairs(alone, 61, np.random.default_rng(0))))
+    assert set(made[:, 4]) == {0, 1}
+    short = Portion(corpus=corpus_of(tmp_path / "b", [[10]] * 50), documents=np.arange(50))
+    assert list(pairs(short, 61, np.random.default_rng(0))) == []
+    assert list(ordered(short, 61, np.random.default_rng(0))) == []
+    assert len(list(singles(short, 61, np.random.default_rng(0)))) == 50
+
+
+def test_documents_are_held_out(portion: Portion, tmp_path: Path) -> None:
+    train, held, said = hold_out(portion.corpus, 0)
+    assert not set(train.documents) & set(held.documents)
+    assert len(train) + len(held) == len(portion)
+    tokens = sum(int(held.document(one)[-1] - held.document(one)[0]) for one in range(len(held)))
+    assert 5000 <= tokens <= 10_000
+    assert f"{len(held)} of 250 documents" in said
+    few = corpus_of(tmp_path / "a", [[10] * 200, [10] * 5])
+    train, held, said = hold_out(few, 0)
+    assert [len(train.document(place)) - 1 for place in range(2)] == [196, 5]
+    assert len(held) == 1
+    assert held.document(0)[0] == train.document(0)[-1]
+    assert "last sentences of 1 documents" in said
+    assert len(hold_out(corpus_of(tmp_path / "b", [[10] * 3]), 0)[1]) == 0
+
+
+def test_a_table_lies_on_disk_and_repeats(portion: Portion, tmp_path: Path) -> None:
+    first = np.array(make_table(tmp_path / "cuts.bin", pairs, portion, 125, 3, 1))
+    again = make_table(tmp_path / "cuts.bin", pairs, portion, 125, 3, 1)
+    assert isinstance(again, np.memmap)
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, make_table(tmp_path / "cuts.bin", pairs, portion, 125, 3, 2))
+    assert len(make_table(tmp_path / "none.bin", lambda *_: iter(()), portion, 125, 3, 1)) == 0
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 64, 65, 1000, 4097])
+def test_an_order_is_a_shuffle(count: int) -> None:
+    made = shuffled(np.arange(count), count, 1, 0)
+    assert sorted(made) == list(range(count))
+    assert np.array_equal(shuffled(np.arange(count)[::-1], count, 1, 0), made[::-1])  # any part without the rest
+    if count > 60:
+        assert not np.array_equal(made, shuffled(np.arange(count), count, 1, 1))
+        assert abs(np.corrcoef(made, np.arange(count))[0, 1]) < 0.4
+
+
+def kit() -> Kit:
+    special = np.zeros(70_000, bool)
+    sentinels = tuple(range(69_999, 69_899, -1))
+    special[[0, 1, *sentinels]] = True
+    return Kit(size=70_000, special=special, continues=special & False, ordinary=np.flatnonzero(~special), eos=EOS,
+               start=START, sentinels=sentinels)  # fmt: skip
+
+
+def test_spans_go_out_and_can_be_put_back() -> None:
+    texts: Texts = [(np.arange(100, 100 + length), None, 0) for _ in range(20) for length in (1, 2, 3, 10, 100, 500)]
+    lesson = corrupted(texts, kit(), np.random.default_rng(0))
+    assert lesson.target_ids is not None
+    assert lesson.target_lengths is not None
+    sources = np.split(lesson.ids, np.cumsum(lesson.lengths)[:-1])
+    targets = np.split(lesson.words, np.cumsum(lesson.target_lengths)[:-1])
+    reads = np.split(lesson.target_ids, np.cumsum(lesson.target_lengths)[:-1])
+    gone = total = 0
+    for (text, *_), source, target, read in zip(texts, sources, targets, reads, strict=True):
+        assert source[-1] == target[-1] == EOS
+        assert read[0] == START
+        assert (read[1:] == target[:-1]).all()
+        spans: dict[int, list[int]] = {}
+        for one in target[:-1]:
+            if one >= 69_900:
+                mark = int(one)
+                spans[mark] = []
+            else:
+                spans[mark].append(int(one))
+        whole = [part for one in source[:-1] for part in (spans[int(one)] if one >= 69_900 else [int(one)])]
+        assert whole == list(text)
+        gone, total = gone + sum(map(len, spans.values())), total + len(text)
+    assert abs(gone / total - 0.15) < 0.02
+
+
+def test_next_words() -> None:
+    texts: Texts = [(np.arange(10, 14), None, 1), (np.arange(20, 23), None, 0)] * 50
+    lesson = following(texts, kit(), np.random.default_rng(0))
+    rows = np.split(lesson.ids, np.cumsum(lesson.lengths)[:-1])
+    words = np.split(lesson.words, np.cumsum(lesson.lengths)[:-1])
+    opened = 0
+    for (text, _, ends), read, right in zip(texts, rows, words, strict=True):
+        assert (read[1:] == right[:-1]).all()
+        opened += read[0] == EOS
+        assert list(right)[-1] == (EOS if ends else text[-1])
+        assert [one for one in (*read[:1], *right) if one != EOS] == list(text)
+    assert 30 < opened < 70

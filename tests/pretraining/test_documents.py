@@ -1,0 +1,153 @@
+"""Documents and sentences out of files of every kind."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from clearhead.errors import InputError
+from clearhead.pretraining.documents import Stretch, corpus_files, stretches
+from clearhead.pretraining.sentences import MOST, sentences
+
+
+def documents(*files: Path, **choices: str) -> tuple[list[list[str]], list[str]]:
+    """Texts by document, and what reading had to say."""
+    notes: list[str] = []
+    made: list[list[str]] = []
+    for stretch in stretches(files, notes=notes, **choices):  # type: ignore[arg-type]
+        if stretch.first:
+            made.append([])
+        made[-1].append(stretch.text)
+    return made, notes
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_blank_line_parts_documents(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", "\n\nOne. Two.\nThree.\n\n  \nFour.\n")
+    assert documents(file) == ([["One. Two.", "Three."], ["Four."]], [])
+
+
+def test_files_part_documents(tmp_path: Path) -> None:
+    first, second = write(tmp_path / "a.txt", "One.\nTwo."), write(tmp_path / "b.txt", "Three.\nFour.")
+    assert documents(first, second)[0] == [["One.", "Two."], ["Three.", "Four."]]
+
+
+def test_long_lines_without_blank_ones_are_documents(tmp_path: Path) -> None:
+    line = "A sentence of some length that says a thing. " * 10
+    made, notes = documents(write(tmp_path / "a.txt", f"{line}\n{line}\n"))
+    assert len(made) == 2
+    assert notes == ["a.txt: it has no blank lines and long ones, so that each line is a document."]
+    made, notes = documents(write(tmp_path / "b.txt", "One.\nTwo.\nThree.\n"))
+    assert made == [["One.", "Two.", "Three."]]
+    assert "say --documents lines if each line is one" in notes[0]
+    assert documents(tmp_path / "b.txt", documents="lines")[0] == [["One."], ["Two."], ["Three."]]
+    assert documents(tmp_path / "a.txt", documents="file")[0] == [[line, line]]
+
+
+def test_wrapped_lines_are_joined(tmp_path: Path) -> None:
+    text = "\n".join(["It was a dark and stormy night that had", "no end, and nobody knew what to do about"] * 12)
+    made, notes = documents(write(tmp_path / "a.txt", f"{text}\n\n{text}\n"))
+    assert len(made) == 2
+    assert made[0] == [" ".join(text.split("\n"))]
+    assert "wrapped" in notes[0]
+
+
+def test_rows_of_tables_are_documents(tmp_path: Path) -> None:
+    rows = [{"id": 1, "text": "One. Two."}, {"id": 2, "text": ""}, {"id": 3, "text": "Three."}]
+    file = write(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    assert documents(file)[0] == [["One. Two."], ["Three."]]
+    other = write(tmp_path / "b.csv", "body,more\nFour.,Five.\n")
+    assert documents(other)[0] == [["Four."]]
+    assert documents(other, columns="more")[0] == [["Five."]]
+
+
+def test_parquet_and_gzip(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"text": ["One.", "Two."]}), tmp_path / "a.parquet")
+    assert documents(tmp_path / "a.parquet")[0] == [["One."], ["Two."]]
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"One.\n\nTwo.\n"))
+    assert documents(tmp_path / "a.txt.gz")[0] == [["One."], ["Two."]]
+
+
+def test_folders_and_patterns(tmp_path: Path) -> None:
+    (tmp_path / "in" / ".hidden").mkdir(parents=True)
+    for name in ("b.txt", "a.txt", "c.png", ".hidden/d.txt", ".e.txt"):
+        write(tmp_path / "in" / name, "x")
+    names = [path.name for path in corpus_files([tmp_path / "in"])]
+    assert names == ["a.txt", "b.txt"]
+    assert [path.name for path in corpus_files([str(tmp_path / "in" / "*.txt")])] == ["a.txt", "b.txt"]
+    assert len(corpus_files([tmp_path / "in", tmp_path / "in" / "a.txt"])) == 2  # each once
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("nowhere.txt", "nowhere.txt is not there"), ("*.nothing", "Nothing is called"), ("empty", "holds no text files")],
+)
+def test_what_is_not_there(tmp_path: Path, name: str, said: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=said):
+        corpus_files([tmp_path / name])
+
+
+def test_empty_files(tmp_path: Path) -> None:
+    empty, blank = write(tmp_path / "a.txt", ""), write(tmp_path / "b.txt", "\n \n")
+    full = write(tmp_path / "c.txt", "x")
+    made, notes = documents(empty, blank, full)
+    assert made == [["x"]]
+    assert notes[:2] == ["a.txt holds no text.", "b.txt holds no text."]
+    with pytest.raises(InputError, match="hold no text to learn from"):
+        documents(empty, blank)
+
+
+def test_other_encodings(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes("Ein schöner Käse für Jürgen.\n".encode("latin-1"))
+    (tmp_path / "b.txt").write_bytes("Größe.\n".encode("utf-16"))
+    made, notes = documents(tmp_path / "a.txt", tmp_path / "b.txt")
+    assert made == [["Ein schöner Käse für Jürgen."], ["Größe."]]
+    assert "a.txt was read as Latin-1." in notes
+    (tmp_path / "c.bin").write_bytes(bytes(range(256)) * 4)
+    with pytest.raises(InputError, match="NUL bytes"):
+        documents(tmp_path / "c.bin")
+
+
+def test_one_line_of_many_megabytes_takes_little_memory(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    with file.open("w") as out:
+        for _ in range(4000):
+            out.write("A sentence that is some words long and ends. " * 100)
+    assert file.stat().st_size > 17_000_000
+    tracemalloc.start()
+    count = sum(1 for _ in sentences(stretches([file])))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 399_000 < count < 402_000  # a sentence at the end of a piece is cut in two
+    assert peak < 4_000_000
+
+
+def test_sentences_keep_their_documents() -> None:
+    given = [Stretch(text="Mr. Smith came. He went!  ", first=True), Stretch(text=" And so on.", first=False)]
+    made = list(sentences([*given, Stretch(text="New.", first=True)]))
+    assert [one.text for one in made] == ["Mr. Smith came.", "He went!", "And so on.", "New."]
+    assert [one.first for one in made] == [True, False, False, True]
+
+
+def test_a_document_of_blanks_does_not_lose_its_beginning() -> None:
+    made = list(sentences([Stretch(text="   ", first=True), Stretch(text="One.", first=False)]))
+    assert made == [Stretch(text="One.", first=True)]
+
+
+def test_text_without_an_end_is_cut_at_blanks() -> None:
+    made = list(sentences([Stretch(text="word " * 2000, first=True)]))
+    assert max(len(one.text) for one in made) <= MOST
+    assert " ".join(one.text for one in made) == ("word " * 2000).strip()
+    assert sum(len(one.text) for one in sentences([Stretch(text="x" * 5000, first=True)])) == 5000

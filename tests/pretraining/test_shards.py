@@ -1,0 +1,122 @@
+"""Tokens on disk: whole, checked, resumed where they stopped, and never all in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clearhead.errors import CheckpointError, InputError
+from clearhead.pretraining.documents import Stretch
+from clearhead.pretraining.shards import Corpus, make_corpus, source_of
+from clearhead.runs.vocabulary import learn_tokenizer
+from clearhead.text import Tokenizer
+from tests.planted import planted_documents
+
+DOCUMENTS = planted_documents(30, 4)
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return learn_tokenizer((line for one in DOCUMENTS for line in one), use="bert", size=200).tokenizer
+
+
+def read(notes: list[str]) -> Iterator[Stretch]:
+    notes.append("read")
+    for lines in DOCUMENTS:
+        for place, line in enumerate(lines):
+            yield Stretch(text=line, first=place == 0)
+
+
+def ids(corpus: Corpus) -> list[int]:
+    return [int(one) for chunk in corpus.chunks() for one in chunk]
+
+
+@pytest.mark.parametrize("shard", [1, 100, 1 << 20])
+def test_what_is_written_is_what_was_read(tmp_path: Path, tokenizer: Tokenizer, shard: int) -> None:
+    corpus = make_corpus(tmp_path, "x", tokenizer, read, shard=shard)
+    lines = [line for one in DOCUMENTS for line in one]
+    assert ids(corpus) == [one for piece in tokenizer.pieces(lines) for one in piece]
+    assert corpus.sentences == len(lines)
+    assert corpus.index.notes == ["read"]
+    found = [corpus.document(number) for number in range(corpus.documents)]
+    assert len(found) >= len(DOCUMENTS)  # one that goes over the end of a shard is two
+    assert found[0][0] == 0
+    assert found[-1][-1] == corpus.tokens
+    assert all(a[-1] == b[0] for a, b in pairwise(found))
+    if shard > 100_000:
+        assert len(found) == len(DOCUMENTS)
+        bounds = found[3]
+        texts = [tokenizer.decode(corpus.ids(int(a), int(b - a))) for a, b in pairwise(bounds)]
+        assert [text.replace(" .", ".") for text in texts] == [line.lower() for line in DOCUMENTS[3]]
+
+
+def test_a_job_that_was_stopped_goes_on(tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clearhead.pretraining.shards.CHUNK", 8)
+    whole = make_corpus(tmp_path / "whole", "x", tokenizer, read, shard=200)
+    assert len(whole.index.shards) >= 4
+
+    def broken(notes: list[str]) -> Iterator[Stretch]:
+        for number, stretch in enumerate(read(notes)):
+            if number == 70:
+                raise KeyboardInterrupt
+            yield stretch
+
+    with pytest.raises(KeyboardInterrupt):
+        make_corpus(tmp_path / "part", "x", tokenizer, broken, shard=200)
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "part").glob("*.tokens")}
+    assert len(kept) >= 2
+    part = make_corpus(tmp_path / "part", "x", tokenizer, read, shard=200)
+    assert ids(part) == ids(whole)
+    assert part.index.shards == whole.index.shards
+    assert all(path.stat().st_mtime_ns == before for path, before in kept.items())
+    assert not list((tmp_path / "part").glob(".*"))
+
+
+def test_what_is_there_is_not_read_again(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    first = make_corpus(tmp_path, "x", tokenizer, read)
+
+    def never(notes: list[str]) -> Iterator[Stretch]:
+        raise AssertionError
+
+    assert ids(make_corpus(tmp_path, "x", tokenizer, never)) == ids(first)
+
+
+def test_damage_and_other_texts_are_refused(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    make_corpus(tmp_path, "x", tokenizer, read)
+    with pytest.raises(CheckpointError, match="another text, tokenizer or setting"):
+        make_corpus(tmp_path, "y", tokenizer, read)
+    path = tmp_path / "00000.tokens"
+    data = bytearray(path.read_bytes())
+    data[10] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(CheckpointError, match="not as it was written"):
+        make_corpus(tmp_path, "x", tokenizer, read)
+
+
+def test_text_without_tokens(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    with pytest.raises(InputError, match="no tokens"):
+        make_corpus(tmp_path, "x", tokenizer, lambda _: [Stretch(text="\u200b", first=True)])
+
+
+def test_a_large_vocabulary_has_wide_ids(tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clearhead.pretraining.shards.SMALL", 10)
+    corpus = make_corpus(tmp_path, "x", tokenizer, read)
+    assert corpus.index.bytes == 4
+    assert (tmp_path / "00000.tokens").stat().st_size == 4 * corpus.tokens
+    assert corpus.ids(0, 3).dtype == np.int64
+
+
+def test_the_source_is_all_that_ids_depend_on(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("one")
+    first = source_of([file], tokenizer, language="en")
+    assert source_of([file], tokenizer, language="en") == first
+    assert source_of([file], tokenizer, language="de") != first
+    file.write_text("two")
+    assert source_of([file], tokenizer, language="en") != first
+    with pytest.raises(InputError, match="cannot be read"):
+        source_of([tmp_path / "gone"], tokenizer)

@@ -1,0 +1,101 @@
+"""A text with a planted rule is learned by every objective: the path from a file to a model can really learn."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clearhead
+from clearhead.model import Model
+from clearhead.runs.pretrain_result import Pretrained
+from tests.planted import COLOURS, planted_text
+
+BERT = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
+T5 = {"d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 2, "num_heads": 4}
+GPT = {"n_embd": 64, "n_layer": 2, "n_head": 4}
+SENTENCE = "The {} drum of music is"
+
+
+def learned(folder: Path, family: str, config: dict[str, Any], *, sentences: int = 1, **choices: Any) -> Pretrained:
+    """A small model after some steps over a text with the rule in it."""
+    text = planted_text(folder / "text.txt", 1500 // sentences, sentences)
+    usual: dict[str, Any] = {
+        "vocabulary": 200, "length": 24, "batch_tokens": 1024, "rate": 3e-3, "threads": 1, "evaluations": 1,
+    }  # fmt: skip
+    return clearhead.pretrain(
+        text, output=folder / "run", family=family, preset="tiny", config=json.dumps(config), report=False,
+        **(usual | choices),
+    )  # fmt: skip
+
+
+def test_masked_words(tmp_path: Path) -> None:
+    run = learned(tmp_path, "bert", BERT, objective="mlm", mask=0.2, steps=200)
+    assert run.judged is not None
+    assert run.judged.loss < 0.5 * run.judged.bigram.loss < 0.5 * run.judged.unigram.loss
+    model = clearhead.load(run.folder)
+    for colour in COLOURS:
+        best = model.fill(f"{SENTENCE.format(colour)} [MASK].")[0][0]
+        assert best.token == colour
+        assert best.probability > 0.8
+
+
+def test_next_sentence(tmp_path: Path) -> None:
+    run = learned(tmp_path, "bert", BERT, sentences=8, length=32, batch_tokens=2048, steps=700)
+    assert run.objective == "mlm+nsp"
+    assert run.judged is not None
+    assert run.judged.pair_accuracy is not None
+    assert run.judged.pair_majority is not None
+    assert run.judged.pair_majority < 0.56
+    assert run.judged.pair_accuracy > 0.75
+
+
+def test_next_words(tmp_path: Path) -> None:
+    run = learned(tmp_path, "gpt2", GPT, vocabulary=400, steps=250)
+    model = clearhead.load(run.folder)
+    said = [one.text for one in model.generate([SENTENCE.format(colour) for colour in COLOURS], max_length=3)]
+    assert said == [f" {colour}." for colour in COLOURS]  # and then the document ends
+
+
+def test_spans(tmp_path: Path) -> None:
+    run = learned(tmp_path, "t5", T5, rate=1e-2, steps=300)
+    model = clearhead.load(run.folder)
+    said = model.generate([f"{SENTENCE.format(colour)} <extra_id_0>." for colour in COLOURS], max_length=8)
+    right = sum(colour in one.text for colour, one in zip(COLOURS, said, strict=True))
+    assert right >= 7
+
+
+def test_replaced_words(tmp_path: Path) -> None:
+    run = learned(tmp_path, "electra", BERT | {"hidden_size": 128, "embedding_size": 64}, mask=0.2, steps=400)
+    assert run.judged is not None
+    assert run.judged.replaced_accuracy is not None
+    assert run.judged.replaced_majority is not None
+    assert run.judged.replaced_accuracy > run.judged.replaced_majority
+    model = clearhead.load(run.folder, "core")
+    for place, colour in enumerate(COLOURS):
+        other = COLOURS[place - 1]
+        right, wrong = (_replaced(model, f"{SENTENCE.format(colour)} {last}.", last) for last in (colour, other))
+        assert wrong > right + 1
+    generator = clearhead.load(run.folder / "generator")
+    assert generator.fill(f"{SENTENCE.format('red')} [MASK].")[0][0].token in COLOURS
+
+
+def _replaced(model: Model, text: str, word: str) -> float:
+    """How much the model doubts the last occurrence of a word."""
+    encoding = model.tokenizer.encode(text)
+    place = max(number for number, token in enumerate(encoding.tokens) if token == word)
+    return float(np.asarray(model.run([encoding.ids]).logits)[0, place])
+
+
+@pytest.mark.parametrize(("family", "steps"), [("roberta", 1), ("transformer", 1), ("rnn", 1), ("deberta-v2", 1)])
+def test_any_family_takes_a_step(tmp_path: Path, family: str, steps: int) -> None:
+    text = planted_text(tmp_path / "text.txt", 60, 3)
+    run = clearhead.pretrain(
+        text, output=tmp_path / "run", family=family, preset="tiny", steps=steps, vocabulary=400, length=32,
+        batch_tokens=512, threads=1, report=False,
+    )  # fmt: skip
+    assert run.steps == steps
+    assert clearhead.load(run.folder).parameters == run.parameters
