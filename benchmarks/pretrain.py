@@ -1,13 +1,14 @@
 """Pre-training beside a plain `transformers` loop: tokens per second, and the held-out loss at equal tokens.
 
-    python benchmarks/pretrain.py [--rounds 5] [--steps 12] [--loss-steps 600] [--threads 2] [--out FOLDER]
+    python benchmarks/pretrain.py [--model gpt2] [--rounds 5] [--loss-steps 600] [--threads 2] [--out FOLDER]
 
-The model is a BERT of 4 layers, width 256 and 30,522 words; the text is corpus_novels and corpus_imdb_unsup. The peer
-is what run_mlm.py does: texts concatenated and cut to 128 tokens, masked by its collator, dropout 0.1, the output
-matrix at every token, AdamW of torch (with `fused`, as the Trainer has it, in a column of its own). Rounds are
-interleaved; the ratio is the median of rounds. For the loss both learn the same number of steps of 4,096 tokens with
-the same rate, and both are judged by the same questions on corpus_novels/valid. CLEARHEAD_DATA is the folder of data
-sets.
+`bert` has 4 layers, width 256 and 30,522 words, and learns masked words from corpus_novels and corpus_imdb_unsup;
+`gpt2` has about five million parameters (4 layers, width 256, 8,000 words) and learns next words from corpus_novels.
+The peer is what run_mlm.py and run_clm.py do: texts concatenated and cut to 128 tokens, masked by its collator,
+dropout 0.1, the output matrix at every token, AdamW of torch (with `fused`, as the Trainer has it, in a column of its
+own). Rounds are interleaved; the ratio is the median of rounds. For the loss both learn the same number of steps of
+4,096 tokens with the same rate, and both are judged by the same questions on corpus_novels/valid. CLEARHEAD_DATA is
+the folder of data sets.
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 LENGTH, ROWS, RATE = 128, 32, 1e-3
-SHAPE = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 1024}
+SHAPES = {
+    "bert": {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 1024},
+    "gpt2": {"n_embd": 256, "n_layer": 4, "n_head": 4, "n_positions": 512},
+}
+OBJECTIVE = {"bert": "mlm", "gpt2": "clm"}
+HEAD = {"bert": "masked", "gpt2": "causal"}
+TEXTS = {"bert": ("corpus_novels", "corpus_imdb_unsup"), "gpt2": ("corpus_novels",)}
 
 
 def data() -> Path:
@@ -36,7 +43,7 @@ def data() -> Path:
 class Ours:
     """Clearhead's own loop, as `clearhead pretrain` runs it."""
 
-    def __init__(self, out: Path, steps: int, tokenizer: Any) -> None:
+    def __init__(self, kind: str, out: Path, steps: int, tokenizer: Any) -> None:
         from clearhead.loading import create
         from clearhead.pretraining.lesson import make_kit
         from clearhead.pretraining.objectives import OBJECTIVES
@@ -48,16 +55,16 @@ class Ours:
         from clearhead.training.state import Progress, State
 
         place = data()
-        files = [str(place / name / "train.txt.gz") for name in ("corpus_novels", "corpus_imdb_unsup")]
+        files = [str(place / name / "train.txt.gz") for name in TEXTS[kind]]
         valid = str(place / "corpus_novels" / "valid.txt.gz")
-        plan = make_pretrain_plan({"files": files, "dev": [valid], "objective": "mlm", "preset": "mini", "rate": RATE,
-                                   "batch_rows": ROWS, "length": LENGTH})  # fmt: skip
+        plan = make_pretrain_plan({"files": files, "dev": [valid], "preset": "mini", "rate": RATE, "batch_rows": ROWS,
+                                   "length": LENGTH})  # fmt: skip
         self.texts = read_texts(plan, tokenizer, out, Told())
         self.teacher = Teacher(
-            portion=self.texts.train, objective=OBJECTIVES["mlm"], kit=make_kit(tokenizer), length=LENGTH, seed=0,
-            folder=out, batch_rows=ROWS,
+            portion=self.texts.train, objective=OBJECTIVES[OBJECTIVE[kind]], kit=make_kit(tokenizer), length=LENGTH,
+            seed=0, folder=out, batch_rows=ROWS,
         )  # fmt: skip
-        self.model = create("bert", config=SHAPE, head="masked", tokenizer=tokenizer, seed=0)
+        self.model = create(kind, config=SHAPES[kind], head=HEAD[kind], tokenizer=tokenizer, seed=0)
         self.counts = self._counts()
         set_dropout(self.model.module, 0.0)
         begin_with(self.model.module, self.counts.probs)
@@ -88,26 +95,28 @@ class Ours:
 class Peer:
     """A plain loop with `transformers`: shuffled blocks of 128 tokens, its collator, its loss."""
 
-    def __init__(self, corpus: Any, tokenizer_folder: Path, steps: int, *, fused: bool, seed: int = 0) -> None:
+    def __init__(self, kind: str, corpus: Any, place: Path, steps: int, *, fused: bool, seed: int = 0) -> None:
         import numpy as np
         import torch
-        from transformers import (
-            AutoTokenizer,
-            BertConfig,
-            BertForMaskedLM,
-            DataCollatorForLanguageModeling,
-            get_linear_schedule_with_warmup,
-        )
+        import transformers
+        from transformers import DataCollatorForLanguageModeling, get_linear_schedule_with_warmup
 
         torch.manual_seed(seed)
-        self.tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder)
-        self.model = BertForMaskedLM(BertConfig(vocab_size=len(self.tokenizer), **SHAPE)).train()
+        self.tokenizer = transformers.AutoTokenizer.from_pretrained(place)
+        masked = kind == "bert"
+        config, model = ("BertConfig", "BertForMaskedLM") if masked else ("GPT2Config", "GPT2LMHeadModel")
+        settings = getattr(transformers, config)(vocab_size=len(self.tokenizer), **SHAPES[kind])
+        self.model = getattr(transformers, model)(settings).train()
         weights = self.model.parameters()
         self.adam = torch.optim.AdamW(weights, lr=RATE, betas=(0.9, 0.98), weight_decay=0.01, fused=fused)
         self.rate = get_linear_schedule_with_warmup(self.adam, int(0.06 * steps), steps)
-        self.collate = DataCollatorForLanguageModeling(self.tokenizer, mlm_probability=0.15)
+        self.collate = DataCollatorForLanguageModeling(self.tokenizer, mlm=masked, mlm_probability=0.15)
+        self.ends = ([self.tokenizer.cls_token_id], [self.tokenizer.sep_token_id]) if masked else ([], [])
+        if self.tokenizer.pad_token is None:  # its collator wants one; no row here is ever padded
+            self.tokenizer.pad_token = self.tokenizer.eos_token
         ids = np.concatenate(list(corpus.chunks()))
-        blocks = ids[: len(ids) // (LENGTH - 2) * (LENGTH - 2)].reshape(-1, LENGTH - 2)
+        room = LENGTH - 2 if masked else LENGTH
+        blocks = ids[: len(ids) // room * room].reshape(-1, room)
         order = np.random.default_rng(seed).permutation(len(blocks))
         self.blocks, self.place = blocks[order], 0
 
@@ -117,8 +126,8 @@ class Peer:
 
         some = self.blocks[self.place : self.place + ROWS]
         self.place += ROWS
-        cls, sep = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
-        batch = self.collate([{"input_ids": [cls, *row.tolist(), sep]} for row in some])
+        first, last = self.ends
+        batch = self.collate([{"input_ids": [*first, *row.tolist(), *last]} for row in some])
         loss = self.model(**batch).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
@@ -147,6 +156,7 @@ def speeds(ours: Ours, peers: dict[str, Peer], rounds: int, steps: int) -> dict[
 def main() -> None:
     """Measure what was asked for, and print the tables."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("--model", choices=tuple(SHAPES), default="bert")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--loss-steps", type=int, default=0)
@@ -155,36 +165,48 @@ def main() -> None:
     given = parser.parse_args()
     import torch
 
-    from clearhead.loading import load_tokenizers
-
     torch.set_num_threads(given.threads)
-    given.out.mkdir(parents=True, exist_ok=True)
-    tokenizer = load_tokenizers("default")[0]
-    tokenizer.save(given.out / "tokenizer")
+    out = given.out / given.model
+    out.mkdir(parents=True, exist_ok=True)
+    tokenizer = words(given.model, out)
     most = max(given.loss_steps, given.rounds * given.steps + 1)
-    ours = Ours(given.out, most, tokenizer)
+    ours = Ours(given.model, out, most, tokenizer)
     corpus = ours.texts.train.corpus
+    print(f"{ours.model.parameters:,} parameters", flush=True)
     if given.rounds:
         peers = {
-            "transformers": Peer(corpus, given.out / "tokenizer", most, fused=False),
-            "transformers, fused": Peer(corpus, given.out / "tokenizer", most, fused=True),
+            name: Peer(given.model, corpus, out / "tokenizer", most, fused=fused)
+            for name, fused in (("transformers", False), ("transformers, fused", True))
         }
         made = speeds(ours, peers, given.rounds, given.steps)
-        (given.out / "speed.json").write_text(json.dumps(made), encoding="utf-8")
+        (out / "speed.json").write_text(json.dumps(made), encoding="utf-8")
         print("\n| loop | tokens per second | ratio |\n| --- | ---: | ---: |")
         for name, values in made.items():
             ratios = [a / b for a, b in zip(made["clearhead"], values, strict=True)]
             print(f"| {name} | {median(values):,.0f} | {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}) |")
     if given.loss_steps:
-        losses(given.out, given.loss_steps, tokenizer, corpus)
+        losses(given.model, out, given.loss_steps, tokenizer, corpus)
 
 
-def losses(out: Path, steps: int, tokenizer: Any, corpus: Any) -> None:
+def words(kind: str, out: Path) -> Any:
+    """The tokenizer of both: BERT's own 30,522 words, or 8,000 that are learned from the novels."""
+    from clearhead.loading import load_tokenizers
+    from clearhead.runs.vocabulary import learn_tokenizer
+
+    place = out / "tokenizer"
+    if not place.exists() and kind == "bert":
+        load_tokenizers("default")[0].save(place)
+    elif not place.exists():
+        learn_tokenizer(data() / "corpus_novels" / "train.txt.gz", place, use="gpt", size=8000)
+    return load_tokenizers(place)[0]
+
+
+def losses(kind: str, out: Path, steps: int, tokenizer: Any, corpus: Any) -> None:
     """Both learn as many tokens, and answer the same questions."""
     import clearhead
 
-    ours = Ours(out, steps, tokenizer)
-    peer = Peer(corpus, out / "tokenizer", steps, fused=True)
+    ours = Ours(kind, out, steps, tokenizer)
+    peer = Peer(kind, corpus, out / "tokenizer", steps, fused=True)
     seen = {"clearhead": 0, "transformers": 0}
     for number in range(steps):
         seen["clearhead"] += ours.step()
