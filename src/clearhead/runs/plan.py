@@ -32,6 +32,8 @@ NEW_TRANSLATOR: dict[str, Any] = {
     "rate": 1e-3, "schedule": "inverse_sqrt", "warmup": 0.1, "beta2": 0.98, "smoothing": 0.1, "decay": 0.0,
     "batch_tokens": 4096, "average": 5, "save_every": 120.0,
 }  # fmt: skip
+# a recurrent one: on Multi30k it had 33 BLEU after four epochs this way, and 8 the Transformer's way
+NEW_RECURRENT: dict[str, Any] = NEW_TRANSLATOR | {"rate": 3e-3, "schedule": "linear", "average": 2}
 TAUGHT_TRANSLATOR: dict[str, Any] = {"warmup": 0.0, "batch_tokens": 2048, "save_every": 120.0}
 
 
@@ -153,7 +155,8 @@ def make_plan(*layers: Mapping[str, Any]) -> RunPlan:
             raise InputError(f"There is no setting {shown(key, 40)!r}{hint}")
     said = METHOD_DEFAULTS.get(str(said.get("method")), {}) | said
     if said.get("task") == "translate":
-        usual = NEW_TRANSLATOR if said.get("model", "default") == "default" else TAUGHT_TRANSLATOR
+        new = NEW_RECURRENT if said.get("family") == "rnn" else NEW_TRANSLATOR
+        usual = new if said.get("model", "default") == "default" else TAUGHT_TRANSLATOR
         said = {key: value for key, value in usual.items() if key not in BATCH or not said.keys() & BATCH} | said
     if said.get("batch_tokens") is not None and "batch_rows" not in said:
         said["batch_rows"] = None  # in place of the default
