@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from clearhead.pretraining.both_ways import both_ways
 from clearhead.pretraining.corrupted import corrupted
 from clearhead.pretraining.cuts import Portion, hold_out, make_table, ordered, pairs, shuffled, singles
 from clearhead.pretraining.lesson import Kit, Texts
@@ -176,3 +178,19 @@ def test_next_words() -> None:
         assert list(right)[-1] == (EOS if ends else text[-1])
         assert [one for one in (*read[:1], *right) if one != EOS] == list(text)
     assert 30 < opened < 70
+
+
+def test_both_ways() -> None:
+    made = replace(kit(), opens=(2,), closes=(3,))
+    lesson = both_ways([(np.array([10, 11, 12]), None, 0), (np.array([20]), None, 0)], made, np.random.default_rng(0))
+    assert list(lesson.ids) == [2, 10, 11, 12, 3, 2, 20, 3]
+    assert list(lesson.lengths) == [5, 3]
+    forth = {int(place) // 2: int(word) for place, word in zip(lesson.places, lesson.words, strict=True) if not place % 2}
+    back = {int(place) // 2: int(word) for place, word in zip(lesson.places, lesson.words, strict=True) if place % 2}
+    assert forth == {0: 10, 1: 11, 2: 12, 3: 3, 5: 20, 6: 3}
+    assert back == {1: 2, 2: 10, 3: 11, 4: 12, 6: 2, 7: 20}
+    known = dict(zip(lesson.places.tolist(), lesson.before.tolist(), strict=True))
+    assert (known[2], known[3], known[5]) == (10, -1, 2)  # what stood before the asked word in the text
+    part = lesson.part(1, 2)
+    assert list(part.words) == [20, 3, 2, 20]
+    assert part.places.max() < 2 * 3

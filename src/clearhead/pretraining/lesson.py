@@ -31,6 +31,7 @@ class Lesson:
     pairs: Array | None = None  # (texts,): 0 if the second text belongs to the first, else 1
     target_ids: Array | None = None  # (target tokens,)
     target_lengths: Array | None = None
+    ways: int = 1  # questions that a token can be asked: ELMo's has two, and places count both
 
     @property
     def tokens(self) -> int:
@@ -40,7 +41,7 @@ class Lesson:
     def part(self, first: int, last: int) -> Lesson:
         """Some of its texts."""
         begin, end = (int(self.lengths[:place].sum()) for place in (first, last))
-        asked_begin, asked_end = begin, end
+        asked_begin, asked_end = self.ways * begin, self.ways * end
         target_ids = target_lengths = None
         if self.target_ids is not None and self.target_lengths is not None:
             asked_begin, asked_end = (int(self.target_lengths[:place].sum()) for place in (first, last))
@@ -56,6 +57,7 @@ class Lesson:
             pairs=None if self.pairs is None else self.pairs[first:last],
             target_ids=target_ids,
             target_lengths=target_lengths,
+            ways=self.ways,
         )
 
 

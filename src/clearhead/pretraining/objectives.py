@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from clearhead.pretraining.both_ways import BOTH_WAYS
 from clearhead.pretraining.corrupted import SPANS
 from clearhead.pretraining.lesson import Objective
 from clearhead.pretraining.masked import MASKED
@@ -11,9 +12,9 @@ from clearhead.pretraining.replaced import REPLACED
 from clearhead.pretraining.sentence_order import SENTENCE_ORDER
 
 OBJECTIVES: dict[str, Objective] = {
-    one.name: one for one in (NEXT_SENTENCE, MASKED, SENTENCE_ORDER, REPLACED, NEXT_WORD, SPANS)
+    one.name: one for one in (NEXT_SENTENCE, MASKED, SENTENCE_ORDER, REPLACED, NEXT_WORD, BOTH_WAYS, SPANS)
 }
 USUAL = {
     "bert": "mlm+nsp", "albert": "mlm+sop", "electra": "rtd", "gpt2": "clm", "openai-gpt": "clm",
-    "t5": "span-corruption", "marian": "span-corruption", "transformer": "span-corruption", "rnn": "span-corruption",
+    "elmo": "bilm", "t5": "span-corruption", "marian": "span-corruption", "transformer": "span-corruption", "rnn": "span-corruption",
 }  # fmt: skip

@@ -130,9 +130,22 @@ def samples(model: Model, objective: str, sentence: str | None = None) -> list[s
         return [model.generate([sentence or PROMPT], max_length=20)[0].text]
     if objective == "span-corruption":
         return [f"{SENTENCE.format(mask='...')} {model.generate([_spanned()], max_length=20)[0].text}"]
+    if objective == "bilm":
+        return [_neighbours(model, sentence or PROMPT)]
     mask = model.tokenizer.mask_token or "[MASK]"
     guesses = model.fill((sentence or SENTENCE).format(mask=mask), top=TOP)
     return [", ".join(f"{one.token} {one.probability:.2f}" for one in blank) for blank in guesses]
+
+
+def _neighbours(model: Model, prompt: str) -> str:
+    """What the forward network expects after a text."""
+    ids = model.tokenizer.encode(prompt)
+    last = max(place for place, inserted in enumerate(ids.special) if not inserted)
+    logits = np.asarray(model.run([ids.ids]).logits)[0, last, 0]
+    probs = np.exp(logits - logits.max())
+    best = np.argsort(-logits)[:TOP]
+    words = zip(model.tokenizer.tokens(int(one) for one in best), probs[best] / probs.sum(), strict=True)
+    return ", ".join(f"{word} {prob:.2f}" for word, prob in words)
 
 
 def _spanned() -> str:

@@ -54,7 +54,7 @@ def write_report(
     from clearhead.report.page import ReportData, save_report
     from clearhead.report.pretraining import PretrainingFacts, pretraining_sections
 
-    causal = objective.heads == ("causal",)
+    causal = objective.name in ("clm", "bilm")
     facts = PretrainingFacts(
         text=run.said,
         held_out=None if run.judged is None else run.judged.to_json(),

@@ -84,7 +84,7 @@ def _pair_logits(network: Any, read: _Read) -> Tensor:
 
 def _owners(lesson: Lesson) -> Array:
     lengths = lesson.lengths if lesson.target_lengths is None else lesson.target_lengths
-    return np.repeat(np.arange(len(lengths)), lengths)
+    return np.repeat(np.arange(len(lengths)), lengths * lesson.ways)
 
 
 def _word_answers(before: Tensor, head: Any, words: Tensor, owners: Array) -> Answers:
@@ -122,9 +122,11 @@ def _read(network: Network, lesson: Lesson, device: str, kernel: Kernel) -> _Rea
     target = None
     if lesson.target_ids is not None:
         target = _tensor(lesson.target_ids, device), Packed(_tensor(lesson.target_lengths, device))
-    everywhere = len(lesson.places) == len(lesson.ids) and target is None
-    if target is not None or everywhere or network.shape.stack.layers < 2:
+    everywhere = len(lesson.places) == len(lesson.ids) * lesson.ways and target is None
+    if target is not None or everywhere or network.shape.stack.layers < 2 or lesson.ways > 1:
         hidden = network.below_head(ids, layout, segments, target, kernel=kernel)
+        if lesson.ways > 1:  # the states of each direction one after the other
+            hidden = hidden.unflatten(-1, (lesson.ways, -1)).flatten(0, 1)
         asked = hidden if everywhere or target is not None else hidden.index_select(0, _tensor(lesson.places, device))
     else:
         picked, rows, columns = _picked(lesson)

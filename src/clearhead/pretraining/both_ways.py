@@ -1,0 +1,42 @@
+"""The next word and the word before, as ELMo learns them: one network reads forward, one backward."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clearhead.pretraining.cuts import singles
+from clearhead.pretraining.lesson import Kit, Lesson, Objective, Texts
+
+
+def both_ways(texts: Texts, kit: Kit, rng: np.random.Generator) -> Lesson:  # noqa: ARG001
+    """A lesson of neighbours: of each token but the last the one after it, of each but the first the one before it.
+
+    Place 2t asks the forward state of token t, place 2t + 1 the backward one.
+    """
+    rows = [np.concatenate([np.asarray(part, np.int64) for part in (kit.opens, text, kit.closes)]) for text, *_ in texts]
+    ids = np.concatenate(rows)
+    lengths = np.array([len(row) for row in rows], np.int64)
+    ends = np.cumsum(lengths)
+    forth, back = np.ones(len(ids), bool), np.ones(len(ids), bool)
+    forth[ends - 1] = False  # the last token has none after it
+    back[ends - lengths] = False  # the first has none before it
+    after, before = np.roll(ids, -1), np.roll(ids, 1)
+    second = back.copy()
+    second[1:] &= back[:-1]  # is there a token before the one before it?
+    asked = np.stack([forth, back], 1).ravel()
+    words = np.stack([after, before], 1).ravel()
+    known = np.stack([ids, np.where(second, np.roll(ids, 2), -1)], 1).ravel()
+    return Lesson(
+        ids=ids, lengths=lengths, places=np.flatnonzero(asked), words=words[asked], before=known[asked], ways=2
+    )
+
+
+BOTH_WAYS = Objective(
+    name="bilm",
+    about="the next word and the word before",
+    cut=singles,
+    make=both_ways,
+    room=lambda length, kit: length - len(kit.opens) - len(kit.closes),
+    heads=("bilm",),
+    losses=("words",),
+)
