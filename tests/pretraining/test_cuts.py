@@ -185,8 +185,8 @@ def test_both_ways() -> None:
     lesson = both_ways([(np.array([10, 11, 12]), None, 0), (np.array([20]), None, 0)], made, np.random.default_rng(0))
     assert list(lesson.ids) == [2, 10, 11, 12, 3, 2, 20, 3]
     assert list(lesson.lengths) == [5, 3]
-    forth = {int(place) // 2: int(word) for place, word in zip(lesson.places, lesson.words, strict=True) if not place % 2}
-    back = {int(place) // 2: int(word) for place, word in zip(lesson.places, lesson.words, strict=True) if place % 2}
+    asked = dict(zip(lesson.places.tolist(), lesson.words.tolist(), strict=True))
+    forth, back = ({place // 2: word for place, word in asked.items() if place % 2 == way} for way in (0, 1))
     assert forth == {0: 10, 1: 11, 2: 12, 3: 3, 5: 20, 6: 3}
     assert back == {1: 2, 2: 10, 3: 11, 4: 12, 6: 2, 7: 20}
     known = dict(zip(lesson.places.tolist(), lesson.before.tolist(), strict=True))

@@ -13,7 +13,8 @@ def both_ways(texts: Texts, kit: Kit, rng: np.random.Generator) -> Lesson:  # no
 
     Place 2t asks the forward state of token t, place 2t + 1 the backward one.
     """
-    rows = [np.concatenate([np.asarray(part, np.int64) for part in (kit.opens, text, kit.closes)]) for text, *_ in texts]
+    opens, closes = np.array(kit.opens, np.int64), np.array(kit.closes, np.int64)
+    rows = [np.concatenate([opens, text, closes]) for text, *_ in texts]
     ids = np.concatenate(rows)
     lengths = np.array([len(row) for row in rows], np.int64)
     ends = np.cumsum(lengths)
