@@ -94,11 +94,11 @@ def table(found: dict[str, dict[str, Any]]) -> str:
         ]  # fmt: skip
         lines.append("| " + " | ".join(cells) + " |")
     lengths = {name: {part["name"]: part for part in one["dev"]["slices"]} for name, one in found.items()}
-    names = list(dict.fromkeys(part for parts in lengths.values() for part in parts))
-    lines += ["", "| BLEU by words of the source | " + " | ".join(names) + " |", "| --- |" + " ---: |" * len(names)]
-    for name, parts in lengths.items():
-        cells = [_bleu(parts[part]) if part in parts else "" for part in names]
-        lines.append(f"| {TITLES[name]} | " + " | ".join(cells) + " |")
+    for parts in dict.fromkeys(tuple(one) for one in lengths.values()):  # each source language has slices of its own
+        lines += ["", "| BLEU by words of the source | " + " | ".join(parts) + " |", "| --- |" + " ---: |" * len(parts)]
+        for name, own in lengths.items():
+            if tuple(own) == parts:
+                lines.append(f"| {TITLES[name]} | " + " | ".join(_bleu(own[part]) for part in parts) + " |")
     return "\n".join(lines)
 
 
