@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from clearhead.api import (
+        contrast,
         create,
         evaluate,
         inspect,
         ladder,
         load,
         load_predictor,
+        load_words,
         predict,
         predict_file,
         train,
@@ -34,7 +36,9 @@ if TYPE_CHECKING:
     from clearhead.runs.predictor import Predictor
     from clearhead.runs.quantize import Quantised
     from clearhead.runs.vocabulary import Learned, learn_tokenizer
+    from clearhead.senses import Contrast
     from clearhead.tasks.evaluation import Evaluation
+    from clearhead.words import WordVectors
 
 __version__ = "0.1.0"
 
@@ -42,6 +46,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "bench": "deployment",
     "complexity": "runs.complexity",
+    "contrast": "api",
     "load": "api",
     "create": "api",
     "convert": "deployment",
@@ -50,12 +55,14 @@ _HOMES = {
     "inspect": "api",
     "ladder": "api",
     "load_predictor": "api",
+    "load_words": "api",
     "predict": "api",
     "predict_file": "api",
     "quantize": "deployment",
     "train": "api",
     "Bench": "runs.bench",
     "Complexity": "runs.complexity",
+    "Contrast": "senses",
     "Decoding": "decode.settings",
     "Evaluation": "tasks.evaluation",
     "Generated": "decode.results",
@@ -76,12 +83,14 @@ _HOMES = {
     "TextEncoder": "estimators",
     "TextRegressor": "estimators",
     "TruncationWarning": "embedding",
+    "WordVectors": "words",
 }
 
 __all__ = [
     "Bench",
     "ClearheadError",
     "Complexity",
+    "Contrast",
     "Decoding",
     "Evaluation",
     "Generated",
@@ -100,9 +109,11 @@ __all__ = [
     "TextEncoder",
     "TextRegressor",
     "TruncationWarning",
+    "WordVectors",
     "__version__",
     "bench",
     "complexity",
+    "contrast",
     "convert",
     "create",
     "evaluate",
@@ -112,6 +123,7 @@ __all__ = [
     "learn_tokenizer",
     "load",
     "load_predictor",
+    "load_words",
     "predict",
     "predict_file",
     "quantize",
