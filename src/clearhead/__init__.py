@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from clearhead.ancestors import contrast, load_words, word2vec
     from clearhead.api import (
-        contrast,
         create,
         evaluate,
         inspect,
         ladder,
         load,
         load_predictor,
-        load_words,
         predict,
         predict_file,
         train,
@@ -46,7 +45,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "bench": "deployment",
     "complexity": "runs.complexity",
-    "contrast": "api",
+    "contrast": "ancestors",
     "load": "api",
     "create": "api",
     "convert": "deployment",
@@ -55,11 +54,12 @@ _HOMES = {
     "inspect": "api",
     "ladder": "api",
     "load_predictor": "api",
-    "load_words": "api",
+    "load_words": "ancestors",
     "predict": "api",
     "predict_file": "api",
     "quantize": "deployment",
     "train": "api",
+    "word2vec": "ancestors",
     "Bench": "runs.bench",
     "Complexity": "runs.complexity",
     "Contrast": "senses",
@@ -128,6 +128,7 @@ __all__ = [
     "predict_file",
     "quantize",
     "train",
+    "word2vec",
 ]
 
 

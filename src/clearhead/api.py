@@ -12,16 +12,13 @@ from clearhead.loading import create, has_tokenizer, load, load_tokenizers
 
 if TYPE_CHECKING:
     from clearhead.data import Inspection
-    from clearhead.model import Model
     from clearhead.runs.finish import Run
     from clearhead.runs.ladder import Ladder
     from clearhead.runs.output import Predicted
     from clearhead.runs.predict import Prediction
     from clearhead.runs.predictor import Predictor
     from clearhead.runs.train import Told
-    from clearhead.senses import Contrast
     from clearhead.tasks.evaluation import Evaluation
-    from clearhead.words import WordVectors
 
 RUNS = Path("runs")
 
@@ -245,42 +242,7 @@ def _predictor(model: str | os.PathLike[str] | Predictor) -> Predictor:
     return load_predictor(model) if isinstance(model, str | os.PathLike) else model
 
 
-def load_words(
-    reference: str | os.PathLike[str],
-    *,
-    limit: int | None = None,
-    progress: Callable[[int, int | None], None] | None = None,
-) -> WordVectors:
-    """Word vectors: of a GloVe or word2vec file, of a folder of ours, or the word table of any Transformer.
-
-    `limit` reads the first words of a file alone, which are the most frequent in files that others share.
-    """
-    from clearhead.senses import word_table
-    from clearhead.words import is_words, load_vectors
-
-    if is_words(reference):
-        return load_vectors(reference, limit=limit, progress=progress)
-    made = word_table(load(reference, head=None))
-    return made if limit is None or limit >= len(made) else made.select(range(max(limit, 1)))
-
-
-def contrast(
-    model: str | os.PathLike[str] | Model | WordVectors, first: str, second: str, word: str, *, also: Sequence[str] = ()
-) -> Contrast:
-    """One word in two sentences: how alike its vectors are, layer by layer; `also` are further sentences with it."""
-    from clearhead.senses import contrast_model, contrast_vectors
-    from clearhead.words import WordVectors, is_words, load_vectors
-
-    sentences = [first, second, *([also] if isinstance(also, str) else also)]
-    if isinstance(model, str | os.PathLike):
-        model = load_vectors(model) if is_words(model) else load(model, head=None)
-    if isinstance(model, WordVectors):
-        return contrast_vectors(model, sentences, word)
-    return contrast_model(model, sentences, word)
-
-
 __all__ = [
-    "contrast",
     "create",
     "evaluate",
     "has_tokenizer",
@@ -289,7 +251,6 @@ __all__ = [
     "load",
     "load_predictor",
     "load_tokenizers",
-    "load_words",
     "predict",
     "predict_file",
     "train",

@@ -30,7 +30,7 @@ LAYERS = (
     ("training", "explain"),
     ("report",),
     ("runs",),
-    ("api", "deployment"),
+    ("api", "deployment", "ancestors"),
     ("estimators",),
     ("cli", "__main__"),
 )

@@ -43,6 +43,11 @@ def is_words(reference: str | os.PathLike[str]) -> bool:
         return False
 
 
+def is_file_name(path: Path) -> bool:
+    """Whether vectors of this name are written as one file, as word2vec does."""
+    return path.suffix.lower() in (*TEXT_ENDINGS, *BINARY_ENDINGS)
+
+
 def load_vectors(
     place: str | os.PathLike[str], *, limit: int | None = None, progress: Told = None
 ) -> WordVectors:

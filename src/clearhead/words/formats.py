@@ -129,9 +129,10 @@ def _header(blob: Blob) -> tuple[int, int] | None:
 
 
 def _is_binary(content: bytes) -> bool:
-    """Numbers as bytes hold control characters all over; text has none."""
+    """Numbers as bytes hold control characters, and what is not UTF-8, all over; text has next to none."""
     some = content[:LOOKED]
-    return len(some) - len(some.translate(None, CONTROL)) > 0.02 * len(some)
+    odd = len(some) - len(some.translate(None, CONTROL)) + some.decode("utf-8", "replace").count("\ufffd")
+    return odd > 0.05 * len(some)
 
 
 def _text(blob: Blob, file: IO[bytes], header: tuple[int, int] | None, limit: int | None, told: Told) -> WordVectors:
