@@ -70,7 +70,8 @@ def word2vec(
     from clearhead.config import check_new, shown
     from clearhead.words.corpus import file_sentences
     from clearhead.words.files import is_file_name, save_vectors
-    from clearhead.words.learn import WordSettings, learn_words
+    from clearhead.words.learn import learn_words
+    from clearhead.words.steps import WordSettings
 
     try:
         chosen = WordSettings(**settings)
