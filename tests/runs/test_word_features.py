@@ -1,98 +1,84 @@
-"""Frozen features of words under a linear model, and the sweep over their layers."""
+"""Word vectors as features: trained, saved, and used again without the file that they came from."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from clearhead.api import evaluate, load, predict, train
-from clearhead.data.columns import Columns
-from clearhead.data.form import Fit
-from clearhead.data.source import Row
-from clearhead.data.table import encode_rows
+import clearhead
 from clearhead.errors import InputError
-from clearhead.features import choose_layer
-from clearhead.runs.choices import Choice
-from clearhead.runs.taggers import word_pieces
-from clearhead.scoring import readable, word_features
-from clearhead.tasks.aligned import TAG_FORM
-from clearhead.tasks.tagged import check
-from tests.runs.task_rows import conll, words_and_tags
-from tests.small import tiny_model
-
-LAYERS = ("first", "last", "second_to_last", "sum_all")
+from clearhead.runs import wordfeatures
+from clearhead.words import WordVectors, save_vectors
+from tests.small import BAD, GOOD, PLAIN, labelled, write_csv
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(tiny_model(tmp_path_factory.mktemp("tiny")))
+@pytest.fixture
+def vectors(tmp_path: Path) -> Path:
+    """Good and bad words lie apart; the rest is noise."""
+    rng = np.random.default_rng(0)
+    words = (*PLAIN, *GOOD, *BAD)
+    matrix = rng.normal(size=(len(words), 8)).astype(np.float32) * 0.1
+    matrix[len(PLAIN) : len(PLAIN) + len(GOOD), 0] = 3
+    matrix[len(PLAIN) + len(GOOD) :, 0] = -3
+    return save_vectors(tmp_path / "vectors.txt", WordVectors(words=words, matrix=matrix))
 
 
-@pytest.fixture(scope="module")
-def tagged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("data") / "words.conll"
-    place.write_text(conll(words_and_tags(150)))
-    return place
+def test_a_run_keeps_what_it_needs(vectors: Path, tmp_path: Path) -> None:
+    rows = write_csv(tmp_path / "rows.csv", labelled(200))
+    run = clearhead.train(rows, output=tmp_path / "run", method="features", model=str(vectors))
+    assert run.metrics["accuracy"].value == 1.0
+    assert any("100.0% of the words" in note for note in run.notes)
+    assert {"words.json", "words.safetensors", "classic.json"} <= {path.name for path in run.folder.iterdir()}
+    vectors.unlink()
+    assert clearhead.evaluate(run.folder, rows).metrics["accuracy"].value == 1.0
+    assert [one.label for one in clearhead.predict(run.folder, ["a good film", "a poor film"])] == ["good", "bad"]
+    assert clearhead.load_words(run.folder).width == 8
 
 
-def encoded(model: Any, texts: list[list[str]], max_length: int | None = None) -> Any:
-    rows = [check(Row(n, {"tokens": text}), Columns(text="tokens"), None) for n, text in enumerate(texts, start=1)]
-    fit = Fit(max_length=max_length, stride=2)
-    table = encode_rows(rows, Columns(text="tokens"), model.tokenizer, fit=fit, form=TAG_FORM)  # type: ignore[arg-type]
-    return readable(table, model)
+def test_a_folder_of_vectors_and_two_texts_a_row(vectors: Path, tmp_path: Path) -> None:
+    folder = save_vectors(tmp_path / "folder", clearhead.load_words(vectors))
+    rows = []
+    for first, second in zip(labelled(200), labelled(200, seed=1), strict=True):
+        same = "same" if first["label"] == second["label"] else "other"
+        rows.append({"text": first["text"], "text_b": second["text"], "label": same})
+    path = write_csv(tmp_path / "rows.csv", rows)
+    run = clearhead.train(path, output=tmp_path / "run", method="features", model=str(folder), text_b="text_b")
+    assert run.task == "pair"
+    assert run.metrics["accuracy"].value > 0.8
+    measured = clearhead.evaluate(run.folder, path, part="test").metrics["accuracy"].value
+    assert measured == pytest.approx(run.metrics["accuracy"].value)
 
 
-@pytest.mark.parametrize("layer", LAYERS)
-def test_a_word_has_the_state_of_its_first_token(layer: str, tiny: str) -> None:
-    model = load(tiny, head=None)
-    texts = [["the", "film", "was", "great"], ["we", "saw", "it"], ["nice"]]
-    made = word_features(model, encoded(model, texts), layer=layer)
-    expected = []
-    for text in texts:
-        encoding = model.tokenizer.encode(text)
-        out = model.run(np.array([encoding.ids]), None, np.array([encoding.segments]))
-        states = choose_layer(out.hidden, layer)[0]
-        expected += [states[encoding.words.index(word)] for word in range(len(text))]
-    np.testing.assert_allclose(made, np.array(expected), atol=1e-5)
+def test_numbers_are_learned_too(vectors: Path, tmp_path: Path) -> None:
+    rows = [row | {"label": 1.0 if row["label"] == "good" else -1.0} for row in labelled(150)]
+    path = write_csv(tmp_path / "rows.csv", rows)
+    run = clearhead.train(path, output=tmp_path / "run", method="features", model=str(vectors), task="regress")
+    assert run.metrics["pearson"].value > 0.8
+    assert len(clearhead.predict(run.folder, path)) == 150
 
 
-def test_all_choices_of_one_pass_are_those_of_their_own(tiny: str) -> None:
-    model = load(tiny, head=None)
-    data = encoded(model, [["the", "film", "was", "great", "and", "nice"] * 5, ["we", "saw", "it"]], max_length=16)
-    assert data.row_windows.tolist() == [3, 1]
-    choices = [Choice(layer=layer, pooling="each") for layer in LAYERS]
-    found = word_pieces(model, data, choices, tell=lambda *_: None)
-    for choice in choices:
-        np.testing.assert_allclose(found.of(choice), word_features(model, data, layer=choice.layer), atol=1e-5)
-        assert len(found.of(choice)) == 33
+def test_many_vectors_are_cut_to_the_first_and_the_needed(
+    vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wordfeatures, "KEPT", 2)
+    rows = write_csv(tmp_path / "rows.csv", [row for row in labelled(100) if " of " not in f" {row['text']} "])
+    run = clearhead.train(rows, output=tmp_path / "run", method="features", model=str(vectors))
+    kept = clearhead.load_words(run.folder)
+    assert "of" not in kept
+    assert {"the", "a", "good", "bad"} <= set(kept.words)
+    assert any("keeps" in note for note in run.notes)
 
 
-def test_features_tag_and_are_kept(tiny: str, tagged: Path, tmp_path: Path) -> None:
-    run = train(tagged, output=tmp_path / "run", model=tiny, method="features", layer="first", report=False)
-    assert run.metrics["f1"].value > 0.6
-    again = evaluate(run.folder, tagged, part="test")
-    assert {name: one.value for name, one in again.metrics.items()} == pytest.approx(
-        {name: one.value for name, one in run.metrics.items()}
-    )
-    said = predict(run.folder, ["the film was great"])[0]
-    assert said.tags is not None
-    assert len(said.tags) == 4
-
-
-def test_the_sweep_takes_the_best_layer(tiny: str, tagged: Path, tmp_path: Path) -> None:
-    run = train(tagged, output=tmp_path / "run", model=tiny, method="features", layers="sweep")
-    assert [one.layer for one in run.sweep] == list(LAYERS)  # two layers have no last four
-    assert {one.pooling for one in run.sweep} == {"each"}
-    best = max(run.sweep, key=lambda one: one.score or 0.0)
-    assert any(note.startswith(f"sweep: {best.layer} has the best f1") for note in run.notes)
-    assert sum("is left out: it needs 4 layers" in note for note in run.notes) == 2
-    assert run.report is not None
-    assert best.layer in run.report.read_text()
-
-
-def test_a_tagger_has_no_pooling(tiny: str, tagged: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="tag reads the token of each word; leave --pooling out"):
-        train(tagged, output=tmp_path / "run", model=tiny, method="features", pooling="mean")
+def test_what_word_vectors_cannot_do_is_said(vectors: Path, tmp_path: Path) -> None:
+    rows = write_csv(tmp_path / "rows.csv", labelled(60))
+    with pytest.raises(InputError, match="have no layers"):
+        clearhead.train(rows, output=tmp_path / "a", method="features", model=str(vectors), layer="last")
+    strange = save_vectors(tmp_path / "strange.txt", WordVectors(words=("x", "y"), matrix=np.ones((2, 3), np.float32)))
+    with pytest.raises(InputError, match="knows no word"):
+        clearhead.train(rows, output=tmp_path / "b", method="features", model=str(strange))
+    tags = tmp_path / "tags.conll"
+    tags.write_text("".join("good B-X\nfilm O\n\n" for _ in range(40)))
+    with pytest.raises(InputError, match="take a Transformer"):
+        clearhead.train(tags, output=tmp_path / "c", method="features", model=str(vectors), task="tag")

@@ -157,6 +157,14 @@ class WordVectors:
                 made[number] = self.matrix[rows].mean(0)
         return made
 
+    def features(self, texts: Sequence[str], seconds: Sequence[str] | None = None) -> Array:
+        """(texts, width) means; of two texts a row, both, how far they are apart and what they share, side by side."""
+        first = self.mean(texts)
+        if seconds is None:
+            return first
+        second = self.mean(seconds)
+        return np.concatenate([first, second, np.abs(first - second), first * second], 1)
+
     def select(self, rows: Sequence[int]) -> WordVectors:
         """Some of the words, in the order given."""
         counts = None if self.counts is None else self.counts[list(rows)]
