@@ -115,6 +115,12 @@ def test_a_broken_gzip_is_said(tmp_path: Path) -> None:
         load_vectors(tmp_path / "v.gz")
 
 
+def test_a_file_of_the_same_word_is_not_read_for_ever(tmp_path: Path) -> None:
+    (tmp_path / "v.gz").write_bytes(gzip.compress(b"999999999 1\n" + b"a 1\n" * 120_000))
+    with pytest.raises(InputError, match="most of 100,000 rows are no use"):
+        load_vectors(tmp_path / "v.gz")
+
+
 def test_binary_rows_may_end_with_a_newline(tmp_path: Path) -> None:
     rows = b"".join(f"w{n} ".encode() + np.full(2, n, "<f4").tobytes() + b"\n" for n in range(5))
     (tmp_path / "v").write_bytes(b"5 2\n" + rows)

@@ -54,6 +54,7 @@ def words(
     quiet
         Print the answers alone, one a line.
     """
+    from clearhead.config import shown
     from clearhead.errors import InputError
     from clearhead.words.measure import measure_analogies, measure_likeness
 
@@ -78,7 +79,7 @@ def words(
         print_json(made | ({} if solved is None else {"analogies": solved.to_json()}))
         return
     if quiet:
-        for line in (*(one.word for one in found), *_figures(made, likeness, solved)):
+        for line in (*(shown(one.word) for one in found), *_figures(made, likeness, solved)):
             print(line)
         return
     if found:

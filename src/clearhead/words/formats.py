@@ -21,6 +21,7 @@ MOST_WORD = 1 << 10  # bytes
 MOST_NUMBERS = 1 << 30  # of one file, 4 GB: three million words of width 300 fit
 MOST_BAD = 0.1  # share of rows that cannot be read, beyond which a file is refused
 LARGEST = 1e15  # of any number, so that lengths stay finite
+ENOUGH = 100_000  # rows after which a file that is mostly bad is not read on
 GROUP = 4096  # rows that are put together at a time
 READ = 1 << 22  # bytes of a binary file at a time
 LOOKED = 4096  # bytes that tell text from binary
@@ -53,6 +54,8 @@ class Gathered:
         self.seen += 1
         self.bad[problem] += 1
         self.first.setdefault(problem, self.seen)
+        if self.seen % ENOUGH == 0 and self.bad.total() > self.seen / 2:  # however long it goes on
+            raise InputError(f"{self.name} is no file of word vectors: most of {self.seen:,} rows are no use.")
 
     def add(self, word: bytes, numbers: Array) -> None:
         """Keep a row if it is sound."""
