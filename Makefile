@@ -8,7 +8,7 @@ FUZZ ?= 20000
 FUZZ_DATA ?= 10000
 FUZZ_KILL ?= 200
 
-.PHONY: demo test check bench engine pretrain translate finetune ladder fuzz parity docs-check clean
+.PHONY: demo test check bench engine pretrain translate finetune ladder words fuzz parity docs-check clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
@@ -40,6 +40,9 @@ translate: $(VENV)/.dev  # decoding beside its peers; some minutes, resumable, r
 
 finetune: $(VENV)/.dev  # quality beside a plain transformers loop; hours, resumable, results in benchmarks/out
 	$(BIN)/python benchmarks/finetune.py
+
+words: $(VENV)/.dev  # word2vec beside gensim; half an hour, needs CLEARHEAD_DATA
+	$(BIN)/python benchmarks/words.py
 
 ladder: $(VENV)/.dev  # every method on four data sets, 20 minutes each, resumable, results in benchmarks/out
 	$(BIN)/python benchmarks/ladder.py

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from clearhead.ancestors import contrast, load_words, word2vec
     from clearhead.api import (
         create,
         evaluate,
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
     from clearhead.runs.pretrain_result import Pretrained
     from clearhead.runs.quantize import Quantised
     from clearhead.runs.vocabulary import Learned, learn_tokenizer
+    from clearhead.senses import Contrast
     from clearhead.tasks.evaluation import Evaluation
+    from clearhead.words import WordVectors
 
 __version__ = "0.1.0"
 
@@ -44,6 +47,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "bench": "deployment",
     "complexity": "runs.complexity",
+    "contrast": "ancestors",
     "load": "api",
     "create": "api",
     "convert": "deployment",
@@ -52,13 +56,16 @@ _HOMES = {
     "inspect": "api",
     "ladder": "api",
     "load_predictor": "api",
+    "load_words": "ancestors",
     "predict": "api",
     "predict_file": "api",
     "pretrain": "api",
     "quantize": "deployment",
     "train": "api",
+    "word2vec": "ancestors",
     "Bench": "runs.bench",
     "Complexity": "runs.complexity",
+    "Contrast": "senses",
     "Decoding": "decode.settings",
     "Evaluation": "tasks.evaluation",
     "Generated": "decode.results",
@@ -80,12 +87,14 @@ _HOMES = {
     "TextEncoder": "estimators",
     "TextRegressor": "estimators",
     "TruncationWarning": "embedding",
+    "WordVectors": "words",
 }
 
 __all__ = [
     "Bench",
     "ClearheadError",
     "Complexity",
+    "Contrast",
     "Decoding",
     "Evaluation",
     "Generated",
@@ -105,9 +114,11 @@ __all__ = [
     "TextEncoder",
     "TextRegressor",
     "TruncationWarning",
+    "WordVectors",
     "__version__",
     "bench",
     "complexity",
+    "contrast",
     "convert",
     "create",
     "evaluate",
@@ -117,11 +128,13 @@ __all__ = [
     "learn_tokenizer",
     "load",
     "load_predictor",
+    "load_words",
     "predict",
     "predict_file",
     "pretrain",
     "quantize",
     "train",
+    "word2vec",
 ]
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from clearhead.classic import ClassicModel
     from clearhead.model import Model
+    from clearhead.words import WordVectors
 
     Array = np.ndarray[Any, Any]
 
@@ -98,6 +99,22 @@ class ClassicScorer:
         seconds = None if columns.text_b is None else [row.text_b or "" for row in rows]
         logits = self.classic.logits([row.text for row in rows], seconds)
         return Scores(logits, np.zeros(len(rows), np.int32), np.ones(len(rows), np.int64))
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorScorer:
+    """The mean of a text's word vectors under a linear model: no context, and no network."""
+
+    vectors: WordVectors
+    classic: ClassicModel
+
+    def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
+        """All of a text is read; words without a vector are passed over."""
+        import numpy as np
+
+        seconds = None if columns.text_b is None else [row.text_b or "" for row in rows]
+        found = self.vectors.features([row.text for row in rows], seconds)
+        return Scores(self.classic.logits(features=found), np.zeros(len(rows), np.int32), np.ones(len(rows), np.int64))
 
 
 def readable(table: TokenTable, model: Model) -> Encoded:

@@ -95,7 +95,7 @@ def train(
     output
         The folder of the run and the model; without it, runs/NAME.
     model
-        A model folder, a hub id, or an alias such as `default`.
+        A model folder, a hub id, or an alias such as `default`; with --method features also word vectors.
     method
         finetune, head, features, tfidf or majority.
     epochs

@@ -17,6 +17,7 @@ from clearhead.runs.plan import RunPlan
 from clearhead.runs.prepare import PartRows, Prepared
 from clearhead.runs.sweep import Sweep, sweep_texts
 from clearhead.runs.taggers import MOST_FITTED, fit_tagger, known_tags, some_rows, sweep_words
+from clearhead.runs.wordfeatures import fit_vectors
 from clearhead.scoring import network_logits, table_features, word_features
 from clearhead.tasks.encoded import Encoded
 from clearhead.training.settings import TrainSettings
@@ -89,11 +90,12 @@ def network_result(job: Job, notes: tuple[str, ...] = (), steps: int = 0) -> Res
 
 
 def fit_features(job: Job) -> Result:
-    """Freeze the encoder, take one layer's vectors as features, and fit a linear model on them."""
+    """Freeze the encoder, or take word vectors, and fit a linear model on what they make of a text."""
     from clearhead.classic import ClassicModel, fit_linear, save_classic
 
     model, plan, prepared = job.model, job.plan, job.prepared
-    assert model is not None
+    if model is None:
+        return fit_vectors(job)
     if prepared.task.words is not None:
         return fit_word_features(job)
     layer, pooling = plan.layer, None if plan.pooling is None else pooling_modes(plan.pooling.split("+"))

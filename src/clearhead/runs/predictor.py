@@ -17,10 +17,11 @@ from clearhead.data import BadRow, Columns, LabelSpace, Row, Source, TextRow, gu
 from clearhead.data.form import Fit
 from clearhead.errors import CheckpointError, InputError
 from clearhead.loading import load
-from clearhead.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer
+from clearhead.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer, VectorScorer
 from clearhead.tasks import TASKS, Asked, Reading, Task, task_named
 from clearhead.tasks.tag import LENIENT
 from clearhead.tasks.task import Answers
+from clearhead.words import is_words, load_vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -243,6 +244,8 @@ def _scorer(folder: Path, trained: Trained, loaded: Callable[[], Model]) -> Scor
     count = 1 if trained.kind == "number" else len(trained.labels)
     if classic.outputs != count:
         raise CheckpointError(f"{folder} has {classic.outputs} outputs for {count} labels.")
+    if trained.method == "features" and is_words(folder):
+        return VectorScorer(vectors=load_vectors(folder), classic=classic)
     if trained.method == "features":
         model = loaded()
         pooling = tuple(trained.pooling) or None

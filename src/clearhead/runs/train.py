@@ -22,6 +22,7 @@ from clearhead.runs.network import STATE, restore_network
 from clearhead.runs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
 from clearhead.runs.prepare import Look, Prepared, look, prepare
 from clearhead.runs.sizes import classes, for_few_rows, for_task, longest
+from clearhead.runs.wordfeatures import reads_vectors
 
 if TYPE_CHECKING:
     from clearhead.tasks.evaluation import Evaluation
@@ -69,7 +70,7 @@ def run_train(
     """Train to the end, or on from where a killed run stands."""
     tell = told or Told()
     begun = time.perf_counter()
-    if plan.method not in ("tfidf", "majority"):
+    if plan.method not in ("tfidf", "majority") and not reads_vectors(plan):
         need_torch("Training a network")
         from clearhead.training.threads import use_threads
 
@@ -168,7 +169,7 @@ def _labels_said(seen: Look) -> str:
 
 def _model(seen: Look, plan: RunPlan, seed: int, tell: Told) -> Model | None:
     """A fresh copy of the model to start from, with the head that the task needs."""
-    if plan.method in ("tfidf", "majority"):
+    if plan.method in ("tfidf", "majority") or reads_vectors(plan):
         return None
     if plan.method in NETWORK:
         outputs = seen.task.outputs(seen.space)

@@ -1,0 +1,102 @@
+"""The verbs of what came before attention: word vectors learned, asked, and contrasted with vectors in context."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.errors import InputError
+from clearhead.loading import load
+
+if TYPE_CHECKING:
+    from clearhead.model import Model
+    from clearhead.senses import Contrast
+    from clearhead.words import WordVectors
+    from clearhead.words.learn import LearnedWords
+
+
+def load_words(
+    reference: str | os.PathLike[str],
+    *,
+    limit: int | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> WordVectors:
+    """Word vectors: of a GloVe or word2vec file, of a folder of ours, or the word table of any Transformer.
+
+    `limit` reads the first words of a file alone, which are the most frequent in files that others share.
+    """
+    from clearhead.senses import word_table
+    from clearhead.words import is_words, load_vectors
+
+    if is_words(reference):
+        return load_vectors(reference, limit=limit, progress=progress)
+    made = word_table(load(reference, head=None))
+    return made if limit is None or limit >= len(made) else made.select(range(max(limit, 1)))
+
+
+def contrast(
+    model: str | os.PathLike[str] | Model | WordVectors, first: str, second: str, word: str, *, also: Sequence[str] = ()
+) -> Contrast:
+    """One word in two sentences: how alike its vectors are, layer by layer; `also` are further sentences with it."""
+    from clearhead.senses import contrast_model, contrast_vectors
+    from clearhead.words import WordVectors, is_words, load_vectors
+
+    sentences = [first, second, *([also] if isinstance(also, str) else also)]
+    if isinstance(model, str | os.PathLike):
+        model = load_vectors(model) if is_words(model) else load(model, head=None)
+    if isinstance(model, WordVectors):
+        return contrast_vectors(model, sentences, word)
+    return contrast_model(model, sentences, word)
+
+
+def word2vec(
+    given: str | os.PathLike[str] | Iterable[Any],
+    output: str | os.PathLike[str] | None = None,
+    *,
+    text: str | Sequence[str] | None = None,
+    encoding: str | None = None,
+    progress: Callable[[str, int, int | None], None] | None = None,
+    **settings: Any,
+) -> LearnedWords:
+    """Learn word vectors from files of text, or from sentences that are lists of words.
+
+    `settings` are the fields of `WordSettings`: mode (skipgram or cbow), width, window, negative, min_count, epochs,
+    rate, seed, threads, ... `output` is a new folder, or a word2vec file by its ending (.txt, .vec, .bin); `text` names
+    the columns of a table that hold text.
+    """
+    from clearhead.config import check_new, shown
+    from clearhead.words.corpus import file_sentences
+    from clearhead.words.files import is_file_name, save_vectors
+    from clearhead.words.learn import learn_words
+    from clearhead.words.steps import WordSettings
+
+    try:
+        chosen = WordSettings(**settings)
+    except TypeError as error:
+        raise InputError(f"Settings of word2vec: {shown(error, 120)}.") from None
+    chosen.check()
+    if output is not None and not is_file_name(Path(output)):
+        check_new(Path(output))
+    notes: list[str] = []
+    files = _files(given)
+    sentences = given if files is None else file_sentences(files, text, encoding, notes)
+    learned = learn_words(sentences, chosen, progress=progress)  # type: ignore[arg-type]
+    learned = replace(learned, vectors=replace(learned.vectors, notes=tuple(notes)))
+    if output is not None:
+        save_vectors(output, learned.vectors, learned=learned.to_json())
+    return learned
+
+
+def _files(given: Any) -> list[Any] | None:
+    """What is to be opened; None where sentences were given."""
+    if isinstance(given, str | os.PathLike) or callable(getattr(given, "read", None)):
+        return [given]
+    some = list(given) if isinstance(given, list | tuple) else []
+    opened = some and all(isinstance(one, str | os.PathLike) or callable(getattr(one, "read", None)) for one in some)
+    return some if opened else None
+
+
+__all__ = ["contrast", "load_words", "word2vec"]

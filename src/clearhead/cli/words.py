@@ -1,0 +1,125 @@
+"""clearhead words: ask word vectors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from clearhead.cli.loading import downloads
+from clearhead.cli.screen import model_notes, print_json, print_table, progress, say
+
+if TYPE_CHECKING:
+    from clearhead.words import WordVectors
+    from clearhead.words.measure import Analogies, Likeness
+
+
+def words(
+    reference: str,
+    /,
+    *terms: Annotated[str, Parameter(allow_leading_hyphen=True)],  # the - of king - man + woman
+    top: int = 10,
+    similar: Annotated[tuple[str, str] | None, Parameter(allow_leading_hyphen=True)] = None,
+    wordsim: Path | None = None,
+    simlex: Path | None = None,
+    analogies: Path | None = None,
+    limit: int | None = None,
+    json: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Ask word vectors: the neighbours of a word, sums of words, and how good the vectors are.
+
+    Parameters
+    ----------
+    reference
+        A GloVe or word2vec file (text or binary, also .gz), a folder of clearhead word2vec, or a Transformer: then its
+        word table is asked.
+    terms
+        A word for its neighbours, or words with + and - between them: king - man + woman.
+    top
+        How many words are answered.
+    similar
+        Two words, for the cosine of their vectors.
+    wordsim
+        A file of two words and a score a line, as WordSim-353: Spearman's correlation.
+    simlex
+        The same for SimLex-999.
+    analogies
+        A file of four words a line, as questions-words.txt: accuracy by section.
+    limit
+        Read only the first words of a file.
+    json
+        Print one JSON object.
+    quiet
+        Print the answers alone, one a line.
+    """
+    from clearhead.config import shown
+    from clearhead.errors import InputError
+    from clearhead.words.measure import measure_analogies, measure_likeness
+
+    if not terms and similar is None and wordsim is None and simlex is None and analogies is None:
+        raise InputError("Say a word, words with + and - between them, or --similar, --wordsim, --simlex, --analogies.")
+    vectors = load_vectors(reference, limit=limit, quiet=quiet or json)
+    found = vectors.neighbours(terms, top=top) if terms else []
+    made: dict[str, Any] = {"model": reference, "words": len(vectors), "width": vectors.width}
+    if terms:
+        made["asked"] = " ".join(terms)
+        made["neighbours"] = [{"word": one.word, "cosine": one.cosine} for one in found]
+    if similar is not None:
+        made["similar"] = {"words": list(similar), "cosine": vectors.cosine(*similar)}
+    likeness = [measure_likeness(vectors, path) for path in (wordsim, simlex) if path is not None]
+    solved = None
+    if analogies is not None:
+        with progress("analogies", quiet=quiet or json) as tell:
+            solved = measure_analogies(vectors, analogies, progress=tell)
+    if json:
+        names = [name for name, path in (("wordsim", wordsim), ("simlex", simlex)) if path is not None]
+        made |= {name: one.to_json() for name, one in zip(names, likeness, strict=True)}
+        print_json(made | ({} if solved is None else {"analogies": solved.to_json()}))
+        return
+    if quiet:
+        for line in (*(shown(one.word) for one in found), *_figures(made, likeness, solved)):
+            print(line)
+        return
+    if found:
+        print_table(("word", "cosine"), [(one.word, f"{one.cosine:.4f}") for one in found], title=made["asked"])
+    if similar is not None:
+        print_table(("words", "cosine"), [(" and ".join(similar), f"{made['similar']['cosine']:.4f}")])
+    if likeness:
+        rows = [(one.name, f"{one.known:,} of {one.rows:,}", str(one.spearman)) for one in likeness]
+        print_table(("file", "rows known", "Spearman (95 % interval)"), rows)
+    if solved is not None:
+        _print_analogies(solved)
+
+
+def load_vectors(reference: str, *, limit: int | None, quiet: bool) -> WordVectors:
+    """Vectors with a bar while they are read; what is odd about their file goes to stderr."""
+    from clearhead.ancestors import load_words
+    from clearhead.words import is_words
+
+    if not is_words(reference):
+        with model_notes(quiet=quiet), downloads(quiet=quiet):
+            vectors = load_words(reference, limit=limit)
+    else:
+        with progress("words", quiet=quiet) as tell:
+            vectors = load_words(reference, limit=limit, progress=tell)
+    for note in vectors.notes:
+        say(note, quiet=quiet)
+    return vectors
+
+
+def _figures(made: dict[str, Any], likeness: list[Likeness], solved: Analogies | None) -> list[str]:
+    """The numbers alone."""
+    cosine = [f"{made['similar']['cosine']:.4f}"] if "similar" in made else []
+    ranks = [f"{one.spearman.value:.4f}" for one in likeness]
+    share = [] if solved is None or solved.whole.accuracy is None else [f"{solved.whole.accuracy.value:.4f}"]
+    return [*cosine, *ranks, *share]
+
+
+def _print_analogies(solved: Analogies) -> None:
+    rows = [
+        (one.name, f"{one.known:,} of {one.rows:,}", "not known" if one.accuracy is None else str(one.accuracy))
+        for one in (*solved.sections, solved.whole)
+    ]
+    print_table(("section", "rows known", "accuracy (95 % interval)"), rows, title=solved.name)

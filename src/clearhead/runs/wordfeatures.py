@@ -1,0 +1,97 @@
+"""Word vectors as features: the mean of a text's words under a linear model, kept with the vectors that it needs."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.checkpoint.passport import Passport, Trained, write_passport
+from clearhead.config import shown
+from clearhead.errors import InputError
+from clearhead.runs.prepare import PartRows
+from clearhead.words import WordVectors, is_words, load_vectors
+from clearhead.words.files import write_vectors
+from clearhead.words.vectors import written
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clearhead.runs.methods import Job, Result
+    from clearhead.runs.plan import RunPlan
+
+    Array = np.ndarray[Any, Any]
+
+CHUNK = 1000  # texts that are read at once
+KEPT = 100_000  # words at the beginning of a file, its most frequent, that a model keeps for texts to come
+
+
+def reads_vectors(plan: RunPlan) -> bool:
+    """Whether a run takes its features from word vectors rather than from a Transformer."""
+    return plan.method == "features" and is_words(plan.model)
+
+
+def fit_vectors(job: Job) -> Result:
+    """A linear model on the mean of each text's word vectors."""
+    from clearhead.classic import ClassicModel, fit_linear, save_classic
+    from clearhead.runs.methods import Result
+
+    plan, prepared = job.plan, job.prepared
+    if prepared.task.words is not None:
+        raise InputError(f"{prepared.task.name} labels words in context, which word vectors lack: take a Transformer.")
+    if plan.layer is not None or plan.pooling is not None or plan.layers is not None:
+        raise InputError(f"{shown(plan.model)} holds word vectors, which have no layers: leave layer and pooling out.")
+    train = prepared.parts["train"]
+    vectors, notes = kept_vectors(load_vectors(plan.model), train)
+    linear = fit_linear(
+        part_features(vectors, train, job), train.targets, prepared.space,
+        strength=plan.strength, class_weight=job.settings.class_weight, seed=job.settings.seed,
+    )  # fmt: skip
+    classic = ClassicModel(method="linear", linear=linear)
+
+    def save(folder: Path, trained: Trained) -> None:
+        from clearhead import __version__
+
+        write_vectors(folder, vectors)
+        save_classic(folder, classic)
+        write_passport(folder, Passport(clearhead=__version__, labels=trained.labels, trained=trained))
+
+    if not linear.converged:
+        notes = (*notes, "The logistic regression did not converge; try another strength.")
+    return Result(
+        logits=lambda part: classic.logits(features=part_features(vectors, part, job)), save=save, notes=notes
+    )
+
+
+def kept_vectors(vectors: WordVectors, train: PartRows) -> tuple[WordVectors, tuple[str, ...]]:
+    """The vectors that a model keeps: of the training rows' words, and of the file's most frequent ones."""
+    needed: set[int] = set()
+    words = known = 0
+    for first, second in train.texts():
+        for text in (first, second or ""):
+            rows = vectors.rows_of(text)
+            words, known = words + len(written(text)), known + len(rows)
+            needed.update(rows)
+    if not needed:
+        raise InputError(f"{vectors.name} knows no word of the training rows; take vectors of their language.")
+    share = min(known / max(words, 1), 1.0)  # a word can be known by two parts
+    said = f"word vectors: {share:.1%} of the words in the training rows are known to {vectors.name}."
+    if len(vectors) <= KEPT:
+        return vectors, (*vectors.notes, said)
+    kept = sorted(needed | set(range(KEPT)))
+    cut = f"The model keeps {len(kept):,} of {len(vectors):,} vectors: the first ones and those of the training rows."
+    return vectors.select(kept), (*vectors.notes, said, cut)
+
+
+def part_features(vectors: WordVectors, part: PartRows, job: Job) -> Array:
+    """(rows, features) of one part, read once more."""
+    import numpy as np
+
+    texts, made = part.texts(), []
+    done = 0
+    while chunk := list(islice(texts, CHUNK)):
+        seconds = None if part.columns.text_b is None else [second or "" for _, second in chunk]
+        made.append(vectors.features([first for first, _ in chunk], seconds))
+        done += len(chunk)
+        job.count("features", done, len(part))
+    return np.concatenate(made)

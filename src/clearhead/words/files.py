@@ -1,0 +1,133 @@
+"""Word vectors on disk: the project's own folder (safetensors + JSON), and the files of GloVe and word2vec."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clearhead.checkpoint.weights import Mapped, inside, read_header, write_file
+from clearhead.config import decode, read_json, shown, whole_folder, write_json
+from clearhead.errors import CheckpointError, InputError, TensorError
+from clearhead.words.formats import LARGEST, MOST_WIDTH, MOST_WORD, Told, read_file, write_binary, write_text
+from clearhead.words.vectors import WordVectors
+
+FORMAT = 1
+CARD, TENSORS = "words.json", "words.safetensors"
+MOST_CARD = 512 << 20  # three million words with their counts take 80 MB
+TEXT_ENDINGS, BINARY_ENDINGS = (".txt", ".vec"), (".bin",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """What words.json says."""
+
+    format: int
+    width: int
+    words: list[str]
+    counts: list[int] | None = None
+    sha256: str = ""  # of the vectors beside it: those of two saves never mix
+    learned: dict[str, Any] = field(default_factory=dict)  # how, where they were learned here
+
+
+def is_words(reference: str | os.PathLike[str]) -> bool:
+    """Whether a reference names a file, or a folder of word vectors, rather than a Transformer."""
+    try:
+        place = Path(reference).expanduser()
+        return place.is_file() or (place / CARD).is_file()
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
+def is_file_name(path: Path) -> bool:
+    """Whether vectors of this name are written as one file, as word2vec does."""
+    return path.suffix.lower() in (*TEXT_ENDINGS, *BINARY_ENDINGS)
+
+
+def load_vectors(
+    place: str | os.PathLike[str], *, limit: int | None = None, progress: Told = None
+) -> WordVectors:
+    """Vectors out of a folder of ours, or a GloVe or word2vec file; `limit` takes the first words alone."""
+    path = Path(place).expanduser()
+    if limit is not None and limit < 1:
+        raise InputError(f"limit is a number of words from 1 on, and it is {limit}.")
+    if not path.is_dir():
+        return read_file(path, limit=limit, told=progress)
+    found = read_vectors(path)
+    return found if limit is None or limit >= len(found) else found.select(range(limit))
+
+
+def save_vectors(
+    place: str | os.PathLike[str], vectors: WordVectors, *, learned: dict[str, Any] | None = None
+) -> Path:
+    """Write word2vec text (.txt, .vec), word2vec binary (.bin), or a new folder for any other name."""
+    path = Path(place)
+    if path.suffix.lower() in TEXT_ENDINGS:
+        write_text(path, vectors)
+    elif path.suffix.lower() in BINARY_ENDINGS:
+        write_binary(path, vectors)
+    else:
+        with whole_folder(path) as folder:
+            write_vectors(folder, vectors, learned)
+    return path
+
+
+def write_vectors(folder: Path, vectors: WordVectors, learned: dict[str, Any] | None = None) -> None:
+    """The two files of a folder; words.json comes last and vouches for the other."""
+    write_file(folder / TENSORS, {"vectors": vectors.matrix})
+    card = Card(
+        format=FORMAT,
+        width=vectors.width,
+        words=list(vectors.words),
+        counts=None if vectors.counts is None else [int(count) for count in vectors.counts],
+        sha256=_digest(folder / TENSORS),
+        learned=learned or {},
+    )
+    write_json(folder / CARD, asdict(card))
+
+
+def read_vectors(folder: Path) -> WordVectors:
+    """Read a folder that `write_vectors` wrote; whatever else it may be is refused with the reason."""
+    card = decode(read_json(inside(folder, CARD), most=MOST_CARD, unique=True), Card, CARD)
+    if card.format != FORMAT:
+        raise CheckpointError(f"{CARD} has format {shown(card.format, 20)}, and this version reads {FORMAT}: upgrade.")
+    if not card.words or not 1 <= card.width <= MOST_WIDTH:
+        raise CheckpointError(f"{CARD} names no words, or a width that is not 1 to {MOST_WIDTH:,}.")
+    counts = [0] * len(card.words) if card.counts is None else card.counts
+    if len(counts) != len(card.words) or not all(0 <= count < 1 << 62 for count in counts):
+        raise CheckpointError(f"{CARD} has {len(card.words):,} words, and counts that do not fit them.")
+    if len(set(card.words)) != len(card.words):
+        raise CheckpointError(f"{CARD} has a word twice, so it is not clear which vector counts.")
+    for word in card.words:
+        if not 1 <= len(word) <= MOST_WORD or not _is_text(word):
+            raise CheckpointError(f"{CARD} has {shown(word, 40)!r}; a word is a text of 1 to {MOST_WORD} letters.")
+    path = inside(folder, TENSORS)
+    stored = read_header(path)
+    size = (len(card.words), card.width)
+    if stored.keys() != {"vectors"} or stored["vectors"].size != size or stored["vectors"].dtype != "F32":
+        sides = f"{size[0]:,} x {size[1]:,}"
+        raise TensorError(f"{TENSORS} must hold vectors of {sides} F32 numbers, as {CARD} says, and nothing else.")
+    if card.sha256 != _digest(path):
+        raise CheckpointError(f"{TENSORS} is not the file that {CARD} was saved with: damaged, or of another save.")
+    matrix = Mapped(stored, writable=False).array("vectors")
+    if not (matrix.min() >= -LARGEST and matrix.max() <= LARGEST):  # NaN is neither
+        raise TensorError(f"{TENSORS} has NaN, infinity or numbers above {LARGEST:g}.")
+    known = None if card.counts is None else np.array(counts, np.int64)
+    return WordVectors(words=tuple(card.words), matrix=matrix, counts=known, name=shown(folder.name))
+
+
+def _is_text(word: str) -> bool:
+    try:
+        word.encode()
+    except UnicodeEncodeError:  # half a surrogate pair
+        return False
+    return True
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

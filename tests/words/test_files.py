@@ -1,0 +1,164 @@
+"""Files of word vectors: every form there and back, and what is wrong with them said."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clearhead.errors import CheckpointError, ClearheadError, InputError
+from clearhead.words import WordVectors, is_words, load_vectors, save_vectors
+from tests.words.planted import royal
+
+
+@pytest.mark.parametrize("name", ["v.txt", "v.vec", "v.bin", "folder"])
+def test_every_form_gives_the_same_vectors_back(name: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    words = ("the", "ünï", "日本", "it's", "10", "a" * 100)
+    before = WordVectors(
+        words=words, matrix=rng.normal(size=(6, 5)).astype(np.float32), counts=np.arange(9, 3, -1)
+    )
+    save_vectors(tmp_path / name, before)
+    after = load_vectors(tmp_path / name)
+    assert (after.words, after.notes) == (words, ())
+    np.testing.assert_array_equal(after.matrix, before.matrix)
+    assert (after.counts is not None) == (name == "folder")
+    assert is_words(tmp_path / name)
+    first = load_vectors(tmp_path / name, limit=2)
+    assert first.words == words[:2]
+    assert first.notes == ()
+
+
+@pytest.mark.parametrize("name", ["v.txt", "v.bin"])
+def test_gensim_reads_what_we_write_and_we_read_what_it_writes(name: str, tmp_path: Path) -> None:
+    gensim = pytest.importorskip("gensim.models")
+    save_vectors(tmp_path / name, royal())
+    peer = gensim.KeyedVectors.load_word2vec_format(str(tmp_path / name), binary=name.endswith("bin"))
+    assert peer.index_to_key == list(royal().words)
+    np.testing.assert_array_equal(peer.vectors, royal().matrix)
+    peer.save_word2vec_format(str(tmp_path / f"peer-{name}"), binary=name.endswith("bin"))
+    again = load_vectors(tmp_path / f"peer-{name}")
+    np.testing.assert_array_equal(again.matrix, royal().matrix)
+
+
+def test_glove_has_no_first_line_and_words_with_blanks(tmp_path: Path) -> None:
+    path = tmp_path / "glove.txt.gz"
+    path.write_bytes(gzip.compress(b", 1 2 3\n. . . 4 5 6\nat name@domain.com 7 8 9\n"))
+    found = load_vectors(path)
+    assert found.words == (",", ". . .", "at name@domain.com")
+    assert found.matrix.tolist() == [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
+
+
+def test_bad_rows_are_passed_over_counted_and_said(tmp_path: Path) -> None:
+    rows = [f"w{n} 1 2".encode() for n in range(100)]
+    rows[10:14] = [b"w1 3 4", b"bad\xff 1 2", b"nan nan 2", b"short 1"]
+    rows += [b"wide 1 2 3", b"big 1e39 2"]
+    path = tmp_path / "v.txt"
+    path.write_bytes(b"500 2\n" + b"\n".join(rows) + b"\n\n")
+    found = load_vectors(path)
+    assert len(found) == 97  # `wide 1` is a word with a blank, as GloVe has them
+    said = " ".join(found.notes)
+    for part in (
+        "1 with a word that was there before (first: row 11)", "1 with a word that is not UTF-8",
+        "2 with NaN", "1 with another number of values", "promises 500 words in its first line, and it has 102 rows",
+    ):  # fmt: skip
+        assert part in said
+
+
+def binary(words: int, width: int, rows: int, tail: bytes = b"") -> bytes:
+    body = b"".join(f"w{n} ".encode() + np.full(width, n + 0.1, "<f4").tobytes() for n in range(rows))
+    return f"{words} {width}\n".encode() + body + tail
+
+
+HOSTILE = {
+    "empty": (b"", "is empty"),
+    "blank": (b"\n \n", "is empty"),
+    "header alone": (b"10 5\n", "not one row"),
+    "no numbers": (b"hello world again\n", "no file of word vectors: its first line is 'hello world again'"),
+    "one word": (b"hello\n", "no file of word vectors"),
+    "zero words": (b"0 5\n", "promises 0 words of width 5"),
+    "zero width": (b"5 0\n", "promises 5 words of width 0"),
+    "huge width": (b"5 99999999\na 1\n", "width 99,999,999"),
+    "huge binary": (binary(10**12, 300, 2), "it has 2,4"),
+    "cut binary": (binary(8, 3, 8)[:-20], "it has"),
+    "all bad": (b"9 2\n" + b"w nan 1\n" * 9, "9 with NaN"),
+    "other widths": (b"4 2\na 1\nb 1\nc 1\nd 1 2\n", "3 with another number of values"),
+    "long line": (b"1 2\n" + b"x" * (1 << 20), "longer than"),
+    "long word": (b"2 2\n" + b"x" * 9999 + b" 1 2\nb 1 2\n", "1 with a word"),
+    "random": (bytes(range(256)) * 64, "no file of word vectors"),
+    "pickle": (b"\x80\x04\x95" + b"\0" * 100, "no file of word vectors"),
+    "script": (b"<script>alert(1)</script>\x1b[31m\n", "no file of word vectors"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_files_are_refused_in_one_sentence(kind: str, tmp_path: Path) -> None:
+    content, said = HOSTILE[kind]
+    for name, data in (("v", content), ("v.gz", gzip.compress(content))):
+        if kind == "huge binary" and name == "v.gz":
+            said = "ends or breaks off after 2"
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(InputError) as caught:
+            load_vectors(tmp_path / name)
+        message = str(caught.value)
+        assert said in message or (kind == "cut binary" and "breaks off" in message), message
+        assert message.isprintable()
+
+
+def test_a_broken_gzip_is_said(tmp_path: Path) -> None:
+    content = gzip.compress(b"".join(f"w{n} {n} 2\n".encode() for n in range(100_000)))
+    (tmp_path / "v.gz").write_bytes(content[: len(content) // 2])
+    with pytest.raises(InputError, match="cannot be read"):
+        load_vectors(tmp_path / "v.gz")
+
+
+def test_a_file_of_the_same_word_is_not_read_for_ever(tmp_path: Path) -> None:
+    (tmp_path / "v.gz").write_bytes(gzip.compress(b"999999999 1\n" + b"a 1\n" * 120_000))
+    with pytest.raises(InputError, match="most of 100,000 rows are no use"):
+        load_vectors(tmp_path / "v.gz")
+
+
+def test_binary_rows_may_end_with_a_newline(tmp_path: Path) -> None:
+    rows = b"".join(f"w{n} ".encode() + np.full(2, n, "<f4").tobytes() + b"\n" for n in range(5))
+    (tmp_path / "v").write_bytes(b"5 2\n" + rows)
+    assert load_vectors(tmp_path / "v").words == tuple(f"w{n}" for n in range(5))
+
+
+def test_a_word_with_a_blank_is_not_written_as_word2vec(tmp_path: Path) -> None:
+    vectors = WordVectors(words=("new york", "b"), matrix=np.ones((2, 2), np.float32))
+    for name in ("v.txt", "v.bin"):
+        with pytest.raises(InputError, match="parts words by blanks"):
+            save_vectors(tmp_path / name, vectors)
+        assert not (tmp_path / name).exists()
+    save_vectors(tmp_path / "folder", vectors)
+    assert load_vectors(tmp_path / "folder").words == ("new york", "b")
+
+
+def changed(folder: Path, **changes: object) -> None:
+    card = json.loads((folder / "words.json").read_text())
+    (folder / "words.json").write_text(json.dumps(card | changes))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"format": 2}, {"words": []}, {"width": 5}, {"words": ["a"] * 7}, {"counts": [1]}, {"sha256": "0"},
+        {"words": ["\ud800", *"abcdef"]}, {"words": "abc"}, {"width": -1}, {"counts": [-1] * 7},
+    ],
+)  # fmt: skip
+def test_a_folder_that_was_tampered_with_is_refused(changes: dict[str, object], tmp_path: Path) -> None:
+    save_vectors(tmp_path / "v", royal())
+    changed(tmp_path / "v", **changes)
+    with pytest.raises(CheckpointError):
+        load_vectors(tmp_path / "v")
+
+
+def test_a_folder_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    (tmp_path / "v").mkdir()
+    (tmp_path / "v" / "mine").write_text("kept")
+    with pytest.raises(ClearheadError, match="not empty"):
+        save_vectors(tmp_path / "v", royal())
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["mine"]

@@ -1,0 +1,189 @@
+"""word2vec learns what is planted, the same each time, and its steps are those of the plain algorithm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clearhead.errors import InputError
+from clearhead.words.corpus import Corpus, read_corpus
+from clearhead.words.learn import first_tables, learn_words, shared_samples, stretch
+from clearhead.words.steps import Cbow, Skipgram, Tables, WordSettings
+from tests.words.planted import together, topics
+
+
+@pytest.mark.parametrize("mode", ["skipgram", "cbow"])
+def test_words_that_stand_together_become_neighbours(mode: str) -> None:
+    settings = WordSettings(mode=mode, epochs=10, width=20)  # type: ignore[arg-type]
+    learned = learn_words(topics(1000), settings)
+    assert together(learned.vectors) == 1.0
+    assert len(learned.vectors) == learned.different == 32
+    assert learned.vectors.counts is not None
+    assert int(learned.vectors.counts.sum()) == learned.read
+    random = first_tables_of(settings)
+    assert together(random) < 0.6  # without learning they are not
+
+
+def first_tables_of(settings: WordSettings):  # type: ignore[no-untyped-def]
+    from dataclasses import replace
+
+    return learn_words(topics(200), replace(settings, epochs=1, rate=1e-9, last_rate=0.0)).vectors
+
+
+@pytest.mark.parametrize("mode", ["skipgram", "cbow"])
+def test_the_same_seed_gives_the_same_vectors(mode: str) -> None:
+    settings = WordSettings(mode=mode, epochs=2, width=10, seed=3)  # type: ignore[arg-type]
+    one, two = (learn_words(topics(300), settings).vectors.matrix for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+    other = learn_words(topics(300), WordSettings(mode=mode, epochs=2, width=10, seed=4))  # type: ignore[arg-type]
+    assert not np.array_equal(one, other.vectors.matrix)
+
+
+def test_several_threads_learn_too() -> None:
+    assert together(learn_words(topics(1000), WordSettings(epochs=10, threads=2)).vectors) == 1.0
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"rate": 0.3}, {"mode": "cbow", "rate": 0.2}, {"mode": "cbow", "sample": 0.0, "rate": 0.1},
+        {"window": 10, "negative": 20}, {"width": 7, "sample": 0.0},
+    ],
+)  # fmt: skip
+def test_hard_settings_do_not_make_vectors_grow_without_end(settings: dict[str, object]) -> None:
+    vectors = learn_words(topics(1000), WordSettings(epochs=10, **settings)).vectors  # type: ignore[arg-type]
+    assert together(vectors) > 0.95
+    assert vectors.lengths.max() < 10
+
+
+def tables(words: int, width: int, seed: int = 0) -> Tables:
+    rng = np.random.default_rng(seed)
+    made = rng.normal(size=(2, words, width)).astype(np.float32) * 0.3
+    return Tables(inputs=made[0].copy(), outputs=made[1].copy(), keep=np.ones(words), drawn=np.ones(words), often=0.1)
+
+
+def sigmoid(x: float) -> float:
+    return float(1 / (1 + np.exp(-x)))
+
+
+@pytest.mark.parametrize("width", [6, 5])
+def test_a_skipgram_step_is_the_sum_of_its_pairs(width: int) -> None:
+    window, length, negative, rate = 2, 4, 3, 0.1
+    rng = np.random.default_rng(1)
+    around = rng.integers(0, 9, length + 2 * window)  # words come twice
+    samples = np.array([1, 8, 8, 3, int(around[window])])  # one of them is a word of the text
+    weights = rng.integers(0, 2, (length, 2 * window + 1)).astype(np.float32)
+    weights[:, window] = 0
+    before, after = tables(9, width), tables(9, width)
+    Skipgram(after, WordSettings(window=window, negative=negative), length).learn(around, samples, weights, rate)
+    inputs, outputs = before.inputs.astype(float), before.outputs.astype(float)
+    expected_in, expected_out = inputs.copy(), outputs.copy()
+    for place in range(length):
+        middle = int(around[window + place])
+        for offset in range(2 * window + 1):
+            if weights[place, offset]:
+                near = int(around[place + offset])
+                slope = rate * (1 - sigmoid(inputs[near] @ outputs[middle]))
+                expected_in[near] += slope * outputs[middle]
+                expected_out[middle] += slope * inputs[near]
+                for sample in samples.tolist():
+                    if sample != middle:
+                        slope = -rate * negative / len(samples) * sigmoid(inputs[near] @ outputs[sample])
+                        expected_in[near] += slope * outputs[sample]
+                        expected_out[sample] += slope * inputs[near]
+    np.testing.assert_allclose(after.inputs, expected_in, atol=1e-5)
+    np.testing.assert_allclose(after.outputs, expected_out, atol=1e-5)
+
+
+def test_a_cbow_step_is_the_sum_of_its_words() -> None:
+    window, length, negative, rate, width = 2, 5, 3, 0.1, 6
+    rng = np.random.default_rng(2)
+    around = rng.integers(0, 9, length + 2 * window)
+    samples = np.array([1, 8, 8, int(around[window])])
+    weights = rng.integers(0, 2, (length, 2 * window + 1)).astype(np.float32)
+    weights[:, window] = 0
+    weights[1] = 0  # a word without neighbours
+    before, after = tables(9, width), tables(9, width)
+    Cbow(after, WordSettings(window=window, negative=negative, mode="cbow"), length).learn(
+        around, samples, weights, rate
+    )
+    inputs, outputs = before.inputs.astype(float), before.outputs.astype(float)
+    expected_in, expected_out = inputs.copy(), outputs.copy()
+    for place in range(length):
+        near = [int(around[place + offset]) for offset in range(2 * window + 1) if weights[place, offset]]
+        if not near:
+            continue
+        middle, mean = int(around[window + place]), inputs[near].mean(0)
+        slope = rate * (1 - sigmoid(mean @ outputs[middle]))
+        error = slope * outputs[middle]
+        expected_out[middle] += slope * mean
+        for sample in samples.tolist():
+            if sample != middle:
+                slope = -rate * negative / len(samples) * sigmoid(mean @ outputs[sample])
+                error = error + slope * outputs[sample]
+                expected_out[sample] += slope * mean
+        for word in near:
+            expected_in[word] += error
+    np.testing.assert_allclose(after.inputs, expected_in, atol=1e-5)
+    np.testing.assert_allclose(after.outputs, expected_out, atol=1e-5)
+
+
+def corpus(tmp_path: Path, sentences: list[list[str]], min_count: int = 1) -> Corpus:
+    return read_corpus(sentences, tmp_path / "ids", min_count=min_count)
+
+
+def test_the_text_comes_back_out_of_its_file(tmp_path: Path) -> None:
+    made = corpus(tmp_path, [["b", "a", "b"], ["rare"], [], ["b", "a"]], min_count=2)
+    assert made.words == ("b", "a")
+    assert made.counts.tolist() == [3, 2]
+    words, sentence, count = made.chunk(0)
+    assert [made.words[place] for place in words] == ["b", "a", "b", "b", "a"]
+    assert (sentence[0] == sentence[2], sentence[2] == sentence[3], count) == (True, False, 6)
+
+
+def test_frequent_words_are_passed_over_as_the_formula_says(tmp_path: Path) -> None:
+    made = corpus(tmp_path, [["the"] * 90 + ["a"] * 10])
+    keep = first_tables(made, WordSettings(sample=0.1)).keep
+    assert keep[0] == pytest.approx((np.sqrt(0.9 / 0.1) + 1) * 0.1 / 0.9, rel=1e-6)
+    assert keep[1] == 1
+    assert (first_tables(made, WordSettings(sample=0.0)).keep == 1).all()
+
+
+def test_more_is_learned_at_once_where_no_word_comes_often() -> None:
+    calm = Tables(inputs=np.ones((1, 1)), outputs=np.ones((1, 1)), keep=np.ones(1), drawn=np.ones(1), often=0.001)
+    busy = Tables(inputs=np.ones((1, 1)), outputs=np.ones((1, 1)), keep=np.ones(1), drawn=np.ones(1), often=0.5)
+    settings = WordSettings(mode="cbow")
+    assert stretch(calm, settings) == 128
+    assert stretch(busy, settings) == 4
+    assert shared_samples(32, WordSettings()) == 64
+    assert shared_samples(32, WordSettings(negative=20)) > 200
+
+
+@pytest.mark.parametrize(
+    ("sentences", "said"),
+    [
+        ([], "no text"), ([[]], "no text"), ([["a"] * 9], "2 are needed"), ([["a", "b"]], "0 of 2"),
+        (["a text"], "Sentence 0 is 'a text', expected a list of words"), ([[1, 2]], "expected a list of words"),
+    ],
+)  # fmt: skip
+def test_texts_that_cannot_be_learned_from(sentences: list[list[str]], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        learn_words(sentences)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"mode": "glove"}, {"width": 0}, {"window": 0}, {"rate": 0.0}, {"epochs": 0}, {"sample": 2.0}, {"threads": 0},
+     {"seed": -1}, {"negative": 0}, {"min_count": 0}, {"last_rate": 1.0}],
+)  # fmt: skip
+def test_settings_that_cannot_be(settings: dict[str, object]) -> None:
+    with pytest.raises(InputError, match=next(iter(settings))):
+        learn_words(topics(10), WordSettings(**settings))  # type: ignore[arg-type]
+
+
+def test_progress_goes_from_nothing_to_all() -> None:
+    told: list[tuple[str, int, int | None]] = []
+    learned = learn_words(topics(100), WordSettings(epochs=2), progress=lambda *step: told.append(step))
+    assert told[-1] == ("learning", learned.read * 2, learned.read * 2)

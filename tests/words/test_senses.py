@@ -1,0 +1,116 @@
+"""One word in two sentences: equal without context, different with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import clearhead
+from clearhead.errors import InputError
+from clearhead.senses import word_table
+from tests.small import tiny_model
+from tests.words.planted import royal
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_model(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.mark.parametrize("runtime", ["engine", "core"])
+def test_layers_begin_equal_and_part(tiny: Path, runtime: str) -> None:
+    model = clearhead.load(tiny, runtime)
+    made = clearhead.contrast(model, "the film was good", "good music and a film", "film", also=["we saw a Film"])
+    assert [layer.name for layer in made.layers] == ["word table", "embeddings", "layer 1", "layer 2"]
+    assert made.layers[0].cosine == 1.0
+    assert all(layer.cosine < 0.9999 for layer in made.layers[1:])
+    encoded = [model.tokenizer.encode(one.sentence).ids for one in made.occurrences]
+    a, b = model.run([encoded[0]]).hidden[2][0, 2], model.run([encoded[1]]).hidden[2][0, 5]
+    assert made.layers[3].cosine == pytest.approx(a @ b / np.linalg.norm(a) / np.linalg.norm(b), abs=1e-5)
+    first = made.occurrences[0]
+    assert (first.start, first.end, first.tokens) == (4, 8, ("film",))
+    assert {one.text for one in first.senses} == {"good music and a film", "we saw a Film"}
+    assert first.senses[0].cosine >= first.senses[1].cosine
+    assert {one.text for one in first.words} == {"the", "was", "good"}
+
+
+def test_a_word_of_several_tokens_is_their_mean(tmp_path: Path) -> None:
+    from clearhead.text import load_tokenizer
+
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nbank\n##er\n##s\nthe\nsaw\n")
+    tokenizer = load_tokenizer(tmp_path, "bert", {"model_type": "bert"}).source
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    model = clearhead.create("bert", config=sizes, tokenizer=tokenizer)
+    made = clearhead.contrast(model, "the bankers saw", "saw the bankers", "bankers")
+    assert made.occurrences[0].tokens == ("bank", "##er", "##s")
+    assert made.layers[0].cosine == 1.0
+    assert any("mean" in note for note in made.notes)
+    assert word_table(model).words == ("bank", "the", "saw")
+
+
+def test_a_word_that_stands_twice_is_said(tiny: Path) -> None:
+    made = clearhead.contrast(tiny, "film and film", "a film", "film")
+    assert any("2 times" in note for note in made.notes)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "word", "said"),
+    [
+        ("the film", "the plot", "film", "'film' does not stand by itself in 'the plot'"),
+        ("the films", "the film", "film", "does not stand by itself"),
+        ("the film", "the film", " ", "no word"),
+        ("the " * 40 + "film", "the film", "film", "cut off"),
+    ],
+)
+def test_sentences_without_the_word(tiny: Path, first: str, second: str, word: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        clearhead.contrast(tiny, first, second, word)
+
+
+def test_word_vectors_cannot_tell_the_sentences_apart() -> None:
+    made = clearhead.contrast(royal(), "the King is here", "a king", "king")
+    assert [(layer.name, layer.cosine) for layer in made.layers] == [("word vectors", 1.0)]
+    assert made.occurrences[0].words[0].text == "prince"
+    assert made.to_json()["occurrences"][0]["senses"][0]["cosine"] == 1.0
+
+
+def test_the_word_table_of_a_model(tiny: Path) -> None:
+    model = clearhead.load(tiny)
+    vectors = clearhead.load_words(tiny)
+    assert "[CLS]" not in vectors.words
+    np.testing.assert_array_equal(
+        vectors["film"], model.tensor("stack.embed.token.weight")[model.tokenizer.token_id("film")]
+    )
+    assert len(clearhead.load_words(tiny, limit=3)) == 3
+
+
+@pytest.mark.parametrize(
+    ("tokens", "words"),
+    [
+        ({"Ġthe": 0, "the": 1, "Ġbank": 2, "er": 3, "<s>": 4}, ("the", "bank")),
+        ({"▁the": 0, "the": 1, "▁bank": 2, "<extra_id_0>": 3}, ("the", "bank")),
+        ({"the</w>": 0, "ba": 1, "bank</w>": 2}, ("the", "bank")),
+        ({"the": 0, "##er": 1, "[unused1]": 2, "bank": 3, "12": 4}, ("the", "bank")),
+    ],
+)
+def test_whole_words_of_every_kind_of_vocabulary(tokens: dict[str, int], words: tuple[str, ...]) -> None:
+    class Spelled:
+        vocab = tokens
+
+        @property
+        def specials(self) -> dict[str, str]:
+            return {}
+
+        def decode(self, ids: list[int]) -> str:
+            raise AssertionError("only words that are not ASCII are decoded")
+
+    class Worded:
+        tokenizer = Spelled()
+        reference = "spelled"
+
+        def tensor(self, _: str) -> object:
+            return np.ones((len(tokens), 2), np.float32)
+
+    assert word_table(Worded()).words == words  # type: ignore[arg-type]

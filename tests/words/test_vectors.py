@@ -1,0 +1,96 @@
+"""Word vectors as a value: lookup, neighbours, sums, means."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from clearhead.errors import InputError
+from clearhead.words import WordVectors
+from clearhead.words.vectors import expression, written
+from tests.words.planted import royal
+
+
+def test_a_word_is_found_as_written_and_then_in_small_letters() -> None:
+    vectors = royal()
+    assert vectors.find("King") == vectors.find("king") == 0
+    assert vectors.find("Paris") == 6
+    assert vectors.find("paris") is None
+    assert "KING" in vectors
+    assert "paris" not in vectors
+    np.testing.assert_array_equal(vectors["Queen"], vectors.matrix[1])
+
+
+def test_an_unknown_word_is_named_with_a_near_one() -> None:
+    with pytest.raises(InputError, match=r"'quen' is not among the 7 words of royal; did you mean queen\?"):
+        royal().vector("quen")
+
+
+def test_king_minus_man_plus_woman_is_queen_and_the_question_is_left_out() -> None:
+    vectors = royal()
+    best = vectors.neighbours("king - man + woman", top=7)
+    assert best[0].word == "queen"
+    assert {"king", "man", "woman"}.isdisjoint(one.word for one in best)
+    assert len(best) == 4
+    unit = vectors.matrix / np.linalg.norm(vectors.matrix, axis=1, keepdims=True)
+    target = unit[0] - unit[2] + unit[3]
+    assert best[0].cosine == pytest.approx(unit[1] @ target / np.linalg.norm(target), abs=1e-6)
+
+
+def test_neighbours_are_those_of_a_plain_search() -> None:
+    rng = np.random.default_rng(3)
+    matrix = rng.normal(size=(500, 20)).astype(np.float32)
+    vectors = WordVectors(words=tuple(f"w{n}" for n in range(500)), matrix=matrix)
+    unit = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+    order = [n for n in np.argsort(-(unit @ unit[7]), kind="stable") if n != 7]
+    assert [one.word for one in vectors.neighbours("w7", top=5)] == [f"w{n}" for n in order[:5]]
+
+
+def test_solve_answers_as_analogy_does() -> None:
+    vectors = royal()
+    assert vectors.words[int(vectors.solve(np.array([[2, 0, 3]]))[0])] == "queen"
+
+
+def test_the_mean_of_a_text() -> None:
+    vectors = royal()
+    made = vectors.mean(["The king's Queen, and nobody", "", "nothing known"])
+    np.testing.assert_allclose(made[0], vectors.matrix[:2].mean(0), atol=1e-6)
+    assert not made[1:].any()
+
+
+def test_a_zero_vector_is_no_trouble() -> None:
+    vectors = WordVectors(words=("a", "b", "c"), matrix=np.array([[0, 0], [1, 0], [1, 1]], np.float32))
+    assert vectors.neighbours("a")[0].cosine == 0
+    assert vectors.cosine("a", "a") == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "added", "taken"),
+    [
+        ("king", ["king"], []),
+        ("king - man + woman", ["king", "woman"], ["man"]),
+        (["king", "−", "man"], ["king"], ["man"]),
+        ("- man + well-known", ["well-known"], ["man"]),
+    ],
+)
+def test_expressions(asked: str | list[str], added: list[str], taken: list[str]) -> None:
+    assert expression(asked) == (added, taken)
+
+
+@pytest.mark.parametrize("asked", ["", "-", "king man", "king - - man", "king +"])
+def test_expressions_that_are_none(asked: str) -> None:
+    with pytest.raises(InputError, match=r"king - man \+ woman|Two signs"):
+        expression(asked)
+
+
+def test_words_of_a_text() -> None:
+    assert written("Don’t stop_me: 42 times, naïve café-au-lait!") == [
+        "Don't", "stop", "me", "42", "times", "naïve", "café", "au", "lait",
+    ]  # fmt: skip
+
+
+def test_what_does_not_fit_together_is_refused() -> None:
+    with pytest.raises(InputError, match="2 words need as many vectors"):
+        WordVectors(words=("a", "b"), matrix=np.ones((3, 2), np.float32))
+    with pytest.raises(InputError, match="stands twice"):
+        WordVectors(words=("a", "a"), matrix=np.ones((2, 2), np.float32))
