@@ -20,6 +20,7 @@ VERBS = {
     "tokens": ("tokens:tokens", "Show how a text is cut into tokens, with ids and character offsets."),
     "embed": ("embed:embed", "Turn the texts of a file into vectors."),
     "fill": ("fill:fill", "Guess the words behind [MASK]."),
+    "generate": ("generate:generate", "Let a causal model go on from a prompt, a file of prompts or a pipe."),
     "translate": ("translate:translate", "Translate a text, a file or a pipe, line by line."),
     "quantize": ("quantize:quantize", "Make a model run in eight bits, if it stays good enough on your own rows."),
     "explain": ("explain:explain", "Draw what each word looks at, and how a decoder finds its words."),
