@@ -60,7 +60,7 @@ class NetworkScorer:
         table = encode_rows(rows, columns, self.model.tokenizer, fit=self.fit, form=self.task.form)
         data = readable(table, self.model)
         logits = network_logits(self.model.runner, data, self.task)
-        return Scores(logits, table.truncated, row_pieces(data))
+        return Scores(logits, table.truncated, row_pieces(data) // self.task.passes)
 
 
 @dataclass(frozen=True, kw_only=True)

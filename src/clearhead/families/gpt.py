@@ -41,6 +41,7 @@ KEYS = {
     "pad_token_id": token(None),
     "bos_token_id": anything(None),
     "eos_token_id": anything(None),
+    "summary_first_dropout": rate(0.1),
     "tie_word_embeddings": flag(True),
 }
 GPT2_KEYS = KEYS | {
@@ -77,7 +78,7 @@ IGNORED = (
     "h.{n}.attn.bias",
     "h.{n}.attn.masked_bias",
     "position_ids",
-    "multiple_choice_head.summary.*",
+    "multiple_choice_head.summary.*",  # of a model with two heads that is loaded for the other one
 )
 
 
@@ -158,6 +159,14 @@ def classify(_v: Values, labels: int) -> HeadPlan:
     )
 
 
+def choice(v: Values, _labels: int) -> HeadPlan:
+    """A score for each option, from the last token; the tensors are those of the class with two heads."""
+    return HeadPlan(
+        head=HeadShape(kind="choice", pick="last", outputs=1, dropout=v["summary_first_dropout"]),
+        names={"multiple_choice_head.summary.*": "head.out.*"},
+    )
+
+
 GPT2 = Family(
     model_type="gpt2",
     title="GPT-2",
@@ -170,6 +179,7 @@ GPT2 = Family(
     heads={
         "causal": causal,
         "classify": classify,
+        "choice": choice,
         "tag": lambda v, n: HeadPlan(
             head=HeadShape(kind="tag", pick="each", outputs=n, dropout=tag_dropout(v)),
             names={"classifier.*": "head.out.*"},
@@ -184,6 +194,7 @@ GPT2 = Family(
         "GPT2ForSequenceClassification": "classify",
         "GPT2ForTokenClassification": "tag",
         "GPT2ForQuestionAnswering": "span",
+        "GPT2ForMultipleChoice": "choice",  # no class of transformers: GPT2DoubleHeadsModel reads such a folder
     },
     presets={"base": {}, "xl": {"n_embd": 1600, "n_layer": 48, "n_head": 25}},
 )
@@ -197,11 +208,12 @@ GPT1 = Family(
     stack=gpt1_stack,
     names=lambda model: table(GPT1_NAMES, "stack."),
     ignored=IGNORED,
-    heads={"causal": causal, "classify": classify},
+    heads={"causal": causal, "classify": classify, "choice": choice},
     architectures={
         "OpenAIGPTLMHeadModel": "causal",
         "OpenAIGPTDoubleHeadsModel": "causal",
         "OpenAIGPTForSequenceClassification": "classify",
+        "OpenAIGPTForMultipleChoice": "choice",
     },
     presets={"base": {}},
 )
