@@ -53,13 +53,13 @@ def check_causal(model: Model, name: str) -> None:
         return
     title = model.family.title
     if model.shape.decoder is not None:
-        raise InputError(f"{name} is a {title}, which answers a source: use clearhead translate.")
+        raise InputError(f"{name} is {title}, which answers a source: use clearhead translate.")
     if model.shape.stack.causal:
         what = "no head" if kind is None else f"a head for {kind}"
-        raise InputError(f"{name} is a {title} with {what}, and only one that names the next word can generate.")
+        raise InputError(f"{name} is {title} with {what}, and only one that names the next word can generate.")
     also = "; clearhead fill guesses its masked words" if kind == "masked" else ""
     raise InputError(
-        f"{name} is a {title}, an encoder that reads a whole text at once and cannot go on from a prompt{also}. "
+        f"{name} is {title}, an encoder that reads a whole text at once and cannot go on from a prompt{also}. "
         "Models that generate: GPT-2, OpenAI GPT."
     )
 
