@@ -37,7 +37,7 @@ class Embedder:
     def __init__(
         self,
         model: Model,
-        layer: str | int | None,
+        layer: features.Layer | None,
         pooling: str | Sequence[str] | None,
         normalize: bool | None,
         prompt: str,
@@ -157,7 +157,7 @@ class Embedder:
         return features.pool(tokens, mask, out.pooled, self.plan.modes)  # type: ignore[arg-type]
 
 
-def _plan(folder: Pooling, layer: str | int | None, pooling: str | Sequence[str] | None) -> tuple[Pooling, bool]:
+def _plan(folder: Pooling, layer: features.Layer | None, pooling: str | Sequence[str] | None) -> tuple[Pooling, bool]:
     """The folder's pooling, or another one without what was trained for the folder's."""
     if layer is None and pooling is None:
         return folder, True

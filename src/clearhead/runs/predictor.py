@@ -18,6 +18,7 @@ from clearhead.data.form import Fit
 from clearhead.errors import CheckpointError, InputError
 from clearhead.loading import load
 from clearhead.runs.arranged import ORDERED
+from clearhead.runs.weighted import kept_layer
 from clearhead.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer
 from clearhead.tasks import TASKS, Asked, Reading, Task, task_named
 from clearhead.tasks.orders import both_orders
@@ -250,8 +251,9 @@ def _scorer(folder: Path, trained: Trained, loaded: Callable[[], Model]) -> Scor
     if trained.method == "features":
         model = loaded()
         pooling = tuple(trained.pooling) or None
+        layer = kept_layer(trained, model.shape.stack.layers)
         return FeatureScorer(
-            model=model, fit=_fit(trained, model), classic=classic, layer=trained.layer, pooling=pooling, task=task
+            model=model, fit=_fit(trained, model), classic=classic, layer=layer, pooling=pooling, task=task
         )
     return ClassicScorer(classic=classic)
 
