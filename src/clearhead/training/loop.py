@@ -145,10 +145,10 @@ def _step(
             result = result_of(network, part, device, whole=settings.lm_weight > 0)
             beside = next_words(result.last, network.stack.embed.token.weight, part) if settings.lm_weight else None
         losses = row_losses(objective, result.logits.float(), part, settings.smoothing)
-        losses = losses if beside is None else losses + settings.lm_weight * beside
-        share_of_loss = (losses * weights[places].to(device)).sum() / total
-        share_of_loss.backward()  # type: ignore[no-untyped-call]
-        loss += float(share_of_loss.detach())
+        taught = losses if beside is None else losses + settings.lm_weight * beside
+        here = weights[places].to(device)
+        ((taught * here).sum() / total).backward()  # type: ignore[no-untyped-call]
+        loss += float((losses.detach() * here).sum() / total)  # of the task alone, as what it is compared with
         tokens += part.tokens
     gradient = clip([p for p in network.parameters() if p.grad is not None], settings.clip)
     if not math.isfinite(loss) or not math.isfinite(gradient):
