@@ -33,6 +33,15 @@ def tiny_model(folder: Path, **changes: Any) -> Path:
     return model.save(folder / "model")
 
 
+def tiny_gpt(folder: Path, family: str = "gpt2", **changes: Any) -> Path:
+    """A folder with a GPT of two layers and a vocabulary of bytes and a few words."""
+    learned = clearhead.learn_tokenizer([" ".join(("", *GOOD, *BAD, *PLAIN))] * 9, kind="bpe", use="gpt", size=420)
+    sizes: dict[str, Any] = {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 48}
+    sizes |= {"bos_token_id": 0, "eos_token_id": 0} | changes
+    model: Model = clearhead.create(family, config=sizes, head="causal", tokenizer=learned.tokenizer, seed=1)
+    return model.save(folder / "model")
+
+
 def sentence(draw: random.Random, words: Sequence[str], least: int = 4, most: int = 12) -> str:
     """A few plain words with these among them."""
     made = [draw.choice(PLAIN) for _ in range(draw.randint(least, most))]

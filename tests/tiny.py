@@ -263,7 +263,8 @@ BARE = {
     "t5": "T5Model",
     "marian": "MarianModel",
 }
-OLD = ("T5WithLMHeadModel",)  # class names of old files that transformers itself has dropped
+# class names that transformers does not have: of old files, and our own, whose folders its class with two heads reads
+OLD = ("T5WithLMHeadModel", "GPT2ForMultipleChoice", "OpenAIGPTForMultipleChoice")
 
 PAIRS = ("t5", "marian", "transformer")
 LEFT = ("openai-gpt", "gpt2", "t5", "marian")

@@ -25,6 +25,8 @@ def architecture(shape: ModelShape, title: str) -> str:
 
 def recurrence(shape: ModelShape) -> str:
     """How a recurrent pair reads and looks back."""
+    if shape.stack.recurrent and shape.stack.recurrent.apart:
+        return "read forward and backward apart"
     ways = "read from both ends" if shape.stack.recurrent and shape.stack.recurrent.both else "read forward"
     how = shape.top.recurrent
     if how is None or how.score == "none":

@@ -37,7 +37,7 @@ class Embedder:
     def __init__(
         self,
         model: Model,
-        layer: str | int | None,
+        layer: features.Layer | None,
         pooling: str | Sequence[str] | None,
         normalize: bool | None,
         prompt: str,
@@ -110,7 +110,8 @@ class Embedder:
         wide = 4 if self.plan.layer == "concat_last_four" else 1
         names: dict[str | int, int] = {"first": 0, "second_to_last": stack.layers - 1}
         words = names.get(self.plan.layer, self.plan.layer) in (0, -stack.layers - 1)  # not yet read by any layer
-        each = stack.word_width if stack.recurrent is not None and words else stack.width
+        narrow = stack.recurrent is not None and not stack.recurrent.apart and words  # ELMo has them twice
+        each = stack.word_width if narrow else stack.width
         return each * wide * len(self.plan.modes)
 
     def _encoded(self, rows: Sequence[str]) -> list[Ids]:
@@ -156,7 +157,7 @@ class Embedder:
         return features.pool(tokens, mask, out.pooled, self.plan.modes)  # type: ignore[arg-type]
 
 
-def _plan(folder: Pooling, layer: str | int | None, pooling: str | Sequence[str] | None) -> tuple[Pooling, bool]:
+def _plan(folder: Pooling, layer: features.Layer | None, pooling: str | Sequence[str] | None) -> tuple[Pooling, bool]:
     """The folder's pooling, or another one without what was trained for the folder's."""
     if layer is None and pooling is None:
         return folder, True

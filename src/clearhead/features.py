@@ -17,10 +17,18 @@ if TYPE_CHECKING:
 SYNONYMS = {"first": "cls", "last_token": "lasttoken"}
 
 
-def choose_layer(hidden: Sequence[Array], choice: str | int) -> Array:
+Layer = str | int | tuple[float, ...]  # by name or number, or what each layer is multiplied by
+
+
+def choose_layer(hidden: Sequence[Array], choice: Layer) -> Array:
     """One array of token vectors from all layers; `hidden` has the embeddings first."""
     import numpy as np
 
+    if isinstance(choice, tuple):
+        if len(choice) != len(hidden):
+            raise InputError(f"{len(choice)} layers are weighted, and the model has {len(hidden)}.")
+        parts = [np.float32(weight) * layer for weight, layer in zip(choice, hidden, strict=True)]
+        return sum(parts[1:], start=parts[0])
     if isinstance(choice, int):
         if not -len(hidden) <= choice < len(hidden):
             raise InputError(f"There is no layer {choice}; the model has {len(hidden)} (0 is the embeddings).")

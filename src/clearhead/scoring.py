@@ -13,7 +13,7 @@ from clearhead.data.form import Fit
 from clearhead.data.table import TokenTable, encode_rows
 from clearhead.embedding import Embedder
 from clearhead.errors import InputError
-from clearhead.features import choose_layer
+from clearhead.features import Layer, choose_layer
 from clearhead.runner import Runner
 from clearhead.tasks.classify import CLASSIFY
 from clearhead.tasks.encoded import Encoded, encoded, within
@@ -61,7 +61,7 @@ class NetworkScorer:
         table = encode_rows(rows, columns, self.model.tokenizer, fit=self.fit, form=self.task.form)
         data = readable(table, self.model)
         logits = network_logits(self.model.runner, data, self.task)
-        return Scores(logits, table.truncated, row_pieces(data))
+        return Scores(logits, table.truncated, row_pieces(data) // self.task.passes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ class FeatureScorer:
     model: Model
     fit: Fit
     classic: ClassicModel
-    layer: str | int | None = None
+    layer: Layer | None = None
     pooling: tuple[str, ...] | None = None
     task: Task = CLASSIFY
 
@@ -165,7 +165,7 @@ def table_features(
     model: Model,
     data: Encoded,
     *,
-    layer: str | int | None = None,
+    layer: Layer | None = None,
     pooling: Sequence[str] | None = None,
     budget: int = PACKED_TOKENS,
     told: Told = None,
@@ -208,10 +208,10 @@ def window_features(
 
 
 def word_features(
-    model: Model, data: Encoded, *, layer: str | int | None = None, budget: int = PACKED_TOKENS, told: Told = None
+    model: Model, data: Encoded, *, layer: Layer | None = None, budget: int = PACKED_TOKENS, told: Told = None
 ) -> Array:
     """(words, width): the states of one layer, or of several together, at the token that each word is read from."""
-    chosen: str | int = "last" if layer is None else layer
+    chosen: Layer = "last" if layer is None else layer
     return window_words(model, data, lambda hidden: [choose_layer(hidden, chosen)], budget=budget, told=told)[0]
 
 

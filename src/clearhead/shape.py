@@ -14,7 +14,7 @@ Relative = Literal["none", "buckets", "rotary", "disentangled"]
 Pick = Literal["pooled", "first", "last", "mean", "each"]
 Cell = Literal["gru", "lstm"]
 Score = Literal["none", "additive", "dot", "general", "concat"]
-HeadKind = Literal["classify", "tag", "span", "choice", "masked", "next", "replaced", "causal", "seq2seq"]
+HeadKind = Literal["classify", "tag", "span", "choice", "masked", "next", "replaced", "causal", "seq2seq", "bilm"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +37,8 @@ class Recurrence:
 
     cell: Cell = "gru"
     both: bool = False  # an encoder that reads from the end as well; each direction has half the width
+    apart: bool = False  # two directions that never see each other (ELMo)
+    residual: bool = False  # what a layer above the first reads is added to what it says (ELMo)
     score: Score = "none"  # how a decoder's state is compared with each encoder state; none: no attention
     score_width: int = 0  # the hidden width of additive and concat scores
     feeding: bool = False  # what attention made of a step is read again with the next word

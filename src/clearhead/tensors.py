@@ -125,6 +125,11 @@ def _layers(shape: Shape, how: Recurrence) -> Sizes:
     width, gates = shape.width, 4 if how.cell == "lstm" else 3
     each = width // 2 if how.both else width
     sizes: Sizes = {"embed.token.weight": (shape.vocab, shape.word_width)}
+    if how.apart:
+        for name in (f"layers.{layer}.{way}" for layer in range(shape.layers) for way in ("forth", "back")):
+            sizes |= {f"{name}.weight_{part}_l0": (gates * each, each) for part in ("ih", "hh")}
+            sizes |= {f"{name}.bias_{part}_l0": (gates * each,) for part in ("ih", "hh")}
+        return sizes
     for layer in range(shape.layers):
         inputs = width if layer else shape.word_width + (width if how.feeding else 0)
         for way in ("", "_reverse") if how.both else ("",):
@@ -182,7 +187,7 @@ def _attention(name: str, shape: Shape) -> Sizes:
 
 def _head(name: str, head: HeadShape, top: Shape) -> Sizes:
     sizes: Sizes = {}
-    width = top.width
+    width = top.word_width if head.kind == "bilm" else top.width  # one matrix for each of two directions
     if head.dense is not None:
         sizes |= _linear(f"{name}.dense", width, head.dense, bias=head.dense_bias)
         width = head.dense

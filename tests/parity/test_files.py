@@ -409,7 +409,7 @@ GUESSED = {
     "ModernBertForQuestionAnswering": "tag",
     "OpenAIGPTLMHeadModel": None,
     "GPT2LMHeadModel": None,
-    "GPT2DoubleHeadsModel": None,
+    "GPT2DoubleHeadsModel": "choice",
     "T5ForConditionalGeneration": None,
 }
 REFUSED = ("OpenAIGPTDoubleHeadsModel", "T5EncoderModel")  # half of a model, which the silent config does not admit

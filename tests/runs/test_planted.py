@@ -83,6 +83,23 @@ def test_replaced_words(tmp_path: Path) -> None:
     assert generator.fill(f"{SENTENCE.format('red')} [MASK].")[0][0].token in COLOURS
 
 
+def test_both_ways(tmp_path: Path) -> None:
+    run = learned(tmp_path, "elmo", {"width": 64}, rate=1e-2, steps=250)
+    assert run.objective == "bilm"
+    assert run.judged is not None
+    assert run.judged.loss < 0.75 * run.judged.bigram.loss
+    model = clearhead.load(run.folder)
+    after, before = [], []
+    for colour in COLOURS:
+        encoding = model.tokenizer.encode(f"{SENTENCE.format(colour)} {colour}.")
+        logits = np.asarray(model.run([encoding.ids]).logits)[0]  # (tokens, 2, vocabulary)
+        first, last = (place for place, token in enumerate(encoding.tokens) if token == colour)
+        after.append(model.tokenizer.tokens([int(logits[last - 1, 0].argmax())]) == [colour])
+        before.append(model.tokenizer.tokens([int(logits[first + 1, 1].argmax())]) == [colour])
+    assert sum(after) >= 7  # the forward network remembers the colour from the beginning of the sentence, ...
+    assert sum(before) >= 7  # ... and the backward one from its end
+
+
 def _replaced(model: Model, text: str, word: str) -> float:
     """How much the model doubts the last occurrence of a word."""
     encoding = model.tokenizer.encode(text)

@@ -295,7 +295,7 @@ def config_for(
 
 
 _ANSWERS = {"classify", "tag", "span", "choice"}
-_WORD_HEADS = ("masked", "causal", "seq2seq")
+_WORD_HEADS = ("masked", "causal", "seq2seq", "bilm")
 
 
 def bare_class(family: Family) -> str:

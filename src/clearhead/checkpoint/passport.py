@@ -40,6 +40,8 @@ class Trained:
     long: str = "window"
     stride: int = 0
     layer: str | int | None = None  # of features
+    layer_scores: list[float] = field(default_factory=list)  # of weighted layers: s, the word vectors first ...
+    layer_gamma: float = 1.0  # ... and gamma, of gamma * sum_j softmax(s)_j h_j
     pooling: list[str] = field(default_factory=list)
     temperature: float = 1.0
     thresholds: list[float] = field(default_factory=list)

@@ -98,7 +98,7 @@ def fit_linear(
     if class_weight == "auto" and space.kind == "number":
         raise InputError("class_weight='auto' is for classes and labels; numbers have none.")
     known: dict[str, Any] = {"kind": space.kind, "outputs": outputs_of(space), "class_weight": class_weight}
-    moments = _standardise(matrix) if isinstance(matrix, np.ndarray) else None  # sparse rows are of length 1 already
+    moments = standardise(matrix) if isinstance(matrix, np.ndarray) else None  # sparse rows are of length 1 already
     if strength is None:
         strength = choose_strength(matrix, truth, seed=seed, **known)
     solved = solve(matrix, truth, strength=strength, **known)
@@ -123,7 +123,7 @@ def _checked(features: Any) -> Any:
     return matrix.astype(np.float64 if stored.size <= MOST_EXACT else np.float32)
 
 
-def _standardise(matrix: Array) -> tuple[Array, Array]:
+def standardise(matrix: Array) -> tuple[Array, Array]:
     """Every column to mean 0 and spread 1, in place; the means and spreads come back.
 
     A column that says nothing gets an infinite spread, and so no weight.

@@ -24,6 +24,7 @@ VERBS = {
     "word2vec": ("word2vec:word2vec", "Learn a vector for each word of a text: skip-gram or CBOW."),
     "words": ("words:words", "Ask word vectors: neighbours, king - man + woman, WordSim, SimLex and analogies."),
     "contrast": ("contrast:contrast", "Show what context does to a word: one word in two sentences, layer by layer."),
+    "generate": ("generate:generate", "Let a causal model go on from a prompt, a file of prompts or a pipe."),
     "translate": ("translate:translate", "Translate a text, a file or a pipe, line by line."),
     "quantize": ("quantize:quantize", "Make a model run in eight bits, if it stays good enough on your own rows."),
     "explain": ("explain:explain", "Draw what each word looks at, and how a decoder finds its words."),

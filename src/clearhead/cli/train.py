@@ -109,7 +109,8 @@ def train(
     class_weight
         auto: rare classes count more.
     layer
-        Of features: a number, or first, last, second_to_last, sum_all, sum_last_four, concat_last_four.
+        Of features: a number, or first, last, second_to_last, sum_all, sum_last_four, concat_last_four; weighted
+        learns how much of each layer the task needs.
     pooling
         Of features: mean, first, max or pooler.
     layers

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from clearhead import tensors
 from clearhead.core.attention import Attention
+from clearhead.core.elmo import ElmoNetwork
 from clearhead.core.initial import draw
 from clearhead.core.models import Network
 from clearhead.core.recurrent_network import RecurrentNetwork
@@ -24,7 +25,7 @@ def build(
 ) -> Network:
     """A network whose parameters are the given arrays themselves; those not given are drawn fresh."""
     with torch.device("meta"):
-        network = Network(shape) if shape.stack.recurrent is None else RecurrentNetwork(shape)
+        network = _kind(shape)(shape)
     given = {name: torch.from_numpy(array) for name, array in arrays}
     fresh = [name for name in tensors.expected(shape) if name not in given]
     sizes = tensors.expected(shape)
@@ -38,6 +39,13 @@ def build(
         place(network, name, tensor)
     network.tie()
     return network.eval()
+
+
+def _kind(shape: ModelShape) -> type[Network]:
+    """What a shape is built as."""
+    if shape.stack.recurrent is None:
+        return Network
+    return ElmoNetwork if shape.stack.recurrent.apart else RecurrentNetwork
 
 
 def widen(raw: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:

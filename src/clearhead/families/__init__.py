@@ -9,6 +9,7 @@ from clearhead.families import (
     deberta,
     distilbert,
     electra,
+    elmo,
     gpt,
     marian,
     modernbert,
@@ -38,6 +39,7 @@ FAMILIES: dict[str, Family] = {
         marian.FAMILY,
         transformer.FAMILY,
         rnn.FAMILY,
+        elmo.FAMILY,
     )
 }
 

@@ -42,6 +42,7 @@ KEYS = {
     "pad_token_id": token(None),
     "bos_token_id": anything(None),
     "eos_token_id": anything(None),
+    "summary_first_dropout": rate(0.1),
     "tie_word_embeddings": flag(True),
 }
 GPT2_KEYS = KEYS | {
@@ -79,7 +80,7 @@ IGNORED = (
     "h.{n}.attn.bias",
     "h.{n}.attn.masked_bias",
     "position_ids",
-    "multiple_choice_head.summary.*",
+    "multiple_choice_head.summary.*",  # of a model with two heads that is loaded for the other one
 )
 
 
@@ -160,6 +161,14 @@ def classify(_v: Values, labels: int) -> HeadPlan:
     )
 
 
+def choice(v: Values, _labels: int) -> HeadPlan:
+    """A score for each option, from the last token; the tensors are those of the class with two heads."""
+    return HeadPlan(
+        head=HeadShape(kind="choice", pick="last", outputs=1, dropout=v["summary_first_dropout"]),
+        names={"multiple_choice_head.summary.*": "head.out.*"},
+    )
+
+
 GPT2 = Family(
     model_type="gpt2",
     title="GPT-2",
@@ -172,6 +181,7 @@ GPT2 = Family(
     heads={
         "causal": causal,
         "classify": classify,
+        "choice": choice,
         "tag": lambda v, n: HeadPlan(
             head=HeadShape(kind="tag", pick="each", outputs=n, dropout=tag_dropout(v)),
             names={"classifier.*": "head.out.*"},
@@ -186,6 +196,7 @@ GPT2 = Family(
         "GPT2ForSequenceClassification": "classify",
         "GPT2ForTokenClassification": "tag",
         "GPT2ForQuestionAnswering": "span",
+        "GPT2ForMultipleChoice": "choice",  # no class of transformers: GPT2DoubleHeadsModel reads such a folder
     },
     presets=SIZED | {"base": {}, "xl": {"n_embd": 1600, "n_layer": 48, "n_head": 25}},
 )
@@ -199,11 +210,12 @@ GPT1 = Family(
     stack=gpt1_stack,
     names=lambda model: table(GPT1_NAMES, "stack."),
     ignored=IGNORED,
-    heads={"causal": causal, "classify": classify},
+    heads={"causal": causal, "classify": classify, "choice": choice},
     architectures={
         "OpenAIGPTLMHeadModel": "causal",
         "OpenAIGPTDoubleHeadsModel": "causal",
         "OpenAIGPTForSequenceClassification": "classify",
+        "OpenAIGPTForMultipleChoice": "choice",
     },
     presets={name: {key: value for key, value in keys.items() if key != "n_inner"} for name, keys in SIZED.items()}
     | {"base": {}},

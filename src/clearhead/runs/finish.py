@@ -163,7 +163,7 @@ def _evaluation(prepared: Prepared, part: PartRows, logits: Any, reading: Readin
     made = evaluation(
         prepared.task, prepared.space, logits, part.targets, reading, numbers=part.numbers,
         slices=slices, skipped={} if table is prepared.parts["train"].table else dict(table.skipped),
-        truncated=int((table.truncated[part.places] > 0).sum()), windowed=int((windows > 1).sum()),
+        truncated=int((table.truncated[part.places] > 0).sum()), windowed=int((windows > prepared.task.passes).sum()),
     )  # fmt: skip
     return made if plan.metric is None else replace(made, main=plan.metric)
 
@@ -204,7 +204,7 @@ def passport(
     """What the model folder promises about itself."""
     columns, space = prepared.columns, prepared.space
     names = {"text": columns.text, "text_b": columns.text_b, "label": columns.label, "id": columns.id}
-    kept = ("dev_share", "test_share", "metric", "strength", "target_accuracy", "threads")
+    kept = ("dev_share", "test_share", "metric", "strength", "target_accuracy", "threads", "both_orders")
     settings = asdict(plan.settings) | {key: getattr(plan, key) for key in kept}
     return Trained(
         task=prepared.task.name,

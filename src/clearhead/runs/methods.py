@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.passport import Passport, Trained, write_passport
 from clearhead.errors import InputError
-from clearhead.features import pooling_modes
+from clearhead.features import Layer, pooling_modes
 from clearhead.model import Model
 from clearhead.runs.network import data_of, train_network
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.prepare import PartRows, Prepared
 from clearhead.runs.sweep import Sweep, sweep_texts
 from clearhead.runs.taggers import MOST_FITTED, fit_tagger, known_tags, some_rows, sweep_words
+from clearhead.runs.weighted import WEIGHTED, Weighed, weigh_texts, weigh_words
 from clearhead.runs.wordfeatures import fit_vectors
 from clearhead.scoring import network_logits, table_features, word_features
 from clearhead.tasks.encoded import Encoded
@@ -98,8 +99,12 @@ def fit_features(job: Job) -> Result:
         return fit_vectors(job)
     if prepared.task.words is not None:
         return fit_word_features(job)
-    layer, pooling = plan.layer, None if plan.pooling is None else pooling_modes(plan.pooling.split("+"))
-    sweep = None
+    pooling = None if plan.pooling is None else pooling_modes(plan.pooling.split("+"))
+    layer: Layer | None = plan.layer
+    sweep, weighed = None, None
+    if layer == WEIGHTED:
+        weighed = weigh_texts(model, prepared, plan, pooling, seed=job.settings.seed, tell=job.count)
+        layer = weighed.mixture.weights
     if plan.layers == "sweep":
         sweep = sweep_texts(model, prepared, plan, seed=job.settings.seed, tell=job.count)
         layer, pooling = sweep.best.layer, (sweep.best.pooling,)
@@ -118,10 +123,10 @@ def fit_features(job: Job) -> Result:
     classic = ClassicModel(method="linear", linear=linear)
 
     def save(folder: Path, trained: Trained) -> None:
-        replace(model, trained=trained).save(folder)
+        replace(model, trained=_weighed(trained, weighed)).save(folder)
         save_classic(folder, classic)
 
-    notes = () if sweep is None else sweep.notes
+    notes = sweep.notes if sweep is not None else () if weighed is None else (weighed.note,)
     if not linear.converged:
         notes = (*notes, "The logistic regression did not converge; try another strength.")
     return Result(logits=lambda part: classic.logits(features=features(part)), save=save, notes=notes, sweep=sweep)
@@ -137,31 +142,40 @@ def fit_word_features(job: Job) -> Result:
     if plan.pooling is not None:
         raise InputError(f"{prepared.task.name} reads the token of each word; leave --pooling out.")
     sweep = sweep_words(model, prepared, plan, seed=job.settings.seed, tell=job.count) if plan.layers else None
-    layer = plan.layer if sweep is None else sweep.best.layer
+    layer: Layer | None = plan.layer if sweep is None else sweep.best.layer
     spread = prepared.task.words
+    whole, seed = data_of(model, prepared.parts["train"]), job.settings.seed
+    weighed = weigh_words(model, whole, prepared, plan, seed=seed, tell=job.count) if layer == WEIGHTED else None
+    layer = layer if weighed is None else weighed.mixture.weights
 
     def features(data: Encoded) -> Array:
         return word_features(model, data, layer=layer, told=lambda done, all_: job.count("features", done, all_))
 
-    whole, seed = data_of(model, prepared.parts["train"]), job.settings.seed
     data = whole.select(some_rows(whole, MOST_FITTED, seed))
     linear = fit_tagger(features(data), known_tags(data), prepared, plan, seed=seed)
     classic = ClassicModel(method="linear", linear=linear)
 
     def save(folder: Path, trained: Trained) -> None:
-        replace(model, trained=trained).save(folder)
+        replace(model, trained=_weighed(trained, weighed)).save(folder)
         save_classic(folder, classic)
 
     def logits(part: PartRows) -> Any:
         own = data_of(model, part)
         return spread(classic.logits(features=features(own)), own)
 
-    notes = () if sweep is None else sweep.notes
+    notes = sweep.notes if sweep is not None else () if weighed is None else (weighed.note,)
     if len(data) < len(whole):
         notes = (*notes, f"The linear model was fitted on {len(data):,} of {len(whole):,} training rows.")
     if not linear.converged:
         notes = (*notes, "The logistic regression did not converge; try another strength.")
     return Result(logits=logits, save=save, notes=notes, sweep=sweep)
+
+
+def _weighed(trained: Trained, found: Weighed | None) -> Trained:
+    """The passport with the weights of the layers, where some were learned."""
+    if found is None:
+        return trained
+    return replace(trained, layer_scores=list(found.mixture.scores), layer_gamma=found.mixture.gamma)
 
 
 def fit_words(job: Job) -> Result:

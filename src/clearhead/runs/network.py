@@ -176,7 +176,9 @@ def _row_weights(data: Encoded, settings: TrainSettings, prepared: Prepared) -> 
 
 def _scaled(model: Model, data: Encoded, objective: str) -> tuple[Encoded, tuple[float, float] | None]:
     """Numbers to learn are brought to mean 0 and spread 1, whatever their unit; `fold` turns the answers back."""
-    if objective != "squared" or model.module.head.out.bias is None:
+    from clearhead.training.state import last_bias
+
+    if objective != "squared" or (model.module.head.out.bias is None and last_bias(model.module) is None):
         return data, None
     mean, spread = float(data.targets.mean()), float(data.targets.std()) or 1.0
     return replace(data, targets=(data.targets - mean) / spread), (mean, spread)

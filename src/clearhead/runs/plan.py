@@ -73,6 +73,7 @@ class RunPlan:
     max_length: int | None = None  # tokens; None: what the model can read
     long: Literal["window", "cut"] = "window"
     stride: int | None = None  # tokens that neighbouring windows share; None: as the task has it
+    both_orders: bool | None = None  # two texts are read either way; None: where a causal model compares them
     max_answer: int = LONGEST_ANSWER  # tokens of the longest answer that is looked for
     metric: str | None = None  # that epochs are compared by; None: as the task has it
     target_accuracy: float | None = None  # abstain where the model is too unsure to be right so often
@@ -116,6 +117,8 @@ class RunPlan:
             (self.method == "features" or (self.layer is None and self.pooling is None),
              "layer and pooling are for method features"),
             (self.method == "features" or self.layers is None, "layers=sweep is for method features"),
+            (not self.both_orders or self.method in NETWORK, "both_orders is for methods finetune and head"),
+            (not self.settings.lm_weight or self.method == "finetune", "lm_weight is for method finetune"),
             (self.layers is None or (self.layer is None and self.pooling is None),
              "layers=sweep tries every layer and pooling, so that neither is said"),
         )  # fmt: skip

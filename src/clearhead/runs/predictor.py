@@ -17,8 +17,11 @@ from clearhead.data import BadRow, Columns, LabelSpace, Row, Source, TextRow, gu
 from clearhead.data.form import Fit
 from clearhead.errors import CheckpointError, InputError
 from clearhead.loading import load
+from clearhead.runs.arranged import ORDERED
+from clearhead.runs.weighted import kept_layer
 from clearhead.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer, VectorScorer
 from clearhead.tasks import TASKS, Asked, Reading, Task, task_named
+from clearhead.tasks.orders import both_orders
 from clearhead.tasks.tag import LENIENT
 from clearhead.tasks.task import Answers
 from clearhead.words import is_words, load_vectors
@@ -215,6 +218,8 @@ def _task(trained: Trained) -> Task:
     """The task of a passport, which its labels and columns must allow."""
     task = task_named(trained.task)
     second = "text_b" in trained.columns
+    if trained.settings.get("both_orders") is True and second and task.name in ORDERED:
+        task = both_orders(task)
     if trained.kind not in task.kinds or (task.second is not None and task.second is not second):
         raise CheckpointError(f"clearhead.json: {task.name} does not go with its labels or columns.")
     return task
@@ -227,7 +232,7 @@ def _space(trained: Trained) -> LabelSpace:
 
 
 def _scorer(folder: Path, trained: Trained, loaded: Callable[[], Model]) -> Scorer:
-    task = task_named(trained.task)
+    task = _task(trained)
     if trained.method in ("finetune", "head"):
         model = loaded()
         if model.shape.head is None or model.shape.head.kind != task.head:
@@ -249,8 +254,9 @@ def _scorer(folder: Path, trained: Trained, loaded: Callable[[], Model]) -> Scor
     if trained.method == "features":
         model = loaded()
         pooling = tuple(trained.pooling) or None
+        layer = kept_layer(trained, model.shape.stack.layers)
         return FeatureScorer(
-            model=model, fit=_fit(trained, model), classic=classic, layer=trained.layer, pooling=pooling, task=task
+            model=model, fit=_fit(trained, model), classic=classic, layer=layer, pooling=pooling, task=task
         )
     return ClassicScorer(classic=classic)
 

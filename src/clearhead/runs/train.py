@@ -15,6 +15,7 @@ from clearhead.data import BadRow, Row, Source
 from clearhead.errors import CheckpointError, InputError
 from clearhead.loading import load, need_torch
 from clearhead.model import Model
+from clearhead.runs.arranged import arranged, check_next_words, in_orders
 from clearhead.runs.examples import Second, second_look
 from clearhead.runs.finish import METRICS, REPORT, Run, SeedScore, measured, passport, write_metrics, write_split
 from clearhead.runs.methods import FITS, Job, Result, network_result
@@ -23,6 +24,7 @@ from clearhead.runs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
 from clearhead.runs.prepare import Look, Prepared, look, prepare
 from clearhead.runs.sizes import classes, for_few_rows, for_task, longest
 from clearhead.runs.wordfeatures import reads_vectors
+from clearhead.tasks.orders import both_orders
 
 if TYPE_CHECKING:
     from clearhead.tasks.evaluation import Evaluation
@@ -86,6 +88,9 @@ def run_train(
         tell.say(line)
     tell.say(f"task: {seen.task.name} ({seen.task.about}; {_labels_said(seen)})")
     model = _model(seen, plan, plan.settings.seed, tell)
+    plan = in_orders(plan, seen.task, model, two=seen.columns.text_b is not None)
+    if plan.both_orders:
+        seen = replace(seen, task=both_orders(seen.task))
     plan = for_task(plan, seen.task, model)
     max_length = longest(plan, model)
     prepared = prepare(seen, plan, None if model is None else model.tokenizer, max_length)
@@ -173,10 +178,12 @@ def _model(seen: Look, plan: RunPlan, seed: int, tell: Told) -> Model | None:
         return None
     if plan.method in NETWORK:
         outputs = seen.task.outputs(seen.space)
-        return load(
+        model = load(
             plan.model, "core", plan.device, head=seen.task.head, labels=outputs, seed=seed, fresh=True,
             progress=tell.download,
         )
+        check_next_words(model, plan)
+        return arranged(model, seed)
     return load(plan.model, device=plan.device, head=None, threads=plan.threads, progress=tell.download)
 
 

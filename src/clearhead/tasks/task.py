@@ -125,4 +125,5 @@ class Task:
     watch: Callable[[Pick, TextRow, Read], Watching | None] = watch_text  # how a picked row is taken apart; None: not
     metrics: Callable[[LabelSpace], tuple[str, ...]] | None = None  # None: by the kind of labels
     unread: Callable[[TokenTable], tuple[str, Array]] | None = None  # places of rows of which something is not learned
+    passes: int = 1  # how often a row is read: twice where two texts are read in both orders
     long: tuple[int | None, int] = (None, 0)  # at most so many tokens at once, and shared between windows

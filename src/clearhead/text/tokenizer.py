@@ -198,6 +198,15 @@ class Tokenizer:
         """The id of `mask_token`."""
         return self._named_id("mask_token")
 
+    @property
+    def config(self) -> dict[str, Any]:
+        """What tokenizer_config.json says of it."""
+        return dict(self._config)
+
+    def files(self) -> dict[str, bytes]:
+        """Its vocabulary as files, by name."""
+        return self._backend.files()
+
     def save(self, folder: Path) -> None:
         """Write files from which `load_tokenizer` and `transformers` make the same tokenizer."""
         folder = Path(folder)

@@ -126,7 +126,7 @@ def _read(network: Network, lesson: Lesson, device: str, kernel: Kernel) -> _Rea
     if target is not None or everywhere or network.shape.stack.layers < 2 or lesson.ways > 1:
         hidden = network.below_head(ids, layout, segments, target, kernel=kernel)
         if lesson.ways > 1:  # the states of each direction one after the other
-            hidden = hidden.unflatten(-1, (lesson.ways, -1)).flatten(0, 1)
+            hidden = hidden.reshape(len(hidden) * lesson.ways, -1)
         asked = hidden if everywhere or target is not None else hidden.index_select(0, _tensor(lesson.places, device))
     else:
         picked, rows, columns = _picked(lesson)

@@ -16,7 +16,7 @@ from clearhead.data.batches import token_batches
 from clearhead.errors import ClearheadError
 from clearhead.tasks.encoded import Part
 from clearhead.training.dropout import attend, quicken
-from clearhead.training.objectives import row_losses
+from clearhead.training.objectives import next_words, row_losses
 from clearhead.training.optimise import clip, learned, set_rate, share
 from clearhead.training.precision import computing
 from clearhead.training.settings import TrainSettings
@@ -142,11 +142,13 @@ def _step(
     for places in micro_batches(data.row_tokens[rows], settings.micro_tokens):
         part = data.take(rows[places])
         with computing(settings.precision, device):
-            logits = logits_of(network, part, device)
-        losses = row_losses(objective, logits.float(), part, settings.smoothing)
-        share_of_loss = (losses * weights[places].to(device)).sum() / total
-        share_of_loss.backward()  # type: ignore[no-untyped-call]
-        loss += float(share_of_loss.detach())
+            result = result_of(network, part, device, whole=settings.lm_weight > 0)
+            beside = next_words(result.last, network.stack.embed.token.weight, part) if settings.lm_weight else None
+        losses = row_losses(objective, result.logits.float(), part, settings.smoothing)
+        taught = losses if beside is None else losses + settings.lm_weight * beside
+        here = weights[places].to(device)
+        ((taught * here).sum() / total).backward()  # type: ignore[no-untyped-call]
+        loss += float((losses.detach() * here).sum() / total)  # of the task alone, as what it is compared with
         tokens += part.tokens
     gradient = clip([p for p in network.parameters() if p.grad is not None], settings.clip)
     if not math.isfinite(loss) or not math.isfinite(gradient):
@@ -181,17 +183,22 @@ def micro_batches(tokens: Array, budget: int) -> list[slice]:
 
 
 def logits_of(network: Any, part: Part, device: str) -> Tensor:
+    """The logits of packed windows."""
+    logits: Tensor = result_of(network, part, device).logits
+    return logits
+
+
+def result_of(network: Any, part: Part, device: str, *, whole: bool = False) -> Any:
     """Packed windows through the network: an answer for each window, for each token, or for each word of a target."""
     ids, segments, lengths, target_ids, target_lengths = (
         None if array is None else torch.as_tensor(array, device=device)
         for array in (part.ids, part.segments, part.lengths, part.target_ids, part.target_lengths)
     )
     kernel = attend if torch.device(device).type == "cpu" else fused
-    logits: Tensor = network(
+    return network(
         ids, None, segments, target_ids,
-        lengths=lengths, target_lengths=target_lengths, kernel=kernel, whole=False,
-    ).logits  # fmt: skip
-    return logits
+        lengths=lengths, target_lengths=target_lengths, kernel=kernel, whole=whole,
+    )  # fmt: skip
 
 
 def _ended(state: State, score: Callable[[], float] | None, made: Step, average: int) -> Step:

@@ -95,6 +95,18 @@ def words(
     return _row_means(cross_entropy(logits, marks["words"], smoothing), marks["word_rows"], part.rows)
 
 
+def next_words(hidden: Tensor, table: Tensor, part: Part) -> Tensor:
+    """The mean over a row's tokens of -log p(token), each given those before it, by the word table: (rows,)."""
+    device = hidden.device
+    ids, lengths = (torch.as_tensor(array, device=device) for array in (part.ids, part.lengths))
+    known = torch.ones(len(ids), dtype=torch.bool, device=device)
+    known[lengths.cumsum(0) - lengths] = False  # nothing comes before a first token
+    owners = torch.as_tensor(part.owners, device=device).repeat_interleave(lengths)
+    before = known.roll(-1)
+    losses = F.cross_entropy(F.linear(hidden[before], table).float(), ids[known], reduction="none")
+    return _row_means(losses, owners[known], part.rows)
+
+
 TOKEN_LOSSES: dict[str, Callable[..., Tensor]] = {"tags": tags, "answers": answers, "options": options, "words": words}
 
 

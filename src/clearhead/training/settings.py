@@ -26,6 +26,7 @@ class TrainSettings:
     layer_decay: float = 1.0  # each layer below learns this much slower
     clip: float = 1.0  # longest gradient; 0: any
     smoothing: float = 0.0  # label smoothing
+    lm_weight: float = 0.0  # of a causal model's next-word loss beside the task's; 0.5 in the OpenAI Transformer
     class_weight: Literal["none", "auto"] = "none"  # auto: rare classes count more
     frozen: bool = False  # True: only the head learns
     unfreeze: bool = False  # ULM-FiT: one more layer learns with each epoch
@@ -53,6 +54,7 @@ class TrainSettings:
             (0 < self.layer_decay <= 1, "layer_decay must be above 0 and at most 1"),
             (self.clip >= 0, "clip must be at least 0"),
             (0 <= self.smoothing < 1, "smoothing must be from 0 up to 1"),
+            (0 <= self.lm_weight <= 100, "lm_weight must be from 0 to 100"),
             (self.save_every >= 0, "save_every must be at least 0"),
             (self.patience is None or self.patience >= 1, "patience must be at least 1"),
         )

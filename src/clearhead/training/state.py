@@ -82,13 +82,31 @@ class State:
 
 
 def fold(network: Network, scale: tuple[float, float] | None) -> None:
-    """y * spread + mean as part of the head's own weights: w * spread, b * spread + mean."""
-    if scale is None:
+    """y * spread + mean as part of the head's own weights: w * spread, b * spread + mean.
+
+    A head without a bias, as GPT's is, finds the mean in what it reads: the last norm adds d with w . d = mean.
+    """
+    if scale is None or network.head is None:
         return
     mean, spread = scale
     with torch.no_grad():
-        network.head.out.weight.mul_(spread)  # type: ignore[union-attr]
-        network.head.out.bias.mul_(spread).add_(mean)  # type: ignore[union-attr]
+        weight = network.head.out.weight.mul_(spread)
+        if network.head.shape.out_bias:
+            network.head.out.bias.mul_(spread).add_(mean)
+        elif (below := last_bias(network)) is not None:
+            below.add_(mean * weight[0] / weight[0].square().sum().clamp(min=torch.finfo(weight.dtype).tiny))
+
+
+def last_bias(network: Network) -> Tensor | None:
+    """The bias of the norm that the last hidden state comes out of; None where there is no such norm."""
+    stack = network.stack.shape
+    if stack.recurrent is not None or stack.norm != "layer" or not stack.norm_bias:
+        return None
+    if stack.final_norm:
+        return network.get_parameter("stack.norm.bias")
+    if stack.norm_place == "after" and stack.layers:
+        return network.get_parameter(f"stack.blocks.{stack.block_of_layer[-1]}.feed.norm.bias")
+    return None
 
 
 def save_state(folder: Path, state: State) -> None:

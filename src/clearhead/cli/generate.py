@@ -1,0 +1,90 @@
+"""clearhead generate: how a causal model goes on from a prompt."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import sys
+from itertools import chain
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from clearhead.cli.decoding import DecodingOptions, answers_file, comes_in_lines, texts_given
+from clearhead.cli.loading import load_model
+from clearhead.cli.screen import progress, say
+from clearhead.errors import InputError
+
+
+def generate(
+    model: str,
+    prompt: Annotated[str, Parameter(allow_leading_hyphen=True)],  # - is standard input
+    /,
+    *,
+    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
+    column: str | None = None,
+    beam: int = 1,
+    max_length: int = 128,
+    options: DecodingOptions | None = None,
+    new_only: bool = False,
+    stream: bool = False,
+    precision: str | None = None,
+    json: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Let a causal model (GPT-2, OpenAI GPT) go on from a prompt, the lines of a file, or what comes through a pipe.
+
+    Parameters
+    ----------
+    model
+        A model that names the next word: a folder, or a hub id.
+    prompt
+        A text; a file (one prompt a line, .csv, .tsv, .jsonl); or - for standard input.
+    output
+        A file for the texts, a line each; a job that was stopped goes on where it stands.
+    column
+        The column of a table that holds the prompts.
+    beam
+        How many beginnings are kept while searching; 1 takes the likeliest word each time.
+    max_length
+        New tokens at most.
+    new_only
+        Print what was added alone, without the prompt.
+    stream
+        Print every piece as soon as it is known; for one prompt, without beams.
+    precision
+        float or int8; without it, int8 where `clearhead quantize` found it good enough.
+    json
+        Print a JSON object for each prompt: prompt, text, continuation, score, stopped.
+    quiet
+        Say nothing but the texts.
+    """
+    from clearhead.runs.generating import check_causal, continue_lines, stream_text
+
+    chosen = options or DecodingOptions()
+    choices = chosen.choices(beam=beam, max_length=max_length)
+    lined = comes_in_lines(prompt)
+    if stream and (lined or json or output is not None):
+        raise InputError("--stream writes the answer to one prompt as it comes: leave files, -o and --json out.")
+    if chosen.best > 1 and not json and (lined or output is not None):
+        raise InputError(f"--best {chosen.best} gives several texts for every line of a file; add --json.")
+    prompts = texts_given(prompt, column)
+    loaded = load_model(model, quiet=quiet or json, precision=precision)
+    check_causal(loaded, model)
+    if stream:
+        pieces = stream_text(loaded, prompt, **choices)
+        for piece in chain(() if new_only else (prompt,), pieces, ("\n",)):
+            sys.stdout.write(piece)
+            sys.stdout.flush()
+        return
+    with answers_file(output, as_json=json, quiet=quiet) as (into, done), progress("generating", quiet=quiet) as bar:
+        for line in continue_lines(loaded, prompts, skip=done, empty=not lined, told=bar, **choices):
+            if json:
+                into.write(jsonlib.dumps(line.to_json(), ensure_ascii=False) + "\n")
+            else:
+                texts = line.texts(new=new_only)
+                one_each = [" ".join(text.splitlines()) for text in texts] if lined or output is not None else texts
+                into.write("\n\n".join(one_each) + "\n")
+            into.flush()
+    if output is not None:
+        say(f"texts: {output}", quiet=quiet)

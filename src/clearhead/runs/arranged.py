@@ -1,0 +1,85 @@
+"""A causal model made ready for a task: it reads texts between marks, and its word table has rows for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from clearhead.errors import InputError
+from clearhead.model import Model
+from clearhead.runs.plan import RunPlan
+from clearhead.tasks import Task
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clearhead.core.models import Network
+
+    Array = np.ndarray[Any, Any]
+
+WORDS = "stack.embed.token.weight"
+READS_MARKS = ("classify", "choice")  # heads that read the last token
+ORDERED = ("pair", "regress")  # tasks that read two texts one after the other
+
+
+def arranged(model: Model, seed: int) -> Model:
+    """The model itself, or, of a causal one under a head that reads one token, one that knows the marks.
+
+    New rows begin as the token that ends a text, a little apart from it and from each other.
+    """
+    head = model.shape.head
+    if head is None or head.kind not in READS_MARKS or not model.shape.stack.causal or model.shape.decoder is not None:
+        return model
+    from clearhead.text.marks import marked
+
+    tokenizer = marked(model.tokenizer)
+    if tokenizer is model.tokenizer:
+        return model
+    from clearhead.core.runner import CoreRunner
+
+    vocab = max(model.shape.stack.vocab, tokenizer.vocab_size)
+    network = _grown(model.module, vocab, tokenizer.eos_id, seed)
+    config = {**model.config, "vocab_size": vocab}
+    if config.get("pad_token_id") is None:  # transformers finds the last token of a row by it
+        config["pad_token_id"] = tokenizer.pad_id
+    runner = CoreRunner(network, str(model.core.device))
+    return replace(model, runner=runner, config=config, source_tokenizer=tokenizer, make_core=None, _core=None)
+
+
+def in_orders(plan: RunPlan, task: Task, model: Model | None, *, two: bool) -> RunPlan:
+    """Whether two texts are read in both orders: as said, or where a causal model tells how alike they are."""
+    if plan.both_orders and (not two or task.name not in ORDERED):
+        raise InputError(f"both_orders is for pair and regress with two texts, and this is {task.name} of other rows.")
+    if plan.both_orders is not None or model is None or model.shape.head is None:
+        return plan
+    causal = model.shape.stack.causal and model.shape.decoder is None
+    return replace(plan, both_orders=causal and two and task.name == "regress")
+
+
+def check_next_words(model: Model, plan: RunPlan) -> None:
+    """Refuse to teach the next word beside a task where the model has no word table to name it with."""
+    shape = model.shape
+    words = shape.stack.causal and shape.decoder is None and model.config.get("tie_word_embeddings") is not False
+    if plan.settings.lm_weight and not (words and shape.head is not None and shape.head.kind in READS_MARKS):
+        raise InputError(
+            f"lm_weight teaches the next word beside classify, pair, regress and choice, to GPT-2 and OpenAI GPT with "
+            f"one table for input and output; {plan.model} is no such model, or the task is another."
+        )
+
+
+def _grown(network: Network, vocab: int, like: int | None, seed: int) -> Network:
+    """The same network with so many words."""
+    import numpy as np
+
+    from clearhead.core.build import build, named_arrays, pruned_heads
+
+    shape = network.shape
+    arrays = named_arrays(network)
+    words = arrays[WORDS]
+    base = words[like] if like is not None and like < len(words) else words.mean(0)
+    apart = np.random.default_rng(seed).normal(0, shape.stack.init_std, (vocab - len(words), words.shape[1]))
+    arrays[WORDS] = np.concatenate([words, (base + apart).astype(words.dtype)])
+    made = build(replace(shape, stack=replace(shape.stack, vocab=vocab)), arrays.items(), seed=seed)
+    for part, blocks in pruned_heads(network).items():
+        made.prune({int(block): set(heads) for block, heads in blocks.items()}, part)
+    return made

@@ -1,0 +1,102 @@
+"""`layer=weighted`: how much of each layer a task needs, learned on the pooled layers of its training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clearhead.batch import Batch
+from clearhead.checkpoint.passport import Trained
+from clearhead.data import LabelSpace
+from clearhead.errors import CheckpointError, InputError
+from clearhead.features import pool
+from clearhead.model import Model
+from clearhead.runs.network import data_of
+from clearhead.runs.plan import RunPlan
+from clearhead.runs.prepare import Prepared
+from clearhead.runs.taggers import known_tags, some_rows
+from clearhead.scoring import window_features, window_words
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clearhead.classic import Mixture
+    from clearhead.tasks.encoded import Encoded
+
+    Array = np.ndarray[Any, Any]
+
+WEIGHTED = "weighted"
+LINEAR = ("mean", "cls", "lasttoken", "mean_sqrt_len_tokens", "weightedmean")  # pooling a sum is the sum of the pooled
+MOST_ROWS = 5000  # whose layers are weighed: in memory there are all layers of each
+MOST_WORDS = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weighed:
+    """The weights of the layers, and what they were found on."""
+
+    mixture: Mixture
+    note: str
+
+
+def weigh_texts(
+    model: Model, prepared: Prepared, plan: RunPlan, pooling: Sequence[str] | None, *, seed: int,
+    tell: Callable[[str, int, int | None], None],
+) -> Weighed:  # fmt: skip
+    """Of whole texts: every layer is pooled as the features are."""
+    import numpy as np
+
+    from clearhead.classic import fit_mixture
+
+    modes = tuple(pooling or model.pooling.modes)
+    if wrong := [mode for mode in modes if mode not in LINEAR]:
+        raise InputError(f"layer=weighted adds up pooled layers, and {wrong[0]} does not add up; say --pooling mean.")
+    train = prepared.parts["train"]
+    rows = np.sort(np.random.default_rng(seed).permutation(len(train))[:MOST_ROWS])
+
+    def made(ids: Array, mask: Array, segments: Array | None) -> list[Array]:
+        batch = Batch(ids=ids, mask=None if mask.all() else mask, segments=segments)
+        hidden = model.runner.encode(batch, layers=True, pooled=False).hidden
+        return [pool(layer, mask, None, modes) for layer in hidden]
+
+    layers = window_features(
+        model, data_of(model, train).select(rows), made, told=lambda done, all_: tell("all layers", done, all_)
+    )
+    mixture = fit_mixture(
+        layers, train.targets[rows], prepared.space,
+        strength=plan.strength, class_weight=plan.settings.class_weight, seed=seed,
+    )  # fmt: skip
+    return Weighed(mixture=mixture, note=_note(mixture, len(rows), len(train), "rows"))
+
+
+def weigh_words(
+    model: Model, data: Encoded, prepared: Prepared, plan: RunPlan, *, seed: int,
+    tell: Callable[[str, int, int | None], None],
+) -> Weighed:  # fmt: skip
+    """Of words with a tag each."""
+    from clearhead.classic import fit_mixture
+
+    part = data.select(some_rows(data, MOST_WORDS, seed))
+    layers = window_words(model, part, list, told=lambda done, all_: tell("all layers", done, all_))
+    space = LabelSpace(names=prepared.space.names, kind="classes")
+    mixture = fit_mixture(layers, known_tags(part), space, strength=plan.strength, seed=seed)
+    return Weighed(mixture=mixture, note=_note(mixture, len(part), len(data), "rows"))
+
+
+def _note(mixture: Mixture, some: int, every: int, what: str) -> str:
+    return mixture.said if some == every else f"{mixture.said} Found on {some:,} of {every:,} training {what}."
+
+
+def kept_layer(trained: Trained, layers: int) -> str | int | tuple[float, ...] | None:
+    """The layer that a passport names; of weighted ones, what each is multiplied by."""
+    if trained.layer != WEIGHTED:
+        return trained.layer
+    from clearhead.classic import mixture_weights
+
+    if len(trained.layer_scores) != layers + 1:
+        raise CheckpointError(f"clearhead.json weighs {len(trained.layer_scores)} layers, and there are {layers + 1}.")
+    try:
+        return mixture_weights(trained.layer_scores, trained.layer_gamma)
+    except InputError as error:
+        raise CheckpointError(f"clearhead.json: {error}") from None

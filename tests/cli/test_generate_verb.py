@@ -1,0 +1,138 @@
+"""clearhead generate: a prompt, files, pipes, streams; what is printed is what Model.generate writes."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import clearhead
+from clearhead.text import load_tokenizer
+from tests.text import tokenizer_folders
+
+Run = Callable[..., tuple[int, str, str]]
+SMALL = {"n_embd": 24, "n_layer": 2, "n_head": 2, "n_positions": 48}
+PROMPT = "The old lighthouse"
+
+
+def writer(place: Path, family: str, seed: int = 0) -> Path:
+    """A tiny model of chance with a vocabulary that was learned on the spot."""
+    (place / "words").mkdir(parents=True)
+    getattr(tokenizer_folders, family.replace("-", "_"))(place / "words")
+    tokenizer = load_tokenizer(place / "words", family, {"model_type": family}).source
+    config = SMALL | {"bos_token_id": tokenizer.bos_id, "eos_token_id": tokenizer.eos_id}
+    return clearhead.create(family, config=config, head="causal", tokenizer=tokenizer, seed=seed).save(place / "model")
+
+
+@pytest.fixture(scope="module")
+def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A GPT-2 that writes nonsense."""
+    return writer(tmp_path_factory.mktemp("gpt2"), "gpt2")
+
+
+def test_a_prompt_goes_on(gpt2: Path, run: Run) -> None:
+    made = clearhead.load(gpt2).generate([PROMPT], max_length=8)[0]
+    code, out, err = run("generate", gpt2, PROMPT, "--max-length", "8")
+    assert (code, out, err) == (0, PROMPT + made.text + "\n", "")
+    assert run("generate", gpt2, PROMPT, "--max-length", "8", "--new-only")[1] == made.text + "\n"
+    assert run("generate", gpt2, PROMPT, "--max-length", "8", "--stream")[1] == out
+    assert run("generate", gpt2, PROMPT, "--max-length", "8", "--stream", "--new-only")[1] == made.text + "\n"
+    told = json.loads(run("generate", gpt2, PROMPT, "--max-length", "8", "--json")[1])
+    assert told["prompt"] == PROMPT
+    assert told["text"] == PROMPT + told["continuation"] == PROMPT + made.text
+    assert told["score"] == pytest.approx(made.score)
+
+
+def test_the_options_of_decoding_arrive(gpt2: Path, run: Run) -> None:
+    model = clearhead.load(gpt2)
+    options = {
+        ("--beam", "3", "--best", "3"): {"beam": 3, "best": 3},
+        ("--sample", "--temperature", "2", "--top-k", "9", "--top-p", "0.9", "--min-p", "0.01", "--seed", "4"): {
+            "sample": True, "temperature": 2.0, "top_k": 9, "top_p": 0.9, "min_p": 0.01, "seed": 4,
+        },
+        ("--sample", "--best", "3", "--repetition-penalty", "1.5"): {
+            "sample": True, "best": 3, "repetition_penalty": 1.5,
+        },
+        ("--no-repeat-ngram", "1", "--forbid", "keeper", "--stop", "zz", "--stop", "e"): {
+            "no_repeat_ngram": 1, "forbidden": ("keeper",), "stop": ("zz", "e"),
+        },
+        ("--beam", "2", "--length-penalty", "0.3", "--min-length", "3", "--prefix", " keeper"): {
+            "beam": 2, "length_penalty": 0.3, "min_length": 3, "prefix": " keeper",
+        },
+    }  # fmt: skip
+    for given, choices in options.items():
+        made = model.generate([PROMPT], max_length=6, **choices)[0]  # type: ignore[arg-type]
+        told = json.loads(run("generate", gpt2, PROMPT, "--max-length", "6", "--json", *given)[1])
+        assert told["continuation"] == made.text, given
+        assert told["stopped"] == made.stopped
+        assert [one["continuation"] for one in told.get("best", [told])] == [one.text for one in made.best]
+    code, out, _ = run("generate", gpt2, PROMPT, "--max-length", "6", "--sample", "--best", "2")
+    best = model.generate([PROMPT], max_length=6, sample=True, best=2)[0].best
+    assert (code, out) == (0, "\n\n".join(PROMPT + one.text for one in best) + "\n")
+
+
+def test_files_pipes_and_jobs_that_were_stopped(
+    gpt2: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompts = ["Rain fell", "", "The old", "A model reads words"]
+    text = "\n".join(prompts) + "\n"
+    (tmp_path / "in.txt").write_text(text)
+    code, whole, _ = run("generate", gpt2, tmp_path / "in.txt", "--max-length", "5")
+    lines = whole.split("\n")
+    assert (code, len(lines), lines[1]) == (0, 5, "")
+    for prompt, line in zip(prompts, lines, strict=False):
+        assert line.startswith(prompt)
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    assert run("generate", gpt2, "-", "--max-length", "5")[1] == whole
+    (tmp_path / "out.txt").write_text("\n".join(lines[:2]) + "\nhalf a li")
+    code, out, err = run("generate", gpt2, tmp_path / "in.txt", "--max-length", "5", "-o", tmp_path / "out.txt")
+    assert (code, out) == (0, "")
+    assert "2 lines" in err
+    assert (tmp_path / "out.txt").read_text() == whole
+    (tmp_path / "in.csv").write_text("id,opening\n1,Rain fell\n")
+    table = run("generate", gpt2, tmp_path / "in.csv", "--column", "opening", "--max-length", "5")
+    assert table[1] == lines[0] + "\n"
+
+
+def test_words_of_the_first_gpt_are_parted_by_blanks(run: Run, tmp_path: Path) -> None:
+    folder = writer(tmp_path, "openai-gpt")
+    code, out, _ = run("generate", folder, PROMPT, "--max-length", "6")
+    assert code == 0
+    assert out.startswith(PROMPT + " ")
+    assert out[len(PROMPT) + 1] != " "
+    assert run("generate", folder, PROMPT, "--max-length", "6", "--stream")[1] == out
+    assert json.loads(run("generate", folder, PROMPT, "--max-length", "6", "--json")[1])["text"] + "\n" == out
+
+
+def test_an_empty_prompt_begins_at_the_beginning(gpt2: Path, run: Run) -> None:
+    model = clearhead.load(gpt2)
+    code, out, _ = run("generate", gpt2, "", "--max-length", "5")
+    assert (code, out) == (0, model.generate([""], max_length=5)[0].text + "\n")
+
+
+def test_mistakes_are_one_sentence(gpt2: Path, masked_model: Path, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("one\ntwo\n")
+    bare = clearhead.load(gpt2, head=None).save(tmp_path / "bare")
+    pair = {"width": 16, "heads": 2, "feed_width": 16, "encoder_layers": 1, "decoder_layers": 1, "vocab_size": 40}
+    translator = clearhead.create("transformer", config=pair, head="seq2seq").save(tmp_path / "translator")
+    wrong = {
+        "an encoder that reads a whole text at once": ("generate", masked_model, "a text"),
+        "clearhead fill": ("generate", masked_model, "a text"),
+        "with no head": ("generate", bare, "a text"),
+        "use clearhead translate": ("generate", translator, "a text"),
+        "--stream writes the answer to one prompt": ("generate", gpt2, tmp_path / "in.txt", "--stream"),
+        "add --json": ("generate", gpt2, tmp_path / "in.txt", "--sample", "--best", "2"),
+        "--column is for files": ("generate", gpt2, "a text", "--column", "b"),
+        "beam=1 and best=1": ("generate", gpt2, "a text", "--stream", "--beam", "2"),
+        "temperature is for samples": ("generate", gpt2, "a text", "--temperature", "2"),
+        "finds at most 1": ("generate", gpt2, "a text", "--best", "2"),
+        "the model numbers 48": ("generate", gpt2, "a text " * 60),
+        "max_length must be": ("generate", gpt2, "a text", "--max-length", "0"),
+    }
+    for said, arguments in wrong.items():
+        code, out, err = run(*arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1), (said, err)
+        assert said in err
