@@ -57,7 +57,7 @@ def pretrain(
     family
         Of a new model: bert (the default), roberta, distilbert, electra, albert, gpt2, t5 and the others.
     objective
-        mlm+nsp, mlm, mlm+sop, rtd, clm or span-corruption; without it, the one that the family was made for.
+        mlm+nsp, mlm, mlm+sop, rtd, clm, bilm or span-corruption; without it, the one that the family was made for.
     preset
         Of a new model: tiny, mini (the default), small or base.
     model
