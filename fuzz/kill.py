@@ -122,14 +122,14 @@ def train(data: Path, model: Path) -> object:
     """The run that is killed."""
     from clearhead.api import train as api_train
 
-    return api_train(data, output="run", model=str(model), command="train", **SETTINGS)
+    return api_train(data, output="run", model=str(model), command="train", report=False, **SETTINGS)
 
 
 def resume() -> object:
     """And gone on with."""
     from clearhead.api import train as api_train
 
-    return api_train(resume="run")
+    return api_train(resume="run", report=False)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

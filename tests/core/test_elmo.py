@@ -1,4 +1,4 @@
-"""ELMo: two directions that never see each other, padded and packed alike, and both learn a planted text."""
+"""ELMo: two directions that never see each other, padded and packed alike, and asked for both neighbours."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from torch import Tensor
 
 import clearhead
 from clearhead import Model
-from clearhead.core.elmo import ElmoNetwork, elmo_losses, elmo_states
 from clearhead.errors import InputError
+from clearhead.pretraining.both_ways import both_ways
+from clearhead.pretraining.lesson import Kit, Texts
+from clearhead.training.lessons import examine, loss_of
 
 SMALL: dict[str, Any] = {"vocab_size": 20, "width": 12, "layers": 3}
 IDS = [[3, 4, 5, 6, 7], [8, 9, 3, 0, 0], [5, 0, 0, 0, 0]]
@@ -78,53 +80,26 @@ def test_the_two_directions_never_see_each_other(model: Model) -> None:
     assert moved[:, 1].tolist() == [True, True, True, False, False]
 
 
-def test_losses_are_of_the_word_after_and_the_word_before(model: Model) -> None:
-    network = model.module
-    assert isinstance(network, ElmoNetwork)
-    ids, lengths = torch.tensor([3, 4, 5, 6, 7, 8, 9, 3, 5]), torch.tensor([5, 3, 1])
-    runs = [np.asarray(model.run([row]).logits)[0] for row in ([3, 4, 5, 6, 7], [8, 9, 3])]
-    logs = [torch.from_numpy(one).log_softmax(-1) for one in runs]
-    forth = [-logs[0][t, 0, ids[t + 1]] for t in range(4)] + [-logs[1][t, 0, ids[t + 6]] for t in range(2)]
-    back = [-logs[0][t, 1, ids[t - 1]] for t in range(1, 5)] + [-logs[1][t, 1, ids[t + 4]] for t in range(1, 3)]
-    found = elmo_losses(network.eval(), ids, lengths)
-    for got, expected in zip(found, (forth, back), strict=True):
-        np.testing.assert_allclose(got.detach().numpy(), [float(one) for one in expected], atol=1e-5)
-    states = elmo_states(network, ids, lengths)
-    top = np.asarray(model.run([[8, 9, 3]]).last)[0]
-    for state, half in zip(states, (top[:, :6], top[:, 6:]), strict=True):
-        np.testing.assert_allclose(state[5:8].detach().numpy(), half, atol=1e-6)
-
-
-def test_both_directions_learn_a_planted_text() -> None:
-    """Words 1 to 9 come in a circle, so that each tells the one after and the one before."""
-    model = clearhead.create("elmo", config=SMALL | {"width": 32, "layers": 2}, head="bilm")
-    network = model.module.train()
-    adam = torch.optim.Adam(network.parameters(), 0.02)
-    draw = np.random.default_rng(0)
-    first: list[float] = []
-    for _ in range(60):
-        lengths = draw.integers(4, 12, 16)
-        ids = np.concatenate([(draw.integers(9) + np.arange(length)) % 9 + 1 for length in lengths])
-        losses = elmo_losses(network, torch.from_numpy(ids), torch.from_numpy(lengths))
-        means = [float(loss.detach().mean()) for loss in losses]
-        first = first or means
-        adam.zero_grad()
-        torch.cat(losses).mean().backward()
-        adam.step()
-    assert min(first) > 2.0
-    assert max(means) < 0.3
-    network.eval()
-    logits = np.asarray(model.run([[2, 3, 4]]).logits)
-    assert (logits[0, 2, 0].argmax(), logits[0, 0, 1].argmax()) == (5, 1)
+def test_a_lesson_asks_for_the_word_after_and_the_word_before(model: Model) -> None:
+    texts: Texts = [(np.array([3, 4, 5, 6, 7]), None, 0), (np.array([8, 9, 3]), None, 0), (np.array([5]), None, 0)]
+    none = np.zeros(20, bool)
+    kit = Kit(size=20, special=none, continues=none, ordinary=np.arange(20))
+    lesson = both_ways(texts, kit, np.random.default_rng(0))
+    answers = examine(model.module.eval(), lesson, "cpu")["words"]
+    expected = []
+    for text, *_ in texts:
+        logs = torch.from_numpy(np.asarray(model.run([text.tolist()]).logits)[0]).log_softmax(-1)  # (length, 2, words)
+        for place in range(len(text)):
+            expected += [-float(logs[place, 0, text[place + 1]])] if place + 1 < len(text) else []
+            expected += [-float(logs[place, 1, text[place - 1]])] if place else []
+    np.testing.assert_allclose(answers.losses, expected, atol=1e-5)
+    total = loss_of(model.module.eval(), lesson, {"words": 1.0}, "cpu")["words"].item()
+    assert total == pytest.approx(sum(expected), rel=1e-5)
 
 
 def test_what_it_cannot_do_is_said() -> None:
     bare = clearhead.create("elmo", config=SMALL)
-    with pytest.raises(InputError, match="create it with 'bilm'"):
-        elmo_losses(bare.module, torch.tensor([1, 2]), torch.tensor([2]))
     with pytest.raises(InputError, match="no head that could name the next word"):
         clearhead.create("elmo", config=SMALL, head="bilm").generate_ids([[1, 2]])
     with pytest.raises(InputError, match="no attention heads"):
         bare.run([[1, 2]], head_scale=[[1.0]] * 3)
-    with pytest.raises(InputError, match="lengths must be"):
-        elmo_states(bare.module, torch.tensor([1, 2]), torch.tensor([3]))

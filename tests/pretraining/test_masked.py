@@ -142,6 +142,15 @@ def test_a_part_of_a_lesson(texts: Texts, kit: Kit) -> None:
     assert (parts[1].places == lesson.places[len(parts[0].places) :] - len(parts[0].ids)).all()
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3, 7])
+def test_any_number_of_ranks_has_the_same_texts(texts: Texts, kit: Kit, ranks: int) -> None:
+    lesson = masked(texts[:20], kit, np.random.default_rng(1))
+    shares = [lesson.share(rank, ranks) for rank in range(ranks)]
+    for name in ("ids", "lengths", "words"):
+        assert (np.concatenate([getattr(one, name) for one in shares]) == getattr(lesson, name)).all()
+    assert max(len(one.lengths) for one in shares) - min(len(one.lengths) for one in shares) <= 1
+
+
 def test_a_tokenizer_says_what_stands_around_texts() -> None:
     lines = ["walking talking walked talked walker talker"] * 5
     bert = make_kit(learn_tokenizer(iter(lines), use="bert", size=40).tokenizer)

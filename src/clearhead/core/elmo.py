@@ -10,13 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.core.attention import Attention
 from clearhead.core.head import Head
-from clearhead.core.layout import Layout, Packed
-from clearhead.core.models import Network, check_lengths
+from clearhead.core.layout import Layout
+from clearhead.core.models import Network
 from clearhead.core.positions import Unnumbered
 from clearhead.core.recurrent import CELLS, Rows
 from clearhead.core.stack import Embedding
@@ -114,32 +113,3 @@ class ElmoNetwork(Network):
     def attentions(self, part: str) -> list[Attention]:
         """None."""
         return []
-
-
-def elmo_states(network: ElmoNetwork, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """The last forward and backward state of each token of packed texts: (tokens, width / 2) each."""
-    check_lengths(ids, lengths, "lengths")
-    forth, back = network.encode(ids, Packed(lengths))[-1].chunk(2, -1)
-    return forth, back
-
-
-def elmo_losses(network: ElmoNetwork, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """-log p of words of packed texts, in their order: of each but the first of a text given those before it, and of
-
-    each but the last given those after it. Both are (tokens - texts,); the head runs on these words alone.
-    """
-    head = network.head
-    if not isinstance(head, WaysHead):
-        raise InputError("This model has no head that could name the words after and before: create it with 'bilm'.")
-    forth, back = elmo_states(network, ids, lengths)
-    ends = lengths.cumsum(0)
-    after = torch.ones(len(ids), dtype=torch.bool, device=ids.device)  # there is a word before it
-    before = after.clone()  # there is a word after it
-    after[ends - lengths] = False
-    before[ends - 1] = False
-
-    def losses(states: Tensor, words: Tensor) -> Tensor:
-        logits = head.out(head.before_out(states))
-        return F.cross_entropy(logits.float(), words, reduction="none")
-
-    return losses(forth[before], ids[after]), losses(back[after], ids[before])

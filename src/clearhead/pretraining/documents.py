@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from clearhead.config import shown
+from clearhead.data.files import MOST_NAME
 from clearhead.data.lines import TABLES, is_table, numbered_cells, numbered_lines
 from clearhead.errors import InputError
 
@@ -43,16 +44,16 @@ def corpus_files(names: Sequence[str | os.PathLike[str]]) -> list[Path]:
             made = [path for path in sorted(place.rglob("*")) if path.is_file() and _is_text(path, place)]
             if not made:
                 endings = ", ".join((*PLAIN[:-1], *TABLES))
-                raise InputError(f"The folder {shown(place)} holds no text files ({endings}).")
+                raise InputError(f"The folder {shown(place, MOST_NAME)} holds no text files ({endings}).")
         elif there:
             made = [place]
         elif any(letter in str(name) for letter in "*?["):
             every = sorted(glob.glob(str(name), recursive=True))  # noqa: PTH207 (a pattern may begin anywhere)
             made = [Path(one) for one in every if Path(one).is_file()]
             if not made:
-                raise InputError(f"Nothing is called {shown(name)}.")
+                raise InputError(f"Nothing is called {shown(name, MOST_NAME)}.")
         else:
-            raise InputError(f"{shown(name)} is not there.")
+            raise InputError(f"{shown(name, MOST_NAME)} is not there.")
         found |= dict.fromkeys(made)
     if not found:
         raise InputError("There is no text to learn from: name files, folders or patterns.")

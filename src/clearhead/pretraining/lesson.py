@@ -61,6 +61,12 @@ class Lesson:
         )
 
 
+    def share(self, rank: int, ranks: int) -> Lesson:
+        """The texts of one of several processes that learn together: a step has the same, whatever their number."""
+        bounds = [len(self.lengths) * one // ranks for one in (rank, rank + 1)]
+        return self.part(*bounds)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Kit:
     """What objectives need to know of a vocabulary."""

@@ -47,6 +47,7 @@ class ReportData:
     ladder: Mapping[str, Any] | None = None  # as in ladder.json
     examples: Mapping[str, Shown] = field(default_factory=dict)  # rows to look at, by part
     sections: Sequence[Section] = ()  # what others have to tell: a ladder, a sweep
+    lead: str = ""  # the result in a sentence, where no part was measured
 
 
 def report_html(data: ReportData) -> str:
@@ -114,6 +115,7 @@ def _frame(data: ReportData, parts: Mapping[str, Evaluation]) -> dict[str, Any]:
         "title": words.cut(data.title, 200),
         "style": _style(),
         "headline": headline(parts, data.inspection) if parts else None,
+        "lead": words.cut(data.lead, 600) if data.lead else "Nothing was measured in this report.",
         "dev_mark": dev_mark(next(iter(parts.values())).kind) if parts else DEV_MARK,
     }
 

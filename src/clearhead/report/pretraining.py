@@ -27,6 +27,18 @@ class PretrainingFacts:
     counted: Mapping[str, Any] = field(default_factory=dict)  # documents, tokens, steps, ...
 
 
+def pretraining_lead(facts: PretrainingFacts) -> str:
+    """The result in two sentences."""
+    one = facts.held_out
+    if one is None:
+        return "Nothing was held out, and so nothing was measured."
+    pair, alone = (one[name]["accuracy"] for name in ("bigram", "unigram"))
+    beside = f"the word before it alone tells {pair:.1%}, its frequency {alone:.1%}"
+    said = f"Of {one['questions']:,} words of held-out text {one['accuracy']:.1%} are guessed; {beside}."
+    loss = f"The loss is {figure(one['loss'])} (bigram {figure(one['bigram']['loss'])}"
+    return f"{said} {loss}, unigram {figure(one['unigram']['loss'])})."
+
+
 def pretraining_sections(facts: PretrainingFacts) -> list[Section]:
     """Sections for a report, in their places."""
     rows = [(name, f"{value:,}" if isinstance(value, int) else value) for name, value in facts.counted.items()]
@@ -49,7 +61,7 @@ def _measured(facts: PretrainingFacts) -> Markup:
     }
     between = f"{figure(one['loss_low'])} to {figure(one['loss_high'])}"
     rows = [
-        (title, figure(loss), between if name == "model" else "", figure(math.exp(min(loss, 700))), f"{right:.1%}")
+        (title, figure(loss), between if name == "model" else "–", figure(math.exp(min(loss, 700))), f"{right:.1%}")
         for name, title in BASELINES
         for loss, right in [values[name]]
     ]
@@ -78,13 +90,13 @@ def _picture(facts: PretrainingFacts) -> Markup:
     said = "; ".join(f"step {step:g}: {figure(loss)}" for step, loss in points)
     plot = Plot("held-out-curve", "Loss on held-out text", said, x, y)
     for value in flat.values():
-        plot.line([(steps[0], value), (steps[-1], value)], "grid")
+        plot.line([(steps[0], value), (steps[-1], value)], "ideal")
     plot.line(points, "curve")
     for step, loss in points[:60]:
         plot.dot((step, loss), 3.5, "curve dot", f"step {step:g}: {figure(loss)}")
     lines = ", ".join(f"{name} {figure(value)}" for name, value in flat.items())
     return Markup("<figure>{}<figcaption>{}</figcaption></figure>\n").format(
-        plot.svg(), f"The loss on held-out text as it learned; the level lines are the baselines ({lines})."
+        plot.svg(), f"The loss on held-out text as it learned; the dashed lines are the baselines ({lines})."
     )
 
 

@@ -295,7 +295,7 @@ def _finish(
         history=history,
         said=exam.texts.said,
         notes=tuple(notes),
-        cost=cost_of(folder, begun, 0.0),
+        cost={key: value for key, value in cost_of(folder, begun, 0.0).items() if key != "fitting seconds"},
     )
     facts = run.to_json() | {"plan": asdict(plan), "command": command, "versions": versions()}
     facts["source"] = exam.texts.source

@@ -134,7 +134,7 @@ def samples(model: Model, objective: str, sentence: str | None = None) -> list[s
         return [_neighbours(model, sentence or PROMPT)]
     mask = model.tokenizer.mask_token or "[MASK]"
     guesses = model.fill((sentence or SENTENCE).format(mask=mask), top=TOP)
-    return [", ".join(f"{one.token} {one.probability:.2f}" for one in blank) for blank in guesses]
+    return [" · ".join(f"{one.token} {one.probability:.0%}" for one in blank) for blank in guesses]
 
 
 def _neighbours(model: Model, prompt: str) -> str:
@@ -145,7 +145,7 @@ def _neighbours(model: Model, prompt: str) -> str:
     probs = np.exp(logits - logits.max())
     best = np.argsort(-logits)[:TOP]
     words = zip(model.tokenizer.tokens(int(one) for one in best), probs[best] / probs.sum(), strict=True)
-    return ", ".join(f"{word} {prob:.2f}" for word, prob in words)
+    return " · ".join(f"{word} {prob:.0%}" for word, prob in words)
 
 
 def _spanned() -> str:

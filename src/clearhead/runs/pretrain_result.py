@@ -52,7 +52,7 @@ def write_report(
 ) -> Path:  # fmt: skip
     """The one-file report beside the model."""
     from clearhead.report.page import ReportData, save_report
-    from clearhead.report.pretraining import PretrainingFacts, pretraining_sections
+    from clearhead.report.pretraining import PretrainingFacts, pretraining_lead, pretraining_sections
 
     causal = objective.name in ("clm", "bilm")
     facts = PretrainingFacts(
@@ -75,5 +75,6 @@ def write_report(
         notes=list(run.notes),
         cost=dict(run.cost),
         sections=pretraining_sections(facts),
+        lead=pretraining_lead(facts),
     )
     return save_report(data, run.folder / REPORT)
