@@ -69,7 +69,8 @@ def test_spans(tmp_path: Path) -> None:
 
 
 def test_replaced_words(tmp_path: Path) -> None:
-    run = learned(tmp_path, "electra", BERT | {"hidden_size": 128, "embedding_size": 64}, mask=0.2, rate=2e-3, steps=420)
+    wide = BERT | {"hidden_size": 128, "embedding_size": 64}
+    run = learned(tmp_path, "electra", wide, mask=0.2, rate=2e-3, steps=420)
     assert run.judged is not None
     assert run.judged.replaced_accuracy is not None
     assert run.judged.replaced_majority is not None
