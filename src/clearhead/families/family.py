@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from clearhead.errors import ConfigError
+from clearhead.errors import ConfigError, InputError
 from clearhead.shape import HeadShape, ModelShape, PoolerShape, Shape
 
 Values = Mapping[str, Any]
@@ -224,6 +225,19 @@ def sized(
         name: {key: value for group, value in zip(keys, values, strict=True) for key in group} | dict(more or {})
         for name, values in (("tiny", (128, 2, 2, 512)), ("mini", (256, 4, 4, 1024)), ("small", (512, 4, 8, 2048)))
     }
+
+
+def config_said(said: str | None, example: str) -> dict[str, Any]:
+    """Keys of config.json that a user wrote as JSON."""
+    if said is None:
+        return {}
+    try:
+        made = json.loads(said)
+    except ValueError as error:
+        raise InputError(f"config must be JSON, as in '{example}': {error}.") from None
+    if not isinstance(made, dict):
+        raise InputError("config must be a JSON object of names and values.")
+    return made
 
 
 def divides(width: str, heads: str) -> Callable[[Values], str | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
 from clearhead.families import FAMILIES
-from clearhead.families.family import Family
+from clearhead.families.family import Family, config_said
 from clearhead.loading import create, load, load_tokenizers
 from clearhead.model import Model
 from clearhead.pretraining.lesson import Objective
@@ -84,7 +83,7 @@ def new_model(plan: PretrainPlan, objective: Objective, tokenizer: Tokenizer) ->
         "decoder_start_token_id": tokenizer.bos_id if tokenizer.bos_id is not None else tokenizer.pad_id,
     }  # fmt: skip
     config = {key: value for key, value in named.items() if key in family.keys and value is not None}
-    config |= {"vocab_size": max(tokenizer.vocab.values()) + 1} | said_config(plan)
+    config |= {"vocab_size": max(tokenizer.vocab.values()) + 1} | config_said(plan.config, '{"num_hidden_layers": 6}')
     return create(
         family.model_type, preset, config=config, head=head_of(objective, family), tokenizer=tokenizer,
         device=plan.device, seed=plan.settings.seed,
@@ -105,19 +104,6 @@ def old_model(plan: PretrainPlan, tell: Told) -> tuple[Model, Objective]:
     for note in model.notes:
         tell.say(note)
     return replace(model, trained=None), objective
-
-
-def said_config(plan: PretrainPlan) -> dict[str, Any]:
-    """Keys of config.json that were said."""
-    if plan.config is None:
-        return {}
-    try:
-        said = json.loads(plan.config)
-    except ValueError as error:
-        raise InputError(f"config must be JSON, as in '{{\"num_hidden_layers\": 6}}': {error}.") from None
-    if not isinstance(said, dict):
-        raise InputError("config must be a JSON object of names and values.")
-    return said
 
 
 def make_game(model: Model, seed: int) -> Game:

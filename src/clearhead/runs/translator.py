@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
 from clearhead.families import FAMILIES
+from clearhead.families.family import config_said
 from clearhead.loading import create, load
 from clearhead.model import Model
 from clearhead.runs.parallel import Pair, Texts
@@ -54,7 +54,7 @@ def make_model(plan: RunPlan, texts: Texts, folder: Path, tell: Told) -> Model:
     family = FAMILIES[plan.family or "transformer"]
     if (plan.preset or PRESET) not in family.presets:
         raise InputError(f"{family.title} has no preset {plan.preset!r}; it has {', '.join(family.presets)}.")
-    said = _config(plan)
+    said = config_said(plan.config, '{"dropout": 0.3}')
     return _new(plan, _tongues(plan, texts, folder, tell), said)
 
 
@@ -114,18 +114,6 @@ def _new(plan: RunPlan, tongues: Tongues, said: dict[str, Any]) -> Model:
         device=plan.device, seed=plan.settings.seed,
     )  # fmt: skip
     return model if tongues.shared else replace(model, target_tokenizer=target)
-
-
-def _config(plan: RunPlan) -> dict[str, Any]:
-    if plan.config is None:
-        return {}
-    try:
-        said = json.loads(plan.config)
-    except ValueError as error:
-        raise InputError(f"config must be JSON, as in '{{\"dropout\": 0.3}}': {error}.") from None
-    if not isinstance(said, dict):
-        raise InputError("config must be a JSON object of names and values.")
-    return said
 
 
 def encode(model: Model, pairs: Sequence[Pair], plan: RunPlan) -> tuple[Parallel, int]:

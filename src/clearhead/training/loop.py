@@ -211,14 +211,8 @@ def _ended(state: State, score: Callable[[], float] | None, made: Step, average:
             if average > 1:
                 state.keep_best()
             return made
-        progress, value = state.progress, float(score())
-        progress.scores.append(value)
-        better = progress.best_score is None or value > progress.best_score
-        if better:
-            progress.best_score, progress.best_epoch, progress.waited = value, made.epoch, 0
-            state.keep_best()
-        else:
-            progress.waited += 1
+        value = float(score())
+        better = state.judged(value, made.epoch)
     return replace(made, score=value, best=better)
 
 

@@ -97,15 +97,8 @@ def _step(
 def _judged(state: State, score: Callable[[int], float], made: Step) -> Step:
     """Measure on what was held out, and keep the weights if they are the best so far."""
     state.network.eval()
-    progress, value = state.progress, float(score(made.step))
-    progress.scores.append(value)
-    better = progress.best_score is None or value > progress.best_score
-    if better:
-        progress.best_score, progress.best_epoch, progress.waited = value, made.epoch, 0
-        state.keep_best()
-    else:
-        progress.waited += 1
-    return replace(made, score=value, best=better)
+    value = float(score(made.step))
+    return replace(made, score=value, best=state.judged(value, made.epoch))
 
 
 def seconds_a_step(

@@ -55,6 +55,18 @@ class State:
         """Remember the weights as they are now."""
         self.best = {name: tensor.clone() for name, tensor in self.named().items()}
 
+    def judged(self, value: float, epoch: int) -> bool:
+        """Note a score, and keep the weights if it is the best so far."""
+        progress = self.progress
+        progress.scores.append(value)
+        better = progress.best_score is None or value > progress.best_score
+        if better:
+            progress.best_score, progress.best_epoch, progress.waited = value, epoch, 0
+            self.keep_best()
+        else:
+            progress.waited += 1
+        return better
+
     def remember(self, epoch: int, most: int) -> None:
         """Keep the weights after an epoch, and those of so many before it that there are `most`."""
         self.recent[epoch] = {name: tensor.clone() for name, tensor in self.named().items()}
