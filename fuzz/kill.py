@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.small import labelled, tiny_model, write_csv
 
-SETTINGS: dict[str, Any] = {"epochs": 2, "rate": 3e-3, "batch_rows": 16, "threads": 1}
+SETTINGS: dict[str, Any] = {"epochs": 3, "rate": 3e-3, "batch_rows": 16, "threads": 1}
 SETTINGS["save_every"] = 0.0  # a state after every step
 TIMED = ("seconds",)
 Instant = tuple[int, float]  # steps in the log, and seconds after that
@@ -38,13 +38,14 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     arguments.add_argument("--count", type=int, default=200, help="instants")
     arguments.add_argument("--seed", type=int, default=0)
+    arguments.add_argument("--rows", type=int, default=200, help="rows of a run")
     chosen = arguments.parse_args()
     import torch
 
     torch.set_num_threads(1)  # before the first fork: a pool of threads does not survive it
     place = Path(tempfile.mkdtemp(prefix="clearhead-kill-"))
     model = tiny_model(place)
-    data = write_csv(place / "rows.csv", labelled(120))
+    data = write_csv(place / "rows.csv", labelled(chosen.rows))
     begun = time.perf_counter()
     run(place / "whole", lambda: train(data, model))
     whole = time.perf_counter() - begun
