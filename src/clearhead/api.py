@@ -116,6 +116,7 @@ def pretrain(
     `choices` are the fields of `PretrainPlan` and `TrainSettings`: family, objective, preset, model, minutes, ...
     `resume` goes on with a run that was stopped.
     """
+    from clearhead.pretraining.documents import corpus_files
     from clearhead.runs.pretrain import run_pretrain
     from clearhead.runs.pretrain_plan import make_pretrain_plan, read_pretrain
 
@@ -128,7 +129,8 @@ def pretrain(
     if not learned:
         raise InputError("There is no text to learn from: name files, folders or patterns.")
     plan = make_pretrain_plan({"files": learned, "dev": held, **choices})
-    folder = Path(output) if output is not None else _free_folder(learned[0])
+    first = learned[0] if Path(learned[0]).exists() else str(corpus_files(learned)[0])  # of a pattern: a file of it
+    folder = Path(output) if output is not None else _free_folder(first)
     return run_pretrain(plan, folder, command=command, report=report, told=told)
 
 

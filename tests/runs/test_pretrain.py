@@ -168,6 +168,20 @@ def test_tiny_texts(tmp_path: Path) -> None:
     assert "Nothing was measured" in run.notes[0]
 
 
+def test_text_is_not_measured_on_itself(text: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="would be learned from and measured on"):
+        clearhead.pretrain(text, dev=[text.parent / "*.txt"], output=tmp_path / "run", steps=1, **CHOICES)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_of_its_own(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = clearhead.pretrain(str(text.parent / "t*.txt"), steps=1, **CHOICES)
+    assert run.folder == Path("runs/text")
+    with pytest.raises(InputError, match="clearhead pretrain --resume"):
+        clearhead.train(resume=run.folder)
+
+
 @pytest.mark.parametrize(
     ("choices", "said"),
     [

@@ -24,6 +24,7 @@ from clearhead.runs.pretrain_data import (
     JUDGED,
     Teacher,
     Texts,
+    check_files,
     held_lessons,
     plain_texts,
     read_texts,
@@ -65,6 +66,7 @@ def run_pretrain(
     if resume and (folder / METRICS).exists():
         raise InputError(f"{folder} holds a run that is finished.")
     there = folder.exists()
+    check_files(plan)
     if not resume:
         check_folder(folder)
         _write_run(folder, plan, command, None)

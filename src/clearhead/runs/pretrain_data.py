@@ -39,6 +39,14 @@ class Texts:
     source: str  # a hash of the text and the tokenizer
 
 
+def check_files(plan: PretrainPlan) -> None:
+    """One sentence where text is missing, or where it would be learned from and measured on."""
+    learned = {path.resolve() for path in corpus_files(plan.files)}
+    held = {path.resolve() for path in corpus_files(plan.dev)} if plan.dev else set()
+    if both := learned & held:
+        raise InputError(f"{min(both).name} would be learned from and measured on; give --dev other text.")
+
+
 def read_texts(plan: PretrainPlan, tokenizer: Tokenizer, folder: Path, tell: Told) -> Texts:
     """Cut the text into tokens, once."""
     files = corpus_files(plan.files)

@@ -68,6 +68,8 @@ def make_tokenizer(plan: PretrainPlan, texts: Iterable[str], folder: Path, tell:
             why = f"A vocabulary of {size:,} has no room for the letters of this text"
             raise InputError(f"{why}; say at least --vocabulary {error.need}.") from None
         tell.say(f"tokenizer: {learned.kind}, {learned.vocabulary:,} tokens, {learned.tokens_per_word:.2f} a word")
+        for note in learned.notes:
+            tell.say(note)
     return load_tokenizer(place, family, {"model_type": family}).source
 
 

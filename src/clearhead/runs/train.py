@@ -54,6 +54,8 @@ def read_run(folder: Path) -> tuple[RunPlan, str]:
     if not (folder / RUN).is_file():
         raise InputError(f"{folder} is no run: it has no {RUN}.")
     saved = read_json(folder / RUN)
+    if saved.get("kind") == "pretrain":
+        raise InputError(f"{folder} is a run of pre-training; go on with clearhead pretrain --resume {folder}.")
     if saved.get("format") != FORMAT:
         raise CheckpointError(f"{RUN} is of another version of clearhead.")
     return decode(saved.get("plan"), RunPlan, RUN), str(saved.get("command", ""))
