@@ -79,6 +79,25 @@ def test_next_sentences_are_half_true(portion: Portion) -> None:
     assert ((made[:, 1] + made[:, 3]) < 60).mean() > 0.04  # short ones now and then
 
 
+@pytest.mark.parametrize(("most", "room"), [(60, 125), (4, 125), (60, 29), (3, 400)])
+def test_lengths_do_not_tell_which_pairs_are_true(tmp_path: Path, most: int, room: int) -> None:
+    draw = np.random.default_rng(1)
+    made = []
+    for half in ("learned", "asked"):  # of other documents, so that nothing is known by heart
+        sizes = np.exp(draw.normal(2.8, 0.7, (20_000, most))).astype(int) + 1  # many are short, a few very long
+        lengths = [[int(one) for one in row[: int(draw.integers(1, most + 1))]] for row in sizes[: 40_000 // most]]
+        whole = corpus_of(tmp_path / half, lengths)
+        portion = Portion(corpus=whole, documents=np.arange(whole.documents))
+        made.append(np.array(list(pairs(portion, room, np.random.default_rng(0)))))
+    tables = [np.stack([one[:, 1], one[:, 3], one[:, 1] + one[:, 3], one[:, 1] - one[:, 3]], 1) for one in made]
+    assert len(made[1]) > 3000
+    for learned, asked in zip(tables[0].T, tables[1].T, strict=True):
+        rate = {value: made[0][:, 4][learned == value].mean() for value in np.unique(learned)}
+        said = np.array([rate.get(value, 0.5) > 0.5 for value in asked])
+        right = float((said == made[1][:, 4]).mean())
+        assert right < 0.5 + 3.5 / np.sqrt(4 * len(asked))  # no better than a coin
+
+
 def test_orders_are_half_swapped(portion: Portion) -> None:
     own = owners(portion)
     made = np.array(list(ordered(portion, 125, np.random.default_rng(0))))

@@ -22,6 +22,9 @@ Cutter = Callable[["Portion", int, np.random.Generator], Iterator[Cut]]
 
 COLUMNS = 5
 LEAST = 8  # tokens of a piece at the end of a document that is worth an example
+COINS = np.arange(64) % 2  # half of them, and yet hardly a hint from one pair to the next
+TRIES = 64  # strangers to choose from, until one's length is right within ...
+NEAR = 16  # ... one part of so many
 SHORT = 0.1  # of the pairs are shorter than they could be, so that short texts are seen as well
 WRITTEN = 1 << 16  # rows at a time
 MANY = 20  # documents: enough to hold whole ones out
@@ -41,44 +44,68 @@ class Portion:
     documents: Array  # their numbers
     ends: str = "whole"  # whole, or without ("head") or only ("tail") their last sentences
 
-    def document(self, place: int) -> Array:
-        """The bounds of its sentences, as `Corpus.document` has them."""
-        bounds = self.corpus.document(int(self.documents[place]))
-        count = len(bounds) - 1
-        spare = max(1, round(TAIL * count)) if count >= FEW else 0
+    def document(self, place: int, first: int = 0, last: int | None = None) -> Array:
+        """The bounds of its sentences, or of some of them, as `Corpus.document` has them."""
+        begin, end = self._within(place)
+        return self.corpus.document(
+            int(self.documents[place]), begin + first, end if last is None else min(begin + last, end)
+        )
+
+    def sentences(self, place: int) -> int:
+        """How many sentences of a document belong to it."""
+        begin, end = self._within(place)
+        return end - begin
+
+    def tokens(self) -> int:
+        """How many tokens belong to it."""
+        ends = (self.document(place)[[0, -1]] for place in range(len(self)))
+        return sum(int(end - begin) for begin, end in ends)
+
+    def _within(self, place: int) -> tuple[int, int]:
+        count = self.corpus.sentences_in(int(self.documents[place]))
+        spare = max(2, round(TAIL * count)) if count >= FEW else 0  # two: a pair can be made of them
         if self.ends == "head":
-            return bounds[: count - spare + 1]
-        return bounds[count - spare :] if self.ends == "tail" else bounds
+            return 0, count - spare
+        return (count - spare, count) if self.ends == "tail" else (0, count)
 
     def __len__(self) -> int:
         return len(self.documents)
 
 
-def hold_out(corpus: Corpus, seed: int) -> tuple[Portion, Portion, str]:
-    """What is learned from, what is held out (perhaps nothing), and a sentence about it."""
+def hold_out(corpus: Corpus, seed: int, least: int = 1) -> tuple[Portion, Portion, str]:
+    """What is learned from, what is held out (perhaps nothing), and a sentence about it.
+
+    `least` is how many sentences a document must have to be held out whole: a pair needs two.
+    """
     count = corpus.documents
     every = np.arange(count)
-    if count >= MANY:
-        wanted = min(max(HELD * corpus.tokens, min(LEAST_HELD, MOST_OF_ALL * corpus.tokens)), MOST_HELD)
-        held: list[int] = []
-        found = 0
-        for number in np.random.default_rng(seed).permutation(count):
-            bounds = corpus.document(int(number))
-            if held and found + int(bounds[-1] - bounds[0]) > 2 * wanted:
-                continue  # one long document would be most of what is measured
-            held.append(int(number))
-            found += int(bounds[-1] - bounds[0])
-            if found >= wanted or len(held) >= count // 4:
-                break
+    held, found = _whole_ones(corpus, seed, least) if count >= MANY else ([], 0)
+    if held:
         rest = np.setdiff1d(every, held)
         said = f"{len(held):,} of {count:,} documents are held out ({found:,} tokens)"
         return Portion(corpus=corpus, documents=rest), Portion(corpus=corpus, documents=np.array(held)), said
     tail = Portion(corpus=corpus, documents=every, ends="tail")
-    long = [place for place in range(count) if len(tail.document(place)) > 1]
-    held_part = Portion(corpus=corpus, documents=every[long], ends="tail")
-    found = sum(int(held_part.document(place)[-1] - held_part.document(place)[0]) for place in range(len(long)))
-    said = f"the last sentences of {len(long)} documents are held out ({found:,} tokens)" if long else ""
-    return Portion(corpus=corpus, documents=every, ends="head"), held_part, said or "there is too little to hold out"
+    long = [place for place in range(count) if tail.sentences(place)]
+    part = Portion(corpus=corpus, documents=every[long], ends="tail")
+    said = f"the last sentences of {len(long)} documents are held out ({part.tokens():,} tokens)" if long else ""
+    return Portion(corpus=corpus, documents=every, ends="head"), part, said or "there is too little to hold out"
+
+
+def _whole_ones(corpus: Corpus, seed: int, least: int) -> tuple[list[int], int]:
+    """Documents to hold out, and their tokens; a long one, which would be most of what is measured, is passed over."""
+    count = corpus.documents
+    wanted = min(max(HELD * corpus.tokens, min(LEAST_HELD, MOST_OF_ALL * corpus.tokens)), MOST_HELD)
+    held: list[int] = []
+    found = 0
+    for number in np.random.default_rng(seed).permutation(count):
+        begin, end = (int(one) for one in corpus.document(int(number))[[0, -1]])
+        if found + end - begin > 2 * wanted or corpus.sentences_in(int(number)) < least:
+            continue
+        held.append(int(number))
+        found += end - begin
+        if found >= wanted or len(held) >= count // 4:
+            break
+    return held, found
 
 
 def singles(portion: Portion, room: int, rng: np.random.Generator) -> Iterator[Cut]:
@@ -102,27 +129,69 @@ def singles(portion: Portion, room: int, rng: np.random.Generator) -> Iterator[C
 
 
 def pairs(portion: Portion, room: int, rng: np.random.Generator) -> Iterator[Cut]:
-    """Next sentence: half of the second texts follow the first, half are from another document."""
-    follows = strange = 0
+    """Next sentence: half of the second texts follow the first, half are from another document.
+
+    Nothing but the words tells which: a coin is thrown after the lengths are known, and a stranger is as long as the
+    text that would have followed. Strangers begin where followers do, never with the first sentence of a document.
+    """
+    strangers, coins = _Strangers(portion), list[int]()
     for place in range(len(portion)):
         bounds = portion.document(place)
-        first, count = 0, len(bounds) - 1
-        while first < count and count > 1:  # a document of one sentence has none that follows
+        first, count, back = 0, len(bounds) - 1, False
+        while count > 1:  # a document of one sentence has none that follows
+            if first > count - 2:
+                if first == count or back:
+                    break
+                first, back = count - 2, True  # one sentence is left: the one before it is read again
             target = room if rng.random() >= SHORT else int(rng.integers(2, room + 1))
-            last = min(max(_reach(bounds, first, count, target), first + 2), count)
-            split = first + 1 if last - first < 2 else int(rng.integers(first + 1, last))
+            last = max(_reach(bounds, first, count, target), first + 2)
+            split = int(rng.integers(first + 1, last))
             a = int(bounds[first]), int(bounds[split] - bounds[first])
-            # the last sentence of a document has none that follows: others make up for it, so that it stays half
-            chance = 0.9 if strange > follows else 0.1 if strange < follows else 0.5
-            if last - first < 2 or rng.random() >= chance:
-                b = _elsewhere(portion, place, max(target - a[1], 1), rng)
-                used, label = split, 1  # the sentences that would have followed are used next
-                strange += 1
+            b = int(bounds[split]), int(bounds[last] - bounds[split])
+            if not coins:
+                coins = list(rng.permutation(COINS))
+            strange = None
+            if coins.pop():
+                strange = strangers.like(b[1], max(target - a[1], b[1]), place, (first, last), rng)
+            if strange is not None:
+                yield (*_fit(a, strange, room, rng), 1)
+                first = split  # the sentences that would have followed are used next
             else:
-                b, used, label = (int(bounds[split]), int(bounds[last] - bounds[split])), last, 0
-                follows += 1
-            yield (*_fit(a, b, room, rng), label)
-            first = used
+                yield (*_fit(a, b, room, rng), 0)
+                first = last
+
+
+class _Strangers:
+    """Texts from other documents, of a length that is asked for; of the same one where there is only one."""
+
+    def __init__(self, portion: Portion) -> None:
+        self.portion = portion
+        # any sentence that follows another is as likely as any other
+        self.ends = np.cumsum([portion.sentences(place) - 1 for place in range(len(portion))])
+        self.alone = int((np.diff(self.ends, prepend=0) > 0).sum()) < 2
+
+    def like(
+        self, length: int, most: int, place: int, own: tuple[int, int], rng: np.random.Generator
+    ) -> tuple[int, int] | None:
+        """Sentences that are nearly so long, and at most so long where there are such; None: there are no others."""
+        found: tuple[int, int] | None = None
+        off = 1 << 60
+        for number in rng.integers(self.ends[-1], size=TRIES):
+            other = int(np.searchsorted(self.ends, number, "right"))
+            first = int(number - (self.ends[other - 1] if other else 0)) + 1
+            if other == place and not self.alone:
+                continue
+            bounds = self.portion.document(other, first, first + length)
+            sizes = bounds[1:] - bounds[0]
+            wrong = np.abs(sizes - length) + (sizes > most) * (1 << 30)
+            best = int(wrong.argmin())
+            if other == place and first < own[1] and first + best >= own[0]:
+                continue  # it would be the text itself
+            if wrong[best] < off:
+                found, off = (int(bounds[0]), int(sizes[best])), int(wrong[best])
+            if off <= length // NEAR:
+                break
+        return found
 
 
 def ordered(portion: Portion, room: int, rng: np.random.Generator) -> Iterator[Cut]:
@@ -145,17 +214,6 @@ def _reach(bounds: Array, first: int, count: int, target: int) -> int:
     """The sentence up to which a stretch has at most the wanted length; it has at least one."""
     last = int(np.searchsorted(bounds, int(bounds[first]) + target, "right")) - 1
     return min(max(last, first + 1), count)
-
-
-def _elsewhere(portion: Portion, place: int, length: int, rng: np.random.Generator) -> tuple[int, int]:
-    """Sentences from a random place of another document; of the same one where there is only one."""
-    other = place
-    if len(portion) > 1:
-        other = (place + int(rng.integers(1, len(portion)))) % len(portion)
-    bounds = portion.document(other)
-    first = int(rng.integers(len(bounds) - 1))
-    last = _reach(bounds, first, len(bounds) - 1, length)
-    return int(bounds[first]), int(bounds[last] - bounds[first])
 
 
 def _fit(a: tuple[int, int], b: tuple[int, int], room: int, rng: np.random.Generator) -> tuple[int, int, int, int]:

@@ -97,15 +97,25 @@ class Corpus:
         first = start - int(self.begins[shard])
         return np.asarray(self._tokens[shard][first : first + length], np.int64)
 
-    def document(self, number: int) -> Array:
-        """Where each sentence of a document begins, and where the last one ends, in tokens of the whole corpus."""
+    def document(self, number: int, first: int = 0, last: int | None = None) -> Array:
+        """Where each sentence of a document (or of some) begins and where the last ends, in tokens of the corpus."""
+        shard, begin, end = self._lies(number)
+        starts = self._sentences[shard]
+        first, last = begin + first, end if last is None else min(begin + last, end)
+        after = int(starts[last]) if last < len(starts) else self.index.shards[shard].tokens
+        return np.append(starts[first:last], after) + int(self.begins[shard])
+
+    def sentences_in(self, number: int) -> int:
+        """How many sentences a document has."""
+        _, begin, end = self._lies(number)
+        return end - begin
+
+    def _lies(self, number: int) -> tuple[int, int, int]:
+        """The shard of a document, its first sentence there, and the one after its last."""
         shard = int(np.searchsorted(self._counted, number, "right")) - 1
-        starts, firsts = self._sentences[shard], self._documents[shard]
-        place = number - int(self._counted[shard])
-        first = int(firsts[place])
-        last = int(firsts[place + 1]) if place + 1 < len(firsts) else len(starts)
-        end = int(starts[last]) if last < len(starts) else self.index.shards[shard].tokens
-        return np.append(starts[first:last], end) + int(self.begins[shard])
+        firsts, place = self._documents[shard], number - int(self._counted[shard])
+        last = int(firsts[place + 1]) if place + 1 < len(firsts) else len(self._sentences[shard])
+        return shard, int(firsts[place]), last
 
     def chunks(self, size: int = 1 << 20) -> Iterator[Array]:
         """All tokens, some at a time."""
