@@ -70,9 +70,8 @@ class Ours:
         begin_with(self.model.module, self.counts.probs)
         state = State(self.model.module, pretrain_optimiser(self.model.module, plan.settings), Progress())
         self.steps = pretrain_steps(
-            state, self.teacher, ("words",), plan.settings, steps=steps, every=steps + 1,
-            per_epoch=self.teacher.per_epoch, score=None,
-        )  # fmt: skip
+            state, self.teacher, ("words",), plan.settings, steps=steps, per_epoch=self.teacher.per_epoch
+        )
 
     def _counts(self) -> Any:
         from clearhead.pretraining import baselines

@@ -128,7 +128,8 @@ def pretrain(
         return run_pretrain(plan, Path(resume), command=command, resume=True, report=report, told=told)
     if not learned:
         raise InputError("There is no text to learn from: name files, folders or patterns.")
-    plan = make_pretrain_plan({"files": learned, "dev": held, **choices})
+    placed = [[str(Path(name).absolute()) for name in names] for names in (learned, held)]  # a run may go on elsewhere
+    plan = make_pretrain_plan({"files": placed[0], "dev": placed[1], **choices})
     first = learned[0] if Path(learned[0]).exists() else str(corpus_files(learned)[0])  # of a pattern: a file of it
     folder = Path(output) if output is not None else _free_folder(first)
     return run_pretrain(plan, folder, command=command, report=report, told=told)

@@ -111,6 +111,15 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
         Path(name).unlink(missing_ok=True)
 
 
+@contextmanager
+def writing(place: Path) -> Iterator[None]:
+    """One sentence where something cannot be written: a full disk, say."""
+    try:
+        yield
+    except OSError as error:
+        raise ClearheadError(f"{place} cannot be written: {error.strerror or error}.") from error
+
+
 def check_new(folder: Path) -> None:
     """Refuse a folder that is there already, unless it is empty."""
     try:

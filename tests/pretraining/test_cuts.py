@@ -79,7 +79,7 @@ def test_next_sentences_are_half_true(portion: Portion) -> None:
     assert ((made[:, 1] + made[:, 3]) < 60).mean() > 0.04  # short ones now and then
 
 
-@pytest.mark.parametrize(("most", "room"), [(60, 125), (4, 125), (60, 29), (3, 400)])
+@pytest.mark.parametrize(("most", "room"), [(60, 125), (60, 29), (3, 400)])
 def test_lengths_do_not_tell_which_pairs_are_true(tmp_path: Path, most: int, room: int) -> None:
     draw = np.random.default_rng(1)
     made = []

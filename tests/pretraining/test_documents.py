@@ -60,6 +60,17 @@ def test_wrapped_lines_are_joined(tmp_path: Path) -> None:
     assert "wrapped" in notes[0]
 
 
+def test_saying_what_a_document_is_still_joins_wrapped_lines(tmp_path: Path) -> None:
+    line = "it was a long line of words that was broken at its eightieth letter and went"
+    file = write(tmp_path / "a.txt", "\n".join([line] * 30) + ".\n\nA new one.\n")
+    for said, count in (("blank", 2), ("file", 1)):
+        made, notes = documents(file, documents=said)
+        assert len(made) == count
+        assert made[0][0] == " ".join([line] * 30) + "."
+        assert "wrapped" in notes[0]
+    assert len(documents(file, documents="lines")[0]) == 31
+
+
 def test_rows_of_tables_are_documents(tmp_path: Path) -> None:
     rows = [{"id": 1, "text": "One. Two."}, {"id": 2, "text": ""}, {"id": 3, "text": "Three."}]
     file = write(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
@@ -87,6 +98,10 @@ def test_folders_and_patterns(tmp_path: Path) -> None:
     assert names == ["a.txt", "b.txt"]
     assert [path.name for path in corpus_files([str(tmp_path / "in" / "*.txt")])] == ["a.txt", "b.txt"]
     assert len(corpus_files([tmp_path / "in", tmp_path / "in" / "a.txt"])) == 2  # each once
+    (tmp_path / "in" / "model").mkdir()
+    for name in ("run.json", "README.md"):  # what was made from texts is no text
+        write(tmp_path / "in" / "model" / name, "{}")
+    assert [path.name for path in corpus_files([tmp_path / "in"])] == ["a.txt", "b.txt"]
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from clearhead.errors import InputError
-from clearhead.pretraining.lesson import Kit, Lesson, Texts, make_kit
+from clearhead.pretraining.corrupted import SPANS
+from clearhead.pretraining.lesson import Kit, Lesson, Masking, Texts, make_kit
 from clearhead.pretraining.masked import MASKED, assemble, choose, masked
 from clearhead.pretraining.replaced import REPLACED
 from clearhead.runs.vocabulary import learn_tokenizer
@@ -164,5 +164,13 @@ def test_a_tokenizer_says_what_stands_around_texts() -> None:
     assert t5.special[list(t5.sentinels)].all()
     gpt = make_kit(learn_tokenizer(iter(lines), use="gpt", size=300).tokenizer)
     assert (gpt.opens, gpt.mask) == ((), None)
-    with pytest.raises(InputError, match="no mask token"):
-        MASKED.make([(np.arange(20), None, 0)], gpt, np.random.default_rng(0))
+    assert MASKED.lacks(bert) == SPANS.lacks(replace(t5, start=0)) == ""
+    assert "no mask token" in MASKED.lacks(gpt)
+    assert "no sentinels" in SPANS.lacks(gpt)
+    assert "starts with" in SPANS.lacks(t5)
+
+
+@pytest.mark.parametrize("masking", ["tokens", "words", "spans"])
+def test_texts_of_special_tokens_alone_ask_nothing(kit: Kit, masking: Masking) -> None:
+    lesson = masked([(np.zeros(5, int), None, 0)] * 3, replace(kit, masking=masking), np.random.default_rng(0))
+    assert len(lesson.places) == len(lesson.words) == 0

@@ -128,7 +128,7 @@ def test_a_file_of_its_own_is_measured(text: Path, tmp_path: Path) -> None:
     assert run.documents == 80  # nothing else is held out
     assert any("measured on" in line for line in run.said)
     facts = read_json(run.folder / "pretraining.json")
-    assert facts["plan"]["dev"] == [str(other)]
+    assert facts["plan"]["dev"] == [other.name]  # what is given away does not tell where files lay
     card = (run.folder / "README.md").read_text()
     assert "bigram" in card
     assert "text.txt" in card
@@ -160,7 +160,7 @@ def test_a_loss_that_stands_still_is_named(tmp_path: Path) -> None:
 
 def test_tiny_texts(tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("One sentence that is alone in the world.")
-    with pytest.raises(InputError, match="no documents of two sentences"):
+    with pytest.raises(InputError, match="The text has no documents of two sentences"):
         clearhead.pretrain(tmp_path / "one.txt", output=tmp_path / "run", steps=1, **CHOICES)
     assert not (tmp_path / "run").exists()
     run = clearhead.pretrain(tmp_path / "one.txt", output=tmp_path / "run", steps=1, objective="mlm", **CHOICES)
@@ -199,9 +199,98 @@ def test_a_folder_of_its_own(text: Path, tmp_path: Path, monkeypatch: pytest.Mon
         ({"mask": 1.5}, "mask must be above 0"),
         ({"masking": "letters"}, "masking"),
         ({"documents": "pages"}, "documents"),
+        ({"language": "klingon"}, "language must be a code"),
+        ({"seed": -1}, "seed must be from 0"),
+        ({"seed": 1 << 31}, "seed must be from 0"),
+        ({"config": '{"vocab_size": 50}'}, "config says vocab_size 50, and the tokenizer has"),
+        ({"family": "gpt2", "config": None, "masking": "words"}, "clm masks none"),
     ],
 )
 def test_mistakes_leave_nothing_behind(text: Path, tmp_path: Path, choices: dict[str, Any], said: str) -> None:
     with pytest.raises(ClearheadError, match=said):
         clearhead.pretrain(text, output=tmp_path / "run", **({"steps": 1} | CHOICES | choices))
     assert not (tmp_path / "run").exists()
+
+
+def test_a_tokenizer_that_lacks_what_is_needed_is_refused(text: Path, tmp_path: Path) -> None:
+    clearhead.learn_tokenizer(text, tmp_path / "words", use="gpt", size=300)
+    choices: dict[str, Any] = CHOICES | {"vocabulary": None, "config": None, "tokenizer": str(tmp_path / "words")}
+    for family, said in (("bert", "no mask token"), ("electra", "no mask token"), ("t5", "no sentinels")):
+        with pytest.raises(InputError, match=said):
+            clearhead.pretrain(text, family=family, output=tmp_path / "run", steps=1, **choices)
+        assert not (tmp_path / "run").exists()
+
+
+def test_held_out_text_without_pairs(tmp_path: Path) -> None:
+    mixed = "\n\n".join(["One sentence stands alone here."] * 300 + ["There are two. Both of them are here."] * 24)
+    (tmp_path / "mixed.txt").write_text(mixed)
+    run = clearhead.pretrain(tmp_path / "mixed.txt", output=tmp_path / "run", steps=2, **CHOICES)
+    assert run.judged is not None
+    assert any("documents have one sentence alone" in line for line in run.said)
+    (tmp_path / "lines.txt").write_text("Nothing follows.\n\nNothing follows here either.")
+    with pytest.raises(InputError, match="The held-out text has no documents of two sentences"):
+        clearhead.pretrain(
+            tmp_path / "mixed.txt", dev=tmp_path / "lines.txt", output=tmp_path / "other", steps=2, **CHOICES
+        )
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_run_inside_its_texts_goes_on_from_elsewhere(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "texts"
+    place.mkdir()
+    shutil.copy(text, place / "text.txt")
+    monkeypatch.chdir(place)
+
+    def stop(step: Step) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        clearhead.pretrain(".", output="model", steps=2, told=Told(step=stop), **CHOICES)
+    monkeypatch.chdir(tmp_path)
+    assert clearhead.pretrain(resume=place / "model", report=False).documents > 50
+    monkeypatch.chdir(place)
+    again = clearhead.pretrain(".", steps=1, **CHOICES)  # the folder of the first run is no text
+    assert again.documents == clearhead.pretrain("text.txt", steps=1, **CHOICES).documents
+
+
+def test_text_that_the_tokenizer_does_not_know(text: Path, tmp_path: Path) -> None:
+    first = clearhead.pretrain(text, output=tmp_path / "first", objective="mlm", steps=1, **CHOICES)
+    (tmp_path / "greek.txt").write_text("\n\n".join(["\u03b1\u03b2\u03b3 \u03b4\u03b5"] * 50))
+    choices: dict[str, Any] = {"model": str(first.folder), "length": 32, "batch_tokens": 512, "threads": 1, "steps": 1}
+    with pytest.raises(InputError, match="knows no word of the text"):
+        clearhead.pretrain(tmp_path / "greek.txt", output=tmp_path / "run", **choices)
+    with pytest.raises(InputError, match="knows no word of the held-out text"):
+        clearhead.pretrain(text, dev=tmp_path / "greek.txt", output=tmp_path / "run", **choices)
+    (tmp_path / "mixed.txt").write_text(text.read_text() + "\n\n" + (tmp_path / "greek.txt").read_text())
+    for objective in ("mlm", "mlm+nsp"):
+        run = clearhead.pretrain(
+            tmp_path / "mixed.txt", output=tmp_path / objective, objective=objective, **choices | {"batch_tokens": 8}
+        )
+        assert run.steps == 1
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "t5", "elmo", "electra"])
+def test_bfloat16(text: Path, tmp_path: Path, family: str) -> None:
+    choices = CHOICES | {"config": None, "family": family, "precision": "bf16", "batch_tokens": 128, "vocabulary": 400}
+    run = clearhead.pretrain(text, output=tmp_path / "run", steps=2, **choices)
+    assert run.judged is not None
+    assert 0 < run.judged.loss < 20
+
+
+def test_a_disk_that_cannot_be_written(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    for name in ("clearhead.pretraining.shards._shard", "clearhead.pretraining.cuts._fit"):
+        with monkeypatch.context() as patch:
+            patch.setattr(name, full)
+            with pytest.raises(ClearheadError, match="cannot be written: No space left on device"):
+                clearhead.pretrain(text, output=tmp_path / "run", steps=1, **CHOICES)
+        assert not (tmp_path / "run").exists()
+
+
+def test_evaluations_are_even_and_as_many_as_said(text: Path, tmp_path: Path) -> None:
+    run = clearhead.pretrain(text, output=tmp_path / "run", steps=7, evaluations=3, **CHOICES)
+    assert [one.step for one in run.history] == [3, 5, 7]

@@ -190,13 +190,17 @@ def _settle(
     parts = {part: {ours for ours in tensors.expected(shape) if ours.split(".")[0] == part} for part in top}
     gone = {part for part in top if parts[part] and parts[part] <= absent}
     fresh: set[str] = set()
-    if "pooler" in gone and shape.pooler is not None and (shape.head is None or shape.head.pick != "pooled"):
+    pooled = "pooled" in (one.pick for one in (shape.head, shape.second) if one is not None)
+    if "pooler" in gone and shape.pooler is not None and not pooled:
         shape = replace(shape, pooler=None)
         absent -= parts["pooler"]
     if "head" in gone and not verdict.misshaped:
         fresh |= parts["head"] | (parts["second"] if "second" in gone else set())
         fresh |= parts["pooler"] if "pooler" in gone and shape.pooler is not None else set()
         notes.append(f"The {head} head is new, for the checkpoint has none that fits: train it before you trust it.")
+    elif "second" in gone and not verdict.misshaped:
+        fresh |= parts["second"] | (parts["pooler"] if "pooler" in gone and shape.pooler is not None else set())
+        notes.append("The head for pairs of texts is new, for the checkpoint has none: train it before you trust it.")
     elif "head.out.bias" in absent and family.model_type == "marian":
         fresh.add("head.out.bias")  # old exports leave out a bias of zeros
     absent -= fresh

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.errors import InputError
 from clearhead.pretraining.cuts import singles
 from clearhead.pretraining.lesson import Kit, Lesson, Objective, Texts
 
@@ -19,10 +18,8 @@ MEAN_SPAN = 3  # tokens
 
 def corrupted(texts: Texts, kit: Kit, rng: np.random.Generator) -> Lesson:
     """A lesson of spans; what the decoder reads is what it should have said, one place later."""
-    if not kit.sentinels:
-        raise InputError("The tokenizer has no sentinels (<extra_id_0> ...), which span corruption needs; T5's has.")
-    if kit.start is None or kit.eos is None:
-        raise InputError("The model does not say which token its decoder starts with, or there is no end token.")
+    assert kit.eos is not None
+    assert kit.start is not None
     sources, targets = [], []
     for first, *_ in texts:
         source, target = _corrupt(first, kit, rng)
@@ -65,6 +62,18 @@ def _parts(total: int, count: int, rng: np.random.Generator) -> Array:
     return np.diff(np.concatenate([[0], cuts, [total]])).astype(np.int64)
 
 
+def no_sentinels(kit: Kit) -> str:
+    """What a vocabulary lacks for span corruption."""
+    if len(kit.sentinels) < 2:
+        return (
+            "The tokenizer has no sentinels (<extra_id_0>, <extra_id_1>, ...); learn one that has with clearhead "
+            "learn-tokenizer --for t5."
+        )
+    if kit.eos is None:
+        return "The tokenizer has no end token, which a decoder stops with."
+    return "The model does not say which token its decoder starts with." if kit.start is None else ""
+
+
 SPANS = Objective(
     name="span-corruption",
     about="spans that were taken out",
@@ -73,4 +82,5 @@ SPANS = Objective(
     room=lambda length, _: length - 1,
     heads=("seq2seq",),
     losses=("words",),
+    lacks=no_sentinels,
 )

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from clearhead.config import writing
 from clearhead.pretraining.shards import Corpus
 
 Array = np.ndarray[Any, Any]
@@ -79,7 +80,8 @@ def hold_out(corpus: Corpus, seed: int, least: int = 1) -> tuple[Portion, Portio
     """
     count = corpus.documents
     every = np.arange(count)
-    held, found = _whole_ones(corpus, seed, least) if count >= MANY else ([], 0)
+    able = [int(number) for number in every if least < 2 or corpus.sentences_in(int(number)) >= least]
+    held, found = _whole_ones(corpus, seed, able) if len(able) >= MANY else ([], 0)
     if held:
         rest = np.setdiff1d(every, held)
         said = f"{len(held):,} of {count:,} documents are held out ({found:,} tokens)"
@@ -91,19 +93,18 @@ def hold_out(corpus: Corpus, seed: int, least: int = 1) -> tuple[Portion, Portio
     return Portion(corpus=corpus, documents=every, ends="head"), part, said or "there is too little to hold out"
 
 
-def _whole_ones(corpus: Corpus, seed: int, least: int) -> tuple[list[int], int]:
+def _whole_ones(corpus: Corpus, seed: int, able: list[int]) -> tuple[list[int], int]:
     """Documents to hold out, and their tokens; a long one, which would be most of what is measured, is passed over."""
-    count = corpus.documents
     wanted = min(max(HELD * corpus.tokens, min(LEAST_HELD, MOST_OF_ALL * corpus.tokens)), MOST_HELD)
     held: list[int] = []
     found = 0
-    for number in np.random.default_rng(seed).permutation(count):
+    for number in np.random.default_rng(seed).permutation(able):
         begin, end = (int(one) for one in corpus.document(int(number))[[0, -1]])
-        if found + end - begin > 2 * wanted or corpus.sentences_in(int(number)) < least:
+        if found + end - begin > 2 * wanted:
             continue
         held.append(int(number))
         found += end - begin
-        if found >= wanted or len(held) >= count // 4:
+        if found >= wanted or len(held) >= len(able) // 4:
             break
     return held, found
 
@@ -231,10 +232,11 @@ def make_table(path: Path, cutter: Cutter, portion: Portion, room: int, seed: in
     """The cuts of an epoch, written down a part at a time and mapped; made before, they are made again the same."""
     made = cutter(portion, room, np.random.default_rng((seed, epoch, 1)))
     part = path.with_name(f".{path.name}.part")
-    with part.open("wb") as file:
-        while some := list(islice(made, WRITTEN)):
-            np.array(some, "<i8").tofile(file)
-    part.replace(path)
+    with writing(path):
+        with part.open("wb") as file:
+            while some := list(islice(made, WRITTEN)):
+                np.array(some, "<i8").tofile(file)
+        part.replace(path)
     if not path.stat().st_size:
         return np.zeros((0, COLUMNS), np.int64)
     return np.memmap(path, np.dtype("<i8"), "r").reshape(-1, COLUMNS)

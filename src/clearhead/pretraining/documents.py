@@ -15,6 +15,7 @@ from clearhead.data.lines import TABLES, is_table, numbered_cells, numbered_line
 from clearhead.errors import InputError
 
 Documents = Literal["auto", "blank", "lines", "file"]
+MADE = {"run.json", "model.safetensors", "tokenizer.json"}  # what tells a folder that was made from one of texts
 PLAIN = (".txt", ".text", ".md", ".rst", ".tok", ".raw", "")
 WRAPPED = 100  # characters: lines that are never longer, and seldom end as sentences do, were wrapped
 ENDS = tuple(".!?:;…\"'”’)]}»。！？")
@@ -41,7 +42,7 @@ def corpus_files(names: Sequence[str | os.PathLike[str]]) -> list[Path]:
         except (OSError, ValueError):
             inside = there = False
         if inside:
-            made = [path for path in sorted(place.rglob("*")) if path.is_file() and _is_text(path, place)]
+            made = sorted(_inside(place))
             if not made:
                 endings = ", ".join((*PLAIN[:-1], *TABLES))
                 raise InputError(f"The folder {shown(place, MOST_NAME)} holds no text files ({endings}).")
@@ -60,9 +61,20 @@ def corpus_files(names: Sequence[str | os.PathLike[str]]) -> list[Path]:
     return list(found)
 
 
-def _is_text(path: Path, folder: Path) -> bool:
-    if any(part.startswith(".") for part in path.relative_to(folder).parts):
-        return False
+def _inside(folder: Path) -> Iterator[Path]:
+    """The text files of a folder and the folders in it; hidden ones, and those of runs and models, are passed over."""
+    for place, folders, names in os.walk(folder):
+        if Path(place) != folder and not MADE.isdisjoint(names):
+            folders.clear()
+            continue
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            path = Path(place, name)
+            if not name.startswith(".") and _is_text(path) and path.is_file():
+                yield path
+
+
+def _is_text(path: Path) -> bool:
     name = Path(path.stem) if path.suffix.lower() == ".gz" else path
     return name.suffix.lower() in (*PLAIN, *TABLES)
 
@@ -97,7 +109,10 @@ def _rows(file: Path, columns: str | None, encoding: str | None, notes: list[str
 def _plain(file: Path, encoding: str | None, documents: Documents, notes: list[str]) -> Iterator[Stretch]:
     if not file.stat().st_size:
         return
-    lay = survey(file, encoding) if documents == "auto" else Lay(documents=documents)
+    lay = survey(file, encoding)
+    if documents != "auto":
+        wrapped = lay.wrapped and documents != "lines"
+        lay = Lay(documents=documents, wrapped=wrapped, said=lay.said if wrapped else "")
     if lay.said:
         notes.append(f"{shown(file.name)}: {lay.said}")
     last, fresh, held = 0, True, ""

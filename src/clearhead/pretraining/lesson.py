@@ -60,7 +60,6 @@ class Lesson:
             ways=self.ways,
         )
 
-
     def share(self, rank: int, ranks: int) -> Lesson:
         """The texts of one of several processes that learn together: a step has the same, whatever their number."""
         bounds = [len(self.lengths) * one // ranks for one in (rank, rank + 1)]
@@ -154,3 +153,5 @@ class Objective:
     room: Callable[[int, Kit], int]  # tokens of text in an example of a length
     heads: tuple[str, ...]  # of the network, the first that its family has
     losses: tuple[str, ...]  # what is learned: "words", "pairs", "replaced"
+    least: Callable[[Kit], int] = lambda _: 1  # tokens of a text that can be learned from
+    lacks: Callable[[Kit], str] = lambda _: ""  # what a vocabulary lacks for it, in a sentence

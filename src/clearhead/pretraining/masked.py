@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.errors import InputError
 from clearhead.pretraining.cuts import singles
 from clearhead.pretraining.lesson import Kit, Lesson, Objective, Texts
 
@@ -41,6 +40,8 @@ def choose(ids: Array, lengths: Array, kit: Kit, rng: np.random.Generator) -> Ar
     if kit.masking == "words":
         begins &= ~kit.continues[ids] | ~np.concatenate([[False], able[:-1]])
     group = np.cumsum(begins) - 1  # which word a token belongs to
+    if not able.any():
+        return np.zeros(0, np.int64)
     group[~able] = -1
     sizes = np.bincount(group[able], minlength=int(begins.sum()))
     owners = rows[begins]
@@ -79,8 +80,7 @@ def _spans(ids: Array, rows: Array, able: Array, counts: Array, kit: Kit, rng: n
 
 def hide(ids: Array, places: Array, kit: Kit, rng: np.random.Generator) -> Array:
     """What the network reads instead: [MASK], another word, or the word itself."""
-    if kit.mask is None:
-        raise InputError("The tokenizer has no mask token, which masked words need; learn one with --use bert.")
+    assert kit.mask is not None
     read, fate = ids.copy(), rng.random(len(places))
     other = rng.choice(kit.ordinary, len(places))
     read[places] = np.where(fate < HIDDEN, kit.mask, np.where(fate < HIDDEN + REPLACED, other, ids[places]))
@@ -98,6 +98,13 @@ def masked(texts: Texts, kit: Kit, rng: np.random.Generator) -> Lesson:
     )  # fmt: skip
 
 
+def no_mask(kit: Kit) -> str:
+    """What a vocabulary lacks for masked words."""
+    if kit.mask is None:
+        return "The tokenizer has no mask token; learn one that has with clearhead learn-tokenizer --for bert."
+    return "" if len(kit.ordinary) else "The tokenizer knows special tokens alone, and no words."
+
+
 MASKED = Objective(
     name="mlm",
     about="masked words",
@@ -106,4 +113,5 @@ MASKED = Objective(
     room=lambda length, kit: length - len(kit.opens) - len(kit.closes),
     heads=("masked",),
     losses=("words",),
+    lacks=no_mask,
 )

@@ -40,4 +40,5 @@ NEXT_WORD = Objective(
     room=lambda length, _: length - 2,
     heads=("causal",),
     losses=("words",),
+    least=lambda kit: 2 if kit.eos is None and not kit.opens else 1,  # a word needs something before it
 )

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clearhead.config import decode, read_json, write_json
+from clearhead.config import decode, read_json, write_json, writing
 from clearhead.errors import CheckpointError, InputError
 from clearhead.pretraining.documents import Stretch
 
@@ -151,7 +151,8 @@ def make_corpus(
     index = _known(folder, source)
     if index is not None and index.whole:
         return Corpus(folder, index)
-    folder.mkdir(parents=True, exist_ok=True)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     size = 2 if tokenizer.vocab_size <= SMALL else 4
     index = index or Index(source=source, bytes=size)
     notes: list[str] = []
@@ -159,7 +160,11 @@ def make_corpus(
     done = sum(one.taken for one in index.shards)
     for _ in islice(text, done):
         pass  # these are in the shards
-    while (made := _shard(folder, len(index.shards), text, tokenizer, index.bytes, shard, told)) is not None:
+    while True:
+        with writing(folder):
+            made = _shard(folder, len(index.shards), text, tokenizer, index.bytes, shard, told)
+        if made is None:
+            break
         index = Index(source=source, bytes=size, shards=[*index.shards, made])
         write_json(folder / INDEX, asdict(index))
     if not sum(one.tokens for one in index.shards):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from clearhead.families import FAMILIES
 from clearhead.loading import need_torch
 from clearhead.model import Model
 from clearhead.pretraining import baselines
-from clearhead.pretraining.lesson import Objective, make_kit
+from clearhead.pretraining.lesson import Lesson, Objective, make_kit
 from clearhead.runs.finish import METRICS, versions
 from clearhead.runs.network import STATE
 from clearhead.runs.pretrain_data import (
@@ -28,6 +29,7 @@ from clearhead.runs.pretrain_data import (
     held_lessons,
     plain_texts,
     read_texts,
+    some_of,
 )
 from clearhead.runs.pretrain_judge import Judged, judge, samples, stuck_because
 from clearhead.runs.pretrain_model import (
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 
 MINUTES = 30.0  # unless steps or minutes are said
 MOST_EPOCHS = 40  # over a small text, unless it is said how long
+LOOKED = 8  # lessons that must ask about some word
 EVALUATIONS = "evaluations.json"
 FACTS = "pretraining.json"
 GENERATOR = "generator"  # ELECTRA's other half, which fills masks
@@ -72,31 +75,37 @@ def run_pretrain(
         _write_run(folder, plan, command, None)
     try:
         model, objective = _model(plan, folder, tell)
-        texts = read_texts(plan, model.tokenizer, folder, tell)
+        texts = read_texts(plan, model.tokenizer, folder, tell, least=2 if "pairs" in objective.losses else 1)
         _same_text(folder, texts, plan, command, resume=resume)
         teacher = _teacher(plan, model, objective, texts, folder)
+        held = held_lessons(teacher, texts.held, AT_LAST) if len(texts.held) else []
     except ClearheadError:
         if not resume:
             _take_back(folder, there)
         raise
+    texts = replace(texts, said=(*texts.said, *teacher.left_out()))
     for line in texts.said:
         tell.say(line)
     learner = make_game(model, plan.settings.seed) if objective.name == "rtd" else model.module
     plan = _with_steps(plan, folder, learner, teacher, model, objective, command, tell)
     tell.begun(folder)
-    about = f"{model.parameters:,} parameters; {teacher.tokens:,} tokens, {teacher.per_epoch:,} steps an epoch"
+    about = f"{model.parameters:,} parameters; {texts.tokens:,} tokens, {teacher.per_epoch:,} steps an epoch"
     tell.say(f"model: {model.family.title}, {about}; {plan.steps:,} steps of {objective.about}")
-    exam = _Exam(model=model, learner=learner, objective=objective, teacher=teacher, texts=texts, plan=plan, tell=tell)
+    exam = _Exam(
+        model=model, learner=learner, objective=objective, teacher=teacher, texts=texts, held=held, plan=plan, tell=tell
+    )  # fmt: skip
     history = _fit(exam, folder)
     return _finish(exam, folder, command, history, begun, report=report)
 
 
 def _model(plan: PretrainPlan, folder: Path, tell: Told) -> tuple[Model, Objective]:
     if plan.model is not None:
-        return old_model(plan, tell)
-    objective = objective_of(plan, FAMILIES[plan.family or "bert"])
-    tokenizer = make_tokenizer(plan, (one.text for one in plain_texts(plan)), folder, tell)
-    return new_model(plan, objective, tokenizer), objective
+        model, objective = old_model(plan, tell)
+    else:
+        objective = objective_of(plan, FAMILIES[plan.family or "bert"])
+        tokenizer = make_tokenizer(plan, (one.text for one in plain_texts(plan)), folder, tell)
+        model = new_model(plan, objective, tokenizer)
+    return model, objective
 
 
 def _teacher(plan: PretrainPlan, model: Model, objective: Objective, texts: Texts, folder: Path) -> Teacher:
@@ -104,10 +113,13 @@ def _teacher(plan: PretrainPlan, model: Model, objective: Objective, texts: Text
     if longest is not None and plan.length > longest:
         raise InputError(f"length is {plan.length}, and the model reads at most {longest} tokens.")
     kit = make_kit(model.tokenizer, rate=plan.mask, masking=plan.masking, start=model.shape.start)
-    return Teacher(
+    teacher = Teacher(
         portion=texts.train, objective=objective, kit=kit, length=plan.length, seed=plan.settings.seed, folder=folder,
         batch_tokens=plan.settings.batch_tokens, batch_rows=plan.settings.batch_rows,
     )  # fmt: skip
+    if not any(len(lesson.words) for lesson in islice(teacher.once(), LOOKED)):
+        raise InputError("The tokenizer knows no word of the text; learn another one from it.")
+    return teacher
 
 
 def _with_steps(
@@ -125,9 +137,12 @@ def _with_steps(
     seconds = seconds_a_step(learner, teacher, objective.losses, plan.settings, str(model.core.device))
     minutes = plan.minutes or MINUTES
     steps = max(1, round(minutes * 60 / seconds))
-    if plan.minutes is None:
-        steps = min(steps, MOST_EPOCHS * teacher.per_epoch)
-    tell.say(f"steps: {steps:,} ({seconds:.2f} s each now, for {minutes:g} minutes; a resumed run does as many)")
+    most = steps if plan.minutes is not None else MOST_EPOCHS * teacher.per_epoch
+    if steps <= most:
+        why = f"for {minutes:g} minutes"
+    else:
+        steps, why = most, f"which are {MOST_EPOCHS} epochs; --minutes or --steps for more"
+    tell.say(f"steps: {steps:,} ({seconds:.2f} s each now, {why}; a resumed run does as many)")
     made = replace(plan, steps=steps, minutes=None)
     _write_run(folder, made, command, read_json(folder / RUN).get("source"))
     return made
@@ -176,6 +191,7 @@ class _Exam:
     objective: Objective
     teacher: Teacher
     texts: Texts
+    held: list[Lesson]  # questions about held-out text
     plan: PretrainPlan
     tell: Told
     counts: baselines.Counts | None = None
@@ -193,7 +209,7 @@ class _Exam:
 
     def judge(self, step: int, most: int) -> Judged:
         """Measure, and let the model say a few words."""
-        lessons = held_lessons(self.teacher, self.texts.held, most)
+        lessons = some_of(self.held, most)
         made = judge(
             self.learner, lessons, self.counted(), self.teacher.kit.special, step=step, device=self.device
         )
@@ -237,12 +253,11 @@ def _fit(exam: _Exam, folder: Path) -> tuple[Judged, ...]:
         write_json(folder / EVALUATIONS, {"evaluations": history})
         exam.tell.say(f"step {step:,}: {found.line()}")
         exam.tell.say(f"    {' | '.join(found.samples)}")
-        return -found.loss if found.replaced_loss is None else -found.replaced_loss
+        return found.score
 
     steps = pretrain_steps(
-        state, exam.teacher, exam.objective.losses, settings, steps=plan.steps,
-        every=max(1, plan.steps // plan.evaluations), per_epoch=exam.teacher.per_epoch,
-        score=score if len(exam.texts.held) else None, device=exam.device,
+        state, exam.teacher, exam.objective.losses, settings, steps=plan.steps, per_epoch=exam.teacher.per_epoch,
+        score=score if exam.held else None, evaluations=min(plan.evaluations, plan.steps), device=exam.device,
     )  # fmt: skip
     drive(state, steps, folder, settings, Watch(0.0, settings), exam.tell.step)
     state.restore_best()
@@ -270,16 +285,14 @@ def _finish(
 
     plan, model = exam.plan, exam.model
     assert plan.steps is not None
-    judged = exam.judge(plan.steps, AT_LAST) if len(exam.texts.held) else None
+    judged = exam.judge(plan.steps, AT_LAST) if exam.held else None
     notes = []
     if judged is None:
         notes.append("Nothing was measured: there is too little text to hold some out; give --dev a file.")
     elif judged.stuck:
         notes.append(stuck_because(judged, plan.steps, plan.settings.rate))
-    elif history and judged.step != min(history, key=lambda one: one.loss).step:
-        best = min(history, key=lambda one: one.loss)
-        if best.step < plan.steps:
-            notes.append(f"The best weights were those of step {best.step:,}; from there on it learned by heart.")
+    elif history and (best := max(history, key=lambda one: one.score)).step < plan.steps:
+        notes.append(f"The best weights were those of step {best.step:,}; from there on it learned by heart.")
     model.save(folder)
     if exam.objective.name == "rtd":
         generator_model(model, exam.learner).save(folder / GENERATOR)
@@ -290,7 +303,7 @@ def _finish(
         objective=exam.objective.name,
         parameters=model.parameters,
         documents=len(exam.texts.train),
-        tokens=exam.teacher.tokens,
+        tokens=exam.texts.tokens,
         steps=plan.steps,
         seen=sum(step["tokens"] for step in log),
         judged=judged,
@@ -299,16 +312,15 @@ def _finish(
         notes=tuple(notes),
         cost={key: value for key, value in cost_of(folder, begun, 0.0).items() if key != "fitting seconds"},
     )
-    facts = run.to_json() | {"plan": asdict(plan), "command": command, "versions": versions()}
+    facts = run.to_json() | {"plan": asdict(plan.named()), "command": command, "versions": versions()}
     facts["source"] = exam.texts.source
     write_json(folder / FACTS, {key: value for key, value in facts.items() if key not in ("folder", "report")})
     write_card(folder, run, plan, command)
-    write_json(folder / METRICS, {"held_out": None if judged is None else judged.to_json()})
+    if report:
+        run = replace(run, report=write_report(run, plan, exam.objective, model.family.title, log, command))
     for name in (CORPUS, HELD):
         shutil.rmtree(folder / name, ignore_errors=True)
     for path in folder.glob("*.bin"):
         path.unlink()
-    if not report:
-        return run
-    title = model.family.title
-    return replace(run, report=write_report(run, plan, exam.objective, title, log, command))
+    write_json(folder / METRICS, {"held_out": None if judged is None else judged.to_json()})  # last: it is finished
+    return run

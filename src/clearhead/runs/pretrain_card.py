@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clearhead.config import shown
+from clearhead.config import shown, writing
 from clearhead.pretraining.objectives import OBJECTIVES
 from clearhead.runs.pretrain_plan import PretrainPlan
 
@@ -47,7 +47,8 @@ def write_card(folder: Path, run: Pretrained, plan: PretrainPlan, command: str) 
         f"All settings, versions and the hash of its text are in `pretraining.json`. Seed {plan.settings.seed}.",
     ]
     path = folder / CARD
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with writing(path):
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from clearhead.errors import InputError
-from clearhead.pretraining.cuts import Portion, hold_out, make_table, shuffled
+from clearhead.pretraining.cuts import Cut, Portion, hold_out, make_table, shuffled
 from clearhead.pretraining.documents import Stretch, corpus_files, stretches
 from clearhead.pretraining.lesson import Kit, Lesson, Objective
 from clearhead.pretraining.sentences import sentences
@@ -38,6 +39,11 @@ class Texts:
     said: tuple[str, ...]
     source: str  # a hash of the text and the tokenizer
 
+    @cached_property
+    def tokens(self) -> int:
+        """Tokens to learn from."""
+        return self.train.tokens()
+
 
 def check_files(plan: PretrainPlan) -> None:
     """One sentence where text is missing, or where it would be learned from and measured on."""
@@ -47,8 +53,8 @@ def check_files(plan: PretrainPlan) -> None:
         raise InputError(f"{min(both).name} would be learned from and measured on; give --dev other text.")
 
 
-def read_texts(plan: PretrainPlan, tokenizer: Tokenizer, folder: Path, tell: Told) -> Texts:
-    """Cut the text into tokens, once."""
+def read_texts(plan: PretrainPlan, tokenizer: Tokenizer, folder: Path, tell: Told, least: int = 1) -> Texts:
+    """Cut the text into tokens, once; what is held out are documents of at least so many sentences."""
     files = corpus_files(plan.files)
     corpus = _corpus(plan, files, tokenizer, folder / CORPUS, tell)
     said = [*corpus.index.notes]
@@ -58,7 +64,7 @@ def read_texts(plan: PretrainPlan, tokenizer: Tokenizer, folder: Path, tell: Tol
         part = Portion(corpus=held, documents=np.arange(held.documents))
         said.append(f"measured on {held.tokens:,} tokens of {held.documents:,} documents")
     else:
-        train, part, about = hold_out(corpus, plan.settings.seed)
+        train, part, about = hold_out(corpus, plan.settings.seed, least)
         said.append(about)
     return Texts(train=train, held=part, said=tuple(said), source=corpus.index.source)
 
@@ -100,16 +106,17 @@ class Teacher:
     name: str = "cuts"
     rows: int = 0  # texts a step
     per_epoch: int = 0  # steps
-    tokens: int = 0  # of text in an epoch
+    what: str = "The text"  # for people
     _epoch: int = -1
     _table: Array = field(default_factory=lambda: np.zeros((0, 5), np.int64))
 
     def __post_init__(self) -> None:
+        if said := self.objective.lacks(self.kit):
+            raise InputError(said)
         table = self._of(0)
         if not len(table):
             raise InputError(self._nothing())
         mean = float((table[:, 1] + table[:, 3]).mean()) + self.length - self._room
-        self.tokens = int(table[:, 1].sum() + table[:, 3].sum())
         self.rows = self.batch_rows or max(1, round((self.batch_tokens or 4096) / mean))
         self.rows = min(self.rows, len(table))
         self.per_epoch = max(1, len(table) // self.rows)
@@ -123,22 +130,41 @@ class Teacher:
 
     def _nothing(self) -> str:
         if self.objective.losses == ("words", "pairs"):
-            what = f"There are no documents of two sentences to learn {self.objective.about} from"
-            return f"{what}; put blank lines between documents only, or use --objective mlm."
-        return "There is too little text to learn from."
+            lacks = f"{self.what} has no documents of two sentences, which {self.objective.about} need"
+            return f"{lacks}; put blank lines between documents only, or use --objective mlm."
+        return f"{self.what} is too little."
+
+    def left_out(self) -> list[str]:
+        """A sentence about documents that give no pair of texts."""
+        if "pairs" not in self.objective.losses:
+            return []
+        alone = sum(self.portion.sentences(place) < 2 for place in range(len(self.portion)))
+        said = f"{alone:,} of {len(self.portion):,} documents have one sentence alone, and are not learned from"
+        return [f"{said}; --objective mlm learns from them too."] if alone else []
 
     def _of(self, epoch: int) -> Array:
         if epoch != self._epoch:
             path = self.folder / f"{self.name}.bin"
-            self._table = make_table(path, self.objective.cut, self.portion, self._room, self.seed, epoch)
+            self._table = make_table(path, self._cut, self.portion, self._room, self.seed, epoch)
             self._epoch = epoch
         return self._table
+
+    def _cut(self, portion: Portion, room: int, rng: np.random.Generator) -> Iterator[Cut]:
+        least = self.objective.least(self.kit)
+        return (cut for cut in self.objective.cut(portion, room, rng) if cut[1] + cut[3] >= least)
 
     def __call__(self, step: int) -> Lesson:
         epoch, place = divmod(step, self.per_epoch)
         table = self._of(epoch)
         wanted = (np.arange(self.rows) + place * self.rows) % len(table)
         return self.made(table[shuffled(wanted, len(table), self.seed, epoch)], (self.seed, step, 3))
+
+    def once(self) -> Iterator[Lesson]:
+        """The first epoch, with the texts at its end that are too few for a step."""
+        table = self._of(0)
+        for step, begin in enumerate(range(0, len(table), self.rows)):
+            wanted = np.arange(begin, min(begin + self.rows, len(table)))
+            yield self.made(table[shuffled(wanted, len(table), self.seed, 0)], (self.seed, step, 3))
 
     def made(self, cuts: Array, key: tuple[int, ...]) -> Lesson:
         """The lesson of some cuts."""
@@ -151,14 +177,24 @@ class Teacher:
 
 
 def held_lessons(teacher: Teacher, portion: Portion, most: int) -> list[Lesson]:
-    """Lessons of what was held out: always the same texts with the same questions."""
+    """Lessons of what was held out: always the same texts with the same questions, each text once."""
     other = Teacher(
         portion=portion, objective=teacher.objective, kit=teacher.kit, length=teacher.length, seed=FIXED,
-        folder=teacher.folder, batch_tokens=4096, name="held",
+        folder=teacher.folder, batch_tokens=4096, name="held", what="The held-out text",
     )  # fmt: skip
-    lessons: list[Lesson] = []
-    for step in range(other.per_epoch):
-        lessons.append(other(step))
-        if sum(lesson.tokens for lesson in lessons) >= most:
-            break
+    lessons = some_of(other.once(), most)
+    if not any(len(lesson.words) for lesson in lessons):
+        raise InputError("The tokenizer knows no word of the held-out text.")
     return lessons
+
+
+def some_of(lessons: Iterable[Lesson], most: int) -> list[Lesson]:
+    """The first lessons, until they have so many tokens."""
+    made: list[Lesson] = []
+    tokens = 0
+    for lesson in lessons:
+        made.append(lesson)
+        tokens += lesson.tokens
+        if tokens >= most:
+            break
+    return made

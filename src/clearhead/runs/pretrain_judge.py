@@ -62,6 +62,11 @@ class Judged:
         return made
 
     @property
+    def score(self) -> float:
+        """What weights are compared by, higher is better: ELECTRA's model is not the one that guesses words."""
+        return -self.loss if self.replaced_loss is None else -self.replaced_loss
+
+    @property
     def stuck(self) -> bool:
         """Whether words are guessed no better than by their frequency."""
         return self.loss >= STUCK * self.unigram.loss

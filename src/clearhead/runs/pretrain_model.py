@@ -13,6 +13,7 @@ from clearhead.families.family import Family, config_said
 from clearhead.loading import create, load, load_tokenizers
 from clearhead.model import Model
 from clearhead.pretraining.lesson import Objective
+from clearhead.pretraining.masked import MASKED
 from clearhead.pretraining.objectives import OBJECTIVES, USUAL
 from clearhead.runs.pretrain_plan import PRESET, PretrainPlan
 
@@ -37,6 +38,8 @@ def objective_of(plan: PretrainPlan, family: Family, model: Model | None = None)
     if plan.objective is None and model is not None and model.head == "masked":
         name = "mlm"  # a checkpoint goes on with the head that it has
     made = OBJECTIVES[name]
+    if plan.masking != "tokens" and made.lacks is not MASKED.lacks:
+        raise InputError(f"masking says how words are masked, and {name} masks none.")
     if not any(head in family.heads for head in made.heads):
         able = [one.name for one in OBJECTIVES.values() if any(head in family.heads for head in one.heads)]
         raise InputError(f"{family.title} cannot learn {made.about} ({name}); it can learn {', '.join(able)}.")
@@ -85,7 +88,11 @@ def new_model(plan: PretrainPlan, objective: Objective, tokenizer: Tokenizer) ->
         "decoder_start_token_id": tokenizer.bos_id if tokenizer.bos_id is not None else tokenizer.pad_id,
     }  # fmt: skip
     config = {key: value for key, value in named.items() if key in family.keys and value is not None}
-    config |= {"vocab_size": max(tokenizer.vocab.values()) + 1} | config_said(plan.config, '{"num_hidden_layers": 6}')
+    size = max(tokenizer.vocab.values()) + 1
+    config |= {"vocab_size": size} | config_said(plan.config, '{"num_hidden_layers": 6}')
+    said = config["vocab_size"]
+    if isinstance(said, int) and said < size:
+        raise InputError(f"config says vocab_size {said:,}, and the tokenizer has {size:,} tokens; leave it out.")
     return create(
         family.model_type, preset, config=config, head=head_of(objective, family), tokenizer=tokenizer,
         device=plan.device, seed=plan.settings.seed,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
@@ -72,6 +73,8 @@ class PretrainPlan:
             (self.vocabulary is None or self.vocabulary >= 16, "vocabulary must be at least 16"),
             (1 <= self.evaluations <= 10_000, "evaluations must be from 1 to 10,000"),
             (self.threads is None or self.threads >= 1, "threads must be at least 1"),
+            (re.fullmatch("[A-Za-z]{2,3}(-[A-Za-z]+)*", self.language) is not None,
+             "language must be a code such as en or de"),
             (self.model is None or not (self.family or self.preset or self.config or self.vocabulary or self.tokenizer),
              "family, preset, config, vocabulary and tokenizer make a new model; a checkpoint has its own"),
             (self.tokenizer is None or self.vocabulary is None, "a tokenizer that is given has its own vocabulary"),
@@ -79,6 +82,11 @@ class PretrainPlan:
         for holds, said in rules:
             if not holds:
                 raise InputError(f"Settings of pre-training: {said}.")
+
+
+    def named(self) -> PretrainPlan:
+        """The same with the names of files alone: what is given away need not tell where they lay."""
+        return replace(self, files=[Path(one).name for one in self.files], dev=[Path(one).name for one in self.dev])
 
 
 _SETTINGS = {one.name for one in fields(TrainSettings)} - {"epochs", "head_rate", "frozen", "unfreeze", "patience"}

@@ -65,7 +65,7 @@ def write_report(
             "parameters": run.parameters, "family": title, "objective": objective.about,
         },
     )  # fmt: skip
-    settings = {key: value for key, value in asdict(plan).items() if key != "settings"}
+    settings = {key: value for key, value in asdict(plan.named()).items() if key != "settings"}
     data = ReportData(
         title=f"{run.folder.name}: pre-training",
         command=command,

@@ -49,17 +49,17 @@ def begin_with(network: Any, probs: Any) -> None:
 
 
 def pretrain_steps(
-    state: State, lessons: Lessons, losses: tuple[str, ...], settings: TrainSettings, *, steps: int, every: int,
-    per_epoch: int, score: Callable[[int], float] | None, device: str = "cpu",
+    state: State, lessons: Lessons, losses: tuple[str, ...], settings: TrainSettings, *, steps: int, per_epoch: int,
+    score: Callable[[int], float] | None = None, evaluations: int = 1, device: str = "cpu",
 ) -> Iterator[Step]:  # fmt: skip
-    """Learn from where the state stands to the end; `score` is asked every so many steps, and higher is better."""
+    """Learn from where the state stands to the end; `score` is asked so many times, evenly, and higher is better."""
     if torch.device(device).type == "cpu":
         quicken(state.network)
     for number in range(state.progress.step, steps):
         made = _step(state, lessons(number), losses, settings, number, steps, device, number // per_epoch)
         state.progress.step = number + 1
         state.progress.finished = number + 1 == steps
-        if score is not None and ((number + 1) % every == 0 or state.progress.finished):
+        if score is not None and (number + 1) * evaluations // steps > number * evaluations // steps:
             made = _judged(state, score, made)
         yield made
 
@@ -107,9 +107,7 @@ def seconds_a_step(
     """How long a step takes here, by a few real ones on a copy that is thrown away."""
     twin = copy.deepcopy(network)
     state = State(twin, pretrain_optimiser(twin, settings), Progress())
-    made = pretrain_steps(
-        state, lessons, losses, settings, steps=TRIAL, every=TRIAL, per_epoch=TRIAL, score=None, device=device
-    )
+    made = pretrain_steps(state, lessons, losses, settings, steps=TRIAL, per_epoch=TRIAL, device=device)
     begun, times = time.perf_counter(), []
     for _ in made:
         times.append(time.perf_counter() - begun)

@@ -40,6 +40,7 @@ class TrainSettings:
         """One sentence for the first setting that cannot be."""
         rules = (
             (self.epochs >= 1, "epochs must be at least 1"),
+            (0 <= self.seed < 1 << 31, "seed must be from 0 to 2,147,483,647"),
             (self.rate > 0, "rate must be above 0"),
             (self.head_rate is None or self.head_rate > 0, "head_rate must be above 0"),
             ((self.batch_rows is None) != (self.batch_tokens is None), "give either batch_rows or batch_tokens"),

@@ -45,7 +45,8 @@ class _WordLoss(torch.autograd.Function):
 
 def word_loss(x: Tensor, weight: Tensor, bias: Tensor | None, words: Tensor, share: float) -> Tensor:
     """The sum of -log p(word) times `share`; x is what stands before the output matrix."""
-    if x.device.type == "cpu" and x.dtype == weight.dtype == torch.float32 and torch.is_grad_enabled():
+    plain = x.dtype == weight.dtype == torch.float32 and not torch.is_autocast_enabled(x.device.type)
+    if x.device.type == "cpu" and plain and torch.is_grad_enabled():
         loss: Tensor = _WordLoss.apply(x, weight, bias, words, share)  # type: ignore[no-untyped-call]
         return loss
     return F.cross_entropy(F.linear(x, weight, bias).float(), words, reduction="sum") * share
