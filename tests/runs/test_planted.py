@@ -44,7 +44,7 @@ def test_masked_words(tmp_path: Path) -> None:
 
 
 def test_next_sentence(tmp_path: Path) -> None:
-    run = learned(tmp_path, "bert", BERT, sentences=8, length=32, batch_tokens=1536, steps=550)
+    run = learned(tmp_path, "bert", BERT, sentences=8, rate=2e-3, batch_tokens=640, steps=1000)
     assert run.objective == "mlm+nsp"
     assert run.judged is not None
     assert run.judged.pair_accuracy is not None
