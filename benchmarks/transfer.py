@@ -1,12 +1,12 @@
 """What transfer learning brings: the same tasks from random weights, from our pre-training, and from MiniLM.
 
-    python benchmarks/transfer.py --mini FOLDER [--continued FOLDER] [--threads 2] [--out FOLDER]
+    python benchmarks/transfer.py [--mini novels] [--continued FOLDER] [--threads 2] [--out FOLDER]
     python benchmarks/transfer.py --table          # from the runs that are there, in Markdown
 
-FOLDER of --mini is a model that `clearhead pretrain` made (the recipe is in its card); --continued is MiniLM after
-`clearhead pretrain DATA/corpus_imdb_unsup/train.txt.gz --model default --minutes 30`. Each task is fine-tuned from each
-start with the same rows, epochs and seed (recipes below) and measured on its development rows, with 95 % intervals of
-the rows. A run that is there is not trained again. CLEARHEAD_DATA is the folder of data sets.
+--mini is a model that `clearhead pretrain` made (the one that ships: its card has the recipe); --continued is MiniLM
+after `clearhead pretrain DATA/corpus_imdb_unsup/train.txt.gz --model default --minutes 30`. Each task is fine-tuned
+from each start with the same rows, epochs and seed (recipes below) and measured on its development rows, with 95 %
+intervals of the rows. A run that is there is not trained again. CLEARHEAD_DATA is the folder of data sets.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def found(place: Path) -> Path:
     return place if place.exists() else packed
 
 
-def random_start(mini: Path, out: Path) -> Path:
+def random_start(mini: str, out: Path) -> Path:
     """The architecture and the tokenizer of a model with weights that nobody has taught."""
     import clearhead
     from clearhead.loading import create
@@ -103,21 +103,23 @@ def table(out: Path) -> str:
 def main() -> None:
     """Train what is not yet trained, and print the table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--mini", type=Path)
+    parser.add_argument("--mini", default="novels")
     parser.add_argument("--continued", type=Path)
+    parser.add_argument("--starts", nargs="*", choices=tuple(STARTS), default=tuple(STARTS), help="only from these")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=HERE / "out" / "transfer")
     parser.add_argument("--table", action="store_true", help="print what is there, and train nothing")
     given = parser.parse_args()
     if not given.table:
-        if given.mini is None:
-            raise SystemExit("--mini is a folder that clearhead pretrain made.")
         given.out.mkdir(parents=True, exist_ok=True)
-        starts: dict[str, Path | str] = {"random": random_start(given.mini, given.out), "mini": given.mini}
-        starts |= {"minilm": "default"} | ({} if given.continued is None else {"continued": given.continued})
+        starts: dict[str, Path | str] = {"mini": given.mini, "minilm": "default"}
+        if "random" in given.starts:
+            starts |= {"random": random_start(given.mini, given.out)}
+        if given.continued is not None:
+            starts |= {"continued": given.continued}
         for task in TASKS:
-            for start, model in starts.items():
-                learn(task, start, model, given.out, given.threads)
+            for start in (one for one in starts if one in given.starts):
+                learn(task, start, starts[start], given.out, given.threads)
     print(table(given.out), flush=True)
 
 

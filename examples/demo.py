@@ -15,12 +15,14 @@ HERE = Path(__file__).resolve().parent
 OUT = Path("demo-out")
 DATA = HERE / "support.csv"
 LECTURE = "The animal didn't cross the street because it was too tired"
+MASKED = "He took off his [MASK] and put it on the [MASK]."
 STEPS = (
     ("Look at the data before training on it", f"clearhead inspect {DATA}"),
     ("The floor: words that are counted", f"clearhead train {DATA} --method tfidf -o {OUT}/words"),
     ("Fine-tune a small BERT", f"clearhead train {DATA} -o {OUT}/model"),
     ("Is it better, or is that luck?", f"clearhead evaluate {OUT}/model {DATA} --part test --against {OUT}/words"),
     ("Use it", f"clearhead predict {OUT}/model {OUT}/new.csv -o {OUT}/answers.csv"),
+    ("Words behind a mask, by a BERT that was taught here", f'clearhead fill novels "{MASKED}" --top 3'),
     ("What one sentence looks like inside", f'clearhead explain default "{LECTURE}" --word it -o {OUT}/attention.svg'),
 )
 NEW = """message

@@ -18,6 +18,9 @@ ALIASES: Mapping[str, str] = MappingProxyType(
     {"default": DEFAULT_MODEL, "minilm": DEFAULT_MODEL, "all-MiniLM-L6-v2": DEFAULT_MODEL}
 )
 
+# folders that come with the package, so that there is something to load without a network
+SHIPPED: Mapping[str, Path] = MappingProxyType({"novels": Path(__file__).parents[1] / "shipped" / "novels"})
+
 # The hub's own rules for names: ASCII words of at most 96 characters, no '..' and no '--' (the cache's separator).
 _WORD = r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
 _HUB_ID = re.compile(rf"(?:{_WORD}/)?{_WORD}")
@@ -71,6 +74,8 @@ def read_reference(reference: str | os.PathLike[str]) -> Reference:
         return Reference(text=text, folder=Path(text).expanduser())
     if kind == "file":
         raise ModelNotFoundError(f"{shown} is a file, and a model is a folder: give the folder that holds it")
+    if text in SHIPPED:
+        return Reference(text=text, folder=SHIPPED[text])
     name, at, revision = text.partition("@")
     if not isinstance(reference, str) or _looks_like_path(name):
         raise ModelNotFoundError(
@@ -80,8 +85,8 @@ def read_reference(reference: str | os.PathLike[str]) -> Reference:
     repo = ALIASES.get(name, name)
     if not _HUB_ID.fullmatch(repo) or ".." in repo or "--" in repo or repo.endswith(".git"):
         raise ModelNotFoundError(
-            f"{shown} names no model: there is no such folder, it is none of the aliases {', '.join(ALIASES)}, "
-            "and it cannot be a hub id, which is 'org/name' in letters, digits, '-', '_' and '.'"
+            f"{shown} names no model: there is no such folder, it is none of {', '.join((*ALIASES, *SHIPPED))}, and it "
+            "cannot be a hub id, which is 'org/name' in letters, digits, '-', '_' and '.'"
         )
     if at and (not _REVISION.fullmatch(revision) or ".." in revision or len(revision) > 200):
         raise ModelNotFoundError(

@@ -242,7 +242,7 @@ def _fit(exam: _Exam, folder: Path) -> tuple[Judged, ...]:
     assert plan.steps is not None
     set_dropout(exam.learner, _dropout(plan))
     if plan.model is None:
-        begin_with(exam.learner, exam.counted().probs)
+        begin_with(exam.learner, exam.counted().probs, around=plan.start == "neighbours")
     state = State(exam.learner, pretrain_optimiser(exam.learner, settings), Progress())
     load_state(folder / STATE, state)
     history = [one for one in _read_history(folder) if one["step"] <= state.progress.step]

@@ -49,6 +49,7 @@ class PretrainPlan:
     length: int = 128  # tokens of an example
     mask: float = 0.15  # of the tokens are asked about
     masking: Masking = "tokens"  # which of them: any, whole words, or spans of words
+    start: Literal["neighbours", "plain"] = "neighbours"  # of a new model: heads that look at neighbours, or none
     dropout: float | None = None  # while pre-training; None: none for a new model, the model's own for a checkpoint
     steps: int | None = None
     minutes: float | None = None  # instead of steps: a number of them is found once, and kept

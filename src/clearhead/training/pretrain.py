@@ -17,6 +17,7 @@ from clearhead.pretraining.lesson import Lesson
 from clearhead.training.dropout import quicken
 from clearhead.training.lessons import Game, counts_of, loss_of
 from clearhead.training.loop import DivergedError, Step, micro_batches
+from clearhead.training.neighbours import look_around
 from clearhead.training.optimise import RowwiseAdamW, clip, set_rate, share
 from clearhead.training.precision import computing
 from clearhead.training.settings import TrainSettings
@@ -39,9 +40,11 @@ def pretrain_optimiser(network: nn.Module, settings: TrainSettings) -> RowwiseAd
 
 
 @torch.no_grad()
-def begin_with(network: Any, probs: Any) -> None:
-    """Let new output biases say how frequent words are, so that learning does not begin with finding that out."""
+def begin_with(network: Any, probs: Any, *, around: bool = True) -> None:
+    """Spare a new model what is slow to find out: how frequent words are, and where their neighbours stand."""
     speaker: Any = network.generator if isinstance(network, Game) else network
+    for one in ((network.generator, network.model) if isinstance(network, Game) else (network,)) if around else ():
+        look_around(one)
     bias = speaker.head.out.bias
     if bias is not None and len(bias) == len(probs):
         logs = torch.as_tensor(probs).log()

@@ -1,0 +1,82 @@
+"""Heads of a new model that begin by looking at the words beside each word.
+
+A masked word is guessed from its neighbours, but fresh heads look everywhere alike, and until some of them have found
+the neighbours a model knows little more than how frequent words are: BERT spends its first millions of words on that.
+Waves make it simple to begin there. Position i is written as (sin wi, cos wi) for many w; turned by an angle wd it is
+position i + d, so that
+
+    q_i = turn(d) p_i,  k_j = p_j:    q_i . k_j = sum over w of cos(w (i + d - j)),    which is large only for j = i + d
+
+Only the start is chosen: every number is learned from there, and the model is as any other of its family.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from clearhead.shape import Shape
+
+SHARP = 6.0  # the score of the place that a head looks at; those of others are about 0
+LOUD = 2.0, 0.5  # beside words: the waves that heads look by, and the others
+GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+def offsets(heads: int, *, causal: bool) -> list[int]:
+    """Where each head looks: the word before, the word after, the second before, ...; only back in a causal model."""
+    return [-1 - head if causal else (-1) ** (head + 1) * (head // 2 + 1) for head in range(heads)]
+
+
+def able(shape: Shape) -> bool:
+    """Whether positions are learned and read by the first block alone; other families know distances by themselves."""
+    whole = shape.recurrent is None and shape.layers > 0 and not shape.order and shape.head_width % 2 == 0
+    return whole and shape.positions == "learned" and shape.relative == "none" and shape.head_width <= shape.word_width
+
+
+@torch.no_grad()
+def look_around(network: Any) -> bool:
+    """Write positions as waves, and turn the first block's heads to the words around; False: the family has no need."""
+    shape: Shape = network.shape.stack
+    if not able(shape):
+        return False
+    words, count = shape.word_width, shape.head_width // 2
+    numbers = torch.arange(count, dtype=torch.float64)
+    sharp = math.pi * (numbers + (numbers + 1) * GOLDEN % 1) / count  # their cosines cancel out but at distance 0
+    rest = words // 2 - count
+    slow = 10_000.0 ** -(torch.arange(rest, dtype=torch.float64) / max(rest, 1))  # 2017: for what is far
+    table = network.stack.positions.table.weight
+    angles = torch.arange(len(table), dtype=torch.float64)[:, None] * torch.cat([sharp, slow])
+    waves = torch.stack([angles.sin(), angles.cos()], 2).flatten(1) * math.sqrt(2) * LOUD[1]
+    waves[:, : 2 * count] *= LOUD[0] / LOUD[1]
+    table[:, : waves.shape[1]] = (waves * network.stack.embed.token.weight.std()).to(table)
+    attend = network.stack.blocks[0].attend.inner
+    heard = 1 + LOUD[1] ** 2 + (LOUD[0] ** 2 - LOUD[1] ** 2) * 2 * count / words  # by the norm that comes between
+    gain = math.sqrt(SHARP * heard / (2 * count * shape.score_scale)) / LOUD[0]
+    reading = _reading(network)
+    for head, offset in enumerate(offsets(shape.heads, causal=shape.causal)):
+        rows = slice(head * shape.head_width, (head + 1) * shape.head_width)
+        attend.q.weight[rows] += gain * (_turn(sharp * offset) @ reading[: 2 * count]).to(table)
+        attend.k.weight[rows] += gain * reading[: 2 * count].to(table)
+    for matrix in (attend.v.weight, attend.out.weight):  # and what is seen there is heard
+        matrix *= shape.width**-0.5 / matrix.std()
+    return True
+
+
+def _turn(angles: Tensor) -> Tensor:
+    """A matrix that turns each pair (sin a, cos a) by an angle."""
+    made = torch.zeros(2 * len(angles), 2 * len(angles), dtype=angles.dtype)
+    even = torch.arange(len(angles)) * 2
+    made[even, even] = made[even + 1, even + 1] = angles.cos()
+    made[even, even + 1], made[even + 1, even] = angles.sin(), -angles.sin()
+    return made
+
+
+def _reading(network: Any) -> Tensor:
+    """From what the first block reads back to a word vector: ELECTRA's are narrower, and projected."""
+    if network.shape.stack.project == "none":
+        return torch.eye(network.shape.stack.width, dtype=torch.float64)
+    back: Tensor = torch.linalg.pinv(network.stack.embed.project.weight.double())
+    return back

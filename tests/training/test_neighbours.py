@@ -1,0 +1,48 @@
+"""New heads that look at the words beside each word: each at its own, wherever it stands in the text."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from clearhead.core.trace import trace
+from clearhead.inputs import checked_batch
+from clearhead.loading import create
+from clearhead.training.neighbours import look_around, offsets
+
+WORDS = 64
+
+
+def probabilities(family: str, **config: int) -> tuple[torch.Tensor, bool, list[int]]:
+    """(heads, tokens, tokens) of the first block after the start, for a text of random words."""
+    model = create(family, "mini", config={"vocab_size": 500, **config})
+    done = look_around(model.module)
+    ids = torch.randint(5, 500, (WORDS,), generator=torch.Generator().manual_seed(0))
+    batch, _ = checked_batch(model.shape, [ids.tolist()], None, None, None, None)
+    seen = trace(model.core, batch, [""] * WORDS).layers[0].probs
+    stack = model.shape.stack
+    return torch.as_tensor(seen), done, offsets(stack.heads, causal=stack.causal)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "electra", "gpt2"])
+def test_heads_look_where_they_should(family: str) -> None:
+    seen, done, where = probabilities(family)
+    assert done
+    for head, offset in enumerate(where):
+        asked = torch.arange(max(0, -offset), WORDS - max(0, offset))
+        share = seen[head, asked, asked + offset]
+        assert share.mean() > 10 / WORDS, (family, head)
+        assert (seen[head, asked].argmax(-1) == asked + offset).float().mean() > 0.8, (family, head)
+
+
+def test_where_heads_look() -> None:
+    assert offsets(5, causal=False) == [-1, 1, -2, 2, -3]
+    assert offsets(3, causal=True) == [-1, -2, -3]
+
+
+@pytest.mark.parametrize("family", ["albert", "t5", "deberta-v2", "modernbert", "transformer"])
+def test_families_that_have_no_need_are_left_as_they_are(family: str) -> None:
+    model = create(family, "mini", config={"vocab_size": 500})
+    before = {name: p.detach().clone() for name, p in model.module.named_parameters()}
+    assert not look_around(model.module)
+    assert all(torch.equal(before[name], p) for name, p in model.module.named_parameters())
