@@ -116,7 +116,7 @@ def pretrain(
     `choices` are the fields of `PretrainPlan` and `TrainSettings`: family, objective, preset, model, minutes, ...
     `resume` goes on with a run that was stopped.
     """
-    from clearhead.pretraining.documents import corpus_files
+    from clearhead.pretraining.documents import corpus_files, placed
     from clearhead.runs.pretrain import run_pretrain
     from clearhead.runs.pretrain_plan import make_pretrain_plan, read_pretrain
 
@@ -128,8 +128,10 @@ def pretrain(
         return run_pretrain(plan, Path(resume), command=command, resume=True, report=report, told=told)
     if not learned:
         raise InputError("There is no text to learn from: name files, folders or patterns.")
-    placed = [[str(Path(name).absolute()) for name in names] for names in (learned, held)]  # a run may go on elsewhere
-    plan = make_pretrain_plan({"files": placed[0], "dev": placed[1], **choices})
+    for key in ("model", "tokenizer"):
+        if choices.get(key) and Path(choices[key]).is_dir():
+            choices[key] = str(Path(choices[key]).absolute())
+    plan = make_pretrain_plan({"files": placed(learned), "dev": placed(held), **choices})
     first = learned[0] if Path(learned[0]).exists() else str(corpus_files(learned)[0])  # of a pattern: a file of it
     folder = Path(output) if output is not None else _free_folder(first)
     return run_pretrain(plan, folder, command=command, report=report, told=told)

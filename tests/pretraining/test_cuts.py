@@ -79,23 +79,41 @@ def test_next_sentences_are_half_true(portion: Portion) -> None:
     assert ((made[:, 1] + made[:, 3]) < 60).mean() > 0.04  # short ones now and then
 
 
-@pytest.mark.parametrize(("most", "room"), [(60, 125), (60, 29), (3, 400)])
-def test_lengths_do_not_tell_which_pairs_are_true(tmp_path: Path, most: int, room: int) -> None:
+@pytest.mark.parametrize(("least", "most", "room"), [(1, 60, 125), (40, 60, 29), (2, 8, 125), (3, 6, 509), (1, 3, 400)])
+def test_nothing_but_words_tells_which_pairs_are_true(tmp_path: Path, least: int, most: int, room: int) -> None:
     draw = np.random.default_rng(1)
-    made = []
+    made, tables = [], []
     for half in ("learned", "asked"):  # of other documents, so that nothing is known by heart
-        sizes = np.exp(draw.normal(2.8, 0.7, (20_000, most))).astype(int) + 1  # many are short, a few very long
-        lengths = [[int(one) for one in row[: int(draw.integers(1, most + 1))]] for row in sizes[: 40_000 // most]]
+        sizes = np.exp(draw.normal(2.8, 0.7, (16_000, most))).astype(int) + 1  # many are short, a few very long
+        count = 60_000 // (least + most)
+        lengths = [[int(one) for one in row[: int(draw.integers(least, most + 1))]] for row in sizes[:count]]
         whole = corpus_of(tmp_path / half, lengths)
         portion = Portion(corpus=whole, documents=np.arange(whole.documents))
-        made.append(np.array(list(pairs(portion, room, np.random.default_rng(0)))))
-    tables = [np.stack([one[:, 1], one[:, 3], one[:, 1] + one[:, 3], one[:, 1] - one[:, 3]], 1) for one in made]
+        cuts = np.array(list(pairs(portion, room, np.random.default_rng(0))))
+        bounds = np.unique(np.concatenate([portion.document(place) for place in range(len(portion))]))
+        lasts = np.array([portion.document(place)[-1] for place in range(len(portion))])
+        a, b, ends = cuts[:, 1], cuts[:, 3], cuts[:, 2] + cuts[:, 3]
+        sentences = np.searchsorted(bounds, ends) - np.searchsorted(bounds, cuts[:, 2])
+        made.append(cuts)
+        tables.append(np.stack([a, b, a + b, a - b, np.isin(ends, lasts), sentences, 4 * a + np.isin(ends, lasts)], 1))
     assert len(made[1]) > 3000
+    assert abs(made[1][:, 4].mean() - 0.5) < 0.01
     for learned, asked in zip(tables[0].T, tables[1].T, strict=True):
         rate = {value: made[0][:, 4][learned == value].mean() for value in np.unique(learned)}
         said = np.array([rate.get(value, 0.5) > 0.5 for value in asked])
         right = float((said == made[1][:, 4]).mean())
         assert right < 0.5 + 3.5 / np.sqrt(4 * len(asked))  # no better than a coin
+
+
+@pytest.mark.parametrize("counts", [[5000, 5], [5000, *[3] * 10], [5000], [300, 300], [40] * 3])
+def test_long_documents_among_few_have_strangers(tmp_path: Path, counts: list[int]) -> None:
+    draw = np.random.default_rng(2)
+    corpus = corpus_of(tmp_path, [[int(one) for one in draw.integers(3, 40, count)] for count in counts])
+    portion = Portion(corpus=corpus, documents=np.arange(len(counts)))
+    made = np.array(list(pairs(portion, 125, np.random.default_rng(0))))
+    assert 0.35 < made[:, 4].mean() < 0.65
+    strange = made[made[:, 4] == 1]
+    assert (strange[:, 2] != strange[:, 0] + strange[:, 1]).all()  # never what follows
 
 
 def test_orders_are_half_swapped(portion: Portion) -> None:
@@ -109,7 +127,7 @@ def test_orders_are_half_swapped(portion: Portion) -> None:
 def test_one_document_and_single_sentences(tmp_path: Path) -> None:
     alone = Portion(corpus=corpus_of(tmp_path / "a", [[10] * 50]), documents=np.arange(1))
     made = np.array(list(pairs(alone, 61, np.random.default_rng(0))))
-    assert set(made[:, 4]) == {0, 1}
+    assert {0, 1} == set(made[:, 4])
     short = Portion(corpus=corpus_of(tmp_path / "b", [[10]] * 50), documents=np.arange(50))
     assert list(pairs(short, 61, np.random.default_rng(0))) == []
     assert list(ordered(short, 61, np.random.default_rng(0))) == []

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clearhead.errors import InputError
-from clearhead.pretraining.documents import Stretch, corpus_files, stretches
+from clearhead.pretraining.documents import Stretch, corpus_files, placed, stretches
 from clearhead.pretraining.sentences import MOST, sentences
 
 
@@ -90,7 +90,7 @@ def test_parquet_and_gzip(tmp_path: Path) -> None:
     assert documents(tmp_path / "a.txt.gz")[0] == [["One."], ["Two."]]
 
 
-def test_folders_and_patterns(tmp_path: Path) -> None:
+def test_folders_and_patterns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "in" / ".hidden").mkdir(parents=True)
     for name in ("b.txt", "a.txt", "c.png", ".hidden/d.txt", ".e.txt"):
         write(tmp_path / "in" / name, "x")
@@ -98,10 +98,20 @@ def test_folders_and_patterns(tmp_path: Path) -> None:
     assert names == ["a.txt", "b.txt"]
     assert [path.name for path in corpus_files([str(tmp_path / "in" / "*.txt")])] == ["a.txt", "b.txt"]
     assert len(corpus_files([tmp_path / "in", tmp_path / "in" / "a.txt"])) == 2  # each once
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "odd[1]").mkdir()
+    write(tmp_path / "odd[1]" / "a.txt", "x")
+    for place, names in ((tmp_path / "in", ["a.txt", "b.txt"]), (tmp_path / "odd[1]", ["a.txt"])):
+        monkeypatch.chdir(place)  # patterns and names stand for the same files from anywhere
+        said = [placed(["*.txt"]), placed(["a.txt"])]
+        monkeypatch.chdir(tmp_path)
+        assert [path.name for path in corpus_files(said[0])] == names
+        assert [path.name for path in corpus_files(said[1])] == ["a.txt"]
     (tmp_path / "in" / "model").mkdir()
     for name in ("run.json", "README.md"):  # what was made from texts is no text
         write(tmp_path / "in" / "model" / name, "{}")
     assert [path.name for path in corpus_files([tmp_path / "in"])] == ["a.txt", "b.txt"]
+    assert [path.name for path in corpus_files([str(tmp_path / "in" / "**")])] == ["a.txt", "b.txt", "c.png"]
 
 
 @pytest.mark.parametrize(

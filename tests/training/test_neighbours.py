@@ -24,9 +24,15 @@ def probabilities(family: str, **config: int) -> tuple[torch.Tensor, bool, list[
     return torch.as_tensor(seen), done, offsets(stack.heads, causal=stack.causal)
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "electra", "gpt2"])
-def test_heads_look_where_they_should(family: str) -> None:
-    seen, done, where = probabilities(family)
+GENERATOR = {"hidden_size": 64, "num_attention_heads": 1, "intermediate_size": 256}
+
+
+@pytest.mark.parametrize(
+    ("family", "config"),
+    [("bert", {}), ("roberta", {}), ("distilbert", {}), ("electra", {}), ("electra", GENERATOR), ("gpt2", {})],
+)
+def test_heads_look_where_they_should(family: str, config: dict[str, int]) -> None:
+    seen, done, where = probabilities(family, **config)
     assert done
     for head, offset in enumerate(where):
         asked = torch.arange(max(0, -offset), WORDS - max(0, offset))
@@ -40,7 +46,7 @@ def test_where_heads_look() -> None:
     assert offsets(3, causal=True) == [-1, -2, -3]
 
 
-@pytest.mark.parametrize("family", ["albert", "t5", "deberta-v2", "modernbert", "transformer"])
+@pytest.mark.parametrize("family", ["albert", "t5", "deberta-v2", "modernbert", "transformer", "openai-gpt"])
 def test_families_that_have_no_need_are_left_as_they_are(family: str) -> None:
     model = create(family, "mini", config={"vocab_size": 500})
     before = {name: p.detach().clone() for name, p in model.module.named_parameters()}

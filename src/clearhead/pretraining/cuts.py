@@ -23,9 +23,8 @@ Cutter = Callable[["Portion", int, np.random.Generator], Iterator[Cut]]
 
 COLUMNS = 5
 LEAST = 8  # tokens of a piece at the end of a document that is worth an example
-COINS = np.arange(64) % 2  # half of them, and yet hardly a hint from one pair to the next
-TRIES = 64  # strangers to choose from, until one's length is right within ...
-NEAR = 16  # ... one part of so many
+EXCHANGED = 8192  # pairs that exchange their second texts with each other, ...
+SPREAD = 16  # ... from so many places of the text
 SHORT = 0.1  # of the pairs are shorter than they could be, so that short texts are seen as well
 WRITTEN = 1 << 16  # rows at a time
 MANY = 20  # documents: enough to hold whole ones out
@@ -59,8 +58,11 @@ class Portion:
 
     def tokens(self) -> int:
         """How many tokens belong to it."""
-        ends = (self.document(place)[[0, -1]] for place in range(len(self)))
-        return sum(int(end - begin) for begin, end in ends)
+        return sum(end - begin for begin, end in map(self.extent, range(len(self))))
+
+    def extent(self, place: int) -> tuple[int, int]:
+        """Where a document begins and ends."""
+        return self.corpus.extent(int(self.documents[place]), *self._within(place))
 
     def _within(self, place: int) -> tuple[int, int]:
         count = self.corpus.sentences_in(int(self.documents[place]))
@@ -99,7 +101,7 @@ def _whole_ones(corpus: Corpus, seed: int, able: list[int]) -> tuple[list[int], 
     held: list[int] = []
     found = 0
     for number in np.random.default_rng(seed).permutation(able):
-        begin, end = (int(one) for one in corpus.document(int(number))[[0, -1]])
+        begin, end = corpus.extent(int(number), 0, corpus.sentences_in(int(number)))
         if found + end - begin > 2 * wanted:
             continue
         held.append(int(number))
@@ -129,70 +131,76 @@ def singles(portion: Portion, room: int, rng: np.random.Generator) -> Iterator[C
             start, first = start + length, False
 
 
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Two stretches of a document that follow each other."""
+
+    a: tuple[int, int]  # where it begins, and its length
+    b: tuple[int, int]
+    place: int  # the document
+    ends: bool  # with its document
+
+
 def pairs(portion: Portion, room: int, rng: np.random.Generator) -> Iterator[Cut]:
     """Next sentence: half of the second texts follow the first, half are from another document.
 
-    Nothing but the words tells which: a coin is thrown after the lengths are known, and a stranger is as long as the
-    text that would have followed. Strangers begin where followers do, never with the first sentence of a document.
+    Nothing but the words tells which. Every text is cut into pairs that follow each other, and then some of them
+    exchange their second texts: those whose lengths are the same, or nearly so where there are few. A stranger is what
+    follows some other text, so that there is nothing to tell it by: its length, its sentences, or that a document ends.
     """
-    strangers, coins = _Strangers(portion), list[int]()
-    for place in range(len(portion)):
+    count = len(portion)
+    ranges = np.array_split(np.arange(count), min(SPREAD, max(count, 1)))
+    texts = [_blocks(portion, [int(place) for place in some], room, rng) for some in ranges]
+    sizes = [portion.sentences(place) for place in range(count)]
+    most = max(range(count), key=sizes.__getitem__, default=0)
+    whole = most if count and 2 * sizes[most] > sum(sizes) else -1  # nearly everything: other places of it must do
+    while some := list(islice(_in_turn(texts), EXCHANGED)):
+        yield from _exchanged(some, whole, room, rng)
+
+
+def _in_turn(texts: list[Iterator[_Block]]) -> Iterator[_Block]:
+    """One of each, again and again, so that documents which are far from each other meet."""
+    while texts:
+        for text in list(texts):
+            block = next(text, None)
+            if block is None:
+                texts.remove(text)
+            else:
+                yield block
+
+
+def _blocks(portion: Portion, places: list[int], room: int, rng: np.random.Generator) -> Iterator[_Block]:
+    """Every sentence of the documents of two and more, in pairs of stretches."""
+    for place in places:
         bounds = portion.document(place)
-        first, count, back = 0, len(bounds) - 1, False
-        while count > 1:  # a document of one sentence has none that follows
-            if first > count - 2:
-                if first == count or back:
-                    break
-                first, back = count - 2, True  # one sentence is left: the one before it is read again
+        first, count = 0, len(bounds) - 1
+        while count > 1 and first < count:
+            first = min(first, count - 2)  # where one sentence is left, the one before it is read again
             target = room if rng.random() >= SHORT else int(rng.integers(2, room + 1))
             last = max(_reach(bounds, first, count, target), first + 2)
             split = int(rng.integers(first + 1, last))
-            a = int(bounds[first]), int(bounds[split] - bounds[first])
-            b = int(bounds[split]), int(bounds[last] - bounds[split])
-            if not coins:
-                coins = list(rng.permutation(COINS))
-            strange = None
-            if coins.pop():
-                strange = strangers.like(b[1], max(target - a[1], b[1]), place, (first, last), rng)
-            if strange is not None:
-                yield (*_fit(a, strange, room, rng), 1)
-                first = split  # the sentences that would have followed are used next
-            else:
-                yield (*_fit(a, b, room, rng), 0)
-                first = last
+            start, middle, end = int(bounds[first]), int(bounds[split]), int(bounds[last])
+            yield _Block((start, middle - start), (middle, end - middle), place, last == count)
+            first = last
 
 
-class _Strangers:
-    """Texts from other documents, of a length that is asked for; of the same one where there is only one."""
-
-    def __init__(self, portion: Portion) -> None:
-        self.portion = portion
-        # any sentence that follows another is as likely as any other
-        self.ends = np.cumsum([portion.sentences(place) - 1 for place in range(len(portion))])
-        self.alone = int((np.diff(self.ends, prepend=0) > 0).sum()) < 2
-
-    def like(
-        self, length: int, most: int, place: int, own: tuple[int, int], rng: np.random.Generator
-    ) -> tuple[int, int] | None:
-        """Sentences that are nearly so long, and at most so long where there are such; None: there are no others."""
-        found: tuple[int, int] | None = None
-        off = 1 << 60
-        for number in rng.integers(self.ends[-1], size=TRIES):
-            other = int(np.searchsorted(self.ends, number, "right"))
-            first = int(number - (self.ends[other - 1] if other else 0)) + 1
-            if other == place and not self.alone:
-                continue
-            bounds = self.portion.document(other, first, first + length)
-            sizes = bounds[1:] - bounds[0]
-            wrong = np.abs(sizes - length) + (sizes > most) * (1 << 30)
-            best = int(wrong.argmin())
-            if other == place and first < own[1] and first + best >= own[0]:
-                continue  # it would be the text itself
-            if wrong[best] < off:
-                found, off = (int(bounds[0]), int(sizes[best])), int(wrong[best])
-            if off <= length // NEAR:
-                break
-        return found
+def _exchanged(blocks: list[_Block], whole: int, room: int, rng: np.random.Generator) -> Iterator[Cut]:
+    """Two of every four that are most alike exchange their second texts, if they are of different documents."""
+    luck = rng.random(len(blocks))
+    order = sorted(range(len(blocks)), key=lambda n: (blocks[n].b[1], blocks[n].ends, luck[n]))
+    for begin in range(0, len(order), 4):
+        four = [blocks[n] for n in order[begin : begin + 4]]
+        able = [
+            (i, j) for i, one in enumerate(four) for j, other in enumerate(four)
+            if i < j and (one.place != other.place or one.place == whole)
+        ]  # fmt: skip
+        seconds, labels = [one.b for one in four], [0] * len(four)
+        if able and (len(four) == 4 or rng.random() < 0.5):
+            i, j = able[int(rng.integers(len(able)))]
+            seconds[i], seconds[j] = seconds[j], seconds[i]
+            labels[i] = labels[j] = 1
+        for one, second, label in zip(four, seconds, labels, strict=True):
+            yield (*_fit(one.a, second, room, rng), label)
 
 
 def ordered(portion: Portion, room: int, rng: np.random.Generator) -> Iterator[Cut]:

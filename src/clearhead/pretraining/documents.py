@@ -50,7 +50,7 @@ def corpus_files(names: Sequence[str | os.PathLike[str]]) -> list[Path]:
             made = [place]
         elif any(letter in str(name) for letter in "*?["):
             every = sorted(glob.glob(str(name), recursive=True))  # noqa: PTH207 (a pattern may begin anywhere)
-            made = [Path(one) for one in every if Path(one).is_file()]
+            made = [Path(one) for one in every if Path(one).is_file() and not _of_a_run(Path(one))]
             if not made:
                 raise InputError(f"Nothing is called {shown(name, MOST_NAME)}.")
         else:
@@ -59,6 +59,12 @@ def corpus_files(names: Sequence[str | os.PathLike[str]]) -> list[Path]:
     if not found:
         raise InputError("There is no text to learn from: name files, folders or patterns.")
     return list(found)
+
+
+def placed(names: Sequence[str]) -> list[str]:
+    """The same names from anywhere, so that a run can go on in another folder; patterns stay patterns."""
+    here = Path.cwd()
+    return [str(here / name) if Path(name).exists() else str(Path(glob.escape(str(here)), name)) for name in names]
 
 
 def _inside(folder: Path) -> Iterator[Path]:
@@ -72,6 +78,10 @@ def _inside(folder: Path) -> Iterator[Path]:
             path = Path(place, name)
             if not name.startswith(".") and _is_text(path) and path.is_file():
                 yield path
+
+
+def _of_a_run(path: Path) -> bool:
+    return any((folder / "run.json").exists() for folder in path.parents[:2])
 
 
 def _is_text(path: Path) -> bool:

@@ -105,6 +105,15 @@ class Corpus:
         after = int(starts[last]) if last < len(starts) else self.index.shards[shard].tokens
         return np.append(starts[first:last], after) + int(self.begins[shard])
 
+    def extent(self, number: int, first: int, last: int) -> tuple[int, int]:
+        """Where some sentences of a document begin and end, in tokens of the corpus."""
+        shard, begin, _ = self._lies(number)
+        starts = self._sentences[shard]
+        ends = (int(starts[one]) if one < len(starts) else self.index.shards[shard].tokens
+                for one in (begin + first, begin + last))  # fmt: skip
+        one, other = (int(self.begins[shard]) + end for end in ends)
+        return one, other
+
     def sentences_in(self, number: int) -> int:
         """How many sentences a document has."""
         _, begin, end = self._lies(number)

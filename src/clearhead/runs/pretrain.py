@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -117,7 +118,7 @@ def _teacher(plan: PretrainPlan, model: Model, objective: Objective, texts: Text
         portion=texts.train, objective=objective, kit=kit, length=plan.length, seed=plan.settings.seed, folder=folder,
         batch_tokens=plan.settings.batch_tokens, batch_rows=plan.settings.batch_rows,
     )  # fmt: skip
-    if not any(len(lesson.words) for lesson in islice(teacher.once(), LOOKED)):
+    if not any((~kit.special[lesson.words]).any() for lesson in islice(teacher.once(), LOOKED)):
         raise InputError("The tokenizer knows no word of the text; learn another one from it.")
     return teacher
 
@@ -179,7 +180,8 @@ def _take_back(folder: Path, there: bool) -> None:
     for path in (folder / RUN, *folder.glob("*.bin"), *folder.glob(".*.part")):
         path.unlink(missing_ok=True)
     if not there:
-        folder.rmdir()
+        with suppress(OSError):  # something else is in it
+            folder.rmdir()
 
 
 @dataclass(kw_only=True)

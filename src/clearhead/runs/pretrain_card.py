@@ -20,6 +20,7 @@ CARD = "README.md"
 
 def write_card(folder: Path, run: Pretrained, plan: PretrainPlan, command: str) -> Path:
     """Write the card beside the model."""
+    plan = plan.named()
     files = ", ".join(f"`{shown(Path(name).name, 80)}`" for name in plan.files[:20])
     origin = f"taught further from `{shown(plan.model, 80)}`" if plan.model else "made from nothing"
     lines = [

@@ -18,7 +18,7 @@ from clearhead.pretraining.objectives import OBJECTIVES
 from clearhead.training.settings import TrainSettings
 
 RUN = "run.json"
-FORMAT = 1
+FORMAT = 2  # of what a run's lessons are made of
 KIND = "pretrain"
 PRESET = "mini"
 RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "base": 2e-4}  # of a new model; larger ones learn slower

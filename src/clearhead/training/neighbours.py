@@ -31,9 +31,15 @@ def offsets(heads: int, *, causal: bool) -> list[int]:
 
 
 def able(shape: Shape) -> bool:
-    """Whether positions are learned and read by the first block alone; other families know distances by themselves."""
+    """Whether positions are learned, and read whole and normed by a first block of its own.
+
+    Other families know distances by themselves (T5, DeBERTa, ModernBERT), share their blocks (ALBERT), or have no norm
+    before the first one (GPT-1).
+    """
     whole = shape.recurrent is None and shape.layers > 0 and not shape.order and shape.head_width % 2 == 0
-    return whole and shape.positions == "learned" and shape.relative == "none" and shape.head_width <= shape.word_width
+    normed = shape.embed_norm or shape.norm_place == "before"
+    learned = shape.positions == "learned" and shape.relative == "none"
+    return whole and normed and learned and shape.head_width <= shape.word_width
 
 
 @torch.no_grad()
@@ -51,7 +57,7 @@ def look_around(network: Any) -> bool:
     angles = torch.arange(len(table), dtype=torch.float64)[:, None] * torch.cat([sharp, slow])
     waves = torch.stack([angles.sin(), angles.cos()], 2).flatten(1) * math.sqrt(2) * LOUD[1]
     waves[:, : 2 * count] *= LOUD[0] / LOUD[1]
-    table[:, : waves.shape[1]] = (waves * network.stack.embed.token.weight.std()).to(table)
+    table[:, : waves.shape[1]] = (waves * float(network.stack.embed.token.weight.std())).to(table)
     attend = network.stack.blocks[0].attend.inner
     heard = 1 + LOUD[1] ** 2 + (LOUD[0] ** 2 - LOUD[1] ** 2) * 2 * count / words  # by the norm that comes between
     gain = math.sqrt(SHARP * heard / (2 * count * shape.score_scale)) / LOUD[0]
@@ -75,8 +81,9 @@ def _turn(angles: Tensor) -> Tensor:
 
 
 def _reading(network: Any) -> Tensor:
-    """From what the first block reads back to a word vector: ELECTRA's are narrower, and projected."""
-    if network.shape.stack.project == "none":
-        return torch.eye(network.shape.stack.width, dtype=torch.float64)
-    back: Tensor = torch.linalg.pinv(network.stack.embed.project.weight.double())
-    return back
+    """From what the first block reads back to a word vector: ELECTRA's have another width, and are projected."""
+    shape: Shape = network.shape.stack
+    if shape.project == "none":
+        return torch.eye(shape.width, dtype=torch.float64)
+    back: Tensor = torch.linalg.pinv(network.stack.embed.project.weight.double().cpu())
+    return back * max(1.0, shape.word_width / shape.width)  # a narrow door lets a part of each wave in

@@ -200,7 +200,7 @@ def set_adam_tensors(state: State, tensors: Mapping[str, Tensor]) -> None:
             raise CheckpointError(f"The saved optimiser knows {name}, and this model does not.")
         parameter = by_name[name]
         kept = value.reshape(()) if kind == "step" else value
-        state.adam.state[parameter][kind] = kept.clone()
+        state.adam.state[parameter][kind] = kept.clone().to(parameter.device)
 
 
 def _copy_into(network: Network, tensors: Mapping[str, Tensor]) -> None:
