@@ -20,8 +20,7 @@ def probabilities(family: str, **config: int) -> tuple[torch.Tensor, bool, list[
     ids = torch.randint(5, 500, (WORDS,), generator=torch.Generator().manual_seed(0))
     batch, _ = checked_batch(model.shape, [ids.tolist()], None, None, None, None)
     seen = trace(model.core, batch, [""] * WORDS).layers[0].probs
-    stack = model.shape.stack
-    return torch.as_tensor(seen), done, offsets(stack.heads, causal=stack.causal)
+    return torch.as_tensor(seen), done, offsets(model.shape.stack.heads)
 
 
 GENERATOR = {"hidden_size": 64, "num_attention_heads": 1, "intermediate_size": 256}
@@ -29,7 +28,7 @@ GENERATOR = {"hidden_size": 64, "num_attention_heads": 1, "intermediate_size": 2
 
 @pytest.mark.parametrize(
     ("family", "config"),
-    [("bert", {}), ("roberta", {}), ("distilbert", {}), ("electra", {}), ("electra", GENERATOR), ("gpt2", {})],
+    [("bert", {}), ("roberta", {}), ("distilbert", {}), ("electra", {}), ("electra", GENERATOR)],
 )
 def test_heads_look_where_they_should(family: str, config: dict[str, int]) -> None:
     seen, done, where = probabilities(family, **config)
@@ -42,11 +41,10 @@ def test_heads_look_where_they_should(family: str, config: dict[str, int]) -> No
 
 
 def test_where_heads_look() -> None:
-    assert offsets(5, causal=False) == [-1, 1, -2, 2, -3]
-    assert offsets(3, causal=True) == [-1, -2, -3]
+    assert offsets(5) == [-1, 1, -2, 2, -3]
 
 
-@pytest.mark.parametrize("family", ["albert", "t5", "deberta-v2", "modernbert", "transformer", "openai-gpt"])
+@pytest.mark.parametrize("family", ["albert", "t5", "deberta-v2", "modernbert", "transformer", "openai-gpt", "gpt2"])
 def test_families_that_have_no_need_are_left_as_they_are(family: str) -> None:
     model = create(family, "mini", config={"vocab_size": 500})
     before = {name: p.detach().clone() for name, p in model.module.named_parameters()}

@@ -25,21 +25,20 @@ LOUD = 2.0, 0.5  # beside words: the waves that heads look by, and the others
 GOLDEN = (math.sqrt(5) - 1) / 2
 
 
-def offsets(heads: int, *, causal: bool) -> list[int]:
-    """Where each head looks: the word before, the word after, the second before, ...; only back in a causal model."""
-    return [-1 - head if causal else (-1) ** (head + 1) * (head // 2 + 1) for head in range(heads)]
+def offsets(heads: int) -> list[int]:
+    """Where each head looks: the word before, the word after, the second before, ..."""
+    return [(-1) ** (head + 1) * (head // 2 + 1) for head in range(heads)]
 
 
 def able(shape: Shape) -> bool:
-    """Whether positions are learned, and read whole and normed by a first block of its own.
+    """Whether positions are learned, normed with the words, and read by a first block of its own.
 
-    Other families know distances by themselves (T5, DeBERTa, ModernBERT), share their blocks (ALBERT), or have no norm
-    before the first one (GPT-1).
+    Other families know distances by themselves (T5, DeBERTa, ModernBERT), share their blocks (ALBERT), or guess the word
+    after one that they stand on (GPT): loud positions in what a GPT adds up to its answer only disturb it.
     """
     whole = shape.recurrent is None and shape.layers > 0 and not shape.order and shape.head_width % 2 == 0
-    normed = shape.embed_norm or shape.norm_place == "before"
     learned = shape.positions == "learned" and shape.relative == "none"
-    return whole and normed and learned and shape.head_width <= shape.word_width
+    return whole and shape.embed_norm and not shape.causal and learned and shape.head_width <= shape.word_width
 
 
 @torch.no_grad()
@@ -62,7 +61,7 @@ def look_around(network: Any) -> bool:
     heard = 1 + LOUD[1] ** 2 + (LOUD[0] ** 2 - LOUD[1] ** 2) * 2 * count / words  # by the norm that comes between
     gain = math.sqrt(SHARP * heard / (2 * count * shape.score_scale)) / LOUD[0]
     reading = _reading(network)
-    for head, offset in enumerate(offsets(shape.heads, causal=shape.causal)):
+    for head, offset in enumerate(offsets(shape.heads)):
         rows = slice(head * shape.head_width, (head + 1) * shape.head_width)
         attend.q.weight[rows] += gain * (_turn(sharp * offset) @ reading[: 2 * count]).to(table)
         attend.k.weight[rows] += gain * reading[: 2 * count].to(table)
