@@ -33,8 +33,8 @@ def offsets(heads: int) -> list[int]:
 def able(shape: Shape) -> bool:
     """Whether positions are learned, normed with the words, and read by a first block of its own.
 
-    Other families know distances by themselves (T5, DeBERTa, ModernBERT), share their blocks (ALBERT), or guess the word
-    after one that they stand on (GPT): loud positions in what a GPT adds up to its answer only disturb it.
+    Other families know distances by themselves (T5, DeBERTa, ModernBERT), share their blocks (ALBERT), or guess the
+    word after the one that they stand on (GPT): loud positions in what a GPT adds up to its answer only disturb it.
     """
     whole = shape.recurrent is None and shape.layers > 0 and not shape.order and shape.head_width % 2 == 0
     learned = shape.positions == "learned" and shape.relative == "none"
