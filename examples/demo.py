@@ -15,7 +15,7 @@ HERE = Path(__file__).resolve().parent
 OUT = Path("demo-out")
 DATA = HERE / "support.csv"
 LECTURE = "The animal didn't cross the street because it was too tired"
-MASKED = "He took off his [MASK] and put it on the [MASK]."
+MASKED = "A knock was heard at the [MASK], and he shook his [MASK]."
 STEPS = (
     ("Look at the data before training on it", f"clearhead inspect {DATA}"),
     ("The floor: words that are counted", f"clearhead train {DATA} --method tfidf -o {OUT}/words"),
