@@ -56,8 +56,8 @@ def random_start(mini: str, out: Path) -> Path:
     place = out / "random"
     if not place.exists():
         model = clearhead.load(mini, "core")
-        fresh = create("bert", config=dict(model.config) | {"vocab_size": model.shape.stack.vocab}, head="masked",
-                       tokenizer=model.tokenizer, seed=0)  # fmt: skip
+        config = {key: value for key, value in model.config.items() if key in model.family.keys}
+        fresh = create("bert", config=config, head="masked", tokenizer=model.tokenizer, seed=0)
         fresh.save(place)
     return place
 
