@@ -29,8 +29,7 @@ TASKS: dict[str, dict[str, Any]] = {
              "label": "label"},
     "ag_news": {"train": "ag_news/train.tsv", "task": "classify", "text": "description", "label": "label",
                 "test_share": 0.0},
-    "conll2003": {"train": "conll2003/train.conll", "dev": "conll2003/valid.conll", "task": "tag", "text": "token",
-                  "label": "ner"},
+    "conll2003": {"train": "conll2003/train.conll", "dev": "conll2003/valid.conll", "task": "tag"},
 }  # fmt: skip
 
 
