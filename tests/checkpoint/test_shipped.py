@@ -32,7 +32,7 @@ def test_what_is_shipped_is_small_and_says_how_it_was_made() -> None:
 
 @pytest.mark.parametrize(
     ("text", "word"),
-    [("He shook his [MASK].", "head"), ("She opened the [MASK] and went in.", "door"), ("I beg your [MASK], sir.", "pardon")],
+    [("He shook his [MASK].", "head"), ("A knock was heard at the [MASK].", "door"), ("I beg your [MASK].", "pardon")],
 )
 def test_it_guesses_words(text: str, word: str) -> None:
     guesses = clearhead.load("novels").fill(text, top=5)
