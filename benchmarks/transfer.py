@@ -19,7 +19,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 EPOCHS = 3
-RATES = {"random": 3e-4, "mini": 3e-4, "minilm": 1e-4, "continued": 1e-4}  # small models learn faster
+RATES = {"random": 1e-3, "mini": 1e-3, "minilm": 1e-4, "continued": 1e-4}  # small models learn faster
 STARTS = {
     "random": "random weights, BERT mini", "mini": "our pre-training, BERT mini",
     "continued": "MiniLM, taught further on reviews", "minilm": "MiniLM",
