@@ -61,7 +61,7 @@ def random_start(mini: str, out: Path) -> Path:
     return place
 
 
-def learn(task: str, start: str, model: Path | str, out: Path, threads: int) -> None:
+def learn(task: str, start: str, model: Path | str, out: Path, threads: int, rate: float | None = None) -> None:
     """One run, unless it is there."""
     import clearhead
     from clearhead.runs.train import Told
@@ -76,7 +76,8 @@ def learn(task: str, start: str, model: Path | str, out: Path, threads: int) -> 
     settings = dict(TASKS[task])
     files = {part: str(found(data() / settings.pop(part))) for part in ("train", "dev") if part in settings}
     clearhead.train(
-        files["train"], dev=files.get("dev"), output=folder, model=str(model), epochs=EPOCHS, rate=RATES[start],
+        files["train"], dev=files.get("dev"), output=folder, model=str(model), epochs=EPOCHS,
+        rate=rate or RATES[start],
         batch_tokens=2048, threads=threads, seed=0, report=False, **settings,
     )  # fmt: skip
 
@@ -105,6 +106,7 @@ def main() -> None:
     parser.add_argument("--mini", default="novels")
     parser.add_argument("--continued", type=Path)
     parser.add_argument("--starts", nargs="*", choices=tuple(STARTS), default=tuple(STARTS), help="only from these")
+    parser.add_argument("--rate", type=float, help="another than the recipe's; with an --out of its own")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=HERE / "out" / "transfer")
     parser.add_argument("--table", action="store_true", help="print what is there, and train nothing")
@@ -118,7 +120,7 @@ def main() -> None:
             starts |= {"continued": given.continued}
         for task in TASKS:
             for start in (one for one in starts if one in given.starts):
-                learn(task, start, starts[start], given.out, given.threads)
+                learn(task, start, starts[start], given.out, given.threads, given.rate)
     print(table(given.out), flush=True)
 
 
