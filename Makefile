@@ -41,7 +41,7 @@ translate: $(VENV)/.dev  # decoding beside its peers; some minutes, resumable, r
 finetune: $(VENV)/.dev  # quality beside a plain transformers loop; hours, resumable, results in benchmarks/out
 	$(BIN)/python benchmarks/finetune.py
 
-words: $(VENV)/.dev  # word2vec beside gensim; half an hour, needs CLEARHEAD_DATA
+words: $(VENV)/.dev  # word2vec beside gensim; ten minutes, needs CLEARHEAD_DATA
 	$(BIN)/python benchmarks/words.py
 
 ladder: $(VENV)/.dev  # every method on four data sets, 20 minutes each, resumable, results in benchmarks/out

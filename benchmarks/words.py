@@ -1,6 +1,6 @@
 """word2vec beside gensim: words a second and quality at the same settings on the same text, interleaved.
 
-    python benchmarks/words.py [--words 3000000] [--repeat 2] [--threads 1] [--modes skipgram,cbow]
+    python benchmarks/words.py [--words 1500000] [--repeat 5] [--threads 1] [--modes skipgram,cbow]
 
 The text is corpus_novels and corpus_imdb_unsup in CLEARHEAD_DATA, half of the words from each, cut into words once by
 the same rule. Each run is a process of its own; its time begins when the sentences are in memory and counts reading the
@@ -88,8 +88,8 @@ def child(which: str, mode: str, seed: int, arguments: argparse.Namespace) -> di
 def main() -> None:
     """A Markdown table of both, mode by mode."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--words", type=int, default=3_000_000)
-    parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--words", type=int, default=1_500_000)
+    parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--modes", default="skipgram,cbow")
     parser.add_argument("--which", choices=("clearhead", "gensim"))
