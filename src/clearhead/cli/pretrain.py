@@ -23,6 +23,7 @@ def pretrain(
     family: str | None = None,
     objective: str | None = None,
     preset: str | None = None,
+    config: str | None = None,
     model: str | None = None,
     tokenizer: str | None = None,
     vocabulary: int | None = None,
@@ -60,6 +61,8 @@ def pretrain(
         mlm+nsp, mlm, mlm+sop, rtd, clm, bilm or span-corruption; without it, the one that the family was made for.
     preset
         Of a new model: tiny, mini (the default), small or base.
+    config
+        Of a new model: a config.json, or keys of it as JSON, as in '{"num_hidden_layers": 6}'.
     model
         A checkpoint to teach further, instead of a new model: a folder, a hub id, or an alias.
     tokenizer
@@ -108,10 +111,10 @@ def pretrain(
 
     silent = quiet or json
     choices: dict[str, Any] = {
-        "family": family, "objective": objective, "preset": preset, "model": model, "tokenizer": tokenizer,
-        "vocabulary": vocabulary, "minutes": minutes, "steps": steps, "text": text, "documents": documents,
-        "encoding": encoding, "language": language, "length": length, "masking": masking, "rate": rate,
-        "batch_tokens": batch_tokens, "seed": seed, "device": device, "threads": threads,
+        "family": family, "objective": objective, "preset": preset, "config": config, "model": model,
+        "tokenizer": tokenizer, "vocabulary": vocabulary, "minutes": minutes, "steps": steps, "text": text,
+        "documents": documents, "encoding": encoding, "language": language, "length": length, "masking": masking,
+        "rate": rate, "batch_tokens": batch_tokens, "seed": seed, "device": device, "threads": threads,
     }  # fmt: skip
     said = {key: value for key, value in choices.items() if value is not None}
     for key, value in parse_set(set or []).items():

@@ -15,7 +15,7 @@ from clearhead.model import Model
 from clearhead.pretraining.lesson import Objective
 from clearhead.pretraining.masked import MASKED
 from clearhead.pretraining.objectives import OBJECTIVES, USUAL
-from clearhead.runs.pretrain_plan import PRESET, PretrainPlan
+from clearhead.runs.pretrain_plan import EXAMPLE, PRESET, PretrainPlan
 
 if TYPE_CHECKING:
     from clearhead.runs.train import Told
@@ -89,7 +89,7 @@ def new_model(plan: PretrainPlan, objective: Objective, tokenizer: Tokenizer) ->
     }  # fmt: skip
     config = {key: value for key, value in named.items() if key in family.keys and value is not None}
     size = max(tokenizer.vocab.values()) + 1
-    config |= {"vocab_size": size} | config_said(plan.config, '{"num_hidden_layers": 6}')
+    config |= {"vocab_size": size} | config_said(plan.config, EXAMPLE)
     said = config["vocab_size"]
     if isinstance(said, int) and said < size:
         raise InputError(f"config says vocab_size {said:,}, and the tokenizer has {size:,} tokens; leave it out.")

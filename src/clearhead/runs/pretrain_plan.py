@@ -12,16 +12,20 @@ from typing import Any, Literal
 from clearhead.config import decode, read_json, shown
 from clearhead.errors import CheckpointError, ConfigError, InputError
 from clearhead.families import FAMILIES
+from clearhead.families.family import config_said
 from clearhead.pretraining.documents import Documents
 from clearhead.pretraining.lesson import Masking
 from clearhead.pretraining.objectives import OBJECTIVES
+from clearhead.runs.configs import take_config, width_of
 from clearhead.training.settings import TrainSettings
 
 RUN = "run.json"
 FORMAT = 2  # of what a run's lessons are made of
 KIND = "pretrain"
 PRESET = "mini"
-RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "base": 2e-4}  # of a new model; larger ones learn slower
+RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "base": 2e-4}  # of a new model; larger ones learn slower, ...
+WIDE = {256: 1e-3, 512: 7e-4}  # ... also where a config says how wide they are
+EXAMPLE = '{"num_hidden_layers": 6}'
 CONTINUED = 1e-4  # of a checkpoint that is taught further
 NEW: dict[str, Any] = {
     "batch_rows": None, "batch_tokens": 4096, "micro_tokens": 4096, "warmup": 0.06, "beta2": 0.98, "save_every": 120.0,
@@ -37,7 +41,7 @@ class PretrainPlan:
     family: str | None = None  # of a new model; None: bert
     objective: str | None = None  # None: the one that the family was made for
     preset: str | None = None  # of a new model
-    config: str | None = None  # of a new model: further keys of its config.json, as JSON
+    config: str | None = None  # of a new model: keys of its config.json, as JSON
     model: str | None = None  # a checkpoint to go on with, instead of a new model
     tokenizer: str | None = None  # of a new model; None: one is learned from the text
     vocabulary: int | None = None  # tokens of a tokenizer that is learned; None: by the preset
@@ -96,7 +100,7 @@ _PLAN = {one.name for one in fields(PretrainPlan)} - {"settings"}
 
 def make_pretrain_plan(said: Mapping[str, Any]) -> PretrainPlan:
     """A plan out of flat names and values; None says nothing."""
-    given = {key.replace("-", "_"): value for key, value in said.items() if value is not None}
+    given = take_config({key.replace("-", "_"): value for key, value in said.items() if value is not None})
     for key in given:
         if key not in _SETTINGS | _PLAN:
             near = get_close_matches(key, sorted(_SETTINGS | _PLAN), n=1)
@@ -105,8 +109,7 @@ def make_pretrain_plan(said: Mapping[str, Any]) -> PretrainPlan:
     usual = dict(NEW)
     if given.get("batch_rows") is not None:
         usual |= {"batch_rows": given["batch_rows"], "batch_tokens": None}
-    rate = CONTINUED if given.get("model") else RATES.get(str(given.get("preset") or PRESET), RATES["base"])
-    settings = usual | {"rate": rate} | {key: value for key, value in given.items() if key in _SETTINGS}
+    settings = usual | {"rate": _usual_rate(given)} | {key: value for key, value in given.items() if key in _SETTINGS}
     plan = {key: value for key, value in given.items() if key in _PLAN}
     try:
         made = decode({**plan, "settings": settings}, PretrainPlan, "settings")
@@ -114,6 +117,18 @@ def make_pretrain_plan(said: Mapping[str, Any]) -> PretrainPlan:
         raise InputError(str(error)) from None
     made.check()
     return made
+
+
+def _usual_rate(given: Mapping[str, Any]) -> float:
+    """The highest rate for a checkpoint, a preset, or a model as wide as its config says."""
+    if given.get("model"):
+        return CONTINUED
+    preset, family = str(given.get("preset") or PRESET), FAMILIES.get(str(given.get("family") or "bert"))
+    if isinstance(given.get("config"), str) and family is not None and preset in family.presets:
+        width = width_of(family, preset, config_said(given["config"], EXAMPLE))
+        if width is not None:
+            return next((rate for most, rate in WIDE.items() if width <= most), RATES["base"])
+    return RATES.get(preset, RATES["base"])
 
 
 def read_pretrain(folder: Path) -> tuple[PretrainPlan, str]:

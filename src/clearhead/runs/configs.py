@@ -1,0 +1,63 @@
+"""The config of a new model as people give it: keys as JSON or as a dict, or a config.json that lies somewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from clearhead.checkpoint.folder import model_type_of
+from clearhead.config import read_json, shown
+from clearhead.errors import ConfigError, InputError
+from clearhead.families import FAMILIES
+from clearhead.families.family import Family
+
+WORDS = "vocab_size"
+OTHERS = ("decoder_vocab_size", "target_vocab_size")  # of translators; what is learned here has one vocabulary
+NUMBERED = "_token_id"  # keys that the tokenizer says
+
+
+def take_config(choices: Mapping[str, Any]) -> dict[str, Any]:
+    """The same choices with the config as JSON; of a file, also its family and how many words it has."""
+    made, said = dict(choices), choices.get("config")
+    if isinstance(said, Mapping):
+        try:
+            made["config"] = json.dumps(dict(said))
+        except TypeError as error:
+            raise InputError(f"config must be names and values of JSON: {error}.") from None
+    elif isinstance(said, str | Path) and not str(said).lstrip().startswith("{"):
+        family, values = _read(Path(said), made.get("family"))
+        made["family"] = family.model_type
+        words = values.pop(WORDS)
+        if made.get("tokenizer") is None and made.get("vocabulary") is None:
+            made["vocabulary"] = words
+        if made.get("preset") is not None:
+            raise InputError("preset and a config.json each say how large a model is; give one of them.")
+        made["config"] = json.dumps(values)
+    return made
+
+
+def _read(place: Path, asked: str | None) -> tuple[Family, dict[str, Any]]:
+    """The family of a config.json, and every key of it, those that are left out with their defaults."""
+    path = place / "config.json" if place.is_dir() else place
+    if not path.is_file():
+        raise InputError(f"config is {shown(place)}: neither a config.json that is there, nor JSON in braces.")
+    config = read_json(path)
+    kind = model_type_of(config, ()) or asked
+    if not isinstance(kind, str) or kind not in FAMILIES:
+        what = "no model_type" if kind is None else f"model_type {shown(kind, 40)}"
+        raise ConfigError(f"{path} says {what}; there are {', '.join(FAMILIES)}.")
+    if asked is not None and asked != kind:
+        raise InputError(f"{path} describes {FAMILIES[kind].title}, and family says {asked}; leave one of them out.")
+    values = FAMILIES[kind].read(config)
+    kept = {key: value for key, value in values.items() if not key.endswith(NUMBERED) and key not in OTHERS}
+    return FAMILIES[kind], kept
+
+
+def width_of(family: Family, preset: str, said: Mapping[str, Any]) -> int | None:
+    """How wide a model of these choices is; None where they cannot be, which is said when it is made."""
+    try:
+        return family.stack(family.read({**family.preset(preset, said), **said})).width
+    except (ConfigError, KeyError, TypeError, ValueError):
+        return None

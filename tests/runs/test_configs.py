@@ -1,0 +1,93 @@
+"""A new model from a config: a config.json of anybody's, a dict, or JSON on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import clearhead
+from clearhead.errors import ClearheadError, ConfigError, InputError
+from clearhead.runs.pretrain_plan import make_pretrain_plan
+from tests.planted import planted_text
+
+SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
+
+
+def written(folder: Path, **keys: Any) -> Path:
+    """A config.json with keys of others in it, as files from elsewhere have them."""
+    folder.mkdir(exist_ok=True)
+    config = {"model_type": "roberta", **SMALL, "vocab_size": 290, "max_position_embeddings": 66, "pad_token_id": 7,
+              "torch_dtype": "float32", "architectures": ["RobertaForMaskedLM"]}  # fmt: skip
+    (folder / "config.json").write_text(json.dumps(config | keys))
+    return folder / "config.json"
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_config_json_says_the_whole_model(tmp_path: Path, whole: bool) -> None:
+    path = written(tmp_path / "theirs")
+    text = planted_text(tmp_path / "text.txt", 40, 4)
+    run = clearhead.pretrain(
+        text, output=tmp_path / "model", config=str(path if whole else path.parent), steps=1, length=32, threads=1,
+        report=False,
+    )  # fmt: skip
+    made = clearhead.load(tmp_path / "model")
+    assert run.family == "roberta"
+    assert run.objective == "mlm"
+    assert {key: made.config[key] for key in SMALL} == SMALL
+    assert made.config["max_position_embeddings"] == 66
+    assert made.config["vocab_size"] == len(made.tokenizer.vocab) <= 290  # the text has no more words
+    assert made.config["pad_token_id"] == made.tokenizer.pad_id  # what the tokenizer says, not the file
+
+
+def test_a_dict_and_json_are_the_same() -> None:
+    plans = [make_pretrain_plan({"config": said}) for said in (SMALL, json.dumps(SMALL))]
+    assert plans[0] == plans[1]
+
+
+@pytest.mark.parametrize(("width", "rate"), [(128, 1e-3), (512, 7e-4), (1024, 2e-4)])
+def test_wide_models_learn_slower(tmp_path: Path, width: int, rate: float) -> None:
+    said = {"hidden_size": width, "num_attention_heads": 4}
+    assert make_pretrain_plan({"config": said}).settings.rate == rate
+    path = written(tmp_path, **said)
+    assert make_pretrain_plan({"config": path}).settings.rate == rate
+    assert make_pretrain_plan({"config": path, "rate": 5e-3}).settings.rate == 5e-3
+
+
+def test_words_of_the_file_are_the_vocabulary_unless_said(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    assert make_pretrain_plan({"config": path}).vocabulary == 290
+    assert make_pretrain_plan({"config": path, "vocabulary": 300}).vocabulary == 300
+    assert make_pretrain_plan({"config": path, "tokenizer": "default"}).vocabulary is None
+
+
+@pytest.mark.parametrize(
+    ("keys", "more", "said"),
+    [
+        ({}, {"family": "bert"}, "describes RoBERTa, and family says bert"),
+        ({}, {"preset": "tiny"}, "each say how large a model is"),
+        ({}, {"model": "default"}, "a checkpoint has its own"),
+        ({"model_type": "llama"}, {}, "says model_type llama; there are bert"),
+        ({"model_type": None, "architectures": None}, {}, "says no model_type"),
+        ({"hidden_size": "wide"}, {}, "hidden_size is 'wide'"),
+    ],
+)
+def test_what_cannot_be_is_refused(tmp_path: Path, keys: dict[str, Any], more: dict[str, Any], said: str) -> None:
+    with pytest.raises(ClearheadError, match=said):
+        make_pretrain_plan({"config": str(written(tmp_path, **keys)), **more})
+
+
+def test_what_is_no_config(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"gone\.json: neither a config\.json"):
+        make_pretrain_plan({"config": "gone.json"})
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(ClearheadError, match=r"config\.json"):
+        make_pretrain_plan({"config": str(tmp_path)})
+    with pytest.raises(InputError, match="config"):
+        make_pretrain_plan({"config": 3})
+    with pytest.raises(InputError, match="names and values of JSON"):
+        make_pretrain_plan({"config": {"hidden_size": object()}})
+    with pytest.raises((InputError, ConfigError), match="config must be JSON"):
+        make_pretrain_plan({"config": "{oops}"})
