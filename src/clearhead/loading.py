@@ -101,6 +101,7 @@ def load(
         dense=() if sentences is None else sentences.dense,
         generation=read_json(inside(place, GENERATION)) if (place / GENERATION).exists() else None,
         notes=read.notes,
+        fresh=read.fresh,
         reference=str(reference),
         passport=passport,
         trained=passport.trained if passport is not None and head == AUTO and labels is None else None,

@@ -59,6 +59,7 @@ class Model(Generates, Aligns):
     dense: tuple[Mapping[str, Array], ...] = ()
     generation: Mapping[str, Any] | None = None  # generation_config.json, kept for those who read it
     notes: tuple[str, ...] = ()
+    fresh: tuple[str, ...] = ()  # tensors that the checkpoint did not have, drawn anew
     reference: str = ""
     passport: Passport | None = None
     trained: Trained | None = None  # what it was trained for, if it was

@@ -236,16 +236,16 @@ def _fit(exam: _Exam, folder: Path) -> tuple[Judged, ...]:
     """Learn to the end from the last saved state; the model then has the best weights."""
     from clearhead.runs.network import drive
     from clearhead.training.dropout import set_dropout
-    from clearhead.training.pretrain import begin_with, pretrain_optimiser, pretrain_steps
+    from clearhead.training.pretrain import fresh_parameters, pretrain_optimiser, pretrain_steps
     from clearhead.training.state import Progress, State, load_state
     from clearhead.training.watch import Watch
 
     plan, settings = exam.plan, exam.plan.settings
     assert plan.steps is not None
     set_dropout(exam.learner, _dropout(plan))
-    if plan.model is None:
-        begin_with(exam.learner, exam.counted().probs, around=plan.start == "neighbours")
-    state = State(exam.learner, pretrain_optimiser(exam.learner, settings), Progress())
+    _begin(exam)
+    fresh = () if plan.model is None else fresh_parameters(exam.learner, exam.model.fresh)
+    state = State(exam.learner, pretrain_optimiser(exam.learner, settings, fresh), Progress())
     load_state(folder / STATE, state)
     history = [one for one in _read_history(folder) if one["step"] <= state.progress.step]
 
@@ -265,6 +265,19 @@ def _fit(exam: _Exam, folder: Path) -> tuple[Judged, ...]:
     state.restore_best()
     exam.learner.eval()
     return tuple(_judged(one) for one in history)
+
+
+def _begin(exam: _Exam) -> None:
+    """Spare what is new what is slow to find out; what a checkpoint has learned stays as it is."""
+    from clearhead.training.pretrain import begin_with, begin_words
+
+    around = exam.plan.start == "neighbours"
+    if exam.plan.model is None:
+        begin_with(exam.learner, exam.counted().probs, around=around)
+    elif exam.objective.name == "rtd":
+        begin_with(exam.learner.generator, exam.counted().probs, around=around)
+    elif "head.out.bias" in exam.model.fresh and len(exam.model.fresh) > 1:  # a bias alone is one of zeros, left out
+        begin_words(exam.learner, exam.counted().probs)
 
 
 def _read_history(folder: Path) -> list[dict[str, Any]]:

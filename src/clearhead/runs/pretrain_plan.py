@@ -26,7 +26,8 @@ PRESET = "mini"
 RATES = {"tiny": 1e-3, "mini": 1e-3, "small": 7e-4, "base": 2e-4}  # of a new model; larger ones learn slower, ...
 WIDE = {256: 1e-3, 512: 7e-4}  # ... also where a config says how wide they are
 EXAMPLE = '{"num_hidden_layers": 6}'
-CONTINUED = 1e-4  # of a checkpoint that is taught further
+CONTINUED = 1e-4  # of a checkpoint that is taught further, ...
+NEW_HEAD = 1e-3  # ... and of what it does not have: a head that knows nothing would disturb the rest for long
 NEW: dict[str, Any] = {
     "batch_rows": None, "batch_tokens": 4096, "micro_tokens": 4096, "warmup": 0.06, "beta2": 0.98, "save_every": 120.0,
 }  # fmt: skip
@@ -94,7 +95,7 @@ class PretrainPlan:
         return replace(self, files=[Path(one).name for one in self.files], dev=[Path(one).name for one in self.dev])
 
 
-_SETTINGS = {one.name for one in fields(TrainSettings)} - {"epochs", "head_rate", "frozen", "unfreeze", "patience"}
+_SETTINGS = {one.name for one in fields(TrainSettings)} - {"epochs", "frozen", "unfreeze", "patience"}
 _PLAN = {one.name for one in fields(PretrainPlan)} - {"settings"}
 
 
@@ -109,6 +110,8 @@ def make_pretrain_plan(said: Mapping[str, Any]) -> PretrainPlan:
     usual = dict(NEW)
     if given.get("batch_rows") is not None:
         usual |= {"batch_rows": given["batch_rows"], "batch_tokens": None}
+    if given.get("model"):
+        usual["head_rate"] = NEW_HEAD
     settings = usual | {"rate": _usual_rate(given)} | {key: value for key, value in given.items() if key in _SETTINGS}
     plan = {key: value for key, value in given.items() if key in _PLAN}
     try:

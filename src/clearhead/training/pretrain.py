@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from statistics import median
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from clearhead.pretraining.lesson import Lesson
 from clearhead.training.dropout import quicken
@@ -28,15 +28,26 @@ TRIAL, WARM = 9, 3  # steps that are timed, and those of them that only fill cac
 Lessons = Callable[[int], Lesson]  # by the step, counted from 0
 
 
-def pretrain_optimiser(network: nn.Module, settings: TrainSettings) -> RowwiseAdamW:
-    """AdamW with decay on matrices alone; every parameter has the same rate."""
-    named = dict(network.named_parameters())
-    groups = [
-        {"params": [p for p in named.values() if p.ndim > 1], "weight_decay": settings.decay},
-        {"params": [p for p in named.values() if p.ndim <= 1], "weight_decay": 0.0},
-    ]
-    made = [group | {"lr": settings.rate, "base": settings.rate} for group in groups if group["params"]]
+def pretrain_optimiser(network: nn.Module, settings: TrainSettings, fresh: Iterable[Tensor] = ()) -> RowwiseAdamW:
+    """AdamW with decay on matrices alone; what a checkpoint did not have may learn faster than the rest."""
+    faster = {id(one) for one in fresh}
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for one in network.parameters():
+        rate = settings.head_rate if id(one) in faster and settings.head_rate is not None else settings.rate
+        groups.setdefault((rate, settings.decay if one.ndim > 1 else 0.0), []).append(one)
+    made = [{"params": ps, "lr": rate, "base": rate, "weight_decay": decay} for (rate, decay), ps in groups.items()]
     return RowwiseAdamW(made, settings.beta2)
+
+
+def fresh_parameters(network: Any, names: Iterable[str]) -> list[Tensor]:
+    """What is new beside a checkpoint: the tensors that it did not have, and all of a generator but its words."""
+    taught = network.model if isinstance(network, Game) else network
+    known = dict(taught.named_parameters())
+    made = [known[name] for name in names if name in known]
+    if isinstance(network, Game):
+        shared = {id(one) for one in known.values()}
+        made += [one for one in network.generator.parameters() if id(one) not in shared]
+    return made
 
 
 @torch.no_grad()
@@ -45,7 +56,13 @@ def begin_with(network: Any, probs: Any, *, around: bool = True) -> None:
     speaker: Any = network.generator if isinstance(network, Game) else network
     for one in ((network.generator, network.model) if isinstance(network, Game) else (network,)) if around else ():
         look_around(one)
-    bias = speaker.head.out.bias
+    begin_words(speaker, probs)
+
+
+@torch.no_grad()
+def begin_words(network: Any, probs: Any) -> None:
+    """An output bias that guesses words by how frequent they are."""
+    bias = network.head.out.bias
     if bias is not None and len(bias) == len(probs):
         logs = torch.as_tensor(probs).log()
         bias.copy_((logs - logs.mean()).to(bias))
