@@ -6,6 +6,7 @@ import logging
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,6 +136,12 @@ def create(
         given["vocab_size"] = tokenizer.vocab_size
     names = _labels(labels) or ()
     shape = kind.model_shape(given, head, len(names))
+    if shape.head is not None and shape.head.tied and given.get("tie_word_embeddings") is False:
+        shape = replace(shape, head=replace(shape.head, tied=False))  # of a file, its tensors tell it
+    stack = shape.stack
+    if tokenizer is not None:
+        longest = stack.max_length if stack.positions == "learned" else None
+        tokenizer = tokenizer.beside(longest, segments=stack.segments > 1)
     return Model(
         runner=_runner(build(shape, seed=seed), device),
         config=given,

@@ -280,7 +280,8 @@ class Model(Generates, Aligns):
             target_golden = self.target_tokenizer.golden()
             if self.config.get("target_vocab_size"):  # each language has a vocabulary; Marian's files hold both
                 self.target_tokenizer.save(place / "target")
-        if self.pooling.source != Pooling().source and self.shape.head is None:
+        plain = self.shape.head is None or self.shape.head.kind in ("masked", "replaced")  # taught further
+        if self.pooling.source != Pooling().source and plain:
             sentence.write_sentences(place, self.pooling, self.dense, self.shape.stack.width)
         write_passport(
             place,

@@ -201,6 +201,16 @@ def test_spans_go_out_and_can_be_put_back() -> None:
         assert whole == list(text)
         gone, total = gone + sum(map(len, spans.values())), total + len(text)
     assert abs(gone / total - 0.15) < 0.02
+    word = (lesson.words < 69_900) & (lesson.words != EOS)  # texts count upwards: before a word stands the one less
+    assert (lesson.before[word] == np.where(lesson.words[word] > 100, lesson.words[word] - 1, -1)).all()
+    assert (lesson.before[~word] == -1).all()
+
+
+def test_the_rest_of_a_document_does_not_end_it(tmp_path: Path) -> None:
+    """Where last sentences are held out, what is left of a long document goes on there; a short one is whole."""
+    train, held, _ = hold_out(corpus_of(tmp_path / "a", [[10] * 200, [10] * 3]), 0)
+    made = [list(singles(part, 64, np.random.default_rng(0))) for part in (train, held)]
+    assert [sum(end for *_, end in cuts) for cuts in made] == [1, 1]
 
 
 def test_next_words() -> None:

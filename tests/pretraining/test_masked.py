@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from clearhead.pretraining.lesson import Kit, Lesson, Masking, Texts, make_kit
 from clearhead.pretraining.masked import MASKED, assemble, choose, masked
 from clearhead.pretraining.replaced import REPLACED
 from clearhead.runs.vocabulary import learn_tokenizer
+from clearhead.text import Tokenizer, load_tokenizer
 
 CLS, SEP, MASK, PAD, UNK = 2, 3, 4, 0, 1
 WORDS = 500  # of a vocabulary; every third goes on with the word before it
@@ -168,6 +170,32 @@ def test_a_tokenizer_says_what_stands_around_texts() -> None:
     assert "no mask token" in MASKED.lacks(gpt)
     assert "no sentinels" in SPANS.lacks(gpt)
     assert "starts with" in SPANS.lacks(t5)
+
+
+def words_in(tokenizer: Tokenizer, text: str) -> list[str]:
+    """A text cut where words begin, by what a kit says of its tokens."""
+    kit, words = make_kit(tokenizer), list[str]()
+    for one in tokenizer.pieces([text])[0]:
+        token = tokenizer.tokens([one])[0]
+        if kit.continues[one] and words:
+            words[-1] += f"+{token}"
+        else:
+            words.append(token)
+    return words
+
+
+def test_words_of_a_real_vocabulary_of_bytes(weights_folder: Path, tmp_path: Path) -> None:
+    """GPT-2's has the words ##, ### and more, and is no WordPiece for that; é and ï are two bytes each."""
+    for theirs, ours in (("encoder.json", "vocab.json"), ("vocab.bpe", "merges.txt")):
+        (tmp_path / ours).symlink_to((weights_folder / "tokenizers" / "gpt2" / theirs).resolve())
+    tokenizer = load_tokenizer(tmp_path, "gpt2", {"model_type": "gpt2"}).source
+    found = [word.replace("+", "") for word in words_in(tokenizer, " Unbelievably, a naïve ## café.")]
+    assert found == ["ĠUnbelievably", ",", "Ġa", "ĠnaÃ¯ve", "Ġ##", "ĠcafÃ©", "."]
+
+
+def test_letters_of_several_bytes_are_not_cut() -> None:
+    tokenizer = learn_tokenizer(iter(["naïve café ## walking"] * 9), use="roberta", size=280).tokenizer
+    assert [word.count("Ġ") for word in words_in(tokenizer, " naïve café Ωmega")] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("masking", ["tokens", "words", "spans"])

@@ -20,11 +20,12 @@ def corrupted(texts: Texts, kit: Kit, rng: np.random.Generator) -> Lesson:
     """A lesson of spans; what the decoder reads is what it should have said, one place later."""
     assert kit.eos is not None
     assert kit.start is not None
-    sources, targets = [], []
+    sources, targets, before = [], [], []
     for first, *_ in texts:
-        source, target = _corrupt(first, kit, rng)
+        source, target, known = _corrupt(first, kit, rng)
         sources.append(np.append(source, kit.eos))
         targets.append(np.append(target, kit.eos))
+        before.append(np.append(known, -1))
     words = np.concatenate(targets)
     read = np.concatenate([np.append(kit.start, target[:-1]) for target in targets])
     return Lesson(
@@ -32,26 +33,30 @@ def corrupted(texts: Texts, kit: Kit, rng: np.random.Generator) -> Lesson:
         lengths=np.array([len(source) for source in sources], np.int64),
         places=np.arange(len(words)),
         words=words,
-        before=np.where(np.isin(read, (kit.start,)), -1, read),
+        before=np.concatenate(before),
         target_ids=read,
         target_lengths=np.array([len(target) for target in targets], np.int64),
     )
 
 
-def _corrupt(ids: Array, kit: Kit, rng: np.random.Generator) -> tuple[Array, Array]:
-    """A text with spans taken out, and the spans; both begin where the other ends."""
+def _corrupt(ids: Array, kit: Kit, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+    """A text with spans taken out, the spans, and the token of the text before each of theirs (-1: none)."""
     count = min(max(round(kit.rate * len(ids)), 1), max(len(ids) - 1, 1))
     spans = min(max(round(count / MEAN_SPAN), 1), len(kit.sentinels) - 1, max(len(ids) - count, 1))
     noise, rest = _parts(count, spans, rng), _parts(len(ids) - count, spans, rng)
-    source, target, place = [], [], 0
+    source, target, before, place = [], [], [], 0
+    earlier = np.append(-1, ids)  # shifted by one
     for number in range(spans):
         mark = np.array([kit.sentinels[number]])
         kept, gone = int(rest[number]), int(noise[number])
         source += [ids[place : place + kept], mark]
-        target += [mark, ids[place + kept : place + kept + gone]]
+        span = slice(place + kept, place + kept + gone)
+        target += [mark, ids[span]]
+        before += [np.array([-1]), earlier[span]]
         place += kept + gone
     target.append(np.array([kit.sentinels[spans]]))
-    return np.concatenate(source), np.concatenate(target)
+    before.append(np.array([-1]))
+    return np.concatenate(source), np.concatenate(target), np.concatenate(before)
 
 
 def _parts(total: int, count: int, rng: np.random.Generator) -> Array:

@@ -56,6 +56,10 @@ class Portion:
         begin, end = self._within(place)
         return end - begin
 
+    def ends_with_it(self, place: int) -> bool:
+        """Whether the last sentence of a document is the last that belongs to it."""
+        return self.ends != "head" or self.sentences(place) == self.corpus.sentences_in(int(self.documents[place]))
+
     def tokens(self) -> int:
         """How many tokens belong to it."""
         return sum(end - begin for begin, end in map(self.extent, range(len(self))))
@@ -124,10 +128,10 @@ def singles(portion: Portion, room: int, rng: np.random.Generator) -> Iterator[C
             if phase >= LEAST:
                 yield start, phase, 0, 0, 0
             start += phase
-        first = True
+        first, whole = True, portion.ends_with_it(place)
         while end - start >= (1 if first else LEAST):
             length = min(room, end - start)
-            yield start, length, 0, 0, int(start + length == end)
+            yield start, length, 0, 0, int(whole and start + length == end)
             start, first = start + length, False
 
 

@@ -129,14 +129,33 @@ def _around(tokenizer: Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...], tup
 def _continues(tokens: list[str]) -> Array:
     """Which tokens go on with a word, as WordPiece (##), byte-level BPE and SentencePiece mark it."""
     count = len(tokens)
-    if any(token.startswith("##") for token in tokens):
-        return np.array([token.startswith("##") for token in tokens])
-    for mark in ("Ġ", "▁"):
+    for mark in ("Ġ", "▁"):  # before ##, which is a word of its own in vocabularies of bytes
         begun = [token.startswith(mark) for token in tokens]
         if sum(begun) > count // 50:
-            return np.array([not one and any(letter.isalnum() for letter in token)
-                             for one, token in zip(begun, tokens, strict=True)])  # fmt: skip
-    return np.zeros(count, bool)
+            goes_on = _bytes_go_on if mark == "Ġ" else _letters
+            return np.array([not one and goes_on(token) for one, token in zip(begun, tokens, strict=True)])
+    return np.array([token.startswith("##") and len(token) > 2 for token in tokens])
+
+
+def _letters(token: str) -> bool:
+    return any(letter.isalnum() for letter in token)
+
+
+def _bytes_go_on(token: str) -> bool:
+    """Whether a token of byte-level BPE has letters in it, or begins inside a letter of several bytes."""
+    return _letters(token) or any(letter in BEYOND for letter in token)
+
+
+def _beyond() -> frozenset[str]:
+    """How byte-level BPE writes bytes from 128 on: as themselves where they can be seen, and some after 255."""
+    seen = {*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)}
+    hidden = [byte for byte in range(256) if byte not in seen]
+    return frozenset(
+        chr(byte) if byte in seen else chr(256 + hidden.index(byte)) for byte in range(128, 256)
+    )
+
+
+BEYOND = _beyond()
 
 
 Texts = list[tuple[Array, Array | None, int]]  # the ids of a text, perhaps of a second one, and if they go together

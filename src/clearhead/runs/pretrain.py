@@ -34,8 +34,8 @@ from clearhead.runs.pretrain_data import (
 )
 from clearhead.runs.pretrain_judge import Judged, judge, samples, stuck_because
 from clearhead.runs.pretrain_model import (
+    GENERATOR,
     VOCABULARY,
-    generator_config,
     make_game,
     make_tokenizer,
     new_model,
@@ -54,7 +54,6 @@ MOST_EPOCHS = 40  # over a small text, unless it is said how long
 LOOKED = 8  # lessons that must ask about some word
 EVALUATIONS = "evaluations.json"
 FACTS = "pretraining.json"
-GENERATOR = "generator"  # ELECTRA's other half, which fills masks
 
 
 def run_pretrain(
@@ -87,7 +86,9 @@ def run_pretrain(
     texts = replace(texts, said=(*texts.said, *teacher.left_out()))
     for line in texts.said:
         tell.say(line)
-    learner = make_game(model, plan.settings.seed) if objective.name == "rtd" else model.module
+    learner = make_game(model, plan.settings.seed, plan.model) if objective.name == "rtd" else model.module
+    if plan.model is not None and getattr(learner, "fresh", False):
+        tell.say("The generator is new, for the checkpoint has none.")
     plan = _with_steps(plan, folder, learner, teacher, model, objective, command, tell)
     tell.begun(folder)
     about = f"{model.parameters:,} parameters; {texts.tokens:,} tokens, {teacher.per_epoch:,} steps an epoch"
@@ -229,7 +230,7 @@ def generator_model(model: Model, game: Game) -> Model:
     from clearhead.core.runner import CoreRunner
 
     runner = CoreRunner(game.generator, str(model.core.device))
-    return replace(model, runner=runner, make_core=None, config=generator_config(model), head="masked")
+    return replace(model, runner=runner, make_core=None, config=game.config, head="masked")
 
 
 def _fit(exam: _Exam, folder: Path) -> tuple[Judged, ...]:
@@ -274,7 +275,7 @@ def _begin(exam: _Exam) -> None:
     around = exam.plan.start == "neighbours"
     if exam.plan.model is None:
         begin_with(exam.learner, exam.counted().probs, around=around)
-    elif exam.objective.name == "rtd":
+    elif exam.objective.name == "rtd" and exam.learner.fresh:
         begin_with(exam.learner.generator, exam.counted().probs, around=around)
     elif "head.out.bias" in exam.model.fresh and len(exam.model.fresh) > 1:  # a bias alone is one of zeros, left out
         begin_words(exam.learner, exam.counted().probs)

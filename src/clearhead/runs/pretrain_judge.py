@@ -63,8 +63,11 @@ class Judged:
 
     @property
     def score(self) -> float:
-        """What weights are compared by, higher is better: ELECTRA's model is not the one that guesses words."""
-        return -self.loss if self.replaced_loss is None else -self.replaced_loss
+        """What weights are compared by, higher is better; of ELECTRA the last are best.
+
+        What its model is asked gets harder as the generator learns, so that its losses cannot be compared over time.
+        """
+        return -self.loss if self.replaced_loss is None else float(self.step)
 
     @property
     def stuck(self) -> bool:

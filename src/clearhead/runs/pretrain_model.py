@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.checkpoint.hub import locate
 from clearhead.errors import InputError
 from clearhead.families import FAMILIES
 from clearhead.families.family import Family, config_said
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from clearhead.training.lessons import Game
 
 VOCABULARY = "vocabulary"
+GENERATOR = "generator"  # ELECTRA's other half, which fills masks: a folder beside the model
 SIZES = {"tiny": 4000, "mini": 12000, "small": 16000, "base": 30000}
 USES = {
     "roberta": "roberta", "xlm-roberta": "roberta", "mpnet": "roberta", "gpt2": "gpt", "openai-gpt": "gpt", "t5": "t5",
@@ -93,10 +95,23 @@ def new_model(plan: PretrainPlan, objective: Objective, tokenizer: Tokenizer) ->
     said = config["vocab_size"]
     if isinstance(said, int) and said < size:
         raise InputError(f"config says vocab_size {said:,}, and the tokenizer has {size:,} tokens; leave it out.")
-    return create(
+    made = create(
         family.model_type, preset, config=config, head=head_of(objective, family), tokenizer=tokenizer,
         device=plan.device, seed=plan.settings.seed,
     )  # fmt: skip
+    return replace(made, config={**_ends(tokenizer, family), **made.config})
+
+
+def _ends(tokenizer: Tokenizer, family: Family) -> dict[str, int]:
+    """Tokens that the network does not need to know: without them `transformers` takes those of its own models."""
+    named = {
+        "bos_token_id": tokenizer.cls_id if tokenizer.bos_id is None else tokenizer.bos_id,
+        "eos_token_id": tokenizer.sep_id if tokenizer.eos_id is None else tokenizer.eos_id,
+        "cls_token_id": tokenizer.cls_id, "sep_token_id": tokenizer.sep_id,
+    }  # fmt: skip
+    if family.model_type == "marian":
+        named["forced_eos_token_id"] = named["eos_token_id"]
+    return {key: value for key, value in named.items() if value is not None}
 
 
 def old_model(plan: PretrainPlan, tell: Told) -> tuple[Model, Objective]:
@@ -115,12 +130,26 @@ def old_model(plan: PretrainPlan, tell: Told) -> tuple[Model, Objective]:
     return replace(model, trained=None), objective
 
 
-def make_game(model: Model, seed: int) -> Game:
-    """ELECTRA's two networks: the model itself, and a narrower generator over the same words."""
+def make_game(model: Model, seed: int, reference: str | None = None) -> Game:
+    """ELECTRA's two networks: the model, and a narrower generator over its words; a checkpoint may have its own."""
     from clearhead.core.build import build
     from clearhead.training.lessons import Game
 
-    return Game(build(generator_shape(model), seed=seed + 1).to(model.core.device), model.module)
+    own = None if reference is None else _own_generator(model, reference)
+    if own is not None:
+        return Game(own.module, model.module, config=own.config)
+    generator = build(generator_shape(model), seed=seed + 1).to(model.core.device)
+    return Game(generator, model.module, config=generator_config(model), fresh=True)
+
+
+def _own_generator(model: Model, reference: str) -> Model | None:
+    """The generator that a run left beside its model, if it shares words with it."""
+    place = locate(reference).folder / GENERATOR
+    if not (place / "config.json").is_file():
+        return None
+    made = load(place, "core", device=str(model.core.device))
+    both = [(one.shape.stack.vocab, one.shape.stack.word_width, one.shape.stack.segments) for one in (made, model)]
+    return made if both[0] == both[1] and made.head == "masked" else None
 
 
 def generator_config(model: Model) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from clearhead.text.pipeline import Item, Text, check_surrogates, check_text
 from clearhead.text.probes import PROBES
 
 Made = TypeVar("Made", Encoding, Ids)
+GENERIC = "PreTrainedTokenizerFast"  # a tokenizer of `transformers` that is all in its tokenizer.json
+INPUTS = ["input_ids", "token_type_ids", "attention_mask"]
 
 
 class Backend(Protocol):
@@ -218,6 +220,19 @@ class Tokenizer:
             write_object(folder / "special_tokens_map.json", dict(self._specials))
         except OSError as error:
             raise TokenizerError(f"the tokenizer cannot be saved in {folder}: {error.strerror or error}") from error
+
+    def beside(self, max_length: int | None, *, segments: bool) -> Tokenizer:
+        """The same tokenizer for another model, with what `transformers` must know of it: its length, its segments."""
+        kept = {key: value for key, value in self._config.items() if key != "model_max_length"}
+        if kept.get("tokenizer_class") == GENERIC:  # of a class with a name it is known
+            kept.pop("model_input_names", None)
+            kept |= {"model_input_names": INPUTS} if segments else {}
+        config = kept if max_length is None else kept | {"model_max_length": max_length}
+        specials: dict[str, str | None] = dict(self._specials)
+        return Tokenizer(
+            self._backend, specials=specials, config=config, max_length=max_length,
+            truncation_side=self._truncation_side, notes=self.notes,
+        )  # fmt: skip
 
     def golden(self) -> dict[str, list[int]]:
         """The ids of a few hard texts: a tokenizer that has changed gives others."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,9 +37,13 @@ class Answers:
 class Game(nn.Module):
     """ELECTRA: a small generator that fills masks, and the model that tells what was filled in; words are shared."""
 
-    def __init__(self, generator: Network, model: Network) -> None:
+    def __init__(
+        self, generator: Network, model: Network, *, config: Mapping[str, Any] | None = None, fresh: bool = False
+    ) -> None:
         super().__init__()
         self.generator, self.model = generator, model
+        self.config = dict(config or {})  # the generator's
+        self.fresh = fresh  # nobody has taught the generator yet
         generator.stack.embed.token.weight = model.stack.embed.token.weight
         if model.stack.embed.segment is not None and generator.stack.embed.segment is not None:
             generator.stack.embed.segment.weight = model.stack.embed.segment.weight

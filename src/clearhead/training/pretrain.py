@@ -40,11 +40,11 @@ def pretrain_optimiser(network: nn.Module, settings: TrainSettings, fresh: Itera
 
 
 def fresh_parameters(network: Any, names: Iterable[str]) -> list[Tensor]:
-    """What is new beside a checkpoint: the tensors that it did not have, and all of a generator but its words."""
+    """What is new beside a checkpoint: the tensors that it did not have, and a new generator but for its words."""
     taught = network.model if isinstance(network, Game) else network
     known = dict(taught.named_parameters())
     made = [known[name] for name in names if name in known]
-    if isinstance(network, Game):
+    if isinstance(network, Game) and network.fresh:
         shared = {id(one) for one in known.values()}
         made += [one for one in network.generator.parameters() if id(one) not in shared]
     return made
@@ -57,6 +57,9 @@ def begin_with(network: Any, probs: Any, *, around: bool = True) -> None:
     for one in ((network.generator, network.model) if isinstance(network, Game) else (network,)) if around else ():
         look_around(one)
     begin_words(speaker, probs)
+    if not speaker.shape.head.tied:  # T5's begins so loud that the first losses would be far above chance
+        out = speaker.head.out.weight
+        out *= min(1.0, float(out.shape[1] ** -0.5 / out.std()))
 
 
 @torch.no_grad()

@@ -1,0 +1,134 @@
+"""What pre-training leaves is read alike by `transformers`: pairs, lengths, ends; and what a checkpoint had stays."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import clearhead
+from clearhead.checkpoint.sentence import write_sentences
+from clearhead.config import read_json
+from clearhead.pretraining.baselines import Baseline
+from clearhead.runs.pretrain_judge import Judged
+from clearhead.shape import Pooling
+from tests.planted import planted_text
+from tests.small import tiny_model
+
+SIZES: dict[str, dict[str, Any]] = {
+    "bert": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48,
+             "max_position_embeddings": 40},
+    "modernbert": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48},
+    "marian": {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
+               "decoder_attention_heads": 2, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48},
+    "t5": {"d_model": 32, "d_kv": 16, "num_layers": 1, "num_decoder_layers": 1, "num_heads": 2, "d_ff": 48,
+           "tie_word_embeddings": False},
+}  # fmt: skip
+SIZES |= {"albert": SIZES["bert"] | {"embedding_size": 16}, "electra": SIZES["bert"] | {"embedding_size": 16}}
+PAIR = ("The red drum is loud.", "The blue bell is soft, and the drum is red.")
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return planted_text(tmp_path_factory.mktemp("text") / "text.txt", 60, 4)
+
+
+def taught(text: Path, folder: Path, family: str, **choices: Any) -> Path:
+    """A folder of a tiny model after two steps."""
+    usual: dict[str, Any] = {"preset": "tiny", "config": SIZES[family], "vocabulary": 400, "length": 32, "batch_tokens": 512}
+    clearhead.pretrain(text, output=folder, **usual, family=family, steps=2, threads=1, report=False, **choices)
+    return folder
+
+
+@pytest.mark.parametrize("family", ["bert", "albert", "electra"])
+def test_pairs_and_long_texts_are_read_as_here(text: Path, tmp_path: Path, family: str) -> None:
+    transformers = pytest.importorskip("transformers")
+    folder = taught(text, tmp_path / family, family)
+    model, tokenizer = clearhead.load(folder, "core"), transformers.AutoTokenizer.from_pretrained(folder)
+    theirs = transformers.AutoModelForPreTraining.from_pretrained(folder).eval()
+    ours = model.tokenizer.encode(*PAIR)
+    given = tokenizer(*PAIR, return_tensors="pt")
+    assert given["input_ids"][0].tolist() == ours.ids
+    assert given["token_type_ids"][0].tolist() == ours.segments
+    assert 1 in ours.segments
+    with torch.no_grad():
+        found = theirs(**given)
+    logits = getattr(found, "prediction_logits", None)
+    logits = found.logits if logits is None else logits
+    mine = np.asarray(model.run([ours.ids], segments=[ours.segments]).logits)
+    assert np.abs(mine.reshape(logits.shape) - logits.numpy()).max() < 1e-5
+    assert len(tokenizer("drum " * 90, truncation=True)["input_ids"]) == 40
+
+
+@pytest.mark.parametrize("family", ["marian", "t5", "modernbert"])
+def test_the_end_is_known_outside(text: Path, tmp_path: Path, family: str) -> None:
+    config = read_json(taught(text, tmp_path / family, family) / "config.json")
+    tokenizer = clearhead.load(tmp_path / family).tokenizer
+    end = tokenizer.sep_id if tokenizer.eos_id is None else tokenizer.eos_id
+    assert config["eos_token_id"] == end
+    assert max(value for key, value in config.items() if key.endswith("_token_id")) < config["vocab_size"]
+    if family == "marian":
+        assert config["forced_eos_token_id"] == end
+
+
+def test_a_loud_head_is_made_quiet(text: Path, tmp_path: Path) -> None:
+    """T5's own output matrix begins with numbers about one: the first loss would be several times that of chance."""
+    run = clearhead.pretrain(
+        text, output=tmp_path / "t5", family="t5", preset="tiny", config=SIZES["t5"], vocabulary=260, length=32,
+        batch_tokens=512, steps=1, rate=1e-9, threads=1, report=False,
+    )  # fmt: skip
+    assert run.judged is not None
+    assert run.judged.loss < np.log(260) + 1
+
+
+@pytest.mark.parametrize("mode", ["cls", "mean"])
+def test_an_encoder_of_sentences_stays_one(text: Path, tmp_path: Path, mode: str) -> None:
+    base = tiny_model(tmp_path)
+    write_sentences(base, Pooling(modes=(mode,), normalize=True, source="sentence-transformers"), (), 32)
+    words = [word for word in clearhead.load(base).tokenizer.vocab if word.isalpha()]
+    own = tmp_path / "own.txt"
+    own.write_text("\n\n".join(" ".join(words[at:] + words[:at]) + "." for at in range(len(words))))
+    clearhead.pretrain(
+        own, model=str(base), output=tmp_path / "run", rate=1e-12, steps=1, length=32, dropout=0.0, threads=1,
+        report=False,
+    )  # fmt: skip
+    some = [" ".join(words[:4]), " ".join(words[5:9])]
+    before, after = (clearhead.load(folder).embed(some) for folder in (base, tmp_path / "run"))
+    assert np.abs(before - after).max() < 1e-5
+    assert np.abs(np.linalg.norm(after, axis=1) - 1).max() < 1e-5
+    assert (tmp_path / "run" / "modules.json").exists()
+
+
+def test_a_generator_is_taught_further(text: Path, tmp_path: Path) -> None:
+    first = taught(text, tmp_path / "first", "electra")
+    clearhead.pretrain(
+        text, model=str(first), output=tmp_path / "second", rate=1e-12, steps=1, length=32, dropout=0.0, threads=1,
+        report=False,
+    )  # fmt: skip
+    for part in ("", "generator"):
+        one, other = (clearhead.load(folder / part, "core").module for folder in (first, tmp_path / "second"))
+        for name, tensor in one.state_dict().items():
+            assert torch.allclose(tensor, other.state_dict()[name], atol=1e-6), (part, name)
+
+
+def test_the_last_of_a_game_is_the_best() -> None:
+    """What ELECTRA's model is asked gets harder: losses of different steps are not of the same questions."""
+    flat = Baseline(loss=1.0, accuracy=0.1)
+    known: dict[str, Any] = {"loss": 1.0, "perplexity": 2.7, "accuracy": 0.5, "low": 0.4, "high": 0.6, "loss_low": 0.9,
+             "loss_high": 1.1, "questions": 9, "unigram": flat, "bigram": flat}  # fmt: skip
+    early, late = (Judged(step=step, replaced_loss=loss, **known) for step, loss in ((1, 0.4), (9, 0.5)))
+    assert late.score > early.score
+    assert Judged(step=1, **known).score == Judged(step=9, **known).score
+
+
+def test_a_tokenizer_of_another_length_is_fitted(tmp_path: Path) -> None:
+    tokenizer = clearhead.load(tiny_model(tmp_path)).tokenizer
+    assert tokenizer.max_length == 32
+    wider = clearhead.create("bert", config=SIZES["bert"] | {"max_position_embeddings": 99}, tokenizer=tokenizer)
+    assert wider.max_length() == 99
+    wider.save(tmp_path / "wider")
+    assert json.loads((tmp_path / "wider" / "tokenizer_config.json").read_text())["model_max_length"] == 99
