@@ -132,7 +132,7 @@ def pretrain(
         if choices.get(key) and Path(choices[key]).is_dir():
             choices[key] = str(Path(choices[key]).absolute())
     plan = make_pretrain_plan({"files": placed(learned), "dev": placed(held), **choices})
-    first = learned[0] if Path(learned[0]).exists() else str(corpus_files(learned)[0])  # of a pattern: a file of it
+    first = str(corpus_files(learned)[0]) if output is None and not Path(learned[0]).is_dir() else learned[0]
     folder = Path(output) if output is not None else _free_folder(first)
     return run_pretrain(plan, folder, command=command, report=report, told=told)
 

@@ -124,20 +124,10 @@ def create(
     need_torch("Making a model")
     from clearhead.core.build import build
 
-    if family not in FAMILIES:
-        raise InputError(f"There is no family {family!r}; there are {', '.join(FAMILIES)}.")
-    kind = FAMILIES[family]
-    if preset is not None and preset not in kind.presets:
-        raise InputError(f"{kind.title} has no preset {preset!r}; it has {', '.join(kind.presets)}.")
-    given = {**({} if preset is None else kind.preset(preset, config or {})), **(config or {})}
-    if unknown := sorted(given.keys() - kind.keys.keys()):
-        raise InputError(f"{kind.title} has no key {unknown[0]!r} in its config; it has {', '.join(kind.keys)}.")
-    if tokenizer is not None and "vocab_size" not in given:
-        given["vocab_size"] = tokenizer.vocab_size
     names = _labels(labels) or ()
-    shape = kind.model_shape(given, head, len(names))
-    if shape.head is not None and shape.head.tied and given.get("tie_word_embeddings") is False:
-        shape = replace(shape, head=replace(shape.head, tied=False))  # of a file, its tensors tell it
+    said = {} if tokenizer is None else {"vocab_size": tokenizer.vocab_size}
+    given, shape = new_shape(family, preset, {**said, **(config or {})}, head, len(names))
+    kind = FAMILIES[family]
     stack = shape.stack
     if tokenizer is not None:
         longest = stack.max_length if stack.positions == "learned" else None
@@ -151,6 +141,24 @@ def create(
         source_tokenizer=tokenizer,
         reference=f"new {kind.title}",
     )
+
+
+def new_shape(
+    family: str, preset: str | None, config: Mapping[str, Any], head: str | None, labels: int = 0
+) -> tuple[dict[str, Any], ModelShape]:
+    """The config and the architecture of a new model; one sentence for what cannot be."""
+    if family not in FAMILIES:
+        raise InputError(f"There is no family {family!r}; there are {', '.join(FAMILIES)}.")
+    kind = FAMILIES[family]
+    if preset is not None and preset not in kind.presets:
+        raise InputError(f"{kind.title} has no preset {preset!r}; it has {', '.join(kind.presets)}.")
+    given = {**({} if preset is None else kind.preset(preset, config)), **config}
+    if unknown := sorted(given.keys() - kind.keys.keys()):
+        raise InputError(f"{kind.title} has no key {unknown[0]!r} in its config; it has {', '.join(kind.keys)}.")
+    shape = kind.model_shape(given, head, labels)
+    if shape.head is not None and shape.head.tied and given.get("tie_word_embeddings") is False:
+        shape = replace(shape, head=replace(shape.head, tied=False))  # of a file, its tensors tell it
+    return given, shape
 
 
 def _labels(labels: Sequence[str] | None) -> tuple[str, ...] | None:

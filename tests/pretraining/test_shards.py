@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clearhead.errors import CheckpointError, InputError
+from clearhead.errors import CheckpointError, ClearheadError, InputError
 from clearhead.pretraining.documents import Stretch
 from clearhead.pretraining.shards import Corpus, make_corpus, source_of
 from clearhead.runs.vocabulary import learn_tokenizer
@@ -52,6 +53,20 @@ def test_what_is_written_is_what_was_read(tmp_path: Path, tokenizer: Tokenizer, 
         bounds = found[3]
         texts = [tokenizer.decode(corpus.ids(int(a), int(b - a))) for a, b in pairwise(bounds)]
         assert [text.replace(" .", ".") for text in texts] == [line.lower() for line in DOCUMENTS[3]]
+
+
+@pytest.mark.parametrize("short", [1, 100, 1000])
+def test_a_disk_that_is_full_at_the_end_of_a_file(tmp_path: Path, tokenizer: Tokenizer, short: int) -> None:
+    """A few bytes too few are noticed, too: what is not whole must not count as written."""
+    size = 2 * make_corpus(tmp_path / "whole", "x", tokenizer, read).tokens
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size - short, before[1]))
+        with pytest.raises(ClearheadError, match="cannot be written"):
+            make_corpus(tmp_path / "part", "x", tokenizer, read)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not (tmp_path / "part" / "index.json").exists()
 
 
 def test_a_job_that_was_stopped_goes_on(tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:

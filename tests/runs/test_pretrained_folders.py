@@ -39,7 +39,8 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def taught(text: Path, folder: Path, family: str, **choices: Any) -> Path:
     """A folder of a tiny model after two steps."""
-    usual: dict[str, Any] = {"preset": "tiny", "config": SIZES[family], "vocabulary": 400, "length": 32, "batch_tokens": 512}
+    usual: dict[str, Any] = {"preset": "tiny", "config": SIZES[family], "vocabulary": 400, "length": 32}
+    usual |= {"batch_tokens": 512}
     clearhead.pretrain(text, output=folder, **usual, family=family, steps=2, threads=1, report=False, **choices)
     return folder
 

@@ -33,19 +33,25 @@ class CoreState:
         return CoreState(self.state.reorder(index))
 
 
+def check_device(device: str = "auto") -> torch.device:
+    """The device of a name, or one sentence where there is none."""
+    name = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    try:
+        made = torch.device(name)
+        torch.empty(1, device=made)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"The device {device!r} cannot be used: {str(error).splitlines()[0]}.") from None
+    return made
+
+
 class CoreRunner:
     """Runs a network on the CPU or a GPU."""
 
     packed_tokens = 4096
 
     def __init__(self, network: Network, device: str = "auto") -> None:
-        if device == "auto":
-            device = "cuda" if torch.cuda.is_available() else "cpu"
-        try:
-            self.device = torch.device(device)
-            self.network = network.to(self.device).eval()
-        except (RuntimeError, AssertionError) as error:
-            raise InputError(f"The device {device!r} cannot be used: {str(error).splitlines()[0]}.") from None
+        self.device = check_device(device)
+        self.network = network.to(self.device).eval()
         self.shape: ModelShape = network.shape
         recurrent = isinstance(network, RecurrentNetwork)
         self._begin: Callable[..., Any] = recurrent_network.begin if recurrent else models.begin

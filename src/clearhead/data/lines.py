@@ -73,18 +73,30 @@ def numbered_lines(file: Any, encoding: str | None, notes: list[str]) -> Iterato
 
 def _pieces(blob: Blob, encoding: str) -> Iterator[tuple[int, str | None]]:
     """Lines, or pieces of long ones, with the number of the line; None for what is not text."""
-    number, begins = 0, True
+    number, begins, rest = 0, True, ""
     try:
         with io.TextIOWrapper(blob.open(), encoding=encoding, errors="surrogateescape", newline=None) as file:
             while piece := file.readline(PIECE):
                 number += begins
-                begins = piece.endswith("\n")
-                bad = "\0" in piece or (not piece.isascii() and SURROGATE.search(piece) is not None)
-                yield number, None if bad else piece.rstrip("\n")
+                piece, rest, begins = *_whole_words(rest + piece), piece.endswith("\n")
+                yield number, _text(piece)
+            if rest:
+                yield number, _text(rest)
     except UnicodeDecodeError:
         raise InputError(f"{blob.name} is not text in {encoding} near line {number + 1:,}.") from None
     except BROKEN_STREAM as error:
         raise InputError(f"{blob.name} cannot be read beyond line {number:,}: {error}.") from None
+
+
+def _whole_words(text: str) -> tuple[str, str]:
+    """A piece of a long line up to its last blank, and the beginning of the next; what is short stays whole."""
+    end = text.rfind(" ", PIECE // 2) + 1 if len(text) >= PIECE and not text.endswith("\n") else 0
+    return (text[:end], text[end:]) if end else (text, "")
+
+
+def _text(piece: str) -> str | None:
+    bad = "\0" in piece or (not piece.isascii() and SURROGATE.search(piece) is not None)
+    return None if bad else piece.rstrip("\n")
 
 
 def cells(file: Any, columns: str | Sequence[str] | None, encoding: str | None, notes: list[str]) -> Iterator[str]:
@@ -110,12 +122,22 @@ def numbered_cells(
             reason = reason or (str(row) if isinstance(row, BadRow) else f"row {row.number:,}: not a text")
             continue
         for value in values:
-            if value:
-                yield from ((rows, value[start : start + PIECE]) for start in range(0, len(value), PIECE))
+            yield from ((rows, piece) for piece in _cell_pieces(value or ""))
     if bad > MOST_BAD * rows:
         raise InputError(f"{source.name}: {bad:,} of {rows:,} rows cannot be read; {reason}.")
     if bad:
         notes.append(f"{source.name}: {bad:,} rows were passed over; {reason}.")
+
+
+def _cell_pieces(text: str) -> Iterator[str]:
+    """A long text in pieces that end with a word, if they can."""
+    start = 0
+    while start < len(text):
+        end = start + PIECE
+        if end < len(text):
+            end = text.rfind(" ", start + PIECE // 2, end) + 1 or end
+        yield text[start:end]
+        start = end
 
 
 def _is_text(value: object) -> bool:

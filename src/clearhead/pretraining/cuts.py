@@ -247,7 +247,7 @@ def make_table(path: Path, cutter: Cutter, portion: Portion, room: int, seed: in
     with writing(path):
         with part.open("wb") as file:
             while some := list(islice(made, WRITTEN)):
-                np.array(some, "<i8").tofile(file)
+                file.write(np.array(some, "<i8").tobytes())
         part.replace(path)
     if not path.stat().st_size:
         return np.zeros((0, COLUMNS), np.int64)

@@ -33,19 +33,17 @@ class Stretch:
 
 def corpus_files(names: Sequence[str | os.PathLike[str]]) -> list[Path]:
     """Files, the files of folders, and what patterns stand for; each once, in order."""
-    found: dict[Path, None] = {}
+    found: dict[Path, Path] = {}  # by where they lie: a link, or another way to write a name, is the same text
     for name in names:
         place = Path(name)
-        try:
-            inside = place.is_dir()
-            there = place.exists()
-        except (OSError, ValueError):
-            inside = there = False
-        if inside:
+        there = _is_there(name)
+        if there and place.is_dir():
             made = sorted(_inside(place))
             if not made:
                 endings = ", ".join((*PLAIN[:-1], *TABLES))
                 raise InputError(f"The folder {shown(place, MOST_NAME)} holds no text files ({endings}).")
+        elif there and not place.is_file():
+            raise InputError(f"{shown(name, MOST_NAME)} is no file; a pipe cannot be read twice, as text is here.")
         elif there:
             made = [place]
         elif any(letter in str(name) for letter in "*?["):
@@ -55,16 +53,26 @@ def corpus_files(names: Sequence[str | os.PathLike[str]]) -> list[Path]:
                 raise InputError(f"Nothing is called {shown(name, MOST_NAME)}.")
         else:
             raise InputError(f"{shown(name, MOST_NAME)} is not there.")
-        found |= dict.fromkeys(made)
+        for one in made:
+            found.setdefault(one.resolve(), one)
     if not found:
         raise InputError("There is no text to learn from: name files, folders or patterns.")
-    return list(found)
+    return list(found.values())
+
+
+def _is_there(name: str | os.PathLike[str]) -> bool:
+    if not str(name).strip():
+        raise InputError("The name of a file is empty.")
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):  # a text, say, which is no name
+        return False
 
 
 def placed(names: Sequence[str]) -> list[str]:
     """The same names from anywhere, so that a run can go on in another folder; patterns stay patterns."""
     here = Path.cwd()
-    return [str(here / name) if Path(name).exists() else str(Path(glob.escape(str(here)), name)) for name in names]
+    return [str(here / name) if _is_there(name) else str(Path(glob.escape(str(here)), name)) for name in names]
 
 
 def _inside(folder: Path) -> Iterator[Path]:
@@ -95,6 +103,8 @@ def stretches(
 ) -> Iterator[Stretch]:  # fmt: skip
     """The documents of files in order; a row of a table is one, and of plain text what `documents` says."""
     said = [] if notes is None else notes
+    if columns is not None and not any(map(is_table, files)):
+        raise InputError(f"text says columns of tables, and {shown(files[0].name)} is plain text; leave it out.")
     some = False
     for file in files:
         full = False

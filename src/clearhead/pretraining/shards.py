@@ -227,7 +227,8 @@ def _shard(
                 full.append(ids)
             lengths = np.array([len(ids) for ids in full], np.int64)
             starts.append(tokens + np.cumsum(lengths) - lengths)
-            np.fromiter((one for ids in full for one in ids), kind, int(lengths.sum())).tofile(file)
+            # not tofile, which says nothing where a disk is full
+            file.write(np.fromiter((one for ids in full for one in ids), kind, int(lengths.sum())).tobytes())
             tokens, count = tokens + int(lengths.sum()), count + len(full)
             if told is not None:
                 told(tokens)
@@ -236,8 +237,8 @@ def _shard(
     if not tokens:
         parts["tokens"].unlink()
         return None
-    np.concatenate(starts).astype("<i8").tofile(parts["sentences"])
-    np.array(firsts, "<i8").tofile(parts["documents"])
+    parts["sentences"].write_bytes(np.concatenate(starts).astype("<i8").tobytes())
+    parts["documents"].write_bytes(np.array(firsts, "<i8").tobytes())
     hashes = {}
     for end, part in parts.items():
         hashes[end] = hash_of(part)

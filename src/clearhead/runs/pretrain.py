@@ -5,18 +5,17 @@ from __future__ import annotations
 import shutil
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clearhead.config import read_json, sweep, write_json
 from clearhead.errors import CheckpointError, ClearheadError, InputError
 from clearhead.families import FAMILIES
 from clearhead.loading import need_torch
 from clearhead.model import Model
-from clearhead.pretraining import baselines
-from clearhead.pretraining.lesson import Lesson, Objective, make_kit
+from clearhead.pretraining.lesson import Objective, make_kit
 from clearhead.runs.finish import METRICS, versions
 from clearhead.runs.network import STATE
 from clearhead.runs.pretrain_data import (
@@ -30,12 +29,14 @@ from clearhead.runs.pretrain_data import (
     held_lessons,
     plain_texts,
     read_texts,
-    some_of,
 )
-from clearhead.runs.pretrain_judge import Judged, judge, samples, stuck_because
+from clearhead.runs.pretrain_exam import Exam, begin, generator_model
+from clearhead.runs.pretrain_judge import Judged, stuck_because
 from clearhead.runs.pretrain_model import (
     GENERATOR,
     VOCABULARY,
+    check_length,
+    check_new_model,
     make_game,
     make_tokenizer,
     new_model,
@@ -45,9 +46,6 @@ from clearhead.runs.pretrain_model import (
 from clearhead.runs.pretrain_plan import FORMAT, KIND, RUN, PretrainPlan
 from clearhead.runs.pretrain_result import Pretrained, write_report
 from clearhead.runs.train import Told, check_folder, cost_of
-
-if TYPE_CHECKING:
-    from clearhead.training.lessons import Game
 
 MINUTES = 30.0  # unless steps or minutes are said
 MOST_EPOCHS = 40  # over a small text, unless it is said how long
@@ -93,7 +91,7 @@ def run_pretrain(
     tell.begun(folder)
     about = f"{model.parameters:,} parameters; {texts.tokens:,} tokens, {teacher.per_epoch:,} steps an epoch"
     tell.say(f"model: {model.family.title}, {about}; {plan.steps:,} steps of {objective.about}")
-    exam = _Exam(
+    exam = Exam(
         model=model, learner=learner, objective=objective, teacher=teacher, texts=texts, held=held, plan=plan, tell=tell
     )  # fmt: skip
     history = _fit(exam, folder)
@@ -104,16 +102,16 @@ def _model(plan: PretrainPlan, folder: Path, tell: Told) -> tuple[Model, Objecti
     if plan.model is not None:
         model, objective = old_model(plan, tell)
     else:
-        objective = objective_of(plan, FAMILIES[plan.family or "bert"])
+        family = FAMILIES[plan.family or "bert"]
+        objective = objective_of(plan, family)
+        check_new_model(plan, objective, family)
         tokenizer = make_tokenizer(plan, (one.text for one in plain_texts(plan)), folder, tell)
         model = new_model(plan, objective, tokenizer)
+    check_length(plan.length, model.max_length())
     return model, objective
 
 
 def _teacher(plan: PretrainPlan, model: Model, objective: Objective, texts: Texts, folder: Path) -> Teacher:
-    longest = model.max_length()
-    if longest is not None and plan.length > longest:
-        raise InputError(f"length is {plan.length}, and the model reads at most {longest} tokens.")
     kit = make_kit(model.tokenizer, rate=plan.mask, masking=plan.masking, start=model.shape.start)
     teacher = Teacher(
         portion=texts.train, objective=objective, kit=kit, length=plan.length, seed=plan.settings.seed, folder=folder,
@@ -172,6 +170,8 @@ def _same_text(folder: Path, texts: Texts, plan: PretrainPlan, command: str, *, 
         _write_run(folder, plan, command, texts.source)
     if resume:
         sweep(folder)
+        for half in folder.glob(f".{VOCABULARY}.????????"):  # a tokenizer that was being saved
+            shutil.rmtree(half, ignore_errors=True)
 
 
 def _take_back(folder: Path, there: bool) -> None:
@@ -185,55 +185,7 @@ def _take_back(folder: Path, there: bool) -> None:
             folder.rmdir()
 
 
-@dataclass(kw_only=True)
-class _Exam:
-    """Everything that a run is made of, and the judgements so far."""
-
-    model: Model
-    learner: Any  # the network, or ELECTRA's two
-    objective: Objective
-    teacher: Teacher
-    texts: Texts
-    held: list[Lesson]  # questions about held-out text
-    plan: PretrainPlan
-    tell: Told
-    counts: baselines.Counts | None = None
-
-    @property
-    def device(self) -> str:
-        return str(self.model.core.device)
-
-    def counted(self) -> baselines.Counts:
-        """How often words occur, counted once."""
-        if self.counts is None:
-            self.tell.count("counting words", 0, None)
-            self.counts = baselines.count(self.texts.train, self.model.shape.stack.vocab)
-        return self.counts
-
-    def judge(self, step: int, most: int) -> Judged:
-        """Measure, and let the model say a few words."""
-        lessons = some_of(self.held, most)
-        made = judge(
-            self.learner, lessons, self.counted(), self.teacher.kit.special, step=step, device=self.device
-        )
-        return replace(made, samples=samples(self.speaker(), self.objective.name))
-
-    def speaker(self) -> Model:
-        """What can be asked for words: the model, or ELECTRA's generator."""
-        if self.objective.name != "rtd":
-            return self.model
-        return generator_model(self.model, self.learner)
-
-
-def generator_model(model: Model, game: Game) -> Model:
-    """ELECTRA's generator as a model of its own."""
-    from clearhead.core.runner import CoreRunner
-
-    runner = CoreRunner(game.generator, str(model.core.device))
-    return replace(model, runner=runner, make_core=None, config=game.config, head="masked")
-
-
-def _fit(exam: _Exam, folder: Path) -> tuple[Judged, ...]:
+def _fit(exam: Exam, folder: Path) -> tuple[Judged, ...]:
     """Learn to the end from the last saved state; the model then has the best weights."""
     from clearhead.runs.network import drive
     from clearhead.training.dropout import set_dropout
@@ -244,7 +196,7 @@ def _fit(exam: _Exam, folder: Path) -> tuple[Judged, ...]:
     plan, settings = exam.plan, exam.plan.settings
     assert plan.steps is not None
     set_dropout(exam.learner, _dropout(plan))
-    _begin(exam)
+    begin(exam)
     fresh = () if plan.model is None else fresh_parameters(exam.learner, exam.model.fresh)
     state = State(exam.learner, pretrain_optimiser(exam.learner, settings, fresh), Progress())
     load_state(folder / STATE, state)
@@ -255,7 +207,8 @@ def _fit(exam: _Exam, folder: Path) -> tuple[Judged, ...]:
         history.append(found.to_json())
         write_json(folder / EVALUATIONS, {"evaluations": history})
         exam.tell.say(f"step {step:,}: {found.line()}")
-        exam.tell.say(f"    {' | '.join(found.samples)}")
+        if found.samples:
+            exam.tell.say(f"    {' | '.join(found.samples)}")
         return found.score
 
     steps = pretrain_steps(
@@ -266,19 +219,6 @@ def _fit(exam: _Exam, folder: Path) -> tuple[Judged, ...]:
     state.restore_best()
     exam.learner.eval()
     return tuple(_judged(one) for one in history)
-
-
-def _begin(exam: _Exam) -> None:
-    """Spare what is new what is slow to find out; what a checkpoint has learned stays as it is."""
-    from clearhead.training.pretrain import begin_with, begin_words
-
-    around = exam.plan.start == "neighbours"
-    if exam.plan.model is None:
-        begin_with(exam.learner, exam.counted().probs, around=around)
-    elif exam.objective.name == "rtd" and exam.learner.fresh:
-        begin_with(exam.learner.generator, exam.counted().probs, around=around)
-    elif "head.out.bias" in exam.model.fresh and len(exam.model.fresh) > 1:  # a bias alone is one of zeros, left out
-        begin_words(exam.learner, exam.counted().probs)
 
 
 def _read_history(folder: Path) -> list[dict[str, Any]]:
@@ -293,7 +233,7 @@ def _judged(saved: dict[str, Any]) -> Judged:
 
 
 def _finish(
-    exam: _Exam, folder: Path, command: str, history: tuple[Judged, ...], begun: float, *, report: bool
+    exam: Exam, folder: Path, command: str, history: tuple[Judged, ...], begun: float, *, report: bool
 ) -> Pretrained:
     """Save the model, measure it once more on more text, and write everything down."""
     from clearhead.runs.pretrain_card import write_card

@@ -59,7 +59,10 @@ def read_texts(plan: PretrainPlan, tokenizer: Tokenizer, folder: Path, tell: Tol
     corpus = _corpus(plan, files, tokenizer, folder / CORPUS, tell)
     said = [*corpus.index.notes]
     if plan.dev:
-        held = _corpus(plan, corpus_files(plan.dev), tokenizer, folder / HELD, tell)
+        try:
+            held = _corpus(plan, corpus_files(plan.dev), tokenizer, folder / HELD, tell)
+        except InputError as error:
+            raise InputError(f"Text to measure on (dev): {error}") from None
         train = Portion(corpus=corpus, documents=np.arange(corpus.documents))
         part = Portion(corpus=held, documents=np.arange(held.documents))
         said.append(f"measured on {held.tokens:,} tokens of {held.documents:,} documents")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clearhead.errors import InputError
 from clearhead.model import Model
 from clearhead.pretraining import baselines
 from clearhead.pretraining.baselines import Baseline, Counts
@@ -133,7 +134,14 @@ def clustered(values: Sequence[Array], owners: Sequence[Array]) -> tuple[float, 
 
 
 def samples(model: Model, objective: str, sentence: str | None = None) -> list[str]:
-    """What the model says at a few blanks, in words for people."""
+    """What the model says at a few blanks, in words for people; nothing where it cannot read so much."""
+    try:
+        return _samples(model, objective, sentence)
+    except InputError:
+        return []
+
+
+def _samples(model: Model, objective: str, sentence: str | None) -> list[str]:
     if model.head == "causal":
         return [model.generate([sentence or PROMPT], max_length=20)[0].text]
     if objective == "span-corruption":

@@ -11,7 +11,7 @@ from clearhead.checkpoint.hub import locate
 from clearhead.errors import InputError
 from clearhead.families import FAMILIES
 from clearhead.families.family import Family, config_said
-from clearhead.loading import create, load, load_tokenizers
+from clearhead.loading import create, load, load_tokenizers, new_shape
 from clearhead.model import Model
 from clearhead.pretraining.lesson import Objective
 from clearhead.pretraining.masked import MASKED
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 VOCABULARY = "vocabulary"
 GENERATOR = "generator"  # ELECTRA's other half, which fills masks: a folder beside the model
-SIZES = {"tiny": 4000, "mini": 12000, "small": 16000, "base": 30000}
+SIZES = {"tiny": 4000, "mini": 12000, "small": 16000}
+LARGE = 30_000  # tokens of larger models
 USES = {
     "roberta": "roberta", "xlm-roberta": "roberta", "mpnet": "roberta", "gpt2": "gpt", "openai-gpt": "gpt", "t5": "t5",
     "marian": "transformer", "transformer": "transformer", "rnn": "transformer",
@@ -62,7 +63,8 @@ def make_tokenizer(plan: PretrainPlan, texts: Iterable[str], folder: Path, tell:
     if plan.tokenizer is not None:
         return load_tokenizers(plan.tokenizer)[0]
     family = plan.family or "bert"
-    place, size, use = folder / VOCABULARY, plan.vocabulary or SIZES[plan.preset or PRESET], USES.get(family, "bert")
+    place, use = folder / VOCABULARY, USES.get(family, "bert")
+    size = plan.vocabulary or SIZES.get(plan.preset or PRESET, LARGE)
     if not place.exists():
         try:
             learned = learn_tokenizer(
@@ -78,12 +80,26 @@ def make_tokenizer(plan: PretrainPlan, texts: Iterable[str], folder: Path, tell:
     return load_tokenizer(place, family, {"model_type": family}).source
 
 
+def check_new_model(plan: PretrainPlan, objective: Objective, family: Family) -> None:
+    """One sentence for a model that cannot be made, before all of the text is read for its tokenizer."""
+    from clearhead.core.runner import check_device
+
+    check_device(plan.device)
+    said = config_said(plan.config, EXAMPLE)
+    _, shape = new_shape(family.model_type, plan.preset or PRESET, said, head_of(objective, family))
+    check_length(plan.length, shape.stack.max_length if shape.stack.positions == "learned" else None)
+
+
+def check_length(length: int, longest: int | None) -> None:
+    """One sentence where examples are longer than a model reads."""
+    if longest is not None and length > longest:
+        raise InputError(f"length is {length}, and the model reads at most {longest} tokens.")
+
+
 def new_model(plan: PretrainPlan, objective: Objective, tokenizer: Tokenizer) -> Model:
     """A new model of a family and a preset, with the head that the objective needs."""
     family = FAMILIES[plan.family or "bert"]
     preset = plan.preset or PRESET
-    if preset not in family.presets:
-        raise InputError(f"{family.title} has no preset {preset!r}; it has {', '.join(family.presets)}.")
     named = {
         "pad_token_id": tokenizer.pad_id, "bos_token_id": tokenizer.bos_id, "eos_token_id": tokenizer.eos_id,
         "cls_token_id": tokenizer.cls_id, "sep_token_id": tokenizer.sep_id,

@@ -95,7 +95,10 @@ class PretrainPlan:
         return replace(self, files=[Path(one).name for one in self.files], dev=[Path(one).name for one in self.dev])
 
 
-_SETTINGS = {one.name for one in fields(TrainSettings)} - {"epochs", "frozen", "unfreeze", "patience"}
+_TASKS_ALONE = {
+    "epochs", "frozen", "unfreeze", "patience", "smoothing", "layer_decay", "lm_weight", "class_weight", "average",
+}  # fmt: skip
+_SETTINGS = {one.name for one in fields(TrainSettings)} - _TASKS_ALONE
 _PLAN = {one.name for one in fields(PretrainPlan)} - {"settings"}
 
 

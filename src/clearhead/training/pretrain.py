@@ -121,6 +121,11 @@ def _judged(state: State, score: Callable[[int], float], made: Step) -> Step:
     """Measure on what was held out, and keep the weights if they are the best so far."""
     state.network.eval()
     value = float(score(made.step))
+    if not math.isfinite(value):
+        raise DivergedError(
+            f"The held-out loss is {-value} at step {made.step}; nothing of this step was kept. A lower rate is the "
+            "usual remedy."
+        )
     return replace(made, score=value, best=state.judged(value, made.epoch))
 
 

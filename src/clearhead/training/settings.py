@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,8 +42,8 @@ class TrainSettings:
         rules = (
             (self.epochs >= 1, "epochs must be at least 1"),
             (0 <= self.seed < 1 << 31, "seed must be from 0 to 2,147,483,647"),
-            (self.rate > 0, "rate must be above 0"),
-            (self.head_rate is None or self.head_rate > 0, "head_rate must be above 0"),
+            (0 < self.rate < math.inf, "rate must be above 0"),
+            (self.head_rate is None or 0 < self.head_rate < math.inf, "head_rate must be above 0"),
             ((self.batch_rows is None) != (self.batch_tokens is None), "give either batch_rows or batch_tokens"),
             (self.batch_rows is None or self.batch_rows >= 1, "batch_rows must be at least 1"),
             (self.batch_tokens is None or self.batch_tokens >= 1, "batch_tokens must be at least 1"),
@@ -51,7 +52,7 @@ class TrainSettings:
             (self.warmup_steps is None or self.warmup_steps >= 0, "warmup_steps must be at least 0"),
             (0 < self.beta2 < 1, "beta2 must be above 0 and below 1"),
             (1 <= self.average <= 100, "average must be from 1 to 100"),
-            (self.decay >= 0, "decay must be at least 0"),
+            (0 <= self.decay < math.inf, "decay must be at least 0"),
             (0 < self.layer_decay <= 1, "layer_decay must be above 0 and at most 1"),
             (self.clip >= 0, "clip must be at least 0"),
             (0 <= self.smoothing < 1, "smoothing must be from 0 up to 1"),

@@ -1,0 +1,78 @@
+"""Everything that a run of pre-training is made of, how it begins, and how it is judged on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from clearhead.model import Model
+from clearhead.pretraining import baselines
+from clearhead.pretraining.lesson import Lesson, Objective
+from clearhead.runs.pretrain_data import Teacher, Texts, some_of
+from clearhead.runs.pretrain_judge import Judged, judge, samples
+from clearhead.runs.pretrain_plan import PretrainPlan
+from clearhead.runs.train import Told
+
+if TYPE_CHECKING:
+    from clearhead.training.lessons import Game
+
+
+@dataclass(kw_only=True)
+class Exam:
+    """Everything that a run is made of, and the judgements so far."""
+
+    model: Model
+    learner: Any  # the network, or ELECTRA's two
+    objective: Objective
+    teacher: Teacher
+    texts: Texts
+    held: list[Lesson]  # questions about held-out text
+    plan: PretrainPlan
+    tell: Told
+    counts: baselines.Counts | None = None
+
+    @property
+    def device(self) -> str:
+        return str(self.model.core.device)
+
+    def counted(self) -> baselines.Counts:
+        """How often words occur, counted once."""
+        if self.counts is None:
+            self.tell.count("counting words", 0, None)
+            self.counts = baselines.count(self.texts.train, self.model.shape.stack.vocab)
+        return self.counts
+
+    def judge(self, step: int, most: int) -> Judged:
+        """Measure, and let the model say a few words."""
+        lessons = some_of(self.held, most)
+        made = judge(
+            self.learner, lessons, self.counted(), self.teacher.kit.special, step=step, device=self.device
+        )
+        return replace(made, samples=samples(self.speaker(), self.objective.name))
+
+    def speaker(self) -> Model:
+        """What can be asked for words: the model, or ELECTRA's generator."""
+        if self.objective.name != "rtd":
+            return self.model
+        return generator_model(self.model, self.learner)
+
+
+def generator_model(model: Model, game: Game) -> Model:
+    """ELECTRA's generator as a model of its own."""
+    from clearhead.core.runner import CoreRunner
+
+    runner = CoreRunner(game.generator, str(model.core.device))
+    return replace(model, runner=runner, make_core=None, config=game.config, head="masked")
+
+
+def begin(exam: Exam) -> None:
+    """Spare what is new what is slow to find out; what a checkpoint has learned stays as it is."""
+    from clearhead.training.pretrain import begin_with, begin_words
+
+    around = exam.plan.start == "neighbours"
+    if exam.plan.model is None:
+        begin_with(exam.learner, exam.counted().probs, around=around)
+    elif exam.objective.name == "rtd" and exam.learner.fresh:
+        begin_with(exam.learner.generator, exam.counted().probs, around=around)
+    elif "head.out.bias" in exam.model.fresh and len(exam.model.fresh) > 1:  # a bias alone is one of zeros, left out
+        begin_words(exam.learner, exam.counted().probs)
