@@ -30,11 +30,13 @@ def load_words(
     """
     from clearhead.senses import word_table
     from clearhead.words import is_words, load_vectors
+    from clearhead.words.files import check_limit
 
     if is_words(reference):
         return load_vectors(reference, limit=limit, progress=progress)
+    check_limit(limit)
     made = word_table(load(reference, head=None))
-    return made if limit is None or limit >= len(made) else made.select(range(max(limit, 1)))
+    return made if limit is None or limit >= len(made) else made.select(range(limit))
 
 
 def contrast(
@@ -78,7 +80,9 @@ def word2vec(
     except TypeError as error:
         raise InputError(f"Settings of word2vec: {shown(error, 120)}.") from None
     chosen.check()
-    if output is not None and not is_file_name(Path(output)):
+    if output is not None and is_file_name(Path(output)) and Path(output).exists():
+        raise InputError(f"{output} is there already; name a new file.")
+    if output is not None:
         check_new(Path(output))
     notes: list[str] = []
     files = _files(given)

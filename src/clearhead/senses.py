@@ -28,6 +28,7 @@ MOST_SENTENCES = 1000
 BEGINS = ("Ġ", "▁")
 GOES_ON = "##"
 ENDS = "</w>"
+APOSTROPHE = "['’]"
 NO_WORD = re.compile(r"\[.*\]|<.*>")  # [unused1], <extra_id_0>
 
 
@@ -102,6 +103,11 @@ def contrast_model(model: Model, sentences: Sequence[str], word: str) -> Contras
         cut = " ".join(several[0].tokens)
         notes.append(f"{shown(word, 40)} is cut into {shown(cut)}; its vector is the mean of theirs.")
     a, b = seen[0], seen[1]
+    if a.ids != b.ids:
+        both = " and ".join(shown(" ".join(one.tokens), 40) for one in (a, b))
+        notes.append(f"The two are written differently, and are different rows of the word table: {both}.")
+    if unknown := model.tokenizer.specials.get("unk_token"):
+        notes += [f"{shown(word, 40)} is unknown to the model." for one in seen[:1] if unknown in one.tokens]
     names = ["word table", "embeddings", *(f"layer {n}" for n in range(1, len(a.layers) - 1))]
     layers = [
         Layer(name=name, cosine=1.0 if name == "word table" and a.ids == b.ids else _cosine(one, two))
@@ -130,6 +136,8 @@ def contrast_vectors(vectors: WordVectors, sentences: Sequence[str], word: str, 
             Occurrence(sentence=text, start=start, end=end, tokens=(form,), senses=senses, words=words)
         )
     layer = Layer(name="word vectors", cosine=vectors.cosine(forms[0], forms[1]))
+    if len({vectors.find(form) for form in forms[:2]}) > 1:
+        notes.append(f"{forms[0]} and {forms[1]} are two words here, each with a vector of its own.")
     notes.append("A word has one vector here, whatever stands around it.")
     return Contrast(word=word, model=vectors.name, layers=(layer,), occurrences=tuple(made), notes=tuple(notes))
 
@@ -178,7 +186,7 @@ def _spans(sentences: Sequence[str], word: str) -> tuple[list[tuple[int, int]], 
         raise InputError(f"A contrast takes 2 to {MOST_SENTENCES:,} sentences, and {len(sentences):,} came.")
     if not word.strip():
         raise InputError("There is no word to look for; name one that is in both sentences.")
-    pattern = rf"(?<!\w){re.escape(word.strip())}(?!\w)"
+    pattern = rf"(?<!\w){re.escape(word.strip()).replace('’', APOSTROPHE).replace(chr(39), APOSTROPHE)}(?!\w)"
     spans, notes = [], []
     for text in sentences:
         found = list(re.finditer(pattern, text)) or list(re.finditer(pattern, text, re.IGNORECASE))

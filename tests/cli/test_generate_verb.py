@@ -97,6 +97,20 @@ def test_files_pipes_and_jobs_that_were_stopped(
     assert table[1] == lines[0] + "\n"
 
 
+def test_a_prompt_that_is_too_long_is_named_by_its_line(gpt2: Path, run: Run, tmp_path: Path) -> None:
+    short, long = "Rain fell", "rain " * 400
+    (tmp_path / "in.txt").write_text(f"{short}\n\n{long}\n{short}\n")
+    given = ("generate", gpt2, tmp_path / "in.txt", "--max-length", "3", "-o", tmp_path / "out.txt", "--quiet")
+    code, _, err = run(*given)
+    assert code == 2
+    assert "Line 3: the prompt" in err
+    written = (tmp_path / "out.txt").read_text().split("\n")
+    assert written[0].startswith(short)
+    assert written[1:] == ["", ""]  # the empty line, and nothing of the long one
+    code, _, err = run("generate", gpt2, long, "--max-length", "3")
+    assert (code, "row" in err, "Line" in err) == (2, False, False)
+
+
 def test_words_of_the_first_gpt_are_parted_by_blanks(run: Run, tmp_path: Path) -> None:
     folder = writer(tmp_path, "openai-gpt")
     code, out, _ = run("generate", folder, PROMPT, "--max-length", "6")

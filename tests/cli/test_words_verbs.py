@@ -76,6 +76,14 @@ def test_word2vec_does_not_overwrite_a_folder(run: Run, text: Path, tmp_path: Pa
     assert (code, "not empty" in err) == (2, True)
 
 
+def test_word2vec_does_not_overwrite_a_file(run: Run, text: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "text.txt"
+    copy.write_bytes(text.read_bytes())
+    code, _, err = run("word2vec", copy, "-o", copy)
+    assert (code, "is there already" in err) == (2, True)
+    assert copy.read_bytes() == text.read_bytes()
+
+
 def test_words_takes_sums_with_a_lone_hyphen(run: Run, vectors: Path) -> None:
     code, told, err = run("words", vectors, "king", "-", "man", "+", "woman", "--top", 1)
     assert (code, err) == (0, "")

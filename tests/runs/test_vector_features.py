@@ -10,6 +10,7 @@ import pytest
 import clearhead
 from clearhead.errors import InputError
 from clearhead.runs import wordfeatures
+from clearhead.runs.counted import counted_facts, counted_rows
 from clearhead.words import WordVectors, save_vectors
 from tests.small import BAD, GOOD, PLAIN, labelled, write_csv
 
@@ -75,6 +76,8 @@ def test_what_word_vectors_cannot_do_is_said(vectors: Path, tmp_path: Path) -> N
     rows = write_csv(tmp_path / "rows.csv", labelled(60))
     with pytest.raises(InputError, match="have no layers"):
         clearhead.train(rows, output=tmp_path / "a", method="features", model=str(vectors), layer="last")
+    with pytest.raises(InputError, match="say --method features"):
+        clearhead.train(rows, output=tmp_path / "a", model=str(vectors))
     strange = save_vectors(tmp_path / "strange.txt", WordVectors(words=("x", "y"), matrix=np.ones((2, 3), np.float32)))
     with pytest.raises(InputError, match="knows no word"):
         clearhead.train(rows, output=tmp_path / "b", method="features", model=str(strange))
@@ -82,3 +85,23 @@ def test_what_word_vectors_cannot_do_is_said(vectors: Path, tmp_path: Path) -> N
     tags.write_text("".join("good B-X\nfilm O\n\n" for _ in range(40)))
     with pytest.raises(InputError, match="take a Transformer"):
         clearhead.train(tags, output=tmp_path / "c", method="features", model=str(vectors), task="tag")
+    assert not any((tmp_path / name).exists() for name in "abc")  # the same -o is free for a better command
+
+
+def test_a_folder_is_described(vectors: Path, tmp_path: Path) -> None:
+    rows = write_csv(tmp_path / "rows.csv", labelled(60))
+    clearhead.train(rows, output=tmp_path / "run", method="features", model=str(vectors), report=False)
+    told = counted_facts(tmp_path / "run")
+    words = len(PLAIN) + len(GOOD) + len(BAD)
+    assert (told["words"], told["width"], told["labels"]) == (words, 8, ["bad", "good"])
+    assert told["parameters"] > 8 * words
+    assert ("word vectors", f"{words} of width 8") in counted_rows(tmp_path / "run")
+
+
+def test_a_text_of_unknown_words_is_not_judged_with_certainty(vectors: Path, tmp_path: Path) -> None:
+    rows = write_csv(tmp_path / "rows.csv", labelled(200))
+    clearhead.train(rows, output=tmp_path / "run", method="features", model=str(vectors), report=False)
+    known, unknown = clearhead.predict(tmp_path / "run", ["a good film", "zzz qqq"])
+    assert known.probability is not None
+    assert unknown.probability is not None
+    assert known.probability > 0.9 > unknown.probability

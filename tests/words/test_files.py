@@ -59,13 +59,38 @@ def test_bad_rows_are_passed_over_counted_and_said(tmp_path: Path) -> None:
     path = tmp_path / "v.txt"
     path.write_bytes(b"500 2\n" + b"\n".join(rows) + b"\n\n")
     found = load_vectors(path)
-    assert len(found) == 97  # `wide 1` is a word with a blank, as GloVe has them
+    assert len(found) == 96  # GloVe's words with blanks do not end in a number: `wide` has one too many
     said = " ".join(found.notes)
     for part in (
         "1 with a word that was there before (first: row 11)", "1 with a word that is not UTF-8",
-        "2 with NaN", "1 with another number of values", "promises 500 words in its first line, and it has 102 rows",
+        "2 with NaN", "2 with another number of values", "promises 500 words in its first line, and it has 102 rows",
     ):  # fmt: skip
         assert part in said
+
+
+GOOD = [f"w{n} {n} 1 2 3" for n in range(50)]
+
+
+@pytest.mark.parametrize("header", ["", "50 4\n"])
+def test_a_mark_before_utf8_is_no_part_of_a_word(tmp_path: Path, header: str) -> None:
+    (tmp_path / "v.txt").write_text(header + "\n".join(GOOD), encoding="utf-8-sig")
+    found = load_vectors(tmp_path / "v.txt")
+    assert (len(found), found.width, found.words[0], found.notes) == (50, 4, "w0", ())
+
+
+@pytest.mark.parametrize("lines", [["50 3", *GOOD], ["w 1 2 3", *GOOD]], ids=["promised", "first"])
+def test_rows_that_are_wider_than_said_are_not_words_with_numbers(tmp_path: Path, lines: list[str]) -> None:
+    (tmp_path / "v.txt").write_text("\n".join(lines))
+    with pytest.raises(InputError, match=r"of width 3: .* 50 with another number of values"):
+        load_vectors(tmp_path / "v.txt")
+
+
+def test_a_binary_file_that_goes_on_says_so(tmp_path: Path) -> None:
+    (tmp_path / "v.bin").write_bytes(binary(20, 4, 50))
+    found = load_vectors(tmp_path / "v.bin")
+    assert len(found) == 20
+    assert "goes on after them" in found.notes[0]
+    assert load_vectors(tmp_path / "v.bin", limit=5).notes == ()
 
 
 def binary(words: int, width: int, rows: int, tail: bytes = b"") -> bytes:

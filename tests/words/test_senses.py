@@ -10,7 +10,8 @@ import pytest
 import clearhead
 from clearhead.errors import InputError
 from clearhead.senses import word_table
-from tests.small import tiny_model
+from clearhead.words import WordVectors
+from tests.small import tiny_gpt, tiny_model
 from tests.words.planted import royal
 
 
@@ -74,6 +75,29 @@ def test_word_vectors_cannot_tell_the_sentences_apart() -> None:
     assert [(layer.name, layer.cosine) for layer in made.layers] == [("word vectors", 1.0)]
     assert made.occurrences[0].words[0].text == "prince"
     assert made.to_json()["occurrences"][0]["senses"][0]["cosine"] == 1.0
+
+
+def test_words_that_are_written_differently_are_said() -> None:
+    cased = WordVectors(words=("bank", "Bank"), matrix=np.eye(2, dtype=np.float32))
+    found = clearhead.contrast(cased, "Bank of the river", "the bank", "bank")
+    assert found.layers[0].cosine == 0
+    assert "Bank and bank are two words here" in found.notes[0]
+    assert "two words" not in " ".join(clearhead.contrast(cased, "a bank", "the bank", "bank").notes)
+
+
+def test_rows_of_the_table_that_differ_are_said(tmp_path: Path) -> None:
+    model = clearhead.load(tiny_gpt(tmp_path), "core")
+    found = clearhead.contrast(model, "the film and more", "film", "film")
+    assert found.layers[0].cosine < 0.999
+    assert any("different rows of the word table" in note for note in found.notes)
+    same = clearhead.contrast(model, "the film and more", "a film", "film")
+    assert same.layers[0].cosine == 1
+    assert not any("different rows" in note for note in same.notes)
+
+
+def test_either_apostrophe_is_found() -> None:
+    words = WordVectors(words=("don't", "don’t"), matrix=np.ones((2, 2), np.float32))
+    assert clearhead.contrast(words, "I don’t", "you don't", "don't").occurrences[0].tokens == ("don’t",)
 
 
 def test_the_word_table_of_a_model(tiny: Path) -> None:

@@ -89,6 +89,19 @@ def test_words_of_a_text() -> None:
     ]  # fmt: skip
 
 
+def test_letters_keep_their_marks() -> None:
+    assert written("हिन्दी में cafe\u0301 au lait") == ["हिन्दी", "में", "café", "au", "lait"]
+    assert written("İstanbul’un".lower()) == ["i̇stanbul'un"]
+
+
+def test_a_text_without_a_known_word_is_a_usual_one() -> None:
+    words = WordVectors(words=("a", "b"), matrix=np.array([[2.0, 0.0], [0.0, 2.0]], np.float32))
+    assert np.allclose(words.features(["nothing known", "b"]), [[4 / 3, 2 / 3], [0.0, 2.0]])  # as their places say
+    counted = WordVectors(words=words.words, matrix=words.matrix, counts=np.array([3, 1]))
+    assert np.allclose(counted.features([""], ["a"])[:, :4], [[1.5, 0.5, 2.0, 0.0]])
+    assert not words.mean(["nothing known"]).any()
+
+
 def test_what_does_not_fit_together_is_refused() -> None:
     with pytest.raises(InputError, match="2 words need as many vectors"):
         WordVectors(words=("a", "b"), matrix=np.ones((3, 2), np.float32))

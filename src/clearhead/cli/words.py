@@ -63,6 +63,7 @@ def words(
     vectors = load_vectors(reference, limit=limit, quiet=quiet or json)
     found = vectors.neighbours(terms, top=top) if terms else []
     made: dict[str, Any] = {"model": reference, "words": len(vectors), "width": vectors.width}
+    made["notes"] = list(vectors.notes)
     if terms:
         made["asked"] = " ".join(terms)
         made["neighbours"] = [{"word": one.word, "cosine": one.cosine} for one in found]

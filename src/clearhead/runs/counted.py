@@ -1,4 +1,4 @@
-"""A folder that counts words or knows only the most frequent answer, in words: it has no network to describe."""
+"""A folder of counted words, word vectors or the most frequent answer, in words: it has no network to describe."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from clearhead.checkpoint.weights import present
 from clearhead.classic.model import CARD
 from clearhead.describe import trained_facts, trained_rows
 from clearhead.runs.predictor import Predictor, load_predictor
-from clearhead.scoring import ClassicScorer
+from clearhead.scoring import ClassicScorer, VectorScorer
 
 if TYPE_CHECKING:
     from clearhead.classic import ClassicModel
+    from clearhead.words import WordVectors
 
 
 def is_counted(folder: Path) -> bool:
-    """Whether a folder is a classic model without an encoder beside it."""
+    """Whether a folder is a classic model without an encoder beside it; word vectors are none."""
     return folder.is_dir() and present(folder, CARD) and not present(folder, "config.json")
 
 
 def counted_facts(folder: Path) -> dict[str, Any]:
     """What `clearhead describe` tells of it, as plain values."""
-    predictor, classic = _loaded(folder)
+    predictor, classic, vectors = _loaded(folder)
     passport = read_passport(folder)
     settings = None if classic.tfidf is None else classic.tfidf.settings
     return {
@@ -33,8 +34,10 @@ def counted_facts(folder: Path) -> dict[str, Any]:
         "terms": None if classic.tfidf is None else len(classic.tfidf.terms),
         "tfidf": None if settings is None else vars(settings),
         "strength": None if classic.linear is None else classic.linear.strength,
-        "parameters": _parameters(classic),
-        "memory_bytes": 4 * _parameters(classic),
+        "words": None if vectors is None else len(vectors),
+        "width": None if vectors is None else vectors.width,
+        "parameters": (size := _parameters(classic) + (0 if vectors is None else int(vectors.matrix.size))),
+        "memory_bytes": 4 * size,
         "passport": None if passport is None else {"clearhead": passport.clearhead, **trained_facts(passport)},
     }
 
@@ -45,17 +48,19 @@ def counted_rows(folder: Path) -> list[tuple[str, str]]:
     shown = [("parameters", f"{told['parameters']:,} ({told['memory_bytes'] / 1e6:,.2f} MB)")]
     if told["terms"] is not None:
         shown.insert(0, ("terms", f"{told['terms']:,}"))
+    if told["words"] is not None:
+        shown.insert(0, ("word vectors", f"{told['words']:,} of width {told['width']}"))
     if labels := told["labels"]:
         shown.append(("labels", ", ".join(labels[:12]) + (" ..." if len(labels) > 12 else "")))
     passport = read_passport(folder)
     return shown if passport is None else [*shown, *trained_rows(passport)]
 
 
-def _loaded(folder: Path) -> tuple[Predictor, ClassicModel]:
+def _loaded(folder: Path) -> tuple[Predictor, ClassicModel, WordVectors | None]:
     predictor = load_predictor(folder)
     scorer: Any = predictor.scorer
-    assert isinstance(scorer, ClassicScorer)  # there is no encoder for any other
-    return predictor, scorer.classic
+    assert isinstance(scorer, ClassicScorer | VectorScorer)  # there is no encoder for any other
+    return predictor, scorer.classic, scorer.vectors if isinstance(scorer, VectorScorer) else None
 
 
 def _parameters(classic: ClassicModel) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -79,13 +79,27 @@ def continue_lines(
             if told is not None:
                 told(begun + done, None)
 
-        found = dict(
-            zip(full, model.generate([some[place] for place in full], progress=count, **choices), strict=True)
-        )
+        found, wrong = {}, None
+        try:
+            made = model.generate([some[place] for place in full], progress=count, **choices)
+            found = dict(zip(full, made, strict=True))
+        except InputError as error:
+            wrong = error
         for place, prompt in enumerate(some):
             number += 1
-            made = found.get(place)
-            yield Continued(number=number, prompt=prompt, made=made, added=_added(model.tokenizer, prompt, made))
+            if wrong is not None and place in full:  # all up to the one that cannot be answered
+                found[place] = _alone(model, prompt, None if empty else number, choices)
+            one = found.get(place)
+            yield Continued(number=number, prompt=prompt, made=one, added=_added(model.tokenizer, prompt, one))
+
+
+def _alone(model: Model, prompt: str, line: int | None, choices: Mapping[str, Any]) -> Generated:
+    """The answer to one prompt; where there is none, the reason with the line that it stands in."""
+    try:
+        return model.generate([prompt], **choices)[0]
+    except InputError as error:
+        said = str(error).replace(" of row 0", "")
+        raise InputError(said if line is None else f"Line {line:,}: {said[:1].lower()}{said[1:]}") from None
 
 
 def stream_text(model: Model, prompt: str, **choices: Any) -> Iterator[str]:

@@ -25,6 +25,7 @@ from clearhead.runs.prepare import Look, Prepared, look, prepare
 from clearhead.runs.sizes import classes, for_few_rows, for_task, longest
 from clearhead.runs.wordfeatures import reads_vectors
 from clearhead.tasks.orders import both_orders
+from clearhead.words import is_words
 
 if TYPE_CHECKING:
     from clearhead.tasks.evaluation import Evaluation
@@ -74,6 +75,8 @@ def run_train(
     """Train to the end, or on from where a killed run stands."""
     tell = told or Told()
     begun = time.perf_counter()
+    if plan.method in NETWORK and is_words(plan.model):
+        raise InputError(f"{plan.model} holds word vectors, which are no network: say --method features.")
     if plan.method not in ("tfidf", "majority") and not reads_vectors(plan):
         need_torch("Training a network")
         from clearhead.training.threads import use_threads
@@ -102,10 +105,15 @@ def run_train(
         settings = for_few_rows(len(prepared.parts["train"]), plan.settings, classes(prepared.space))
         plan = replace(plan, auto_epochs=False, settings=settings)
         tell.say(f"epochs: {settings.epochs} (by the number of rows and labels; say another with --epochs)")
+    there = folder.exists()
     _begin(folder, plan, prepared, command, resume=resume)
     tell.begun(folder)
     fitting = time.perf_counter()
-    result, scores, best = _seeds(seen, prepared, plan, folder, model, tell)
+    try:
+        result, scores, best = _seeds(seen, prepared, plan, folder, model, tell)
+    except InputError:
+        _take_back(folder, there)
+        raise
     fitted = time.perf_counter() - fitting
     swept = () if result.sweep is None else result.sweep.swept
     if result.sweep is not None:  # from here on as if it had been said
@@ -199,6 +207,14 @@ def _begin(folder: Path, plan: RunPlan, prepared: Prepared, command: str, *, res
         "tokens": prepared.tokens,
     }
     begin_run(folder, plan, now, command, resume=resume)
+
+
+def _take_back(folder: Path, there: bool) -> None:
+    """A run that was refused before it learned anything leaves nothing, so that it can be called again."""
+    if [path.name for path in folder.iterdir()] == [RUN]:
+        (folder / RUN).unlink()
+        if not there:
+            folder.rmdir()
 
 
 def begin_run(folder: Path, plan: RunPlan, now: Mapping[str, Any], command: str, *, resume: bool) -> None:

@@ -31,7 +31,7 @@ class Corpus:
 
     words: tuple[str, ...]
     counts: Array  # (words,)
-    file: Path  # int32 numbers in the order of first sight, END after each sentence
+    numbers: Array  # int32, in the order of first sight, END after each sentence; a file that has no name any more
     lookup: Array  # from such a number to the word's place here; -1: it is too rare
     read: int  # words of the text, rare ones too
     different: int
@@ -44,8 +44,7 @@ class Corpus:
 
     def chunk(self, number: int) -> tuple[Array, Array, int]:
         """The words of one piece that are kept, the sentence of each, and how many words were there before that."""
-        whole = np.memmap(self.file, np.int32, "r")
-        raw = np.asarray(whole[number * CHUNK : (number + 1) * CHUNK])
+        raw = np.asarray(self.numbers[number * CHUNK : (number + 1) * CHUNK])
         places = self.lookup[raw]  # END is the last of them
         sentence = np.cumsum(raw == END, dtype=np.int32)
         kept = places >= 0
@@ -89,8 +88,10 @@ def read_corpus(sentences: Iterable[Sequence[str]], file: Path, *, min_count: in
     places = np.array([seen[word] for word in kept])
     lookup = np.full(len(counts) + 1, -1, np.int32)
     lookup[places] = np.arange(len(kept), dtype=np.int32)
+    numbers = np.memmap(file, np.int32, "r")
+    file.unlink()  # it is there as long as it is mapped, and gone with this process however that ends
     return Corpus(
-        words=tuple(kept), counts=every[places], file=file, lookup=lookup, read=total, different=len(seen),
+        words=tuple(kept), counts=every[places], numbers=numbers, lookup=lookup, read=total, different=len(seen),
         sentences=number,
     )  # fmt: skip
 

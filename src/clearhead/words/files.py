@@ -48,13 +48,18 @@ def is_file_name(path: Path) -> bool:
     return path.suffix.lower() in (*TEXT_ENDINGS, *BINARY_ENDINGS)
 
 
+def check_limit(limit: int | None) -> None:
+    """One sentence for a number of words that cannot be."""
+    if limit is not None and limit < 1:
+        raise InputError(f"limit is a number of words from 1 on, and it is {limit}.")
+
+
 def load_vectors(
     place: str | os.PathLike[str], *, limit: int | None = None, progress: Told = None
 ) -> WordVectors:
     """Vectors out of a folder of ours, or a GloVe or word2vec file; `limit` takes the first words alone."""
     path = Path(place).expanduser()
-    if limit is not None and limit < 1:
-        raise InputError(f"limit is a number of words from 1 on, and it is {limit}.")
+    check_limit(limit)
     if not path.is_dir():
         return read_file(path, limit=limit, told=progress)
     found = read_vectors(path)

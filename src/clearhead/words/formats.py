@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -26,6 +27,7 @@ GROUP = 4096  # rows that are put together at a time
 READ = 1 << 22  # bytes of a binary file at a time
 LOOKED = 4096  # bytes that tell text from binary
 TOLD = 10_000  # rows between two words of progress
+MARK = b"\xef\xbb\xbf"  # that some programs put before UTF-8
 CONTROL = bytes(byte for byte in range(32) if byte not in b"\t\n\r")
 
 Told = Callable[[int, int | None], None] | None  # (rows, rows in all)
@@ -102,7 +104,7 @@ class Gathered:
 def read_file(path: Path, *, limit: int | None = None, told: Told = None) -> WordVectors:
     """A GloVe or word2vec file, text or binary, gzipped or not; `limit` reads the first words only."""
     blob = open_path(path)
-    if not blob.head.strip():
+    if not blob.head.removeprefix(MARK).strip():
         raise InputError(f"{blob.name} is empty.")
     header = _header(blob)
     if header is not None and _is_binary(blob.head[blob.head.index(b"\n") + 1 :]):
@@ -121,13 +123,15 @@ def _guarded(blob: Blob, read: Callable[[IO[bytes]], WordVectors]) -> WordVector
 
 def _header(blob: Blob) -> tuple[int, int] | None:
     """The number of words and their width in the first line, as word2vec writes them; None: there is no such line."""
-    line = blob.head[: blob.head.find(b"\n") + 1 or 64][:64].split()
+    line = blob.head[: blob.head.find(b"\n") + 1 or 64][:64].removeprefix(MARK).split()
     if len(line) != 2 or not all(part.isdigit() and len(part) <= 18 for part in line):
         return None
     words, width = int(line[0]), int(line[1])
-    if not (words and 1 <= width <= MOST_WIDTH) or b"\n" not in blob.head:
-        what = f"{words:,} words of width {width:,}"
+    what = f"{words:,} words of width {width:,}"
+    if not (words and 1 <= width <= MOST_WIDTH):
         raise InputError(f"{blob.name} promises {what}; expected at least one word, of width 1 to {MOST_WIDTH:,}.")
+    if b"\n" not in blob.head:
+        raise InputError(f"{blob.name} promises {what}, and there is not one row in it.")
     return words, width
 
 
@@ -144,7 +148,7 @@ def _text(blob: Blob, file: IO[bytes], header: tuple[int, int] | None, limit: in
         next(lines)
         promised, width = header
     else:
-        begin = blob.head.split(b"\n", 1)[0].split()
+        begin = blob.head.removeprefix(MARK).split(b"\n", 1)[0].split()
         promised, width = None, len(begin) - 1
         if not 1 <= width <= MOST_WIDTH or _numbers(begin[1:]) is None:
             said = shown(blob.head.split(b"\n", 1)[0][:40].decode("utf-8", "replace"), 40)
@@ -160,17 +164,24 @@ def _text(blob: Blob, file: IO[bytes], header: tuple[int, int] | None, limit: in
         if not fields:
             continue
         numbers = _numbers(fields[1:]) if len(fields) == width + 1 else None
-        if numbers is None:
+        if numbers is None or _ends_in_number(fields[0]):
             made.skip(LENGTH)
         else:
             made.add(fields[0], numbers)
     return made.finish(promised, limit)
 
 
+def _ends_in_number(word: bytes) -> bool:
+    """Whether a word has a number after a blank: then its row has one number more than others, or several."""
+    *begin, last = word.split() or [b""]
+    return bool(begin) and _numbers([last]) is not None
+
+
 def _lines(blob: Blob, file: IO[bytes]) -> Iterator[bytes]:
     number = 0
     while line := file.readline(MOST_LINE):
         number += 1
+        line = line.removeprefix(MARK) if number == 1 else line
         if len(line) == MOST_LINE:
             raise InputError(f"{blob.name}: line {number:,} is longer than {MOST_LINE:,} bytes, so it is no vector.")
         yield line
@@ -196,14 +207,18 @@ def _binary(
             raise InputError(f"{blob.name} promises {what}, and it has {there:,}: it is cut off or no word2vec file.")
     file.readline(MOST_LINE)
     made = Gathered(blob.name, width, told, promised)
-    for word, numbers in _records(blob, file, promised, size):
+    more: list[bytes] = []
+    for word, numbers in _records(blob, file, promised, size, more):
         if limit is not None and len(made.words) >= limit:
             break
         made.add(word, numbers)
-    return made.finish(promised, limit)
+    found = made.finish(promised, limit)
+    said = f"{blob.name} promises {promised:,} words in its first line, and goes on after them; the rest is left out."
+    return replace(found, notes=(*found.notes, said)) if more else found
 
 
-def _records(blob: Blob, file: IO[bytes], promised: int, size: int) -> Iterator[Row]:
+def _records(blob: Blob, file: IO[bytes], promised: int, size: int, more: list[bytes]) -> Iterator[Row]:
+    """A word and its numbers, as many as are promised; what comes after them goes to `more`."""
     held, place = b"", 0
     for number in range(promised):
         blank = held.find(b" ", place, place + MOST_WORD)
@@ -217,6 +232,8 @@ def _records(blob: Blob, file: IO[bytes], promised: int, size: int) -> Iterator[
                 )
         yield held[place:blank].lstrip(b"\n"), np.frombuffer(held, "<f4", size // 4, blank + 1)
         place = blank + 1 + size
+    if rest := (held[place : place + LOOKED] or file.read(LOOKED)).strip():
+        more.append(rest)
 
 
 def write_text(path: Path, vectors: WordVectors) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from clearhead.config import shown
 from clearhead.errors import InputError
 from clearhead.metrics.checks import Array, Given
 
-WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")  # letters and digits, and what an apostrophe joins
+PLAIN = re.compile(r"[^\W_]+(?:'[^\W_]+)*")  # of ASCII
 SIGNS = {"+": 1.0, "-": -1.0, "−": -1.0, "–": -1.0}
 BLOCK = 1 << 22  # numbers of scores that are held at a time
 SEARCHED = 50_000  # words among which a word that is not there is looked for by its letters
@@ -157,13 +158,28 @@ class WordVectors:
                 made[number] = self.matrix[rows].mean(0)
         return made
 
+    @cached_property
+    def usual(self) -> Array:
+        """The mean vector of text as such: words by how often they come, or else by their places in the file."""
+        often = 1 / np.arange(1.0, len(self) + 1) if self.counts is None else np.asarray(self.counts, np.float64)
+        made: Array = (often / max(often.sum(), 1e-12)) @ self.matrix
+        return made.astype(np.float32)
+
     def features(self, texts: Sequence[str], seconds: Sequence[str] | None = None) -> Array:
-        """(texts, width) means; of two texts a row, both, how far they are apart and what they share, side by side."""
-        first = self.mean(texts)
+        """(texts, width) means; of two texts a row, both, how far they are apart and what they share, side by side.
+
+        A text without a known word says nothing, and counts as one of usual words.
+        """
+        first = self._means_or_usual(texts)
         if seconds is None:
             return first
-        second = self.mean(seconds)
+        second = self._means_or_usual(seconds)
         return np.concatenate([first, second, np.abs(first - second), first * second], 1)
+
+    def _means_or_usual(self, texts: Sequence[str]) -> Array:
+        made = self.mean(texts)
+        made[~made.any(1)] = self.usual
+        return made
 
     def select(self, rows: Sequence[int]) -> WordVectors:
         """Some of the words, in the order given."""
@@ -174,9 +190,10 @@ class WordVectors:
     def _known(self, word: str) -> list[int]:
         """A word, or else the parts that an apostrophe joins."""
         found = self.find(word)
-        if found is not None or "'" not in word:
-            return [] if found is None else [found]
-        return [place for part in word.split("'") if (place := self.find(part)) is not None]
+        if found is not None:
+            return [found]
+        parts = word.split("'") if "'" in word else []
+        return [place for part in parts if (place := self.find(part)) is not None]
 
     def _parts(self) -> Iterator[slice]:
         size = max(1, BLOCK // self.width)
@@ -184,9 +201,18 @@ class WordVectors:
 
 
 def written(text: str) -> list[str]:
-    """The words of a text as they are written, in its order."""
-    found: list[str] = WORD.findall(text.replace("’", "'") if "’" in text else text)
-    return found
+    """The words of a text as they are written, in its order: letters and digits, and what an apostrophe joins."""
+    if text.isascii():
+        return PLAIN.findall(text)
+    return _marked().findall(unicodedata.normalize("NFC", text).replace("’", "'"))
+
+
+@cache
+def _marked() -> re.Pattern[str]:
+    """The same with the marks of letters: the vowel signs of Hindi, accents that no letter has in it."""
+    marks = "".join(chr(one) for one in range(0x300, 0x12000) if unicodedata.category(chr(one)) in ("Mn", "Mc"))
+    letter = rf"[^\W_][{marks}]*"
+    return re.compile(rf"(?:{letter})+(?:'(?:{letter})+)*")
 
 
 def expression(asked: str | Sequence[str]) -> tuple[list[str], list[str]]:
