@@ -126,6 +126,19 @@ def test_the_last_of_a_game_is_the_best() -> None:
     assert Judged(step=1, **known).score == Judged(step=9, **known).score
 
 
+def test_a_vocabulary_alone_is_a_tokenizer(text: Path, tmp_path: Path) -> None:
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *sorted(set(text.read_text().lower().split())), "a", "."]
+    (tmp_path / "words").mkdir()
+    (tmp_path / "words" / "vocab.txt").write_text("\n".join(dict.fromkeys(words)))
+    clearhead.pretrain(
+        text, output=tmp_path / "run", preset="tiny", config=SIZES["bert"], tokenizer=str(tmp_path / "words"), steps=1,
+        length=32, threads=1, report=False,
+    )  # fmt: skip
+    assert clearhead.load(tmp_path / "run").tokenizer.vocab_size == len(dict.fromkeys(words))
+    with pytest.raises(clearhead.ClearheadError):
+        clearhead.pretrain(text, output=tmp_path / "other", tokenizer=str(tmp_path / "nowhere"), steps=1)
+
+
 def test_a_tokenizer_of_another_length_is_fitted(tmp_path: Path) -> None:
     tokenizer = clearhead.load(tiny_model(tmp_path)).tokenizer
     assert tokenizer.max_length == 32

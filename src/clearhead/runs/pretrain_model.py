@@ -60,9 +60,13 @@ def make_tokenizer(plan: PretrainPlan, texts: Iterable[str], folder: Path, tell:
     from clearhead.text import load_tokenizer
     from clearhead.text.learn import TooSmallError
 
-    if plan.tokenizer is not None:
-        return load_tokenizers(plan.tokenizer)[0]
     family = plan.family or "bert"
+    if plan.tokenizer is not None:
+        given = Path(plan.tokenizer)
+        told = any((given / name).exists() for name in ("config.json", "tokenizer.json", "modules.json"))
+        if given.is_dir() and not told:  # a vocab.txt, say: the family tells what it means
+            return load_tokenizer(given, family, {"model_type": family}).source
+        return load_tokenizers(plan.tokenizer)[0]
     place, use = folder / VOCABULARY, USES.get(family, "bert")
     size = plan.vocabulary or SIZES.get(plan.preset or PRESET, LARGE)
     if not place.exists():
