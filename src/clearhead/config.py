@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import IO, Any, TypeVar
 
 from clearhead.errors import CheckpointError, ClearheadError, ConfigError, InputError, UnsafeError
 
@@ -87,22 +87,7 @@ def decode(data: Any, kind: type[T], what: str) -> T:
     try:
         return msgspec.convert(data, kind, strict=True)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{what}: {_plainly(str(error), kind)}.") from None
-
-
-def _plainly(said: str, kind: Any) -> str:
-    """What msgspec says of a value that is none of several names, with these names."""
-    found = re.fullmatch(r"Invalid enum value ('.*'|\S+) - at `\$\.([\w.]+)`", said)
-    if found is None:
-        return said
-    place: Any = kind
-    for name in found[2].split("."):
-        try:
-            place = get_type_hints(place).get(name)
-        except TypeError:
-            return said
-    names = [one for part in (place, *get_args(place)) if get_origin(part) is Literal for one in get_args(part)]
-    return f"{found[2]} is {found[1]}, expected {', '.join(map(str, names))}" if names else said
+        raise ConfigError(f"{what}: {error}.") from None
 
 
 @contextmanager

@@ -168,16 +168,16 @@ def make_plan(*layers: Mapping[str, Any]) -> RunPlan:
     try:
         made = decode({**plan, "auto_epochs": "epochs" not in said, "settings": settings}, RunPlan, "settings")
     except ConfigError as error:
-        raise InputError(_plain(str(error))) from None
+        raise InputError(plain_setting(str(error), RunPlan)) from None
     made.check()
     return made
 
 
-def _plain(said: str) -> str:
+def plain_setting(said: str, kind: type) -> str:
     """What a decoder complains about, in words: the setting, what is wrong and, where there are few, its choices."""
     wrong, _, place = said.removeprefix("settings: ").rpartition(" - at ")
     name = place.strip("`.").rpartition(".")[2]
-    hints = get_type_hints(RunPlan) | get_type_hints(TrainSettings)
+    hints = get_type_hints(kind) | get_type_hints(TrainSettings)
     choices = [choice for choice in _choices(hints.get(name)) if isinstance(choice, str)]
     listed = f" It can be {', '.join(choices)}." if choices else ""
     return f"Setting {name}: {wrong[:1].lower()}{wrong[1:].replace('`', '')}.{listed}"

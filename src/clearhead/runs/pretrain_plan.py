@@ -17,6 +17,7 @@ from clearhead.pretraining.documents import Documents
 from clearhead.pretraining.lesson import Masking
 from clearhead.pretraining.objectives import OBJECTIVES
 from clearhead.runs.configs import take_config, width_of
+from clearhead.runs.plan import plain_setting
 from clearhead.training.settings import TrainSettings
 
 RUN = "run.json"
@@ -120,7 +121,7 @@ def make_pretrain_plan(said: Mapping[str, Any]) -> PretrainPlan:
     try:
         made = decode({**plan, "settings": settings}, PretrainPlan, "settings")
     except ConfigError as error:
-        raise InputError(str(error)) from None
+        raise InputError(plain_setting(str(error), PretrainPlan)) from None
     made.check()
     return made
 
