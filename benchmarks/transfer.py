@@ -1,12 +1,13 @@
 """What transfer learning brings: the same tasks from random weights, from our pre-training, and from MiniLM.
 
     python benchmarks/transfer.py [--mini novels] [--continued FOLDER] [--threads 2] [--out FOLDER]
-    python benchmarks/transfer.py --table          # from the runs that are there, in Markdown
+    python benchmarks/transfer.py --rows 500 --out FOLDER     # with few labels
+    python benchmarks/transfer.py --table                     # from the runs that are there, in Markdown
 
 --mini is a model that `clearhead pretrain` made (the one that ships: its card has the recipe); --continued is MiniLM
-after `clearhead pretrain DATA/corpus_imdb_unsup/train.txt.gz --model default --minutes 30`. Each task is fine-tuned
-from each start with the same rows, epochs and seed (recipes below) and measured on its development rows, with 95 %
-intervals of the rows. A run that is there is not trained again. CLEARHEAD_DATA is the folder of data sets.
+after `clearhead pretrain DATA/corpus_imdb_unsup/train.txt.gz --model default --steps 301 --threads 1`. Each task is
+fine-tuned from each start with the same rows, epochs and seed (recipes below) and measured on its development rows,
+with 95 % intervals of the rows. A run that is there is not trained again. CLEARHEAD_DATA is the folder of data sets.
 """
 
 from __future__ import annotations
@@ -61,7 +62,10 @@ def random_start(mini: str, out: Path) -> Path:
     return place
 
 
-def learn(task: str, start: str, model: Path | str, out: Path, threads: int, rate: float | None = None) -> None:
+def learn(
+    task: str, start: str, model: Path | str, out: Path, threads: int, rate: float | None = None,
+    rows: int | None = None,
+) -> None:  # fmt: skip
     """One run, unless it is there."""
     import clearhead
     from clearhead.runs.train import Told
@@ -77,7 +81,7 @@ def learn(task: str, start: str, model: Path | str, out: Path, threads: int, rat
     files = {part: str(found(data() / settings.pop(part))) for part in ("train", "dev") if part in settings}
     clearhead.train(
         files["train"], dev=files.get("dev"), output=folder, model=str(model), epochs=EPOCHS,
-        rate=rate or RATES[start],
+        rate=rate or RATES[start], rows=rows,
         batch_tokens=2048, threads=threads, seed=0, report=False, **settings,
     )  # fmt: skip
 
@@ -107,6 +111,7 @@ def main() -> None:
     parser.add_argument("--continued", type=Path)
     parser.add_argument("--starts", nargs="*", choices=tuple(STARTS), default=tuple(STARTS), help="only from these")
     parser.add_argument("--rate", type=float, help="another than the recipe's; with an --out of its own")
+    parser.add_argument("--rows", type=int, help="train on so many, drawn by the seed; with an --out of its own")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=HERE / "out" / "transfer")
     parser.add_argument("--table", action="store_true", help="print what is there, and train nothing")
@@ -120,7 +125,7 @@ def main() -> None:
             starts |= {"continued": given.continued}
         for task in TASKS:
             for start in (one for one in starts if one in given.starts):
-                learn(task, start, starts[start], given.out, given.threads, given.rate)
+                learn(task, start, starts[start], given.out, given.threads, given.rate, given.rows)
     print(table(given.out), flush=True)
 
 
