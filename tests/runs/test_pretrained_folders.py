@@ -71,6 +71,8 @@ def test_the_end_is_known_outside(text: Path, tmp_path: Path, family: str) -> No
     tokenizer = clearhead.load(tmp_path / family).tokenizer
     end = tokenizer.sep_id if tokenizer.eos_id is None else tokenizer.eos_id
     assert config["eos_token_id"] == end
+    inputs = read_json(tmp_path / family / "tokenizer_config.json")["model_input_names"]
+    assert inputs == ["input_ids", "attention_mask"]  # whatever a version of theirs takes where nothing is said
     assert max(value for key, value in config.items() if key.endswith("_token_id")) < config["vocab_size"]
     if family == "marian":
         assert config["forced_eos_token_id"] == end

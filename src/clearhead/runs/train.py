@@ -112,7 +112,8 @@ def run_train(
     try:
         result, scores, best = _seeds(seen, prepared, plan, folder, model, tell)
     except InputError:
-        _take_back(folder, there)
+        if not resume:
+            _take_back(folder, there)
         raise
     fitted = time.perf_counter() - fitting
     swept = () if result.sweep is None else result.sweep.swept

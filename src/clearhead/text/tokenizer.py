@@ -225,8 +225,7 @@ class Tokenizer:
         """The same tokenizer for another model, with what `transformers` must know of it: its length, its segments."""
         kept = {key: value for key, value in self._config.items() if key != "model_max_length"}
         if kept.get("tokenizer_class") == GENERIC:  # of a class with a name it is known
-            kept.pop("model_input_names", None)
-            kept |= {"model_input_names": INPUTS} if segments else {}
+            kept["model_input_names"] = [name for name in INPUTS if segments or name != "token_type_ids"]
         config = kept if max_length is None else kept | {"model_max_length": max_length}
         specials: dict[str, str | None] = dict(self._specials)
         return Tokenizer(
