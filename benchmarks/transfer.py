@@ -1,7 +1,7 @@
 """What transfer learning brings: the same tasks from random weights, from our pre-training, and from MiniLM.
 
     python benchmarks/transfer.py [--mini novels] [--continued FOLDER] [--threads 2] [--out FOLDER]
-    python benchmarks/transfer.py --rows 500 --out FOLDER     # with few labels
+    python benchmarks/transfer.py --rows 500 --tasks sst2 --seed 1 --out FOLDER   # with few labels, and more epochs
     python benchmarks/transfer.py --table                     # from the runs that are there, in Markdown
 
 --mini is a model that `clearhead pretrain` made (the one that ships: its card has the recipe); --continued is MiniLM
@@ -64,7 +64,7 @@ def random_start(mini: str, out: Path) -> Path:
 
 def learn(
     task: str, start: str, model: Path | str, out: Path, threads: int, rate: float | None = None,
-    rows: int | None = None,
+    rows: int | None = None, seed: int = 0,
 ) -> None:  # fmt: skip
     """One run, unless it is there."""
     import clearhead
@@ -79,10 +79,10 @@ def learn(
         return
     settings = dict(TASKS[task])
     files = {part: str(found(data() / settings.pop(part))) for part in ("train", "dev") if part in settings}
+    settings |= {"epochs": EPOCHS, "batch_tokens": 2048} if rows is None else {"rows": rows}  # few need more epochs
     clearhead.train(
-        files["train"], dev=files.get("dev"), output=folder, model=str(model), epochs=EPOCHS,
-        rate=rate or RATES[start], rows=rows,
-        batch_tokens=2048, threads=threads, seed=0, report=False, **settings,
+        files["train"], dev=files.get("dev"), output=folder, model=str(model), rate=rate or RATES[start],
+        threads=threads, seed=seed, report=False, **settings,
     )  # fmt: skip
 
 
@@ -112,6 +112,8 @@ def main() -> None:
     parser.add_argument("--starts", nargs="*", choices=tuple(STARTS), default=tuple(STARTS), help="only from these")
     parser.add_argument("--rate", type=float, help="another than the recipe's; with an --out of its own")
     parser.add_argument("--rows", type=int, help="train on so many, drawn by the seed; with an --out of its own")
+    parser.add_argument("--tasks", nargs="*", choices=tuple(TASKS), default=tuple(TASKS), help="only these")
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=HERE / "out" / "transfer")
     parser.add_argument("--table", action="store_true", help="print what is there, and train nothing")
@@ -123,9 +125,9 @@ def main() -> None:
             starts |= {"random": random_start(given.mini, given.out)}
         if given.continued is not None:
             starts |= {"continued": given.continued}
-        for task in TASKS:
+        for task in given.tasks:
             for start in (one for one in starts if one in given.starts):
-                learn(task, start, starts[start], given.out, given.threads, given.rate, given.rows)
+                learn(task, start, starts[start], given.out, given.threads, given.rate, given.rows, given.seed)
     print(table(given.out), flush=True)
 
 
