@@ -10,7 +10,7 @@ REPO = Path(__file__).resolve().parents[2]
 
 
 def test_twenty_random_instants() -> None:
-    command = [sys.executable, str(REPO / "fuzz" / "kill.py"), "--count", "20", "--seed", "7", "--rows", "60"]
+    command = [sys.executable, str(REPO / "fuzz" / "kill.py"), "--count", "20", "--seed", "7", "--rows", "100"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "20 instants" in done.stdout
