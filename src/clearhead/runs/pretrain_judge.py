@@ -68,7 +68,9 @@ class Judged:
 
         What its model is asked gets harder as the generator learns, so that its losses cannot be compared over time.
         """
-        return -self.loss if self.replaced_loss is None else float(self.step)
+        if self.replaced_loss is None:
+            return -self.loss
+        return float(self.step) if math.isfinite(self.loss + self.replaced_loss) else math.nan
 
     @property
     def stuck(self) -> bool:
