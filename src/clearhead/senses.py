@@ -186,7 +186,7 @@ def _spans(sentences: Sequence[str], word: str) -> tuple[list[tuple[int, int]], 
         raise InputError(f"A contrast takes 2 to {MOST_SENTENCES:,} sentences, and {len(sentences):,} came.")
     if not word.strip():
         raise InputError("There is no word to look for; name one that is in both sentences.")
-    pattern = rf"(?<!\w){re.escape(word.strip()).replace('’', APOSTROPHE).replace(chr(39), APOSTROPHE)}(?!\w)"
+    pattern = rf"(?<!\w){re.sub(APOSTROPHE, APOSTROPHE, re.escape(word.strip()))}(?!\w)"
     spans, notes = [], []
     for text in sentences:
         found = list(re.finditer(pattern, text)) or list(re.finditer(pattern, text, re.IGNORECASE))
