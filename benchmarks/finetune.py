@@ -57,6 +57,8 @@ def ours(task: Task, rows: Rows, seed: int, method: str = "finetune") -> list[An
     settings = task.settings if method == "finetune" else {"model": SETTINGS["model"]}
     if task.options:
         settings["options"] = ",".join(task.options)
+    if method == "finetune" and task.kind in ("classify", "pair", "regress"):
+        settings["head_pooling"] = "first"  # as the peer's; benchmarks/heads.py compares heads
     with tempfile.TemporaryDirectory() as place:
         run = verbs.train(
             rows.train,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -13,7 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import clearhead
+from clearhead.cli.screen import UNSEEN
+from clearhead.describe import rows, summary
 from clearhead.errors import ClearheadError
+from clearhead.text import load_tokenizer
+from fuzz.hostile import TEXTS, hostile_mutations
 from fuzz.mutate import PLACES, SECRET, mutations
 
 TEXT = "The old keeper, Abc fi 猫\u0301 \U0001f600 [MASK] <mask> 42 " + "a" * 40 + "!"
@@ -62,8 +67,8 @@ class Watch:
             self.seen.append(event)
 
 
-def build(seed: int, number: int, seeds: Path, names: list[str], base: Path) -> Case:
-    """Lay out one case in base/case: hard links to a seed's files, one of them mutated."""
+def build(seed: int, number: int, seeds: Path, names: list[str], base: Path, hostile: float = 0.5) -> Case:
+    """Lay out one case in base/case: hard links to a seed's files, one of them mutated; `hostile` is a share."""
     rng = random.Random(f"{seed}:{number}")
     folder = base / "case"
     shutil.rmtree(folder, ignore_errors=True)
@@ -74,6 +79,9 @@ def build(seed: int, number: int, seeds: Path, names: list[str], base: Path) -> 
         os.link(seeds / name / file, folder / file)
     (base / "secret.txt").write_text(SECRET, encoding="utf-8")
     (folder / PLANTED).write_text("raise SystemExit('planted')\n", encoding="utf-8")
+    known = [file for file in files if hostile_mutations(file.name)]
+    if known and rng.random() < hostile:
+        return _hostile(number, name, folder, rng.choice(known), rng)
     # config, weights and tokenizer a third each, whatever number of files they are
     groups = (
         [file for file in files if "config" in file.name and "tokenizer" not in file.name],
@@ -93,6 +101,21 @@ def build(seed: int, number: int, seeds: Path, names: list[str], base: Path) -> 
     return Case(number=number, seed=name, file=str(file), kind=kind)
 
 
+def _hostile(number: int, name: str, folder: Path, file: Path, rng: random.Random) -> Case:
+    """A mutation that knows the format; half of the pipelines are taken as they are, not rebuilt by a recipe."""
+    kind, mutate = rng.choice(hostile_mutations(file.name))
+    path = folder / file
+    data = mutate(path.read_bytes(), rng)
+    path.unlink()
+    path.write_bytes(data)
+    if kind == "pipeline" and rng.random() < 0.7:
+        settings = path.with_name("tokenizer_config.json")
+        said = json.loads(settings.read_bytes()) if settings.is_file() else {}
+        settings.unlink(missing_ok=True)
+        settings.write_text(json.dumps(said | {"tokenizer_class": "PreTrainedTokenizerFast"}), encoding="utf-8")
+    return Case(number=number, seed=name, file=str(file), kind=kind)
+
+
 def judge(case: Case, base: Path, watch: Watch) -> Outcome:
     """Load the case through the public door, and run it if it loads."""
     before = set(sys.modules)
@@ -102,7 +125,8 @@ def judge(case: Case, base: Path, watch: Watch) -> Outcome:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as a text that is too long
-            outcome = _load(folder, case.number)
+            alone = case.kind == "pipeline" and case.number % 4  # most of these need no network
+            outcome = _load_tokenizer(folder, case.number) if alone else _load(folder, case.number)
     except BaseException as error:  # a panic in Rust is a BaseException
         if isinstance(error, KeyboardInterrupt):
             raise
@@ -133,6 +157,21 @@ def _load(folder: Path, number: int) -> Outcome:
     return Outcome(word="ran")
 
 
+def _load_tokenizer(folder: Path, number: int) -> Outcome:
+    try:
+        config = json.loads((folder / "config.json").read_bytes())
+        tokenizer = load_tokenizer(folder, str(config.get("model_type")), config).source
+    except ClearheadError as error:
+        return _sentence(error, type(error).__name__)
+    try:
+        tokenizer.encode_batch([TEXTS[number % len(TEXTS)], TEXT], max_length=40)
+        tokenizer.encode_ids([TEXT, ("the sea", TEXT)] if tokenizer.vocab_size % 2 else [TEXT])
+        tokenizer.decode(range(min(tokenizer.vocab_size, 300)))
+    except ClearheadError as error:
+        return _sentence(error, "refused while running")
+    return Outcome(word="ran")
+
+
 def _sentence(error: ClearheadError, word: str) -> Outcome:
     """A message must be one printable line of reasonable length, and say nothing of other files."""
     text = str(error)
@@ -143,7 +182,9 @@ def _sentence(error: ClearheadError, word: str) -> Outcome:
 
 def _use(model: Any, number: int, saved: Path) -> None:
     """A few calls on a model that loaded; one in eight is saved and read again."""
-    repr(model)
+    summary(model).encode("utf-8", "surrogatepass")
+    for row in rows(model):
+        UNSEEN.sub("?", " ".join(row)).encode()
     if number % 8 == 0:
         shutil.rmtree(saved, ignore_errors=True)
         clearhead.load(model.save(saved), device="cpu", offline=True)
@@ -154,4 +195,4 @@ def _use(model: Any, number: int, saved: Path) -> None:
     model.tokenizer.decode(encoding.ids)
     if encoding.ids:
         model.run([encoding.ids], target_ids=[encoding.ids] if model.shape.decoder is not None else None)
-    model.embed([TEXT, "the sea"])
+    model.embed([TEXT, "the sea", TEXTS[number % len(TEXTS)]])

@@ -95,6 +95,8 @@ def _work(arguments: argparse.Namespace) -> int:
 class Run:
     """Children that may crash, hang or run out of memory, each watched by a thread, and what they said."""
 
+    start_seconds: float = START_SECONDS
+
     def __init__(self, arguments: argparse.Namespace, base: Path, numbers: range) -> None:
         self._arguments, self._base, self._numbers = arguments, base, numbers
         self._lock = threading.Lock()
@@ -138,7 +140,7 @@ class Run:
             raise RuntimeError("the child has no output")
         unread, started = b"", False
         while number < self._numbers.stop:
-            ready = select.select([out], [], [], HANG_SECONDS if started else START_SECONDS)[0]
+            ready = select.select([out], [], [], HANG_SECONDS if started else self.start_seconds)[0]
             read = os.read(out.fileno(), 1 << 16) if ready else b""
             if not ready or self._late():
                 child.kill()

@@ -55,7 +55,8 @@ def main() -> int:
         if arguments.worker is not None:
             return _work(arguments)
         subprocess.run([*_command(), "--make", str(base / "seeds")], env=_environment(), check=True)
-        numbers = range(arguments.count) if arguments.only is None else range(arguments.only, arguments.only + 1)
+        only, first = arguments.only, arguments.first
+        numbers = range(first, first + arguments.count) if only is None else range(only, only + 1)
         tally = _drive(arguments, base, numbers)
     finally:
         shutil.rmtree(base, ignore_errors=True)
@@ -69,6 +70,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--hostile", type=float, default=0.5, help="share of pipelines, numbers and labels that hurt")
+    parser.add_argument("--first", type=int, default=0, help="number of the first case, to go on with a long run")
     parser.add_argument("--only", type=int, help="run this one case and say what happens")
     parser.add_argument("--keep", type=Path, default=Path("fuzz-findings"), help="where findings are kept")
     parser.add_argument("--make", type=Path, help=argparse.SUPPRESS)
@@ -109,7 +112,7 @@ def _work(arguments: argparse.Namespace) -> int:
     out.write("ready\n")
     for number in range(*arguments.numbers):
         try:
-            case = build(arguments.seed, number, seeds, names, base)
+            case = build(arguments.seed, number, seeds, names, base, arguments.hostile)
             outcome = judge(case, base, watch)
         except Exception:  # the fuzzer's own mistake, which must not look like silence
             case = Case(number=number, seed="?", file="?", kind="?")
@@ -160,7 +163,7 @@ def _start(
         return
     place = base / f"work-{first % step}"
     place.mkdir(exist_ok=True)
-    command = [*_command(), "--worker", str(place), "--seed", str(arguments.seed)]
+    command = [*_command(), "--worker", str(place), "--seed", str(arguments.seed), "--hostile", str(arguments.hostile)]
     process = subprocess.Popen(
         [*command, "--numbers", str(first), str(stop), str(step)],
         env=_environment(),
@@ -223,7 +226,7 @@ def _leave(chooser: selectors.BaseSelector, worker: Worker) -> int:
 
 def _keep(arguments: argparse.Namespace, tally: Tally, number: int, text: str) -> None:
     arguments.keep.mkdir(parents=True, exist_ok=True)
-    again = f"python fuzz/run.py --seed {arguments.seed} --only {number}"
+    again = f"python fuzz/run.py --seed {arguments.seed} --hostile {arguments.hostile} --only {number}"
     (arguments.keep / f"{arguments.seed}-{number}.txt").write_text(f"{again}\n{text}\n")
     first = text.splitlines()[0]
     tally.findings.append(f"{number}: {first}")

@@ -4,7 +4,8 @@
 
 Each instant is a run of its own: begun in a child process, killed with SIGKILL, resumed to the end in another child.
 One instant in four is drawn from the whole time of a run, the others from its training: so many steps and a while.
-Weights, optimiser state, passport, metrics and log (but for its timings) must be the same bytes.
+Weights, optimiser state, passport, metrics and log (but for its timings) must be the same bytes. `fuzz/crash.py` kills
+every command that writes, at its file operations.
 """
 
 from __future__ import annotations

@@ -1,18 +1,24 @@
-"""What every test shares: one thread, steady examples, and where real weights and data lie."""
+"""What every test shares: one thread, steady examples, a CPU to emulate, and where real weights and data lie."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.variation import emulate_cpu, scaled, vary_training
+
 # before anything imports torch: tiny models are faster on one thread
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+emulate_cpu()
+vary_training()
 
 settings.register_profile(
     "steady",
+    max_examples=scaled(100),
     derandomize=True,  # the same examples in every run
     deadline=None,
     database=None,
@@ -23,13 +29,23 @@ settings.load_profile("steady")
 BESIDE = Path(__file__).resolve().parents[2] / "shared"
 
 
+@pytest.hookimpl(tryfirst=True)  # before the marker expression selects
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Slow tests run only when a marker expression asks for them: `pytest -m slow`."""
+    """Slow tests run only when a marker expression asks for them: `pytest -m slow`. Thin tests keep every n-th case."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        thin = item.get_closest_marker("thin")
+        if thin is None:
+            continue
+        name = item.nodeid.partition("[")[0]
+        if seen[name] % thin.args[0]:
+            item.add_marker("slow")
+        seen[name] += 1
     if config.option.markexpr:
         return
-    slow = [item for item in items if "slow" in item.keywords]
+    slow = [item for item in items if {"slow", "exhaustive"} & set(item.keywords)]
     config.hook.pytest_deselected(items=slow)
-    items[:] = [item for item in items if "slow" not in item.keywords]
+    items[:] = [item for item in items if item not in slow]
 
 
 def _outside(variable: str, default: str) -> Path:

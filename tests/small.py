@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import clearhead
+from clearhead.checkpoint.sentence import SOURCE
 from clearhead.model import Model
+from clearhead.shape import Pooling
 from clearhead.text import load_tokenizer
 
 GOOD = ("good", "fine", "great", "nice")
@@ -31,6 +34,13 @@ def tiny_model(folder: Path, **changes: Any) -> Path:
     sizes |= {"intermediate_size": 48, "max_position_embeddings": 32} | changes
     model: Model = clearhead.create("bert", config=sizes, tokenizer=tokenizer, seed=1)
     return model.save(folder / "model")
+
+
+def tiny_sentences(folder: Path, **changes: Any) -> Path:
+    """The same as a sentence-transformers folder that pools by the mean."""
+    model = clearhead.load(tiny_model(folder, **changes), "core")
+    said = Pooling(normalize=True, max_length=24, source=SOURCE)
+    return replace(model, pooling=said).save(folder / "sentences")
 
 
 def tiny_gpt(folder: Path, family: str = "gpt2", **changes: Any) -> Path:

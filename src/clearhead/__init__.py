@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         load_predictor,
         predict,
         predict_file,
+        predict_text,
         pretrain,
         train,
     )
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from clearhead.data.inspect import Inspection
     from clearhead.decode.results import Generated
     from clearhead.decode.settings import Decoding
-    from clearhead.deployment import bench, convert, export, quantize
+    from clearhead.deployment import bench, convert, export, models, quantize
     from clearhead.embedding import TruncationWarning
     from clearhead.errors import ClearheadError
     from clearhead.estimators import TextClassifier, TextEncoder, TextRegressor
@@ -57,8 +58,10 @@ _HOMES = {
     "ladder": "api",
     "load_predictor": "api",
     "load_words": "ancestors",
+    "models": "deployment",
     "predict": "api",
     "predict_file": "api",
+    "predict_text": "api",
     "pretrain": "api",
     "quantize": "deployment",
     "train": "api",
@@ -129,8 +132,10 @@ __all__ = [
     "load",
     "load_predictor",
     "load_words",
+    "models",
     "predict",
     "predict_file",
+    "predict_text",
     "pretrain",
     "quantize",
     "train",

@@ -32,7 +32,7 @@ def load_words(
     from clearhead.words import is_words, load_vectors
     from clearhead.words.files import check_limit
 
-    if is_words(reference):
+    if is_words(reference) or Path(reference).expanduser().is_file():  # a file that is none says why
         return load_vectors(reference, limit=limit, progress=progress)
     check_limit(limit)
     made = word_table(load(reference, head=None))
@@ -48,7 +48,8 @@ def contrast(
 
     sentences = [first, second, *([also] if isinstance(also, str) else also)]
     if isinstance(model, str | os.PathLike):
-        model = load_vectors(model) if is_words(model) else load(model, head=None)
+        named = is_words(model) or Path(model).expanduser().is_file()
+        model = load_vectors(model) if named else load(model, head=None)
     if isinstance(model, WordVectors):
         return contrast_vectors(model, sentences, word)
     return contrast_model(model, sentences, word)
@@ -90,7 +91,7 @@ def word2vec(
     learned = learn_words(sentences, chosen, progress=progress)  # type: ignore[arg-type]
     learned = replace(learned, vectors=replace(learned.vectors, notes=tuple(notes)))
     if output is not None:
-        save_vectors(output, learned.vectors, learned=learned.to_json())
+        save_vectors(output, learned.vectors, learned=learned.facts())
     return learned
 
 

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
 from clearhead.loading import create, has_tokenizer, load, load_tokenizers
+from clearhead.runs.folders import alone, free_folder, ladder_folder
 
 if TYPE_CHECKING:
     from clearhead.data import Inspection
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from clearhead.runs.pretrain_result import Pretrained
     from clearhead.runs.train import Told
     from clearhead.tasks.evaluation import Evaluation
-
-RUNS = Path("runs")
-
 
 def inspect(
     source: Any,
@@ -50,6 +48,7 @@ def inspect(
     )  # fmt: skip
 
 
+@alone
 def train(
     rows: Any = None,
     /,
@@ -59,6 +58,7 @@ def train(
     output: str | os.PathLike[str] | None = None,
     recipe: str | os.PathLike[str] | None = None,
     resume: str | os.PathLike[str] | None = None,
+    allow_different_cpu: bool = False,
     command: str = "",
     report: bool = True,
     told: Told | None = None,
@@ -67,22 +67,33 @@ def train(
     """Train on rows that say what is right, measure on rows held out, and leave a model folder with a report.
 
     `choices` are the fields of `RunPlan` and `TrainSettings`: task, text, label, model, method, epochs, rate, seed, ...
-    `resume` goes on with a run that was stopped; rows that came as Python values are then given again.
+    `resume` goes on with a run that was stopped; rows that came as Python values are then given again, and what else is
+    said must be what was said when the run began. A `command` that is run again goes on with its own run in the same
+    way. On a machine that cannot reproduce the bits of the run it is refused, unless `allow_different_cpu`.
     """
     from clearhead.data import open_source
+    from clearhead.runs.again import begun_before
     from clearhead.runs.plan import make_plan, read_recipe
+    from clearhead.runs.resumed import check_resumed, named_again
     from clearhead.runs.train import read_run, run_train
 
     given = {"train": rows, "dev": dev, "test": test}
+    paths = {part: _path(rows) for part, rows in given.items()}
+    recipes = {} if recipe is None else read_recipe(Path(recipe))
     if resume is not None:
-        if choices or recipe is not None or output is not None:
-            raise InputError("A resumed run keeps its settings; give nothing but the run.")
         plan, command = read_run(Path(resume))
         folder = Path(resume)
+        again = named_again(plan, paths)
+        check_resumed(folder, plan, recipes | again | choices, output)
+        given |= dict.fromkeys(again)  # they are read from where the run has them
     else:
-        paths = {part: _path(rows) for part, rows in given.items()}
-        plan = make_plan({} if recipe is None else read_recipe(Path(recipe)), paths, choices)
-        folder = Path(output) if output is not None else _free_folder(plan.train)
+        plan = make_plan(recipes, paths, choices)
+        folder = Path(output) if output is not None else free_folder(plan.train, plan, command)
+        if begun_before(folder, plan, command):
+            return train(
+                rows, dev=dev, test=test, resume=folder, report=report, told=told,
+                allow_different_cpu=allow_different_cpu,
+            )  # fmt: skip
     sources = {part: getattr(plan, part) if some is None else some for part, some in given.items()}
     if sources["train"] is None:
         raise InputError("There is nothing to train on: give a file, a folder or rows.")
@@ -91,14 +102,24 @@ def train(
     if plan.task == "aspect":
         from clearhead.runs.aspects import run_aspects
 
-        return run_aspects(plan, opened, folder, command=command, resume=begun, told=told)
+        return run_aspects(
+            plan, opened, folder, command=command, resume=begun, allow_different_cpu=allow_different_cpu, report=report,
+            told=told,
+        )  # fmt: skip
     if plan.task == "translate":
         from clearhead.runs.translate import run_translate
 
-        return run_translate(plan, opened, folder, command=command, resume=begun, report=report, told=told)
-    return run_train(plan, opened, folder, command=command, resume=resume is not None, report=report, told=told)
+        return run_translate(
+            plan, opened, folder, command=command, resume=begun, allow_different_cpu=allow_different_cpu,
+            report=report, told=told,
+        )  # fmt: skip
+    return run_train(
+        plan, opened, folder, command=command, resume=begun, allow_different_cpu=allow_different_cpu, report=report,
+        told=told,
+    )  # fmt: skip
 
 
+@alone
 def pretrain(
     files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
     /,
@@ -106,6 +127,7 @@ def pretrain(
     output: str | os.PathLike[str] | None = None,
     dev: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
     resume: str | os.PathLike[str] | None = None,
+    allow_different_cpu: bool = False,
     command: str = "",
     report: bool = True,
     told: Told | None = None,
@@ -114,18 +136,26 @@ def pretrain(
     """Make a language model from plain text: a tokenizer, lessons without labels, and a judgement on held-out text.
 
     `choices` are the fields of `PretrainPlan` and `TrainSettings`: family, objective, preset, model, minutes, ...
-    `resume` goes on with a run that was stopped.
+    `resume` goes on with a run that was stopped, and so does a `command` that is run again; what else is said must be
+    what was said when it began. On a machine that cannot reproduce the bits of the run it is refused, unless
+    `allow_different_cpu`.
     """
     from clearhead.pretraining.documents import corpus_files, placed
+    from clearhead.runs.again import begun_before
+    from clearhead.runs.configs import take_config
     from clearhead.runs.pretrain import run_pretrain
     from clearhead.runs.pretrain_plan import make_pretrain_plan, read_pretrain
+    from clearhead.runs.resumed import check_resumed
 
     learned, held = _names(files), _names(dev)
     if resume is not None:
-        if choices or output is not None or learned or held:
-            raise InputError("A resumed run keeps its settings; give nothing but the run.")
-        plan, command = read_pretrain(Path(resume))
-        return run_pretrain(plan, Path(resume), command=command, resume=True, report=report, told=told)
+        saved = read_pretrain(Path(resume))
+        texts = {"files": placed(learned) or None, "dev": placed(held) or None}
+        check_resumed(Path(resume), saved.plan, take_config(choices) | texts, output)
+        return run_pretrain(
+            saved.plan, Path(resume), command=saved.command, resume=True, allow_different_cpu=allow_different_cpu,
+            report=report, told=told,
+        )  # fmt: skip
     if not learned:
         raise InputError("There is no text to learn from: name files, folders or patterns.")
     for key in ("model", "tokenizer"):
@@ -133,7 +163,9 @@ def pretrain(
             choices[key] = str(Path(choices[key]).absolute())
     plan = make_pretrain_plan({"files": placed(learned), "dev": placed(held), **choices})
     first = str(corpus_files(learned)[0]) if output is None and not Path(learned[0]).is_dir() else learned[0]
-    folder = Path(output) if output is not None else _free_folder(first)
+    folder = Path(output) if output is not None else free_folder(first, plan, command)
+    if begun_before(folder, plan, command):
+        return pretrain(resume=folder, report=report, told=told, allow_different_cpu=allow_different_cpu)
     return run_pretrain(plan, folder, command=command, report=report, told=told)
 
 
@@ -141,6 +173,7 @@ def _names(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> 
     return [str(one) for one in ([given] if isinstance(given, str | os.PathLike) else given)]
 
 
+@alone
 def ladder(
     source: Any,
     *,
@@ -149,6 +182,7 @@ def ladder(
     output: str | os.PathLike[str] | None = None,
     budget: str | float = "10m",
     methods: str | Sequence[str] | None = None,
+    allow_different_cpu: bool = False,
     command: str = "",
     told: Told | None = None,
     **choices: Any,
@@ -170,24 +204,16 @@ def ladder(
     given = {part: rows for part, rows in (("train", source), ("dev", dev), ("test", test)) if rows is not None}
     paths = {part: _path(rows) for part, rows in given.items()}
     plans = {method: rung_plan(method, paths, choices) for method in chosen_methods(methods)}
-    folder = RUNS / f"{_name(paths.get('train'))}-ladder" if output is None else Path(output)
+    folder = ladder_folder(paths.get("train")) if output is None else Path(output)
     opened = {part: open_source(rows) for part, rows in given.items()}
-    return run_ladder(plans, opened, folder, budget=budget_seconds(budget), command=command, told=told)
+    return run_ladder(
+        plans, opened, folder, budget=budget_seconds(budget), allow_different_cpu=allow_different_cpu,
+        command=command, told=told,
+    )  # fmt: skip
 
 
 def _path(rows: Any) -> str | None:
     return str(Path(rows).absolute()) if isinstance(rows, str | os.PathLike) else None
-
-
-def _free_folder(train: str | None) -> Path:
-    """runs/<name of the file>, with a number where that is taken."""
-    name = _name(train)
-    taken = (RUNS / (name if number == 1 else f"{name}-{number}") for number in range(1, 10_000))
-    return next(folder for folder in taken if not folder.exists())
-
-
-def _name(train: str | None) -> str:
-    return "rows" if train is None else Path(train).name.split(".")[0] or "rows"
 
 
 def load_predictor(model: str | os.PathLike[str], **choices: Any) -> Predictor:
@@ -216,12 +242,14 @@ def evaluate(
     against: str | os.PathLike[str] | Predictor | None = None,
     report: str | os.PathLike[str] | None = None,
     skip_bad_rows: bool = False,
+    input_format: str | None = None,
     told: Callable[[int], None] | None = None,
     command: str = "",
 ) -> Evaluation:
     """Measure a trained model on rows whose labels are known; with `against`, beside another model.
 
     `part` ("dev" or "test") takes those rows of the training file alone that the run held out.
+    `input_format` (csv, tsv, jsonl or text) says how a file or a handle is written that does not tell it.
     """
     from clearhead.data import open_source
     from clearhead.runs.aspects import AspectScorer
@@ -229,8 +257,9 @@ def evaluate(
     from clearhead.runs.reviews import spans_source
     from clearhead.runs.translations import evaluate_translator, translator
 
-    opened = open_source(source)
-    if isinstance(model, str | os.PathLike) and translator(Path(model)) is not None:
+    trained = translator(Path(model)) if isinstance(model, str | os.PathLike) else None
+    if isinstance(model, str | os.PathLike) and trained is not None:
+        opened = open_source(source, format=input_format, expected=tuple(trained.columns.values()))
         if against is not None or slices:
             raise InputError("Translators are measured alone and by source length; leave against and slices out.")
         return evaluate_translator(
@@ -238,6 +267,7 @@ def evaluate(
             report=None if report is None else Path(report), command=command,
         )[0]  # fmt: skip
     predictor = _predictor(model)
+    opened = open_source(source, format=input_format, expected=predictor.column_names)
     if isinstance(predictor.scorer, AspectScorer):
         opened, text, text_b, label = spans_source(opened, text, text_b, label), None, None, None
     made = run_evaluate(
@@ -259,26 +289,45 @@ def predict(
     text_b: str | None = None,
     options: str | None = None,
     skip_bad_rows: bool = False,
+    input_format: str | None = None,
 ) -> list[Prediction]:
-    """What a trained model says of each row: of a file, a table, a list of dicts or a list of texts."""
+    """What a trained model says of each row: of a file, a table, or a list of dicts, texts or (text, text) pairs."""
     from clearhead.data import open_source
     from clearhead.runs.predict import predictions
+    from clearhead.runs.roles import report_columns
 
     predictor = _predictor(model)
-    opened = open_source(source)
+    opened = open_source(source, format=input_format, expected=predictor.column_names)
     columns = predictor.columns_in(opened, text, text_b, options=options, labelled=False)
+    report_columns(predictor, opened, columns)
     return list(predictions(predictor, opened, columns, skip_bad_rows=skip_bad_rows))
 
 
+def predict_text(model: str | os.PathLike[str] | Predictor, *texts: str) -> Prediction:
+    """The answer to one text, to a pair, to a question and its passage, or to a question and its options."""
+    from clearhead.runs.one_text import answer_texts
+
+    if not texts:
+        raise InputError("There is no text to answer.")
+    return answer_texts(_predictor(model), texts)
+
+
 def predict_file(
-    model: str | os.PathLike[str] | Predictor, source: Any, output: str | os.PathLike[str] | IO[bytes], **choices: Any
+    model: str | os.PathLike[str] | Predictor,
+    source: Any,
+    output: str | os.PathLike[str] | IO[bytes],
+    *,
+    input_format: str | None = None,
+    **choices: Any,
 ) -> Predicted:
     """The same to a file with all input columns kept; it goes on where an interrupted run stopped."""
     from clearhead.data import open_source
     from clearhead.runs.output import predict_file as written
 
     place = Path(output) if isinstance(output, str | os.PathLike) else output
-    return written(_predictor(model), open_source(source), place, **choices)
+    predictor = _predictor(model)
+    opened = open_source(source, format=input_format, expected=predictor.column_names)
+    return written(predictor, opened, place, **choices)
 
 
 def _predictor(model: str | os.PathLike[str] | Predictor) -> Predictor:
@@ -286,15 +335,6 @@ def _predictor(model: str | os.PathLike[str] | Predictor) -> Predictor:
 
 
 __all__ = [
-    "create",
-    "evaluate",
-    "has_tokenizer",
-    "inspect",
-    "ladder",
-    "load",
-    "load_predictor",
-    "load_tokenizers",
-    "predict",
-    "predict_file",
-    "train",
-]
+    "create", "evaluate", "has_tokenizer", "inspect", "ladder", "load", "load_predictor", "load_tokenizers", "predict",
+    "predict_file", "predict_text", "pretrain", "train",
+]  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import json
 import os
 import re
@@ -9,14 +11,19 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from clearhead.errors import CheckpointError, ClearheadError, ConfigError, InputError, UnsafeError
 
 MOST_JSON = 16 << 20  # no config file of a model comes near this
+PART = ".clearhead-part"  # how the name of what is being written ends
+SCRATCH = "clearhead-scratch-"  # how folders for temporary files are called
 HALF_WRITTEN = re.compile(r"\..+\.[a-z0-9_]{8}")  # as mkstemp names them
+LONGEST_NAME = 255  # bytes of a file's name, on every file system that is in use
+MOST_PATH = 240  # letters of a path in a message
+NO_TEXT = re.compile("[\0\ud800-\udfff]")  # what no file of text can hold: NUL, half a surrogate pair
 MOST_DEPTH = 64  # nor does any nest so deep; what reads the values later may recurse
 
 T = TypeVar("T")
@@ -88,27 +95,74 @@ def decode(data: Any, kind: type[T], what: str) -> T:
         return msgspec.convert(data, kind, strict=True)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{what}: {error}.") from None
+    except UnicodeError:  # half a surrogate pair in a name
+        raise ConfigError(f"{what} holds a name that is not Unicode text.") from None
+
+
+def part_of(path: Path) -> Path:
+    """Where something lies while it is written, hidden beside it: always the same name, so that nothing piles up."""
+    name = f".{path.name}{PART}"
+    if len(os.fsencode(name)) > LONGEST_NAME:
+        name = f".{hashlib.sha256(os.fsencode(path.name)).hexdigest()}{PART}"
+    return path.with_name(name)
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """Write under a temporary name, flush to disk, rename: the file is whole or not there."""
+    """Write under a temporary name, flush to disk, rename: the file is whole or not there.
+
+    The rename is the last file operation. What a killed process left under the temporary name is written over.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as error:
-        raise ClearheadError(f"{path} cannot be written: {error.strerror or error}.") from error
+        handle, part = _open_part(path)
+    except (OSError, ValueError) as error:
+        raise ClearheadError(f"{named(path)} cannot be written: {reason(error)}.") from error
     try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
+        with os.fdopen(handle, "wb") as file:  # locked until it is closed
+            try:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+                os.fchmod(file.fileno(), 0o644)
+                part.replace(path)
+            except BaseException:
+                part.unlink(missing_ok=True)
+                raise
     except OSError as error:
-        raise ClearheadError(f"{path} cannot be written: {error.strerror or error}.") from error
-    finally:
-        Path(name).unlink(missing_ok=True)
+        raise ClearheadError(f"{named(path)} cannot be written: {reason(error)}.") from error
+
+
+def _open_part(path: Path) -> tuple[int, Path]:
+    """The temporary file of a path, empty and locked; one under a name of its own where another process writes it."""
+    part, handle = part_of(path), -1
+    with suppress(OSError):
+        handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+        if locked(handle, part):
+            os.ftruncate(handle, 0)
+            return handle, part
+    if handle >= 0:
+        os.close(handle)
+    handle, name = tempfile.mkstemp(prefix=".clearhead.", dir=path.parent)
+    return handle, Path(name)
+
+
+def locked(handle: int, path: Path) -> bool | None:
+    """Whether a file or folder of this user is locked by this process from now on; None where there are no locks.
+
+    A lock ends with its process, however that ends: what nobody has locked was left by one that was killed.
+    """
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    with suppress(OSError):  # it was removed or renamed meanwhile
+        status = os.fstat(handle)
+        plain = stat.S_ISDIR(status.st_mode) or (stat.S_ISREG(status.st_mode) and status.st_nlink == 1)
+        return plain and status.st_uid == os.geteuid() and os.path.samestat(status, path.lstat())
+    return False
 
 
 @contextmanager
@@ -117,50 +171,155 @@ def writing(place: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ClearheadError(f"{place} cannot be written: {error.strerror or error}.") from error
+        raise ClearheadError(f"{named(place)} cannot be written: {reason(error)}.") from error
+
+
+def named(path: object) -> str:
+    """A path as it may stand in a message: one line, printable, its end more than its middle."""
+    name = str(path)
+    return shown(name if len(name) <= MOST_PATH else f"{name[:60]}...{name[-60:]}", MOST_PATH)
+
+
+def reason(error: OSError | ValueError) -> str:
+    """Why the system refused a file."""
+    if isinstance(error, OSError):
+        return str(error.strerror or error)
+    return "its name has characters that no file name can have here"
+
+
+def is_taken(folder: Path) -> bool:
+    """Whether something is there: a file, or a folder with more in it than a killed process left half written."""
+    try:
+        if not folder.is_dir():
+            _check_parent(folder)
+            return folder.exists() or folder.is_symlink()
+        return any(not path.name.endswith(PART) for path in folder.iterdir())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{named(folder)} cannot be used: {reason(error)}.") from None
+
+
+@contextmanager
+def reading(place: Path) -> Iterator[None]:
+    """One sentence where a file cannot be read, or where something else stands in its place: a pipe would never end."""
+    try:
+        if not stat.S_ISREG(place.stat().st_mode):
+            raise UnsafeError(f"{place.name} is not a regular file, so it is not opened.")
+        yield
+    except OSError as error:
+        raise CheckpointError(f"{place} cannot be read: {error.strerror or error}.") from error
+
+def _check_parent(folder: Path) -> None:
+    """Refuse before the work what could not be made after it."""
+    parent = next(path for path in folder.absolute().parents if path.exists())
+    if not parent.is_dir():
+        raise InputError(f"{named(folder)} cannot be made: Not a directory.")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise InputError(f"{named(folder)} cannot be made: Permission denied.")
 
 
 def check_new(folder: Path) -> None:
     """Refuse a folder that is there already, unless it is empty."""
     try:
         taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
-    except OSError as error:
-        raise InputError(f"{folder} cannot be made: {error.strerror or error}.") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{named(folder)} cannot be made: {reason(error)}.") from None
     if taken:
         raise InputError(f"{folder} is there already and not empty; name a new folder.")
 
 
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """A folder to write into, renamed to the one that is meant when all is well: that one is whole or not there."""
+    """A folder to write into, renamed to the one that is meant when all is well: that one is whole or not there.
+
+    The rename is the last file operation. What a killed process left under the temporary name is removed.
+    """
     check_new(folder)
-    target = folder.resolve()
-    if target == Path.cwd():
-        raise InputError(f"{folder} is the folder that you are in, and it would be replaced; name another one.")
     try:
+        target = folder.resolve()
+        if target == Path.cwd():
+            raise InputError(f"{folder} is the folder that you are in, and it would be replaced; name another one.")
         target.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    except OSError as error:
-        raise ClearheadError(f"{folder} cannot be made: {error.strerror or error}.") from error
+        handle, made = _make_part(target)
+    except (OSError, ValueError) as error:
+        raise ClearheadError(f"{named(folder)} cannot be made: {reason(error)}.") from error
     try:
         yield made
         made.chmod(0o755)
         made.replace(target)
-    except ClearheadError as error:
-        if str(made) not in str(error):
-            raise
-        raise ClearheadError(str(error).replace(str(made), str(folder))) from error  # the name that people know
-    except OSError as error:
-        raise ClearheadError(f"{folder} cannot be written: {error.strerror or error}.") from error
+    except BaseException as error:
+        shutil.rmtree(made, ignore_errors=True)
+        if isinstance(error, ClearheadError) and str(made) in str(error):
+            said = str(error).replace(str(made), str(folder))  # the name that people know
+            raise ClearheadError(said) from error
+        if isinstance(error, OSError):
+            raise ClearheadError(f"{folder} cannot be written: {reason(error)}.") from error
+        raise
+    finally:
+        os.close(handle)
+
+
+def _make_part(target: Path) -> tuple[int, Path]:
+    """The temporary folder of a folder, empty and locked; one under a name of its own where another process has it."""
+    part = part_of(target)
+    with suppress(FileExistsError):
+        part.mkdir(0o700)
+    handle = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    alone = locked(handle, part)
+    if not alone:
+        os.close(handle)
+        if alone is None:
+            with suppress(OSError):  # something is in it
+                part.rmdir()
+        part = Path(tempfile.mkdtemp(prefix=".clearhead.", dir=target.parent))
+        handle = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    for left in part.iterdir():
+        shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+    return handle, part
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A folder in the system's place for temporary files; those that killed processes left there are removed."""
+    place = Path(tempfile.gettempdir())
+    for left in place.glob(f"{SCRATCH}????????"):
+        _remove_dead(left)
+    while True:
+        made = Path(tempfile.mkdtemp(prefix=SCRATCH))
+        with suppress(OSError):  # another process took it for one that was left
+            handle = os.open(made, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            if locked(handle, made) is not False:
+                break
+            os.close(handle)
+    try:
+        yield made
     finally:
         shutil.rmtree(made, ignore_errors=True)
+        os.close(handle)
+
+
+def _remove_dead(path: Path) -> None:
+    """Remove a temporary file or folder, unless some process still has it open."""
+    with suppress(OSError):
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if locked(handle, path):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        finally:
+            os.close(handle)
 
 
 def sweep(folder: Path) -> None:
-    """Remove what `whole_file` left when its process was killed; files under other names stay."""
-    for path in folder.rglob(".*"):
-        if HALF_WRITTEN.fullmatch(path.name) and path.is_file() and not path.is_symlink():
-            path.unlink(missing_ok=True)
+    """Remove what `whole_file` and `whole_folder` left when a process was killed; what has other names stays."""
+    for path in [*folder.rglob(".*")]:
+        random = HALF_WRITTEN.fullmatch(path.name) and (path.is_file() or path.name.startswith(".clearhead."))
+        if path.name.endswith(PART) or random:
+            _remove_dead(path)
+
+
+def discard(path: Path) -> None:
+    """Remove a file, and what was left of writing it."""
+    path.unlink(missing_ok=True)
+    part_of(path).unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: Any) -> None:

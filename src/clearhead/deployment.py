@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.config import check_new
+from clearhead.config import check_new, whole_folder
 from clearhead.loading import load, need_torch
 
 if TYPE_CHECKING:
+    from clearhead.checkpoint.inventory import LocalModel
     from clearhead.runs.bench import Bench
     from clearhead.runs.quantize import Quantised
 
@@ -27,9 +28,13 @@ def convert(source: str | os.PathLike[str], destination: str | Path, *, allow_pi
 
     if allow_pickle and has_pickle(located.folder):
         need_torch("Reading a pickle")
-        with unpickled(located.folder) as folder:
-            return replace(load(folder), reference=str(source)).save(target)
-    return load(located.folder).save(target)
+        with whole_folder(target) as made, unpickled(located.folder) as folder:
+            replace(load(folder), reference=str(source)).save(made)
+        return target
+    model = load(located.folder)
+    with whole_folder(target) as made:
+        model.save(made)
+    return target
 
 
 def export(
@@ -110,3 +115,10 @@ def quantize(
         columns={"text": text, "text_b": text_b, "label": label, "options": options, "source": from_column,
                  "target": to_column}, told=told,
     )  # fmt: skip
+
+
+def models() -> list[LocalModel]:
+    """The models on this machine: aliases, shipped ones and the Hugging Face cache; nothing is loaded or fetched."""
+    from clearhead.checkpoint.hub import local_models
+
+    return local_models()

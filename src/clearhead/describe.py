@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from clearhead.shape import ModelShape, Shape
 
 
+HEAD_READS = {
+    "first": "the first token's state",
+    "last": "the last token's state",
+    "mean": "the mean of all token states",
+}
+
+
 def architecture(shape: ModelShape, title: str) -> str:
     """One line: family, layers, width, heads."""
     stack = shape.stack
@@ -77,6 +84,7 @@ def facts(model: Model) -> dict[str, Any]:
         "parameters": model.parameters,
         "memory_bytes": 4 * model.parameters,
         "head": model.head,
+        "head_pooling": shape.head_pooling,
         "labels": list(model.labels) if model.has_labels else None,
         "heads_available": list(model.family.heads),
         "tokenizer": repr(model.source_tokenizer) if model.source_tokenizer is not None else None,
@@ -143,6 +151,7 @@ def rows(model: Model) -> list[tuple[str, str]]:
         *([("norm, feed-forward", f"{told['norm']}; {told['activation']}")] if told["norm"] else []),
         ("tokenizer", told["tokenizer"] or "none"),
         ("head", "none" if top is None else f"{model.head}: {top.outputs:,} outputs" + (", tied" if top.tied else "")),
+        *([("head reads", HEAD_READS[told["head_pooling"]])] if told["head_pooling"] else []),
     ]
     if model.has_labels:
         shown.append(("labels", ", ".join(model.labels[:12]) + (" ..." if len(model.labels) > 12 else "")))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from clearhead import features
 from clearhead.batch import pad
 from clearhead.errors import InputError
-from clearhead.inputs import checked_batch
+from clearhead.inputs import MOST_TOKENS, checked_batch
 from clearhead.shape import Pooling
 from clearhead.text.encoding import Ids
 
@@ -77,9 +77,8 @@ class Embedder:
             cut, lost, seen = cut + len(longer), lost + sum(longer), seen + len(encoded)
             yield self._vectors(encoded, skip, batch_tokens)
         if cut:
-            limit = self.model.max_length(self.plan)
             warnings.warn(
-                f"{cut} of {seen} texts are longer than {limit} tokens: {lost} tokens were left out.",
+                f"{cut} of {seen} texts are longer than {self._limit} tokens: {lost} tokens were left out.",
                 TruncationWarning,
                 stacklevel=4,
             )
@@ -119,14 +118,13 @@ class Embedder:
         texts = [self.prompt + text for text in rows]
         if self.plan.lower:
             texts = [text.lower() for text in texts]
-        tokenizer, limit = self.model.tokenizer, self.model.max_length(self.plan)
-        found = tokenizer.encode_ids(texts)
-        if limit is None:
-            return found
-        long = [place for place, one in enumerate(found) if len(one) > limit]
-        for place, one in zip(long, tokenizer.encode_batch([texts[at] for at in long], max_length=limit), strict=True):
-            found[place] = Ids(one.ids, one.segments, one.truncated)
-        return found
+        return self.model.tokenizer.encode_ids(texts, max_length=self._limit)
+
+    @property
+    def _limit(self) -> int:
+        """The longest that the folder allows, or that memory does."""
+        limit = self.model.max_length(self.plan)
+        return MOST_TOKENS if limit is None else limit
 
     def _prompt_tokens(self) -> int:
         """How many tokens at the beginning are the prompt's and are left out of the pooled ones."""

@@ -63,3 +63,10 @@ class MissingExtraError(ClearheadError):
 
     def __init__(self, need: str, extra: str) -> None:
         super().__init__(f"{need} needs an optional part that is not installed: pip install 'clearhead[{extra}]'")
+
+
+class MissingPackageError(ClearheadError):
+    """A package that every installation has is gone."""
+
+    def __init__(self, need: str, package: str) -> None:
+        super().__init__(f"{need} needs {package}, which is not installed: pip install {package}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from clearhead.batch import as_ids
 from clearhead.embedding import TruncationWarning
 from clearhead.errors import InputError
-from clearhead.inputs import checked_batch
+from clearhead.inputs import MOST_TOKENS, checked_batch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -129,15 +129,21 @@ class Writer:
                 raise InputError(f"texts[{place}] is {type(text).__name__}, expected a text.")
         tokenizer, stack = self.model.tokenizer, self.model.shape.stack
         if self.model.shape.decoder is None:
-            return [Given(ids=tuple(one.ids)) for one in tokenizer.encode_ids(texts)], [0] * len(texts)
+            most = stack.max_length if stack.positions == "learned" and stack.max_length is not None else MOST_TOKENS
+            prompts = tokenizer.encode_ids(texts, max_length=most)
+            for place, one in enumerate(prompts):
+                if one.truncated:
+                    raise InputError(
+                        f"The prompt of row {place} has {most + one.truncated} tokens, and the model numbers {most}; "
+                        "shorten it to leave room for an answer."
+                    )
+            return [Given(ids=tuple(one.ids)) for one in prompts], [0] * len(texts)
         known = (self.model.max_length(), None if stack.positions == "none" else stack.max_length)
         limit = min((one for one in known if one is not None), default=None)
-        found = tokenizer.encode_ids(texts)
-        every, cut = [], []
-        for text, one in zip(texts, found, strict=True):
-            whole = one if limit is None or len(one) <= limit else tokenizer.encode(text, max_length=limit)
-            every.append(Given(ids=tuple(whole.ids)))
-            cut.append(whole.truncated)
+        limit = MOST_TOKENS if limit is None else limit
+        found = tokenizer.encode_ids(texts, max_length=limit)
+        every = [Given(ids=tuple(one.ids)) for one in found]
+        cut = [one.truncated for one in found]
         if any(cut):
             warnings.warn(
                 f"{sum(map(bool, cut))} of {len(cut)} texts are longer than {limit} tokens: {sum(cut)} tokens were "

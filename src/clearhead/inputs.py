@@ -11,7 +11,24 @@ from clearhead.shape import ModelShape, Shape
 if TYPE_CHECKING:
     import numpy as np
 
+    from clearhead.text import Encoding, Tokenizer
+
     Array = np.ndarray[Any, Any]
+
+MOST_TOKENS = 4_096  # of a text where neither the folder nor the positions say: attention takes their square in memory
+
+
+def read_whole(tokenizer: Tokenizer, shape: ModelShape, text: str, second: str | None = None) -> Encoding:
+    """One text or two, whole; refused at once where the network cannot read so many tokens."""
+    stack = shape.stack
+    limit = stack.max_length if stack.positions == "learned" and stack.max_length is not None else MOST_TOKENS
+    encoding = tokenizer.encode(text, second, max_length=limit)
+    if encoding.truncated:
+        raise InputError(
+            f"The text has {limit + encoding.truncated:,} tokens, and the model reads {limit:,}; shorten it or cut it "
+            "into windows (tokenizer.windows)."
+        )
+    return encoding
 
 
 def checked_batch(
@@ -105,3 +122,8 @@ def _segments(segments: Any, ids: Array, shape: Shape) -> Array | None:
         wrong = array.min() if array.min() < 0 else array.max()
         raise InputError(f"segments holds {wrong}, and this model knows 0 to {shape.segments - 1}.")
     return array
+
+
+def by_part(scale: Any) -> dict[str, Any] | None:
+    """Scales of heads by part; a plain table of numbers means the encoder's heads."""
+    return scale if scale is None or isinstance(scale, dict) else {"encoder": scale}

@@ -10,9 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.checkpoint.activation import with_settings
 from clearhead.checkpoint.folder import AUTO, Checkpoint, model_type_of, read_config, read_folder
+from clearhead.checkpoint.mean_head import encoder_alone
 from clearhead.checkpoint.passport import Passport, check_labels, check_tokens, read_passport
-from clearhead.checkpoint.sentence import check_widths, read_sentences
+from clearhead.checkpoint.sentence import check_widths, pools_mean, read_sentences
 from clearhead.checkpoint.weights import inside, stored_tensors
 from clearhead.config import read_json, shown
 from clearhead.errors import CheckpointError, InputError, MissingExtraError, TokenizerError, UnsafeError
@@ -20,6 +22,7 @@ from clearhead.families import FAMILIES
 from clearhead.model import GENERATION, Model
 from clearhead.shape import ModelShape, Pooling
 from clearhead.tensors import Pruned, check_pruned
+from clearhead.threads import load_torch
 
 if TYPE_CHECKING:
     from clearhead.core.models import Network
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("clearhead")
 RUNTIMES = ("auto", "engine", "core")
 PRECISIONS = ("float", "int8")
+HEAD_POOLINGS = ("auto", "first", "mean")
 GRAPHICS = Path("/proc/driver/nvidia/version")  # there may be a GPU that torch can use
 TOKENIZER_FILES = (".json", ".txt", ".bpe", ".model", ".spm")  # `text` opens them by name; links are checked here
 
@@ -51,6 +55,7 @@ def load(
     fresh: bool = False,
     precision: str | None = None,
     threads: int | None = None,
+    head_pooling: str | None = None,
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> Model:
     """Load a model from a folder, a hub id (`org/name@revision`) or an alias.
@@ -61,6 +66,8 @@ def load(
     `runtime` is the engine (ONNX Runtime on the CPU, on `threads` cores) or the core (torch); "auto" is the engine
     wherever it can be, with the core made beside it when a trace, a gradient or a pruned head asks for it.
     `precision` is "float" or "int8"; without it, int8 where `clearhead quantize` found it good enough, else float.
+    `head_pooling` is what a classify head reads: "first", the first token's state, as transformers has it; "mean", the
+    mean of all states; "auto", for a new head the mean where the folder pools so. None: as saved, or as "first".
     `progress` is told (file, bytes done, bytes in all) while the hub is asked.
     """
     from clearhead.checkpoint.hub import locate
@@ -71,10 +78,17 @@ def load(
         raise InputError(f"precision must be one of {', '.join(PRECISIONS)}, and it is {precision!r}.")
     if precision == "int8" and runtime == "core":
         raise InputError("int8 runs in the engine: leave runtime out, or say runtime='engine'.")
+    if head_pooling not in (None, *HEAD_POOLINGS):
+        raise InputError(f"head_pooling must be one of auto, first, mean, got {shown(head_pooling, 40)!r}.")
     located = locate(reference, offline=offline, progress=progress)
     sentences = read_sentences(located.folder)
     place = located.folder if sentences is None else sentences.encoder
-    read = read_folder(place, head, _labels(labels))
+    automatic = head_pooling == "auto"
+    if automatic:
+        head_pooling = "mean" if sentences is not None and pools_mean(sentences.pooling) else None
+    read = read_folder(place, head, _labels(labels), head_pooling, keep_head=automatic)
+    if read.mean_head:
+        sentences = encoder_alone(sentences)
     if sentences is not None:
         check_widths(sentences.pooling, read.shape.stack.width)
     passport = read_passport(place)
@@ -83,6 +97,8 @@ def load(
     source, target = _tokenizers(place, read.family.model_type, read.config, passport)
     pruned = _pruned(read.shape, passport)
     engine = _runs_engine("engine" if precision == "int8" else runtime, device, read)
+    for warning in read.warnings:
+        log.warning("%s", warning)
     for note in read.notes:
         log.log(logging.WARNING if read.fresh and not fresh else logging.INFO, "%s", note)
 
@@ -92,7 +108,7 @@ def load(
     return Model(
         runner=_engine(read, pruned, threads, passport, precision, source) if engine else core(),
         make_core=core if engine else None,
-        config=read.config,
+        config=read.config if read.head != "classify" else with_settings(read.config, located.folder),
         family=read.family,
         head=read.head,
         labels=read.labels,
@@ -101,7 +117,7 @@ def load(
         pooling=Pooling() if sentences is None else sentences.pooling,
         dense=() if sentences is None else sentences.dense,
         generation=read_json(inside(place, GENERATION)) if (place / GENERATION).exists() else None,
-        notes=read.notes,
+        notes=(*read.warnings, *read.notes),
         fresh=read.fresh,
         reference=str(reference),
         passport=passport,
@@ -318,9 +334,7 @@ def _runner(network: Network, device: str) -> CoreRunner:
 
 def need_torch(what: str) -> None:
     """Say which extra is missing before anything is done in vain."""
-    from importlib import import_module
-
     try:
-        import_module("torch")
+        load_torch()
     except ImportError:
         raise MissingExtraError(what, "train") from None

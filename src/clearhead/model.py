@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,13 +12,16 @@ from clearhead.alignment import Aligns
 from clearhead.batch import Output
 from clearhead.checkpoint import folder as folders
 from clearhead.checkpoint import sentence
+from clearhead.checkpoint.hub import fillers
+from clearhead.checkpoint.mean_head import write_mean_head
 from clearhead.checkpoint.passport import Passport, Trained, write_passport
 from clearhead.config import write_json
 from clearhead.embedding import Embedder
 from clearhead.errors import CheckpointError, InputError
 from clearhead.families import Family
+from clearhead.families.family import HEAD_POOLING
 from clearhead.generation import Generates
-from clearhead.inputs import checked_batch
+from clearhead.inputs import by_part, checked_batch, read_whole
 from clearhead.runner import Runner
 from clearhead.shape import ModelShape, Pooling
 
@@ -119,7 +122,7 @@ class Model(Generates, Aligns):
         if head_scale is None:
             out = self.runner.run(batch, hidden=hidden)
         else:
-            out = self.core.run(batch, hidden=hidden, head_scale=_by_part(head_scale))
+            out = self.core.run(batch, hidden=hidden, head_scale=by_part(head_scale))
         if choices is not None and out.logits is not None:
             out.logits = out.logits.reshape(-1, choices)
         return out
@@ -195,40 +198,44 @@ class Model(Generates, Aligns):
         core = self.core
         from clearhead.core.trace import trace
 
-        encoding = self.tokenizer.encode(text, second)
+        encoding = read_whole(self.tokenizer, self.shape, text, second)
         segments = [encoding.segments] if self.shape.stack.segments > 1 else None
         target_ids, target_tokens, written = None, None, None
+        texts: dict[str, Any] = {"text": text, "second": second, "special": list(encoding.special)}
         if target is not None:
             if self.shape.decoder is None:
                 raise InputError("target= is for models with a decoder.")
-            goal, written = self._goal(target)
+            goal, written, about = self._goal(target)
+            texts |= about
             start = self.shape.start or 0
             target_ids = [[start, *goal[:-1]]]  # shifted right: each place predicts the next word
             target_tokens = ["<start>", *written[:-1]]
         batch, _ = checked_batch(self.shape, [encoding.ids], None, segments, target_ids, None)
-        return trace(core, batch, list(encoding.tokens), target_tokens, written, head_scale=_by_part(head_scale))
+        made = trace(core, batch, list(encoding.tokens), target_tokens, written, head_scale=by_part(head_scale))
+        return replace(made, **texts)
 
-    def _goal(self, target: str | Sequence[int]) -> tuple[list[int], list[str]]:
-        """The ids and tokens of what a decoder writes."""
+    def _goal(self, target: str | Sequence[int]) -> tuple[list[int], list[str], dict[str, Any]]:
+        """The ids and tokens of what a decoder writes, its text, and which tokens are no part of it."""
         tokenizer = self.target_tokenizer or self.tokenizer
         if isinstance(target, str):
             goal = tokenizer.encode(target)
-            return list(goal.ids), list(goal.tokens)
+            return list(goal.ids), list(goal.tokens), {"target": target, "written_special": list(goal.special)}
         ids = [int(one) for one in target]
-        return ids, tokenizer.tokens(ids)
+        tokens, ends = tokenizer.tokens(ids), {tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id}
+        return ids, tokens, {"target": tokenizer.decode(ids), "written_special": [one in ends for one in ids]}
 
     def fill(self, text: str, *, top: int = 5) -> list[list[Guess]]:
         """The likeliest words at each mask of a text, one list per mask."""
         import numpy as np
 
         if self.shape.head is None or self.shape.head.kind != "masked":
-            raise InputError("This model has no masked-word head; load one that was trained to fill masks.")
+            raise InputError(f"This model has no masked-word head; on this machine, these have one: {fillers()}.")
         if top < 1:
             raise InputError(f"top must be at least 1, and it is {top}.")
         mask_token, mask_id = self.tokenizer.mask_token, self.tokenizer.mask_id
         if mask_token is None or mask_id is None:
             raise InputError("This model's tokenizer has no mask token.")
-        encoding = self.tokenizer.encode(text.replace("[MASK]", mask_token))
+        encoding = read_whole(self.tokenizer, self.shape, text.replace("[MASK]", mask_token))
         places = [place for place, token in enumerate(encoding.ids) if token == mask_id]
         if not places:
             raise InputError(f"The text has no {mask_token} to fill.")
@@ -283,6 +290,9 @@ class Model(Generates, Aligns):
         plain = self.shape.head is None or self.shape.head.kind in ("masked", "replaced")  # taught further
         if self.pooling.source != Pooling().source and plain:
             sentence.write_sentences(place, self.pooling, self.dense, self.shape.stack.width)
+        if self.head == "classify" and self.config.get(HEAD_POOLING) == "mean":
+            longest = self.max_length(self.pooling) if self.trained is None else self.trained.max_length
+            write_mean_head(place, arrays, longest, lower=self.pooling.lower)
         write_passport(
             place,
             Passport(
@@ -328,8 +338,3 @@ class Model(Generates, Aligns):
         from clearhead.describe import summary_html
 
         return summary_html(self)
-
-
-def _by_part(scale: Any) -> dict[str, Any] | None:
-    """A plain table of numbers means the encoder's heads."""
-    return scale if scale is None or isinstance(scale, dict) else {"encoder": scale}

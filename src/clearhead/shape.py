@@ -159,6 +159,13 @@ class HeadShape:
     dropout_first: float = 0.0  # before the dense step
     dropout: float = 0.0  # before the output
 
+    @property
+    def pooling(self) -> Literal["first", "last", "mean"] | None:
+        """What a classification head reads; None of other heads."""
+        if self.kind != "classify" or self.pick == "each":
+            return None
+        return "first" if self.pick == "pooled" else self.pick
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelShape:
@@ -172,6 +179,11 @@ class ModelShape:
     head: HeadShape | None = None
     second: HeadShape | None = None  # next sentence beside masked words
     start: int | None = None  # the token that a decoder begins with
+
+    @property
+    def head_pooling(self) -> Literal["first", "last", "mean"] | None:
+        """What a classification head reads: the first token's state, the last, or the mean; None: no such head."""
+        return None if self.head is None else self.head.pooling
 
     @property
     def top(self) -> Shape:

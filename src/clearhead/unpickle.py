@@ -5,13 +5,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from clearhead.checkpoint.weights import INDEX, SINGLE, inside
-from clearhead.config import shown
+from clearhead.config import scratch_folder, shown
 from clearhead.errors import CheckpointError, UnsafeError
 
 CHILD_SECONDS = 3600
@@ -22,8 +21,8 @@ PICKLED = ("pytorch_model.bin", "model.bin", "pytorch_model.bin.index.json")
 @contextmanager
 def unpickled(folder: Path) -> Iterator[Path]:
     """A temporary copy of a model folder in which the pickle has become model.safetensors."""
-    with tempfile.TemporaryDirectory() as made:
-        place = Path(made) / "model"
+    with scratch_folder() as made:
+        place = made / "model"
         _convert(folder, place)
         for module in _modules(folder):
             _convert(module, place / module.name)

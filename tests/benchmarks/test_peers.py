@@ -67,6 +67,7 @@ def job(request: pytest.FixtureRequest, small: Path, monkeypatch: pytest.MonkeyP
     return task, Rows(train=made_up(task, 160, 1), choose=measure, measure=measure)
 
 
+@pytest.mark.slow
 def test_both_sides_answer_every_row_and_learn(job: tuple[Task, Rows], capsys: pytest.CaptureFixture[str]) -> None:
     task, rows = job
     truth, labels = truth_of(task, rows.measure), label_names(task, rows)

@@ -115,7 +115,7 @@ for number in range(first, stop, step):
 def test_a_crash_and_a_hang_are_found_and_the_rest_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drive, "_command", lambda: [sys.executable, "-c", CHILD])
     monkeypatch.setattr(drive, "HANG_SECONDS", 2)
-    arguments = argparse.Namespace(seed=0, jobs=2, minutes=1.0, only=None, keep=tmp_path / "kept")
+    arguments = argparse.Namespace(seed=0, jobs=2, minutes=1.0, only=None, hostile=0.5, keep=tmp_path / "kept")
     tally = drive._drive(arguments, tmp_path, range(10))
     assert tally.done == 10
     assert tally.words["ran"] == 8

@@ -109,6 +109,7 @@ HOSTILE: dict[str, tuple[Spoil, str]] = {
 }
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_refused_at_load_and_at_conversion(name: str, copy: Copy, tmp_path: Path) -> None:
     spoil, word = HOSTILE[name]

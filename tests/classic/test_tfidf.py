@@ -17,6 +17,7 @@ from clearhead.classic import Sparse, Tfidf, TfidfSettings, fit_tfidf, tfidf
 from clearhead.errors import InputError, MissingExtraError
 from clearhead.metrics.checks import Array
 from tests.classic.texts import double, made_texts, single
+from tests.variation import scaled
 
 # words that meet each other, letters whose lower case is longer, marks, digits, half pairs, signs, line ends
 PIECES = ["the", "THE", "Straße", "İki", "ǅep", "naïve", "日本語", "١٢", "don't", "a", "_x_", "e\u0301te", "\ud800b"]
@@ -34,7 +35,7 @@ def dense(sparse: Sparse) -> Array:
     return made
 
 
-@settings(max_examples=300)
+@settings(max_examples=scaled(300))
 @given(
     texts=st.lists(TEXT, min_size=1, max_size=12),
     others=st.lists(TEXT, max_size=5),
@@ -64,7 +65,7 @@ def test_equals_scikit_learn(
     np.testing.assert_allclose(dense(made.transform(again)), vectorizer.transform(again).toarray(), atol=1e-6)
 
 
-@settings(max_examples=100)
+@settings(max_examples=scaled(100))
 @given(texts=st.lists(TEXT, min_size=2, max_size=12), most=st.integers(1, 10))
 def test_most_frequent_terms_are_kept(texts: list[str], most: int) -> None:
     texts = [*texts, "some words", "some other words"]

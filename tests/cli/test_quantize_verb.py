@@ -83,6 +83,7 @@ def test_mistakes(run: Run, trained: Path, tiny: Path, tmp_path: Path) -> None:
         assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.slow
 def test_a_translator_by_what_it_writes(run: Run, tmp_path: Path) -> None:
     rows = write_tsv(tmp_path / "rows.tsv", parallel(500))
     folder = clearhead.train(

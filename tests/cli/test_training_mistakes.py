@@ -55,7 +55,7 @@ MISTAKES = {
     "evaluate MODEL reviews.csv --slice shop": "has no column 'shop' for --slice",
     "evaluate MODEL reviews.csv --part test": "does not have the test rows that",
     "evaluate MODEL reviews.csv --against ./none": "there is no folder",
-    "predict MODEL reviews.csv": "requires an argument",
+    "predict MODEL reviews.csv": "Name where the answers go with -o",
     "predict MODEL reviews.csv -o out.txt": "must end in .csv, .tsv, .jsonl",
     "predict MODEL reviews.csv -o .": "must end in .csv, .tsv, .jsonl",
     "predict MODEL reviews.csv -o reviews.csv": "is the input itself",

@@ -27,7 +27,7 @@ FLAGS = {
     ),
     "ladder": (
         "--budget", "--dev", "--test", "--task", "--text", "--text-b", "--label", "--id", "--split", "--model",
-        "--methods", "--set", "--seed", "--skip-bad-rows", "--output", "-o", "--json", "--quiet",
+        "--methods", "--set", "--seed", "--rows", "--skip-bad-rows", "--output", "-o", "--json", "--quiet",
     ),
     "evaluate": ("--report", "--slice", "--against", "--part", "--label", "--skip-bad-rows", "--json", "--quiet"),
     "predict": ("--output", "-o", "--format", "--prefix", "--probabilities", "--abstain-below", "--json", "--quiet"),
@@ -123,6 +123,7 @@ def test_too_few_rows_to_measure_are_said(run: Run, here: Path) -> None:
     assert "Nothing was measured: no rows were held out, or there are too few different ones." in err
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_a_bar(here: Path, tiny: str) -> None:
     screen, writer = pty.openpty()
     command = [

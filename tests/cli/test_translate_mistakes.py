@@ -36,6 +36,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("name", WORKS)
 def test_odd_files_are_learned_from(name: str, run: Run, tmp_path: Path) -> None:
     text, said = WORKS[name]

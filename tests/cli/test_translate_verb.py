@@ -98,6 +98,31 @@ def test_lines_keep_their_order_and_empty_ones_stay(
     assert (tmp_path / "out.txt").read_text() == whole
 
 
+def test_every_translation_that_is_asked_for_is_printed(translator: Path, run: Run, tmp_path: Path) -> None:
+    lines = [row["de"] for row in parallel(4, seed=2)]
+    code, out, _ = run("translate", translator, lines[0], "--best", "3")
+    found = [line.split("\t") for line in out.splitlines()]
+    assert (code, [rank for rank, _, _ in found]) == (0, ["1", "2", "3"])
+    assert sorted((float(score) for _, score, _ in found), reverse=True) == [float(score) for _, score, _ in found]
+    told = json.loads(run("translate", translator, lines[0], "--best", "3", "--json")[1])
+    assert [text for _, _, text in found] == [one["translation"] for one in told["best"]]
+    assert found[0][2] == run("translate", translator, lines[0])[1].rstrip("\n")
+    (tmp_path / "in.txt").write_text("\n".join([*lines[:2], "", *lines[2:]]) + "\n")
+    whole = run("translate", translator, tmp_path / "in.txt", "--best", "3")[1]
+    assert [line.split("\t")[:2] for line in whole.splitlines()] == [
+        [str(number), str(rank)] for number in range(1, 6) for rank in ((1,) if number == 3 else (1, 2, 3))
+    ]
+    assert whole.splitlines()[0] == "1\t" + out.splitlines()[0]
+    output = tmp_path / "out.tsv"  # one that was stopped goes on after the last source with all of its translations
+    for kept in (0, 2, 4, 6, len(whole.splitlines())):
+        output.write_text("".join(f"{line}\n" for line in whole.splitlines()[:kept]) + "3\t1" * (kept == 6))
+        assert run("translate", translator, tmp_path / "in.txt", "--best", "3", "-o", output)[0] == 0
+        assert output.read_text() == whole
+    output.write_text("something else\n")
+    code, _, err = run("translate", translator, tmp_path / "in.txt", "--best", "3", "-o", output)
+    assert (code, "is not the output of this job" in err) == (2, True)
+
+
 def test_mistakes_are_one_sentence(translator: Path, masked_model: Path, run: Run, tmp_path: Path) -> None:
     wrong = {
         "no text": ("translate", translator),

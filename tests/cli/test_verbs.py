@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import clearhead
+from clearhead.cli import VERBS
 from clearhead.loading import UncheckedInt8Warning
 
 Run = Callable[..., tuple[int, str, str]]
@@ -218,11 +219,14 @@ def test_every_mistake_is_one_sentence(run: Run, masked_model: Path, tmp_path: P
 
 
 def test_help_of_every_verb(run: Run) -> None:
-    for verb in ("describe", "tokens", "embed", "fill", "explain", "convert"):
-        code, out, _ = run(verb, "--help")
-        assert code == 0
-        assert "--json" in out
-        assert "--quiet" in out
+    listed = run("--help")[1]
+    for verb in VERBS:
+        code, out, err = run(verb, "--help")
+        assert (code, err) == (0, ""), verb
+        assert "--json" in out, verb
+        assert "--quiet" in out, verb
+        assert f"clearhead {verb}" in out, verb
+        assert verb in listed
     assert clearhead.__version__ in run("--version")[1]
 
 

@@ -50,6 +50,7 @@ def order_of(network: Network, part: str) -> tuple[int, ...]:
     return (network.shape.stack if part == "encoder" else network.shape.top).block_of_layer
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("factor", [0.0, 0.5, 1.0, -2.0])
 @every_part
 def test_scaled_by_hand(family: str, part: str, factor: float) -> None:

@@ -40,6 +40,7 @@ def spread(weight: torch.Tensor) -> float:
     return float(weight.std(correction=0))
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize(("family", "title"), CLASSES, ids=[title for _, title in CLASSES])
 def test_spread_as_in_transformers(family: str, title: str) -> None:
     """Every matrix has the deviation that transformers draws it with; biases are zero and norms one."""

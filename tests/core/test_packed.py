@@ -42,6 +42,7 @@ def as_they_lie(result: Result, given: Texts) -> list[torch.Tensor]:
     return made
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("lengths", [LENGTHS, (4, 4), (1, 5), (7,)])
 @pytest.mark.parametrize(("family", "head"), CASES)
 def test_packed_is_padded(family: str, head: str | None, lengths: tuple[int, ...]) -> None:
@@ -52,6 +53,7 @@ def test_packed_is_padded(family: str, head: str | None, lengths: tuple[int, ...
         close(as_they_lie(packed(network, given, kernel=Recorder()), given), padded)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("family", "head"), CASES)
 def test_packed_has_the_same_gradients(family: str, head: str | None) -> None:
     network, given = network_of(family, head), batch_of(family)

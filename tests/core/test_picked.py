@@ -36,6 +36,7 @@ def test_there_are_such_heads() -> None:
     assert {family for family, _ in ONE} >= {"bert", "roberta", "distilbert", "electra", "albert", "deberta-v2", "gpt2"}
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("packed", [False, True], ids=["padded", "packed"])
 @pytest.mark.parametrize("lengths", [LENGTHS, (4, 4), (1, 5)], ids=str)
 @pytest.mark.parametrize(("family", "head"), ONE)

@@ -30,6 +30,7 @@ from clearhead.training.settings import TrainSettings
 from tests.core.plain_recurrent import translate
 from tests.tiny import flip, one
 from tests.twins import stirred
+from tests.variation import scaled
 
 Config = dict[str, Any]
 SCORES = ("none", "additive", "dot", "general", "concat")
@@ -102,7 +103,7 @@ def same(a: torch.Tensor, b: torch.Tensor) -> None:
 
 
 class TestNumbers:
-    @settings(max_examples=25, deadline=None, phases=(Phase.generate,))
+    @settings(max_examples=scaled(25), deadline=None, phases=(Phase.generate,))
     @given(configs(), st.integers(0, 1 << 20))
     def test_equal_to_plain_numpy(self, config: Config, seed: int) -> None:
         """Cells, bridge, scores, mixture and output, from a saved folder, in one pass and word by word."""
@@ -356,6 +357,8 @@ def test_fresh_weights() -> None:
     assert all(torch.equal(drawn[name], again[name]) for name in drawn)
 
 
+@pytest.mark.slow
+@pytest.mark.learns
 @pytest.mark.parametrize("changes", [{"attention": "additive"}, {"attention": "dot", "input_feeding": True}])
 def test_a_copy_task_is_learned(changes: Config) -> None:
     """Five symbols in any order, said again: 99 of 100 texts that were never seen come out whole."""

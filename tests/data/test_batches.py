@@ -65,9 +65,9 @@ FIXED = [[1, 3], [4, 5], [2, 0]]
 
 def test_a_million_rows_are_batched_at_once_with_little_padding() -> None:
     lengths = np.random.default_rng(0).geometric(0.05, 1_000_000) + 2
-    started = time.monotonic()
+    started = time.process_time()
     batches = token_batches(lengths, budget_tokens=4096)
-    assert time.monotonic() - started < 5  # a second on a quiet machine
+    assert time.process_time() - started < 20  # a second; hours if it were quadratic
     padded = sum(int(lengths[batch].max()) * len(batch) for batch in batches)
     assert lengths.sum() / padded > 0.97
     order = np.concatenate(batches)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from clearhead.data import BadRow, Row, Source, open_source
+from clearhead.data import BadRow, Row, Source, guess_columns, open_source
 from clearhead.errors import InputError, MissingExtraError
 
 Write = Callable[..., Path]
@@ -267,6 +267,24 @@ def test_plain_text_is_a_text_a_line(write: Write) -> None:
     source = open_source(write("a.txt", "Hello, world\n\nSecond; line\n"))
     assert source.kind == "lines"
     assert values(source) == [{"text": "Hello, world"}, {"text": "Second; line"}]
+
+
+@pytest.mark.parametrize("name", ["msr_paraphrase_train.txt", "mrpc.tsv", "mrpc.csv"])
+def test_names_of_columns_are_kept_as_they_are(name: str, write: Write) -> None:
+    names = ("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String")
+    rows = [
+        (str(place % 2), str(place), str(place + 50), f"the red drum number {place} is loud", f"drum {place} is loud")
+        for place in range(20)
+    ]
+    content = "\n".join("\t".join(row) for row in (names, *rows))
+    source = open_source(write(name, content + "\n"))
+    assert source.columns == names
+    found = guess_columns(source)
+    assert (found.text, found.text_b, found.label) == ("#1 String", "#2 String", "Quality")
+    named = guess_columns(source, "#1 String", "#2 String", "Quality")
+    assert (named.text, named.text_b, named.label) == ("#1 String", "#2 String", "Quality")
+    assert open_source(write("odd.csv", "#text,# label\na,1\nb,0\n")).columns == ("#text", "# label")
+    assert guess_columns(open_source(write("odd.csv", "#text,#label\na b c,1\nb c d,0\n"))).text == "#text"
 
 
 def test_handles(write: Write) -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from clearhead.data import BadRow, Row, guess_columns, load_examples, open_source
 from clearhead.errors import ClearheadError
+from tests.variation import scaled
 
 LETTERS = st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 CELLS = st.one_of(
@@ -35,7 +36,7 @@ def read(content: bytes, name: str, **said: object) -> list[dict[str, object]]:
     return [row.values for row in rows if isinstance(row, Row)]
 
 
-@settings(max_examples=150)
+@settings(max_examples=scaled(150))
 @given(table=TABLES, encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]), packed=st.booleans())
 @pytest.mark.parametrize("delimiter", [",", ";", "|", "\t"])
 def test_tables_in_quotes(delimiter: str, table: list[list[str]], encoding: str, packed: bool) -> None:
@@ -79,7 +80,7 @@ def test_tables_as_python_writes_them_need_nothing_said() -> None:
 PLAIN = st.text(st.characters(exclude_characters="\0\t\r\n", exclude_categories=["Cs"]), min_size=1, max_size=20)
 
 
-@settings(max_examples=150)
+@settings(max_examples=scaled(150))
 @given(table=st.lists(st.tuples(PLAIN, PLAIN), min_size=1, max_size=8))
 def test_tab_separated_without_quotes(table: list[tuple[str, str]]) -> None:
     table = [row for row in table if any(cell.strip(" ") for cell in row)] or [("a", "b")]
@@ -97,7 +98,7 @@ VALUES = st.recursive(
 OBJECTS = st.lists(st.dictionaries(st.sampled_from(HEADER), VALUES, min_size=1), min_size=1, max_size=8)
 
 
-@settings(max_examples=80)
+@settings(max_examples=scaled(80))
 @given(rows=OBJECTS, plain=st.booleans())
 @pytest.mark.parametrize("name", ["a.jsonl", "a.ndjson", "a.json"])
 def test_json(name: str, rows: list[dict[str, object]], plain: bool) -> None:
@@ -152,7 +153,6 @@ def mutated(data: bytes, chance: random.Random) -> bytes:
 @pytest.mark.parametrize("name", SEEDS)
 def test_damaged_files_give_rows_or_one_sentence(name: str) -> None:
     chance = random.Random(7)
-    started = time.monotonic()
     for _ in range(300):
         data = mutated(SEEDS[name], chance)
         handle = io.BytesIO(data)
@@ -163,13 +163,12 @@ def test_damaged_files_give_rows_or_one_sentence(name: str) -> None:
             assert [row.number for row in rows] == list(range(1, len(rows) + 1))
             assert all(len(row.excerpt) <= 60 for row in rows if isinstance(row, BadRow))
             load_examples(source, guess_columns(source, labelled=False), skip_bad_rows=True)
-    assert time.monotonic() - started < 60
 
 
 def test_lines_full_of_quotes_take_linear_time() -> None:
     for line in ('"a\n', 'a,"b\n', '""",x\n', '"\\"\n', '"a","b""\n'):
         handle = io.BytesIO(b"text,label\n" + line.encode() * 20_000)
         handle.name = "a.csv"
-        started = time.monotonic()
+        started = time.process_time()
         assert len(list(open_source(handle).rows())) > 0
-        assert time.monotonic() - started < 10
+        assert time.process_time() - started < 10  # a tenth of a second; hours if every quote reads all lines again

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from clearhead.generation import Writer
 from tests.decode.pairs import PAIRED, RUNTIMES, SEEDS, TITLES, cut, expected, ours, sources, theirs
+from tests.variation import scaled
 
 LENGTH = 18
 Choices = dict[str, Any]
@@ -62,6 +63,7 @@ def same(family: str, runtime: str, seed: int, mine: Choices, other: Choices) ->
     return sum(len(row) < LENGTH for row in rows)
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("mode", MODES)
 @every_family
@@ -90,7 +92,7 @@ def mixtures(draw: Any) -> tuple[Choices, Choices]:
 
 
 @given(mixture=mixtures(), family=st.sampled_from(sorted(TITLES)))
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=scaled(40), deadline=None, derandomize=True)
 def test_any_mixture(mixture: tuple[Choices, Choices], family: str) -> None:
     seed = SEEDS[family][0]
     ids, mask = sources(family, seed, rows=3)
@@ -177,6 +179,7 @@ FOLDERS: list[Choices] = [
 ]
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("beam", [1, 4])
 @pytest.mark.parametrize("said", FOLDERS, ids=lambda said: " ".join(said))
 @every_family

@@ -19,6 +19,7 @@ from clearhead.generation import Writer
 from tests.core.networks import model_of
 from tests.decode.pairs import RUNTIMES, SEEDS, TITLES, ours, sources
 from tests.decode.runners import Table, Uncached, decoder
+from tests.variation import scaled
 
 PROMPTS = [Given(ids=(1,)), Given(ids=(2, 3, 1)), Given(ids=(3, 3))]
 seeds = st.integers(0, 1 << 30)
@@ -27,7 +28,7 @@ seeds = st.integers(0, 1 << 30)
 @given(
     seed=seeds, early=st.booleans(), penalty=st.sampled_from([0.0, 0.6, 1.0, 2.0]), ngram=st.sampled_from([0, 2, 3])
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scaled(40), deadline=None)
 def test_beam_one_is_greedy(seed: int, early: bool, penalty: float, ngram: int) -> None:
     """Beam search itself with room for one hypothesis walks where greedy walks."""
     how: dict[str, Any] = {"early_stopping": early, "length_penalty": penalty, "max_length": 8}
@@ -56,7 +57,7 @@ def every_text(table: Table, prompt: tuple[int, ...], length: int, penalty: floa
 
 
 @given(seed=seeds, penalty=st.sampled_from([-1.0, 0.0, 0.6, 1.0, 2.0]))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=scaled(25), deadline=None)
 def test_a_beam_that_holds_everything_finds_the_best(seed: int, penalty: float) -> None:
     """4 words and the end symbol, three places: 16 hypotheses leave nothing out, so nothing scores better."""
     table = Table(5, seed)
@@ -71,7 +72,7 @@ def test_a_beam_that_holds_everything_finds_the_best(seed: int, penalty: float) 
 
 
 @given(seed=seeds, penalty=st.sampled_from([0.0, 0.6, 1.0, 2.0]), length=st.integers(1, 2))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scaled(40), deadline=None)
 def test_two_words_wider_is_never_worse(seed: int, penalty: float, length: int) -> None:
     """After one word a wider beam holds all that a narrow one does. Of longer texts that is not true of any beam."""
     table, last = Table(9, seed), -np.inf
@@ -83,7 +84,7 @@ def test_two_words_wider_is_never_worse(seed: int, penalty: float, length: int) 
 
 
 @given(seed=seeds)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scaled(30), deadline=None)
 def test_groups(seed: int) -> None:
     """Without a penalty every group is the same small beam; with a large one their first words differ."""
     table = Table(8, seed)
@@ -96,7 +97,7 @@ def test_groups(seed: int) -> None:
 
 
 @given(seed=seeds, diversity=st.sampled_from([0.3, 1.5, 4.0]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scaled(30), deadline=None)
 def test_groups_of_one_word_by_word(seed: int, diversity: float) -> None:
     """Each group in turn takes its likeliest word, less the penalty for each group that took it in this step."""
     table, prompt, length = Table(8, seed), (2, 3, 1), 6
@@ -118,7 +119,7 @@ def test_groups_of_one_word_by_word(seed: int, diversity: float) -> None:
 
 
 @given(seed=seeds, beam=st.sampled_from([1, 3]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scaled(30), deadline=None)
 def test_finished_rows_leave_the_batch(seed: int, beam: int) -> None:
     """What is fed is what is needed: a sentence costs the same alone and among others."""
     fed = 0
@@ -148,6 +149,7 @@ def test_cached_is_uncached(family: str, beam: int) -> None:
         assert one[0].score == pytest.approx(other[0].score, abs=1e-4)
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("choices", [{}, {"beam": 4, "best": 3}, {"sample": True, "best": 2, "top_p": 0.9}], ids=str)
 @pytest.mark.parametrize("family", TITLES)
@@ -178,7 +180,7 @@ def test_the_2017_transformer_in_both_runtimes(tmp_path: Any) -> None:
 @given(
     seed=seeds, rows=st.integers(1, 4), words=st.sampled_from([3, 127, 128, 129, 1000, 5000]), count=st.integers(1, 12)
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scaled(40), deadline=None)
 def test_top_is_a_sort(seed: int, rows: int, words: int, count: int) -> None:
     draws = np.random.default_rng(seed)
     scores = draws.standard_normal((rows, words)).astype(np.float32)

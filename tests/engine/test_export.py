@@ -67,6 +67,7 @@ def domains_in(path: Path) -> set[str]:
     return {node.domain for node in onnx.load(path, load_external_data=False).graph.node}
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize(("family", "head"), HEADS)
 def test_every_family_and_head_in_both_graphs(
     family: str, head: str | None, tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -20,6 +20,7 @@ from clearhead.engine.session import Session
 from clearhead.families import FAMILIES
 from tests.engine.both import HEADS, arrays, network, said
 from tests.tiny import FIXED, PAIRS, texts_for
+from tests.variation import scaled
 
 Array = np.ndarray[Any, Any]
 SENTENCES = (
@@ -31,7 +32,7 @@ SENTENCES = (
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @given(
     rows=st.integers(1, 40), columns=st.integers(1, 12), seed=st.integers(0, 999), spread=st.floats(0.0, 6.0)
 )
@@ -58,6 +59,7 @@ def test_a_wide_product_is_what_it_should_be() -> None:
     np.testing.assert_allclose(Session(g).run({"x": x})["y"], x @ weight.T, atol=0.02 * 256)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("family", "head"), [pair for pair in HEADS if pair[0] not in PAIRS])
 def test_every_family_and_head_in_eight_bits(family: str, head: str | None) -> None:
     shape = FAMILIES[family].model_shape(FIXED[family], head, 3)

@@ -21,6 +21,7 @@ from clearhead.shape import ModelShape
 from tests.engine.both import HEADS, TOLERANCE, arrays, furthest, network, runners, said
 from tests.tiny import CONFIGS, FIXED, PAIRS, texts_for
 from tests.twins import Texts
+from tests.variation import scaled
 
 DECODERS = ("openai-gpt", "gpt2", *PAIRS)
 
@@ -30,6 +31,7 @@ def batch_for(family: str, config: Any, shape: ModelShape, lengths: tuple[int, .
     return texts_for(family, config, lengths, **how, **({} if shape.decoder is not None else {"targets": ()}))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("family", "head"), HEADS)
 def test_every_family_and_head(family: str, head: str | None) -> None:
     shape = FAMILIES[family].model_shape(FIXED[family], head, 3)
@@ -41,7 +43,7 @@ def test_every_family_and_head(family: str, head: str | None) -> None:
 
 
 @pytest.mark.parametrize("family", CONFIGS)
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(12), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_configuration(family: str, data: Any) -> None:
     config = data.draw(CONFIGS[family]())

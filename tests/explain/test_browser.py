@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +30,13 @@ FLAGS = [
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        pytest.skip("chromium is not installed")
+    missing = "playwright" if find_spec("playwright") is None else "chromium" if chromium is None else None
+    if missing and os.environ.get("CLEARHEAD_NEED_BROWSER"):
+        pytest.fail(f"{missing} is not installed, and CLEARHEAD_NEED_BROWSER is set")
+    if missing:
+        pytest.skip(f"{missing} is not installed")
+    playwright = import_module("playwright.sync_api")
     with playwright.sync_playwright() as session:
         started = session.chromium.launch(executable_path=chromium, args=FLAGS)
         yield started
@@ -53,22 +59,25 @@ def test_look_around(browser: Any, tmp_path: Path) -> None:
     it = LECTURE.index("it")
     page, wrong = opened(browser, save_attention(trace, tmp_path / "a.html", layer=2, word="it"))
     lines = page.locator("#lines line")
-    expected = int((trace.layers[2].probs[:, it] >= 0.01).sum())
+    assert page.get_by_label("Hide").is_checked()  # special tokens are hidden at first
+    expected = int((trace.layers[2].probs[:, it, 1:-1] >= 0.01).sum())
     assert abs(lines.count() - expected) <= 1
     page.get_by_label("head 3", exact=True).click()
     assert page.locator('#lines line[data-head="3"]').count() == 0
     page.get_by_label("layer 1, head 4", exact=True).click()
     assert "layer 1 of 0 to 3, head 4" in page.inner_text("#picture-title")
     assert set(lines.evaluate_all("all => all.map(line => line.dataset.head)")) == {"4"}
-    best = int(trace.layers[1].probs[4, it].argmax())
+    best = int(trace.layers[1].probs[4, it, 1:-1].argmax()) + 1
     darkest = lines.evaluate_all(
         "all => all.map(line => [Number(line.getAttribute('stroke-opacity')), Number(line.dataset.key)])"
     )
     assert max(darkest)[1] == best
     page.keyboard.press("Escape")
-    assert set(lines.evaluate_all("all => all.map(line => Number(line.dataset.query))")) == set(range(len(LECTURE)))
-    page.get_by_label("Hide").check()
+    words = set(range(1, len(LECTURE) - 1))
+    assert set(lines.evaluate_all("all => all.map(line => Number(line.dataset.query))")) == words
     assert page.locator("#picture .word.special").count() == 0
+    page.get_by_label("Hide").uncheck()
+    assert set(lines.evaluate_all("all => all.map(line => Number(line.dataset.query))")) == set(range(len(LECTURE)))
     page.get_by_label("Heat map").check()
     assert page.locator("#picture canvas").count() == 1
     assert not wrong
@@ -115,8 +124,10 @@ def test_steps_add_up(browser: Any, tmp_path: Path) -> None:
 def test_renormalised_rows_add_up(browser: Any, tmp_path: Path) -> None:
     trace = make_trace()
     page, wrong = opened(browser, save_attention(trace, tmp_path / "a.html", layer=0, head=1, word="it"))
-    page.get_by_label("Hide").check()
+    share = trace.layers[0].probs[1, LECTURE.index("it"), [0, -1]].sum()
+    assert f"they get {round(100 * share)} %" in page.inner_text("#hidden")
     page.get_by_label("Renormalise").check()
+    assert "renormalized to add up to 1" in page.inner_text("#hidden")
     row = trace.layers[0].probs[1, LECTURE.index("it"), 1:-1]
     assert f"{row.max() / row.sum():.2f}" in page.inner_text("#readout")
     assert not wrong

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,9 +13,11 @@ from hypothesis import strategies as st
 from clearhead.data import Columns
 from clearhead.data.examples import TextRow
 from clearhead.errors import InputError
+from clearhead.explain import occlusion
 from clearhead.explain.occlusion import LEAST_PIECES, MOST_PIECES, occlude, occlude_rows
 from clearhead.scoring import Scores
 from clearhead.tasks.watched import Piece, Watching, grouped, without_words, words_in
+from tests.clock import Clock
 
 ONE = Columns(text="text", label=None)
 
@@ -24,12 +25,12 @@ ONE = Columns(text="text", label=None)
 class Counting:
     """Answers 1 for each word `good`, minus 0.5 for each word `bad`; counts what it is asked."""
 
-    def __init__(self, seconds: float = 0.0) -> None:
-        self.asked, self.seconds = 0, seconds
+    def __init__(self, seconds: float = 0.0, clock: Clock | None = None) -> None:
+        self.asked, self.seconds, self.clock = 0, seconds, clock or Clock()
 
     def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
         self.asked += len(rows)
-        time.sleep(self.seconds * len(rows))
+        self.clock.advance(self.seconds * len(rows))
         if any(not row.text for row in rows):
             raise InputError("A row has no tokens.")
         both = [f"{row.text} {row.text_b or ''}".split() for row in rows]
@@ -88,18 +89,19 @@ def test_one_word_and_endless_texts_are_left_alone() -> None:
     assert scorer.asked == 0
 
 
-def test_time_is_bounded() -> None:
-    scorer = Counting(seconds=0.01)
-    begun = time.perf_counter()
+def test_time_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    clock.install(monkeypatch, occlusion)
+    scorer = Counting(seconds=0.01, clock=clock)
     long = row(" ".join(f"word{place}" for place in range(30)))
     rows = [(long, watch(long))] * 20
     told: list[int] = []
     found = occlude_rows(scorer, rows, ONE, seconds=0.5, told=lambda done, _: told.append(done))
-    assert time.perf_counter() - begun < 1.6
+    assert 0.25 < clock.now < 0.75
     assert len(found) == 20
     assert told == list(range(1, 21))
     assert scorer.asked < 200
-    slow = occlude_rows(Counting(seconds=0.05), rows[:3], ONE, seconds=0.2)
+    slow = occlude_rows(Counting(seconds=0.05, clock=clock), rows[:3], ONE, seconds=0.2)
     assert any(one is None for one in slow)
     assert all(one is None or len(one.words) >= LEAST_PIECES for one in slow)
 

@@ -117,11 +117,13 @@ def test_hostile_tokens_stay_data() -> None:
 
 def test_opens_where_it_is_told() -> None:
     trace = make_trace(["a", "b", "c"], ["<start>", "d"])
-    start = page_data(attention_page(trace, layer=1, head=2, word="d", part="cross"))["start"]
-    assert start == {"part": "cross", "layer": 1, "head": 2, "focus": 2, "word": 1}
-    start = page_data(attention_page(make_trace()))["start"]
-    assert start["head"] is None
-    assert not LECTURE[start["word"]].startswith("[")
+    data = page_data(attention_page(trace, layer=1, head=2, word="d", part="cross"))
+    start, cross = data["start"], data["parts"][2]
+    assert cross["opening"] == [1]
+    assert start == {"part": "cross", "layer": 1, "head": 2, "focus": 2, "hide": True}
+    data = page_data(attention_page(make_trace()))
+    assert data["start"]["head"] is None
+    assert not any(LECTURE[place].startswith("[") for place in data["parts"][0]["opening"])
 
 
 @pytest.mark.parametrize(
@@ -157,7 +159,7 @@ def test_saved_by_suffix(tmp_path: Path) -> None:
 
 def test_json_form(tmp_path: Path) -> None:
     trace = make_trace(HOSTILE, ["<start>", "a"])
-    text = save_attention(trace, tmp_path / "a.json").read_text("utf-8")
+    text = save_attention(trace, tmp_path / "a.json", special=True).read_text("utf-8")
     assert "<" not in text
     found = json.loads(text)
     assert found["tokens"] == HOSTILE
@@ -173,7 +175,10 @@ def test_json_of_a_choice() -> None:
     found = attention_data(trace, layer=1, head=2, word="it")
     (one,) = found["layers"]
     it = LECTURE.index("it")
-    assert (one["layer"], one["heads"], one["queries"]) == (1, [2], [it])
-    assert np.array(one["probs"])[0, 0] == pytest.approx(trace.layers[1].probs[2, it], abs=5.1e-5)
+    assert (one["layer"], one["heads"], one["queries"]) == (1, [2], [it - 1])
+    assert (found["tokens"], found["positions"]) == (LECTURE[1:-1], list(range(1, len(LECTURE) - 1)))
+    row = trace.layers[1].probs[2, it]
+    assert np.array(one["probs"])[0, 0] == pytest.approx(row[1:-1], abs=5.1e-5)
+    assert one["special_share"][0][0] == pytest.approx(row[0] + row[-1], abs=5.1e-5)
     with pytest.raises(InputError):
         attention_data(trace, part="cross")

@@ -35,20 +35,24 @@ def lines(svg: str) -> dict[tuple[int, int, int], tuple[float, float]]:
     return found
 
 
+def caption(svg: str) -> str:
+    return " ".join(text.text or "" for text in ElementTree.fromstring(svg).iter() if text.get("class") == "caption")
+
+
 def looks(trace: Trace, layer: int) -> set[tuple[int, ...]]:
     return {tuple(int(i) for i in at) for at in np.argwhere(trace.layers[layer].probs >= FAINTEST)}
 
 
 def test_one_line_for_each_look() -> None:
     trace = make_trace()
-    found = lines(attention_svg(trace, layer=1))
+    found = lines(attention_svg(trace, layer=1, special=True, all_words=True))
     assert set(found) == looks(trace, 1)
     for at, (prob, _) in found.items():
         assert prob == pytest.approx(float(trace.layers[1].probs[at]), abs=5.1e-5)
 
 
 def test_darker_is_more_probable() -> None:
-    found = sorted(lines(attention_svg(make_trace(), layer=0)).values())
+    found = sorted(lines(attention_svg(make_trace(), layer=0, all_words=True)).values())
     assert [opacity for _, opacity in found] == sorted(opacity for _, opacity in found)
     assert found[0][1] < found[-1][1] <= 1
 
@@ -57,7 +61,7 @@ def test_darkest_line_from_it_is_the_argmax() -> None:
     trace = make_trace(seed=3)
     it = LECTURE.index("it")
     for head in range(3):
-        found = lines(attention_svg(trace, layer=1, head=head, word="it"))
+        found = lines(attention_svg(trace, layer=1, head=head, word="it", special=True))
         assert {query for _, query, _ in found} == {it}
         darkest = max(found, key=lambda at: found[at][1])
         assert darkest == (head, it, int(trace.attention(1, head)[it].argmax()))
@@ -79,14 +83,15 @@ def test_layer_is_chosen_and_named() -> None:
     assert telling_layer(view(replace(trace, layers=[replace(layer, probs=resting) for layer in layers]))) == 4
 
 
-def test_special_tokens_can_be_left_out_and_the_share_is_told() -> None:
+def test_special_tokens_are_left_out_and_the_share_is_told() -> None:
     trace = make_trace()
-    found = lines(attention_svg(trace, layer=0, head=2, special=False))
+    svg = attention_svg(trace, layer=0, head=2, all_words=True)
+    found = lines(svg)
     last = len(LECTURE) - 1
     assert set(found) == {at for at in looks(trace, 0) if at[0] == 2 and not {0, last} & set(at[1:])}
     inner = trace.layers[0].probs[2, 1:last]
     share = f"{float(inner[:, [0, last]].sum(-1).mean()):.0%}"
-    assert share in attention_svg(trace, layer=0, head=2, special=False)
+    assert f"they get {share} of the attention; the probabilities are the model's own, not renormalized" in caption(svg)
 
 
 def test_accessible_and_light() -> None:

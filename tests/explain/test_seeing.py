@@ -66,7 +66,7 @@ def test_a_model_writes_its_own_target(family: str) -> None:
     tokenizer = model.target_tokenizer or model.tokenizer
     assert trace.written == tokenizer.tokens(best.ids)
     assert trace.target_tokens == ["<start>", *trace.written[:-1]]
-    found = alignment(trace)
+    found = alignment(trace, special=True)
     assert found.probs.shape == (len(best.ids), len(trace.tokens))
     np.testing.assert_allclose(found.probs, trace.cross[found.layer].probs.mean(0))
     # a row is where the decoder looked while it wrote that word
@@ -77,7 +77,7 @@ def test_a_model_writes_its_own_target(family: str) -> None:
 def test_the_recurrent_ancestor_with_and_without_attention() -> None:
     trace = trace_written(recurrent("additive"), TEXT, max_length=5)
     found = alignment(trace)
-    np.testing.assert_allclose(found.probs.sum(1), 1.0, atol=1e-5)
+    np.testing.assert_allclose(found.probs.sum(1) + found.special_share, 1.0, atol=1e-5)
     assert (found.layers, found.heads) == (1, 1)
     assert "mean of all heads" not in alignment_svg(trace)
     none = trace_written(recurrent("none"), TEXT, max_length=5)
@@ -92,7 +92,8 @@ def test_the_recurrent_ancestor_with_and_without_attention() -> None:
 def test_a_layer_a_head_and_the_firmest() -> None:
     trace = written("▁the", "▁ho", "use", "</s>", layers=3, heads=2)
     found = alignment(trace, layer=1, head=1)
-    np.testing.assert_array_equal(found.probs, trace.cross[1].probs[1])
+    np.testing.assert_array_equal(found.probs, trace.cross[1].probs[1, :-1, :-1])
+    np.testing.assert_array_equal(alignment(trace, layer=1, head=1, special=True).probs, trace.cross[1].probs[1])
     firm = [float((layer.probs.mean(0)[:-1, :-1] ** 2).sum()) for layer in trace.cross]
     assert alignment(trace).layer == int(np.argmax(firm))
     for layer, head in ((3, None), (None, 2), (0, -1)):
@@ -102,23 +103,30 @@ def test_a_layer_a_head_and_the_firmest() -> None:
 
 def test_tokens_of_a_word_are_taken_together() -> None:
     trace = written("▁the", "▁ho", "use", "</s>")
-    found = alignment(trace, layer=0, words=True)
+    found = alignment(trace, layer=0, words=True, special=True)
     assert [token.label for token in found.source] == ["das", "Haus", "</s>"]
     assert [token.label for token in found.target] == ["the", "house", "</s>"]
     whole = trace.cross[0].probs.mean(0)
     house = whole[1:3].mean(0)
     np.testing.assert_allclose(found.probs[1], [house[0], house[1] + house[2], house[3]], rtol=1e-5)
     np.testing.assert_allclose(found.probs.sum(1), 1.0, atol=1e-6)
+    hidden = alignment(trace, layer=0, words=True)
+    assert [token.label for token in hidden.target] == ["the", "house"]
+    np.testing.assert_allclose(hidden.probs, found.probs[:2, :2])
+    np.testing.assert_allclose(hidden.special_share, found.probs[:2, 2])
 
 
 def test_the_picture_of_an_alignment() -> None:
     trace = written("▁the", "▁ho", "use", "</s>")
-    root = ElementTree.fromstring(alignment_svg(trace, layer=0))
+    root = ElementTree.fromstring(alignment_svg(trace, layer=0, special=True))
     squares = [one.attrib for one in root.iter(f"{SPACE}rect") if one.get("data-prob")]
     cells = {(int(one["data-query"]), int(one["data-key"])) for one in squares}
     assert cells == {(row, column) for row in range(4) for column in range(4)}
     labels = [text.text for text in root.iter(f"{SPACE}text") if text.get("class") == "token"]
     assert labels == ["the", "ho", "-use", "</s>", "das", "Ha", "-us", "</s>"]
+    root = ElementTree.fromstring(alignment_svg(trace, layer=0))
+    labels = [text.text for text in root.iter(f"{SPACE}text") if text.get("class") == "token"]
+    assert labels == ["the", "ho", "-use", "das", "Ha", "-us"]
     page = alignment_page(trace)
     assert '"view":"heat"' in page
     assert '"part":"cross"' in page

@@ -25,6 +25,7 @@ from clearhead.metrics import (
     slice_table,
     tokenizer_for,
 )
+from tests.variation import scaled
 
 WORDS = ["a", "man", "rides", "the", "bike", ".", ",", "Ein", "Mann", "fährt", "(Rad)", "&amp;", "3.14", "東京",
          "e\u0301", "🙂", "-", "U.S.", "<b>", "naïve", "\u00a0", "don't"]  # fmt: skip
@@ -52,7 +53,7 @@ def theirs(name: str, said: list[str], wanted: list[list[str]]) -> float:
     return float(made.corpus_score(said, columns(wanted)).score)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=scaled(150), deadline=None)
 @given(rows)
 def test_corpus_scores_are_those_of_sacrebleu(given_rows: Rows) -> None:
     said, wanted = [row[0] for row in given_rows], [row[1] for row in given_rows]
@@ -65,7 +66,7 @@ def test_corpus_scores_are_those_of_sacrebleu(given_rows: Rows) -> None:
     assert scores.ratio == pytest.approx(whole.ratio)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @given(rows, st.integers(0, 1000))
 def test_a_resample_has_the_score_of_its_rows(given_rows: Rows, seed: int) -> None:
     drawn = np.random.default_rng(seed).integers(0, len(given_rows), len(given_rows))
@@ -79,7 +80,7 @@ def test_a_resample_has_the_score_of_its_rows(given_rows: Rows, seed: int) -> No
         assert score(counts[drawn]) == pytest.approx(expected, abs=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @given(rows)
 def test_sentences_are_scored_alone(given_rows: Rows) -> None:
     said, wanted = [row[0] for row in given_rows], [row[1] for row in given_rows]
@@ -185,7 +186,7 @@ def test_measuring_is_quick() -> None:
     counts, _ = bleu_statistics(said, wanted)
     began = time.process_time()
     bootstrap(corpus_bleu, counts, n=1000)
-    assert time.process_time() - began < 2.0
+    assert time.process_time() - began < 20.0  # half a second; minutes if every resample counted n-grams again
 
 
 @pytest.mark.parametrize(

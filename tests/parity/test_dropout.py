@@ -99,6 +99,7 @@ def largest(expected: dict[str, Any], got: dict[str, Any], given: Texts, choices
     return worst
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize(
     ("family", "title", "changes"),
     [*((family, title, {}) for family, title in CLASSES), *MORE],
@@ -144,6 +145,7 @@ def test_nothing_is_dropped_outside_training(family: str) -> None:
     np.testing.assert_array_equal(first.last, second.last)
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("family", RATES)
 def test_the_fused_kernel_drops_as_often(family: str) -> None:
     """It draws its masks inside, so only means can be compared: both kernels' average outputs agree."""

@@ -58,10 +58,16 @@ def run(model: clearhead.Model, batch: Texts, choices: bool = False) -> clearhea
 
 @every_class
 def test_equal_there_and_back(family: str, title: str) -> None:
-    drawn(family, title, 6, lambda case: check_there_and_back(title, case))
+    drawn(family, title, 2, lambda case: check_there_and_back(title, case))
 
 
 @pytest.mark.slow
+@every_class
+def test_equal_there_and_back_on_several(family: str, title: str) -> None:
+    drawn(family, title, 12, lambda case: check_there_and_back(title, case))
+
+
+@pytest.mark.exhaustive
 @every_class
 def test_equal_there_and_back_on_many(family: str, title: str) -> None:
     drawn(family, title, 120, lambda case: check_there_and_back(title, case))
@@ -76,6 +82,7 @@ PLACES = {
 }
 
 
+@pytest.mark.thin(4)
 @every_class
 def test_one_wrong_number_is_seen(family: str, title: str) -> None:
     """The control of all tests above: the comparison fails when a single weight is a little off."""

@@ -67,6 +67,7 @@ def test_shards_of_ours(family: str, tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "shards").glob("model*")] == ["model.safetensors"]
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 @every_family
 def test_other_precisions_are_read_as_float32(family: str, dtype: torch.dtype, tmp_path: Path) -> None:
@@ -415,6 +416,7 @@ GUESSED = {
 REFUSED = ("OpenAIGPTDoubleHeadsModel", "T5EncoderModel")  # half of a model, which the silent config does not admit
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize(("family", "title"), CLASSES, ids=[title for _, title in CLASSES])
 def test_a_config_that_names_no_class(family: str, title: str, tmp_path: Path) -> None:
     """As in the first files: the head is the one whose tensors are there."""

@@ -52,7 +52,7 @@ def first_step(place: Path, output: Path, **choices: Any) -> Step:
     steps: list[Step] = []
     clearhead.train(
         ROWS, model=str(place), task="translate", output=output, epochs=1, batch_tokens=None, batch_rows=len(ROWS),
-        dev_share=0.0, test_share=0.0, threads=1, told=Told(step=steps.append), **choices,
+        dev_share=0.0, test_share=0.0, threads=1, precision="float", told=Told(step=steps.append), **choices,
     )  # fmt: skip
     return steps[0]
 
@@ -81,6 +81,7 @@ def test_the_bias_of_marian_and_its_first_vector_stay(tmp_path: Path) -> None:
     assert not torch.allclose(after.head.out.weight, before.head.out.weight)
 
 
+@pytest.mark.learns
 @pytest.mark.parametrize("case", ["marian apart", "t5 gated"])
 def test_a_taught_folder_says_in_transformers_what_it_says_here(
     case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -93,7 +94,7 @@ def test_a_taught_folder_says_in_transformers_what_it_says_here(
     steps: list[Step] = []
     run = clearhead.train(
         rows, test=rows, model=str(base), task="translate", output=tmp_path / "run", epochs=40, batch_rows=4,
-        batch_tokens=None, rate=1e-2, warmup=0.1, prefix=prefix, dev_share=0.0, threads=1, beam=2,
+        batch_tokens=None, rate=1e-2, warmup=0.1, prefix=prefix, dev_share=0.0, threads=1, precision="float", beam=2,
         told=Told(step=steps.append),
     )  # fmt: skip
     assert steps[-1].loss < 0.3 * steps[0].loss

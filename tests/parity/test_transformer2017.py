@@ -19,6 +19,7 @@ from clearhead import Model, tensors
 from clearhead.families import FAMILIES
 from tests.tiny import flip, one
 from tests.twins import TOLERANCE, Texts, stirred, texts
+from tests.variation import scaled
 
 # it says so when it cannot use its nested tensors, which are of no interest here
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor")
@@ -120,13 +121,13 @@ def check(case: tuple[dict[str, Any], Texts, int]) -> None:
         assert again.shape == model.shape
 
 
-@settings(max_examples=12, phases=(Phase.generate,))
+@settings(max_examples=scaled(12), phases=(Phase.generate,))
 @given(cases())
 def test_equal_to_torch(case: tuple[dict[str, Any], Texts, int]) -> None:
     check(case)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @settings(max_examples=300, phases=(Phase.generate,))
 @given(cases())
 def test_equal_to_torch_on_many(case: tuple[dict[str, Any], Texts, int]) -> None:

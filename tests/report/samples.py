@@ -181,6 +181,7 @@ def whole(**changes: Any) -> ReportData:
         "notes": ["The loss did not move in the first epoch; a higher rate may help."],
         "sweep": swept(),
         "ladder": climbed(),
+        "machine": {"precision": "float", "threads": "2", "instructions": "AVX2", "torch": "2.13.0"},
         "cost": {"training seconds": 61.5, "tokens per second": 4321.0, "peak memory MB": 812},
     }
     return ReportData(**(values | changes))

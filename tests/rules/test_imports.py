@@ -18,7 +18,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 # the layers of design.md, lowest first
 LAYERS = (
-    ("errors", "config", "notebook"),
+    ("errors", "config", "notebook", "machine", "threads"),
     ("shape", "tensors", "batch", "runner", "text"),
     ("families",),
     ("checkpoint",),

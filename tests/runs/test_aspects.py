@@ -32,6 +32,7 @@ def trained(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return train(marked(240), output=tmp_path_factory.mktemp("run") / "aspects", model=tiny, **QUICK)
 
 
+@pytest.mark.learns
 def test_finds_and_judges(trained: Run) -> None:
     assert trained.task == "aspect"
     assert trained.labels == ("negative", "positive")
@@ -48,8 +49,11 @@ def test_finds_and_judges(trained: Run) -> None:
 
 def test_some_of_the_reviews(tiny: str, tmp_path: Path) -> None:
     quick = QUICK | {"epochs": 1}
-    run = train(marked(240), dev=marked(40, seed=3), output=tmp_path / "some", model=tiny, rows=30, **quick)
+    given: dict[str, Any] = {"dev": marked(40, seed=3), "output": tmp_path / "some", "model": tiny}
+    run = train(marked(240), rows=30, report=False, **given, **quick)
     assert run.rows == {"train": 30, "dev": 40}
+    assert run.report is None
+    assert not list((tmp_path / "some").rglob("*.html"))
 
 
 def test_reviews_become_spans_with_their_polarity(trained: Run) -> None:
@@ -65,6 +69,7 @@ def test_both_parts_see_the_same_split(trained: Run) -> None:
     assert [{part: mark["rows"] for part, mark in own.items()} for own in parts] == [dict(trained.rows)] * 2
 
 
+@pytest.mark.learns
 def test_evaluate_measures_spans_and_polarity_together(trained: Run) -> None:
     rows = marked(60, seed=5)
     page = trained.folder / "turned.html"

@@ -60,6 +60,7 @@ def runs(gpt: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
     return made
 
 
+@pytest.mark.learns
 @pytest.mark.parametrize("task", TASKS)
 def test_a_planted_rule_is_learned(runs: dict[str, Run], task: str) -> None:
     main = {"regress": "pearson"}.get(task, "accuracy")
@@ -148,6 +149,7 @@ def test_the_mean_of_both_orders_is_their_sum_before_the_head(runs: dict[str, Ru
     assert predict(runs["regress"].folder, [row])[0].value == pytest.approx(added, rel=1e-4)
 
 
+@pytest.mark.learns
 def test_the_next_word_can_be_learned_beside_the_task(gpt: str, tmp_path: Path) -> None:
     losses = {}
     for weight in (0.0, 2.0):
@@ -194,6 +196,7 @@ def test_what_cannot_be_is_one_sentence(gpt: str, tiny: str, tmp_path: Path) -> 
         assert not (tmp_path / "no").exists()
 
 
+@pytest.mark.learns
 def test_the_first_gpt_and_a_frozen_one(tmp_path: Path) -> None:
     first = tiny_gpt(tmp_path / "gpt1", "openai-gpt")
     run = train(options(300), output=tmp_path / "choice", model=str(first), **QUICK)

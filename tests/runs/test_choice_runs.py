@@ -30,6 +30,7 @@ def chooser(tiny: str, quiz: Path, folder: Path) -> Run:
     return train(quiz, output=folder / "chooser", model=tiny, epochs=6, rate=3e-3, batch_rows=16)
 
 
+@pytest.mark.learns
 def test_it_learns_and_is_measured(chooser: Run, folder: Path) -> None:
     made = evaluate(chooser.folder, write_csv(folder / "fresh.csv", options(60, seed=9))).to_json()
     assert (made["task"], made["kind"], made["main"]) == ("choice", "options", "accuracy")
@@ -45,6 +46,7 @@ def test_held_out_rows_can_be_measured_again(chooser: Run, quiz: Path) -> None:
     assert again.metrics["accuracy"].value == pytest.approx(chooser.evaluations["dev"].metrics["accuracy"].value)
 
 
+@pytest.mark.learns
 @pytest.mark.parametrize("ending", [".csv", ".jsonl"])
 def test_predictions_keep_the_columns(chooser: Run, ending: str, tmp_path: Path) -> None:
     rows = options(40, seed=4)

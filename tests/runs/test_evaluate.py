@@ -95,6 +95,7 @@ def test_slices_by_columns_length_and_label(words: Run) -> None:
         evaluate(words.folder, noisy(), slices=["city"])
 
 
+@pytest.mark.learns
 def test_two_models_on_the_same_rows(words: Run, fitted: Run, tmp_path: Path) -> None:
     floor = train(labelled(200), output=tmp_path / "floor", method="majority")
     made = evaluate(words.folder, noisy(), against=floor.folder)
@@ -183,6 +184,7 @@ def test_labels_that_are_not_there(words: Run, tmp_path: Path) -> None:
         evaluate(words.folder, [{"text": "it was", "label": "meh"}], skip_bad_rows=True)
 
 
+@pytest.mark.learns
 def test_other_columns_than_in_training_can_be_said(words: Run) -> None:
     rows = [{"body": row["text"], "answer": row["label"], "title": "it was good"} for row in labelled(40)]
     made = evaluate(words.folder, rows, text="body", label="answer")

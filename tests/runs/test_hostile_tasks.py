@@ -70,6 +70,7 @@ def told(job: Any) -> None:
         assert all(letter.isprintable() or letter == "\n" for letter in text)
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("what", FILES)
 def test_nothing_but_sentences(what: str, tiny: str, tmp_path: Path) -> None:
     name, text = FILES[what]

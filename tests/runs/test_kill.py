@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 REPO = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 def test_twenty_random_instants() -> None:
     command = [sys.executable, str(REPO / "fuzz" / "kill.py"), "--count", "20", "--seed", "7", "--rows", "100"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)

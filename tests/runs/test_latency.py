@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,10 +10,12 @@ import pytest
 
 from clearhead.api import load_predictor
 from clearhead.data import Columns, Row, TextRow, open_source
+from clearhead.runs import latency
 from clearhead.runs.finish import Run
 from clearhead.runs.latency import TIMED, latency_ms, served
 from clearhead.runs.predictor import Predictor
 from clearhead.scoring import Scorer, Scores
+from tests.clock import Clock
 
 
 @dataclass
@@ -23,38 +24,44 @@ class Slow:
 
     scorer: Scorer
     seconds: float
+    clock: Clock
     asked: list[int] = field(default_factory=list)
 
     def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
         """The same, later."""
         self.asked.append(len(rows))
-        time.sleep(self.seconds)
+        self.clock.advance(self.seconds)
         return self.scorer.score(rows, columns)
 
 
-def slowed(run: Run, seconds: float) -> tuple[Predictor, Slow]:
+def slowed(run: Run, seconds: float, monkeypatch: pytest.MonkeyPatch) -> tuple[Predictor, Slow]:
+    """A predictor that takes so many seconds a call, on a clock of its own."""
+    clock = Clock()
+    clock.install(monkeypatch, latency)
     predictor = load_predictor(run.folder)
-    slow = Slow(predictor.scorer, seconds)
+    slow = Slow(predictor.scorer, seconds, clock)
     return replace(predictor, scorer=slow), slow
 
 
-def test_rows_are_asked_one_by_one_and_the_first_do_not_count(words: Run) -> None:
-    predictor, slow = slowed(words, 0.01)
+def test_rows_are_asked_one_by_one_and_the_first_do_not_count(words: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    predictor, slow = slowed(words, 0.01, monkeypatch)
     rows: Any = [{"text": "a good film", "label": "good"}, {"text": "a bad end", "label": "bad"}]
     source = open_source(rows)
     found = [row for row in source.rows() if isinstance(row, Row)]
     taken = latency_ms(predictor, source, predictor.columns_in(source), found, warm=2, least=4, most=9, enough=0.03)
-    assert taken >= 10
+    assert taken == pytest.approx(10)
     assert set(slow.asked) == {1}
     assert 2 + 4 <= len(slow.asked) < 2 + 9  # the time was up
 
 
 @pytest.mark.parametrize("seconds", [0.005, 0.6])
-def test_a_report_takes_a_second_for_it_and_leaves_out_bad_rows(words: Run, seconds: float) -> None:
-    predictor, slow = slowed(words, seconds)
+def test_a_report_takes_a_second_for_it_and_leaves_out_bad_rows(
+    words: Run, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    predictor, slow = slowed(words, seconds, monkeypatch)
     rows = [{"text": "a good film" if place % 3 == 0 else " ", "label": "good"} for place in range(30)]
     source = open_source(rows)
     made = served(predictor, source, predictor.columns_in(source))
-    assert made["latency of one text ms"] >= 1000 * seconds  # most rows have no text, and take no time
+    assert made["latency of one text ms"] == pytest.approx(1000 * seconds)  # most rows have no text, and take no time
     assert made["size on disk MB"] > 0
     assert len(slow.asked) == (1 + TIMED if seconds < 0.1 else 3)

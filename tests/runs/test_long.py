@@ -36,6 +36,7 @@ def windowed(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return train(late(100), output=tmp_path_factory.mktemp("runs") / "windowed", model=tiny, epochs=8, **QUICK)
 
 
+@pytest.mark.learns
 def test_what_comes_late_is_read(windowed: Run) -> None:
     assert windowed.metrics["accuracy"].value > 0.8
     assert windowed.evaluations["test"].windowed == windowed.evaluations["test"].rows == 10

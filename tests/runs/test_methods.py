@@ -126,6 +126,7 @@ def test_features_are_those_of_embed_under_a_logistic_regression(tiny: str, tmp_
     assert np.mean([ours == theirs for ours, theirs in zip(said, peer.predict(vectors), strict=True)]) > 0.97
 
 
+@pytest.mark.learns
 def test_a_run_starts_from_another_run(fitted: Run, tmp_path: Path) -> None:
     rows = [{**row, "label": {"good": "up", "bad": "down"}[row["label"]]} for row in labelled(80, seed=2)]
     more = train(rows, output=tmp_path / "more", model=str(fitted.folder), epochs=2, **QUICK)

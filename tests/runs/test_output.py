@@ -259,3 +259,27 @@ def test_an_old_output_is_replaced_as_a_whole(words: Run, reviews: Path, tmp_pat
     out.write_text("something old\n" * 1000)
     predict_file(words.folder, reviews, out)
     assert [row["id"] for row in table(out)] == [row["id"] for row in labelled(200)]
+
+
+def test_a_link_in_a_circle_is_refused(words: Run, reviews: Path, tmp_path: Path) -> None:
+    (tmp_path / "out.csv.partial.json").symlink_to("out.csv.partial.json")
+    with pytest.raises(InputError, match="in a circle"):
+        predict_file(words.folder, reviews, tmp_path / "out.csv")
+
+
+@pytest.mark.parametrize(
+    "change", [{"bytes": 40}, {"bytes": -1}, {"counts": {"rows": 3, "read": 1 << 63}}, {"seal": ""}, {}]
+)
+def test_a_damaged_mark_is_not_believed(words: Run, tmp_path: Path, change: dict[str, Any]) -> None:
+    rows, output = write_csv(tmp_path / "rows.csv", labelled(1100)), tmp_path / "out.csv"
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        predict_file(words.folder, rows, output, told=stop)
+    mark = tmp_path / "out.csv.partial.json"
+    mark.write_text(json.dumps(json.loads(mark.read_text()) | change))
+    made = predict_file(words.folder, rows, output)
+    assert (made.rows, made.resumed > 0) == (1100, not change)
+    assert len(table(output)) == 1100

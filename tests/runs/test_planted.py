@@ -13,6 +13,7 @@ import clearhead
 from clearhead.model import Model
 from clearhead.runs.pretrain_result import Pretrained
 from tests.planted import COLOURS, planted_text
+from tests.variation import THREADS
 
 BERT = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
 T5 = {"d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 2, "num_heads": 4}
@@ -24,7 +25,7 @@ def learned(folder: Path, family: str, config: dict[str, Any], *, sentences: int
     """A small model after some steps over a text with the rule in it."""
     text = planted_text(folder / "text.txt", 1500 // sentences, sentences)
     usual: dict[str, Any] = {
-        "vocabulary": 200, "length": 24, "batch_tokens": 1024, "rate": 3e-3, "threads": 1, "evaluations": 1,
+        "vocabulary": 200, "length": 24, "batch_tokens": 1024, "rate": 3e-3, "threads": THREADS, "evaluations": 1,
     }  # fmt: skip
     return clearhead.pretrain(
         text, output=folder / "run", family=family, preset="tiny", config=json.dumps(config), report=False,
@@ -32,6 +33,8 @@ def learned(folder: Path, family: str, config: dict[str, Any], *, sentences: int
     )  # fmt: skip
 
 
+@pytest.mark.slow
+@pytest.mark.learns
 def test_masked_words(tmp_path: Path) -> None:
     run = learned(tmp_path, "bert", BERT, objective="mlm", mask=0.2, steps=200)
     assert run.judged is not None
@@ -43,6 +46,8 @@ def test_masked_words(tmp_path: Path) -> None:
         assert best.probability > 0.8
 
 
+@pytest.mark.slow
+@pytest.mark.learns
 def test_next_sentence(tmp_path: Path) -> None:
     run = learned(tmp_path, "bert", BERT, sentences=8, rate=2e-3, batch_tokens=640, steps=1000)
     assert run.objective == "mlm+nsp"
@@ -53,6 +58,8 @@ def test_next_sentence(tmp_path: Path) -> None:
     assert run.judged.pair_accuracy > 0.75
 
 
+@pytest.mark.slow
+@pytest.mark.learns
 def test_next_words(tmp_path: Path) -> None:
     run = learned(tmp_path, "gpt2", GPT, vocabulary=400, steps=250)
     model = clearhead.load(run.folder)
@@ -60,6 +67,8 @@ def test_next_words(tmp_path: Path) -> None:
     assert said == [f" {colour}." for colour in COLOURS]  # and then the document ends
 
 
+@pytest.mark.slow
+@pytest.mark.learns
 def test_spans(tmp_path: Path) -> None:
     run = learned(tmp_path, "t5", T5, rate=1e-2, steps=300)
     model = clearhead.load(run.folder)
@@ -68,6 +77,8 @@ def test_spans(tmp_path: Path) -> None:
     assert right >= 7
 
 
+@pytest.mark.slow
+@pytest.mark.learns
 def test_replaced_words(tmp_path: Path) -> None:
     wide = BERT | {"hidden_size": 128, "embedding_size": 64}
     run = learned(tmp_path, "electra", wide, mask=0.2, rate=2e-3, steps=420)
@@ -86,6 +97,8 @@ def test_replaced_words(tmp_path: Path) -> None:
     assert generator.fill(f"{SENTENCE.format('red')} [MASK].")[0][0].token in COLOURS
 
 
+@pytest.mark.slow
+@pytest.mark.learns
 def test_both_ways(tmp_path: Path) -> None:
     run = learned(tmp_path, "elmo", {"width": 64}, rate=1e-2, steps=250)
     assert run.objective == "bilm"

@@ -41,6 +41,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return kept | states | {"log": json.dumps(log).encode(), "judged": (folder / "evaluations.json").read_bytes()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["bert", "electra"])
 def test_a_killed_run_ends_in_the_same_bytes(text: Path, tmp_path: Path, family: str) -> None:
     choices = CHOICES | {"family": family, "steps": 12, "evaluations": 3, "save_every": 0.0}

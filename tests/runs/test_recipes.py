@@ -38,6 +38,7 @@ def test_the_first_line_is_the_command(path: Path, monkeypatch: pytest.MonkeyPat
     assert (plan.method, plan.settings.seed, plan.auto_epochs) == ("finetune", 0, False)
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_the_data_is_as_the_recipe_says(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLEARHEAD_DATA", str(DATA))

@@ -31,6 +31,7 @@ def answerer(tiny: str, nest: Path, folder: Path) -> Run:
     return train(nest, output=folder / "answerer", model=tiny, epochs=10, **QUICK)
 
 
+@pytest.mark.learns
 def test_it_learns_and_is_measured_by_squads_rules(answerer: Run, folder: Path) -> None:
     assert load_predictor(answerer.folder).reading.no_answer is not None
     fresh = folder / "fresh.json"
@@ -75,6 +76,7 @@ def test_json_lines_say_where_the_answer_stands(answerer: Run, tmp_path: Path) -
             assert row["context"][one["start"] : one["end"]] == one["text"] != ""
 
 
+@pytest.mark.learns
 def test_rows_without_answers_and_ids_can_be_asked(answerer: Run, tmp_path: Path) -> None:
     rows = [
         {"question": "was it", "context": "The  GREAT\tfilm, it was"},
@@ -89,6 +91,7 @@ def test_rows_without_answers_and_ids_can_be_asked(answerer: Run, tmp_path: Path
     assert json.loads((tmp_path / "out.json").read_text()) == {"1": "GREAT", "2": ""}
 
 
+@pytest.mark.learns
 def test_an_id_that_comes_twice_loses_no_answer(answerer: Run, tmp_path: Path) -> None:
     rows = [{"id": name, "question": "was it", "context": "a great film"} for name in ("q1", 0, "", "0", "q1")]
     for given, said in ((rows[:4], "rows 2 and 4 both have the id '0'"), ([rows[0], *rows[2:]], "1 and 4 .* 'q1'")):
@@ -102,12 +105,14 @@ def test_an_id_that_comes_twice_loses_no_answer(answerer: Run, tmp_path: Path) -
     assert json.loads((tmp_path / "out.json").read_text()) == {"q1": "great", "0": "great", "": "great"}
 
 
+@pytest.mark.learns
 def test_rows_without_an_answer_keep_their_number(answerer: Run, tmp_path: Path) -> None:
     rows = [{"question": "was it", "context": text} for text in (" ", "a great film", "")]
     predict_file(answerer.folder, rows, tmp_path / "out.json", format="squad", skip_bad_rows=True)
     assert json.loads((tmp_path / "out.json").read_text()) == {"1": "", "2": "great", "3": ""}
 
 
+@pytest.mark.learns
 def test_an_answer_far_back_in_a_long_passage_is_found(answerer: Run) -> None:
     story = " ".join(["the film was a scene with music and more"] * 12) + " great " + " ".join(["the end of it"] * 12)
     said = predict(answerer.folder, [{"question": "was it", "context": story}])[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,15 @@ def test_some_of_the_rows(reviews: Path, tmp_path: Path) -> None:
         majority(reviews, tmp_path / "f", rows=0)
 
 
+def test_a_report_on_some_rows_tells_of_those(tmp_path: Path) -> None:
+    rows = [row | {"label": "rare" if place < 20 else "often"} for place, row in enumerate(labelled(220))]
+    used = majority(write_csv(tmp_path / "rows.csv", rows), tmp_path, rows=60)
+    assert used.report is not None
+    page = used.report.read_text().partition("<h3>Balance of labels</h3>")[2].partition("</table>")[0]
+    cells = re.findall(r"<td[^>]*>\s*([^<\s][^<]*?)\s*<", page)
+    assert sum(int(cell) for cell in cells if cell.isdigit()) == 60
+
+
 @pytest.mark.parametrize("name", ["split", "fold"])
 def test_by_a_column(name: str, tmp_path: Path) -> None:
     words = ("train", "train", "train", "validation", "test")
@@ -117,6 +127,19 @@ def test_rows_of_one_id_never_straddle(tmp_path: Path) -> None:
         trained = {row["id"] for number, row in enumerate(rows, start=1) if number not in held}
         assert not ids["dev"] & ids["test"]
         assert not trained & (ids["dev"] | ids["test"])
+
+
+def test_rows_of_few_ids_leave_parts_empty_and_labels_out(tmp_path: Path) -> None:
+    rows = [{**row, "id": "one" if place < 120 else "two"} for place, row in enumerate(labelled(200))]
+    run = majority(rows, tmp_path / "two")
+    assert "dev" not in run.rows
+    assert "there are no dev rows: rows with the same id stay together." in run.said
+    parts = ["dev" if place % 5 == 0 else "train" for place in range(200)]
+    rows = [{**row, "split": part} for row, part in zip(labelled(200), parts, strict=True)]
+    rows[0]["label"] = "rare"
+    run = majority(rows, tmp_path / "column")
+    assert "no training row has the label rare, which is in other parts." in run.said
+    assert not any("there are no" in said for said in run.said)
 
 
 def test_the_same_text_never_straddles(tmp_path: Path) -> None:

@@ -96,6 +96,7 @@ def test_a_shallow_model_leaves_choices_out_with_a_reason(layers: int, left: int
         assert f"concat_last_four is left out: it needs 4 layers, and there are {layers}." in said
 
 
+@pytest.mark.learns
 def test_the_best_choice_becomes_the_model(tiny: str, reviews: Path, tmp_path: Path) -> None:
     counted: list[tuple[str, int, int | None]] = []
     told = Told(count=lambda *done: counted.append(done))
@@ -122,6 +123,7 @@ def test_the_best_choice_becomes_the_model(tiny: str, reviews: Path, tmp_path: P
     assert any(what.startswith("sweep: ") for what, _, _ in counted)
 
 
+@pytest.mark.learns
 @pytest.mark.parametrize("kind", ["multilabel", "number"])
 def test_other_labels(kind: str, tiny: str, tmp_path: Path) -> None:
     rows = tagged(80) if kind == "multilabel" else scored(80)

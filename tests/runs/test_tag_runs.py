@@ -42,6 +42,7 @@ def spanner(tiny: str, folder: Path) -> Run:
     return train(path, output=folder / "spanner", model=tiny, epochs=5, **QUICK)
 
 
+@pytest.mark.learns
 def test_it_learns_and_is_measured_by_entities(tagger: Run, folder: Path) -> None:
     fresh = folder / "fresh.conll"
     fresh.write_text(conll(words_and_tags(60, seed=9)))
@@ -62,6 +63,7 @@ def test_held_out_rows_can_be_measured_again(tagger: Run, columns: Path) -> None
         evaluate(tagger.folder, other, part="dev")
 
 
+@pytest.mark.learns
 def test_spans_say_where_they_stand(spanner: Run) -> None:
     rows = spans(words_and_tags(40, seed=3))
     found = predict(spanner.folder, rows)
@@ -78,6 +80,7 @@ def test_spans_say_where_they_stand(spanner: Run) -> None:
     assert right >= 36
 
 
+@pytest.mark.learns
 def test_texts_that_no_one_cut_into_words_can_be_tagged(tagger: Run) -> None:
     said = predict(tagger.folder, ["it was a  great film,\tbut sad!"])[0]
     assert said.spans is not None
@@ -183,6 +186,7 @@ def test_a_stopped_run_ends_in_the_same_bits(tiny: str, columns: Path, tmp_path:
     assert contents(tmp_path / "half") == contents(tmp_path / "whole")
 
 
+@pytest.mark.learns
 def test_two_seeds_and_a_target(tiny: str, columns: Path, tmp_path: Path) -> None:
     run = train(columns, output=tmp_path / "two", model=tiny, epochs=5, seeds=2, target_accuracy=0.9, **QUICK)
     assert run.metrics["f1"].value > 0.5
@@ -216,6 +220,7 @@ def test_silence_has_a_column(tagger: Run, tmp_path: Path) -> None:
     assert (said["spans"], said["abstained"]) == (None, True)
 
 
+@pytest.mark.learns
 def test_long_texts_are_read_in_windows(tagger: Run) -> None:
     words = [pair for row in words_and_tags(20, seed=8) for pair in row]
     rows = [{"tokens": [word for word, _ in words], "tags": [tag for _, tag in words]}]

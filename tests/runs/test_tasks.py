@@ -29,6 +29,7 @@ def peer_logits(folder: Path, firsts: Sequence[str], seconds: Sequence[str] | No
         return model(**inputs).logits.double().numpy()
 
 
+@pytest.mark.learns
 def test_two_classes(fitted: Run, reviews: Path) -> None:
     assert (fitted.task, fitted.method, fitted.labels) == ("classify", "finetune", ("bad", "good"))
     assert fitted.columns == {"text": "text", "label": "label", "id": "id"}
@@ -44,6 +45,7 @@ def test_two_classes(fitted: Run, reviews: Path) -> None:
         assert answer.probability == max(answer.probabilities.values())
 
 
+@pytest.mark.learns
 def test_three_classes_of_integers(tiny: str, tmp_path: Path) -> None:
     draw, words = random.Random(0), ("good", "bad", "film")
     others = [word for word in PLAIN if word not in words]
@@ -78,6 +80,7 @@ def test_answers_are_the_same_from_a_file_and_from_values(fitted: Run, reviews: 
     assert [row["probability"] for row in written] == [str(round(answer.probability or 0, 6)) for answer in expected]
 
 
+@pytest.mark.learns
 @pytest.mark.parametrize("form", ["list", "separator"])
 def test_several_labels_in_a_list_or_with_a_separator(form: str, tmp_path: Path) -> None:
     rows = tagged(200)
@@ -112,6 +115,7 @@ def test_several_labels_of_a_network_have_thresholds_of_their_own(several: Run) 
     np.testing.assert_allclose(ours, 1 / (1 + np.exp(-logits / passport["temperature"])), atol=1e-5)
 
 
+@pytest.mark.learns
 def test_a_pair_reads_both_texts(pair: Run) -> None:
     assert (pair.task, pair.labels) == ("pair", ("other", "same"))
     assert pair.columns == {"text": "sentence1", "text_b": "sentence2", "label": "label"}
@@ -148,6 +152,7 @@ def numbers_of(rows: Rows) -> list[float]:
     return [row["score"] for row in rows]
 
 
+@pytest.mark.learns
 def test_a_number_comes_out_in_its_own_unit(number: Run) -> None:
     assert (number.task, number.labels) == ("regress", ())
     rows = scored(60, seed=7)
@@ -160,6 +165,7 @@ def test_a_number_comes_out_in_its_own_unit(number: Run) -> None:
     assert (answer.label, answer.labels, answer.probability, answer.probabilities) == (None, None, None, {})
 
 
+@pytest.mark.learns
 def test_a_number_of_two_texts(tiny: str, tmp_path: Path) -> None:
     run = train(scored(160, two=True), output=tmp_path / "run", model=tiny, epochs=10, **QUICK)
     assert run.task == "regress"
@@ -171,6 +177,7 @@ def test_a_number_of_two_texts(tiny: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(logits[:, 0], values, rtol=1e-5)
 
 
+@pytest.mark.learns
 def test_the_chosen_epoch_of_a_number_is_one_whose_answers_differ(number: Run) -> None:
     """A high correlation alone is no good: an epoch whose answers are all but equal can have one."""
     values = np.array([answer.value for answer in predict(number.folder, scored(60, seed=7))], np.float64)

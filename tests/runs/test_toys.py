@@ -10,6 +10,7 @@ import pytest
 
 import clearhead
 from tests.toys import toy
+from tests.variation import THREADS
 
 CONFIGS: dict[str, dict[str, Any]] = {
     "transformer": {"width": 64, "heads": 8, "feed_width": 128, "norm_first": True},
@@ -19,7 +20,7 @@ WIDER = {"width": 128, "attention_width": 64}
 LAYERS = {"encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
 PLAN: dict[str, Any] = {
     "task": "translate", "pieces": "characters", "vocabulary": 100, "smoothing": 0.0, "average": 1, "dev_share": 0.0,
-    "schedule": "linear", "beam": 1, "threads": 1,
+    "schedule": "linear", "beam": 1, "threads": THREADS,
 }  # fmt: skip
 FIVE = {"rows": 5000, "batch_tokens": 512}
 CASES: dict[tuple[str, str], tuple[dict[str, Any], dict[str, Any]]] = {  # what each needs to be learned surely
@@ -32,6 +33,8 @@ CASES: dict[tuple[str, str], tuple[dict[str, Any], dict[str, Any]]] = {  # what 
 }
 
 
+@pytest.mark.slow
+@pytest.mark.learns
 @pytest.mark.parametrize(("family", "name"), CASES)
 def test_a_toy_language_is_learned(family: str, name: str, tmp_path: Path) -> None:
     shape, settings = CASES[family, name]

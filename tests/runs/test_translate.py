@@ -16,6 +16,7 @@ from clearhead.training.loop import Step
 from clearhead.unknown import replace_unknown
 from tests.parallel import CONFIGS, SMALL, parallel, write_tsv
 from tests.report.pages import Reader
+from tests.variation import THREADS
 
 
 @pytest.fixture(scope="module", params=list(CONFIGS))
@@ -27,6 +28,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     )  # fmt: skip
 
 
+@pytest.mark.learns
 def test_a_translator_learns_and_is_measured(made: clearhead.Run) -> None:
     assert (made.task, made.measured_on) == ("translate", "test")
     assert made.metrics["bleu"].value > 80
@@ -41,6 +43,7 @@ def test_a_translator_learns_and_is_measured(made: clearhead.Run) -> None:
     assert kept["parts"]["test"]["metrics"]["bleu"]["value"] == pytest.approx(made.metrics["bleu"].value)
 
 
+@pytest.mark.learns
 def test_words_are_aligned_with_those_they_come_from(made: clearhead.Run) -> None:
     model = clearhead.load(made.folder)
     rows = parallel(60, seed=9)
@@ -117,9 +120,10 @@ def test_two_vocabularies(tmp_path: Path) -> None:
     assert clearhead.load(tmp_path / "copy").generate(["ein hund."], max_length=5)[0].ids == first.ids
 
 
+@pytest.mark.learns
 def test_a_checkpoint_is_taught_further(tmp_path: Path, made: clearhead.Run) -> None:
     spoken = [{"de": row["de"], "en": row["en"].replace("dog", "cat")} for row in parallel(200, seed=3)]
-    choices: dict[str, Any] = {"task": "translate", "epochs": 8, "rate": 2e-3, "batch_tokens": 256, "threads": 1}
+    choices: dict[str, Any] = {"task": "translate", "epochs": 8, "rate": 2e-3, "batch_tokens": 256, "threads": THREADS}
     run = clearhead.train(spoken, model=str(made.folder), output=tmp_path / "next", **choices)
     assert run.metrics["bleu"].value > 60
     assert clearhead.load(run.folder).generate(["ein hund."])[0].text == "one cat."

@@ -38,6 +38,7 @@ def test_a_run_keeps_what_it_needs(vectors: Path, tmp_path: Path) -> None:
     assert clearhead.load_words(run.folder).width == 8
 
 
+@pytest.mark.learns
 def test_a_folder_of_vectors_and_two_texts_a_row(vectors: Path, tmp_path: Path) -> None:
     folder = save_vectors(tmp_path / "folder", clearhead.load_words(vectors))
     rows = []
@@ -52,6 +53,7 @@ def test_a_folder_of_vectors_and_two_texts_a_row(vectors: Path, tmp_path: Path) 
     assert measured == pytest.approx(run.metrics["accuracy"].value)
 
 
+@pytest.mark.learns
 def test_numbers_are_learned_too(vectors: Path, tmp_path: Path) -> None:
     rows = [row | {"label": 1.0 if row["label"] == "good" else -1.0} for row in labelled(150)]
     path = write_csv(tmp_path / "rows.csv", rows)

@@ -33,6 +33,7 @@ def run(mute: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return train(rows, output=place / "run", model=mute, method="features", layer="weighted", pooling="mean")
 
 
+@pytest.mark.learns
 def test_the_only_layer_that_knows_gets_all_the_weight(run: Run) -> None:
     assert run.metrics["accuracy"].value > 0.75
     (said,) = [note for note in run.notes if "layers weighted" in note]

@@ -70,6 +70,7 @@ def test_all_choices_of_one_pass_are_those_of_their_own(tiny: str) -> None:
         assert len(found.of(choice)) == 33
 
 
+@pytest.mark.learns
 def test_features_tag_and_are_kept(tiny: str, tagged: Path, tmp_path: Path) -> None:
     run = train(tagged, output=tmp_path / "run", model=tiny, method="features", layer="first", report=False)
     assert run.metrics["f1"].value > 0.6

@@ -26,6 +26,7 @@ from clearhead.tasks.ragged import Ragged, bounds_of
 from clearhead.training.objectives import row_losses
 from tests.small import write_csv
 from tests.tasks.tokenizers import tokenizer
+from tests.variation import scaled
 
 CHOICE = task_named("choice")
 SPACE = LabelSpace(names=("0", "1", "2", "3"), kind="options", scheme="0")
@@ -194,7 +195,7 @@ def batch(counts: list[int], length: int | None = None) -> Any:
     return encoded(table, segments=False)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scaled(40), deadline=None)
 @given(counts=st.lists(st.integers(2, 6), min_size=1, max_size=6), seed=st.integers(0, 2**31), long=st.booleans())
 def test_the_loss_is_cross_entropy_over_the_options_that_are_there(counts: list[int], seed: int, long: bool) -> None:
     data = batch(counts, 20 if long else None)
@@ -237,7 +238,7 @@ def test_scores_of_windows_are_collected_by_option() -> None:
     assert collect(kept, some).values.tolist() == pytest.approx([*found.row(2).tolist(), *found.row(0).tolist()])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @given(st.lists(st.integers(2, 7), min_size=1, max_size=8), st.integers(0, 2**31), st.floats(0.1, 10))
 def test_probabilities_are_over_the_options_that_are_there(counts: list[int], seed: int, temperature: float) -> None:
     draw = np.random.default_rng(seed)

@@ -22,6 +22,7 @@ from clearhead.tasks.encoded import Encoded, encoded
 from clearhead.tasks.span import KEPT, Candidates, collect, doubt, fit, read, texts
 from clearhead.training.objectives import row_losses
 from tests.tasks.tokenizers import KINDS, tokenizer
+from tests.variation import scaled
 
 Array = np.ndarray[Any, Any]
 COLUMNS = Columns(text="question", text_b="context", label="answers")
@@ -151,7 +152,7 @@ def test_spaces_are_no_answer() -> None:
 
 
 @pytest.mark.parametrize("kind", ["distilbert", "roberta", "xlm_roberta"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scaled(40), deadline=None)
 @given(seed=st.integers(0, 2**31), longest=st.integers(1, 12), length=st.sampled_from((None, 40)))
 def test_the_best_answers_are_the_best_of_all_pairs(kind: str, seed: int, longest: int, length: int | None) -> None:
     story = "Rain fell on 👩‍👩‍👧‍👦 and the 東京 nets  of Nai\u0308ve fishermen in silence, far from home and harbour."

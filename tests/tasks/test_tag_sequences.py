@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from clearhead.tasks.ragged import Ragged, bounds_of, joined, ragged
 from clearhead.tasks.sequences import best_tags
+from tests.variation import scaled
 
 BIO = ("O", "B-X", "I-X", "B-Y", "I-Y")
 INSIDE = ("O", "I-X", "I-Y")
@@ -34,7 +35,7 @@ def valid(tags: tuple[str, ...], *, ends: bool) -> bool:
 
 
 @pytest.mark.parametrize("names", [BIO, BILOU, IOBES])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @given(data=st.data())
 def test_it_is_the_best_of_all_that_may_be(names: tuple[str, ...], data: st.DataObject) -> None:
     ends = any(name[:2] in ("L-", "E-") for name in names)

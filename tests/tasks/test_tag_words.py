@@ -24,6 +24,7 @@ from clearhead.tasks.tag import collect, read, spans_of
 from clearhead.tasks.tagged import check
 from clearhead.tasks.words import word_borders
 from tests.tasks.tokenizers import KINDS, tokenizer
+from tests.variation import scaled
 
 SPACE = LabelSpace(names=("O", "B-LOC", "I-LOC", "B-PER", "I-PER"), kind="tags", scheme="spans")
 COLUMNS = Columns(text="text", label="spans")
@@ -37,7 +38,7 @@ TEXTS = st.lists(st.sampled_from(BITS) | st.sampled_from(" abcXYZ,!"), min_size=
 ANY = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=30)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=scaled(300), deadline=None)
 @given(TEXTS | ANY)
 def test_words_cover_every_letter_once_and_in_order(text: str) -> None:
     borders = word_borders(text)
@@ -47,7 +48,7 @@ def test_words_cover_every_letter_once_and_in_order(text: str) -> None:
     assert {place for place, letter in enumerate(text) if not letter.isspace()} == set(covered)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=scaled(100), deadline=None)
 @given(TEXTS)
 def test_no_word_begins_with_what_belongs_to_the_letter_before(text: str) -> None:
     for begin, _ in word_borders(text):
@@ -78,7 +79,7 @@ def test_words_as_lists_have_them() -> None:
     ]  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=scaled(200), deadline=None)
 @given(TEXTS | ANY)
 def test_joined_words_begin_and_end_where_words_do(text: str) -> None:
     short, long = word_borders(text), word_borders(text, joined=True)
@@ -132,7 +133,7 @@ def places_of(text: str, kind: str, fit: Fit) -> list[int]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=scaled(120), deadline=None)
 @given(text=TEXTS, seed=st.integers(0, 10**6), length=st.sampled_from((None, 8, 16)))
 def test_spans_come_back_as_they_went_in(kind: str, text: str, seed: int, length: int | None) -> None:
     borders = word_borders(text)
@@ -156,6 +157,7 @@ def test_spans_come_back_as_they_went_in(kind: str, text: str, seed: int, length
     assert read_back([row], kind, fit) == [spans]
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_word_of_ordinary_text_has_one_token_of_its_own(kind: str) -> None:
     text = "The old keeper wrote a letter to his daughter every evening, and she does not answer. " * 12

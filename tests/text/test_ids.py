@@ -14,6 +14,7 @@ from clearhead.errors import InputError
 from clearhead.text import Tokenizer, load_tokenizer
 from tests.text.test_tokenizer_parity import FORMS, RANDOM_TEXT
 from tests.text.tokenizer_folders import LEGACY, TEXTS, WORDS, marian
+from tests.variation import scaled
 
 Family = Callable[[str, str], tuple[Tokenizer, Any]]
 
@@ -24,6 +25,7 @@ def same(tokenizer: Tokenizer, items: list[Any]) -> None:
     assert not any(one.truncated for one in ids)
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", LEGACY)
 def test_texts_pairs_and_words(family: Family, name: str, form: str) -> None:
@@ -34,7 +36,7 @@ def test_texts_pairs_and_words(family: Family, name: str, form: str) -> None:
     same(tokenizer, [])
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scaled(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.one_of(RANDOM_TEXT, st.tuples(RANDOM_TEXT, RANDOM_TEXT)), min_size=1, max_size=4))
 def test_any_text(family: Family, items: list[Any]) -> None:
     for name in LEGACY:

@@ -27,6 +27,7 @@ from clearhead.text import load_tokenizer
 from clearhead.text.bag import MOST_STRETCH, Bag, bag_of, stretches
 from clearhead.text.learn import fewer
 from clearhead.text.probes import PROBES
+from tests.variation import scaled
 
 STEMS = ["rad", "fahr", "mann", "haus", "wind", "licht", "wasser", "bring", "find", "klein", "naïve", "Straße", "ride",
          "light", "water", "small", "東京"]  # fmt: skip
@@ -134,7 +135,7 @@ def test_what_stands_around_a_text(learned: Callable[..., Learned]) -> None:
 BY_BYTES = clearhead.learn_tokenizer(lines(), kind="bpe", size=400)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=scaled(300), deadline=None)
 @given(st.text())
 def test_byte_level_gives_every_text_back(text: str) -> None:
     encoding = BY_BYTES.tokenizer.encode(text)
@@ -143,7 +144,7 @@ def test_byte_level_gives_every_text_back(text: str) -> None:
     assert BY_BYTES.unknown == 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=scaled(100), deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=("Cs", "Z", "C")), min_size=1, max_size=8), min_size=1))
 def test_byte_fallback_gives_words_back(words: list[str]) -> None:
     text = " ".join(words)
@@ -224,7 +225,7 @@ def test_pieces_must_occur_often_enough() -> None:
     assert "▁xyz" in seldom.tokenizer.vocab
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=scaled(100), deadline=None)
 @given(st.text(max_size=400))
 def test_stretches_are_the_line(line: str) -> None:
     assert "".join(stretches(line)) == line

@@ -21,6 +21,7 @@ from clearhead.text.marian import join_pieces
 from clearhead.text.pieces import parse_pieces
 from clearhead.text.segmenter import segmenter
 from tests.text.tokenizer_folders import SENTENCES, TEXTS, WORDS, marian, real, sentence_pieces, write_json
+from tests.variation import scaled
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "unigram": {},
@@ -105,7 +106,7 @@ def test_control_the_other_side_gives_other_ids(both: Both) -> None:
     assert target.encode(text).ids != theirs(text)["input_ids"]
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(150), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
 def test_random_text_encodes_as_in_transformers(both: Both, text: str) -> None:
     for name in ("unigram", "bpe_bytes"):

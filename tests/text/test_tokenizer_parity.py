@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from clearhead.text import Encoding, Tokenizer, load_tokenizer
 from tests.text.tokenizer_folders import LEGACY, TEXTS, WORDS
+from tests.variation import scaled
 
 Family = Callable[[str, str], tuple[Tokenizer, Any]]
 FORMS = ("legacy", "theirs", "ours")
@@ -44,6 +45,7 @@ def as_encoding(raw: Any) -> Encoding:
     )
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", LEGACY)
 def test_encoding_is_that_of_transformers(family: Family, name: str, form: str) -> None:
@@ -79,6 +81,7 @@ def test_decoding_and_vocabulary_are_those_of_transformers(family: Family, name:
     assert ours.max_length == (limit if limit < 1_000_000 else None)
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("name", LEGACY)
 def test_truncation_is_that_of_transformers(family: Family, name: str) -> None:
     ours, theirs = family(name, "legacy")
@@ -95,7 +98,7 @@ def test_truncation_is_that_of_transformers(family: Family, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FUZZED)
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(60), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(text=RANDOM_TEXT, second=RANDOM_TEXT)
 def test_random_text_encodes_as_in_transformers(family: Family, name: str, text: str, second: str) -> None:
     ours, theirs = family(name, "legacy")
@@ -141,6 +144,7 @@ def test_control_a_wrong_setting_gives_other_ids(family: Family, tmp_path: Path)
         assert changed.golden() != ours.golden() or changed.encode_batch(TEXTS) != ours.encode_batch(TEXTS), setting
 
 
+@pytest.mark.slow
 def test_a_line_of_a_megabyte(family: Family) -> None:
     line = ("The lighthouse keeper's café, 東京 and 3.14 letters. " * 22_000)[: 1 << 20]
     for name in ("bert_real", "albert_real"):

@@ -14,6 +14,7 @@ from clearhead.errors import InputError
 from clearhead.text import Encoding, Tokenizer
 from clearhead.text.encoding import share, truncate, windows
 from tests.text.tokenizer_folders import SENTENCES, TEXTS
+from tests.variation import scaled
 
 Family = Callable[[str, str], tuple[Tokenizer, Any]]
 SIZES = st.integers(0, 40)
@@ -41,7 +42,7 @@ def of_side(encoding: Encoding, side: int) -> list[int]:
     return [i for i, s in zip(encoding.ids, encoding.sides, strict=True) if s == side]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=scaled(300), deadline=None)
 @given(SIZES, st.one_of(st.none(), SIZES), st.integers(1, 60), st.sampled_from(["left", "right"]))
 def test_truncation_counts_exactly(first: int, second: int | None, limit: int, side: str) -> None:
     whole = made_up(first, second)
@@ -77,7 +78,7 @@ def test_the_longer_text_is_cut_first(first: int, second: int, room: int) -> Non
         assert kept[1] >= kept[0] - 1
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=scaled(300), deadline=None)
 @given(
     st.integers(0, 60),
     st.one_of(st.none(), st.integers(0, 60)),

@@ -74,6 +74,7 @@ def accuracy(state: State, data: Encoded) -> float:
 QUICK = TrainSettings(epochs=12, rate=3e-3, batch_rows=16)
 
 
+@pytest.mark.learns
 def test_a_planted_rule_is_learned() -> None:
     data, dev = rows(200), rows(100, seed=1)
     state = fresh(QUICK)
@@ -95,7 +96,7 @@ def test_accumulation_weighs_rows_alike(objective: str) -> None:
     still: dict[str, Any] = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     found = []
     for micro in (10_000, 30, 1):
-        settings = TrainSettings(epochs=1, batch_rows=24, micro_tokens=micro, clip=0.0)
+        settings = TrainSettings(epochs=1, batch_rows=24, micro_tokens=micro, clip=0.0, precision="float")
         state = fresh(settings, **still)
         if objective == "squared":
             state = State(

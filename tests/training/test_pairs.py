@@ -58,6 +58,7 @@ def test_a_batch_is_shifted_by_one() -> None:
     assert (part.rows, part.tokens, data.row_tokens.tolist()) == (2, 10, [5, 5])
 
 
+@pytest.mark.learns
 @pytest.mark.parametrize("family", SMALL)
 def test_copying_is_learned(family: str) -> None:
     settings = TrainSettings(epochs=9, rate=4e-3, batch_tokens=400, batch_rows=None, beta2=0.98)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import clearhead
 from clearhead.errors import CheckpointError, ClearheadError, InputError
 from clearhead.words import WordVectors, is_words, load_vectors, save_vectors
 from tests.words.planted import royal
@@ -30,6 +31,28 @@ def test_every_form_gives_the_same_vectors_back(name: str, tmp_path: Path) -> No
     first = load_vectors(tmp_path / name, limit=2)
     assert first.words == words[:2]
     assert first.notes == ()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"\n", b"text,label\ngood film,1\n", b"The river bank\nis near\n", b"{}", b"3 2\n", b"hello\nworld\n",
+        b"5 3\nthis is prose with a number first\n", b"\x08\x00\x00\x00\x00\x00\x00\x00{}", bytes(range(256)),
+        b"chapter 1\nIt was late.\nNobody came.\n",
+    ],
+)  # fmt: skip
+def test_other_files_are_no_vectors(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "some.txt").write_bytes(content)
+    assert not is_words(tmp_path / "some.txt")
+    with pytest.raises(InputError):
+        clearhead.load_words(tmp_path / "some.txt")
+
+
+def test_vectors_with_a_bad_row_are_vectors(tmp_path: Path) -> None:
+    (tmp_path / "v.txt").write_text("a 1 2\nb 1\nc 3 4\n")
+    (tmp_path / "w.txt").write_text("3 2\na 1\nb 1 2\nc 3 4\n")
+    assert is_words(tmp_path / "v.txt")
+    assert is_words(tmp_path / "w.txt")
 
 
 @pytest.mark.parametrize("name", ["v.txt", "v.bin"])

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead import tensors
 from clearhead.checkpoint import names
+from clearhead.checkpoint.labels import outputs_in, read_labels
+from clearhead.checkpoint.mean_head import stored_mean_head, without_head
 from clearhead.checkpoint.weights import Mapped, Stored, Widen, finite, inside, stored_tensors, write_tensors
 from clearhead.config import read_json, write_json
 from clearhead.errors import CheckpointError, ConfigError, TensorError, UnsafeError
 from clearhead.families import FAMILIES, Family, family_of
-from clearhead.families.family import MOST_LABELS, table
+from clearhead.families.family import HEAD_POOLING, table
 from clearhead.shape import ModelShape
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ class Checkpoint:
     stored: Mapping[str, Stored]
     fresh: tuple[str, ...]  # our tensors that the file does not have and a new head needs
     notes: tuple[str, ...]  # one line each, for people
+    warnings: tuple[str, ...] = ()  # what may surprise them, in sentences
+    mean_head: bool = False  # whether it was saved with a head that reads the mean, which is a module of its own
 
     def arrays(
         self, widen: Widen | None = None, *, writable: bool = True
@@ -84,38 +88,44 @@ def model_type_of(config: Mapping[str, Any], in_file: Iterable[str]) -> object:
     return next((family.model_type for family in own if family.prefix in starts), None)
 
 
-def read_labels(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """The label names in order; LABEL_0, LABEL_1 where a file gives only a number."""
-    named = config.get("id2label")
-    if named is None:
-        number = config.get("num_labels", config.get("_num_labels", 2))
-        if not isinstance(number, int) or isinstance(number, bool) or not 0 < number <= MOST_LABELS:
-            raise ConfigError(f"config.json has num_labels {str(number)[:40]!r}, expected 1 to {MOST_LABELS}.")
-        return tuple(f"LABEL_{i}" for i in range(number))
-    if not isinstance(named, dict) or not 0 < len(named) <= MOST_LABELS:
-        raise ConfigError("config.json has an id2label that is not a list of label names.")
-    by_id = {str(key): str(value) for key, value in named.items()}
-    if missing := [i for i in range(len(by_id)) if str(i) not in by_id]:
-        raise ConfigError(f"config.json has an id2label of {len(by_id)} labels without number {missing[0]}.")
-    return tuple(by_id[str(i)] for i in range(len(by_id)))
+def read_folder(
+    folder: Path,
+    head: str | None = AUTO,
+    labels: tuple[str, ...] | None = None,
+    pooling: str | None = None,
+    *,
+    keep_head: bool = False,
+) -> Checkpoint:
+    """Read a model folder under the head it was saved with, another one, or none.
 
-
-def read_folder(folder: Path, head: str | None = AUTO, labels: tuple[str, ...] | None = None) -> Checkpoint:
-    """Read a model folder under the head it was saved with, another one, or none."""
+    `pooling` is what a classify head reads (None: as saved, or native). With `keep_head` it is for a new head of a
+    family that has the choice: a saved one that fits stays.
+    """
     config = read_config(folder)
     stored = stored_tensors(folder)
     family = family_of(model_type_of(config, stored))
     sizes = {name: tensor.size for name, tensor in stored.items()}
     config = family.guess(config, _InFile(stored))
-    saved_labels = read_labels(config)
-    labels = saved_labels if labels is None else labels
+    mean_head = config.get(HEAD_POOLING) is not None
     values = family.read(config)
     saved_head = _head_of(family, config, values, frozenset(sizes))
+    saved_labels, disagreement = read_labels(config, outputs_in(family, values, saved_head, sizes))
+    warned = disagreement is not None and labels is None and saved_head in ("classify", "tag")
+    labels = saved_labels if labels is None else labels
     wanted = saved_head if head == AUTO else head
+    relabelled = wanted in ("classify", "tag") and len(labels) != len(saved_labels)
+    fits = wanted == saved_head and not relabelled
+    keep = keep_head and (fits or pooling not in family.poolings)
+    if wanted == "classify" and pooling is not None and not keep:
+        pooled = family.pool(config, pooling)
+        fits = fits and family.read(pooled) == values
+        config, values = pooled, family.read(pooled)
+    if wanted == "classify" and fits and values.get(HEAD_POOLING) == "mean":
+        stored |= stored_mean_head(folder)
+        sizes = {name: tensor.size for name, tensor in stored.items()}
     plan = family.plan(values, wanted, len(labels))
     shape = family.model_shape(config, wanted, len(labels))
-    relabelled = wanted in ("classify", "tag") and len(labels) != len(saved_labels)
-    if {wanted, saved_head} <= _ANSWERS and (wanted != saved_head or relabelled):
+    if {wanted, saved_head} <= _ANSWERS and not fits:
         own = names.spread(table(plan.names), 1)  # heads of several tasks have one name: another task, another head
         sizes = {name: size for name, size in sizes.items() if name not in own}
     verdict = names.judge(family, values, shape, plan.names, sizes)
@@ -132,6 +142,8 @@ def read_folder(folder: Path, head: str | None = AUTO, labels: tuple[str, ...] |
         stored=stored,
         fresh=fresh,
         notes=notes,
+        warnings=(str(disagreement),) if warned else (),
+        mean_head=mean_head,
     )
 
 
@@ -158,6 +170,8 @@ def _head_of(
     family: Family, config: Mapping[str, Any], values: Mapping[str, Any], in_file: frozenset[str]
 ) -> str | None:
     """The head that `architectures` names; where it is silent, the largest one that the tensors complete."""
+    if values.get(HEAD_POOLING) is not None:
+        return "classify"
     named = config.get("architectures")
     if isinstance(named, list) and named and isinstance(named[0], str):
         name = named[0]
@@ -270,6 +284,8 @@ def write_folder(
     values = family.read(config)
     plan = family.plan(values, head, len(labels))
     written = names.back(family, shape, plan.names, arrays)
+    if head == "classify" and values.get(HEAD_POOLING) is not None:
+        written = without_head(written, family.prefix)
     if shape.head is None:  # transformers asks for them in the bare class alone
         written += family.computed(shape).items()
     write_tensors(folder, written, shard_bytes)
@@ -286,7 +302,10 @@ def config_for(
     for stale in ("num_labels", "_num_labels", "torch_dtype", "auto_map", "_name_or_path", "_commit_hash"):
         saved.pop(stale, None)
     classes = {ours: name for name, ours in reversed(list(family.architectures.items()))}
-    saved["architectures"] = [classes[head] if head is not None else bare_class(family)]
+    bare = head is None or (head == "classify" and saved.get(HEAD_POOLING) is not None)
+    saved["architectures"] = [bare_class(family) if bare else classes[str(head)]]
+    if not bare or head is None:
+        saved.pop(HEAD_POOLING, None)
     saved["dtype"] = "float32"
     if shape.head is not None and "tie_word_embeddings" in family.keys and shape.head.kind in _WORD_HEADS:
         if family.model_type == "t5":

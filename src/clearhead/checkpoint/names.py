@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead import tensors
 from clearhead.config import shown
 from clearhead.errors import TensorError
-from clearhead.families.family import Family, Row, Values, table
+from clearhead.families.family import HEAD_POOLING, Family, Row, Values, table
 from clearhead.shape import ModelShape
 
 if TYPE_CHECKING:
@@ -204,10 +204,11 @@ def _ignored(family: Family, blocks: int) -> set[str]:
 def _known(family: Family, values: Values, blocks: int) -> set[str]:
     """Names of every tensor that some head of the family, its pooler or its decoder would use."""
     names: set[str] = set()
+    native = {key: value for key, value in values.items() if key != HEAD_POOLING}
     for head in (None, *family.heads):
-        model = family.model_shape(values, head, 2)
+        model = family.model_shape(native, head, 2)
         used = tensors.expected(model).keys() | tensors.ties(model).keys()
-        rows = spread(table(family.plan(values, head, 2).names), blocks)
+        rows = spread(table(family.plan(native, head, 2).names), blocks)
         for name, row in spread(family.names(model), blocks).items():
             rows |= {name: row, family.prefix + name: row}
         names |= {name for name, row in rows.items() if any(ours in used for ours in row.ours)}

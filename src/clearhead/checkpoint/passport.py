@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from clearhead.checkpoint.weights import inside, present
-from clearhead.config import decode, read_json, shown, write_json
+from clearhead.config import NO_TEXT, decode, read_json, shown, write_json
 from clearhead.errors import CheckpointError, TokenizerError
+from clearhead.machine import Machine
 
 NAME = "clearhead.json"
 FORMAT = 1
@@ -48,6 +50,7 @@ class Trained:
     abstain_below: float | None = None
     no_answer: float | None = None  # from which difference of scores on a question is left without an answer
     max_answer: int = 30  # tokens of the longest answer
+    max_tokens: int | None = None  # of a row in all its windows
     base: str = ""  # the model that it started from
     data: dict[str, DataMark] = field(default_factory=dict)
     seeds: list[int] = field(default_factory=list)
@@ -55,6 +58,8 @@ class Trained:
     versions: dict[str, str] = field(default_factory=dict)
     metrics: dict[str, dict[str, dict[str, float | None]]] = field(default_factory=dict)  # part -> metric -> interval
     command: str = ""
+    machine: Machine | None = None  # that the run began on; None: of a version that did not record it
+    resumed_on: list[Machine] = field(default_factory=list)  # other ones that it was resumed on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +102,18 @@ def read_passport(folder: Path) -> Passport | None:
     if passport.format > FORMAT:
         newer = shown(passport.format, 20)
         raise CheckpointError(f"{NAME} has format {newer}, and this version reads up to {FORMAT}: upgrade.")
+    check_label_names(passport.labels, NAME, unique=False)  # a checkpoint of others may name two alike
+    check_label_names([] if passport.trained is None else passport.trained.labels, NAME)
     return passport
+
+
+def check_label_names(names: Sequence[str], file: str, *, unique: bool = True) -> None:
+    """Refuse label names that cannot be written or told apart: half a surrogate pair, NUL, the same name twice."""
+    if wrong := [name for name in names if NO_TEXT.search(name)]:
+        raise CheckpointError(f"{file} has the label {shown(wrong[0], 40)!r}, which holds NUL or half a character.")
+    if unique and len(set(names)) != len(names):
+        twice = Counter(names).most_common(1)[0][0]
+        raise CheckpointError(f"{file} has the label {shown(twice, 40)!r} twice, so that nobody could tell them apart.")
 
 
 def write_passport(folder: Path, passport: Passport) -> None:

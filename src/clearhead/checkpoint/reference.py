@@ -83,7 +83,7 @@ def read_reference(reference: str | os.PathLike[str]) -> Reference:
             "check the path, or give a hub id such as 'org/name'"
         )
     repo = ALIASES.get(name, name)
-    if not _HUB_ID.fullmatch(repo) or ".." in repo or "--" in repo or repo.endswith(".git"):
+    if not is_hub_id(repo):
         raise ModelNotFoundError(
             f"{shown} names no model: there is no such folder, it is none of {', '.join((*ALIASES, *SHIPPED))}, and it "
             "cannot be a hub id, which is 'org/name' in letters, digits, '-', '_' and '.'"
@@ -93,6 +93,11 @@ def read_reference(reference: str | os.PathLike[str]) -> Reference:
             f"{shown} asks for a revision that cannot be one: after '@' comes a branch, a tag or a commit"
         )
     return Reference(text=text, repo=repo, revision=revision if at else None)
+
+
+def is_hub_id(repo: str) -> bool:
+    """Tell whether a name follows the hub's rules for repositories."""
+    return _HUB_ID.fullmatch(repo) is not None and not (".." in repo or "--" in repo or repo.endswith(".git"))
 
 
 def is_commit(revision: str | None) -> bool:

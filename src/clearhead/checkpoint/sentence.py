@@ -31,6 +31,7 @@ ACTIVATIONS = {
     "Mish": "mish", "ELU": "elu", "LeakyReLU": "leaky_relu", "ReLU6": "relu6",
 }  # fmt: skip
 MOST_MODULES = 32
+SOURCE = "modules.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,10 +89,15 @@ def read_sentences(folder: Path) -> Sentences | None:
             default_prompt=default,
             max_length=longest,
             lower=settings.get("do_lower_case") is True,
-            source="modules.json",
+            source=SOURCE,
         ),
         dense=tuple(weights),
     )
+
+
+def pools_mean(pooling: Pooling) -> bool:
+    """Whether a folder says that the mean of all states is a text's vector."""
+    return pooling.modes == ("mean",) and pooling.source == SOURCE
 
 
 def _modules(folder: Path) -> list[tuple[str, str]]:

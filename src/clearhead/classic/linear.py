@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.classic.solver import ClassWeight, solve
+from clearhead.classic.solver import ClassWeight, few_threads, solve
 from clearhead.classic.sparse import Sparse
 from clearhead.classic.strength import choose_strength
 from clearhead.classic.targets import checked_targets, outputs_of
@@ -99,9 +99,10 @@ def fit_linear(
         raise InputError("class_weight='auto' is for classes and labels; numbers have none.")
     known: dict[str, Any] = {"kind": space.kind, "outputs": outputs_of(space), "class_weight": class_weight}
     moments = standardise(matrix) if isinstance(matrix, np.ndarray) else None  # sparse rows are of length 1 already
-    if strength is None:
-        strength = choose_strength(matrix, truth, seed=seed, **known)
-    solved = solve(matrix, truth, strength=strength, **known)
+    with few_threads(matrix.size if moments is not None else 0):  # products with sparse rows have one thread anyway
+        if strength is None:
+            strength = choose_strength(matrix, truth, seed=seed, **known)
+        solved = solve(matrix, truth, strength=strength, **known)
     weight, bias = solved.weight, solved.bias
     if moments is not None:
         # w (x - m) / s + b = (w / s) x + (b - w m / s): the scaling becomes part of the model

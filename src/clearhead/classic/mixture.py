@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clearhead.classic.linear import LEAST_SPREAD, standardise
-from clearhead.classic.solver import ClassWeight
+from clearhead.classic.solver import ClassWeight, few_threads
 from clearhead.classic.strength import choose_strength
 from clearhead.classic.targets import checked_targets, outputs_of
 from clearhead.data.labels import Kind, LabelSpace
@@ -75,13 +75,14 @@ def fit_mixture(
     stacked /= spreads[:, None, None]
     columns = np.sqrt((stacked**2).mean((0, 1)))
     stacked /= np.where(columns > LEAST_SPREAD, columns, np.inf)  # one scale for all layers: the linear model has it
-    if strength is None:
-        even = stacked.mean(0)
-        standardise(even)
-        known = {"kind": space.kind, "outputs": outputs_of(space), "class_weight": class_weight}
-        strength = choose_strength(even, truth, seed=seed, **known)  # type: ignore[arg-type]
     weights = _row_weights(truth, space.kind, class_weight)
-    scores = _minimised(stacked, truth, weights, space.kind, outputs_of(space), strength)
+    with few_threads(stacked[0].size):
+        if strength is None:
+            even = stacked.mean(0)
+            standardise(even)
+            known = {"kind": space.kind, "outputs": outputs_of(space), "class_weight": class_weight}
+            strength = choose_strength(even, truth, seed=seed, **known)  # type: ignore[arg-type]
+        scores = _minimised(stacked, truth, weights, space.kind, outputs_of(space), strength)
     if silent.all():
         raise InputError("no layer tells these rows apart, so that there is nothing to weigh.")
     scores[silent], spreads[silent] = scores[~silent].min() - SILENT, 1.0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,12 +14,14 @@ from clearhead.classic.majority import log_odds
 from clearhead.data.labels import Kind
 from clearhead.errors import InputError, MissingExtraError
 from clearhead.metrics.checks import Array
+from clearhead.threads import limit_blas, most_threads, passive_waiting
 
 ClassWeight = Literal["none", "auto"]
 
 UNSEEN = -1e4  # logit of a class without rows: its probability is 0 also at a high temperature
 STEPS = 2000  # most problems take under a hundred
 RIDGE = 1e-6  # tolerance of ridge regression, finer than scikit-learn's and still quick
+LONG_CALLS = 1 << 24  # numbers of a matrix from which a product takes so long that waiting for a thread is little
 MOST_WEIGHTS = 1 << 25  # L-BFGS keeps twenty vectors of so many numbers: 5 GB
 
 
@@ -29,6 +32,19 @@ class Solved:
     weight: Array  # (outputs, inputs)
     bias: Array  # (outputs,)
     converged: bool = True
+
+
+@contextmanager
+def few_threads(size: int) -> Iterator[None]:
+    """Fit in here: BLAS uses one thread, unless a matrix of `size` numbers keeps more of them busy for long.
+
+    L-BFGS makes thousands of short products. On several threads each ends only when all have had their turn, and beside
+    another busy process that takes fifty times as long as the product.
+    """
+    with suppress(ImportError), passive_waiting():
+        import sklearn.linear_model  # noqa: F401  # loaded first, for it brings a BLAS of its own
+    with limit_blas(1 if size < LONG_CALLS else most_threads()):
+        yield
 
 
 def solve(
@@ -95,8 +111,9 @@ def _logistic(matrix: Any, targets: Array, strength: float, class_weight: ClassW
 def _fitted(name: str, matrix: Any, targets: Array, **settings: Any) -> tuple[Any, bool]:
     """A model of scikit-learn, and whether it converged: that is said in a field, not in a warning."""
     try:
-        from sklearn import linear_model
-        from sklearn.exceptions import ConvergenceWarning
+        with passive_waiting():
+            from sklearn import linear_model
+            from sklearn.exceptions import ConvergenceWarning
     except ImportError as error:
         raise MissingExtraError("Fitting a linear model", "train") from error
     make: Callable[..., Any] = getattr(linear_model, name)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from clearhead import __version__
+from clearhead.cli.streams import any_streams, flush_output, leave_output, typed
 from clearhead.errors import ClearheadError
 
 # verb -> (where it lives, what --help says of it)
@@ -15,7 +17,8 @@ VERBS = {
     "pretrain": ("pretrain:pretrain", "Make a language model from plain text, and judge it on text held out."),
     "ladder": ("ladder:ladder", "Train every method on the same rows and recommend the cheapest that is as good."),
     "evaluate": ("evaluate:evaluate", "Measure a trained model on rows whose labels are known."),
-    "predict": ("predict:predict", "Answer every row of a file with a trained model."),
+    "predict": ("predict:predict", "Answer a text, or every row of a file, with a trained model."),
+    "models": ("models:models", "List the models on this machine: aliases, shipped ones and the hub's cache."),
     "describe": ("describe:describe", "Tell what a model is: architecture, sizes, tokenizer, head, passport."),
     "learn-tokenizer": ("learn_tokenizer:learn_tokenizer", "Learn a tokenizer from text: BPE, unigram or WordPiece."),
     "tokens": ("tokens:tokens", "Show how a text is cut into tokens, with ids and character offsets."),
@@ -36,8 +39,29 @@ VERBS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one verb; a user's mistake is one sentence on stderr and exit code 2."""
-    from cyclopts import App, CycloptsError
+    """Run one verb; a user's mistake is one sentence on stderr and exit code 2.
+
+    So is whatever the system refuses: a name that is too long, a disk that is full, a stream that is closed.
+    """
+    from cyclopts import CycloptsError
+
+    with any_streams():
+        try:
+            _run(sys.argv[1:] if arguments is None else arguments)
+            flush_output()
+        except ClearheadError as error:
+            _stop(str(error))
+        except CycloptsError as error:
+            _stop(_plain(error))
+        except BrokenPipeError:  # the reader of our output has gone; nothing is left to say
+            leave_output()
+            sys.exit(1)
+        except OSError as error:
+            _stop(_refused(error))
+
+
+def _run(arguments: Sequence[str]) -> None:
+    from cyclopts import App
 
     app = App(
         name="clearhead",
@@ -49,15 +73,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for verb, (place, said) in VERBS.items():
         app.command(f"clearhead.cli.{place}", name=verb, help=said)
     app.register_install_completion_command(help="Install completion for this shell.")
-    try:
-        app(arguments, exit_on_error=False, print_error=False)
-    except ClearheadError as error:
-        _stop(str(error))
-    except CycloptsError as error:
-        _stop(_plain(error))
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has gone; nothing is left to say
-        sys.exit(1)
+    app(typed(arguments), exit_on_error=False, print_error=False)
+
+
+def _refused(error: OSError) -> str:
+    """What the system refused, as one sentence."""
+    from clearhead.config import named, reason
+
+    if error.filename is not None:
+        return f"{named(error.filename)} cannot be read or written: {reason(error)}."
+    return f"Standard output or a file cannot be written: {reason(error)}."  # the system does not say which
 
 
 def _plain(error: Exception) -> str:
@@ -67,7 +92,12 @@ def _plain(error: Exception) -> str:
 
 
 def _stop(said: str) -> None:
-    sys.stderr.write(f"clearhead: {said}\n")
+    with suppress(OSError):
+        sys.stderr.write(f"clearhead: {said}\n")
+    with suppress(ClearheadError, BrokenPipeError):
+        flush_output()
+        sys.exit(2)
+    leave_output()
     sys.exit(2)
 
 

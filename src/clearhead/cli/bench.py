@@ -19,6 +19,7 @@ def bench(
     /,
     *,
     column: str | None = None,
+    input_format: Annotated[str | None, Parameter(name=("--input-format", "--format"))] = None,
     runtimes: str | None = None,
     threads: int | None = None,
     seconds: float = 10.0,
@@ -38,6 +39,8 @@ def bench(
         Plain text (one text a line), .csv, .tsv, .jsonl, or - for standard input; without it, built-in sentences.
     column
         The column that holds the text.
+    input_format
+        csv, tsv, jsonl or text, where neither a file's name nor a header tells it: standard input is a text a line.
     runtimes
         Some of engine, int8, core, onnx, sentence-transformers, with commas; without it, all that are installed.
     threads
@@ -58,7 +61,7 @@ def bench(
         raise InputError(f"{output} must end in .svg.")
     if file is None and column is not None:
         raise InputError("--column is for a file of texts; name one.")
-    texts = None if file is None else read_texts(file, column)
+    texts = None if file is None else read_texts(file, column, format=input_format)
     names = None if runtimes is None else [name.strip() for name in runtimes.split(",")]
     silent = quiet or json
     with downloads(quiet=silent) as bars, progress("measuring", quiet=silent) as bar:

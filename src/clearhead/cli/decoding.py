@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import IO, Any
 from cyclopts import Parameter
 
 from clearhead.cli.screen import say
+from clearhead.config import writing
 from clearhead.errors import InputError
 
 
@@ -31,7 +32,7 @@ class DecodingOptions:
     sample
         Draw every word by its probability; --beam is then 1.
     temperature
-        Of samples: below 1 bolder, above 1 wilder.
+        Sampling temperature: lower is more deterministic, higher is more random.
     top_k
         Of samples: only the so many likeliest words.
     top_p
@@ -75,30 +76,36 @@ class DecodingOptions:
 
 
 @contextmanager
-def answers_file(output: Path | None, *, as_json: bool, quiet: bool) -> Iterator[tuple[IO[str], int]]:
-    """Where the answers go, and how many of them a job that was stopped left there."""
-    from clearhead.runs.translating import lines_done
+def answers_file(
+    output: Path | None, *, as_json: bool, quiet: bool, ranked: bool = False
+) -> Iterator[tuple[IO[str], int]]:
+    """Where the answers go, and how many of them a stopped job left there; `ranked` ones take several lines each."""
+    from clearhead.runs.translating import lines_done, ranked_done
 
     if output is None:
         yield sys.stdout, 0
         return
-    done = lines_done(output, as_json=as_json)
+    done = ranked_done(output) if ranked else lines_done(output, as_json=as_json)
     if done:
         say(f"{done:,} lines of {output} are there already; going on after them", quiet=quiet)
     try:
         into = output.open("a", encoding="utf-8")
     except OSError as error:
         raise InputError(f"{output} cannot be written: {error.strerror or error}.") from None
-    with into:
+    with writing(output), into:
         yield into, done
 
 
-def texts_given(text: str, column: str | None) -> Iterable[str]:
+def texts_given(
+    text: str, column: str | None, *, format: str | None = None, expected: Sequence[str] = ()  # noqa: A002
+) -> Iterable[str]:  # fmt: skip
     """The lines of a file or a pipe, or the one text itself."""
     from clearhead.cli.texts import read_texts
 
     if comes_in_lines(text):
-        return read_texts(text, column)
+        return read_texts(text, column, format=format, expected=expected)
+    if format is not None:
+        raise InputError(f"--input-format is for files and standard input, and {text[:60]!r} is a text.")
     if column is not None:
         raise InputError(f"--column is for files, and {text[:60]!r} is none.")
     return [text]

@@ -26,6 +26,7 @@ def embed(
     *,
     output: Annotated[Path, Parameter(name=("--output", "-o"))],
     column: str | None = None,
+    input_format: Annotated[str | None, Parameter(name=("--input-format", "--format"))] = None,
     layer: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,  # -2 is a layer
     pooling: str | None = None,
     normalize: bool | None = None,
@@ -47,6 +48,8 @@ def embed(
         Where the vectors go: .npy, .jsonl or .parquet.
     column
         The column that holds the text.
+    input_format
+        csv, tsv, jsonl or text, where neither a file's name nor a header tells it: standard input is a text a line.
     layer
         A layer's number, or first, last, second_to_last, sum_all, sum_last_four, concat_last_four.
     pooling
@@ -72,7 +75,7 @@ def embed(
     if output.suffix == ".parquet":
         _need_parquet()
     model = load_model(reference, quiet=quiet or json, precision=precision)
-    texts = read_texts(file, column)
+    texts = read_texts(file, column, format=input_format)
     chosen: Any = int(layer) if layer is not None and layer.lstrip("-").isdigit() else layer
     with warnings.catch_warnings(record=True) as caught, progress("embedding", quiet=quiet or json) as bar:
         warnings.simplefilter("always", TruncationWarning)

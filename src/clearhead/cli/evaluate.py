@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from clearhead.cli.loading import downloads
 from clearhead.cli.screen import model_notes, print_json, print_table, progress, say
+from clearhead.cli.streams import input_bytes
 from clearhead.errors import InputError
 
 
@@ -28,6 +29,7 @@ def evaluate(
     against: str | None = None,
     report: Path | None = None,
     skip_bad_rows: bool = False,
+    input_format: Annotated[str | None, Parameter(name=("--input-format", "--format"))] = None,
     precision: str | None = None,
     json: bool = False,
     quiet: bool = False,
@@ -58,6 +60,8 @@ def evaluate(
         Write an HTML page about it.
     skip_bad_rows
         Leave out rows that cannot be used, and count them.
+    input_format
+        csv, tsv, jsonl or text, where neither a file's name nor a header tells it: standard input is a text a line.
     precision
         float or int8; without it, int8 where `clearhead quantize` found it good enough.
     json
@@ -68,7 +72,7 @@ def evaluate(
     from clearhead import api
 
     silent = quiet or json
-    rows: Any = sys.stdin.buffer if file == "-" else file
+    rows: Any = input_bytes() if file == "-" else file
     with model_notes(quiet=silent), downloads(quiet=silent) as bars, progress("evaluating", quiet=silent) as bar:
         own = _own(reference, precision)
         made = api.evaluate(
@@ -83,6 +87,7 @@ def evaluate(
             against=against,
             report=report,
             skip_bad_rows=skip_bad_rows,
+            input_format=input_format,
             told=None if bar is None else lambda done: bar(done, None),
             command=shlex.join(["clearhead", *sys.argv[1:]]),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 Show = Literal["attention", "alignment", "beams", "steps", "positions"]
 # what can be said of each kind
 USES: Mapping[str, tuple[str, ...]] = {
-    "attention": ("second", "target", "layer", "head", "word", "part", "beam", "max_length"),
-    "alignment": ("target", "layer", "head", "words", "beam", "max_length"),
+    "attention": ("second", "target", "layer", "head", "word", "part", "special", "all_words", "beam", "max_length"),
+    "alignment": ("target", "layer", "head", "words", "special", "beam", "max_length"),
     "beams": ("beam", "max_length"),
     "steps": ("target", "beam", "top", "max_length"),
     "positions": (),
@@ -42,6 +43,8 @@ def explain(
     head: int | None = None,
     word: str | None = None,
     part: str | None = None,
+    special: bool = False,
+    all_words: bool = False,
     words: bool = False,
     beam: int | None = None,
     top: int | None = None,
@@ -72,9 +75,13 @@ def explain(
     head
         Which head; without it, all heads together, or the mean of them.
     word
-        Only the lines from this word.
+        Only the lines from this word; without it, those from the most informative word.
     part
         encoder, decoder or cross attention; without it, all of them.
+    special
+        Show special tokens such as [CLS] and [SEP], which are hidden otherwise.
+    all_words
+        Draw the lines from all words.
     words
         Take the tokens of a word together in an alignment.
     beam
@@ -94,10 +101,12 @@ def explain(
     if output is not None:
         check_file(output)
     model = load_model(reference, quiet=quiet or json)
-    kind = show or ("alignment" if model.shape.decoder is not None and not (part or word or second) else "attention")
+    writes = model.shape.decoder is not None and not (part or word or second or all_words)
+    kind = show or ("alignment" if writes else "attention")
     given = {
         "second": second, "target": target, "layer": layer, "head": head, "word": word, "part": part,
-        "words": words or None, "beam": beam, "top": top, "max_length": max_length,
+        "special": special or None, "all_words": all_words or None, "words": words or None, "beam": beam, "top": top,
+        "max_length": max_length,
     }  # fmt: skip
     chosen = {name: value for name, value in given.items() if value is not None}
     _check(kind, chosen, text, output, as_json=json)
@@ -134,7 +143,9 @@ def _check(kind: str, chosen: Mapping[str, Any], text: str | None, output: Path 
         )
     if kind != "positions" and (text is None or not text.strip()):
         raise InputError("There is no text to explain: give one after the model, or take --show positions.")
-    if output is None and not as_json and kind in ("attention", "positions"):
+    if "word" in chosen and "all_words" in chosen:
+        raise InputError("--word and --all-words exclude each other: draw the lines of one word, or those of all.")
+    if output is None and not as_json and kind == "positions":
         raise InputError(f"Name a file for the picture of {kind} with -o, such as {kind}.svg, .png or .html.")
 
 
@@ -147,17 +158,21 @@ def _search(model: Model, chosen: Mapping[str, Any], beam: int) -> dict[str, Any
 def _traced(model: Model, text: str, chosen: Mapping[str, Any]) -> Trace:
     """The trace of a text, with what was given as a target or what the model writes."""
     from clearhead.explain import trace_written
+    from clearhead.runs.translating import prefix_of
 
     if model.shape.decoder is None or "target" in chosen or chosen.get("part") == "encoder":
-        return model.trace(text, chosen.get("second"), target=chosen.get("target"))
-    return trace_written(model, text, **_search(model, chosen, 4))
+        trace = model.trace(text, chosen.get("second"), target=chosen.get("target"))
+    else:
+        trace = trace_written(model, text, **_search(model, chosen, 4))
+    return replace(trace, text=text.removeprefix(prefix_of(model)))  # as it was typed
 
 
 def _attention(model: Model, text: str, chosen: Mapping[str, Any], note: str) -> Shown:
-    from clearhead.explain import attention_data, save_attention
+    from clearhead.explain import attention_data, attention_table, save_attention
 
     trace = _traced(model, text, chosen)
     some: dict[str, Any] = {name: chosen.get(name) for name in ("layer", "head", "word", "part")}
+    some["special"], every = "special" in chosen, "all_words" in chosen
 
     def told(path: Path | None) -> dict[str, Any]:
         if path is None:
@@ -165,15 +180,19 @@ def _attention(model: Model, text: str, chosen: Mapping[str, Any], note: str) ->
         summary = f"{len(trace.tokens)} tokens, {len(trace.layers)} layers"
         return {"output": str(path), "summary": summary, "tokens": trace.tokens, "layers": len(trace.layers)}
 
-    return lambda path: save_attention(trace, path, **some, source_note=note), told, dict
+    def table() -> Any:
+        return attention_table(trace, **some, all_words=every)
+
+    return lambda path: save_attention(trace, path, **some, all_words=every, source_note=note), told, table
 
 
 def _alignment(model: Model, text: str, chosen: Mapping[str, Any], note: str) -> Shown:
     from clearhead.explain import alignment, save_alignment
+    from clearhead.explain.focus import heading_text
 
     if model.shape.decoder is None:
         raise InputError("An alignment needs a model with an encoder and a decoder; --show attention is for this one.")
-    some = {name: chosen[name] for name in ("layer", "head", "words") if name in chosen}
+    some = {name: chosen[name] for name in ("layer", "head", "words", "special") if name in chosen}
     trace = _traced(model, text, chosen)
     found = alignment(trace, **some)
 
@@ -188,8 +207,12 @@ def _alignment(model: Model, text: str, chosen: Mapping[str, Any], note: str) ->
         }  # fmt: skip
 
     def table() -> Any:
-        rows = [(word, "  ".join(f"{name} {prob:.2f}" for name, prob in looks)) for word, looks in found.rows()]
-        return ("written", "looked at"), rows
+        looked = ((word, "  ".join(f"{name} {prob:.2f}" for name, prob in looks)) for word, looks in found.rows())
+        if not found.special_share.any():
+            return ("written", "looked at"), list(looked), heading_text(trace)
+        shares = (f"{float(share):.2f}" for share in found.special_share)
+        rows = [(*row, share) for row, share in zip(looked, shares, strict=True)]
+        return ("written", "looked at", "special tokens (hidden)"), rows, heading_text(trace)
 
     return lambda path: save_alignment(trace, path, **some, source_note=note), told, table
 

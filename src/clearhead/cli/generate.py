@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as jsonlib
 import sys
 from itertools import chain
 from pathlib import Path
@@ -13,6 +12,7 @@ from cyclopts import Parameter
 from clearhead.cli.decoding import DecodingOptions, answers_file, comes_in_lines, texts_given
 from clearhead.cli.loading import load_model
 from clearhead.cli.screen import progress, say
+from clearhead.cli.streams import json_text
 from clearhead.errors import InputError
 
 
@@ -23,6 +23,7 @@ def generate(
     *,
     output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
     column: str | None = None,
+    input_format: Annotated[str | None, Parameter(name=("--input-format", "--format"))] = None,
     beam: int = 1,
     max_length: int = 128,
     options: DecodingOptions | None = None,
@@ -44,6 +45,8 @@ def generate(
         A file for the texts, a line each; a job that was stopped goes on where it stands.
     column
         The column of a table that holds the prompts.
+    input_format
+        csv, tsv, jsonl or text, where neither a file's name nor a header tells it: standard input is a text a line.
     beam
         How many beginnings are kept while searching; 1 takes the likeliest word each time.
     max_length
@@ -68,7 +71,7 @@ def generate(
         raise InputError("--stream writes the answer to one prompt as it comes: leave files, -o and --json out.")
     if chosen.best > 1 and not json and (lined or output is not None):
         raise InputError(f"--best {chosen.best} gives several texts for every line of a file; add --json.")
-    prompts = texts_given(prompt, column)
+    prompts = texts_given(prompt, column, format=input_format)
     loaded = load_model(model, quiet=quiet or json, precision=precision)
     check_causal(loaded, model)
     if stream:
@@ -80,7 +83,7 @@ def generate(
     with answers_file(output, as_json=json, quiet=quiet) as (into, done), progress("generating", quiet=quiet) as bar:
         for line in continue_lines(loaded, prompts, skip=done, empty=not lined, told=bar, **choices):
             if json:
-                into.write(jsonlib.dumps(line.to_json(), ensure_ascii=False) + "\n")
+                into.write(json_text(line.to_json(), into) + "\n")
             else:
                 texts = line.texts(new=new_only)
                 one_each = [" ".join(text.splitlines()) for text in texts] if lined or output is not None else texts

@@ -31,9 +31,12 @@ def ladder(
     output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
     model: str | None = None,
     methods: str | None = None,
+    rows: int | None = None,
     set: Annotated[list[str] | None, Parameter(name="--set")] = None,  # noqa: A002
     seed: int | None = None,
+    threads: int | None = None,
     skip_bad_rows: bool = False,
+    allow_different_cpu: bool = False,
     json: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -71,12 +74,18 @@ def ladder(
         The model that features, head and finetune start from.
     methods
         Some of majority, tfidf, features, head, finetune, with commas; without it, all of them.
+    rows
+        Train on so many rows, drawn by the seed; without it, on all.
     set
         Any setting of clearhead train as key=value; may be given several times.
     seed
         Of the split and of every training.
+    threads
+        How many threads every method may use; without it, as many as its model keeps busy.
     skip_bad_rows
         Leave out rows that cannot be used, and count them.
+    allow_different_cpu
+        Resume a method also where the CPU, precision or torch differ, so that the last digits of its result change.
     json
         Print one JSON object.
     quiet
@@ -90,7 +99,7 @@ def ladder(
     silent = quiet or json
     choices: dict[str, Any] = {
         "task": task, "text": text, "text_b": text_b, "label": label, "id": id, "split": split, "options": options,
-        "model": model, "seed": seed, "skip_bad_rows": skip_bad_rows or None,
+        "model": model, "rows": rows, "seed": seed, "threads": threads, "skip_bad_rows": skip_bad_rows or None,
     }  # fmt: skip
     said = {key: value for key, value in choices.items() if value is not None} | free_settings(parse_set(set or []))
     begun: list[Path] = []
@@ -102,6 +111,7 @@ def ladder(
             )  # fmt: skip
             made = api.ladder(
                 file, dev=dev, test=test, output=output, budget=budget, methods=methods, told=told,
+                allow_different_cpu=allow_different_cpu,
                 command=shlex.join(["clearhead", *sys.argv[1:]]), **said,
             )  # fmt: skip
     except KeyboardInterrupt:

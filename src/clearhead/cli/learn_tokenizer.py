@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from clearhead.cli.screen import print_json, print_table, say, stages
+from clearhead.cli.streams import input_bytes
 
 
 def learn_tokenizer(
@@ -65,8 +66,6 @@ def learn_tokenizer(
     quiet
         Say nothing but the answer.
     """
-    import sys
-
     from clearhead.errors import InputError
     from clearhead.runs.vocabulary import learn_tokenizer as learned
 
@@ -74,7 +73,7 @@ def learn_tokenizer(
         raise InputError("Name at least one file of text, or - for standard input.")
     if files.count("-") > 1:
         raise InputError("Standard input can be read once.")
-    given = [sys.stdin.buffer if name == "-" else Path(name) for name in files]
+    given = [input_bytes() if name == "-" else Path(name) for name in files]
     with stages(quiet=quiet or json) as tell:
         made = learned(
             given, output, kind=kind, size=size, use=use, text=text, special=special or (), normalize=normalize,

@@ -1,4 +1,4 @@
-"""clearhead predict: what a trained model says of each row of a file."""
+"""clearhead predict: what a trained model says of a text, or of each row of a file."""
 
 from __future__ import annotations
 
@@ -8,22 +8,27 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from clearhead.cli.answer import is_text, print_answer, refuse_file_options
 from clearhead.cli.evaluate import counted
 from clearhead.cli.loading import downloads
 from clearhead.cli.screen import model_notes, print_json, progress, say
+from clearhead.cli.streams import input_bytes
 from clearhead.errors import InputError
+
+FORMATS = ("csv", "tsv", "jsonl", "text")  # of standard input
 
 
 def predict(
     reference: str,
     file: Annotated[str, Parameter(allow_leading_hyphen=True)],  # - is standard input
     /,
-    *,
-    output: Annotated[str, Parameter(name=("--output", "-o"), allow_leading_hyphen=True)],
+    *more: str,
+    output: Annotated[str | None, Parameter(name=("--output", "-o"), allow_leading_hyphen=True)] = None,
     text: str | None = None,
     text_b: str | None = None,
     options: str | None = None,
     format: str | None = None,  # noqa: A002
+    input_format: str | None = None,
     prefix: str = "",
     probabilities: bool = False,
     abstain_below: float | None = None,
@@ -32,17 +37,19 @@ def predict(
     json: bool = False,
     quiet: bool = False,
 ) -> None:
-    """Answer every row of a file; all its columns are kept, in their order.
+    """Answer one text on the screen, or every row of a file; all its columns are kept, in their order.
 
     Parameters
     ----------
     reference
         A model folder that `clearhead train` made, or a checkpoint with a head for labels, tags, answers or options.
     file
-        Rows in any form that `train` reads, or - for standard input.
+        A text, or rows in any form that `train` reads: the name of a file, or - for standard input.
+    more
+        The second text of a pair, the passage of a question, or the options of a question.
     output
-        .csv, .tsv or .jsonl (.conll of tags, .json of answers); - for standard output. A file that was begun is gone
-        on with.
+        Of rows: .csv, .tsv or .jsonl (.conll of tags, .json of answers); - for standard output. An incomplete output
+        file is resumed.
     text
         The column with the text; without it, as in training.
     text_b
@@ -51,7 +58,9 @@ def predict(
         The columns with the options of a question, commas between them.
     format
         csv, tsv or jsonl, where the output's name does not say it; conll for tags of a file in columns, squad for
-        answers by the id of their question.
+        answers by the id of their question. Where the output's name does, that of standard input.
+    input_format
+        csv, tsv, jsonl or text, where neither a file's name nor a header tells it: standard input is a text a line.
     prefix
         Put before the names of the new columns.
     probabilities
@@ -63,16 +72,34 @@ def predict(
     precision
         float or int8; without it, int8 where `clearhead quantize` found it good enough.
     json
-        Print one JSON object about what was done.
+        Print one JSON object: the answer to a text, or what was done with a file.
     quiet
-        Say nothing.
+        Say nothing; of a text, print the answer alone.
     """
     from clearhead import api
 
+    if is_text(file):
+        refuse_file_options({
+            "output": output, "text": text, "text_b": text_b, "options": options, "format": format, "prefix": prefix,
+            "probabilities": probabilities, "skip_bad_rows": skip_bad_rows,
+        })  # fmt: skip
+        with model_notes(quiet=quiet or json), downloads(quiet=quiet or json) as bars:
+            predictor = api.load_predictor(reference, abstain_below=abstain_below, precision=precision, progress=bars)
+            answer = api.predict_text(predictor, file, *more)
+        print_answer(predictor, answer, json=json, quiet=quiet)
+        return
+    if more:
+        raise InputError(f"{file} is a file; texts after it cannot be answered with it.")
+    if output is None:
+        if file != "-":
+            raise InputError("Name where the answers go with -o, such as answers.csv, or - for standard output.")
+        output = "-"
     if json and output == "-":
         raise InputError("--json and -o - both want standard output; use one of them.")
     silent = quiet or json
-    rows: Any = sys.stdin.buffer if file == "-" else file
+    if file == "-" and input_format is None and format in FORMATS and (format == "text" or _names_format(output)):
+        format, input_format = None, format  # noqa: A001
+    rows: Any = input_bytes() if file == "-" else file
     place: Any = sys.stdout.buffer if output == "-" else Path(output)
     with model_notes(quiet=silent), downloads(quiet=silent) as bars, progress("predicting", quiet=silent) as bar:
         predictor = api.load_predictor(reference, abstain_below=abstain_below, precision=precision, progress=bars)
@@ -84,6 +111,7 @@ def predict(
             text_b=text_b,
             options=options,
             format=format,
+            input_format=input_format,
             prefix=prefix,
             probabilities=probabilities,
             skip_bad_rows=skip_bad_rows,
@@ -97,3 +125,8 @@ def predict(
     for line in counted(made):
         say(line, quiet=quiet)
     say(f"{made.rows:,} rows: {'standard output' if output == '-' else made.output}", quiet=quiet)
+
+
+def _names_format(output: str) -> bool:
+    """Whether an output's name says how it is written."""
+    return Path(output).suffix.lower() in (".csv", ".tsv", ".jsonl", ".ndjson")

@@ -13,7 +13,7 @@ from clearhead.cli.loading import downloads
 from clearhead.cli.screen import model_notes, print_json, print_table, say
 from clearhead.errors import InputError
 
-TAKEN = ("files", "dev", "output", "resume", "command", "told")
+TAKEN = ("files", "dev", "output", "resume", "allow_different_cpu", "command", "told")
 
 
 def pretrain(
@@ -42,6 +42,7 @@ def pretrain(
     threads: int | None = None,
     set: Annotated[list[str] | None, Parameter(name="--set")] = None,  # noqa: A002
     resume: Path | None = None,
+    allow_different_cpu: bool = False,
     json: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -94,11 +95,13 @@ def pretrain(
     device
         auto, cpu or cuda.
     threads
-        Cores to compute on.
+        Cores to compute on; without it, as many as the model keeps busy.
     set
         Any other setting as key=value, as in --set mask=0.2 or --set dropout=0.1; may be given several times.
     resume
         A run folder to go on with.
+    allow_different_cpu
+        Resume also where the CPU, precision, threads or torch differ, so that the last digits of the result change.
     json
         Print one JSON object about the run.
     quiet
@@ -127,7 +130,7 @@ def pretrain(
         with model_notes(quiet=True), downloads(quiet=silent) as bars, TrainingScreen(quiet=silent) as screen:
             told = Told(say=screen.say, step=screen.progress, begun=begun.append, count=screen.count, download=bars)
             run = api.pretrain(
-                files, output=output, dev=dev or (), resume=resume, told=told,
+                files, output=output, dev=dev or (), resume=resume, allow_different_cpu=allow_different_cpu, told=told,
                 command="" if resume is not None else shlex.join(["clearhead", *sys.argv[1:]]), **said,
             )  # fmt: skip
     except KeyboardInterrupt:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import logging
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
+
+from clearhead.cli.streams import json_text
+
+# what files may hold and a terminal must not get: control characters, half characters, switches of direction
+UNSEEN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def print_json(value: Any) -> None:
     """One JSON value on stdout."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+    sys.stdout.write(json_text(value) + "\n")
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
@@ -21,18 +26,19 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=None if title is None else Text(title), title_justify="left")
+    table = Table(title=None if title is None else Text(UNSEEN.sub("?", title)), title_justify="left")
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(UNSEEN.sub("?", cell)) for cell in row))
     Console(soft_wrap=False).print(table)
 
 
 def say(text: str, *, quiet: bool = False) -> None:
     """A remark for people, on stderr."""
     if not quiet:
-        sys.stderr.write(text + "\n")
+        with suppress(OSError):  # a remark that nobody can read is no reason to stop
+            sys.stderr.write(text + "\n")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from clearhead.cli.loading import downloads
 from clearhead.cli.screen import model_notes, print_json, print_table, say
 from clearhead.errors import InputError
 
-TAKEN = ("train", "dev", "test", "output", "recipe", "resume", "command", "told")
+TAKEN = ("train", "dev", "test", "output", "recipe", "resume", "allow_different_cpu", "command", "told")
 NUMBER = re.compile("-?[0-9]{1,6}")
 
 
@@ -54,6 +54,7 @@ def train(
     set: Annotated[list[str] | None, Parameter(name="--set")] = None,  # noqa: A002
     recipe: Path | None = None,
     resume: Path | None = None,
+    allow_different_cpu: bool = False,
     skip_bad_rows: bool = False,
     json: bool = False,
     quiet: bool = False,
@@ -124,13 +125,15 @@ def train(
     device
         auto, cpu or cuda.
     threads
-        Cores to compute on.
+        Cores to compute on; without it, as many as the model keeps busy.
     set
         Any other setting as key=value, as in --set layer_decay=0.9; may be given several times.
     recipe
         A TOML file of settings; what is said on the command line comes before it.
     resume
         A run folder to go on with.
+    allow_different_cpu
+        Resume also where the CPU, precision, threads or torch differ, so that the last digits of the result change.
     skip_bad_rows
         Leave out rows that cannot be used, and count them.
     json
@@ -167,6 +170,7 @@ def train(
                 output=output,
                 recipe=recipe,
                 resume=resume,
+                allow_different_cpu=allow_different_cpu,
                 command="" if resume is not None else shlex.join(["clearhead", *sys.argv[1:]]),
                 told=told,
                 **said,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json as jsonlib
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from clearhead.cli.decoding import DecodingOptions, answers_file, texts_given
+from clearhead.cli.decoding import DecodingOptions, answers_file, comes_in_lines, texts_given
 from clearhead.cli.loading import load_model
 from clearhead.cli.screen import progress, say
+from clearhead.cli.streams import json_text
 from clearhead.errors import ClearheadError, InputError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def translate(
     *,
     output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
     column: str | None = None,
+    input_format: Annotated[str | None, Parameter(name=("--input-format", "--format"))] = None,
     beam: int = 4,
     max_length: int = 256,
     coverage_penalty: float = 0.0,
@@ -44,9 +45,12 @@ def translate(
     text
         A text; a file (one text a line, .csv, .tsv, .jsonl); or - for standard input.
     output
-        A file for the translations, a line each; a job that was stopped goes on where it stands.
+        A file for the translations, a line each; a job that was stopped goes on where it stands. With --best, every
+        translation has a line of its own: the number of its source, its rank, its score and the text, with tabs.
     column
         The column of a table that holds the text.
+    input_format
+        csv, tsv, jsonl or text, where neither a file's name nor a header tells it: standard input is a text a line.
     beam
         How many beginnings are kept while searching; 1 takes the likeliest word each time.
     max_length
@@ -66,6 +70,7 @@ def translate(
     """
     from clearhead.embedding import TruncationWarning
     from clearhead.runs.translating import translate_lines
+    from clearhead.runs.translations import translator
 
     choices = (options or DecodingOptions()).choices(beam=beam, max_length=max_length)
     choices["coverage_penalty"] = coverage_penalty
@@ -73,7 +78,9 @@ def translate(
         raise InputError("--align is told by --json: give both, or leave it out.")
     if not text.strip():
         raise InputError("There is no text to translate.")
-    lines = texts_given(text, column)
+    trained = translator(Path(model))
+    known = () if trained is None else tuple(trained.columns.values())[:1]
+    lines = texts_given(text, column, format=input_format, expected=known)
     loaded = load_model(model, quiet=quiet or json, precision=precision)
     if loaded.shape.decoder is None:
         raise InputError(f"{model} has no decoder, so that it cannot translate.")
@@ -84,9 +91,15 @@ def translate(
     shy = quiet or output is None  # a bar would stand between the translations
     with warnings.catch_warnings(record=True) as caught, progress("translating", quiet=shy) as bar:
         warnings.simplefilter("always", TruncationWarning)
-        with answers_file(output, as_json=json, quiet=quiet) as (into, done):
+        ranked = choices["best"] > 1 and not json
+        numbered = ranked and (output is not None or comes_in_lines(text))
+        with answers_file(output, as_json=json, quiet=quiet, ranked=ranked) as (into, done):
             for line in translate_lines(loaded, lines, skip=done, told=bar, **choices):
-                into.write((jsonlib.dumps(line.to_json(), ensure_ascii=False) if json else line.text) + "\n")
+                if ranked:
+                    first = f"{line.number}\t" if numbered else ""
+                    into.write("".join(f"{first}{one}\n" for one in line.ranked))
+                else:
+                    into.write((json_text(line.to_json(), into) if json else line.text) + "\n")
                 into.flush()
     for warning in caught:
         say(str(warning.message), quiet=quiet)

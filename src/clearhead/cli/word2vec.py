@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from clearhead.cli.screen import print_json, print_table, say, stages
+from clearhead.cli.streams import input_bytes
 
 
 def word2vec(
@@ -65,8 +66,6 @@ def word2vec(
     quiet
         Say nothing.
     """
-    import sys
-
     from clearhead.ancestors import word2vec as learned
     from clearhead.errors import InputError
 
@@ -74,7 +73,7 @@ def word2vec(
         raise InputError("Name at least one file of text, or - for standard input.")
     if files.count("-") > 1:
         raise InputError("Standard input can be read once.")
-    given = [sys.stdin.buffer if name == "-" else Path(name) for name in files]
+    given = [input_bytes() if name == "-" else Path(name) for name in files]
     with stages(quiet=quiet or json) as tell:
         made = learned(
             given, output, mode=mode, width=width, window=window, negative=negative, min_count=min_count,

@@ -39,6 +39,8 @@ def check_device(device: str = "auto") -> torch.device:
     try:
         made = torch.device(name)
         torch.empty(1, device=made)
+        if made.type == "meta":
+            raise RuntimeError("it holds no numbers")
     except (RuntimeError, AssertionError) as error:
         raise InputError(f"The device {device!r} cannot be used: {str(error).splitlines()[0]}.") from None
     return made

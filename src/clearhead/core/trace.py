@@ -42,6 +42,11 @@ class Trace:
     target_hidden: list[Array] | None
     logits: Array | None
     written: list[str] | None = None  # what each place of the target was to say next: target_tokens, moved by one
+    text: str | None = None  # as it was given
+    second: str | None = None  # the second text of a pair
+    target: str | None = None  # the target as a text
+    special: list[bool] | None = None  # of tokens: which the tokenizer put in; None: known by their names alone
+    written_special: list[bool] | None = None  # the same of written
 
     def attention(self, layer: int, head: int | None = None) -> Array:
         """Probabilities of one layer: of one head, or the mean of all heads."""

@@ -29,6 +29,7 @@ class Columns:
     split: str | None = None
     options: tuple[str, ...] = ()  # of a question: a column each, or one that holds them all
     said: tuple[str, ...] = ()
+    unused_texts: tuple[str, ...] = ()  # columns that read like texts and play no part
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -55,6 +56,11 @@ class _Look:
     def is_text(self) -> bool:
         """Whether it reads like texts: several words, or long strings of a script without blanks."""
         return not self.numeric and not self.lists and (self.words >= 2.5 or self.characters >= 24)
+
+    @property
+    def has_sentences(self) -> bool:
+        """Whether it certainly holds texts: an address or a key is long, too, and is none."""
+        return self.is_text and (self.words >= 2.5 or not all(value.isascii() for value in self.values))
 
     @property
     def is_label(self) -> bool:
@@ -100,8 +106,12 @@ def guess_columns(
     task: str | None = None,
     *,
     labelled: bool = True,
+    pairs: bool = True,
 ) -> Columns:
-    """The part that each column plays; without `labelled`, a label is taken if there is one by name."""
+    """The part that each column plays; without `labelled`, a label is taken if there is one by name.
+
+    Without `pairs`, two columns that are named as pairs are not taken together.
+    """
     said: list[str] = []
     looks = _looks(source)
     for part, name in (("text", text), ("text-b", text_b), ("label", label), ("id", id), ("split", split)):
@@ -119,7 +129,7 @@ def guess_columns(
         split = found.name
         said.append(f"split: {titled(split)} (by its name and values)")
     free = [look for look in free if look.name not in (id, split)]
-    if text is None and text_b is None and task != "classify" and (pair := _pair(free, label)):
+    if text is None and text_b is None and task != "classify" and pairs and (pair := _pair(free, label)):
         text, text_b = pair
         said.append(f"texts: {titled(text)} and {titled(text_b)} (by their names)")
     if text is None:
@@ -136,7 +146,10 @@ def guess_columns(
         said += [f"label: {titled(label)} ({why})"] if label is not None else []
     unused = [name for name in source.columns if name not in (text, text_b, label, id, split)]
     said += [f"not used: {titles(unused)}"] if unused else []
-    return Columns(text=text, text_b=text_b, label=label, id=id, split=split, said=tuple(said))
+    return Columns(
+        text=text, text_b=text_b, label=label, id=id, split=split, said=tuple(said),
+        unused_texts=tuple(name for name in unused if name in looks and looks[name].has_sentences),
+    )  # fmt: skip
 
 
 def _looks(source: Source) -> dict[str, _Look]:

@@ -7,6 +7,7 @@ import gzip
 import io
 import re
 import stat
+import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -53,6 +54,12 @@ class Blob:
     compressed: bool
     again: bool
     path: Path | None = None
+    standard: bool = False  # it is standard input
+
+    @property
+    def is_piped(self) -> bool:
+        """Whether it comes through a pipe, and no name tells what it is."""
+        return (self.standard or not self.again) and not self.suffix
 
     @property
     def whole(self) -> bool:
@@ -118,6 +125,8 @@ def open_handle(handle: Any, name: str | None = None, *, close: bool = False) ->
     """An open file, binary or text; one that cannot seek is read once."""
     given = name or getattr(handle, "name", None)
     label = shown(given, MOST_NAME) if isinstance(given, str) and given else "the input"
+    label = "standard input" if label == "<stdin>" else label
+    standard = any(handle is one for one in (sys.stdin, getattr(sys.stdin, "buffer", None)) if one is not None)
     handle = getattr(handle, "buffer", handle)
     try:
         start = handle.tell() if handle.seekable() else None
@@ -137,12 +146,12 @@ def open_handle(handle: Any, name: str | None = None, *, close: bool = False) ->
         raise InputError(f"{label} cannot be read: {error}.") from None
     compressed = isinstance(opened, gzip.GzipFile)
     if start is not None:
-        return Blob(name=label, open=stream, head=head, compressed=compressed, again=True)
+        return Blob(name=label, open=stream, head=head, compressed=compressed, again=True, standard=standard)
 
     def rest() -> IO[bytes]:
         return io.BufferedReader(_Feed(chain([head] if head else [], _chunks(opened))))
 
-    return Blob(name=label, open=rest, head=head, compressed=compressed, again=False)
+    return Blob(name=label, open=rest, head=head, compressed=compressed, again=False, standard=standard)
 
 
 def _chunks(handle: Any, *, close: bool = False) -> Iterator[bytes]:

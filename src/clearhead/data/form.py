@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from clearhead.data.examples import Check, TextRow, checked_row, label_array
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 LONG = ("window", "cut", "keep")  # what can be done with a text that is longer than the model
+MOST_TOKENS = 5_120  # of a row in all its windows, unless said: ten pages, a second or two for a small model
+MOST_PLACES = 16_384  # the same where each part of a text has an answer of its own: tags, spans
+MANY_CHARACTERS = 65_536  # of a text that is surely longer than a model reads at once
+MOST_ROW = 1_000_000  # that can be said
+MOST_AT_ONCE = 4_096  # of a row that is read in one piece, for attention takes their square in memory
 LONGEST_ANSWER = 30  # tokens, as BERT's authors have it
 
 
@@ -28,10 +33,23 @@ class Fit:
     long: str = "window"
     stride: int = 0  # tokens that neighbouring windows share
     max_answer: int = LONGEST_ANSWER  # tokens of the longest answer that is looked for
+    max_tokens: int | None = None  # of a row in all its windows, the rest is cut off and counted; None: by the task
 
     def __post_init__(self) -> None:
         if self.long not in LONG:
             raise InputError(f"long={self.long!r}: expected one of {', '.join(LONG)}.")
+
+    @property
+    def limit(self) -> int:
+        """How many tokens of a row are read at all: what is cut off behind them is counted."""
+        if self.max_length is None or self.long == "keep":
+            return MOST_AT_ONCE
+        return self.max_length if self.long == "cut" else max(self.max_tokens or MOST_TOKENS, self.max_length)
+
+    @property
+    def most_places(self) -> int:
+        """The same for a task that answers for each part of a text."""
+        return max(self.max_length or 0, self.max_tokens or MOST_PLACES)
 
     def pieces(self, encoding: Encoding) -> list[Encoding]:
         """The encoding itself when it fits or is kept, or windows that hold every token of it."""
@@ -40,6 +58,9 @@ class Fit:
             return [encoding]
         if self.long == "cut":
             return [truncate(encoding, most)]
+        if encoding.truncated:  # of a row that is too long for windows, too: counted in the first of them
+            first, *others = self.pieces(replace(encoding, truncated=0))
+            return [replace(first, truncated=first.truncated + encoding.truncated), *others]
         sizes = (encoding.sides.count(0), encoding.sides.count(1))
         for side in (1, 0) if sizes[1] else (0,):  # of a pair, the second text slides if the first leaves it room
             if len(encoding) - sizes[side] + self.stride < most:
@@ -71,17 +92,23 @@ def text_pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: Fit) -> Iterab
 
 def item_pieces(items: list[Any], tokenizer: Encoder, fit: Fit) -> Sequence[Sequence[Encoding | Ids]]:
     """What each item becomes; where a text fits, and most do, its ids are enough."""
-    cut = fit.max_length if fit.long == "cut" else None
+    limit = fit.limit
     encode_ids = getattr(tokenizer, "encode_ids", None)  # half the time; a tokenizer need not have it
     if encode_ids is None:
-        return [fit.pieces(encoding) for encoding in tokenizer.encode_batch(items, max_length=cut)]
-    found: list[Sequence[Encoding | Ids]] = [[ids] for ids in encode_ids(items)]
-    most = None if fit.long == "keep" else fit.max_length
-    long = [place for place, [ids] in enumerate(found) if most is not None and len(ids) > most]
-    whole = tokenizer.encode_batch([items[place] for place in long], max_length=cut)
+        return [fit.pieces(encoding) for encoding in tokenizer.encode_batch(items, max_length=limit)]
+    most = None if fit.long != "window" else fit.max_length
+    sure = [most is not None and _characters(item) > max(MANY_CHARACTERS, 32 * most) for item in items]
+    short = iter(encode_ids([item for item, long in zip(items, sure, strict=True) if not long], max_length=limit))
+    found: list[Sequence[Encoding | Ids]] = [[] if long else [next(short)] for long in sure]
+    long = [place for place, one in enumerate(found) if not one or (most is not None and len(one[0]) > most)]
+    whole = tokenizer.encode_batch([items[place] for place in long], max_length=limit)
     for place, encoding in zip(long, whole, strict=True):
         found[place] = fit.pieces(encoding)
     return found
+
+
+def _characters(item: Any) -> int:
+    return sum(map(len, item)) if isinstance(item, tuple) else len(item)
 
 
 def first_text(row: TextRow) -> str | None:

@@ -12,7 +12,7 @@ PAIRS = (
     ("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_1", "sentence_2"), ("sentence_a", "sentence_b"),
     ("question1", "question2"), ("text1", "text2"), ("text_1", "text_2"), ("text_a", "text_b"), ("text", "text_b"),
     ("first", "second"), ("s1", "s2"), ("q1", "q2"), ("question", "sentence"), ("question", "passage"),
-    ("question", "context"),
+    ("question", "context"), ("1_string", "2_string"),
     ("question", "answer"), ("query", "passage"), ("query", "document"), ("query", "text"), ("claim", "evidence"),
     ("text", "aspect"), ("sentence", "aspect"), ("review", "aspect"), ("text", "target"), ("sentence", "target"),
 )  # fmt: skip
@@ -41,5 +41,5 @@ KNOWN = frozenset((*TEXTS, *LABELS, *IDS, *SPLITS, *(name for pair in PAIRS for 
 
 
 def plain(name: str) -> str:
-    """A column name as it is compared: `Review Text` is `review_text`."""
-    return name.strip().casefold().replace(" ", "_").replace("-", "_")
+    """A column name as it is compared: `Review Text` is `review_text`, and so is `#review-text`."""
+    return name.strip().lstrip("#").strip().casefold().replace(" ", "_").replace("-", "_")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -16,6 +16,7 @@ from clearhead.data.files import Blob, Line, decoded_head, find_encoding, lines_
 from clearhead.data.folders import open_folder
 from clearhead.data.header import column_names, has_header, numbered_names
 from clearhead.data.objects import list_rows, object_rows
+from clearhead.data.piped import FORMATS, SIGNS, header_sign, is_json, looks_like_table
 from clearhead.data.source import NUL, BadRow, Once, Row, Rows, Source, excerpt
 from clearhead.data.squad import COLUMNS, is_squad, question_rows
 from clearhead.data.values import LOOKED_AT, columns_of, named_columns, open_values
@@ -26,6 +27,7 @@ DELIMITER_NAMES = {name: sign for sign, name in DELIMITERS.items()} | {"\\t": "\
 KINDS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".parquet": "parquet", ".pq": "parquet"}
 TABLES = (".csv", ".tsv", ".tab", ".txt")  # never taken for JSON, whatever they begin with
 MOST_COLUMNS = 10_000
+FIRST_LINES = 20  # of a pipe, that tell a table
 
 
 def open_source(
@@ -35,8 +37,16 @@ def open_source(
     encoding: str | None = None,
     header: bool | Sequence[str] | None = None,
     quotes: bool | None = None,
+    format: str | None = None,  # noqa: A002
+    expected: Collection[str] = (),
 ) -> Source:
-    """Rows from a file, a folder, a handle or a Python value; what is not said is detected."""
+    """Rows from a file, a folder, a handle or a Python value; what is not said is detected.
+
+    `format` is csv, tsv, jsonl or text. A pipe and a .txt file hold a text a line, unless their first line names
+    columns: those that are `expected`, or that are known to hold texts.
+    """
+    if format is not None and format not in FORMATS:
+        raise InputError(f"format must be one of {', '.join(FORMATS)}, and it is {excerpt(format)!r}.")
     if isinstance(source, Source):
         return source
     if isinstance(source, str | os.PathLike):
@@ -56,7 +66,7 @@ def open_source(
         return open_values(source)
     if not blob.head:
         raise InputError(f"{blob.name} is empty.")
-    return _open_blob(blob, _sign(delimiter), encoding, header, quotes)
+    return _open_blob(blob, _sign(delimiter) or SIGNS.get(format or ""), encoding, header, quotes, format, expected)
 
 
 def _sign(delimiter: str | None) -> str | None:
@@ -67,9 +77,15 @@ def _sign(delimiter: str | None) -> str | None:
 
 
 def _open_blob(
-    blob: Blob, delimiter: str | None, encoding: str | None, header: bool | Sequence[str] | None, quotes: bool | None
+    blob: Blob,
+    delimiter: str | None,
+    encoding: str | None,
+    header: bool | Sequence[str] | None,
+    quotes: bool | None,
+    format: str | None,  # noqa: A002
+    expected: Collection[str],
 ) -> Source:
-    kind = KINDS.get(blob.suffix)
+    kind = KINDS.get(blob.suffix) if format is None else "jsonl" if format == "jsonl" else None
     if blob.head.startswith(b"PAR1") or kind == "parquet":
         columns, rows, names = parquet(blob)
         _check_columns(blob, columns)
@@ -79,10 +95,13 @@ def _open_blob(
     name, spoken = find_encoding(blob, encoding)
     head = decoded_head(blob, name)
     first = head.lstrip("\ufeff \t\r\n")[:1]
-    unnamed = kind is None and delimiter is None and blob.suffix not in TABLES
+    unnamed = format is None and kind is None and delimiter is None and blob.suffix not in TABLES
+    unnamed = unnamed and (not blob.is_piped or is_json(head))
+    if format == "text":
+        return _open_lines(blob, name, spoken, newline_of(head))
     if first == "{" and (kind in ("json", "jsonl") or unnamed) and is_squad(head):
         return _open_squad(blob, name, spoken)
-    if kind is None and delimiter is None and header is None:
+    if format is None and kind is None and delimiter is None and header is None:
         grid = find_grid(head, named=blob.suffix in SUFFIXES)
         if grid is not None:
             return _open_sentences(blob, grid, name, spoken, newline_of(head))
@@ -93,7 +112,27 @@ def _open_blob(
         _check_document(blob, head, kind)
     if kind is not None:
         return _open_json(blob, kind, name, spoken, newline_of(head))
+    if delimiter is None and header is None and (blob.is_piped or blob.suffix == ".txt"):
+        delimiter = header_sign(*_first_lines(head), expected)
+        header = None if delimiter is None else True
+        if blob.is_piped and delimiter is None:
+            return _open_lines(blob, name, spoken, newline_of(head), _table_warnings(blob, head))
     return _open_table(blob, head, name, spoken, delimiter, header, quotes)
+
+
+def _first_lines(head: str) -> tuple[str, str | None]:
+    lines = [line for line in head.split(newline_of(head), FIRST_LINES) if line.strip()]
+    return (lines[0] if lines else "", lines[1] if len(lines) > 1 else None)
+
+
+def _table_warnings(blob: Blob, head: str) -> tuple[str, ...]:
+    """A table whose columns are not known is read as texts, too: say so, for nobody else would notice."""
+    lines = head.split(newline_of(head))
+    sign = looks_like_table(lines[: FIRST_LINES if blob.whole else min(len(lines) - 1, FIRST_LINES)])
+    if sign is None:
+        return ()
+    name = "tsv" if sign == "\t" else "csv"
+    return (f"{blob.name} is read as a text a line; if it is a table, say so with --input-format {name}.",)
 
 
 def _check_document(blob: Blob, head: str, kind: str) -> None:
@@ -179,12 +218,7 @@ def _open_table(
     if blob.suffix == ".txt" and delimiter is None and dialect is not None and not _all_fit(head, dialect):
         dialect = None
     if dialect is None:
-        source = Source(
-            name=blob.name, kind="lines", columns=("text",), encoding=encoding, has_header=False,
-            said=(f"a text a line, {spoken}; column: text",),
-            open=lambda: _line_rows(lines_of(blob, encoding, newline)),
-        )  # fmt: skip
-        return _made(blob, source, "")
+        return _open_lines(blob, encoding, spoken, newline)
     found = list(islice(records(head_lines(head), dialect), 1000))
     first = found[0] if found else None
     if first is None or first.problem is not None:
@@ -211,6 +245,15 @@ def _open_table(
         name=blob.name, kind="tsv" if dialect.delimiter == "\t" else "csv", columns=columns,
         delimiter=dialect.delimiter, encoding=encoding, has_header=bool(with_header), quotes=dialect.quotes,
         said=(said, *notes), open=rows,
+    )  # fmt: skip
+    return _made(blob, source, "")
+
+
+def _open_lines(blob: Blob, encoding: str, spoken: str, newline: str, warnings: tuple[str, ...] = ()) -> Source:
+    source = Source(
+        name=blob.name, kind="lines", columns=("text",), encoding=encoding, has_header=False, warnings=warnings,
+        said=(f"a text a line, {spoken}; column: text",),
+        open=lambda: _line_rows(lines_of(blob, encoding, newline)),
     )  # fmt: skip
     return _made(blob, source, "")
 

@@ -87,7 +87,7 @@ class Source:
     """Where rows come from and how they are read; `said` tells people what was detected."""
 
     name: str
-    kind: str  # csv, tsv, jsonl, json, parquet, lines, folder, arrow, frame or list
+    kind: str  # csv, tsv, jsonl, json, parquet, lines, folder, arrow, frame, list or pairs
     columns: tuple[str, ...]
     path: Path | None = None
     delimiter: str | None = None
@@ -96,6 +96,7 @@ class Source:
     has_header: bool | None = None
     quotes: bool | None = None  # whether quote characters wrap cells or are letters
     said: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # what people may have meant otherwise, in sentences
     label_names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of columns that hold numbers for names
     open: Callable[[], Rows] = field(repr=False, compare=False)
 

@@ -57,7 +57,8 @@ def split_rows(
         inside = order[start:end]
         _assign(parts, inside, sizes[inside], int(tests[place]), int(devs[place]))
     kept = order[bounds[1:] - 1]  # the last cluster of each class
-    if int(sizes.max()) > 1:
+    empty = any(wanted and not (parts == part).any() for part, wanted in ((2, tests.sum()), (1, devs.sum())))
+    if empty or int(sizes.max()) > 1:
         _top_up(parts, order[np.argsort(mixed(keys[order], seed))], kept, sizes, int(tests.sum()), int(devs.sum()))
     return np.array(["train", "dev", "test"])[parts[clusters]]
 

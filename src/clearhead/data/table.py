@@ -168,6 +168,7 @@ def encode_table(
     long: str = "window",
     stride: int = 0,
     max_answer: int = LONGEST_ANSWER,
+    max_tokens: int | None = None,
     skip_bad_rows: bool = False,
     max_cell: int = MOST_CELL,
     form: Form = FORM,
@@ -179,7 +180,7 @@ def encode_table(
         labels = survey(
             source, columns, kind=kind, separator=separator, skip_bad_rows=skip_bad_rows, max_cell=max_cell
         )  # fmt: skip
-    fit = Fit(max_length=max_length, long=long, stride=stride, max_answer=max_answer)
+    fit = Fit(max_length=max_length, long=long, stride=stride, max_answer=max_answer, max_tokens=max_tokens)
     builder = _Builder(tokenizer.vocab_size, form, fit)
     check = None if form.check is checked_row else form.check
     rows = checked_rows(source, columns, labels, max_cell=max_cell, check=check)

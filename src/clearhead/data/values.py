@@ -103,14 +103,16 @@ def _scalar(value: Any) -> Any:
 def _iterable(source: Iterable[Any], names: dict[str, tuple[str, ...]]) -> Source:
     kind = type(source).__name__
     once = iter(source) is source
-    opened: Callable[[], Rows] = lambda: _mappings(source, names)  # noqa: E731
+    forms: set[str] = set()
+    opened: Callable[[], Rows] = lambda: _mappings(source, names, forms)  # noqa: E731
     if once:
-        opened = Once(_mappings(source, names), f"the {kind}")
+        opened = Once(_mappings(source, names, forms), f"the {kind}")
     head = opened.head(LOOKED_AT) if isinstance(opened, Once) else list(islice(opened(), LOOKED_AT))
     columns = columns_of(head)
     said = [_said(f"a {kind} of rows", columns)]
     said += named_columns(names)
-    return Source(name=f"the {kind}", kind="list", columns=columns, said=tuple(said), label_names=names, open=opened)
+    form = "pairs" if "pairs" in forms else "list"
+    return Source(name=f"the {kind}", kind=form, columns=columns, said=tuple(said), label_names=names, open=opened)
 
 
 def named_columns(names: Mapping[str, Sequence[str]]) -> list[str]:
@@ -123,7 +125,7 @@ def columns_of(rows: Iterable[Row | BadRow]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for row in rows if isinstance(row, Row) for name in row.values))
 
 
-def _mappings(source: Iterable[Any], names: dict[str, tuple[str, ...]]) -> Rows:
+def _mappings(source: Iterable[Any], names: dict[str, tuple[str, ...]], forms: set[str]) -> Rows:
     number = 0
     found: Iterator[Any] = iter(source)
     while True:
@@ -139,6 +141,12 @@ def _mappings(source: Iterable[Any], names: dict[str, tuple[str, ...]]) -> Rows:
         elif isinstance(value, Mapping):
             row = {str(key): _scalar(inner) for key, inner in value.items()}
             yield Row(number, arrow.named(row, names) if names else row)
+        elif isinstance(value, tuple | list) and len(value) == 2 and all(isinstance(one, str) for one in value):
+            forms.add("pairs")
+            yield Row(number, {"text": value[0], "text_b": value[1]})
         else:
-            reason = f"a {type(value).__name__}, expected a dict with a value for each column, or a text"
+            reason = (
+                f"a {type(value).__name__}, expected a dict with a value for each column, a text, or two texts of a "
+                "pair as (text, second text)"
+            )
             yield BadRow(number, reason, excerpt(repr(value)), None, SHAPE)

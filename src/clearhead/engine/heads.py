@@ -16,16 +16,24 @@ def picked(parts: Parts, x: str, pick: str, present: str) -> str:
     if not present:
         if pick == "last":
             return g.add("Gather", x, g.constant(-1), axis=1)
-        return g.add("ReduceMean", x, g.constant([1]), keepdims=0)
+        length = g.side(x, 1)
+        ones = g.add("Expand", g.real(1.0), g.add("Concat", g.constant([1, 1]), length, axis=0))
+        return _mean(parts, x, ones, g.add("Cast", length, to=1))
     real = g.add("Cast", present, to=1)
     if pick == "last":
         length = g.add("Squeeze", g.side(present, 1))
         place = g.add("Range", g.constant(0), length, g.constant(1))
         furthest = g.add("ReduceMax", g.add("Mul", g.add("Cast", place, to=1), real), g.constant([1]), keepdims=1)
         return g.add("GatherND", x, g.add("Cast", furthest, to=7), batch_dims=1)
-    column = g.add("Unsqueeze", real, g.constant([-1]))
-    total = g.add("ReduceSum", g.add("Mul", x, column), g.constant([1]), keepdims=0)
-    return g.add("Div", total, g.add("ReduceSum", column, g.constant([1]), keepdims=0))
+    row = g.add("Unsqueeze", real, g.constant([1]))
+    return _mean(parts, x, row, g.add("ReduceSum", real, g.constant([1]), keepdims=1))
+
+
+def _mean(parts: Parts, x: str, row: str, count: str) -> str:
+    """(batch, width): tokens summed by a product, whose bits do not depend on the batch, as those of a Reduce do."""
+    g = parts.g
+    total = g.add("Squeeze", g.add("MatMul", row, x), g.constant([1]))
+    return g.add("Div", total, count)
 
 
 def pooler(parts: Parts, shape: PoolerShape, x: str) -> str:

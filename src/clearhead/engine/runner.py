@@ -25,10 +25,11 @@ from clearhead.engine.decoding import EngineState, Store, own_rows
 from clearhead.engine.graph import Graph
 from clearhead.engine.int8 import Int8Plan, int8_dense, row_dense
 from clearhead.engine.parts import float_dense
-from clearhead.engine.session import Session, cores
+from clearhead.engine.session import Session
 from clearhead.errors import InputError
 from clearhead.shape import ModelShape
 from clearhead.tensors import Pruned
+from clearhead.threads import most_threads
 
 Array = np.ndarray[Any, Any]
 TOGETHER = 8  # sentences of one length in a call: more make no matrix product faster
@@ -51,7 +52,7 @@ class EngineRunner:
             raise InputError(f"threads must be at least 1, and it is {threads}.")
         self.shape = shape
         self.tensors = tensors
-        self.threads = threads or cores()
+        self.threads = threads or most_threads()
         self.int8 = int8
         self._rows_alone = int8 is not None and shape.decoder is None  # one scale a call, or one for each token
         self._dense = float_dense(tensors) if int8 is None else (

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from clearhead.config import shown
 from clearhead.engine.graph import Graph
-from clearhead.errors import MissingExtraError
+from clearhead.errors import CheckpointError, MissingPackageError
 
 Array = np.ndarray[Any, Any]
 QUIET = 3  # errors alone
+SPIN = 20  # microseconds: longer than from one step of a model to the next, shorter than a turn of another process
+BOUNDED = (1, 26)  # the first version that can be told; in older ones threads sleep at once
 
 
 @cache
@@ -22,14 +24,20 @@ def runtime() -> Any:
     try:
         import onnxruntime
     except ImportError:
-        raise MissingExtraError("The engine", "engine") from None
+        raise MissingPackageError("The engine", "onnxruntime") from None
     onnxruntime.set_default_logger_severity(QUIET)
     return onnxruntime
 
 
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def waiting(threads: int, version: str) -> dict[str, str]:
+    """How threads wait for the next product: they spin as long as a model's steps are apart, and then sleep.
+
+    Without a limit they spin for milliseconds, which is the time of another process where there is one.
+    """
+    major, minor = (int(part) for part in version.split(".")[:2])
+    bounded = threads > 1 and (major, minor) >= BOUNDED
+    spinning = {"session.intra_op.allow_spinning": "1" if bounded else "0"}
+    return spinning | ({"session.intra_op.spin_duration_us": str(SPIN)} if bounded else {})
 
 
 class Session:
@@ -41,7 +49,8 @@ class Session:
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        options.add_session_config_entry("session.intra_op.allow_spinning", "1" if threads > 1 else "0")
+        for name, value in waiting(threads, ort.__version__).items():
+            options.add_session_config_entry(name, value)
         if profile is not None:
             options.enable_profiling, options.profile_file_prefix = True, profile
         large = {name: np.ascontiguousarray(array) for name, array in graph.large.items()}
@@ -52,12 +61,19 @@ class Session:
             for name, value in zip(large, self.kept, strict=True):
                 options.add_initializer(name, value)  # and are used where they lie: without this they are copied
         self.inputs, self.outputs = tuple(graph.inputs), tuple(graph.outputs)
-        self.session = ort.InferenceSession(graph.model(), options, providers=["CPUExecutionProvider"])
+        try:
+            self.session = ort.InferenceSession(graph.model(), options, providers=["CPUExecutionProvider"])
+        except Exception as error:
+            raise _typed(error) from None
 
     def run(self, given: Mapping[str, Array], outputs: Sequence[str] | None = None) -> dict[str, Array]:
         """Arrays by name in, arrays by name out."""
         names = self.outputs if outputs is None else tuple(outputs)
-        return dict(zip(names, self.session.run(names, dict(given)), strict=True))
+        try:
+            found = self.session.run(names, dict(given))
+        except Exception as error:
+            raise _typed(error) from None
+        return dict(zip(names, found, strict=True))
 
     def run_values(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The same, with results as values of the runtime, which another session can read without a copy."""
@@ -97,6 +113,14 @@ class Bound:
             self.binding.bind_output(name, "cpu")  # a new place, so that what was given before stays as it is
         self.session.run_with_iobinding(self.binding)
         return self.binding.get_outputs()[self.first]
+
+
+def _typed(error: Exception) -> Exception:
+    """What the runtime itself raises as one sentence; anything else as it is."""
+    if not type(error).__module__.startswith("onnxruntime"):
+        return error
+    said = shown(" ".join(str(error).split()), 300)
+    return CheckpointError(f"ONNX Runtime cannot run the network that config.json describes: {said}.")
 
 
 def _value(given: Any) -> Any:

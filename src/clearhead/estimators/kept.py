@@ -8,6 +8,7 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.checkpoint.weights import inside
 from clearhead.loading import load
 
 if TYPE_CHECKING:
@@ -28,7 +29,15 @@ class Kept:
 
     def files(self) -> list[Path]:
         """The files that make up the model."""
-        return sorted(file for file in self.folder.iterdir() if file.is_file() and file.name not in BESIDE)
+        every = (file for file in self.folder.rglob("*") if file.is_file())
+        return sorted(file for file in every if file.relative_to(self.folder).parts[0] not in BESIDE)
+
+    def copy(self, folder: Path) -> None:
+        """Copy them into another folder."""
+        for file in self.files():
+            place = folder / file.relative_to(self.folder)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(file, place)
 
     def predictor(self, device: str) -> Predictor:
         """The model, loaded when it is first asked."""
@@ -39,12 +48,14 @@ class Kept:
         return self._predictor
 
     def __getstate__(self) -> dict[str, bytes]:
-        return {file.name: file.read_bytes() for file in self.files()}
+        return {file.relative_to(self.folder).as_posix(): file.read_bytes() for file in self.files()}
 
     def __setstate__(self, files: dict[str, bytes]) -> None:
         Kept.__init__(self)
         for name, data in files.items():
-            (self.folder / Path(name).name).write_bytes(data)
+            place = inside(self.folder, name)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(data)
 
 
 class Loaded:

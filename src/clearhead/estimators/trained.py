@@ -89,8 +89,7 @@ class Trained(BaseEstimator):  # type: ignore[misc]
         place = Path(folder)
         try:
             place.mkdir(parents=True)
-            for file in self.kept_.files():
-                shutil.copy2(file, place)
+            self.kept_.copy(place)
         except OSError as error:
             raise InputError(f"{shown(place)} cannot be written: {error.strerror or error}.") from None
         return place
@@ -109,7 +108,7 @@ class Trained(BaseEstimator):  # type: ignore[misc]
             report=self.folder is not None,
             told=Told(say=said_aloud) if self.verbose else None,
             **dict(self.settings or {}) | {name: value for name, value in mine.items() if value is not None},
-            **{name: name for name in TEXTS if name in rows[0]},
+            **dict[str, Any]((name, name) for name in TEXTS if name in rows[0]),
             label="label",
             seed=seed_of(self.random_state),
             dev_share=self.validation_fraction or 0.0,

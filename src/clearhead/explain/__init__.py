@@ -11,6 +11,7 @@ from clearhead.explain.paint import png
 from clearhead.explain.positions import Positions, positions, positions_svg, save_positions
 from clearhead.explain.save import attention_data, save_alignment, save_attention
 from clearhead.explain.steps import Candidate, Decoded, Step, decoding_steps, save_steps, steps_svg
+from clearhead.explain.table import attention_table
 
 __all__ = [
     "Alignment",
@@ -27,6 +28,7 @@ __all__ = [
     "attention_heatmap_svg",
     "attention_page",
     "attention_svg",
+    "attention_table",
     "beam_tree",
     "beams_svg",
     "decoding_steps",

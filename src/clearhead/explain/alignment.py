@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clearhead.errors import InputError
-from clearhead.explain.heatmap import MEAN, matrix_svg
+from clearhead.explain.focus import heading_lines, hidden_note, hidden_share, shown_tokens
+from clearhead.explain.heatmap import HEADING, MEAN, matrix_svg
 from clearhead.explain.page import attention_page
-from clearhead.explain.tokens import Token, shorten, visible
+from clearhead.explain.tokens import Token, shorten, visible, word_groups
 from clearhead.explain.view import View, check_head, check_layer, colour, telling, view
 from clearhead.explain.wording import need_text
 from clearhead.generation import Writer
@@ -29,13 +30,14 @@ class Alignment:
 
     target: list[Token]
     source: list[Token]
-    probs: Array  # (target, source); each row sums to one
+    probs: Array  # (target, source), as the model has them; with `special`, each row sums to one
     layer: int
     head: int | None  # None: the mean of all heads
     layers: int  # that the model has
     heads: int  # of this layer
     chosen: bool  # nobody asked for this layer
     words: bool  # the tokens of a word are taken together
+    special_share: Array  # (target,): what each row gives to source tokens that are hidden
 
     def rows(self, top: int = 3) -> list[tuple[str, list[tuple[str, float]]]]:
         """Each written word with the source words that it looked at most."""
@@ -53,6 +55,7 @@ class Alignment:
             "layer": self.layer,
             "head": self.head,
             "probs": np.round(self.probs.astype(np.float64), 4).tolist(),
+            "special_share": np.round(self.special_share.astype(np.float64), 4).tolist(),
         }
 
 
@@ -68,11 +71,14 @@ def trace_written(model: Model, text: str, *, beam: int = 4, **choices: Any) -> 
     return model.trace(text, target=[*writer.plan.prefix, *answers[0].ids])
 
 
-def alignment(trace: Trace, *, layer: int | None = None, head: int | None = None, words: bool = False) -> Alignment:
+def alignment(
+    trace: Trace, *, layer: int | None = None, head: int | None = None, words: bool = False, special: bool = False
+) -> Alignment:
     """The cross-attention of a trace with a target, or what a recurrent decoder looked at.
 
     Without `layer`, the one that looks most firmly at words; without `head`, the mean of all; with `words`, the tokens
-    of a word are taken together: its columns are added, its rows averaged.
+    of a word are taken together: its columns are added, its rows averaged. Special tokens are hidden without
+    `special`; `special_share` tells what they get.
     """
     if not trace.cross:
         if trace.target_tokens is None:
@@ -85,40 +91,48 @@ def alignment(trace: Trace, *, layer: int | None = None, head: int | None = None
     probs = seen.probs(at).mean(0) if head is None else seen.probs(at)[check_head(seen, at, head)]
     target, source = seen.queries, seen.keys
     if words:
-        rows, columns = _groups(target), _groups(source)
+        rows, columns = word_groups(target), word_groups(source)
         probs = np.stack([probs[:, group].sum(1) for group in columns], 1)
         probs = np.stack([probs[group].mean(0) for group in rows])
         target, source = _joined(target, rows), _joined(source, columns)
+    written, read = shown_tokens(target, special), shown_tokens(source, special)
     return Alignment(
-        target=target, source=source, probs=probs, layer=at, head=head, layers=len(seen.layers),
-        heads=len(seen.probs(at)), chosen=layer is None, words=words,
+        target=[target[place] for place in written], source=[source[place] for place in read],
+        probs=probs[written][:, read], layer=at, head=head, layers=len(seen.layers),
+        heads=len(seen.probs(at)), chosen=layer is None, words=words, special_share=hidden_share(probs[written], read),
     )  # fmt: skip
 
 
-def alignment_svg(trace: Trace, *, layer: int | None = None, head: int | None = None, words: bool = False) -> str:
+def alignment_svg(
+    trace: Trace, *, layer: int | None = None, head: int | None = None, words: bool = False, special: bool = False
+) -> str:
     """The alignment of a trace as an SVG heat map: target words as rows, source words as columns."""
-    made = alignment(trace, layer=layer, head=head, words=words)
+    made = alignment(trace, layer=layer, head=head, words=words, special=special)
     which = f", layer {made.layer}" if made.layers > 1 else ""
     who = "" if made.heads == 1 else ", mean of all heads" if head is None else f", head {head}"
     why = " The layer is the one that looks most firmly at words." if made.chosen and made.layers > 1 else ""
+    note = "Each row sums to 1."
+    if made.special_share.any():
+        note = hidden_note(float(made.special_share.mean()))
     caption = (
         "A row is a word that was written, a column a word that was read; the darker, the more the decoder looked "
-        f"there while it wrote the word. Each row sums to 1; a frame marks its largest.{why}"
+        f"there while it wrote the word. {note} A frame marks the largest of a row.{why}"
     )
     fill = MEAN if head is None else colour(head)
     return matrix_svg(
         made.probs, made.target, made.source, title=f"Alignment{which}{who}", caption=caption, fill=fill,
-        names=("target words", "source words"), marked=True,
+        names=("target words", "source words"), marked=True, heading=heading_lines(trace, HEADING),
     )  # fmt: skip
 
 
-def alignment_page(trace: Trace, *, layer: int | None = None, head: int | None = None, source_note: str = "") -> str:
+def alignment_page(
+    trace: Trace, *, layer: int | None = None, head: int | None = None, source_note: str = "", special: bool = False
+) -> str:
     """The standalone page of all attention, opened at the alignment as a heat map."""
     made = alignment(trace, layer=layer, head=head)
     return attention_page(
-        trace, title="Alignment: where the decoder looked while it wrote each word", source_note=source_note,
-        layer=made.layer, head=head, part="cross", written=True,
-    )  # fmt: skip
+        trace, source_note=source_note, layer=made.layer, head=head, part="cross", written=True, special=special
+    )
 
 
 def _firmest(seen: View, head: int | None) -> int:
@@ -132,16 +146,6 @@ def _firmest(seen: View, head: int | None) -> int:
         else:
             firm.append(-1.0)
     return int(np.argmax(firm))
-
-
-def _groups(tokens: Sequence[Token]) -> list[list[int]]:
-    """The places of each word's tokens."""
-    made: list[list[int]] = []
-    for place, token in enumerate(tokens):
-        if not made or token.starts or token.special or tokens[place - 1].special:
-            made.append([])
-        made[-1].append(place)
-    return made
 
 
 def _joined(tokens: Sequence[Token], groups: Sequence[Sequence[int]]) -> list[Token]:

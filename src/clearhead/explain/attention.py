@@ -5,8 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clearhead.explain.drawing import INK, SOFT, Element, add, finish, picture
-from clearhead.explain.tokens import Token, find_word
+from clearhead.errors import InputError
+from clearhead.explain.drawing import HEADING_EM, INK, LINE, SOFT, Element, add, finish, picture
+from clearhead.explain.focus import (
+    heading_lines,
+    hidden_note,
+    hidden_share,
+    informative_word,
+    requested_word,
+    show_special,
+    shown_tokens,
+)
+from clearhead.explain.tokens import Token, spelled_words
 from clearhead.explain.view import FAINTEST, View, check_head, check_layer, colour, darkness, telling_layer, view
 
 if TYPE_CHECKING:
@@ -26,9 +36,16 @@ class Choice:
     seen: View
     layer: int
     heads: list[int]
-    queries: list[int]
-    keys: list[int]
-    words: list[int] | None  # the words that were asked for
+    shown: list[int]  # the queries that stand on the left
+    keys: list[int]  # the keys that stand on the right
+    words: list[int] | None  # the only queries with lines; None: all that are shown
+    asked: bool  # whether these words were asked for
+    heading: list[str]
+
+    @property
+    def queries(self) -> list[int]:
+        """The queries that lines start from."""
+        return self.shown if self.words is None else self.words
 
     @property
     def probs(self) -> np.ndarray[Any, Any]:
@@ -39,11 +56,11 @@ class Choice:
     def top(self) -> float:
         """Where the columns begin, below the title and the rows of the legend."""
         rows = -(-len(self.heads) // SWATCHES) if len(self.heads) > 1 else 0
-        return 62.0 + ROW * rows
+        return 62.0 + ROW * rows + LINE * len(self.heading)
 
-    def y(self, place: int) -> float:
-        """The middle of a token's row."""
-        return self.top + ROW * (place + 1)
+    def y(self, row: int) -> float:
+        """The middle of a row."""
+        return self.top + ROW * (row + 1)
 
 
 def attention_svg(
@@ -53,14 +70,20 @@ def attention_svg(
     head: int | None = None,
     word: int | str | None = None,
     part: str = "encoder",
-    special: bool = True,
+    special: bool = False,
+    all_words: bool = False,
 ) -> str:
-    """Who looks at whom in one layer, as SVG: one head or all together, from every word or from one.
+    """Who looks at whom in one layer, as SVG: one head or all together, from one word or from every word.
 
-    `special=False` leaves out the lines from and to [CLS], [SEP] and their like; the caption says what share that is.
+    Without `word`, the lines start at the most informative word; `all_words` draws those of every word. [CLS], [SEP]
+    and their like are hidden, and the caption says what share of the attention they get; `special=True` shows them.
     """
+    check_words(word, all_words=all_words)
     seen = view(trace, part)
-    words = None if word is None else find_word(seen.queries, word)
+    words = requested_word(seen, word)
+    special = show_special(seen, special, words)
+    if words is None and not all_words:
+        words = informative_word(seen)
     if head is not None and layer is None:
         check_head(seen, max(range(len(seen.layers)), key=lambda i: len(seen.probs(i))), head)
     at = check_layer(seen, layer) if layer is not None else telling_layer(seen, words, head)
@@ -68,33 +91,38 @@ def attention_svg(
         seen=seen,
         layer=at,
         heads=list(range(len(seen.probs(at)))) if head is None else [check_head(seen, at, head)],
-        queries=words if words is not None else _shown(seen.queries, special),
-        keys=_shown(seen.keys, special),
+        shown=shown_tokens(seen.queries, special),
+        keys=shown_tokens(seen.keys, special),
         words=words,
+        asked=word is not None,
+        heading=heading_lines(trace, (WIDTH - 30) / HEADING_EM),
     )
-    root = picture(WIDTH, _title(choice), _description(choice))
+    root = picture(WIDTH, _title(choice), _description(choice), choice.heading)
     _legend(root, choice)
     add(root, "text", "looks (query)", x=LEFT, y=choice.top, font_size=12, fill=SOFT, text_anchor="end")
     add(root, "text", "at (key)", x=RIGHT, y=choice.top, font_size=12, fill=SOFT)
     if words is not None:
         _stripes(root, choice)
     _lines(root, choice)
-    _column(root, choice, seen.queries, LEFT - 6, "end", words or [])
-    _column(root, choice, seen.keys, RIGHT + 6, "start", [])
-    end = choice.y(max(len(seen.queries), len(seen.keys))) + 16
+    _column(root, choice, [seen.queries[place] for place in choice.shown], LEFT - 6, "end")
+    _column(root, choice, [seen.keys[place] for place in choice.keys], RIGHT + 6, "start")
+    end = choice.y(max(len(choice.shown), len(choice.keys))) + 16
     return finish(root, WIDTH, end, _caption(choice, given=layer is not None))
 
 
-def _shown(tokens: list[Token], special: bool) -> list[int]:
-    return [place for place, token in enumerate(tokens) if special or not token.special]
+def check_words(word: int | str | None, *, all_words: bool) -> None:
+    """Refuse one word and all words at once."""
+    if word is not None and all_words:
+        raise InputError("word and all_words exclude each other: draw the lines of one word, or those of all.")
 
 
-def _column(root: Element, choice: Choice, tokens: list[Token], x: float, anchor: str, bold: list[int]) -> None:
+def _column(root: Element, choice: Choice, tokens: list[Token], x: float, anchor: str) -> None:
     column = add(root, "g", font_size=14, text_anchor=anchor)
-    for place, token in enumerate(tokens):
-        style = {"font_weight": "700"} if place in bold else {}
+    bold = {choice.shown.index(place) for place in choice.words or ()} if anchor == "end" else set()
+    for row, token in enumerate(tokens):
+        style = {"font_weight": "700"} if row in bold else {}
         fill = SOFT if token.special else INK
-        text = add(column, "text", token.label, class_="token", x=x, y=choice.y(place) + 5, fill=fill, **style)
+        text = add(column, "text", token.label, class_="token", x=x, y=choice.y(row) + 5, fill=fill, **style)
         if token.whole != token.label:
             add(text, "title", token.whole)
 
@@ -105,13 +133,14 @@ def _lines(root: Element, choice: Choice) -> None:
         shift = FAN * ((lane + 0.5) / len(choice.heads) - 0.5)
         group = add(root, "g", stroke=colour(head), data_head=head)
         for query in choice.queries:
-            for key in choice.keys:
+            start = choice.y(choice.shown.index(query)) + shift
+            for row, key in enumerate(choice.keys):
                 prob = float(choice.probs[head, query, key])
                 if prob < FAINTEST:
                     continue
                 line = add(
                     group, "line", class_="look", data_query=query, data_key=key, data_prob=prob,
-                    x1=LEFT, y1=choice.y(query) + shift, x2=RIGHT, y2=choice.y(key) + shift,
+                    x1=LEFT, y1=start, x2=RIGHT, y2=choice.y(row) + shift,
                     stroke_opacity=darkness(prob), stroke_width=1 + 2 * prob,
                 )  # fmt: skip
                 if choice.words is not None:
@@ -123,11 +152,11 @@ def _stripes(root: Element, choice: Choice) -> None:
     across = (WIDTH - 16 - RIGHT) / len(choice.heads)
     group = add(root, "g", class_="stripes")
     for lane, head in enumerate(choice.heads):
-        for key in choice.keys:
+        for row, key in enumerate(choice.keys):
             prob = float(choice.probs[head, choice.queries, key].max())
             if prob >= FAINTEST:
                 add(
-                    group, "rect", x=RIGHT + across * lane, y=choice.y(key) - 10, width=across, height=20,
+                    group, "rect", x=RIGHT + across * lane, y=choice.y(row) - 10, width=across, height=20,
                     fill=colour(head), fill_opacity=0.5 * darkness(prob),
                 )  # fmt: skip
 
@@ -137,7 +166,8 @@ def _legend(root: Element, choice: Choice) -> None:
         return
     for start in range(0, len(choice.heads), SWATCHES):
         row = choice.heads[start : start + SWATCHES]
-        left, y = (WIDTH - SWATCH * len(row)) / 2, 54.0 + ROW * (start // SWATCHES)
+        left = (WIDTH - SWATCH * len(row)) / 2
+        y = 54.0 + LINE * len(choice.heading) + ROW * (start // SWATCHES)
         for place, head in enumerate(row):
             add(root, "rect", x=left + SWATCH * place + 6, y=y - 10, width=12, height=12, rx=2, fill=colour(head))
             add(root, "text", str(head), x=left + SWATCH * place + 22, y=y, font_size=12, fill=SOFT)
@@ -148,7 +178,7 @@ def _title(choice: Choice) -> str:
     title = f"{choice.seen.name}, layer {choice.layer}, {heads}"
     if not choice.words:
         return title
-    texts = list(dict.fromkeys(choice.seen.queries[place].label for place in choice.words))
+    texts = spelled_words(choice.seen.queries, choice.words)
     return f"{title}, from " + " ".join(f"“{text}”" for text in texts[:3]) + (" …" if len(texts) > 3 else "")
 
 
@@ -174,10 +204,14 @@ def _caption(choice: Choice, *, given: bool) -> str:
     why = "" if given or count == 1 else ", chosen because its heads look most firmly at the most different words"
     each = f"head {choice.heads[0]}" if len(choice.heads) == 1 else "one colour per head"
     who = " The target looks at the source." if seen.part == "cross" else ""
-    hidden = [place for place in range(len(seen.keys)) if place not in choice.keys]
-    share = float(choice.probs[choice.heads][:, choice.queries][:, :, hidden].sum(-1).mean()) if choice.queries else 0.0
-    left = f" Lines to special tokens are left out; they have {share:.0%} of the attention." if hidden else ""
+    left = ""
+    if len(choice.keys) < len(seen.keys):
+        share = float(hidden_share(choice.probs[choice.heads][:, choice.queries], choice.keys).mean())
+        left = " " + hidden_note(share)
+    elif len(choice.shown) < len(seen.queries):
+        left = " Special tokens are hidden."
+    start = "" if choice.asked or choice.words is None else " The lines start at the most informative word."
     return (
-        f"{seen.name}: {which}{why}; {each}.{who}{left} "
+        f"{seen.name}: {which}{why}; {each}.{who}{start}{left} "
         f"The darker the line, the larger the probability; below {FAINTEST} no line is drawn."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from clearhead.explain.tokens import visible
@@ -32,15 +33,28 @@ def add(parent: Element, tag: str, text: str | None = None, **attributes: str | 
     return made
 
 
-def picture(width: float, title: str, description: str) -> Element:
-    """An empty picture with its name and description for those who cannot see it."""
+LINE = 21.0  # a line of the heading
+HEADING_EM = 16 * 1.2  # the width of an em of it, whose letters are bold
+
+
+def picture(width: float, title: str, description: str, heading: Sequence[str] = ()) -> Element:
+    """An empty picture with its name and description for those who cannot see it.
+
+    The lines of a heading stand above the title, which is then set smaller; they take LINE each.
+    """
     root = Element("svg", {"xmlns": SPACE, "role": "img", "font-family": FONT, "fill": INK})
-    root.set("aria-label", visible(title))
-    add(root, "title", title)
+    name = " ".join([*heading, f"({title})"]) if heading else title
+    root.set("aria-label", visible(name))
+    add(root, "title", name)
     add(root, "desc", description)
     add(root, "rect", class_="paper", width=width, height=0, rx=10, fill=PAPER)
-    size = min(17.0, (width - 30) / em(title))
-    add(root, "text", title, x=width / 2, y=30, font_size=size, font_weight="600", text_anchor="middle")
+    middle: dict[str, str | float] = {"x": width / 2, "text_anchor": "middle", "class_": "title"}
+    for at, line in enumerate(heading):
+        size = 16 * min(1.0, (width - 30) / (HEADING_EM * em(line)))
+        add(root, "text", line, y=30 + LINE * at, font_size=size, font_weight="600", **middle)
+    soft: dict[str, str | float] = {"fill": SOFT} if heading else {"font_weight": "600"}
+    size = min(13.0 if heading else 17.0, (width - 30) / em(title))
+    add(root, "text", title, y=30 + LINE * len(heading), font_size=size, **middle, **soft)
     return root
 
 
@@ -54,8 +68,7 @@ def finish(root: Element, width: float, y: float, caption: str) -> str:
     if paper is not None:
         paper.set("height", height)
         paper.set("width", number(width))
-    title = root.find("text")
-    if title is not None:
+    for title in root.findall("text[@class='title']"):
         title.set("x", number(width / 2))
     root.set("viewBox", f"0 0 {number(width)} {height}")
     root.set("width", number(width))

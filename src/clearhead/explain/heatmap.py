@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from clearhead.explain.drawing import INK, SOFT, Element, add, finish, picture
+from clearhead.explain.drawing import HEADING_EM, INK, LINE, SOFT, Element, add, finish, picture
+from clearhead.explain.focus import heading_lines, hidden_note, hidden_share, shown_tokens
 from clearhead.explain.tokens import Token, width
 from clearhead.explain.view import check_head, check_layer, colour, darkness, is_causal, telling_layer, view
 
@@ -17,24 +19,39 @@ if TYPE_CHECKING:
 
 SLOPE = 60  # degrees: labels above the columns stand steep enough not to meet
 MEAN = "#1b4f8f"
+HEADING = 32.0  # em: the longest line of a heading
 
 
 def attention_heatmap_svg(
-    trace: Trace, layer: int | None = None, head: int | None = None, part: str = "encoder"
+    trace: Trace, layer: int | None = None, head: int | None = None, part: str = "encoder", *, special: bool = False
 ) -> str:
-    """One head's probabilities, or the mean of all heads, as an SVG matrix of query by key."""
+    """One head's probabilities, or the mean of all heads, as an SVG matrix of query by key.
+
+    Special tokens are hidden, and the caption says what share of the attention they get; `special=True` shows them.
+    """
     seen = view(trace, part)
     layer = telling_layer(seen, None, None) if layer is None else check_layer(seen, layer)
     probs = seen.probs(layer).mean(0) if head is None else seen.probs(layer)[check_head(seen, layer, head)]
     who = "mean of all heads" if head is None else f"head {head}"
     title = f"{seen.name}, layer {layer}, {who}"
     causal = " No word looks to its right: the white triangle is the mask." if is_causal(seen) else ""
+    rows, columns = shown_tokens(seen.queries, special), shown_tokens(seen.keys, special)
     caption = (
-        f"{title}. A row is the token that looks (query), a column where it looks (key); each row sums to 1; "
-        f"the darker, the larger the probability.{causal}"
+        f"{title}. A row is the token that looks (query), a column where it looks (key); "
+        f"{sum_note(probs[rows], columns)} The darker, the larger the probability.{causal}"
     )
     fill = MEAN if head is None else colour(head)
-    return matrix_svg(probs, seen.queries, seen.keys, title=title, caption=caption, fill=fill)
+    return matrix_svg(
+        probs, seen.queries, seen.keys, title=title, caption=caption, fill=fill, shown=(rows, columns),
+        heading=heading_lines(trace, HEADING),
+    )  # fmt: skip
+
+
+def sum_note(probs: Array, columns: Sequence[int]) -> str:
+    """What the rows of (queries, keys) sum to when only some columns are shown."""
+    if len(columns) == probs.shape[1]:
+        return "each row sums to 1."
+    return hidden_note(float(hidden_share(probs, columns).mean()), "special tokens are hidden")
 
 
 def matrix_svg(
@@ -47,17 +64,26 @@ def matrix_svg(
     fill: str = MEAN,
     names: tuple[str, str] = ("queries", "keys"),
     marked: bool = False,
+    heading: Sequence[str] = (),
+    shown: tuple[Sequence[int], Sequence[int]] | None = None,
 ) -> str:
-    """Probabilities of (queries, keys) as a picture; `marked`: a frame around the largest of each row."""
+    """Probabilities of (queries, keys) as a picture; `marked`: a frame around the largest of each row.
+
+    `shown` are the rows and columns to draw; without it, all.
+    """
+    at_row, at_column = shown or (range(probs.shape[0]), range(probs.shape[1]))
+    probs = probs[list(at_row)][:, list(at_column)]
+    queries, keys = [queries[place] for place in at_row], [keys[place] for place in at_column]
     rows, columns = probs.shape
     cell = max(4.0, min(26.0, 720.0 / max(rows, columns)))
     size = min(13.0, max(3.5, cell * 0.72))
     left = 30 + size * max(width(token.label) for token in queries)
     above = size * max(width(token.label) for token in keys)
-    across = max(420.0, left + cell * columns + 20 + above / 2)
+    across = max(420.0, left + cell * columns + 20 + above / 2, 30 + HEADING_EM * max(map(width, heading), default=0.0))
     left += max(0.0, across - left - cell * columns - 20 - above / 2) / 2  # a small matrix stands in the middle
-    top = 56.0 + 0.9 * above
-    root = picture(across, title, f"A matrix of {rows} {names[0]} (rows) by {columns} {names[1]} (columns).")
+    top = 56.0 + 0.9 * above + LINE * len(heading)
+    about = f"A matrix of {rows} {names[0]} (rows) by {columns} {names[1]} (columns)."
+    root = picture(across, title, about, heading)
     add(root, "rect", x=left, y=top, width=cell * columns, height=cell * rows, fill="#ffffff", stroke="#c9ccd1")
     cells = add(root, "g", fill=fill)
     for row in range(rows):
@@ -66,7 +92,7 @@ def matrix_svg(
             if prob < 5e-4:
                 continue
             square = add(
-                cells, "rect", class_="cell", data_query=row, data_key=column, data_prob=prob,
+                cells, "rect", class_="cell", data_query=at_row[row], data_key=at_column[column], data_prob=prob,
                 x=left + cell * column, y=top + cell * row, width=cell, height=cell, fill_opacity=darkness(prob),
             )  # fmt: skip
             if rows * columns <= 2500:

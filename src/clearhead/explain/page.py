@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clearhead.errors import InputError
-from clearhead.explain.tokens import Token, find_word, read, visible
+from clearhead.explain.attention import check_words
+from clearhead.explain.focus import heading_text, informative_word, requested_word, show_special
+from clearhead.explain.tokens import Token, visible
 from clearhead.explain.view import View, check_head, check_layer, colour, parts, telling_layer, telling_look, view
 
 if TYPE_CHECKING:
@@ -23,42 +25,51 @@ if TYPE_CHECKING:
 STEP = 10_000  # probabilities are kept as whole numbers of 1/10000
 MOST_PROBS = 6_000_000  # about 16 MB of page; more would not be pleasant to open
 MOST_VECTORS = 200_000  # numbers of queries, keys and scores together; more are left out
+WHAT = "Where each word looks"
+WHAT_WRITTEN = "Alignment: where the decoder looked while it wrote each word"
 SCRIPTS = ("data.js", "parts.js", "lines.js", "heat.js", "overview.js", "steps.js", "page.js")
 
 
 def attention_page(
     trace: Trace,
     *,
-    title: str = "Where each word looks",
+    title: str | None = None,
     source_note: str = "",
     layer: int | None = None,
     head: int | None = None,
     word: int | str | None = None,
     part: str | None = None,
     written: bool = False,
+    special: bool = False,
+    all_words: bool = False,
 ) -> str:
     """One HTML file that needs nothing else; it opens at the part, layer, head and word given, or at a telling one.
 
-    `written` opens it as an alignment: a heat map, whose rows are the words that were written.
+    Without `title`, the texts are the title; without `word`, it opens on the most informative word, or with `all_words`
+    on all of them. Special tokens are hidden at first unless `special`. `written` opens it as an alignment: a heat map,
+    whose rows are the words that were written.
     """
+    check_words(word, all_words=all_words)
     names = parts(trace)
     views = [view(trace, name, written=written and name == "cross") for name in names] if names else [view(trace)]
     first = next((seen for seen in views if seen.part == part), None) or view(trace, part or views[0].part)
-    words = None if word is None else find_word(first.queries, word)
+    words = requested_word(first, word)
+    opening = {seen.part: [] if all_words or written else informative_word(seen) for seen in views}
+    opening |= {first.part: words} if words is not None else {}
+    words = opening[first.part] or None
     if layer is not None:
         check_layer(first, layer)
     at = telling_layer(first, words, head) if layer is None else layer
     if head is not None:
         check_head(first, at, head)
-    focus, look = telling_look(first, at, words, head)
-    start = {"part": first.part, "layer": at, "head": head, "focus": focus, "word": look}
-    if written:
-        start |= {"view": "heat"} | ({"word": None} if word is None else {})
+    start = {"part": first.part, "layer": at, "head": head, "focus": telling_look(first, at, words, head)[0]}
+    start |= {"hide": not show_special(first, special, words)} | ({"view": "heat"} if written else {})
     _check_size(views)
-    data = {"start": start, "parts": [_part(seen, _with_vectors(views)) for seen in views]}
-    script = _script()
+    data = {"start": start, "parts": [_part(seen, opening[seen.part], _with_vectors(views)) for seen in views]}
+    script, heading = _script(), heading_text(trace)
     page: str = _template().render(
-        title=visible(title),
+        title=visible(heading if title is None else title),
+        about=visible((WHAT_WRITTEN if written else WHAT) if title is None else heading),
         source_note=visible(source_note),
         data=_quiet(json.dumps(data, separators=(",", ":"))),
         script=script,
@@ -85,11 +96,11 @@ def _with_vectors(views: list[View]) -> bool:
     return sum(layer.queries.size + layer.keys.size + layer.scores.size for layer in layers) <= MOST_VECTORS
 
 
-def _part(seen: View, vectors: bool) -> dict[str, Any]:
+def _part(seen: View, opening: list[int], vectors: bool) -> dict[str, Any]:
     return {
         "part": seen.part,
         "name": seen.name,
-        "text": read(seen.queries) if seen.part != "cross" else f"{read(seen.queries)} → {read(seen.keys)}",
+        "opening": opening,  # the pieces of the word that it opens on; none: all words
         "queries": [_token(token) for token in seen.queries],
         "keys": [_token(token) for token in seen.keys],
         "layers": [_layer(layer, vectors) for layer in seen.layers],

@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clearhead.explain.alignment import alignment, alignment_page, alignment_svg
-from clearhead.explain.attention import attention_svg
+from clearhead.explain.attention import attention_svg, check_words
 from clearhead.explain.figure import figure_page, write_figure
+from clearhead.explain.focus import (
+    heading_text,
+    hidden_share,
+    informative_word,
+    requested_word,
+    show_special,
+    shown_tokens,
+)
 from clearhead.explain.page import attention_page
-from clearhead.explain.tokens import find_word
-from clearhead.explain.view import View, check_head, check_layer, parts, view
+from clearhead.explain.view import View, check_head, check_layer, parts, trace_tokens, view
 
 if TYPE_CHECKING:
     from clearhead.core.trace import Trace
@@ -28,28 +35,51 @@ def attention_data(
     head: int | None = None,
     word: int | str | None = None,
     part: str | None = None,
+    special: bool = False,
 ) -> dict[str, Any]:
-    """Plain values for JSON: everything, or only one part, layer, head or word.
+    """Plain values for JSON: everything, or only one part, layer, head or word; special tokens only with `special`.
 
-    {"tokens": [...], "target_tokens": [...] or null,
-     "layers": [{"layer": 0, "heads": [0, ...], "queries": [0, ...], "probs": [head][query][key]}, ...],
+    {"text": ..., "second": ..., "target": ..., "special": false,
+     "tokens": [...], "positions": [...], "target_tokens": [...] or null, "target_positions": [...] or null,
+     "informative": {"encoder": [the most informative word's places], ...},
+     "layers": [{"layer": 0, "heads": [0, ...], "queries": [0, ...], "probs": [head][query][key],
+                 "special_share": [head][query]}, ...],
      "decoder": [the same], "cross": [the same; queries are target tokens, keys are tokens]}
     """
     have = parts(trace)
-    made: dict[str, Any] = {"tokens": list(trace.tokens), "target_tokens": trace.target_tokens}
+    views = {name: view(trace, name) for name in (have if part is None and have else [part or "encoder"])}
+    words = {name: requested_word(seen, word) for name, seen in views.items()}
+    special = any(show_special(seen, special, words[name]) for name, seen in views.items())
+    source, target = (shown_tokens(tokens, special) for tokens in trace_tokens(trace))
+    made: dict[str, Any] = {
+        "text": trace.text, "second": trace.second, "target": trace.target, "special": special,
+        "tokens": [trace.tokens[place] for place in source], "positions": source,
+        "target_tokens": trace.target_tokens and [trace.target_tokens[place] for place in target],
+        "target_positions": None if trace.target_tokens is None else target, "informative": {},
+    }  # fmt: skip
     made |= {field: [] for field in FIELDS.values()}
-    for name in have if part is None and have else [part or "encoder"]:
-        seen = view(trace, name)
-        words = list(range(len(seen.queries))) if word is None else find_word(seen.queries, word)
+    for name, seen in views.items():
+        rows, columns = source if name == "encoder" else target, target if name == "decoder" else source
+        made["informative"][name] = [rows.index(place) for place in informative_word(seen)]
         chosen = range(len(seen.layers)) if layer is None else [check_layer(seen, layer)]
-        made[FIELDS[name]] = [_layer(seen, place, head, words) for place in chosen]
+        made[FIELDS[name]] = [_layer(seen, at, head, words[name], (rows, columns)) for at in chosen]
     return made
 
 
-def _layer(seen: View, layer: int, head: int | None, words: list[int]) -> dict[str, Any]:
+def _layer(
+    seen: View, layer: int, head: int | None, words: list[int] | None, shown: tuple[list[int], list[int]]
+) -> dict[str, Any]:
     heads = list(range(len(seen.probs(layer)))) if head is None else [check_head(seen, layer, head)]
-    probs = np.round(seen.probs(layer)[heads][:, words].astype(np.float64), 4)
-    return {"layer": seen.layers[layer].layer, "heads": heads, "queries": words, "probs": probs.tolist()}
+    rows, columns = shown
+    queries = rows if words is None else words
+    probs = seen.probs(layer)[heads][:, queries].astype(np.float64)
+    return {
+        "layer": seen.layers[layer].layer,
+        "heads": heads,
+        "queries": [rows.index(place) for place in queries],
+        "probs": np.round(probs[:, :, columns], 4).tolist(),
+        "special_share": np.round(hidden_share(probs, columns), 4).tolist(),
+    }
 
 
 def save_attention(
@@ -62,14 +92,19 @@ def save_attention(
     part: str | None = None,
     title: str | None = None,
     source_note: str | None = None,
+    special: bool = False,
+    all_words: bool = False,
 ) -> Path:
-    """Write a picture (.svg, .png), a page (.html) or numbers (.json); a page opens at the layer, head and word."""
-    chosen: dict[str, Any] = {"layer": layer, "head": head, "word": word}
-    both = (("title", title), ("source_note", source_note))
-    named: dict[str, Any] = {name: value for name, value in both if value is not None}
+    """Write a picture (.svg, .png), a page (.html) or numbers (.json); a page opens at the layer, head and word.
+
+    Without `word`, pictures and pages open on the most informative word, or with `all_words` on all of them.
+    """
+    check_words(word, all_words=all_words)
+    chosen: dict[str, Any] = {"layer": layer, "head": head, "word": word, "special": special}
+    named: dict[str, Any] = {"title": title, "source_note": source_note or "", "all_words": all_words}
     return write_figure(
         path,
-        svg=lambda: attention_svg(trace, **chosen, part=part or _first(trace)),
+        svg=lambda: attention_svg(trace, **chosen, part=part or _first(trace), all_words=all_words),
         page=lambda: attention_page(trace, **chosen, part=part, **named),
         data=lambda: attention_data(trace, **chosen, part=part),
     )
@@ -83,14 +118,16 @@ def save_alignment(
     head: int | None = None,
     words: bool = False,
     source_note: str = "",
+    special: bool = False,
 ) -> Path:
     """Write which source words each written word looked at: .svg, .png, .json, or .html with every layer and head."""
-    chosen: dict[str, Any] = {"layer": layer, "head": head}
+    chosen: dict[str, Any] = {"layer": layer, "head": head, "special": special}
 
     def page() -> str:
         if not words:
             return alignment_page(trace, **chosen, source_note=source_note)
-        return figure_page("Alignment", alignment_svg(trace, **chosen, words=True), source_note=source_note)
+        title = heading_text(trace) or "Alignment"
+        return figure_page(title, alignment_svg(trace, **chosen, words=True), source_note=source_note)
 
     return write_figure(
         path,

@@ -31,18 +31,22 @@ class Token:
     special: bool
 
 
-def read_tokens(tokens: Sequence[str]) -> list[Token]:
-    """From the tokenizer's pieces (##ing, Ġthe, ▁the) to tokens with friendly labels."""
+def read_tokens(tokens: Sequence[str], inserted: Sequence[bool] | None = None) -> list[Token]:
+    """From the tokenizer's pieces (##ing, Ġthe, ▁the) to tokens with friendly labels.
+
+    `inserted` tells which tokens the tokenizer put in; those with a special token's name count as such, too.
+    """
+    specials = [raw in SPECIAL or bool(inserted and inserted[place]) for place, raw in enumerate(tokens)]
     by_bytes = any(mark in token for token in tokens for mark in "ĠĊ")
     by_space = any(token.startswith("▁") for token in tokens)
     made = []
     for place, raw in enumerate(tokens):
-        special = raw in SPECIAL
+        special = specials[place]
         text, starts = raw, True
         if special:
             pass
         elif by_bytes:
-            starts = raw[:1] in ("Ġ", "Ċ") or place == 0 or tokens[place - 1] in SPECIAL
+            starts = raw[:1] in ("Ġ", "Ċ") or place == 0 or specials[place - 1]
             text = _from_bytes(raw)
             text = text[1:] if text.startswith(" ") and len(text) > 1 else text
         elif by_space:
@@ -63,6 +67,29 @@ def read(tokens: Sequence[Token]) -> str:
     """The text that the tokens spell, without special tokens; as much as a heading can hold."""
     pieces = (" " * token.starts + shorten(token.text, 30) for token in tokens if not token.special)
     return shorten(visible("".join(pieces)).strip(), 200)
+
+
+def word_groups(tokens: Sequence[Token]) -> list[list[int]]:
+    """The places of each word's tokens."""
+    made: list[list[int]] = []
+    for place, token in enumerate(tokens):
+        if not made or token.starts or token.special or tokens[place - 1].special:
+            made.append([])
+        made[-1].append(place)
+    return made
+
+
+def spelled_words(tokens: Sequence[Token], places: Sequence[int]) -> list[str]:
+    """The different words at these places, pieces in a row joined, short enough to show."""
+    made: list[list[int]] = []
+    for place in places:
+        joins = made and made[-1][-1] == place - 1 and not tokens[place].starts and not tokens[place].special
+        made[-1].append(place) if joins else made.append([place])
+    whole = (
+        tokens[run[0]].label if len(run) == 1 else shorten(visible("".join(tokens[i].text for i in run)))
+        for run in made
+    )
+    return list(dict.fromkeys(whole))
 
 
 def visible(text: str) -> str:

@@ -66,9 +66,8 @@ def view(trace: Trace, part: str = "encoder", *, written: bool = False) -> View:
         )
     if part not in have:
         raise InputError(f"part must be one of {', '.join(have)} for this trace, and it is {part!r}.")
-    target = (trace.written if written else None) or trace.target_tokens or []
-    queries = trace.tokens if part == "encoder" else target
-    keys = target if part == "decoder" else trace.tokens
+    source, target = trace_tokens(trace, written=written)
+    queries, keys = source if part == "encoder" else target, target if part == "decoder" else source
     most = max(len(queries), len(keys))
     if most > MOST_TOKENS:
         raise InputError(
@@ -85,7 +84,21 @@ def view(trace: Trace, part: str = "encoder", *, written: bool = False) -> View:
             raise InputError(f"Layer {layer.layer} of the {part} has probabilities that are not numbers.")
     names = {"encoder": "Encoder self-attention", "decoder": "Decoder self-attention", "cross": "Cross-attention"}
     name = names[part] if "decoder" in have or part != "encoder" else "Self-attention"
-    return View(part, name, read_tokens(queries), read_tokens(keys), layers)
+    return View(part, name, queries, keys, layers)
+
+
+def trace_tokens(trace: Trace, *, written: bool = False) -> tuple[list[Token], list[Token]]:
+    """The tokens of the text and of the target, as they were read or written; special ones are marked."""
+    target, special = trace.target_tokens or [], trace.written_special
+    if written and trace.written:
+        target = trace.written
+    elif special is not None:
+        special = [True, *special[:-1]]  # the start, and what was written before
+    return _read(trace.tokens, trace.special), _read(target, special)
+
+
+def _read(tokens: list[str], special: list[bool] | None) -> list[Token]:
+    return read_tokens(tokens, special if special is not None and len(special) == len(tokens) else None)
 
 
 def check_layer(seen: View, layer: int) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 from clearhead.families.family import (
     ACTIVATIONS,
+    HEAD_POOLING,
     MOST_FEED,
     MOST_LAYERS,
     MOST_POSITIONS,
@@ -49,6 +50,7 @@ KEYS: dict[str, Key] = {
     "position_embedding_type": word("absolute", "absolute"),
     "is_decoder": anything(False),
     "add_cross_attention": anything(False),
+    HEAD_POOLING: word(None, "mean"),
 }
 
 # theirs, below the prefix -> ours, below `stack.`

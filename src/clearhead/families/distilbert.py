@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from clearhead.families.family import (
     ACTIVATIONS,
+    HEAD_POOLING,
     MOST_FEED,
     MOST_LAYERS,
     MOST_POSITIONS,
@@ -109,6 +110,7 @@ FAMILY = Family(
         "initializer_range": real(0.02),
         "qa_dropout": rate(0.1),
         "seq_classif_dropout": rate(0.2),
+        HEAD_POOLING: word(None, "mean"),
         "pad_token_id": token(0),
         "tie_word_embeddings": flag(True),
     },

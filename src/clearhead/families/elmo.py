@@ -111,6 +111,7 @@ FAMILY = Family(
             names={"classifier.*": "head.out.*"},
         ),
     },
+    own_poolings={"mean": {}},
     architectures={
         "ElmoForLanguageModel": "bilm",
         "ElmoForSequenceClassification": "classify",

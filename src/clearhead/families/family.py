@@ -54,6 +54,11 @@ class Key:
     default: Any
     check: Callable[[Any], str | None]
     also: tuple[str, ...] = ()  # other spellings of the same key
+    real: bool = False  # a real number, which JSON may write without a point
+
+    def value(self, found: Any) -> Any:
+        """The value as the family uses it."""
+        return float(found) if self.real and isinstance(found, int) else found
 
 
 def size(default: int, most: int = MOST_WIDTH, *also: str) -> Key:
@@ -68,12 +73,12 @@ def count(default: int | None, most: int = MOST_WIDTH) -> Key:
 
 def rate(default: float | None, *also: str) -> Key:
     """A probability."""
-    return Key(default, _optional(_real(0.0, 1.0), default), also)
+    return Key(default, _optional(_real(0.0, 1.0), default), also, real=True)
 
 
 def real(default: float, low: float = 0.0, high: float = 1e12) -> Key:
     """A finite number."""
-    return Key(default, _real(low, high))
+    return Key(default, _real(low, high), real=True)
 
 
 def flag(default: bool | None) -> Key:
@@ -143,6 +148,23 @@ class HeadPlan:
     names: Mapping[str, str | Row] = field(default_factory=dict)  # whole names, no prefix
 
 
+HEAD_POOLING = "head_pooling"  # the key of config.json that selects a head which transformers does not have
+MEAN_HEAD = ("2_Dense", "3_Dense")  # the modules of a sentence-transformers folder that hold its weights
+FIRST_OR_MEAN: Mapping[str, Mapping[str, Any]] = {"first": {HEAD_POOLING: None}, "mean": {HEAD_POOLING: "mean"}}
+
+
+def mean_head(native: HeadPlan, width: int) -> HeadPlan:
+    """The mean of all states, dense, tanh, dropout, out; the dropout is the native head's."""
+    head, (dense, out) = native.head, MEAN_HEAD
+    assert head is not None
+    return HeadPlan(
+        head=HeadShape(
+            kind=head.kind, pick="mean", outputs=head.outputs, dense=width, activation="tanh", dropout=head.dropout
+        ),
+        names={f"{dense}.linear.*": "head.dense.*", f"{out}.linear.*": "head.out.*"},
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Family:
     """All there is to know about one family."""
@@ -166,6 +188,7 @@ class Family:
     computed: Callable[[ModelShape], dict[str, Any]] = lambda model: {}  # tables that files may hold and nobody learns
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     gives_way: Mapping[str, tuple[str, Any]] = field(default_factory=dict)  # keys of presets to (key, value) said
+    own_poolings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of a classify head: keys that select
 
     def preset(self, name: str, said: Mapping[str, Any]) -> dict[str, Any]:
         """The keys of a preset, without those that mean nothing beside what was said."""
@@ -181,6 +204,8 @@ class Family:
             expected = key.check(value)
             if expected is not None:
                 problems.append(f"{spelling} is {_short(value)}, expected {expected}")
+            else:
+                value = key.value(value)
             values[name] = value
         if not problems and (problem := self.check(values)) is not None:
             problems.append(problem)
@@ -209,7 +234,24 @@ class Family:
             return HeadPlan(head=None, pooler=self.bare)
         if head not in self.heads:
             raise ConfigError(f"{self.title} has no head called {head!r}; it has {', '.join(self.heads)}.")
-        return self.heads[head](values, labels)
+        plan = self.heads[head](values, labels)
+        if head == "classify" and values.get(HEAD_POOLING) == "mean":
+            return mean_head(plan, self.stack(values).width)
+        return plan
+
+    @property
+    def poolings(self) -> Mapping[str, Mapping[str, Any]]:
+        """What a classify head can read, first or mean, and the keys of config.json that select it."""
+        return self.own_poolings or (FIRST_OR_MEAN if HEAD_POOLING in self.keys else {})
+
+    def pool(self, config: Mapping[str, Any], pooling: str) -> dict[str, Any]:
+        """The config whose classify head reads the first token's state or the mean of all states."""
+        known = self.poolings
+        if pooling not in known:
+            hint = f"use {' or '.join(known)}" if known else "leave head_pooling out"
+            raise InputError(f"A classification head of {self.title} has no head_pooling {pooling!r}: {hint}.")
+        pooled = {**config, **known[pooling]}
+        return {key: value for key, value in pooled.items() if key != HEAD_POOLING or value is not None}
 
 
 def sized(

@@ -196,5 +196,6 @@ FAMILY = Family(
         "ModernBertForQuestionAnswering": "span",
         "ModernBertForMultipleChoice": "choice",
     },
+    own_poolings={"first": {"classifier_pooling": "cls"}, "mean": {"classifier_pooling": "mean"}},
     presets=sized("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size") | {"base": {}},
 )

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clearhead.config import decode, read_json, write_json, writing
+from clearhead.config import decode, read_json, shown, write_json, writing
 from clearhead.errors import CheckpointError, InputError
 from clearhead.pretraining.documents import Stretch
 
@@ -34,6 +34,7 @@ FORMAT = 1
 FILES = ("tokens", "sentences", "documents")
 SHARD = 1 << 24  # tokens
 CHUNK = 4096  # sentences that are cut into tokens together
+MOST_TAKEN = 1 << 40  # sentences of a shard
 SMALL = 1 << 16  # a vocabulary whose ids have two bytes
 
 
@@ -192,11 +193,18 @@ def _known(folder: Path, source: str) -> Index | None:
         raise CheckpointError(
             f"{folder} was made from another text, tokenizer or setting: restore them, or begin a new run."
         )
+    if index.bytes not in (2, 4) or (index.whole and not index.shards):
+        raise CheckpointError(f"{folder / INDEX} is damaged; remove {folder} to make it anew.")
     for number, shard in enumerate(index.shards):
+        counts = {"tokens": shard.tokens, "sentences": shard.sentences, "documents": shard.documents}
         for end in FILES:
             path = folder / f"{number:05d}.{end}"
-            if not path.is_file() or hash_of(path) != shard.hashes.get(end):
+            size = counts[end] * (index.bytes if end == "tokens" else 8)
+            if not path.is_file() or path.stat().st_size != size or not size or hash_of(path) != shard.hashes.get(end):
                 raise CheckpointError(f"{path} is not as it was written; remove {folder} to make it anew.")
+        if not shard.sentences <= shard.taken < MOST_TAKEN:
+            taken = shown(shard.taken, 30)
+            raise CheckpointError(f"{folder / INDEX} is damaged: {taken} sentences cannot have been read.")
     return index
 
 

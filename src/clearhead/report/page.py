@@ -48,6 +48,7 @@ class ReportData:
     examples: Mapping[str, Shown] = field(default_factory=dict)  # rows to look at, by part
     sections: Sequence[Section] = ()  # what others have to tell: a ladder, a sweep
     lead: str = ""  # the result in a sentence, where no part was measured
+    machine: Mapping[str, str] = field(default_factory=dict)  # precision, threads, CPU, libraries
 
 
 def report_html(data: ReportData) -> str:
@@ -103,6 +104,7 @@ SECTIONS = {  # what there is to tell, in its order: the name of its values, and
     "seeds": "Seeds",
     "sweep": "Which layer",
     "cost": "Cost",
+    "machine": "Machine",
     "settings": "Settings",
     "notes": "Said during the run",
     "command": "Command",
@@ -158,6 +160,7 @@ def _run(data: ReportData, parts: Mapping[str, Evaluation]) -> dict[str, Any]:
         "sweep": comparisons.sweep(data.sweep, main),
         "ladder": comparisons.ladder(data.ladder),
         "cost": _lines({words.COSTS.get(name, (name,))[0]: words.cost(name, data.cost[name]) for name in data.cost}),
+        "machine": _lines(data.machine),
         "settings": _lines(data.settings),
         "command": words.cut(data.command, MOST_COMMAND) if data.command.strip() else "",
         "passport": _passport(data.passport),

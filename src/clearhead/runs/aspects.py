@@ -15,17 +15,20 @@ from clearhead.data.split import draw_rows
 from clearhead.errors import CheckpointError, InputError
 from clearhead.runs.evaluate import evaluation_report, run_evaluate
 from clearhead.runs.finish import REPORT, SPLIT, Run, write_metrics
+from clearhead.runs.machines import begin_computing, on_machine
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.predictor import Predictor, load_predictor
 from clearhead.runs.prepare import rows_digest
 from clearhead.runs.reviews import Review, Span, reviews
-from clearhead.runs.train import RUN, Told, check_folder, run_train
+from clearhead.runs.run_file import RUN, begin_run
+from clearhead.runs.train import Told, check_folder, run_train
 from clearhead.scoring import Scores
 from clearhead.tasks.ragged import Ragged
 from clearhead.tasks.tag import TAG, spans_of
 from clearhead.tasks.tag_columns import columns
 from clearhead.tasks.tagged import check as tag_check
 from clearhead.tasks.task import Asked, Reading
+from clearhead.threads import within_threads
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,15 +50,18 @@ def is_aspects(folder: Path) -> bool:
     return (folder / MARK).is_file()
 
 
+@within_threads
 def run_aspects(
     plan: RunPlan, sources: Mapping[str, Source], folder: Path, *, command: str = "", resume: bool = False,
-    told: Told | None = None,
+    allow_different_cpu: bool = False, report: bool = True, told: Told | None = None,
 ) -> Run:  # fmt: skip
     """Train a finder and a judge on the same split of the same reviews, and measure both together."""
     tell = told or Told()
     begun = time.perf_counter()
     if plan.method not in TAG.methods:
         raise InputError(f"aspect is learned by {', '.join(TAG.methods)}, and not by {plan.method}.")
+    plan, machine = on_machine(plan)
+    computed = begin_computing(folder, machine, resume=resume, allowed=allow_different_cpu, say=tell.say)
     if not resume:
         check_folder(folder)
     parts = {part: reviews(source, plan, tell.say) for part, source in sources.items()}
@@ -67,15 +73,17 @@ def run_aspects(
     labels = sorted({label for some in parts.values() for review in some for _, _, label in review.spans})
     if len(labels) < 2:
         raise InputError(f"All aspects have the polarity {', '.join(labels) or 'none'}; there is nothing to learn.")
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / RUN, {"format": FORMAT, "command": command, "plan": asdict(plan), "data": {}})
+    begin_run(folder, plan, {}, command, computed, resume=resume)
     tell.begun(folder)
     split = "split" if any(review.split for some in parts.values() for review in some) else None
     runs = {}
     for name, rows_of in ((FIND, _found), (JUDGE, _judged)):
         tell.say(f"{name}: {ABOUT[name]}")
         own = {part: _source(rows_of(some), given[part]) for part, some in parts.items()}
-        runs[name] = _trained(_plan_for(plan, name, split), own, folder / name, command=command, tell=tell)
+        runs[name] = _trained(
+            _plan_for(plan, name, split), own, folder / name, command=command, allowed=allow_different_cpu,
+            report=report, tell=tell,
+        )  # fmt: skip
     held = {part: some for part in ("dev", "test") if (some := _part(parts, part))}
     marks = {part: asdict(_mark(some, given.get(part, given["train"]), labels)) for part, some in held.items()}
     write_json(folder / MARK, {"format": FORMAT, "labels": labels, "data": marks})
@@ -87,7 +95,6 @@ def run_aspects(
         part: run_evaluate(predictor, _source(_whole(some), given.get(part, given["train"])))
         for part, some in held.items()
     }
-    write_metrics(folder, evaluations, ())
     run = Run(
         folder=folder,
         task="aspect",
@@ -101,8 +108,12 @@ def run_aspects(
         notes=(*_notes(runs), *(note for one in runs.values() for note in one.notes)),
         seconds=time.perf_counter() - begun,
         cost={"seconds": round(time.perf_counter() - begun, 1)},
+        machine=runs[FIND].machine,
     )
-    return replace(run, report=_report(predictor, run, parts, given, command))
+    if report:
+        run = replace(run, report=_report(predictor, run, parts, given, command))
+    write_metrics(folder, evaluations, ())  # last: it is finished
+    return run
 
 
 def _drawn(some: Sequence[Review], plan: RunPlan) -> list[Review]:
@@ -143,19 +154,24 @@ def _notes(runs: Mapping[str, Run]) -> tuple[str, ...]:
 
 def _plan_for(plan: RunPlan, name: str, split: str | None) -> RunPlan:
     columns: dict[str, Any] = {"text": "text", "id": None, "options": None, "separator": None, "labels": None}
-    own: dict[str, Any] = {"task": "tag", "label": "spans", "text_b": None, "metric": None, "pooling": None}
+    own: dict[str, Any] = {"task": "tag", "label": "spans", "text_b": None, "metric": None, "pooling": None,
+                           "head_pooling": "auto"}
     if name == JUDGE:
         own = {"task": "pair", "label": "label", "text_b": "aspect", "metric": None}
     given: dict[str, Any] = {"train": None, "dev": None, "test": None, "rows": None}  # reviews that are read and drawn
     return replace(plan, **columns, **own, **given, split=split, skip_bad_rows=False)
 
 
-def _trained(plan: RunPlan, sources: Mapping[str, Source], folder: Path, *, command: str, tell: Told) -> Run:
+def _trained(
+    plan: RunPlan, sources: Mapping[str, Source], folder: Path, *, command: str, allowed: bool, report: bool,
+    tell: Told,
+) -> Run:  # fmt: skip
     """One of the two: read back, gone on with, or begun."""
     begun = (folder / RUN).is_file()
-    if not begun and folder.exists():
-        folder.rmdir()
-    return run_train(plan, sources, folder, command=command, resume=begun, told=replace(tell, begun=lambda _: None))
+    return run_train(
+        plan, sources, folder, command=command, resume=begun, allow_different_cpu=allowed, report=report,
+        told=replace(tell, begun=lambda _: None),
+    )  # fmt: skip
 
 
 def _split(some: Sequence[Review], plan: RunPlan) -> list[Review]:
@@ -297,5 +313,6 @@ def _report(
     source = _source(_whole(_part(parts, part)), f"{given.get(part, given['train'])} ({part})")
     made: Evaluation = run.evaluations[part]
     return evaluation_report(
-        predictor, source, made, run.folder / REPORT, command, columns(source, Asked(), True)
+        predictor, source, made, run.folder / REPORT, command, columns(source, Asked(), True),
+        {} if run.machine is None else run.machine.lines(),
     )  # fmt: skip

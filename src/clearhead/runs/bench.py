@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import statistics
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-from clearhead.config import shown
+from clearhead.config import scratch_folder, shown
 from clearhead.errors import InputError
 from clearhead.notebook import table_html
 from clearhead.runs.race import PATIENCE, Race, Side
 from clearhead.runs.runtimes import RUNTIMES
 from clearhead.runs.sentences import SENTENCES
+from clearhead.threads import most_threads
 
 ROUNDS = 5
 MOST_TEXTS = 512  # of a file, taken evenly
@@ -115,7 +114,6 @@ def run_bench(
     `seconds` is about how long the first of them works; the others get as many texts, and may take longer.
     """
     from clearhead.checkpoint.hub import locate
-    from clearhead.engine.session import cores
 
     names = _names(runtimes)
     if threads is not None and threads < 1:
@@ -123,17 +121,17 @@ def run_bench(
     if not 0 < seconds <= 86_400:
         raise InputError(f"seconds must be above 0 and at most 86400, and it is {seconds:g}.")
     chosen = _texts(texts)
-    used = threads or cores()
+    used = threads or most_threads()
     folder = locate(reference, progress=download).folder
     sides = [Side(name=name) for name in names]
-    with tempfile.TemporaryDirectory() as made, ExitStack() as kept:
+    with scratch_folder() as made, ExitStack() as kept:
         race = Race(sides=sides, patience=patience, rounds=rounds, progress=progress)
         for place, side in enumerate(sides):
             if not RUNTIMES[side.name].installed:
                 side.left_out = f"{RUNTIMES[side.name].needs} is not installed."
-            job = {"runtime": side.name, "folder": str(folder), "threads": used, "texts": chosen, "work": made}
-            (Path(made) / f"{place}.json").write_text(json.dumps(job), encoding="utf-8")
-        race.start([Path(made) / f"{place}.json" for place in range(len(sides))], kept)
+            job = {"runtime": side.name, "folder": str(folder), "threads": used, "texts": chosen, "work": str(made)}
+            (made / f"{place}.json").write_text(json.dumps(job), encoding="utf-8")
+        race.start([made / f"{place}.json" for place in range(len(sides))], kept)
         tokens = race.measure(len(chosen), seconds / rounds / 2)
     return _bench(reference, sides, len(chosen), tokens, used, rounds)
 

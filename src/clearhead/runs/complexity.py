@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -12,13 +11,16 @@ from typing import Any
 from clearhead.errors import InputError
 from clearhead.loading import need_torch
 from clearhead.notebook import table_html
+from clearhead.runs.growth_fit import Growth, crossing, crossing_interval, fit_growth
 
 LENGTHS = (32, 64, 128, 256, 512, 1024, 2048)
 WIDTHS = (128, 256, 512)
 KERNEL = 3
+MOST_ROUNDS = 4  # of repeats, while a growth or a crossing is not resolved
 REPEATS = 5  # and never fewer: one repeat tells more of the machine's mood than of the layer
 MOST = {"lengths": 32_768, "widths": 8192, "kernel": 255, "repeats": 1000}
 MOST_SIZES = 32
+Times = Mapping[tuple[str, int, int], Sequence[float]]
 MS = "milliseconds, by width d and length n"
 
 
@@ -56,6 +58,12 @@ class Timed:
     ms: float
     fastest_ms: float
     slowest_ms: float
+    samples_ms: tuple[float, ...] = ()  # every repeat
+
+    @property
+    def repeats_ms(self) -> tuple[float, ...]:
+        """Every repeat, or what is known of them."""
+        return self.samples_ms or (self.fastest_ms, self.ms, self.slowest_ms)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,11 +71,17 @@ class Crossover:
     """From which length on self-attention takes longer than recurrence."""
 
     width: int
-    length: float | None  # None: it is not among those that were measured
+    length: float | None  # None: it is not among those that were measured, or not resolved
     attention_first: bool  # whether self-attention is the faster one at the smallest length
+    low: float | None = None  # the interval of the length, of about 95 %
+    high: float | None = None
+    resolved: bool = True  # whether the repeats agree on it
 
     def said(self, lengths: Sequence[int]) -> str:
         """In words."""
+        if not self.resolved:
+            where = "" if self.low is None else f", it could be anywhere from {self.low:,.0f} to {self.high:,.0f}"
+            return f"width {self.width:,}: where the two cross is not resolved{where}"
         if self.length is not None:
             share = self.length / self.width
             return f"width {self.width:,}: self-attention is faster up to n ≈ {self.length:,.0f} ({share:.1f} d)"
@@ -87,21 +101,34 @@ class Complexity:
     threads: int
     measured: tuple[Timed, ...]
     crossovers: tuple[Crossover, ...]
+    rounds: int = 1  # of that many repeats each
 
     def ms(self, layer: str, width: int) -> list[float]:
         """The times of one layer at one width, over the lengths."""
         return [one.ms for one in self.measured if one.layer == layer and one.width == width]
 
-    def growth(self, layer: str) -> float | None:
-        """The power of n that the time grows with: the upper half of the lengths, at the largest width."""
+    def fit(self, layer: str) -> Growth:
+        """How the time grows with n, and how well that is known: the larger lengths, at the largest width."""
         upper = self.lengths[len(self.lengths) // 2 :] if len(self.lengths) > 3 else self.lengths
-        times = self.ms(layer, self.widths[-1])[-len(upper) :]
-        return _slope(upper, times)
+        timed = (one for one in self.measured if one.layer == layer and one.width == self.widths[-1])
+        return fit_growth({one.length: one.repeats_ms for one in timed if one.length in upper})
+
+    def growth(self, layer: str) -> float | None:
+        """The power of n that the time grows with; None where it is not resolved."""
+        return self.fit(layer).power
+
+    @property
+    def resolved(self) -> bool:
+        """Whether every growth and every crossing is known well enough to be printed."""
+        known = len(self.lengths) < 2 or all(self.growth(kind.name) is not None for kind in KINDS)
+        return known and all(one.resolved for one in self.crossovers)
 
     @property
     def title(self) -> str:
         """What was measured, in one line."""
-        return f"One layer, one text, forward; kernel {self.kernel}, threads: {self.threads}, repeats: {self.repeats}"
+        rounds = f" x {self.rounds}" if self.rounds > 1 else ""
+        settings = f"kernel {self.kernel}, threads: {self.threads}, repeats: {self.repeats}{rounds}"
+        return f"One layer, one text, forward; {settings}"
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Names of columns and rows: milliseconds by width and length."""
@@ -115,11 +142,10 @@ class Complexity:
 
     def lecture(self) -> tuple[list[str], list[list[str]]]:
         """The lecture's table, with the growth that was measured beside it."""
-        columns = ["layer", "cost per layer", "sequential steps", "longest path", "measured"]
+        columns = ["layer", "cost", "sequential steps", "longest path", "measured"]
         rows = []
         for kind in KINDS:
-            power = self.growth(kind.name)
-            said = "–" if power is None else f"n^{power:.2f}"
+            said = "–" if len(self.lengths) < 2 else self.fit(kind.name).short
             rows.append([kind.title, kind.cost, kind.steps, kind.path, said])
         return columns, rows
 
@@ -128,13 +154,17 @@ class Complexity:
         """Where the two cross, measured and counted."""
         found = tuple(one.said(self.lengths) for one in self.crossovers)
         grown = f"measured: the power of n that the time grows with (width {self.widths[-1]:,}, the larger lengths)"
-        return grown, *found, "by operations alone they cross at n = d; one word after the other costs the rest"
+        fits = tuple(f"{kind.title}: {self.fit(kind.name)}" for kind in KINDS) if len(self.lengths) > 1 else ()
+        again = () if self.resolved else ("measure again on an idle machine, with longer texts or more repeats",)
+        counted = "by operations alone they cross at n = d; one word after the other costs the rest"
+        return grown, *fits, *found, *again, counted
 
     def to_json(self) -> dict[str, Any]:
         """What `complexity --json` prints."""
         table = [{"layer": kind.name, "cost": kind.cost, "sequential_steps": kind.steps, "longest_path": kind.path,
-                  "growth": self.growth(kind.name)} for kind in KINDS]  # fmt: skip
-        return {**asdict(self), "table": table}
+                  "growth": (fit := self.fit(kind.name)).power, "growth_low": fit.low, "growth_high": fit.high,
+                  "r2": fit.r2, "spread": fit.spread, "not_resolved": fit.why} for kind in KINDS]  # fmt: skip
+        return {**asdict(self), "table": table, "resolved": self.resolved}
 
     def curves(self) -> list[dict[str, Any]]:
         """For a picture: of each width, each layer's times and the growth of its cost through the last of them."""
@@ -171,6 +201,7 @@ def complexity(
     """Time one layer of self-attention, recurrence and convolution over lengths and widths of a text.
 
     All take turns, so that a busy moment of the machine meets each of them; `progress` is told (samples taken, in all).
+    What the repeats do not resolve is measured again, up to MOST_ROUNDS times, and then said to be unknown.
     """
     asked = {"lengths": sorted(set(lengths)), "widths": sorted(set(widths)), "kernel": [kernel], "repeats": [repeats]}
     for name, values in asked.items():
@@ -180,21 +211,41 @@ def complexity(
     need_torch("Timing layers")
     from clearhead.core.complexity import time_layers
 
-    seconds, used = time_layers(asked["lengths"], asked["widths"], kernel, repeats, threads, progress)
-    measured = tuple(
-        Timed(layer=layer, length=length, width=width, ms=1e3 * statistics.median(samples),
-              fastest_ms=1e3 * min(samples), slowest_ms=1e3 * max(samples))
-        for (layer, length, width), samples in seconds.items()
+    def time_round() -> tuple[Times, int]:
+        return time_layers(asked["lengths"], asked["widths"], kernel, repeats, threads, progress)
+
+    return gather(time_round, asked["lengths"], asked["widths"], kernel=kernel, repeats=repeats)
+
+
+def gather(
+    time_round: Callable[[], tuple[Times, int]],
+    lengths: Sequence[int],
+    widths: Sequence[int],
+    *,
+    kernel: int = KERNEL,
+    repeats: int = REPEATS,
+) -> Complexity:
+    """Rounds of times, in seconds of (layer, length, width), until they resolve what is asked or enough were taken."""
+    seconds: dict[tuple[str, int, int], list[float]] = {}
+    for number in range(1, MOST_ROUNDS + 1):
+        times, threads = time_round()
+        for cell, samples in times.items():
+            seconds.setdefault(cell, []).extend(samples)
+        measured = tuple(_timed(*cell, [1e3 * sample for sample in samples]) for cell, samples in seconds.items())
+        made = Complexity(
+            lengths=tuple(lengths), widths=tuple(widths), kernel=kernel, repeats=repeats, threads=threads,
+            measured=measured, crossovers=tuple(crossover(measured, width) for width in widths), rounds=number,
+        )  # fmt: skip
+        if made.resolved:
+            break
+    return made
+
+
+def _timed(layer: str, length: int, width: int, samples: Sequence[float]) -> Timed:
+    return Timed(
+        layer=layer, length=length, width=width, ms=statistics.median(samples), fastest_ms=min(samples),
+        slowest_ms=max(samples), samples_ms=tuple(samples),
     )  # fmt: skip
-    return Complexity(
-        lengths=tuple(asked["lengths"]),
-        widths=tuple(asked["widths"]),
-        kernel=kernel,
-        repeats=repeats,
-        threads=used,
-        measured=measured,
-        crossovers=tuple(crossover(measured, width) for width in asked["widths"]),
-    )
 
 
 def _check(name: str, values: Sequence[int]) -> None:
@@ -208,21 +259,15 @@ def _check(name: str, values: Sequence[int]) -> None:
 
 def crossover(measured: Sequence[Timed], width: int) -> Crossover:
     """The length from which on attention is no longer the faster one, on a straight line of logarithms."""
-    times: Mapping[tuple[str, int], float] = {(one.layer, one.length): one.ms for one in measured if one.width == width}
-    lengths = sorted({length for _, length in times})
-    # how much slower attention is, as a logarithm: below 0 while it is the faster one
-    behind = [math.log(times["attention", length] / times["recurrent", length]) for length in lengths]
-    for place in range(1, len(lengths)):
-        if behind[place - 1] < 0 <= behind[place]:
-            share = behind[place - 1] / (behind[place - 1] - behind[place])
-            first, last = math.log(lengths[place - 1]), math.log(lengths[place])
-            return Crossover(width=width, length=math.exp(first + share * (last - first)), attention_first=True)
-    return Crossover(width=width, length=None, attention_first=behind[0] < 0)
-
-
-def _slope(lengths: Sequence[int], times: Sequence[float]) -> float | None:
-    """Of the straight line that fits the logarithms best."""
-    if len(lengths) < 2:
-        return None
-    x, y = [math.log(one) for one in lengths], [math.log(one) for one in times]
-    return statistics.linear_regression(x, y).slope
+    of = {name: {one.length: one for one in measured if one.width == width and one.layer == name}
+          for name in ("attention", "recurrent")}  # fmt: skip
+    lengths = sorted(of["attention"])
+    medians = ([of[name][length].ms for length in lengths] for name in of)
+    at, first = crossing(lengths, *medians)
+    low, high, agree = crossing_interval(
+        *({length: of[name][length].repeats_ms for length in lengths} for name in of)
+    )  # fmt: skip
+    agree = agree and (at is None) == (low is None)
+    return Crossover(
+        width=width, length=at if agree else None, attention_first=first, low=low, high=high, resolved=agree
+    )

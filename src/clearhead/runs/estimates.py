@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from clearhead.errors import ClearheadError
@@ -45,13 +46,17 @@ def features_seconds(plan: RunPlan, prepared: Prepared) -> float:
 
 def network_seconds(plan: RunPlan, prepared: Prepared) -> float:
     """Of a fine-tuning or of a new head: a few real steps, then all epochs with the dev rows after each."""
-    from clearhead.runs.sizes import classes, for_few_rows
+    from clearhead.runs.sizes import classes, for_few_rows, with_threads
     from clearhead.training.trial import trial
 
     task, space, settings = prepared.task, prepared.space, plan.settings
     if plan.auto_epochs:
         settings = for_few_rows(len(prepared.parts["train"]), settings, classes(space))
-    model = load(plan.model, "core", plan.device, head=task.head, labels=task.outputs(space), fresh=True)
+    model = load(
+        plan.model, "core", plan.device, head=task.head, labels=task.outputs(space), fresh=True,
+        head_pooling=plan.head_pooling,
+    )
+    with_threads(replace(plan, settings=settings), model)  # as many as the run would use
     speed, _ = trial(model.module, _sample(model, prepared), settings, task.objective(space), steps=TRIAL)
     tokens = _tokens(model, prepared)
     answered = tokens.get("dev", 0.0) * (settings.epochs + 1) + tokens.get("test", 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from clearhead.metrics import (
 from clearhead.runs.finish import read_split
 from clearhead.runs.predictor import Predictor
 from clearhead.runs.prepare import rows_digest
+from clearhead.runs.roles import report_columns
 from clearhead.tasks.evaluation import Evaluation, evaluation
 from clearhead.tasks.ragged import joined
 
@@ -73,6 +74,7 @@ def run_evaluate(
     if part is not None:
         source = _held_out(predictor, source, part)
     columns = predictor.columns_in(source, text, text_b, label, options=options)
+    report_columns(predictor, source, columns)
     if columns.label is None:
         raise InputError(f"{source.name} has no label column to measure against; say which one with --label.")
     for name in slices:
@@ -116,6 +118,8 @@ def _columns_beside(
     own = None if against.trained is None else against.trained.columns.get("text")
     first = text or (own if own in source.columns else columns.text)
     second = None if against.reads_two is False else text_b
+    if against.reads_two is None and second is None and first == columns.text:
+        second = columns.text_b  # nobody knows what it reads: the same as the model that it is compared with
     return against.columns_in(source, first, second, columns.label, options=options)
 
 
@@ -209,9 +213,10 @@ def _paired(predictor: Predictor, against: Predictor, ours: Scored, theirs: Scor
 
 
 def evaluation_report(
-    predictor: Predictor, source: Source, made: Evaluation, path: Path, command: str, columns: Columns
-) -> Path:
-    """One HTML page about an evaluation."""
+    predictor: Predictor, source: Source, made: Evaluation, path: Path, command: str, columns: Columns,
+    machine: Mapping[str, str] | None = None,
+) -> Path:  # fmt: skip
+    """One HTML page about an evaluation; `machine` is where the model was trained just now."""
     from clearhead.report.page import ReportData, save_report
     from clearhead.runs.examples import shown
     from clearhead.runs.latency import served
@@ -231,6 +236,7 @@ def evaluation_report(
         notes=notes,
         examples=examples,
         cost=cost,
+        machine=machine or {},
     )
     return save_report(data, path)
 

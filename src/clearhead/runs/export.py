@@ -63,7 +63,8 @@ def _head(sentences: Sentences | None) -> str | None:
     """The head that is written: none for a sentence encoder, whatever else its file holds."""
     if sentences is None or sentences.pooling.source == Pooling().source:
         return AUTO
-    return AUTO if read_folder(sentences.encoder).shape.head is None else None
+    read = read_folder(sentences.encoder)
+    return AUTO if read.shape.head is None or read.mean_head else None
 
 
 def _write(place: Path, model: Model, *, portable: bool, progress: Progress | None) -> None:

@@ -14,10 +14,12 @@ from clearhead.checkpoint.passport import Trained
 from clearhead.config import read_json, write_json
 from clearhead.errors import InputError
 from clearhead.features import pooling_modes
+from clearhead.machine import Machine
 from clearhead.metrics import threshold_for, to_json
 from clearhead.runs.methods import Result
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.prepare import PartRows, Prepared
+from clearhead.runs.run_file import Computed
 from clearhead.runs.sweep import Swept
 from clearhead.tasks.evaluation import Evaluation, evaluation
 from clearhead.tasks.task import Reading
@@ -31,7 +33,8 @@ METRICS = "metrics.json"
 REPORT = "report.html"
 SPLIT = "split.json"
 MOST_SPLIT = 1 << 30
-VERSIONS = ("clearhead", "torch", "tokenizers", "numpy", "scikit-learn")
+ENGINE = "onnxruntime"
+VERSIONS = ("clearhead", "torch", "tokenizers", "numpy", "scikit-learn", ENGINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +65,7 @@ class Run:
     seconds: float = 0.0
     cost: Mapping[str, float] = field(default_factory=dict)
     sweep: tuple[Swept, ...] = ()  # layers and poolings that were tried, where that was asked for
+    machine: Machine | None = None  # that it computed on
 
     @property
     def measured_on(self) -> str | None:
@@ -122,6 +126,7 @@ class Run:
             "seconds": round(self.seconds, 2),
             "cost": dict(self.cost),
             "sweep": [asdict(one) for one in self.sweep],
+            "machine": None if self.machine is None else asdict(self.machine),
         }
 
 
@@ -199,12 +204,14 @@ def _one_answer(prepared: Prepared, logits: Any, reading: Reading) -> str | None
 
 def passport(
     prepared: Prepared, plan: RunPlan, reading: Reading, found: Mapping[str, Evaluation], *,
-    seeds: list[int], max_length: int | None, command: str,
+    seeds: list[int], max_length: int | None, command: str, computed: Computed,
 ) -> Trained:  # fmt: skip
     """What the model folder promises about itself."""
     columns, space = prepared.columns, prepared.space
     names = {"text": columns.text, "text_b": columns.text_b, "label": columns.label, "id": columns.id}
-    kept = ("dev_share", "test_share", "metric", "strength", "target_accuracy", "threads", "both_orders")
+    kept = (
+        "dev_share", "test_share", "metric", "strength", "target_accuracy", "threads", "both_orders", "head_pooling",
+    )  # fmt: skip
     settings = asdict(plan.settings) | {key: getattr(plan, key) for key in kept}
     return Trained(
         task=prepared.task.name,
@@ -225,6 +232,7 @@ def passport(
         abstain_below=reading.abstain_below,
         no_answer=reading.no_answer,
         max_answer=plan.max_answer,
+        max_tokens=plan.max_tokens,
         base=plan.model if plan.method not in ("tfidf", "majority") else "",
         data={name: part.mark() for name, part in prepared.parts.items()},
         seeds=seeds,
@@ -232,6 +240,8 @@ def passport(
         versions=versions(),
         metrics={name: to_json(one.metrics) for name, one in found.items()},
         command=command,
+        machine=computed.machine,
+        resumed_on=list(computed.resumed_on),
     )
 
 
@@ -244,6 +254,11 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return made
+
+
+def engine_version() -> dict[str, str]:
+    """The version of the engine, where it is installed."""
+    return {name: value for name, value in versions().items() if name == ENGINE}
 
 
 def write_split(folder: Path, prepared: Prepared) -> None:

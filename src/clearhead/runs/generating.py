@@ -69,9 +69,11 @@ def continue_lines(
     told: Callable[[int, int | None], None] | None = None, **choices: Any,
 ) -> Iterator[Continued]:  # fmt: skip
     """Every prompt in its order; `skip` of them were answered before, and `empty` ones are asked like others."""
-    number = skip
-    rows = islice(iter(prompts), skip, None)
+    number = skip - skip % CHUNK  # in the chunks of a job that was never stopped: the same bits
+    rows = islice(iter(prompts), number, None)
     while some := list(islice(rows, CHUNK)):
+        if number + len(some) <= skip:
+            break
         full = [place for place, prompt in enumerate(some) if empty or prompt.strip()]
         begun = number
 
@@ -87,6 +89,8 @@ def continue_lines(
             wrong = error
         for place, prompt in enumerate(some):
             number += 1
+            if number <= skip:
+                continue
             if wrong is not None and place in full:  # all up to the one that cannot be answered
                 found[place] = _alone(model, prompt, None if empty else number, choices)
             one = found.get(place)
@@ -105,14 +109,15 @@ def _alone(model: Model, prompt: str, line: int | None, choices: Mapping[str, An
 def stream_text(model: Model, prompt: str, **choices: Any) -> Iterator[str]:
     """What is written after one prompt, in pieces, each as soon as it is known."""
     writer = Writer(model, **choices)
+    pieces = writer.stream(prompt)  # refuses a prompt that is too long before anything else is done with it
     if model.source_tokenizer is not None:
         writer.decoder.decode = after(model.tokenizer, prompt)
-    return writer.stream(prompt)
+    return pieces
 
 
 def after(tokenizer: Tokenizer, prompt: str) -> Callable[[Sequence[int]], str]:
     """Ids to the text that they add to a prompt, with the blank that parts them where the tokenizer puts one."""
-    given = list(tokenizer.encode(prompt).ids)
+    given = list(tokenizer.encode_ids([prompt])[0].ids)
     before = tokenizer.decode(given)
 
     def decode(ids: Sequence[int]) -> str:

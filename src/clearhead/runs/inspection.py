@@ -21,7 +21,7 @@ from clearhead.data.table import encode_rows
 from clearhead.errors import ClearheadError, InputError
 from clearhead.loading import load, load_tokenizers
 from clearhead.runs.plan import KNOWN_TASKS, RunPlan
-from clearhead.runs.prepare import columns_beside
+from clearhead.runs.prepare import Prepared, columns_beside
 from clearhead.runs.reviews import spans_source
 from clearhead.tasks import Asked, Task, check_task, task_by_look, task_for, task_named
 from clearhead.tasks.encoded import encoded
@@ -184,7 +184,7 @@ def _estimate(
     sample = [task.form.check(row, columns, space) for row in source.sample(SAMPLE) if isinstance(row, Row)]
     rows = [row for row in sample if isinstance(row, TextRow)]
     check_task(task, columns, space)
-    model: Model = load(reference, "core", head=task.head, labels=task.outputs(space), fresh=True)
+    model: Model = load(reference, "core", head=task.head, labels=task.outputs(space), fresh=True, head_pooling="auto")
     most, shared = task.long
     length = min((limit for limit in (most, model.max_length()) if limit is not None), default=None)
     fit = Fit(max_length=length, stride=shared if length is None else min(shared, length // 3))
@@ -205,3 +205,10 @@ def _estimate(
         "memory_mb": round(memory / 1e6),
         "tried_seconds": round(time.perf_counter() - begun, 1),
     }
+
+
+def used_rows(prepared: Prepared) -> Source:
+    """The training source with the rows alone that are in a part: fewer than it has where some were drawn."""
+    source = prepared.parts["train"].source
+    used = {number for part in prepared.parts.values() if part.source is source for number in part.numbers.tolist()}
+    return replace(source, open=lambda: (row for row in source.rows() if row.number in used))

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import Any, Protocol
 
-from clearhead.config import decode, read_json, shown, write_json
+from clearhead.config import decode, is_taken, read_json, shown, write_json
 from clearhead.errors import CheckpointError, InputError
 from clearhead.runs.finish import METRICS, SPLIT
-from clearhead.runs.plan import RunPlan
+from clearhead.runs.plan import EARLIER, NETWORK, RunPlan
 from clearhead.runs.prepare import Prepared
+from clearhead.runs.resumed import PATHS, is_same
+from clearhead.runs.run_file import read_saved
 from clearhead.runs.rungs import METHODS, Rung
-from clearhead.runs.train import RUN
 
 LADDER = "ladder.json"
 FORMAT = 1
@@ -39,25 +41,21 @@ class Kept:
         """What is there already, if it was made with the same settings; nothing, if nothing is there."""
         asked = {method: json.loads(json.dumps(asdict(plan))) for method, plan in plans.items()}
         if not (folder / LADDER).is_file():
-            try:
-                taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
-            except OSError as error:
-                raise InputError(f"{folder} cannot be used: {error.strerror or error}.") from None
-            if taken:
+            if is_taken(folder):
                 raise InputError(f"{folder} is there already and not empty; name another folder with -o.")
             return cls(asked=asked)
         saved = read_json(folder / LADDER)
         before, finished = saved.get("asked"), saved.get("finished")
         if saved.get("format") != FORMAT or not isinstance(before, dict) or not isinstance(finished, dict):
             raise CheckpointError(f"{folder / LADDER} is damaged or of another version of clearhead.")
-        before = {method: _with_defaults(plan) for method, plan in before.items()}
+        before = {method: _in_place(_with_defaults(plan), asked.get(method)) for method, plan in before.items()}
         for method in asked.keys() & before.keys():
             if before[method] != asked[method]:
                 raise InputError(
                     f"{folder} holds a ladder with other settings ({_other(before[method], asked[method])}); "
                     "name another folder with -o."
                 )
-        rungs = {method: decode(rung, Rung, LADDER) for method, rung in finished.items() if method in METHODS}
+        rungs = {method: _rung(rung) for method, rung in finished.items() if method in METHODS}
         done = {method: rung for method, rung in rungs.items() if (folder / method / METRICS).is_file()}
         return cls(asked={**before, **asked}, finished=done)
 
@@ -73,14 +71,33 @@ class Kept:
         write_json(folder / LADDER, {"format": FORMAT, **told, "asked": dict(self.asked), "finished": finished})
 
 
+def _rung(saved: Any) -> Rung:
+    """A rung that is finished, with numbers that can be."""
+    rung = decode(saved, Rung, LADDER)
+    values = (rung.value, rung.low, rung.high, rung.training_seconds, rung.latency_ms, rung.size_mb)
+    if not all(value is None or isfinite(value) for value in values):
+        raise CheckpointError(f"{LADDER} is damaged: expected finite numbers of {shown(rung.method, 40)}.")
+    return rung
+
+
 def _with_defaults(plan: Any) -> Any:
     """A plan as it was written, with what later versions can choose as they leave it."""
     if not isinstance(plan, dict):
         return plan
     usual = json.loads(json.dumps(asdict(RunPlan())))
+    if plan.get("method") in NETWORK:
+        usual |= EARLIER
     own = plan.get("settings")
     made = {**usual, **plan}
     return {**made, "settings": {**usual["settings"], **own}} if isinstance(own, dict) else made
+
+
+def _in_place(before: Any, now: Mapping[str, Any] | None) -> Any:
+    """A plan as it was written, with the paths that are the same as they are spelled now."""
+    if now is None or not isinstance(before, dict):
+        return before
+    same = {key: now[key] for key in PATHS if key in before and key in now and is_same(key, before[key], now[key])}
+    return before | same
 
 
 def _other(before: Any, now: Mapping[str, Any]) -> str:
@@ -97,7 +114,7 @@ def _other(before: Any, now: Mapping[str, Any]) -> str:
 
 def check_marks(folder: Path, prepared: Prepared) -> None:
     """See that a run was trained, chosen and measured on exactly the rows that are prepared here."""
-    data = read_json(folder / RUN).get("data")
+    data = asdict(read_saved(folder).data)["data"]
     marks = {name: asdict(part.mark()) for name, part in prepared.parts.items()}
     held = read_json(folder / SPLIT, most=MOST_SPLIT).get("parts")
     train = prepared.parts["train"].source
@@ -106,5 +123,5 @@ def check_marks(folder: Path, prepared: Prepared) -> None:
         for name, part in prepared.parts.items()
         if name != "train" and part.source is train
     }
-    if not isinstance(data, dict) or data.get("data") != marks or held != own:
+    if data != marks or held != own:
         raise InputError(f"{folder} was trained or measured on other rows; name another folder with -o.")

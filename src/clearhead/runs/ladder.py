@@ -19,14 +19,17 @@ from clearhead.runs.evaluate import Scored, scored_part
 from clearhead.runs.finish import REPORT
 from clearhead.runs.kept import Kept, check_marks
 from clearhead.runs.latency import latency_ms, megabytes
+from clearhead.runs.machines import check_begun
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.predictor import load_predictor
 from clearhead.runs.prepare import Look, PartRows, Prepared, look, prepare
 from clearhead.runs.recommend import Asked, compared, recommendation
+from clearhead.runs.run_file import RUN, read_saved
 from clearhead.runs.rungs import METHODS, Rung, budget_for, rung_cells, spoken
-from clearhead.runs.train import RUN, Told, run_train
+from clearhead.runs.train import Told, run_train
 from clearhead.tasks.evaluation import Evaluation, evaluation
 from clearhead.tasks.task import Reading
+from clearhead.threads import limit_threads, passive_waiting
 
 LATENCY_ROWS = 50  # real rows that single predictions are timed on
 LEAST_SECONDS = 0.001  # what is quicker took no time
@@ -88,6 +91,7 @@ class Climb:
     budget: float
     begun: float
     missing: str | None  # why there is no model to start from
+    allowed: bool  # a rung that was begun on another machine is resumed
     tell: Told
 
     @property
@@ -107,12 +111,29 @@ def run_ladder(
     folder: Path,
     *,
     budget: float,
+    allow_different_cpu: bool = False,
     command: str = "",
     told: Told | None = None,
 ) -> Ladder:
     """Train and measure every method for which there is time; what was finished before is read back."""
+    with limit_threads(next(iter(plans.values())).threads):
+        return _climbed(plans, sources, folder, budget, allow_different_cpu, command, told)
+
+
+def _climbed(
+    plans: Mapping[str, RunPlan],
+    sources: Mapping[str, Source],
+    folder: Path,
+    budget: float,
+    allow_different_cpu: bool,
+    command: str,
+    told: Told | None,
+) -> Ladder:
     tell, begun = told or Told(), time.perf_counter()
     state = Kept.read(folder, plans)
+    for method in plans.keys() - state.finished.keys():
+        if (folder / method / RUN).is_file():
+            check_begun(folder / method, allowed=allow_different_cpu)
     plan = next(iter(plans.values()))
     seen = look(sources, plan)
     for line in (*(said for source in sources.values() for said in source.said), *seen.columns.said):
@@ -127,7 +148,8 @@ def run_ladder(
         raise InputError("There are too few different rows to hold any out, and so none to compare methods on.")
     climb = Climb(
         sources=sources, prepared=prepared, part=part, metric=plan.metric or prepared.task.main(prepared.space),
-        folder=folder, command=command, budget=budget, begun=begun, missing=missing, tell=tell,
+        folder=folder, command=command, budget=budget, begun=begun, missing=missing,
+        allowed=allow_different_cpu, tell=tell,
     )  # fmt: skip
     state.write(folder)
     tell.begun(folder)
@@ -177,7 +199,12 @@ def _rung(
             return Rung(method=method, left_out=why), None
         inner = replace(tell, say=lambda _: None, begun=lambda _: None)
         resume = (own / RUN).is_file()
-        run = run_train(plan, climb.sources, own, command=climb.command, resume=resume, told=inner)
+        if resume:
+            plan = replace(plan, threads=read_saved(own).plan.threads)  # as many as it was begun with
+        run = run_train(
+            plan, climb.sources, own, command=climb.command, resume=resume, allow_different_cpu=climb.allowed,
+            told=inner,
+        )  # fmt: skip
         for note in run.notes:
             tell.say(f"{method}: {note}")
         check_marks(own, climb.prepared)
@@ -226,7 +253,7 @@ def _too_long(climb: Climb, method: str, plan: RunPlan) -> str | None:
 
 def _prepared(seen: Look, plans: Mapping[str, RunPlan], tell: Told) -> tuple[Prepared, str | None]:
     """The rows in their parts, as every rung must see them, and why there is no model where there is none."""
-    with suppress(ImportError):
+    with suppress(ImportError), passive_waiting():
         import sklearn.linear_model  # noqa: F401  # so that no method's time is that of an import
 
     plan = next((plan for method, plan in plans.items() if METHODS[method].network), None)
@@ -280,6 +307,7 @@ def _report(climb: Climb, made: Ladder, found: Evaluation) -> Path:
     from clearhead.report.page import ReportData, save_report
 
     rest = f"What follows the comparison tells of {made.recommended}; every method has a report in its own folder."
+    machine = read_saved(climb.folder / made.recommended).computed.last
     data = ReportData(
         title=f"{climb.folder.name}: {made.recommended}",
         command=climb.command,
@@ -287,5 +315,6 @@ def _report(climb: Climb, made: Ladder, found: Evaluation) -> Path:
         ladder=made.to_json(),
         notes=[rest, *climb.prepared.said],
         cost={"seconds": made.seconds, "budget seconds": made.budget_seconds},
+        machine={} if machine is None else machine.lines(),
     )
     return save_report(data, climb.folder / REPORT)

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.checkpoint.activation import with_activation
 from clearhead.checkpoint.passport import Passport, Trained, write_passport
 from clearhead.errors import InputError
 from clearhead.features import Layer, pooling_modes
@@ -79,6 +80,8 @@ def network_result(job: Job, notes: tuple[str, ...] = (), steps: int = 0) -> Res
 
     def save(folder: Path, trained: Trained) -> None:
         config = {**model.config, **({} if kind is None else {"problem_type": kind})}  # transformers reads by it
+        if model.head == "classify":  # ... and sentence-transformers by this
+            config = with_activation(config, "identity")
         replace(model, trained=trained, config=config).save(folder)
 
     task = job.prepared.task

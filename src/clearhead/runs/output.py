@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
-from clearhead.config import decode, read_json, write_json
+from clearhead.config import decode, discard, read_json, write_json
 from clearhead.data import BadRow, Columns, Row, Source, survey
 from clearhead.data.conll import SUFFIXES
 from clearhead.data.examples import BadRows
@@ -18,6 +18,7 @@ from clearhead.errors import ClearheadError, InputError
 from clearhead.runs.cells import KEYED, NUMBER, Keys, Maker, check_probabilities, maker_for, own_writer
 from clearhead.runs.predict import answered
 from clearhead.runs.predictor import Predictor
+from clearhead.runs.roles import report_columns
 from clearhead.runs.writers import OWN_WRITERS, WRITERS, Writer
 
 
@@ -68,6 +69,12 @@ class Mark:
     key: str
     bytes: int
     counts: Counts
+    seal: str = ""  # a hash of the others: a mark that was damaged is not believed
+
+    def sealed(self) -> Mark:
+        """The same with its seal."""
+        values = asdict(replace(self, seal=""))
+        return replace(self, seal=hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest())
 
 
 def predict_file(
@@ -86,6 +93,7 @@ def predict_file(
 ) -> Predicted:
     """All columns of a source and what the model says of each row; a file is whole or not there."""
     columns = predictor.columns_in(source, text, text_b, options=options, labelled=False)
+    report_columns(predictor, source, columns)
     kind = _format(output, format, source, predictor)
     if probabilities:
         check_probabilities(predictor, columns)
@@ -145,7 +153,7 @@ class _Job:
         try:
             output.parent.mkdir(parents=True, exist_ok=True)
             if begun is None:
-                mark.unlink(missing_ok=True)  # of another job, before its rows are overwritten
+                discard(mark)  # of another job, before its rows are overwritten
             with partial.open("wb" if begun is None else "r+b") as file:
                 if begun is None:
                     file.write(self.writer.head())
@@ -156,7 +164,7 @@ class _Job:
                     file.flush()
                     os.fsync(file.fileno())
                     if key is not None:
-                        write_json(mark, asdict(Mark(key=key, bytes=file.tell(), counts=self.counts)))
+                        write_json(mark, asdict(Mark(key=key, bytes=file.tell(), counts=self.counts).sealed()))
                 file.write(self.writer.tail())
             partial.replace(output)
         except OSError as error:
@@ -164,7 +172,7 @@ class _Job:
         finally:
             if key is None:
                 partial.unlink(missing_ok=True)  # nobody can go on with it
-        mark.unlink(missing_ok=True)
+        discard(mark)
         return self.done(str(output), resumed)
 
     def written(self, file: IO[bytes]) -> Iterator[None]:
@@ -245,8 +253,11 @@ def _check_place(output: Path, source: Source) -> None:
     """Refuse what would be found out only after the work, or what would destroy the input."""
     if output.is_dir():
         raise InputError(f"{output} is a folder; name a file in it.")
-    places = [output, *_beside(output)]
-    if source.path is not None and source.path.resolve() in [place.resolve() for place in places]:
+    try:
+        places = [place.resolve() for place in (output, *_beside(output))]
+    except (OSError, RuntimeError):
+        raise InputError(f"{output} or a file beside it is a link that leads in a circle; remove it.") from None
+    if source.path is not None and source.path.resolve() in places:
         raise InputError(f"{output} is the input itself; name another file.")
 
 
@@ -286,4 +297,5 @@ def _begun(partial: Path, mark: Path, key: str) -> Mark | None:
         found = decode(read_json(mark), Mark, mark.name)
     except ClearheadError:
         return None
-    return found if found.key == key and 0 <= found.bytes <= partial.stat().st_size else None
+    whole = found == found.sealed() and found.key == key and found.bytes <= partial.stat().st_size
+    return found if whole else None

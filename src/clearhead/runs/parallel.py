@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.passport import DataMark
 from clearhead.data import BadRow, Columns, Row, Source, split_rows, text_hash
@@ -14,9 +15,15 @@ from clearhead.data.split import draw_rows
 from clearhead.errors import InputError
 from clearhead.runs.plan import RunPlan
 
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
 SOURCES = ("source", "src", "input", "text", "document", "article", "question")  # names that speak for themselves
 TARGETS = ("target", "tgt", "output", "translation", "summary", "highlights", "answer")
 PARTS = ("train", "dev", "test")
+ENOUGH_SOURCES = 10  # different ones, to keep the rows of each on one side
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +169,10 @@ def _beside(source: Source, sides: Sides) -> Sides:
 
 
 def _split(parts: dict[str, tuple[Pair, ...]], plan: RunPlan) -> dict[str, tuple[Pair, ...]]:
-    """Rows to choose and to measure on come from the training rows where none were given; equal texts stay together."""
+    """Rows to choose and to measure on come from the training rows where none were given; equal sources stay together.
+
+    A target that comes again and again, as a label does, keeps its share in every part.
+    """
     import numpy as np
 
     dev = 0.0 if "dev" in parts else plan.dev_share
@@ -170,11 +180,33 @@ def _split(parts: dict[str, tuple[Pair, ...]], plan: RunPlan) -> dict[str, tuple
     rows = parts["train"]
     if (not dev and not test) or len(rows) < 3:
         return parts
-    hashes, others = (np.array([text_hash(text) for text in side], np.uint64) for side in (
-        [pair.source for pair in rows], [pair.target for pair in rows]))  # fmt: skip
-    where = split_rows(None, hashes, others, dev=dev, test=test, seed=plan.settings.seed)
+    sources = np.array([text_hash(pair.source) for pair in rows], np.uint64)
+    pairs = np.array([text_hash(pair.source, pair.target) for pair in rows], np.uint64)
+    targets = np.array([text_hash(pair.target) for pair in rows], np.uint64)
+    for hashes in (sources, pairs):  # the few sources of a model that writes what a label says cannot be kept apart
+        strata = _repeated_targets(targets, hashes)
+        where = split_rows(strata, hashes, dev=dev, test=test, seed=plan.settings.seed)
+        if len(np.unique(hashes)) >= ENOUGH_SOURCES and _is_filled(where, {"dev": dev, "test": test}):
+            break
     cut = {part: tuple(pair for pair, own in zip(rows, where, strict=True) if own == part) for part in PARTS}
     return {**parts, **{part: some for part, some in cut.items() if some}}
+
+
+def _repeated_targets(targets: Array, hashes: Array) -> Array:
+    """A stratum for each target that comes again with other sources, and one for all other targets."""
+    import numpy as np
+
+    _, clusters = np.unique(hashes, return_inverse=True)
+    own = np.full(int(clusters.max()) + 1, np.iinfo(np.uint64).max, np.uint64)  # a source with two targets has one
+    np.minimum.at(own, clusters, targets)
+    _, inverse, counts = np.unique(own, return_inverse=True, return_counts=True)
+    strata: Array = np.where(counts[inverse] > 1, own, np.uint64(0))[clusters]
+    return strata
+
+
+def _is_filled(where: Array, shares: Mapping[str, float]) -> bool:
+    """Whether every part has at least half of the rows that were asked for."""
+    return all(int((where == part).sum()) * 2 >= share * len(where) for part, share in shares.items() if share)
 
 
 def _alike(rows: Sequence[Pair]) -> list[str]:

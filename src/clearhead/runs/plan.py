@@ -12,17 +12,20 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
 from clearhead.config import decode, read_bytes, shown
-from clearhead.data.form import LONGEST_ANSWER
+from clearhead.data.form import LONGEST_ANSWER, MOST_ROW
 from clearhead.data.labels import Kind
 from clearhead.errors import ConfigError, InputError
 from clearhead.metrics.measure import BINARY, CLASSIFY, MULTILABEL, PROBS, REGRESS
-from clearhead.tasks import TASKS, Asked
+from clearhead.tasks import TASKS, Asked, Task
 from clearhead.training.settings import TrainSettings
 
 KNOWN_TASKS = (*TASKS, "aspect", "translate")  # aspect: a tag and a pair, one after the other
 METHODS = ("finetune", "head", "features", "tfidf", "majority")
 NETWORK = ("finetune", "head")  # methods that train a network
+ONE_VECTOR = tuple(name for name, task in TASKS.items() if task.head == "classify")
+POOLED_TASKS = f"head_pooling is for tasks with one vector per text ({', '.join(ONE_VECTOR)}, aspect)"
 MOST_RECIPE = 1 << 20
+MOST_THREADS = max(256, os.cpu_count() or 1)  # a system refuses thousands, and the process ends with it
 VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 METHOD_DEFAULTS: dict[str, dict[str, Any]] = {"head": {"frozen": True, "rate": 1e-3, "epochs": 10}}  # few weights learn
 
@@ -75,8 +78,11 @@ class RunPlan:
     stride: int | None = None  # tokens that neighbouring windows share; None: as the task has it
     both_orders: bool | None = None  # two texts are read either way; None: where a causal model compares them
     max_answer: int = LONGEST_ANSWER  # tokens of the longest answer that is looked for
+    max_tokens: int | None = None  # of a row in all its windows, the rest is cut off and counted; None: by the task
     metric: str | None = None  # that epochs are compared by; None: as the task has it
     target_accuracy: float | None = None  # abstain where the model is too unsure to be right so often
+    # what a classification head reads; auto: the mean where the model's folder pools so; None: as the family has it
+    head_pooling: Literal["auto", "first", "mean"] | None = "auto"
     layer: str | int | None = None  # features: which layer, ...
     pooling: str | None = None  # ... and which tokens
     layers: Literal["sweep"] | None = None  # features: try every layer and pooling, and take the best
@@ -94,6 +100,16 @@ class RunPlan:
             text=self.text, text_b=self.text_b, label=self.label, id=self.id, split=self.split, options=options
         )
 
+    @property
+    def chooses_pooling(self) -> bool:
+        """Whether it was said what a classification head reads."""
+        return self.head_pooling not in ("auto", None)
+
+    def check_task(self, task: Task) -> None:
+        """Refuse a choice of what the head reads where the task has another head."""
+        if self.chooses_pooling and task.head != "classify":
+            raise InputError(f"Settings of the run: {POOLED_TASKS}; this is {task.name}.")
+
     def check(self) -> None:
         """One sentence for the first choice that cannot be."""
         self.settings.check()
@@ -110,13 +126,17 @@ class RunPlan:
             (self.max_length is None or self.max_length >= 8, "max_length must be at least 8"),
             (self.stride is None or self.stride >= 0, "stride must be at least 0"),
             (1 <= self.max_answer <= 10_000, "max_answer must be from 1 to 10,000"),
+            (self.max_tokens is None or 1 <= self.max_tokens <= MOST_ROW, f"max_tokens must be from 1 to {MOST_ROW:,}"),
             (self.metric is None or self.metric in KNOWN, f"metric must be one of {', '.join(sorted(KNOWN))}"),
             (self.target_accuracy is None or 0 < self.target_accuracy <= 1, "target_accuracy must be from 0 to 1"),
             (self.strength is None or self.strength > 0, "strength must be above 0"),
             (self.threads is None or self.threads >= 1, "threads must be at least 1"),
+            (self.threads is None or self.threads <= MOST_THREADS, f"threads must be at most {MOST_THREADS}"),
             (self.method == "features" or (self.layer is None and self.pooling is None),
              "layer and pooling are for method features"),
             (self.method == "features" or self.layers is None, "layers=sweep is for method features"),
+            (not self.chooses_pooling or self.method in NETWORK, "head_pooling is for methods finetune and head"),
+            (not self.chooses_pooling or self.task in (None, "aspect", *ONE_VECTOR), POOLED_TASKS),
             (not self.both_orders or self.method in NETWORK, "both_orders is for methods finetune and head"),
             (not self.settings.lm_weight or self.method == "finetune", "lm_weight is for method finetune"),
             (self.layers is None or (self.layer is None and self.pooling is None),
@@ -127,6 +147,7 @@ class RunPlan:
                 raise InputError(f"Settings of the run: {said}.")
 
 
+EARLIER = {"head_pooling": None}  # of runs that were begun before it could be chosen
 KNOWN = {*CLASSIFY, *BINARY, *MULTILABEL, *PROBS, *REGRESS, "precision", "recall", "f1", "exact_match"}
 BATCH = {"batch_rows", "batch_tokens"}
 LOWER_IS_BETTER = ("log_loss", "mse", "mae")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from clearhead.data import Columns, Source, TextRow
@@ -42,6 +42,12 @@ class Prediction:
     answer: str | None = None  # to a question; empty: the passage does not say
     nbest: tuple[FoundSpan, ...] = ()  # the best answers, best first
     option: int | None = None  # which of the options, counted from 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values: what there is of the answer, and always whether there is one and what was cut off."""
+        always = {"abstained": self.abstained, "truncated": self.truncated, "windows": self.windows}
+        some = {name: value for name, value in asdict(self).items() if value not in (None, (), {}) and name != "row"}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in some.items()} | always
 
 
 MOST_ANSWERS = 5  # that a prediction shows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -9,18 +10,21 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.checkpoint.activation import read_activation
 from clearhead.checkpoint.folder import read_folder
-from clearhead.checkpoint.passport import Passport, Trained, read_passport
+from clearhead.checkpoint.passport import Passport, Trained, check_label_names, read_passport
 from clearhead.checkpoint.sentence import read_sentences
 from clearhead.config import shown
-from clearhead.data import BadRow, Columns, LabelSpace, Row, Source, TextRow, guess_columns
-from clearhead.data.form import Fit
+from clearhead.data import BadRow, Columns, LabelSpace, Row, Source, TextRow
+from clearhead.data.form import MOST_ROW, Fit
 from clearhead.errors import CheckpointError, InputError
 from clearhead.loading import load
 from clearhead.runs.arranged import ORDERED
+from clearhead.runs.roles import find_columns
 from clearhead.runs.weighted import kept_layer
 from clearhead.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer, VectorScorer
-from clearhead.tasks import TASKS, Asked, Reading, Task, task_named
+from clearhead.shape import Pooling
+from clearhead.tasks import TASKS, Reading, Task, task_named
 from clearhead.tasks.orders import both_orders
 from clearhead.tasks.tag import LENIENT
 from clearhead.tasks.task import Answers
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
     from clearhead.model import Model
 
     Array = np.ndarray[Any, Any]
+
+log = logging.getLogger("clearhead")
 
 CHUNK = 1024  # rows that are read, sorted by length and answered together
 UNNAMED = ("answers", "options")  # the outputs of such heads have no names in other people's files
@@ -83,41 +89,12 @@ class Predictor:
     ) -> Columns:
         """The columns to read: as said, as in training, or as they look."""
         names = {"text": text, "text_b": text_b, "label": label}
-        known = {} if self.trained is None else self.trained.columns
-        if self.task.columns is not None:
-            return self._own_columns(source, names, options, labelled=labelled)
-        if options is not None:
-            raise InputError(f"{self.reference} does not choose among options; leave --options out.")
-        if text_b is not None and self.reads_two is False:
-            raise InputError(f"{self.reference} reads one text; leave --text-b out.")
-        for part in names:
-            if names[part] is None and known.get(part) in source.columns:
-                names[part] = known[part]
-        pair = text_b is not None if self.reads_two is None else self.reads_two
-        task = "regress" if self.space.kind == "number" else "pair" if pair else "classify"
-        found = guess_columns(
-            source, names["text"], names["text_b"], names["label"], None, None, task, labelled=labelled
-        )  # fmt: skip
-        if pair and found.text_b is None:
-            raise InputError(f"{source.name}: this model reads two texts; say where the second is with --text-b.")
-        return replace(found, id=None, split=None, text_b=found.text_b if pair else None)
+        return find_columns(self, source, names, options, labelled=labelled)
 
-    def _own_columns(
-        self, source: Source, names: dict[str, str | None], options: str | None, *, labelled: bool
-    ) -> Columns:
-        """The same for a task that reads rows in its own way."""
-        assert self.task.columns is not None
-        trained = self.trained or Trained(task=self.task.name)
-        here = {part: name for part, name in trained.columns.items() if name in source.columns}
-        chosen = tuple(name.strip() for name in options.split(",")) if options else tuple(trained.options)
-        asked = Asked(
-            text=names["text"] or here.get("text"),
-            text_b=names["text_b"] or here.get("text_b"),
-            label=names["label"] or here.get("label"),
-            id=here.get("id"),
-            options=chosen if options or set(chosen) <= set(source.columns) else (),
-        )
-        return replace(self.task.columns(source, asked, labelled), split=None)
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The columns that it was trained on: what a table that it can read may have."""
+        return () if self.trained is None else (*self.trained.columns.values(), *self.trained.options)
 
     def answer(
         self,
@@ -206,7 +183,10 @@ def is_trained(reference: str | Path) -> bool:
     if passport is not None and passport.trained is not None:
         return True
     sentences = read_sentences(folder)
-    return sentences is None and read_folder(folder).head in ("classify", *OWN_HEADS)
+    read = read_folder(folder if sentences is None else sentences.encoder)
+    if sentences is not None and sentences.pooling.source != Pooling().source and not read.mean_head:
+        return False
+    return read.head in ("classify", *OWN_HEADS)
 
 
 def _passport(folder: Path) -> Passport | None:
@@ -266,9 +246,13 @@ def _fit(trained: Trained, model: Model) -> Fit:
     most, said = model.max_length(), trained.max_length
     fits = most is None if said is None else 1 <= said <= (most or said)
     sane = trained.stride >= 0 and 1 <= trained.max_answer <= MOST_ANSWER
+    sane = sane and (trained.max_tokens is None or 1 <= trained.max_tokens <= MOST_ROW)
     if not fits or trained.long not in ("window", "cut") or not sane:
-        raise CheckpointError("clearhead.json: max_length, long, stride or max_answer do not fit the model.")
-    return Fit(max_length=said, long=trained.long, stride=trained.stride, max_answer=trained.max_answer)
+        raise CheckpointError("clearhead.json: its max_length, long, stride, max_answer or max_tokens do not fit.")
+    return Fit(
+        max_length=said, long=trained.long, stride=trained.stride, max_answer=trained.max_answer,
+        max_tokens=trained.max_tokens,
+    )  # fmt: skip
 
 
 def _untrained(reference: str, folder: Path, model: Model, abstain_below: float | None) -> Predictor:
@@ -280,14 +264,19 @@ def _untrained(reference: str, folder: Path, model: Model, abstain_below: float 
         raise InputError(f"{reference} was not trained to answer with labels; train one with clearhead train.")
     problem = model.config.get("problem_type")
     kind: Any = KINDS.get(str(problem), "number" if problem is None and len(model.labels) == 1 else "classes")
+    if kind != "number":
+        check_label_names(model.labels, "config.json")
     space = LabelSpace(names=() if kind == "number" else model.labels, kind=kind)
     task = task_named("regress" if kind == "number" else "classify")
+    activation, warning = read_activation(model.config, len(model.labels))
+    if warning is not None:
+        log.warning("%s: %s", reference, warning)
     if abstain_below is not None:
         _check_silence(task, reference, space)
     return Predictor(
         task=task,
         space=space,
-        reading=Reading(abstain_below=abstain_below),
+        reading=Reading(abstain_below=abstain_below, activation=activation if kind == "number" else "identity"),
         scorer=NetworkScorer(model=model, fit=Fit(max_length=model.max_length())),
         method="finetune",
         reference=reference,
@@ -302,6 +291,7 @@ def _untrained_own(
     marked = any(name[1:2] == "-" for name in model.labels)
     scheme = {"tag": LENIENT if marked else "plain", "span": "all", "choice": "0"}[task.name]
     names = model.labels if task.name == "tag" else ()
+    check_label_names(names, "config.json")
     most, stride = task.long
     known = [limit for limit in (most, model.max_length()) if limit is not None]
     length = min(known, default=None)

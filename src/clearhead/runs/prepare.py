@@ -14,6 +14,7 @@ from clearhead.data.source import BadRow
 from clearhead.data.split import draw_rows
 from clearhead.data.table import PARTS
 from clearhead.errors import InputError
+from clearhead.runs.gaps import empty_parts, leaks
 from clearhead.runs.plan import RunPlan, metrics_of
 from clearhead.tasks import Asked, Task, check_task, task_by_look, task_for, task_named
 from clearhead.text.encoding import Encoding
@@ -190,6 +191,7 @@ def prepare(seen: Look, plan: RunPlan, tokenizer: Encoder | None, max_length: in
             long=plan.long,
             stride=plan.stride or 0,
             max_answer=plan.max_answer,
+            max_tokens=plan.max_tokens,
             skip_bad_rows=plan.skip_bad_rows,
             form=seen.task.form,
         )
@@ -206,7 +208,8 @@ def prepare(seen: Look, plan: RunPlan, tokenizer: Encoder | None, max_length: in
     for table in tables.values():
         for problem, count in table.skipped.items():
             skipped[problem] = skipped.get(problem, 0) + count
-    said = [f"rows: {counts}", *_leaks(parts), *(_unread(table, seen) for table in tables.values())]
+    said = [f"rows: {counts}", *empty_parts(parts, seen, plan), *leaks(parts)]
+    said += [_unread(table, seen) for table in tables.values()]
     if skipped:
         said.append(f"left out: {', '.join(f'{count:,} rows ({problem})' for problem, count in skipped.items())}")
     return Prepared(
@@ -292,17 +295,3 @@ def _together(table: TokenTable, rows: Array, task: Task | None = None) -> Array
         return table.firsts[rows] if len(np.unique(table.firsts[rows])) >= ENOUGH_PASSAGES else None
     largest = int(np.unique(table.firsts[rows], return_counts=True)[1].max())
     return table.firsts[rows] if largest <= MOST_TOGETHER * len(rows) else None  # one question asked of all texts
-
-
-def _leaks(parts: Mapping[str, PartRows]) -> list[str]:
-    """Texts that are trained on and measured on: possible only where the parts were given."""
-    import numpy as np
-
-    train = parts["train"]
-    known = np.unique(train.table.hashes[train.places])
-    said = []
-    for name, part in parts.items():
-        leaked = int(np.isin(part.table.hashes[part.places], known).sum()) if name != "train" else 0
-        if leaked:
-            said.append(f"{leaked:,} of {len(part):,} {name} rows have a text of the training rows: they flatter.")
-    return said

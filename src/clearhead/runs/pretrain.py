@@ -10,7 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from clearhead.config import read_json, sweep, write_json
+from clearhead.checkpoint.weights import present
+from clearhead.config import decode, read_json, sweep, write_json
 from clearhead.errors import CheckpointError, ClearheadError, InputError
 from clearhead.families import FAMILIES
 from clearhead.loading import need_torch
@@ -43,9 +44,12 @@ from clearhead.runs.pretrain_model import (
     objective_of,
     old_model,
 )
-from clearhead.runs.pretrain_plan import FORMAT, KIND, RUN, PretrainPlan
+from clearhead.runs.pretrain_plan import FORMAT, KIND, PretrainPlan, SavedPretrain, read_pretrain, write_pretrain
 from clearhead.runs.pretrain_result import Pretrained, write_report
+from clearhead.runs.run_file import RUN, check_machine
+from clearhead.runs.sizes import with_threads
 from clearhead.runs.train import Told, check_folder, cost_of
+from clearhead.threads import within_threads
 
 MINUTES = 30.0  # unless steps or minutes are said
 MOST_EPOCHS = 40  # over a small text, unless it is said how long
@@ -54,27 +58,43 @@ EVALUATIONS = "evaluations.json"
 FACTS = "pretraining.json"
 
 
+@within_threads
 def run_pretrain(
-    plan: PretrainPlan, folder: Path, *, command: str = "", resume: bool = False, report: bool = True,
-    told: Told | None = None,
+    plan: PretrainPlan, folder: Path, *, command: str = "", resume: bool = False, allow_different_cpu: bool = False,
+    report: bool = True, told: Told | None = None,
 ) -> Pretrained:  # fmt: skip
     """Learn to the end, or on from where a killed run stands."""
     need_torch("Pre-training")
+    from clearhead.training.machine import torch_machine
     from clearhead.training.threads import use_threads
 
     tell, begun = told or Told(), time.perf_counter()
-    plan = replace(plan, threads=use_threads(plan.threads))
+    if plan.threads is not None:
+        use_threads(plan.threads)
+    machine = torch_machine(plan.settings.precision, plan.device)
+    plan = replace(plan, settings=plan.settings.resolved(machine.precision))
+    saved = SavedPretrain(format=FORMAT, kind=KIND, plan=plan, command=command, machine=machine)
     if resume and (folder / METRICS).exists():
         raise InputError(f"{folder} holds a run that is finished.")
     there = folder.exists()
     check_files(plan)
-    if not resume:
+    if resume:
+        before = read_pretrain(folder)
+        for note in check_machine(folder, before.computed, machine, allowed=allow_different_cpu):
+            tell.say(note)
+        computed = before.computed.resumed(machine)
+        saved = replace(saved, source=before.source, machine=computed.machine, resumed_on=computed.resumed_on)
+    else:
         check_folder(folder)
-        _write_run(folder, plan, command, None)
+        write_pretrain(folder, saved)
     try:
         model, objective = _model(plan, folder, tell)
+        plan = with_threads(plan, model)
+        saved = replace(saved, plan=plan)
+        if not resume:
+            saved = replace(saved, machine=replace(machine, threads=plan.threads))
         texts = read_texts(plan, model.tokenizer, folder, tell, least=2 if "pairs" in objective.losses else 1)
-        _same_text(folder, texts, plan, command, resume=resume)
+        saved = _same_text(folder, texts, saved, resume=resume)
         teacher = _teacher(plan, model, objective, texts, folder)
         held = held_lessons(teacher, texts.held, AT_LAST) if len(texts.held) else []
     except ClearheadError:
@@ -87,7 +107,8 @@ def run_pretrain(
     learner = make_game(model, plan.settings.seed, plan.model) if objective.name == "rtd" else model.module
     if plan.model is not None and getattr(learner, "fresh", False):
         tell.say("The generator is new, for the checkpoint has none.")
-    plan = _with_steps(plan, folder, learner, teacher, model, objective, command, tell)
+    saved = _with_steps(saved, folder, learner, teacher, model, objective, tell)
+    plan = saved.plan
     tell.begun(folder)
     about = f"{model.parameters:,} parameters; {texts.tokens:,} tokens, {teacher.per_epoch:,} steps an epoch"
     tell.say(f"model: {model.family.title}, {about}; {plan.steps:,} steps of {objective.about}")
@@ -95,7 +116,7 @@ def run_pretrain(
         model=model, learner=learner, objective=objective, teacher=teacher, texts=texts, held=held, plan=plan, tell=tell
     )  # fmt: skip
     history = _fit(exam, folder)
-    return _finish(exam, folder, command, history, begun, report=report)
+    return _finish(exam, folder, saved, history, begun, report=report)
 
 
 def _model(plan: PretrainPlan, folder: Path, tell: Told) -> tuple[Model, Objective]:
@@ -123,12 +144,12 @@ def _teacher(plan: PretrainPlan, model: Model, objective: Objective, texts: Text
 
 
 def _with_steps(
-    plan: PretrainPlan, folder: Path, learner: Any, teacher: Teacher, model: Model, objective: Objective,
-    command: str, tell: Told,
-) -> PretrainPlan:  # fmt: skip
+    saved: SavedPretrain, folder: Path, learner: Any, teacher: Teacher, model: Model, objective: Objective, tell: Told
+) -> SavedPretrain:
     """A number of steps for a number of minutes: found once, and from then on part of the run."""
+    plan = saved.plan
     if plan.steps is not None:
-        return plan
+        return saved
     from clearhead.training.dropout import set_dropout
     from clearhead.training.pretrain import seconds_a_step
 
@@ -143,8 +164,8 @@ def _with_steps(
     else:
         steps, why = most, f"which are {MOST_EPOCHS} epochs; --minutes or --steps for more"
     tell.say(f"steps: {steps:,} ({seconds:.2f} s each now, {why}; a resumed run does as many)")
-    made = replace(plan, steps=steps, minutes=None)
-    _write_run(folder, made, command, read_json(folder / RUN).get("source"))
+    made = replace(saved, plan=replace(plan, steps=steps, minutes=None), minutes=plan.minutes)
+    write_pretrain(folder, made)
     return made
 
 
@@ -153,25 +174,17 @@ def _dropout(plan: PretrainPlan) -> float | None:
     return 0.0 if plan.dropout is None and plan.model is None else plan.dropout
 
 
-def _write_run(folder: Path, plan: PretrainPlan, command: str, source: str | None) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder} cannot be made: {error.strerror or error}.") from None
-    saved = {"format": FORMAT, "kind": KIND, "command": command, "plan": asdict(plan), "source": source}
-    write_json(folder / RUN, saved)
-
-
-def _same_text(folder: Path, texts: Texts, plan: PretrainPlan, command: str, *, resume: bool) -> None:
-    before = read_json(folder / RUN).get("source")
-    if resume and before is not None and before != texts.source:
+def _same_text(folder: Path, texts: Texts, saved: SavedPretrain, *, resume: bool) -> SavedPretrain:
+    if resume and saved.source is not None and saved.source != texts.source:
         raise CheckpointError(f"The text is not that which {folder} was begun with: restore it, or begin anew.")
-    if before != texts.source:
-        _write_run(folder, plan, command, texts.source)
+    saved = replace(saved, source=texts.source)
+    if not resume or read_pretrain(folder) != saved:
+        write_pretrain(folder, saved)
     if resume:
         sweep(folder)
         for half in folder.glob(f".{VOCABULARY}.????????"):  # a tokenizer that was being saved
             shutil.rmtree(half, ignore_errors=True)
+    return saved
 
 
 def _take_back(folder: Path, there: bool) -> None:
@@ -200,12 +213,12 @@ def _fit(exam: Exam, folder: Path) -> tuple[Judged, ...]:
     fresh = () if plan.model is None else fresh_parameters(exam.learner, exam.model.fresh)
     state = State(exam.learner, pretrain_optimiser(exam.learner, settings, fresh), Progress())
     load_state(folder / STATE, state)
-    history = [one for one in _read_history(folder) if one["step"] <= state.progress.step]
+    history = [one for one in _read_history(folder) if one.step <= state.progress.step]
 
     def score(step: int) -> float:
         found = exam.judge(step, JUDGED)
-        history.append(found.to_json())
-        write_json(folder / EVALUATIONS, {"evaluations": history})
+        history.append(found)
+        write_json(folder / EVALUATIONS, {"evaluations": [one.to_json() for one in history]})
         exam.tell.say(f"step {step:,}: {found.line()}")
         if found.samples:
             exam.tell.say(f"    {' | '.join(found.samples)}")
@@ -218,28 +231,27 @@ def _fit(exam: Exam, folder: Path) -> tuple[Judged, ...]:
     drive(state, steps, folder, settings, Watch(0.0, settings), exam.tell.step)
     state.restore_best()
     exam.learner.eval()
-    return tuple(_judged(one) for one in history)
+    return tuple(history)
 
 
-def _read_history(folder: Path) -> list[dict[str, Any]]:
+def _read_history(folder: Path) -> list[Judged]:
     path = folder / EVALUATIONS
-    return list(read_json(path).get("evaluations", [])) if path.exists() else []
-
-
-def _judged(saved: dict[str, Any]) -> Judged:
-    from clearhead.config import decode
-
-    return decode(saved, Judged, EVALUATIONS)
+    if not present(folder, EVALUATIONS):
+        return []
+    made = decode(read_json(path).get("evaluations"), list[Judged], EVALUATIONS)
+    for one in made:
+        one.check(EVALUATIONS)
+    return made
 
 
 def _finish(
-    exam: Exam, folder: Path, command: str, history: tuple[Judged, ...], begun: float, *, report: bool
+    exam: Exam, folder: Path, saved: SavedPretrain, history: tuple[Judged, ...], begun: float, *, report: bool
 ) -> Pretrained:
     """Save the model, measure it once more on more text, and write everything down."""
     from clearhead.runs.pretrain_card import write_card
     from clearhead.training.log import read_log
 
-    plan, model = exam.plan, exam.model
+    plan, model, command = exam.plan, exam.model, saved.command
     assert plan.steps is not None
     judged = exam.judge(plan.steps, AT_LAST) if exam.held else None
     notes = []
@@ -249,6 +261,7 @@ def _finish(
         notes.append(stuck_because(judged, plan.steps, plan.settings.rate))
     elif history and (best := max(history, key=lambda one: one.score)).step < plan.steps:
         notes.append(f"The best weights were those of step {best.step:,}; from there on it learned by heart.")
+    notes += saved.computed.notes()
     model.save(folder)
     if exam.objective.name == "rtd":
         generator_model(model, exam.learner).save(folder / GENERATOR)
@@ -267,9 +280,10 @@ def _finish(
         said=exam.texts.said,
         notes=tuple(notes),
         cost={key: value for key, value in cost_of(folder, begun, 0.0).items() if key != "fitting seconds"},
+        machine=saved.computed.last,
     )
     facts = run.to_json() | {"plan": asdict(plan.named()), "command": command, "versions": versions()}
-    facts["source"] = exam.texts.source
+    facts |= {"source": exam.texts.source, **asdict(saved.computed)}
     write_json(folder / FACTS, {key: value for key, value in facts.items() if key not in ("folder", "report")})
     write_card(folder, run, plan, command)
     if report:

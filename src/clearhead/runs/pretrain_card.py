@@ -46,6 +46,7 @@ def write_card(folder: Path, run: Pretrained, plan: PretrainPlan, command: str) 
         "```",
         "",
         f"All settings, versions and the hash of its text are in `pretraining.json`. Seed {plan.settings.seed}.",
+        *([] if run.machine is None else [shown(run.machine.sentence(), 400)]),
     ]
     path = folder / CARD
     with writing(path):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clearhead.errors import InputError
+from clearhead.config import shown
+from clearhead.errors import CheckpointError, InputError
 from clearhead.model import Model
 from clearhead.pretraining import baselines
 from clearhead.pretraining.baselines import Baseline, Counts
@@ -51,6 +52,12 @@ class Judged:
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return asdict(self)
+
+    def check(self, name: str) -> None:
+        """One sentence where a file holds what cannot have been measured."""
+        values = (self.loss, self.accuracy, self.low, self.high, self.unigram.loss, self.bigram.loss)
+        if self.step < 1 or self.questions < 0 or not all(map(math.isfinite, values)):
+            raise CheckpointError(f"{name} is damaged: expected finite numbers at each step, got {shown(self)}.")
 
     def line(self) -> str:
         """One line for people."""

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-from clearhead.config import decode, read_json, shown
+from clearhead.config import decode, read_json, shown, write_json
 from clearhead.errors import CheckpointError, ConfigError, InputError
 from clearhead.families import FAMILIES
 from clearhead.families.family import config_said
+from clearhead.machine import Machine
 from clearhead.pretraining.documents import Documents
 from clearhead.pretraining.lesson import Masking
 from clearhead.pretraining.objectives import OBJECTIVES
 from clearhead.runs.configs import take_config, width_of
-from clearhead.runs.plan import plain_setting
+from clearhead.runs.plan import MOST_THREADS, plain_setting
+from clearhead.runs.run_file import RUN, Computed, checked
 from clearhead.training.settings import TrainSettings
 
-RUN = "run.json"
 FORMAT = 2  # of what a run's lessons are made of
 KIND = "pretrain"
 PRESET = "mini"
@@ -80,6 +81,7 @@ class PretrainPlan:
             (self.vocabulary is None or self.vocabulary >= 16, "vocabulary must be at least 16"),
             (1 <= self.evaluations <= 10_000, "evaluations must be from 1 to 10,000"),
             (self.threads is None or self.threads >= 1, "threads must be at least 1"),
+            (self.threads is None or self.threads <= MOST_THREADS, f"threads must be at most {MOST_THREADS}"),
             (re.fullmatch("[A-Za-z]{2,3}(-[A-Za-z]+)*", self.language) is not None,
              "language must be a code such as en or de"),
             (self.model is None or not (self.family or self.preset or self.config or self.vocabulary or self.tokenizer),
@@ -138,8 +140,27 @@ def _usual_rate(given: Mapping[str, Any]) -> float:
     return RATES.get(preset, RATES["base"])
 
 
-def read_pretrain(folder: Path) -> tuple[PretrainPlan, str]:
-    """The plan and the command of a run that was begun."""
+@dataclass(frozen=True, kw_only=True)
+class SavedPretrain:
+    """A run.json of pre-training."""
+
+    format: int
+    kind: str
+    plan: PretrainPlan
+    command: str = ""
+    source: str | None = None  # a hash of the text and the tokenizer, once they were read
+    minutes: float | None = None  # that the steps of the plan were found for
+    machine: Machine | None = None
+    resumed_on: list[Machine] = field(default_factory=list)
+
+    @property
+    def computed(self) -> Computed:
+        """Where it computed so far."""
+        return Computed(machine=self.machine, resumed_on=self.resumed_on)
+
+
+def read_pretrain(folder: Path) -> SavedPretrain:
+    """The run.json of a run that was begun, with every value checked."""
     if not (folder / RUN).is_file():
         raise InputError(f"{folder} is no run: it has no {RUN}.")
     saved = read_json(folder / RUN)
@@ -147,7 +168,18 @@ def read_pretrain(folder: Path) -> tuple[PretrainPlan, str]:
         raise InputError(f"{folder} is no run of pre-training; go on with clearhead train --resume.")
     if saved.get("format") != FORMAT:
         raise CheckpointError(f"{RUN} is of another version of clearhead.")
-    return decode(saved.get("plan"), PretrainPlan, RUN), str(saved.get("command", ""))
+    made = decode(saved, SavedPretrain, RUN)
+    checked(made.plan.check)
+    return made
+
+
+def write_pretrain(folder: Path, saved: SavedPretrain) -> None:
+    """Write down what is being learned, and where."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be made: {error.strerror or error}.") from None
+    write_json(folder / RUN, asdict(saved))
 
 
 Fate = Literal["new", "continued"]

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from clearhead.machine import Machine
 from clearhead.pretraining.lesson import Objective
 from clearhead.runs.finish import REPORT
 from clearhead.runs.pretrain_judge import PROMPT, SENTENCE, Judged
@@ -31,6 +32,7 @@ class Pretrained:
     notes: tuple[str, ...]
     cost: dict[str, float] = field(default_factory=dict)
     report: Path | None = None
+    machine: Machine | None = None  # that it computed on
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, as `--json` prints them."""
@@ -43,6 +45,7 @@ class Pretrained:
             "said": list(self.said),
             "notes": list(self.notes),
             "report": None if self.report is None else str(self.report),
+            "machine": None if self.machine is None else asdict(self.machine),
         }
 
 
@@ -76,5 +79,6 @@ def write_report(
         cost=dict(run.cost),
         sections=pretraining_sections(facts),
         lead=pretraining_lead(facts),
+        machine={} if run.machine is None else run.machine.lines(),
     )
     return save_report(data, run.folder / REPORT)

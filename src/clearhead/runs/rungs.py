@@ -11,10 +11,11 @@ from typing import Any
 from clearhead.config import shown
 from clearhead.errors import InputError
 from clearhead.runs.estimates import features_seconds, network_seconds
-from clearhead.runs.plan import RunPlan, make_plan
+from clearhead.runs.plan import NETWORK, RunPlan, make_plan
 from clearhead.runs.prepare import Prepared
 
 FEATURES_ONLY = {"layer", "pooling", "layers"}
+NETWORK_ONLY = {"head_pooling"}
 UNITS = {"s": 1, "m": 60, "h": 3600}
 STEPS = ((120.0, 30), (600.0, 60), (3600.0, 300), (math.inf, 1800))  # budgets are advised in steps of so many seconds
 SPARE = 1.2  # times an estimate, when a budget is advised
@@ -85,7 +86,7 @@ def chosen_methods(given: str | Sequence[str] | None) -> tuple[str, ...]:
 
 def rung_plan(method: str, *layers: Mapping[str, Any]) -> RunPlan:
     """The plan of one rung, out of what was said for all of them."""
-    left = set() if method == "features" else FEATURES_ONLY
+    left = (set() if method == "features" else FEATURES_ONLY) | (set() if method in NETWORK else NETWORK_ONLY)
     mine = [{key: value for key, value in layer.items() if key.replace("-", "_") not in left} for layer in layers]
     return make_plan(*mine, {"method": method})
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import ceil
+from typing import TypeVar
 
 from clearhead.data import LabelSpace
 from clearhead.errors import InputError
 from clearhead.model import Model
 from clearhead.runs.plan import RunPlan
+from clearhead.runs.pretrain_plan import PretrainPlan
 from clearhead.tasks import Task
 from clearhead.training.settings import TrainSettings
 
@@ -17,6 +19,14 @@ LABEL_STEPS = 25  # for each label: a new head learns them one row at a time
 MOST_EPOCHS = 20
 FASTER = 20  # times the rate, for a new head that sees few rows
 SPECIAL = 4  # tokens of a window that do not move on
+Plan = TypeVar("Plan", RunPlan, PretrainPlan)
+
+
+def with_threads(plan: Plan, model: Model | None = None) -> Plan:
+    """The plan with the number of threads that torch uses from here on: a resumed run uses as many."""
+    from clearhead.training.threads import use_threads
+
+    return replace(plan, threads=use_threads(plan.threads, None if model is None else model.shape, plan.settings))
 
 
 def for_few_rows(rows: int, settings: TrainSettings, labels: int = 2) -> TrainSettings:

@@ -10,29 +10,29 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.config import decode, read_json, sweep, write_json
+from clearhead.config import decode, is_taken, read_json, write_json
 from clearhead.data import BadRow, Row, Source
 from clearhead.errors import CheckpointError, InputError
-from clearhead.loading import load, need_torch
+from clearhead.loading import load
 from clearhead.model import Model
 from clearhead.runs.arranged import arranged, check_next_words, in_orders
 from clearhead.runs.examples import Second, second_look
 from clearhead.runs.finish import METRICS, REPORT, Run, SeedScore, measured, passport, write_metrics, write_split
+from clearhead.runs.machines import begin_computing, computes_alone, on_machine
 from clearhead.runs.methods import FITS, Job, Result, network_result
 from clearhead.runs.network import STATE, restore_network
 from clearhead.runs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
 from clearhead.runs.prepare import Look, Prepared, look, prepare
-from clearhead.runs.sizes import classes, for_few_rows, for_task, longest
-from clearhead.runs.wordfeatures import reads_vectors
+from clearhead.runs.run_file import RUN, Computed, begin_run, read_saved
+from clearhead.runs.sizes import classes, for_few_rows, for_task, longest, with_threads
 from clearhead.tasks.orders import both_orders
+from clearhead.threads import within_threads
 from clearhead.words import is_words
 
 if TYPE_CHECKING:
     from clearhead.tasks.evaluation import Evaluation
     from clearhead.training.loop import Step
 
-RUN = "run.json"
-FORMAT = 1
 RESULT = "result.json"
 SAID_ABOUT = {"number": "numbers", "answers": "answers in passages", "options": "one right option"}
 TOLD_ROWS = 1000  # rows between two words about reading
@@ -52,16 +52,11 @@ class Told:
 
 def read_run(folder: Path) -> tuple[RunPlan, str]:
     """The plan and the command of a run that was begun."""
-    if not (folder / RUN).is_file():
-        raise InputError(f"{folder} is no run: it has no {RUN}.")
-    saved = read_json(folder / RUN)
-    if saved.get("kind") == "pretrain":
-        raise InputError(f"{folder} is a run of pre-training; go on with clearhead pretrain --resume {folder}.")
-    if saved.get("format") != FORMAT:
-        raise CheckpointError(f"{RUN} is of another version of clearhead.")
-    return decode(saved.get("plan"), RunPlan, RUN), str(saved.get("command", ""))
+    saved = read_saved(folder)
+    return saved.plan, saved.command
 
 
+@within_threads
 def run_train(
     plan: RunPlan,
     sources: Mapping[str, Source],
@@ -69,6 +64,7 @@ def run_train(
     *,
     command: str = "",
     resume: bool = False,
+    allow_different_cpu: bool = False,
     report: bool = True,
     told: Told | None = None,
 ) -> Run:
@@ -77,11 +73,8 @@ def run_train(
     begun = time.perf_counter()
     if plan.method in NETWORK and is_words(plan.model):
         raise InputError(f"{plan.model} holds word vectors, which are no network: say --method features.")
-    if plan.method not in ("tfidf", "majority") and not reads_vectors(plan):
-        need_torch("Training a network")
-        from clearhead.training.threads import use_threads
-
-        plan = replace(plan, threads=use_threads(plan.threads))  # a resumed run uses as many
+    plan, machine = on_machine(plan)
+    computed = begin_computing(folder, machine, resume=resume, allowed=allow_different_cpu, say=tell.say)
     if not resume:
         check_folder(folder)
     sources = {part: _counted(source, tell) for part, source in sources.items()}
@@ -89,10 +82,17 @@ def run_train(
     if plan.method not in seen.task.methods:
         how = ", ".join(seen.task.methods)
         raise InputError(f"{seen.task.name} is learned by {how}, and not by {plan.method}.")
+    plan.check_task(seen.task)
     for line in (*(said for source in sources.values() for said in source.said), *seen.columns.said):
         tell.say(line)
     tell.say(f"task: {seen.task.name} ({seen.task.about}; {_labels_said(seen)})")
     model = _model(seen, plan, plan.settings.seed, tell)
+    if model is not None and (head_pooling := model.shape.head_pooling) in ("first", "mean"):
+        plan = replace(plan, head_pooling=head_pooling)  # from here on as if it had been said
+    if plan.method in NETWORK:
+        plan = with_threads(plan, model)
+        computed = computed.with_threads(plan.threads)
+    computed = computed.with_precision("float" if getattr(model and model.runner, "int8", None) is None else "int8")
     plan = in_orders(plan, seen.task, model, two=seen.columns.text_b is not None)
     if plan.both_orders:
         seen = replace(seen, task=both_orders(seen.task))
@@ -106,7 +106,7 @@ def run_train(
         plan = replace(plan, auto_epochs=False, settings=settings)
         tell.say(f"epochs: {settings.epochs} (by the number of rows and labels; say another with --epochs)")
     there = folder.exists()
-    _begin(folder, plan, prepared, command, resume=resume)
+    _begin(folder, plan, prepared, command, computed, resume=resume)
     tell.begun(folder)
     fitting = time.perf_counter()
     try:
@@ -123,10 +123,11 @@ def run_train(
         plan = replace(plan, layer=best_of.layer, pooling=pooling, layers=None)
     reading, found, notes = measured(prepared, result, plan)
     seeds = [plan.settings.seed + place for place in range(plan.seeds)]
-    trained = passport(prepared, plan, reading, found, seeds=seeds, max_length=max_length, command=command)
+    trained = passport(
+        prepared, plan, reading, found, seeds=seeds, max_length=max_length, command=command, computed=computed
+    )  # fmt: skip
     result.save(folder, trained)
     write_split(folder, prepared)
-    write_metrics(folder, found, scores, swept)
     run = Run(
         folder=folder,
         task=prepared.task.name,
@@ -137,17 +138,19 @@ def run_train(
         evaluations=found,
         seeds=scores,
         said=(*seen.columns.said, *prepared.said),
-        notes=(*result.notes, *notes),
+        notes=(*result.notes, *notes, *computed.notes()),
         skipped=prepared.skipped,
         seconds=time.perf_counter() - begun,
         cost=cost_of(folder if plan.seeds == 1 else _seed_folder(folder, best), begun, fitted),
         sweep=swept,
+        machine=computed.last,
     )
-    if not report:
-        return run
-    second = second_look(folder, prepared.parts, found, plan.device, tell.count, run.seconds)
-    run = replace(run, cost={**run.cost, **second.cost})
-    return replace(run, report=_report(run, plan, prepared, trained, folder, best, second))
+    if report:
+        second = second_look(folder, prepared.parts, found, plan.device, tell.count, run.seconds)
+        run = replace(run, cost={**run.cost, **second.cost})
+        run = replace(run, report=_report(run, plan, prepared, trained, folder, best, second))
+    write_metrics(folder, found, scores, swept)  # last: it is finished
+    return run
 
 
 def _counted(source: Source, tell: Told) -> Source:
@@ -164,10 +167,7 @@ def _counted(source: Source, tell: Told) -> Source:
 
 def check_folder(folder: Path) -> None:
     """One sentence where a run cannot begin in a folder."""
-    try:
-        taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
-    except OSError as error:
-        raise InputError(f"{folder} cannot be used: {error.strerror or error}.") from None
+    taken = is_taken(folder)
     if taken and (folder / RUN).exists() and not (folder / METRICS).exists():
         raise InputError(f"{folder} holds a run that is not finished: go on with --resume {folder}, or name another.")
     if taken:
@@ -185,20 +185,22 @@ def _labels_said(seen: Look) -> str:
 
 def _model(seen: Look, plan: RunPlan, seed: int, tell: Told) -> Model | None:
     """A fresh copy of the model to start from, with the head that the task needs."""
-    if plan.method in ("tfidf", "majority") or reads_vectors(plan):
+    if computes_alone(plan):
         return None
     if plan.method in NETWORK:
         outputs = seen.task.outputs(seen.space)
         model = load(
             plan.model, "core", plan.device, head=seen.task.head, labels=outputs, seed=seed, fresh=True,
-            progress=tell.download,
+            head_pooling=plan.head_pooling, progress=tell.download,
         )
         check_next_words(model, plan)
         return arranged(model, seed)
     return load(plan.model, device=plan.device, head=None, threads=plan.threads, progress=tell.download)
 
 
-def _begin(folder: Path, plan: RunPlan, prepared: Prepared, command: str, *, resume: bool) -> None:
+def _begin(
+    folder: Path, plan: RunPlan, prepared: Prepared, command: str, computed: Computed, *, resume: bool
+) -> None:  # fmt: skip
     """Write down what is being trained, or see that it is still the same."""
     now = {
         "columns": {part: getattr(prepared.columns, part) for part in ("text", "text_b", "label", "id", "split")},
@@ -207,7 +209,7 @@ def _begin(folder: Path, plan: RunPlan, prepared: Prepared, command: str, *, res
         "data": {name: asdict(part.mark()) for name, part in prepared.parts.items()},
         "tokens": prepared.tokens,
     }
-    begin_run(folder, plan, now, command, resume=resume)
+    begin_run(folder, plan, now, command, computed, resume=resume)
 
 
 def _take_back(folder: Path, there: bool) -> None:
@@ -216,23 +218,6 @@ def _take_back(folder: Path, there: bool) -> None:
         (folder / RUN).unlink()
         if not there:
             folder.rmdir()
-
-
-def begin_run(folder: Path, plan: RunPlan, now: Mapping[str, Any], command: str, *, resume: bool) -> None:
-    """The same for what any task must find again."""
-    if resume:
-        before = read_json(folder / RUN).get("data", {})
-        for key, what in (("data", "rows"), ("labels", "labels"), ("tokens", "tokens"), ("columns", "columns")):
-            if before.get(key) != now.get(key):
-                raise InputError(f"The {what} are not those that {folder} was begun with: train anew, or restore them.")
-        sweep(folder)
-        return
-    saved = {"format": FORMAT, "command": command, "plan": asdict(plan), "data": dict(now)}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder} cannot be made: {error.strerror or error}.") from None
-    write_json(folder / RUN, saved)
 
 
 def _seed_folder(folder: Path, seed: int) -> Path:
@@ -256,7 +241,7 @@ def _seeds(
         seed = first + place
         own = _seed_folder(folder, seed)
         if (own / RESULT).exists():
-            scores.append(decode(read_json(own / RESULT), SeedScore, RESULT))
+            scores.append(_read_score(own, seed))
             continue
         own.mkdir(parents=True, exist_ok=True)
         tell.seed(seed, place, plan.seeds)
@@ -279,6 +264,14 @@ def _seeds(
         if score.seed != best:
             shutil.rmtree(_seed_folder(folder, score.seed) / STATE, ignore_errors=True)
     return network_result(job), tuple(scores), best
+
+
+def _read_score(folder: Path, seed: int) -> SeedScore:
+    """What a seed that is finished came to."""
+    score = decode(read_json(folder / RESULT), SeedScore, f"{folder.name}/{RESULT}")
+    if score.seed != seed or not all(value is None or isfinite(value) for value in (score.dev, score.test)):
+        raise CheckpointError(f"{folder / RESULT} is damaged: expected finite scores of seed {seed}.")
+    return score
 
 
 def _known(made: Evaluation | None) -> float | None:
@@ -308,13 +301,14 @@ def _report(
 ) -> Path:
     """The one-file report beside the model."""
     from clearhead.report.page import ReportData, save_report
-    from clearhead.runs.inspection import inspect_for
+    from clearhead.runs.inspection import inspect_for, used_rows
     from clearhead.training.log import read_log
 
     train = prepared.parts["train"]
     inspection = None
     if sum(run.rows.values()) <= MOST_INSPECTED and plan.train is not None:
-        inspection = inspect_for(prepared.task, plan.train, train.columns, dev=plan.dev, test=plan.test)
+        rows = plan.train if plan.rows is None else used_rows(prepared)
+        inspection = inspect_for(prepared.task, rows, train.columns, dev=plan.dev, test=plan.test)
     data = ReportData(
         title=f"{folder.name}: {run.task}",
         command=trained.command,
@@ -328,6 +322,7 @@ def _report(
         examples=second.examples,
         cost=dict(run.cost),
         sweep=[asdict(one) for one in run.sweep],
+        machine={} if run.machine is None else run.machine.lines(),
     )
     return save_report(data, folder / REPORT)
 

@@ -18,13 +18,17 @@ from clearhead.loading import load, need_torch
 from clearhead.metrics.translation import measure_translations
 from clearhead.model import Model
 from clearhead.runs.finish import REPORT, SPLIT, Run, versions, write_metrics
+from clearhead.runs.machines import begin_computing, on_machine
 from clearhead.runs.network import STATE, drive
 from clearhead.runs.parallel import Texts, read_texts
 from clearhead.runs.plan import RunPlan
-from clearhead.runs.train import RUN, Told, begin_run, check_folder, cost_of
+from clearhead.runs.run_file import RUN, Computed, begin_run, read_saved, write_saved
+from clearhead.runs.sizes import with_threads
+from clearhead.runs.train import Told, check_folder, cost_of
 from clearhead.runs.translation_report import write_report
 from clearhead.runs.translations import Translated, translated, translations
 from clearhead.runs.translator import VOCABULARY, encode, is_new, make_model
+from clearhead.threads import within_threads
 
 if TYPE_CHECKING:
     from clearhead.tasks.parallel import Parallel
@@ -34,6 +38,7 @@ JUDGED = 400  # dev rows that an epoch is judged by
 WORDS = 4  # of a target: BLEU counts four of them in a row, and is 0 whatever is said where there are fewer
 
 
+@within_threads
 def run_translate(
     plan: RunPlan,
     sources: Mapping[str, Source],
@@ -41,20 +46,21 @@ def run_translate(
     *,
     command: str = "",
     resume: bool = False,
+    allow_different_cpu: bool = False,
     report: bool = True,
     told: Told | None = None,
 ) -> Run:
     """Train to the end, or on from where a killed run stands."""
     need_torch("Learning to translate")
     from clearhead.training.log import read_log
-    from clearhead.training.threads import use_threads
 
     tell, begun = told or Told(), time.perf_counter()
     if plan.method != "finetune":
         raise InputError(f"translate is learned by finetune, and not by {plan.method}.")
     if plan.seeds > 1:
         raise InputError("translate is trained with one seed at a time; run it again with another --seed.")
-    plan = replace(plan, threads=use_threads(plan.threads))
+    plan, machine = on_machine(plan)
+    computed = begin_computing(folder, machine, resume=resume, allowed=allow_different_cpu, say=tell.say)
     if not resume:
         check_folder(folder)
     texts = read_texts(sources, plan, tell.count)
@@ -67,9 +73,13 @@ def run_translate(
     now = {"columns": {"source": texts.sides.source, "target": texts.sides.target}, "task": "translate"}
     marks = {part: asdict(texts.mark(part)) for part in texts.parts}
     there = folder.exists()
-    begin_run(folder, plan, {**now, "data": marks}, command, resume=resume)
+    begin_run(folder, plan, {**now, "data": marks}, command, computed, resume=resume)
     try:
         model = make_model(plan, texts, folder, tell)
+        plan = with_threads(plan, model)
+        if read_saved(folder).plan.threads is None:
+            computed = computed.with_threads(plan.threads)
+            write_saved(folder, plan, {**now, "data": marks}, command, computed)
         data, long = encode(model, texts.parts["train"], plan)
     except ClearheadError:
         if not resume:
@@ -78,8 +88,8 @@ def run_translate(
     tell.begun(folder)
     notes = [f"{long:,} training rows are too long to learn from, and were left out."] if long else []
     tell.say(f"model: {model.family.title}, {model.parameters:,} parameters; {int(data.row_tokens.sum()):,} tokens")
-    notes += _fit(model, data, texts, plan, folder, tell)
-    trained = _trained(plan, texts, command)
+    notes += [*_fit(model, data, texts, plan, folder, tell), *computed.notes()]
+    trained = _trained(plan, texts, command, computed)
     replace(model, trained=trained).save(folder)
     model = load(folder, device=plan.device, threads=plan.threads)  # as it was saved
     found = _measured(model, texts, plan, tell)
@@ -89,7 +99,6 @@ def run_translate(
     trained = replace(trained, metrics=metrics)
     write_passport(folder, replace(known, trained=trained))
     evaluations = {part: one.evaluation() for part, one in found.items()}
-    write_metrics(folder, evaluations, ())
     own = [part for part in found if part not in sources]
     held = {part: [pair.number for pair in texts.parts[part]] for part in own}
     write_json(folder / SPLIT, {"source": texts.names["train"], "parts": held})
@@ -107,8 +116,10 @@ def run_translate(
         skipped=texts.skipped,
         seconds=time.perf_counter() - begun,
         cost=cost_of(folder, begun, 0.0),
+        machine=computed.last,
     )
     if not report:
+        write_metrics(folder, evaluations, ())
         return run
     tell.count("writing the report", 0, None)
     made = write_report(
@@ -116,6 +127,7 @@ def run_translate(
         evaluations=evaluations, trained=trained, command=command, notes=[*run.said, *run.notes], cost=run.cost,
         log=list(read_log(folder)), texts=texts, settings=trained.settings,
     )  # fmt: skip
+    write_metrics(folder, evaluations, ())  # last: it is finished
     return replace(run, report=made)
 
 
@@ -178,7 +190,7 @@ def _measured(model: Model, texts: Texts, plan: RunPlan, tell: Told) -> dict[str
     return {part: translated(model, texts.parts[part], plan.prefix, plan.beam, counted(part)) for part in held}
 
 
-def _trained(plan: RunPlan, texts: Texts, command: str) -> Trained:
+def _trained(plan: RunPlan, texts: Texts, command: str, computed: Computed) -> Trained:
     """What the model folder promises about itself."""
     kept = ("dev_share", "test_share", "threads", "prefix", "beam", "pieces", "shared")
     return Trained(
@@ -193,4 +205,6 @@ def _trained(plan: RunPlan, texts: Texts, command: str) -> Trained:
         settings=asdict(plan.settings) | {key: getattr(plan, key) for key in kept},
         versions=versions(),
         command=command,
+        machine=computed.machine,
+        resumed_on=list(computed.resumed_on),
     )

@@ -34,6 +34,15 @@ class Line:
         """The translation on one line."""
         return "" if self.made is None else " ".join(self.made.text.split("\n"))
 
+    @property
+    def ranked(self) -> list[str]:
+        """All translations that were asked for, best first: rank, score and text with tabs between them."""
+        if self.made is None:
+            return ["1\t\t"]
+        others = [(one.score, " ".join(one.text.split("\n"))) for one in self.made.best[1:]]
+        every = [(self.made.score, self.text), *others]
+        return [f"{rank}\t{score:.4f}\t{text}" for rank, (score, text) in enumerate(every, start=1)]
+
     def to_json(self) -> dict[str, Any]:
         """Plain values, as `--json` prints them."""
         told: dict[str, Any] = {"line": self.number, "source": self.source, "translation": self.text}
@@ -61,9 +70,11 @@ def translate_lines(
 
     `align` tells which words belong together, and `replace_unknowns` puts source words where the model knew none.
     """
-    prefix, number = prefix_of(model), skip
-    rows = islice(iter(lines), skip, None)
+    prefix, number = prefix_of(model), skip - skip % CHUNK  # in the chunks of a job that was not stopped: same bits
+    rows = islice(iter(lines), number, None)
     while some := list(islice(rows, CHUNK)):
+        if number + len(some) <= skip:
+            break
         full = [place for place, line in enumerate(some) if line.strip()]
         found = model.generate([prefix + some[place] for place in full], **choices)
         if replace_unknowns:
@@ -73,7 +84,8 @@ def translate_lines(
         aligned = dict(zip(full, model.align(*words, prefix=prefix), strict=True)) if align else {}
         for place, line in enumerate(some):
             number += 1
-            yield Line(number=number, source=line, made=made.get(place), aligned=aligned.get(place))
+            if number > skip:
+                yield Line(number=number, source=line, made=made.get(place), aligned=aligned.get(place))
         if told is not None:
             told(number, None)
 
@@ -95,3 +107,25 @@ def lines_done(path: Path, *, as_json: bool) -> int:
     except (OSError, ValueError):
         raise InputError(f"{path} is there and is not the output of this job; name another file.") from None
     return count
+
+
+def ranked_done(path: Path) -> int:
+    """How many lines of a source have all their ranked translations in an output; the last one is made again."""
+    if not path.is_file():
+        return 0
+    number = begun = end = 0
+    try:
+        with path.open("r+b") as file:
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                now = int(line.split(b"\t", 1)[0])
+                if now not in (number, number + 1) or now < 1:
+                    raise ValueError
+                if now != number:
+                    number, begun = now, end
+                end += len(line)
+            file.truncate(begun)
+    except (OSError, ValueError):
+        raise InputError(f"{path} is there and is not the output of this job; name another file.") from None
+    return max(number - 1, 0)

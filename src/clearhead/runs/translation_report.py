@@ -15,6 +15,7 @@ from clearhead.report.headline import in_order
 from clearhead.report.page import ReportData, save_report
 from clearhead.report.translations import PartFacts, Sample, Told, translation_sections
 from clearhead.runs.latency import megabytes
+from clearhead.text.encoding import Ids
 
 if TYPE_CHECKING:
     from clearhead.checkpoint.passport import Trained
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 SHOWN = 6  # of the worst, and as many of the best
 MOST_WORDS = 60  # of a source whose alignment is shown
+COUNTED = 512  # tokens of a text that are kept while all of them are counted
 TIMED, ENOUGH = 20, 2.0  # texts that are timed alone, and seconds after which fewer will do
 
 
@@ -60,6 +62,7 @@ def write_report(
         notes=notes,
         cost={**(cost or {}), **taken},
         sections=translation_sections(shown, facts, leaks),
+        machine={} if trained.machine is None else (trained.resumed_on or [trained.machine])[-1].lines(),
     )
     return save_report(data, path)
 
@@ -94,13 +97,17 @@ def part_facts(model: Model, texts: Texts, prefix: str) -> list[PartFacts]:
     made = []
     for part, pairs in texts.parts.items():
         sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
-        read = model.tokenizer.encode_ids([prefix + source for source in sources])
-        written = target.encode_ids(targets)
+        read = model.tokenizer.encode_ids([prefix + source for source in sources], max_length=COUNTED)
+        written = target.encode_ids(targets, max_length=COUNTED)
         words = (sum(len(text.split()) for text in sources), sum(len(text.split()) for text in targets))
-        tokens = (sum(map(len, read)), sum(map(len, written)))
+        tokens = (_tokens(read), _tokens(written))
         file = texts.names[part]
         made.append(PartFacts(name=part, file=file, rows=len(pairs), words=words, tokens=tokens))
     return made
+
+
+def _tokens(rows: Sequence[Ids]) -> int:
+    return sum(len(row) + row.truncated for row in rows)
 
 
 def served(model: Model, folder: Path, found: Mapping[str, Translated], prefix: str, beam: int) -> dict[str, float]:

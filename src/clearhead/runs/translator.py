@@ -122,9 +122,10 @@ def encode(model: Model, pairs: Sequence[Pair], plan: RunPlan) -> tuple[Parallel
 
     target = model.target_tokenizer or model.tokenizer
     most = plan.max_length or min(LONGEST, model.max_length() or LONGEST)
-    sources = [one.ids for one in model.tokenizer.encode_ids([plan.prefix + pair.source for pair in pairs])]
-    targets = [one.ids for one in target.encode_ids([pair.target for pair in pairs])]
-    kept = [row for row in range(len(pairs)) if len(sources[row]) <= most and len(targets[row]) <= most]
+    read = model.tokenizer.encode_ids([plan.prefix + pair.source for pair in pairs], max_length=most)
+    written = target.encode_ids([pair.target for pair in pairs], max_length=most)
+    sources, targets = [one.ids for one in read], [one.ids for one in written]
+    kept = [row for row in range(len(pairs)) if not read[row].truncated and not written[row].truncated]
     if not kept:
         raise InputError(f"Every row is longer than {most} tokens; say how long they may be with --set max_length=N.")
     start = model.shape.start

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.config import check_new, shown, whole_folder
+from clearhead.config import check_new, scratch_folder, shown, whole_folder
 from clearhead.errors import InputError
 from clearhead.notebook import table_html
 
@@ -132,8 +131,7 @@ def learn_from(bag: Bag, choices: Choices, notes: Iterable[str] = (), progress: 
     letters = Letters(words, choices)
     tell("learning", 0, None)
     pipeline = learn(words, letters, choices)
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
+    with scratch_folder() as folder:
         write_whole(folder / "tokenizer.json", pipeline.to_str(pretty=True).encode())
         write_object(folder / "tokenizer_config.json", settings_of(choices))
         tokenizer = load_tokenizer(folder, "", {}).source

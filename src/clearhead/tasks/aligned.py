@@ -25,7 +25,7 @@ NOTHING = -2  # a word of which the tokenizer leaves nothing
 def pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: Fit) -> Iterable[Pieces]:
     """Tokens of each text, in windows where it is long, and the token that each word is read from."""
     # words of a list are read as the text that they make: byte-level tokens know whether a space stands before them
-    whole = tokenizer.encode_batch([row.text for row in rows])
+    whole = tokenizer.encode_batch([row.text for row in rows], max_length=fit.most_places)
     for row, encoding in zip(rows, whole, strict=True):
         windows = fit.pieces(encoding)
         yield Pieces(windows, places(row.extra, windows))

@@ -152,7 +152,7 @@ class Window:
 
 def pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: Fit) -> Iterable[Pieces]:
     """`[CLS] question [SEP] passage [SEP]`, with the passage in overlapping windows where it is long."""
-    whole = tokenizer.encode_batch([(row.text, row.text_b) for row in rows])
+    whole = tokenizer.encode_batch([(row.text, row.text_b) for row in rows], max_length=fit.most_places)
     for row, encoding in zip(rows, whole, strict=True):
         made = _windows(encoding, fit)
         yield Pieces(made, _marked(made, encoding, row.text_b or ""))
@@ -166,6 +166,7 @@ def _windows(encoding: Encoding, fit: Fit) -> list[Encoding]:
     free = most - encoding.sides.count(None)
     room = max(free // 2, free - encoding.sides.count(1), 1)  # half of it for a long question, or what is left over
     cut = max(len(asked) - room, 0)
+    lost, encoding = encoding.truncated + cut, replace(encoding, truncated=0)
     if cut:
         gone = set(asked[room:])
         encoding = select(encoding, [place for place in range(len(encoding)) if place not in gone])
@@ -174,7 +175,7 @@ def _windows(encoding: Encoding, fit: Fit) -> list[Encoding]:
     else:
         free = most - (len(encoding) - encoding.sides.count(1))
         made = windows(encoding, max_length=most, stride=min(fit.stride, max(free // 2, 0)), side=1)
-    return [replace(made[0], truncated=made[0].truncated + cut), *made[1:]]
+    return [replace(made[0], truncated=made[0].truncated + lost), *made[1:]]
 
 
 def _marked(made: Sequence[Encoding], whole: Encoding, passage: str) -> list[Window]:
@@ -185,7 +186,8 @@ def _marked(made: Sequence[Encoding], whole: Encoding, passage: str) -> list[Win
         places = [place for place, side in enumerate(encoding.sides) if side == 1]
         first, last = (places[0], places[-1] + 1) if places else (0, 0)
         begins, stops = _trimmed(encoding.offsets[first:last], passage)
-        found.append(Window(first, last, begins, stops, head <= ends[0][0], tail >= ends[0][1]))
+        is_end = tail >= ends[0][1] and not whole.truncated
+        found.append(Window(first, last, begins, stops, head <= ends[0][0], is_end))
     return found
 
 
@@ -200,9 +202,17 @@ def _trimmed(offsets: Sequence[tuple[int, int]], passage: str) -> tuple[Array, A
     import numpy as np
 
     made = np.array(offsets or np.zeros((0, 2)), np.int32).reshape(-1, 2)
-    begins, ends = made[:, 0], made[:, 1]
     if not len(made):
-        return begins, ends
+        return made[:, 0], made[:, 1]
+    start, stop = int(made.min()), int(made.max())  # of a long passage the part that this window reads
+    begins, ends = _trimmed_part(made - start, passage[start:stop] or " ")
+    return begins + start, ends + start
+
+
+def _trimmed_part(offsets: Array, passage: str) -> tuple[Array, Array]:
+    import numpy as np
+
+    begins, ends = offsets[:, 0], offsets[:, 1]
     count = len(passage)
     spaces = np.isin(np.frombuffer(passage.encode("utf-32-le"), np.uint32), SPACES)
     if not spaces[np.minimum(begins, count - 1)].any() and not spaces[np.clip(ends - 1, 0, count - 1)].any():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from clearhead.checkpoint.activation import Activation
 from clearhead.data.labels import LabelSpace
 from clearhead.tasks.task import Answers, Reading, Task
 
@@ -16,10 +17,26 @@ if TYPE_CHECKING:
 
 
 def read(logits: Array, space: LabelSpace, reading: Reading) -> Answers:
-    """The single output is the answer."""
+    """The single output is the answer, or what its activation makes of it."""
     import numpy as np
 
-    return Answers(labels=logits.reshape(len(logits), -1)[:, 0].astype(np.float64))
+    output = logits.reshape(len(logits), -1)[:, 0].astype(np.float64)
+    return Answers(labels=activated(output, reading.activation))
+
+
+def activated(output: Array, activation: Activation) -> Array:
+    """An output after its activation; large numbers overflow in none of them."""
+    import numpy as np
+
+    if activation == "identity":
+        return output
+    if activation == "sigmoid":
+        return np.exp(-np.logaddexp(0, -output))
+    if activation == "tanh":
+        return np.tanh(output)
+    if activation == "relu":
+        return np.maximum(output, 0)
+    return np.logaddexp(0, output) if activation == "softplus" else -np.logaddexp(0, -output)
 
 
 def measure(answers: Answers, targets: Array, space: LabelSpace, n: int) -> dict[str, Interval]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from clearhead.checkpoint.activation import Activation
 from clearhead.data.columns import Columns
 from clearhead.data.examples import TextRow
 from clearhead.data.form import FORM, Form
@@ -32,6 +33,7 @@ class Reading:
     thresholds: tuple[float, ...] = ()  # several labels a row: from which probability on each one is given
     abstain_below: float | None = None  # no answer where the model is less sure than this
     no_answer: float | None = None  # a question has none where "none" scores so much higher than the best one
+    activation: Activation = "identity"  # a number is this of the single output
 
 
 @dataclass(frozen=True, kw_only=True)

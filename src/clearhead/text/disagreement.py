@@ -7,6 +7,7 @@ from typing import Any
 
 from tokenizers import Tokenizer as Pipeline
 
+from clearhead.text.limits import check_pipeline
 from clearhead.text.probes import PROBES
 
 # Case, accents and scripts; not the odd blanks, where files from before version 5 differ as a rule.
@@ -22,6 +23,7 @@ def disagreement(data: dict[str, Any], pipeline: Pipeline) -> str | None:
     parts = {key: data.get(key) for key in ("normalizer", "pre_tokenizer")}
     if not any(parts.values()) or '"Regex"' in json.dumps(parts):
         return None  # a pattern of a file is never run without need
+    check_pipeline(parts)
     model = {"type": "WordLevel", "vocab": {}, "unk_token": "?"}
     own = Pipeline.from_str(json.dumps({"version": "1.0", "added_tokens": [], "model": model} | parts))
     for text in ORDINARY:

@@ -42,8 +42,14 @@ def truncate(encoding: Encoding, max_length: int, *, side: str = "right") -> Enc
     check_count(max_length, "max_length", least=1)
     if len(encoding) <= max_length:
         return encoding
-    counts = (encoding.sides.count(0), encoding.sides.count(1))
-    inserted = len(encoding) - sum(counts)
+    kept = kept_positions(encoding.sides, max_length, side)
+    return select(encoding, kept, truncated=encoding.truncated + len(encoding) - max_length)
+
+
+def kept_positions(sides: list[int | None], max_length: int, side: str) -> list[int]:
+    """Which tokens stay when the longer text is cut first; `sides` says which text each token is from."""
+    counts = (sides.count(0), sides.count(1))
+    inserted = len(sides) - sum(counts)
     if inserted > max_length:
         raise InputError(
             f"max_length={max_length} leaves no room for the {inserted} special tokens; use at least {inserted}"
@@ -51,10 +57,10 @@ def truncate(encoding: Encoding, max_length: int, *, side: str = "right") -> Enc
     kept = share(max_length - inserted, *counts)
     positions = []
     for text in (None, 0, 1):
-        own = [i for i, s in enumerate(encoding.sides) if s == text]
+        own = [i for i, s in enumerate(sides) if s == text]
         spare = 0 if text is None else counts[text] - kept[text]
         positions += own[spare:] if side == "left" else own[: len(own) - spare]
-    return select(encoding, sorted(positions), truncated=len(encoding) - max_length)
+    return sorted(positions)
 
 
 def windows(encoding: Encoding, *, max_length: int, stride: int, side: int) -> list[Encoding]:

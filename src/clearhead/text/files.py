@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from clearhead.config import shown
-from clearhead.errors import TokenizerError
+from clearhead.config import shown, whole_file
+from clearhead.errors import ClearheadError, TokenizerError
 
 MEGABYTE = 1 << 20
 LARGE = 512 * MEGABYTE  # the largest vocabularies in use (250 000 pieces) take about 20 MB
@@ -63,17 +62,8 @@ def read_optional(path: Path) -> dict[str, Any]:
 
 def write_whole(path: Path, data: bytes) -> None:
     """Write under another name, flush, rename: nobody ever sees half a file."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)  # mkstemp makes it readable by its owner only
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with whole_file(path) as file:
+        file.write(data)
 
 
 def write_object(path: Path, value: dict[str, Any]) -> None:
@@ -89,7 +79,7 @@ def guarded(what: str) -> Iterator[None]:
     """Turn whatever the Rust library raises or panics with into one TokenizerError."""
     try:
         yield
-    except TokenizerError:
+    except ClearheadError:
         raise
     except Exception as error:
         raise TokenizerError(f"{what}: {_sentence(error)}") from error

@@ -16,6 +16,7 @@ from clearhead.errors import TokenizerError
 from clearhead.text.disagreement import disagreement
 from clearhead.text.files import guarded, parse_object, read_bytes, read_text
 from clearhead.text.kinds import kind_of
+from clearhead.text.limits import check_pipeline, check_recipe_parts, check_unicode
 from clearhead.text.marian import load_marian
 from clearhead.text.pieces import CONTROL, USER_DEFINED, parse_pieces
 from clearhead.text.pipeline import RustPipeline, add_tokens, plain_template
@@ -24,6 +25,7 @@ from clearhead.text.settings import (
     NAMED,
     Settings,
     Token,
+    as_token,
     checked_ids,
     model_limit,
     read_settings,
@@ -41,6 +43,7 @@ class TokenizerPair:
     target: Tokenizer | None = None
 
 
+RECIPE_GROWTH = 8.0  # of the steps that a recipe sets itself, on paper
 TARGET = "target"  # the folder of a second vocabulary, where the two languages have one each
 
 
@@ -69,6 +72,7 @@ def _load(folder: Path, model_type: str, config: dict[str, Any]) -> TokenizerPai
     with guarded("tokenizer.json cannot be used"):
         if recipe is None:
             return TokenizerPair(source=_as_it_is(text, settings, data))
+        check_recipe_parts(data)
         return TokenizerPair(source=_assemble(recipe, _from_tokenizer_json(data, recipe), settings, data))
 
 
@@ -192,25 +196,30 @@ def _assemble(recipe: Recipe, vocabulary: Vocabulary, settings: Settings, data: 
     pipeline = recipe.build(given)
     if vocabulary.post_processor is not None:
         pipeline.post_processor = vocabulary.post_processor
-    return _complete(pipeline, recipe, given, extra or [], data)
+    table = vocabulary.charsmap
+    growth = RECIPE_GROWTH * (1.0 if table is None else check_unicode(table, "the tokenizer"))
+    return _complete(pipeline, recipe, given, extra or [], data, growth)
 
 
 def _as_it_is(text: str, settings: Settings, data: dict[str, Any]) -> Tokenizer:
     """Take a tokenizer.json that is its own recipe."""
+    growth = check_pipeline(data)
     pipeline = Pipeline.from_str(text)
     specials = _specials(None, settings)
     if pipeline.padding is not None and "pad_token" not in settings.named:
-        specials["pad_token"] = pipeline.padding["pad_token"]
+        specials["pad_token"] = as_token(pipeline.padding["pad_token"], "tokenizer.json: pad_token")
     extra = settings.extra if settings.extra is not None else settings.additional
     given = Given(vocabulary=Vocabulary(), settings=settings, specials=specials)
-    return _complete(pipeline, None, given, extra or [], data)
+    return _complete(pipeline, None, given, extra or [], data, growth)
 
 
 def _complete(
-    pipeline: Pipeline, recipe: Recipe | None, given: Given, extra: list[Token], data: dict[str, Any]
+    pipeline: Pipeline, recipe: Recipe | None, given: Given, extra: list[Token], data: dict[str, Any], growth: float
 ) -> Tokenizer:
     """Add the special tokens, then the post-processor that inserts them."""
     settings, specials = given.settings, given.specials
+    pipeline.no_truncation()  # before anything is encoded: padding may ask for a billion tokens
+    pipeline.no_padding()
     add_tokens(pipeline, settings, specials, extra)
     asked = "add_bos_token" in settings.options or "add_eos_token" in settings.options
     if asked or pipeline.post_processor is None:
@@ -221,7 +230,7 @@ def _complete(
     _probe(pipeline)
     note = disagreement(data, pipeline) if recipe is not None else None
     return Tokenizer(
-        RustPipeline(pipeline, clean_up=settings.flag("clean_up_tokenization_spaces", False)),
+        RustPipeline(pipeline, clean_up=settings.flag("clean_up_tokenization_spaces", False), growth=growth),
         specials={key: None if token is None else str(token) for key, token in specials.items()},
         config=_config(recipe, settings, specials, extra),
         max_length=model_limit(settings.options),

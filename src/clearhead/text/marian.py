@@ -9,8 +9,9 @@ from pathlib import Path
 
 from clearhead.errors import InputError, TokenizerError
 from clearhead.text.charsmap import SPACE, PieceNormalizer
-from clearhead.text.encoding import Encoding, Ids
+from clearhead.text.encoding import Encoding, Ids, truncate
 from clearhead.text.files import guarded, parse_object, read_bytes
+from clearhead.text.limits import check_text_size
 from clearhead.text.pieces import BYTE, CONTROL, UNKNOWN, PieceModel, parse_pieces
 from clearhead.text.pipeline import Item, tidy
 from clearhead.text.segmenter import segmenter
@@ -24,6 +25,8 @@ from clearhead.text.settings import (
     truncation_side,
 )
 from clearhead.text.tokenizer import Tokenizer
+
+MOST_SOURCE = 300_000  # characters; models that translate read 512 tokens, and this code takes seconds for a megabyte
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,9 +75,18 @@ class MarianPieces:
         """Encode texts whole, with the end token; `split` says that the texts are lists of words."""
         return [self._encode(item, split) for item in items]
 
-    def ids(self, items: Sequence[Item], *, split: bool) -> list[Ids]:
-        """Only their ids and segments."""
-        return [Ids(encoding.ids, encoding.segments) for encoding in self.encode(items, split=split)]
+    def ids(
+        self, items: Sequence[Item], *, split: bool, max_length: int | None = None, side: str = "right"
+    ) -> list[Ids]:
+        """Only their ids and segments, cut at `max_length` if there is one."""
+        made = self.encode(items, split=split)
+        cut = made if max_length is None else [truncate(encoding, max_length, side=side) for encoding in made]
+        return [Ids(encoding.ids, encoding.segments, encoding.truncated) for encoding in cut]
+
+    def count(self, text: str) -> int:
+        """How many tokens a text alone has."""
+        check_text_size(text, most=MOST_SOURCE)
+        return sum(1 for _ in self._pieces(text))
 
     def pieces(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of texts alone, without the end token."""
@@ -116,6 +128,7 @@ class MarianPieces:
     def _encode(self, item: Item, split: bool) -> Encoding:
         if isinstance(item, tuple):
             raise InputError("a translation model takes one text, not a pair")
+        check_text_size(item if isinstance(item, str) else "".join(item), most=MOST_SOURCE)
         rows: list[tuple[str, tuple[int, int], int]] = []
         for index, word in enumerate(item if split else [str(item)]):
             rows.extend((t, o, index if split else w) for t, o, w in self._pieces(word))

@@ -7,12 +7,10 @@ in lies in tokenizer.json, so that `transformers` puts them in as well.
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 from tokenizers import AddedToken, processors
 from tokenizers import Tokenizer as Pipeline
 
+from clearhead.config import scratch_folder
 from clearhead.errors import InputError
 from clearhead.text.files import guarded, write_object, write_whole
 from clearhead.text.load import load_tokenizer
@@ -52,7 +50,7 @@ def marked(tokenizer: Tokenizer) -> Tokenizer:
     config = tokenizer.config | {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": pad}
     others = [token for token in config.get("extra_special_tokens", ()) if token not in MARKS]
     config["extra_special_tokens"] = [*others, *MARKS]
-    with tempfile.TemporaryDirectory() as place:
-        write_whole(Path(place) / "tokenizer.json", pipeline.to_str().encode())
-        write_object(Path(place) / "tokenizer_config.json", config)
-        return load_tokenizer(Path(place), "", {}).source
+    with scratch_folder() as place:
+        write_whole(place / "tokenizer.json", pipeline.to_str().encode())
+        write_object(place / "tokenizer_config.json", config)
+        return load_tokenizer(place, "", {}).source

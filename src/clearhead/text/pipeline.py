@@ -8,11 +8,13 @@ from typing import Any
 from tokenizers import AddedToken, processors
 
 from clearhead.errors import InputError
-from clearhead.text.encoding import Encoding, Ids
+from clearhead.text.encoding import Encoding, Ids, kept_positions
 from clearhead.text.files import guarded
+from clearhead.text.limits import check_text_size
 from clearhead.text.recipes import Specials
 from clearhead.text.settings import Settings, Token
 
+FEW_CHARACTERS = 10_000  # fewer need no look at their size, however much a pipeline makes them grow
 # A text, or a text already split into words; a tuple is a pair of one kind.
 Text = str | list[str]
 Item = Text | tuple[Text, Text]
@@ -21,8 +23,9 @@ Item = Text | tuple[Text, Text]
 class RustPipeline:
     """Encodes and decodes with a `tokenizers.Tokenizer` that is never changed after loading."""
 
-    def __init__(self, pipeline: Any, *, clean_up: bool = False) -> None:
+    def __init__(self, pipeline: Any, *, clean_up: bool = False, growth: float = 1.0) -> None:
         self.pipeline = pipeline
+        self.growth = growth  # how many times longer the pipeline can make a text, in bytes
         # Cutting and padding are never done behind the caller's back, whatever the file asks for.
         pipeline.no_truncation()
         pipeline.no_padding()
@@ -33,18 +36,38 @@ class RustPipeline:
     def encode(self, items: Sequence[Item], *, split: bool) -> list[Encoding]:
         """Encode texts or pairs whole, with special tokens; `split` says that the texts are lists of words."""
         with guarded("the tokenizer failed on this text"):
+            self._check(items)
             return [_as_encoding(e) for e in self.pipeline.encode_batch(list(items), is_pretokenized=split)]
 
-    def ids(self, items: Sequence[Item], *, split: bool) -> list[Ids]:
-        """The same ids and segments, without tracking where each came from."""
+    def ids(
+        self, items: Sequence[Item], *, split: bool, max_length: int | None = None, side: str = "right"
+    ) -> list[Ids]:
+        """The same ids and segments, without tracking where each came from; cut at `max_length` if there is one."""
         with guarded("the tokenizer failed on this text"):
+            self._check(items)
             raw = self.pipeline.encode_batch_fast(list(items), is_pretokenized=split)
-            return [Ids(e.ids, e.type_ids) for e in raw]
+            if max_length is None:
+                return [Ids(e.ids, e.type_ids) for e in raw]
+            return [Ids(e.ids, e.type_ids) if len(e) <= max_length else _cut_ids(e, max_length, side) for e in raw]
 
     def pieces(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of texts alone, with nothing around them."""
         with guarded("the tokenizer failed on this text"):
+            self._check(texts)
             return [e.ids for e in self.pipeline.encode_batch_fast(list(texts), add_special_tokens=False)]
+
+    def count(self, text: str) -> int:
+        """How many tokens a text alone has."""
+        with guarded("the tokenizer failed on this text"):
+            self._check([text])
+            return len(self.pipeline.encode_batch_fast([text], add_special_tokens=False)[0])
+
+    def _check(self, items: Sequence[Item]) -> None:
+        for item in items:
+            for part in item if isinstance(item, tuple) else (item,):
+                if (len(part) if isinstance(part, str) else sum(map(len, part))) > FEW_CHARACTERS:
+                    whole = part if isinstance(part, str) else "".join(part)
+                    check_text_size(whole, self.growth, self.pipeline.normalizer)
 
     def decode(self, ids: list[int], *, skip_special: bool) -> str:
         """Ids back to text."""
@@ -127,6 +150,12 @@ def check_surrogates(text: str, where: str) -> None:
             f"{where} holds half a surrogate pair at character {error.start}, which is not text; "
             "decode its source with errors='replace'"
         ) from None
+
+
+def _cut_ids(raw: Any, max_length: int, side: str) -> Ids:
+    kept = kept_positions(raw.sequence_ids, max_length, side)
+    ids, segments = raw.ids, raw.type_ids
+    return Ids([ids[i] for i in kept], [segments[i] for i in kept], len(ids) - max_length)
 
 
 def _as_encoding(raw: Any) -> Encoding:

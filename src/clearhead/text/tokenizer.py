@@ -8,8 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from clearhead.errors import InputError, TokenizerError
-from clearhead.text.encoding import Encoding, Ids, truncate, windows
+from clearhead.errors import ClearheadError, InputError, TokenizerError
+from clearhead.text.beginning import encode_beginning, ids_of_beginning, is_huge, is_long
+from clearhead.text.encoding import Encoding, Ids, check_count, truncate, windows
 from clearhead.text.files import write_object, write_whole
 from clearhead.text.pipeline import Item, Text, check_surrogates, check_text
 from clearhead.text.probes import PROBES
@@ -25,7 +26,10 @@ class Backend(Protocol):
     kind: str
 
     def encode(self, items: Sequence[Item], *, split: bool) -> list[Encoding]: ...
-    def ids(self, items: Sequence[Item], *, split: bool) -> list[Ids]: ...
+    def ids(
+        self, items: Sequence[Item], *, split: bool, max_length: int | None = None, side: str = "right"
+    ) -> list[Ids]: ...
+    def count(self, text: str) -> int: ...
     def pieces(self, texts: Sequence[str]) -> list[list[int]]: ...
     def decode(self, ids: list[int], *, skip_special: bool) -> str: ...
     def token_id(self, token: str) -> int | None: ...
@@ -60,14 +64,31 @@ class Tokenizer:
 
     def encode_batch(self, items: Iterable[Item], *, max_length: int | None = None) -> list[Encoding]:
         """Encode many texts, or tuples of two, in parallel."""
-        whole = self._whole(list(items), self._backend.encode)
         if max_length is None:
-            return whole
-        return [truncate(encoding, max_length, side=self._truncation_side) for encoding in whole]
+            return self._whole(list(items), self._backend.encode)
+        check_count(max_length, "max_length", least=1)
+        side = self._truncation_side
 
-    def encode_ids(self, items: Iterable[Item]) -> list[Ids]:
-        """The ids and segments of many texts, uncut, in about half the time of whole encodings."""
-        return self._whole(list(items), self._backend.ids)
+        def encode(some: list[Item], *, split: bool) -> list[Encoding]:
+            if split or not any(is_long(item, max_length) for item in some):
+                return [truncate(one, max_length, side=side) for one in self._backend.encode(some, split=split)]
+            return [encode_beginning(self._backend, item, max_length, side) for item in some]
+
+        return self._whole(list(items), encode)
+
+    def encode_ids(self, items: Iterable[Item], *, max_length: int | None = None) -> list[Ids]:
+        """The ids and segments of many texts, in about half the time of whole encodings."""
+        if max_length is None:
+            return self._whole(list(items), self._backend.ids)
+        check_count(max_length, "max_length", least=1)
+        side = self._truncation_side
+
+        def encode(some: list[Item], *, split: bool) -> list[Ids]:
+            if split or not any(is_huge(item) for item in some):
+                return self._backend.ids(some, split=split, max_length=max_length, side=side)
+            return [ids_of_beginning(self._backend, item, max_length, side) for item in some]
+
+        return self._whole(list(items), encode)
 
     def pieces(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of many texts without the special tokens that stand around them."""
@@ -220,6 +241,8 @@ class Tokenizer:
             write_object(folder / "special_tokens_map.json", dict(self._specials))
         except OSError as error:
             raise TokenizerError(f"the tokenizer cannot be saved in {folder}: {error.strerror or error}") from error
+        except ClearheadError as error:
+            raise TokenizerError(f"the tokenizer cannot be saved: {error}") from error
 
     def beside(self, max_length: int | None, *, segments: bool) -> Tokenizer:
         """The same tokenizer for another model, with what `transformers` must know of it: its length, its segments."""

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from clearhead.errors import ClearheadError
+from clearhead.checkpoint.weights import present
+from clearhead.config import decode, reading, shown
+from clearhead.errors import CheckpointError, ClearheadError
 
 if TYPE_CHECKING:
     from clearhead.training.loop import Step
 
 NAME = "log.jsonl"
+MOST = 1 << 53  # whatever is counted: numbers up to here are exact in JSON
+MOST_LINE = 1 << 16  # bytes
 
 
 class RunLog:
@@ -22,9 +27,13 @@ class RunLog:
 
     def __init__(self, folder: Path, done: int) -> None:
         self.path = folder / NAME
+        end = 0
+        if present(folder, NAME):
+            with reading(self.path), self.path.open("rb") as file:
+                end = _until(file, self.path, done)
         try:
-            self._file = self.path.open("r+b" if self.path.exists() else "w+b")
-            self._file.truncate(_until(self._file, done))
+            self._file = self.path.open("r+b" if end else "w+b")
+            self._file.truncate(end)
             self._file.seek(0, os.SEEK_END)
         except OSError as error:
             raise self._cannot(error) from error
@@ -60,28 +69,72 @@ class RunLog:
         return ClearheadError(f"{self.path} cannot be written: {error.strerror or error}.")
 
 
+@dataclass(frozen=True, kw_only=True)
+class LogLine:
+    """A line of the log as it must be; what is not named here is kept as it stands."""
+
+    step: int
+    loss: float
+    tokens: int
+    seconds: float
+    epoch: int = 0
+    steps: int = 0
+    rows: int = 0
+    rate: float = 0.0
+    gradient: float = 0.0
+    score: float | None = None
+    best: bool = False
+
+    def problem(self) -> str | None:
+        """What cannot be, if anything."""
+        rules = (
+            (self.step >= 1, f"step must be at least 1, got {self.step}"),
+            (math.isfinite(self.loss), f"loss must be finite, got {self.loss}"),
+            (math.isfinite(self.rate) and math.isfinite(self.gradient), "rate and gradient must be finite"),
+            (0 <= self.tokens <= MOST, f"tokens must be from 0 to {MOST:,}, got {shown(self.tokens, 30)}"),
+            (0 <= self.seconds < math.inf, f"seconds must be finite and at least 0, got {self.seconds}"),
+            (min(self.epoch, self.steps, self.rows) >= 0, "epoch, steps and rows must be at least 0"),
+            (max(self.step, self.epoch, self.steps, self.rows) <= MOST, f"counts must be at most {MOST:,}"),
+            (self.score is None or self.score < math.inf, "score must be below infinity"),
+        )
+        return next((said for holds, said in rules if not holds), None)
+
+
 def read_log(folder: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a log; a torn last line is left out."""
+    """The lines of a log, each checked; a torn last line is left out."""
     path = folder / NAME
-    if not path.exists():
+    if not present(folder, NAME):
         return
-    with path.open("rb") as file:
-        for line in file:
-            if line.endswith(b"\n"):
-                yield json.loads(line)
+    with reading(path), path.open("rb") as file:
+        yield from (line for line, _ in _lines(file, path))
 
 
-def _until(file: Any, done: int) -> int:
+def _lines(file: IO[bytes], path: Path) -> Iterator[tuple[dict[str, Any], int]]:
+    """Every whole line as values, and where it ends; one sentence for the first that is damaged."""
+    end, before = 0, 0
+    for number, line in enumerate(iter(lambda: file.readline(MOST_LINE), b""), 1):
+        if not line.endswith(b"\n") and len(line) < MOST_LINE:
+            return  # a kill tore it
+        what = f"{path.name} line {number}"
+        try:
+            values = json.loads(line)
+        except (ValueError, RecursionError):
+            raise CheckpointError(f"{what} is damaged: it is not a JSON object.") from None
+        made = decode(values, LogLine, what)
+        problem = made.problem() if made.step > before else f"step {made.step} follows step {before}"
+        if problem is not None:
+            raise CheckpointError(f"{what} is damaged: {problem}.")
+        before, end = made.step, end + len(line)
+        yield values, end
+
+
+def _until(file: IO[bytes], path: Path, done: int) -> int:
     """Where the lines of the steps up to `done` end."""
     end = 0
-    for line in file:
-        try:
-            step = json.loads(line)["step"]
-        except (ValueError, KeyError, TypeError):
+    for line, here in _lines(file, path):
+        if line["step"] > done:
             break
-        if not line.endswith(b"\n") or step > done:
-            break
-        end += len(line)
+        end = here
     return end
 
 

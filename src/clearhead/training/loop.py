@@ -94,6 +94,7 @@ def train_steps(
     if torch.device(device).type == "cpu":
         quicken(state.network)
     steps = total_steps(data, settings)
+    state.progress.check_steps(steps, settings.patience)
     done = 0
     for epoch in range(settings.epochs):
         rows_of = batches(data, settings, epoch)

@@ -1,4 +1,4 @@
-"""Which numbers a run computes in: 32-bit ones, or bfloat16 for the matrices where the machine has them."""
+"""Which numbers a run computes in: 32-bit ones, or bfloat16 for matrices where asked for, or where a GPU has it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from clearhead.errors import InputError
 
 
 def precision_of(asked: str, device: str) -> str:
-    """What "auto" means on this machine: "float" or "bf16"; refuses bf16 on a GPU that has none."""
-    has = has_bf16(torch.device(device).type)
-    if asked == "bf16" and not has and torch.device(device).type == "cuda":
+    """What "auto" means: "float" on every CPU, so that results do not depend on it, "bf16" on a GPU that has it."""
+    if torch.device(device).type != "cuda":
+        return "float" if asked == "auto" else asked
+    has = has_bf16("cuda")
+    if asked == "bf16" and not has:
         raise InputError('This GPU does not compute in bf16; use precision="float".')
     return asked if asked != "auto" else "bf16" if has else "float"
 

@@ -76,6 +76,7 @@ def pretrain_steps(
     score: Callable[[int], float] | None = None, evaluations: int = 1, device: str = "cpu",
 ) -> Iterator[Step]:  # fmt: skip
     """Learn from where the state stands to the end; `score` is asked so many times, evenly, and higher is better."""
+    state.progress.check_steps(steps, None)
     if torch.device(device).type == "cpu":
         quicken(state.network)
     for number in range(state.progress.step, steps):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from clearhead.errors import InputError
+
+MOST_EPOCHS = 100_000  # the steps of every one are counted before the first
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,13 +36,18 @@ class TrainSettings:
     average: int = 1  # epochs whose weights are averaged, the last so many
     patience: int | None = None  # epochs without a better dev result before it stops; None: never
     seed: int = 0
-    precision: Literal["auto", "float", "bf16"] = "auto"  # auto: bf16 where the machine computes in it
+    precision: Literal["auto", "float", "bf16"] = "auto"  # auto: float on a CPU, bf16 on a GPU that has it
     save_every: float = 30.0  # seconds between two saved states; what is learned does not depend on it
+
+    def resolved(self, precision: str) -> TrainSettings:
+        """The same with the precision that it computes in, whatever "auto" means elsewhere."""
+        return replace(self, precision="bf16" if precision == "bf16" else "float")
 
     def check(self) -> None:
         """One sentence for the first setting that cannot be."""
         rules = (
             (self.epochs >= 1, "epochs must be at least 1"),
+            (self.epochs <= MOST_EPOCHS, f"epochs must be at most {MOST_EPOCHS:,}"),
             (0 <= self.seed < 1 << 31, "seed must be from 0 to 2,147,483,647"),
             (0 < self.rate < math.inf, "rate must be above 0"),
             (self.head_rate is None or 0 < self.head_rate < math.inf, "head_rate must be above 0"),

@@ -8,6 +8,8 @@ A step's batch and its dropout are pure functions of (seed, epoch, step), so tha
 
 from __future__ import annotations
 
+import math
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,10 +20,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clearhead.checkpoint.weights import Mapped, read_header, write_file
-from clearhead.config import decode, read_json, write_json
+from clearhead.checkpoint.weights import Mapped, finite, present, read_header, write_file
+from clearhead.config import decode, read_json, shown, write_json
 from clearhead.core.models import Network
-from clearhead.errors import CheckpointError
+from clearhead.errors import CheckpointError, TensorError
+
+LATEST, PROGRESS = "latest.json", "progress.json"
+STEP = re.compile(r"step-[0-9]{8,12}")
+COUNT = "moments"  # tensors of the optimiser; not in the files of earlier versions
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW keeps of each parameter
 
 
 @dataclass(kw_only=True)
@@ -35,6 +42,34 @@ class Progress:
     finished: bool = False
     scores: list[float] = field(default_factory=list)  # of each evaluation
     recent: list[int] = field(default_factory=list)  # epochs whose weights are averaged
+
+    def check(self, name: str) -> None:
+        """One sentence for the first value that no run can have come to."""
+        rules = (
+            (self.step >= 0, f"step must be at least 0, got {self.step}"),
+            (self.best_epoch >= -1, f"best_epoch must be at least -1, got {self.best_epoch}"),
+            (0 <= self.waited <= len(self.scores), f"waited must be from 0 to the number of scores, got {self.waited}"),
+            (math.inf not in self.scores, "scores must be below infinity"),  # one that is not defined is NaN or -inf
+            (_is_best(self.best_score, self.scores), "best_score must be the highest of the scores"),
+            (self.best_score is None or self.best_epoch >= 0, "best_epoch must be at least 0 where there is a score"),
+            (self.recent == sorted({one for one in self.recent if one >= 0}), "recent must be epochs in their order"),
+        )
+        for holds, said in rules:
+            if not holds:
+                raise CheckpointError(f"{name} is damaged: {said}.")
+
+    def check_steps(self, steps: int, patience: int | None) -> None:
+        """One sentence where a run of so many steps cannot stand so."""
+        ended = self.step == steps or (patience is not None and self.waited >= patience)
+        if self.step > steps or self.finished != ended:
+            stands = f"step {self.step:,} of {steps:,}, {'finished' if self.finished else 'not finished'}"
+            raise CheckpointError(f"progress.json is damaged: it says {stands}.")
+
+
+def _is_best(best: float | None, scores: Sequence[float]) -> bool:
+    if best is None or not scores:
+        return best is None and not scores
+    return any(map(math.isnan, (best, *scores))) or best == max(scores)
 
 
 @dataclass
@@ -123,29 +158,34 @@ def last_bias(network: Network) -> Tensor | None:
 
 def save_state(folder: Path, state: State) -> None:
     """Write a whole new step beside the old one, point to it, then remove the old one."""
-    name = f"step-{state.progress.step:08d}"
+    name = _step_name(state.progress.step)
     place, temporary = folder / name, folder / f".{name}.part"
     for left in folder.glob(".step-*.part"):  # of a run that was killed while it saved
         shutil.rmtree(left, ignore_errors=True)
     try:
         temporary.mkdir(parents=True)
         _write(temporary / "weights.safetensors", state.named())
-        _write(temporary / "adam.safetensors", adam_tensors(state))
+        moments = adam_tensors(state)
+        _write(temporary / "adam.safetensors", moments)
         if state.best:
             _write(temporary / "best.safetensors", state.best)
         for epoch, weights in state.recent.items():  # each is written once, beside the steps
             if not (folder / _epoch_name(epoch)).exists():
                 _write(folder / _epoch_name(epoch), weights)
-        write_json(temporary / "progress.json", asdict(state.progress))
+        write_json(temporary / PROGRESS, asdict(state.progress) | {COUNT: len(moments)})
         shutil.rmtree(place, ignore_errors=True)
         temporary.rename(place)
-        write_json(folder / "latest.json", {"step": name})
+        write_json(folder / LATEST, {"step": name})
     except OSError as error:
         said = f"{place} cannot be written: {error.strerror or error}"
         raise CheckpointError(f"{said}; the state before it is whole.") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     _sweep(folder, name, state.progress.recent)
+
+
+def _step_name(step: int) -> str:
+    return f"step-{step:08d}"
 
 
 def _epoch_name(epoch: int) -> str:
@@ -165,20 +205,43 @@ def _sweep(folder: Path, name: str, recent: Sequence[int]) -> None:
 
 def load_state(folder: Path, state: State) -> bool:
     """Bring the last whole step back into the network and the optimiser; False when there is none yet."""
-    if not (folder / "latest.json").exists():
+    place = _latest(folder)
+    if place is None:
         return False
-    name = str(read_json(folder / "latest.json").get("step"))
-    place = folder / name
-    if not place.is_dir() or "/" in name:
-        raise CheckpointError(f"{folder / 'latest.json'} names {name[:40]!r}, which is not there.")
-    state.progress = decode(read_json(place / "progress.json"), Progress, "progress.json")
-    _copy_into(state.network, _read(place / "weights.safetensors"))
-    set_adam_tensors(state, _read(place / "adam.safetensors"))
+    saved = read_json(place / PROGRESS)
+    progress = decode(saved, Progress, PROGRESS)
+    progress.check(PROGRESS)
+    count = None if COUNT not in saved else decode(saved[COUNT], int, f"{PROGRESS} {COUNT}")
+    if place.name != _step_name(progress.step):
+        raise CheckpointError(f"{place / PROGRESS} is damaged: it says step {shown(progress.step, 30)}.")
+    sizes = {name: tensor.shape for name, tensor in state.named().items()}
+    weights = _fitting(place / "weights.safetensors", sizes)
+    moments = _read(place / "adam.safetensors")
+    if count != len(moments) if count is not None else progress.step and not moments:
+        expected = "some" if count is None else shown(count, 20)
+        raise CheckpointError(f"adam.safetensors is damaged: expected {expected} tensors, got {len(moments):,}.")
     best = place / "best.safetensors"
-    state.best = _read(best) if best.exists() else {}
-    state.recent = {epoch: _read(folder / _epoch_name(epoch)) for epoch in state.progress.recent}
-    _sweep(folder, name, state.progress.recent)
+    has_best = present(place, best.name)
+    if progress.best_score is not None and not has_best:
+        raise CheckpointError(f"{best} is missing: {PROGRESS} names a best epoch.")
+    kept = _fitting(best, sizes) if has_best else {}
+    recent = {epoch: _fitting(folder / _epoch_name(epoch), sizes) for epoch in progress.recent}
+    set_adam_tensors(state, moments)
+    _copy_into(state.network, weights)
+    state.progress, state.best, state.recent = progress, kept, recent
+    _sweep(folder, place.name, progress.recent)
     return True
+
+
+def _latest(folder: Path) -> Path | None:
+    """The folder of the last whole step."""
+    path = folder / LATEST
+    if not present(folder, LATEST):
+        return None
+    name = decode(read_json(path).get("step"), str, LATEST)
+    if not STEP.fullmatch(name) or not (folder / name).is_dir():
+        raise CheckpointError(f"{path} names {shown(name, 40)!r}, which is not there.")
+    return folder / name
 
 
 def adam_tensors(state: State) -> dict[str, Tensor]:
@@ -191,23 +254,33 @@ def adam_tensors(state: State) -> dict[str, Tensor]:
 
 
 def set_adam_tensors(state: State, tensors: Mapping[str, Tensor]) -> None:
-    """The way back."""
+    """The way back; every parameter that is named needs its step count and both moments, in its own shape."""
     by_name = dict(state.network.named_parameters())
-    state.adam.state.clear()
+    found: dict[str, dict[str, Tensor]] = {}
     for key, value in tensors.items():
         kind, _, name = key.partition("/")
         if name not in by_name:
-            raise CheckpointError(f"The saved optimiser knows {name}, and this model does not.")
+            raise CheckpointError(f"The saved optimiser knows {shown(name)}, and this model does not.")
+        found.setdefault(name, {})[kind] = value
+    for name, kept in found.items():
+        if kept.keys() != set(MOMENTS):
+            has = ", ".join(shown(kind, 20) for kind in sorted(kept))
+            raise CheckpointError(f"The saved optimiser has {has} of {name}, expected {', '.join(MOMENTS)}.")
+        size = by_name[name].shape
+        fits = [kept["step"].numel() == 1, *(kept[kind].shape == size for kind in MOMENTS[1:])]
+        if not all(fits) or bool((kept["step"] < 0).any()) or bool((kept["exp_avg_sq"] < 0).any()):
+            raise CheckpointError(f"The saved optimiser's values of {name} do not fit this model.")
+    state.adam.state.clear()
+    for name, kept in found.items():
         parameter = by_name[name]
-        kept = value.reshape(()) if kind == "step" else value
-        state.adam.state[parameter][kind] = kept.clone().to(parameter.device)
+        for kind, value in kept.items():
+            moved = value.reshape(()) if kind == "step" else value
+            state.adam.state[parameter][kind] = moved.clone().to(parameter.device)
 
 
 def _copy_into(network: Network, tensors: Mapping[str, Tensor]) -> None:
     with torch.no_grad():
         for name, parameter in network.named_parameters():
-            if name not in tensors or tensors[name].shape != parameter.shape:
-                raise CheckpointError(f"The saved state has no {name} that fits this model.")
             parameter.copy_(tensors[name])
 
 
@@ -216,12 +289,29 @@ def _write(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 
 def _read(path: Path) -> dict[str, Tensor]:
+    """The tensors of a file, all of them finite."""
     mapped = Mapped(read_header(path))
-    return {name: torch.from_numpy(mapped.array(name).copy()) for name in mapped.tensors}
+    made = {}
+    for name in mapped.tensors:
+        array = mapped.array(name)
+        if not finite(array):
+            raise TensorError(f"{path.name}: {shown(name)} holds NaN or infinity.")
+        made[name] = torch.from_numpy(array.copy())
+    return made
+
+
+def _fitting(path: Path, sizes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
+    """The weights of a file, which are exactly those of the model."""
+    made = _read(path)
+    wrong = [name for name in sizes if name not in made or made[name].shape != sizes[name]]
+    if wrong or len(made) != len(sizes):
+        extra = shown(next(iter(made.keys() - sizes.keys()), ""))
+        what = f"has no {wrong[0]} that fits" if wrong else f"has {extra}, which is not in"
+        raise CheckpointError(f"{path.name}: the saved state {what} this model.")
+    return made
 
 
 def latest(folder: Path) -> dict[str, Any] | None:
     """What the last whole step says of itself, without reading a weight."""
-    if not (folder / "latest.json").exists():
-        return None
-    return read_json(folder / str(read_json(folder / "latest.json").get("step")) / "progress.json")
+    place = _latest(folder)
+    return None if place is None else read_json(place / PROGRESS)

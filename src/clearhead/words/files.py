@@ -13,7 +13,16 @@ import numpy as np
 from clearhead.checkpoint.weights import Mapped, inside, read_header, write_file
 from clearhead.config import decode, read_json, shown, whole_folder, write_json
 from clearhead.errors import CheckpointError, InputError, TensorError
-from clearhead.words.formats import LARGEST, MOST_WIDTH, MOST_WORD, Told, read_file, write_binary, write_text
+from clearhead.words.formats import (
+    LARGEST,
+    MOST_WIDTH,
+    MOST_WORD,
+    Told,
+    is_vector_file,
+    read_file,
+    write_binary,
+    write_text,
+)
 from clearhead.words.vectors import WordVectors
 
 FORMAT = 1
@@ -35,10 +44,10 @@ class Card:
 
 
 def is_words(reference: str | os.PathLike[str]) -> bool:
-    """Whether a reference names a file, or a folder of word vectors, rather than a Transformer."""
+    """Whether a reference names a file or a folder of word vectors; of a file, its first rows tell it."""
     try:
         place = Path(reference).expanduser()
-        return place.is_file() or (place / CARD).is_file()
+        return is_vector_file(place) if place.is_file() else (place / CARD).is_file()
     except (OSError, ValueError, RuntimeError):
         return False
 

@@ -25,6 +25,7 @@ LARGEST = 1e15  # of any number, so that lengths stay finite
 ENOUGH = 100_000  # rows after which a file that is mostly bad is not read on
 GROUP = 4096  # rows that are put together at a time
 READ = 1 << 22  # bytes of a binary file at a time
+FIRST_ROWS = 10  # that tell vectors from other files
 LOOKED = 4096  # bytes that tell text from binary
 TOLD = 10_000  # rows between two words of progress
 MARK = b"\xef\xbb\xbf"  # that some programs put before UTF-8
@@ -110,6 +111,28 @@ def read_file(path: Path, *, limit: int | None = None, told: Told = None) -> Wor
     if header is not None and _is_binary(blob.head[blob.head.index(b"\n") + 1 :]):
         return _guarded(blob, lambda file: _binary(blob, file, *header, limit, told))
     return _guarded(blob, lambda file: _text(blob, file, header, limit, told))
+
+
+def is_vector_file(path: Path) -> bool:
+    """Whether a file begins as GloVe's and word2vec's do: most of its first rows are words and as many numbers."""
+    try:
+        blob = open_path(path)
+        header = _header(blob)
+    except InputError:
+        return False
+    lines = blob.head.removeprefix(MARK).split(b"\n", FIRST_ROWS + 1)
+    if header is not None and _is_binary(blob.head[blob.head.index(b"\n") + 1 :]):
+        return True
+    rows = [line for line in (lines if header is None else lines[1:])[:FIRST_ROWS] if line.strip()]
+    if not rows:
+        return False
+    width = len(rows[0].split()) - 1 if header is None else header[1]
+    return width >= 1 and 2 * sum(_is_row(row, width) for row in rows) > len(rows)
+
+
+def _is_row(line: bytes, width: int) -> bool:
+    fields = line.rsplit(None, width)
+    return len(fields) == width + 1 and _numbers(fields[1:]) is not None and not _ends_in_number(fields[0])
 
 
 def _guarded(blob: Blob, read: Callable[[IO[bytes]], WordVectors]) -> WordVectors:

@@ -7,17 +7,17 @@ one pair of words after the other (Ji et al. 2016). What is learned is the same 
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from clearhead.config import scratch_folder
 from clearhead.errors import InputError
 from clearhead.metrics.checks import Array
+from clearhead.threads import limit_blas
 from clearhead.words.corpus import Corpus, Told, read_corpus
 from clearhead.words.steps import Cbow, Skipgram, Tables, WordSettings
 from clearhead.words.vectors import WordVectors
@@ -39,11 +39,14 @@ class LearnedWords:
     seconds: float  # of learning, without reading
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, as `--json` prints them and as a folder keeps them."""
-        made = asdict(self.settings) | {"words": len(self.vectors), "read": self.read, "different": self.different}
+        """Plain values, as `--json` prints them."""
         speed = round(self.read * self.settings.epochs / max(self.seconds, 1e-9))
-        rest = {"sentences": self.sentences, "seconds": round(self.seconds, 2), "words_per_second": speed}
-        return made | rest | {"notes": list(self.vectors.notes)}
+        return self.facts() | {"seconds": round(self.seconds, 2), "words_per_second": speed}
+
+    def facts(self) -> dict[str, Any]:
+        """The same without times, as a folder keeps it: a command that is run again writes the same bytes."""
+        made = asdict(self.settings) | {"words": len(self.vectors), "read": self.read, "different": self.different}
+        return made | {"sentences": self.sentences, "notes": list(self.vectors.notes)}
 
 
 def learn_words(
@@ -52,11 +55,12 @@ def learn_words(
     """Learn word vectors from sentences, each a list of words; they are read once."""
     settings = settings or WordSettings()
     settings.check()
-    with tempfile.TemporaryDirectory(prefix="clearhead-words-") as folder:
-        corpus = read_corpus(sentences, Path(folder) / "ids", min_count=settings.min_count, told=progress)
+    with scratch_folder() as folder:
+        corpus = read_corpus(sentences, folder / "ids", min_count=settings.min_count, told=progress)
         tables = first_tables(corpus, settings)
         begun = time.perf_counter()
-        learn_tables(corpus, tables, settings, progress)
+        with limit_blas(1):  # products of small matrices; `threads` learn beside each other
+            learn_tables(corpus, tables, settings, progress)
     if not np.isfinite(tables.inputs).all():
         raise InputError(f"The vectors grew without end at rate {settings.rate}; learn with a lower rate.")
     return LearnedWords(

@@ -23,13 +23,16 @@ function decoded(layer) {
 const start = data.parts.find((part) => part.part === data.start.part);
 const state = {
   part: start, layer: data.start.layer, heads: new Set(), focus: data.start.focus,
-  word: data.start.word, key: null,
-  view: data.start.view || "lines", hide: false, again: false,
+  word: null, pieces: [], key: null,
+  view: data.start.view || "lines", hide: data.start.hide, again: false,
 };
 const allHeads = () => [...Array(state.part.layers[state.layer].heads).keys()];
 state.heads = new Set(data.start.head === null ? allHeads() : [data.start.head]);
 
-const shownTokens = (tokens) => [...tokens.keys()].filter((i) => !(state.hide && tokens[i].special));
+const shownTokens = (tokens) => {
+  const places = [...tokens.keys()], shown = places.filter((i) => !(state.hide && tokens[i].special));
+  return shown.length ? shown : places;
+};
 const activeHeads = () => allHeads().filter((head) => state.heads.has(head));
 
 // One row of probabilities: as the model has them, or over what is shown if asked.
@@ -43,6 +46,23 @@ function row(part, layer, head, query) {
     if (sum > 0) for (let key = 0; key < count; key++) made[key] /= sum;
   }
   return made;
+}
+
+// The word that a part opens on, in all of its pieces; afterwards the one that is chosen.
+function openWord(part) {
+  state.pieces = part.opening;
+  state.word = part.opening.length ? part.opening[0] : null;
+}
+const chosenWords = () => (state.word === null ? null : state.pieces.includes(state.word) ? state.pieces : [state.word]);
+
+// What the heads that are switched on give to special tokens: of these queries, on the average.
+function specialShare(queries) {
+  const heads = activeHeads(), part = state.part, probs = decoded(part.layers[state.layer]).probs, count = part.keys.length;
+  let sum = 0;
+  for (const head of heads) for (const query of queries) part.keys.forEach((token, key) => {
+    if (token.special) sum += probs[(head * part.queries.length + query) * count + key] / STEP;
+  });
+  return sum / Math.max(1, heads.length * queries.length);
 }
 
 // The mean over the heads that are switched on.

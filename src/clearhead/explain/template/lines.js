@@ -19,10 +19,10 @@ function drawLines(box) {
   make(svg, "text", { x: lines.right + 7, y: 15, class: "soft", "font-size": 12 }, "at (key)");
   roving(left, 1);
   roving(right, 1);
-  strokeLines(strokes, queries, keys, state.word, state.word === null ? state.key : null);
+  strokeLines(strokes, queries, keys, chosenWords(), state.word === null ? state.key : null);
   const show = (query, key) => strokeLines(strokes, queries, keys, query, key);
   left.forEach((item, i) => {
-    item.addEventListener("pointerenter", () => { show(queries[i], null); tell(queries[i]); });
+    item.addEventListener("pointerenter", () => { show([queries[i]], null); tell([queries[i]]); });
     item.addEventListener("pointerleave", back);
   });
   right.forEach((item, i) => {
@@ -30,15 +30,16 @@ function drawLines(box) {
     item.addEventListener("pointerenter", () => show(null, keys[i]));
     item.addEventListener("pointerleave", back);
   });
-  function back() { show(state.word, state.word === null ? state.key : null); tell(state.word); }
+  function back() { show(chosenWords(), state.word === null ? state.key : null); tell(chosenWords()); }
 }
 
 function column(svg, tokens, shown, side) {
   return shown.map((index, i) => {
     const token = tokens[index], chosen = side === "query" ? state.word : state.key;
+    const pressed = side === "query" ? (chosenWords() || []).includes(index) : chosen === index;
     const item = make(svg, "g", { class: token.special ? "word special" : "word", role: "button", "data-side": side,
       "data-index": index, tabindex: chosen === index || (chosen === null && i === 0) ? 0 : -1,
-      "aria-pressed": chosen === index, "aria-label": `${side} ${index}: ${token.whole}` });
+      "aria-pressed": pressed, "aria-label": `${side} ${index}: ${token.whole}` });
     make(item, "title", {}, token.whole);
     make(item, "rect", { rx: 4 });
     make(item, "text", {}, token.label);
@@ -64,12 +65,13 @@ function place(items, shown, x, textX, anchor, width) {
   });
 }
 
-function strokeLines(group, queries, keys, query, key) {
+// From these words (null: all) to this key (null: all).
+function strokeLines(group, queries, keys, words, key) {
   const heads = activeHeads(), found = [];
   empty(group);
   heads.forEach((head, lane) => {
     queries.forEach((q, i) => {
-      if (query !== null && q !== query) return;
+      if (words !== null && !words.includes(q)) return;
       const probs = row(state.part, state.layer, head, q);
       keys.forEach((k, j) => {
         if (probs[k] >= FAINTEST && (key === null || k === key)) found.push([probs[k], head, lane, i, j]);
@@ -79,7 +81,7 @@ function strokeLines(group, queries, keys, query, key) {
   found.sort((a, b) => a[0] - b[0]);
   const kept = found.slice(-MOST_LINES);
   lines.left_out = found.length - kept.length;
-  if (query !== null) stripes(group, heads, query, keys);
+  if (words !== null) stripes(group, heads, words, keys);
   for (const [prob, head, lane, i, j] of kept) {
     const shift = 15 * ((lane + 0.5) / heads.length - 0.5);
     make(group, "line", { x1: lines.left, y1: y(i) + shift, x2: lines.right, y2: y(j) + shift,
@@ -89,14 +91,15 @@ function strokeLines(group, queries, keys, query, key) {
 }
 
 // Behind each key, a stripe for each head that looks there.
-function stripes(group, heads, query, keys) {
+function stripes(group, heads, words, keys) {
   const width = group.ownerSVGElement.viewBox.baseVal.width - lines.right;
   heads.forEach((head, lane) => {
-    const probs = row(state.part, state.layer, head, query);
+    const rows = words.map((word) => row(state.part, state.layer, head, word));
     keys.forEach((k, j) => {
-      if (probs[k] >= FAINTEST) make(group, "rect", { x: lines.right + width * lane / heads.length, y: y(j) - 11,
+      const prob = Math.max(...rows.map((probs) => probs[k]));
+      if (prob >= FAINTEST) make(group, "rect", { x: lines.right + width * lane / heads.length, y: y(j) - 11,
         width: width / heads.length, height: 22, style: `fill: ${headColour(head)}`,
-        "fill-opacity": (0.5 * darkness(probs[k])).toFixed(3) });
+        "fill-opacity": (0.5 * darkness(prob)).toFixed(3) });
     });
   });
 }

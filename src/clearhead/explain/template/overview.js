@@ -14,9 +14,9 @@ function drawOverview() {
     for (let head = 0; head < layer.heads; head++) {
       const button = make(make(line, "td"), "button", { type: "button", "data-layer": number, "data-head": head,
         "aria-label": `layer ${number}, head ${head}`, title: `layer ${number}, head ${head}` });
-      const probs = decoded(layer).probs, rows = part.queries.length, columns = part.keys.length;
-      paint(make(button, "canvas", { "aria-hidden": "true" }), rows, columns, resolved(`--head${head}`),
-        (i) => (j) => probs[(head * rows + i) * columns + j] / STEP);
+      const probs = decoded(layer).probs, rows = shownTokens(part.queries), columns = shownTokens(part.keys);
+      paint(make(button, "canvas", { "aria-hidden": "true" }), rows.length, columns.length, resolved(`--head${head}`),
+        (i) => (j) => probs[(head * part.queries.length + rows[i]) * part.keys.length + columns[j]] / STEP);
       button.addEventListener("click", () => {
         state.layer = number; state.heads = new Set([head]); state.focus = head;
         refresh();

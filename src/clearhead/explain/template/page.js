@@ -1,6 +1,7 @@
 // Choices and what follows from them.
 function chooseWord(index) {
-  state.word = state.word === index ? null : index;
+  state.word = state.word === index && chosenWords().length < 2 ? null : index;
+  state.pieces = [];
   state.key = null;
   refresh(`[data-side="query"][data-index="${index}"]`);
 }
@@ -11,22 +12,34 @@ function chooseKey(index) {
 }
 
 function choosePair(query, key) {
-  state.word = query; state.key = key;
+  state.word = query; state.pieces = []; state.key = key;
   refresh("#picture svg");
 }
 
-// The strongest of a word's lines, in words.
-function tell(word) {
+// The strongest of a word's lines, in words; of its pieces the mean.
+function tell(words) {
   const part = state.part, heads = activeHeads();
   const who = heads.length === 1 ? `head ${heads[0]}` : `mean of ${heads.length} heads`;
   let text = "Choose a word on the left to see only its lines, or on the right to see who looks at it.";
   if (!heads.length) text = "No head is switched on.";
-  else if (word !== null) {
-    const probs = meanRow(word), best = shownTokens(part.keys).sort((a, b) => probs[b] - probs[a]).slice(0, 5);
-    text = `${part.queries[word].label} looks at ` +
+  else if (words !== null) {
+    const rows = words.map(meanRow), probs = part.keys.map((_, key) => rows.reduce((sum, one) => sum + one[key], 0) / rows.length);
+    const best = shownTokens(part.keys).sort((a, b) => probs[b] - probs[a]).slice(0, 5);
+    text = `${words.map((word) => part.queries[word].label).join(" ")} looks at ` +
       best.map((key) => `${part.keys[key].label} ${probs[key].toFixed(2)}`).join(", ") + ` (${who}).`;
   } else if (lines.left_out && state.view === "lines") text += ` Only the ${MOST_LINES} strongest lines are drawn.`;
   byId("readout").textContent = text;
+  tellHidden(words);
+}
+
+// What is not shown is said: the share of special tokens.
+function tellHidden(words) {
+  const part = state.part, queries = words || shownTokens(part.queries);
+  const hidden = shownTokens(part.keys).length < part.keys.length;
+  byId("hidden").textContent = !hidden ? "" : state.again
+    ? "Special tokens are hidden, and the probabilities of the other tokens are renormalized to add up to 1."
+    : `Special tokens are hidden: they get ${Math.round(100 * specialShare(queries))} % of the attention` +
+      `${words === null ? "" : " of this word"}. The probabilities are the model's own, not renormalized.`;
 }
 
 function drawChips() {
@@ -63,7 +76,7 @@ function refresh(focus) {
   box.scrollTop = scroll;
   markOverview();
   drawSteps();
-  tell(state.word);
+  tell(chosenWords());
   const again = focus && document.querySelector(focus);
   if (again) again.focus({ preventScroll: true });
 }
@@ -71,11 +84,11 @@ function refresh(focus) {
 function choosePart(name) {
   const same = state.part.part === name;
   state.part = data.parts.find((part) => part.part === name);
-  if (!same) { state.word = null; state.key = null; }
+  if (!same) state.key = null;
+  openWord(state.part);
   state.layer = Math.min(state.layer, state.part.layers.length - 1);
   if (!same) state.heads = new Set(allHeads());
   fill(byId("layer"), state.part.layers.map((_, i) => [i, String(i)]), state.layer);
-  byId("text").textContent = state.part.text;
   drawOverview();
   refresh();
 }
@@ -88,14 +101,15 @@ document.querySelectorAll("[name=view]").forEach((radio) => {
   radio.checked = radio.value === state.view;
   radio.addEventListener("change", () => { state.view = radio.value; refresh(); });
 });
-byId("hide").addEventListener("change", (event) => { state.hide = event.target.checked; refresh(); });
+byId("hide").checked = state.hide;
+byId("hide").addEventListener("change", (event) => { state.hide = event.target.checked; drawOverview(); refresh(); });
 byId("again").addEventListener("change", (event) => { state.again = event.target.checked; refresh(); });
 byId("all").addEventListener("click", () => { state.heads = new Set(allHeads()); refresh(); });
 byId("none").addEventListener("click", () => { state.heads = new Set(); refresh(); });
 byId("pair-head").addEventListener("change", (event) => {
   state.focus = Number(event.target.value); state.heads.add(state.focus); refresh();
 });
-byId("pair-query").addEventListener("change", (event) => { state.word = Number(event.target.value); refresh(); });
+byId("pair-query").addEventListener("change", (event) => { state.word = Number(event.target.value); state.pieces = []; refresh(); });
 byId("pair-key").addEventListener("change", (event) => { state.key = Number(event.target.value); refresh(); });
 const free = () => { state.word = null; state.key = null; refresh(); };
 byId("free").addEventListener("click", free);

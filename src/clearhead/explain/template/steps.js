@@ -14,8 +14,9 @@ function drawSteps() {
   const wordly = probs.map((prob, i) => (part.keys[i].special ? prob - 1 : prob));
   const key = state.key === null ? wordly.indexOf(Math.max(...wordly)) : state.key;
   fill(byId("pair-head"), allHeads().map((h) => [h, `head ${h}`]), head);
-  fill(byId("pair-query"), part.queries.map((token, i) => [i, `${i}: ${token.label}`]), query);
-  fill(byId("pair-key"), part.keys.map((token, i) => [i, `${i}: ${token.label}`]), key);
+  const named = (tokens) => shownTokens(tokens).map((i) => [i, `${i}: ${tokens[i].label}`]);
+  fill(byId("pair-query"), named(part.queries), query);
+  fill(byId("pair-key"), named(part.keys), key);
   const q = vector(ready.q, layer.q.unit, head * part.queries.length + query, d);
   const k = vector(ready.k, layer.k.unit, head * count + key, d);
   const product = q.map((value, i) => value * k[i]), sum = product.reduce((a, b) => a + b, 0);
@@ -61,13 +62,20 @@ function bars(box, scores, probs, key, head) {
   const frame = make(box, "div", { class: "bars", tabindex: 0, role: "region", "aria-label": "Scores and probabilities of all keys" });
   const table = make(frame, "table"), top = make(make(table, "thead"), "tr"), body = make(table, "tbody");
   for (const name of ["key", "score", "softmax", ""]) make(top, "th", { scope: "col" }, name);
-  probs.forEach((prob, i) => {
-    const line = make(body, "tr", i === key ? { class: "near" } : {});
-    make(line, "th", { scope: "row", title: state.part.keys[i].whole }, state.part.keys[i].label);
-    make(line, "td", {}, scores[i] < -1e8 ? "−∞" : fixed(scores[i], 2));
+  const write = (label, whole, score, prob, near) => {
+    const line = make(body, "tr", near ? { class: "near" } : {});
+    make(line, "th", { scope: "row", title: whole }, label);
+    make(line, "td", {}, score);
     make(line, "td", {}, prob.toFixed(4));
     const bar = make(make(line, "td"), "span", { class: "bar" });
     bar.style.width = `${(100 * prob).toFixed(2)}%`;
     bar.style.background = headColour(head);
-  });
+  };
+  const tokens = state.part.keys, shown = shownTokens(tokens);
+  for (const i of shown)
+    write(tokens[i].label, tokens[i].whole, scores[i] < -1e8 ? "−∞" : fixed(scores[i], 2), probs[i], i === key);
+  if (shown.length < tokens.length) {
+    const rest = probs.reduce((sum, prob, i) => sum + (shown.includes(i) ? 0 : prob), 0);
+    write("special tokens", "hidden; the softmax goes over them, too", "", rest, false);
+  }
 }

@@ -1,0 +1,138 @@
+"""The commands that `fuzz/crash.py` kills, each as small as it can be, and the models and rows that they read."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from tests.parallel import CONFIGS, parallel, write_tsv
+from tests.planted import planted_text
+from tests.runs.aspect_rows import marked
+from tests.small import labelled, tiny_gpt, tiny_model, write_csv
+from tests.words.planted import topics
+
+ENGINE = ("onnxruntime", "sklearn.linear_model", "scipy.optimize", "tokenizers", "clearhead.cli", "clearhead.api")
+USED = ("runs.train", "runs.network", "runs.finish", "runs.ladder", "runs.translate", "runs.aspects", "runs.pretrain",
+        "training.loop", "training.state", "core.build", "engine.runner", "report.page", "explain.figure")  # fmt: skip
+SIZE = '{"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}'
+PRETRAIN = ("--preset", "tiny", "--set", f"config={SIZE}", "--vocabulary", "200", "--length", "32", "--steps", "3",
+            "--batch-tokens", "512", "--threads", "1", "--set", "evaluations=2", "--set", "save_every=0")  # fmt: skip
+TRANSLATE = ("--task", "translate", "--family", "transformer", "--preset", "tiny", "--set",
+             f"config={CONFIGS['transformer']}", "--set", "vocabulary=80", "--threads", "1")  # fmt: skip
+SHORT = ("--epochs", "2", "--set", "batch_rows=16", "--set", "save_every=0", "--threads", "1")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One command line, or any other job."""
+
+    name: str
+    arguments: list[str]
+    job: Callable[[], object] | None = None
+
+
+def warm() -> None:
+    """Import once what every command imports, and keep to one thread: a pool does not survive a fork."""
+    import torch
+
+    torch.set_num_threads(1)
+    for name in (*ENGINE, *(f"clearhead.{one}" for one in USED)):
+        import_module(name)
+    weight = torch.nn.Parameter(torch.zeros(1))
+    weight.grad = torch.zeros(1)
+    torch.optim.AdamW([weight], fused=True).step()  # the first step of any optimiser imports much more
+
+
+def make_assets(place: Path) -> None:
+    """Models and rows, made in a child process so that this one stays without threads."""
+    place.mkdir(parents=True)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            _make(place)
+            code = 0
+        finally:
+            sys.stdout.flush()
+            os._exit(code)
+    if os.waitpid(child, 0)[1]:
+        raise SystemExit("the models for the commands could not be made")
+
+
+def _make(place: Path) -> None:
+    from clearhead.cli import main
+
+    tiny_model(place / "bert")
+    tiny_gpt(place / "gpt")
+    rows = write_csv(place / "rows.csv", labelled(60))
+    write_csv(place / "many.csv", labelled(2500))
+    (place / "reviews.jsonl").write_text("".join(json.dumps(row) + "\n" for row in marked(60)))
+    (place / "words.txt").write_text("".join(" ".join(line) + ".\n" for line in topics(200)))
+    planted_text(place / "text.txt", 60, 4)
+    pairs = write_tsv(place / "pairs.tsv", parallel(60))
+    (place / "german.txt").write_text("".join(row["de"] + "\n" for row in parallel(40, seed=2)))
+    (place / "prompts.txt").write_text("the film was\nwe saw\n\nthe music\n")
+    model = str(place / "bert" / "model")
+    main(["train", str(rows), "--model", model, "-o", str(place / "tuned"), "--quiet", *SHORT])
+    main(["train", str(rows), "--method", "tfidf", "-o", str(place / "counted"), "--quiet"])
+    main(["train", str(pairs), *TRANSLATE, "--epochs", "2", "-o", str(place / "translator"), "--quiet"])
+    _pickle(place / "bert" / "model", place / "pickled")
+
+
+def _pickle(source: Path, place: Path) -> None:
+    """The same model with its weights in a pickle."""
+    import shutil
+
+    import torch
+    from safetensors.torch import load_file
+
+    shutil.copytree(source, place)
+    torch.save(load_file(place / "model.safetensors"), place / "pytorch_model.bin")
+    (place / "model.safetensors").unlink()
+
+
+def _case(name: str, *parts: str) -> tuple[str, Callable[[Path], Case]]:
+    """A command whose words may be names of assets, marked with @."""
+    return name, lambda place: Case(name, [str(place / part[1:]) if part.startswith("@") else part for part in parts])
+
+
+TRAIN = ("--model", "@bert/model", "-o", "run")
+CASES: dict[str, Callable[[Path], Case]] = dict((
+    _case("convert", "convert", "@bert/model", "out"),
+    _case("convert-pickle", "convert", "@pickled", "out", "--allow-pickle"),
+    _case("export", "export", "@bert/model", "out"),
+    _case("quantize", "quantize", "@bert/model", "@prompts.txt", "-o", "out", "--least-cosine", "0.5"),
+    _case("learn-tokenizer", "learn-tokenizer", "@text.txt", "-o", "out", "--size", "300"),
+    _case("word2vec", "word2vec", "@words.txt", "-o", "out", "--width", "8", "--epochs", "2"),
+    _case("word2vec-file", "word2vec", "@words.txt", "-o", "out.bin", "--width", "8", "--epochs", "2"),
+    _case("majority", "train", "@rows.csv", "--method", "majority", "-o", "run"),
+    _case("tfidf", "train", "@rows.csv", "--method", "tfidf", "-o", "run"),
+    _case("unnamed", "train", "@rows.csv", "--method", "tfidf"),
+    _case("features", "train", "@rows.csv", "--method", "features", *TRAIN),
+    _case("sweep", "train", "@rows.csv", "--method", "features", "--layers", "sweep", *TRAIN),
+    _case("weighted", "train", "@rows.csv", "--method", "features", "--set", "layer=weighted", *TRAIN),
+    _case("head", "train", "@rows.csv", "--method", "head", *TRAIN, *SHORT),
+    _case("finetune", "train", "@rows.csv", *TRAIN, *SHORT),
+    _case("seeds", "train", "@rows.csv", *TRAIN, *SHORT, "--seeds", "2"),
+    _case("aspects", "train", "@reviews.jsonl", "--task", "aspect", *TRAIN, *SHORT),
+    _case("train-translator", "train", "@pairs.tsv", *TRANSLATE, "--set", "average=2", "--set", "save_every=0",
+          "--epochs", "2", "-o", "run"),
+    _case("pretrain", "pretrain", "@text.txt", "-o", "run", *PRETRAIN),
+    _case("ladder", "ladder", "@rows.csv", "--model", "@bert/model", "-o", "run", "--set", "epochs=2", "--set",
+          "save_every=0", "--set", "threads=1"),
+    _case("predict", "predict", "@tuned", "@many.csv", "-o", "answers.csv"),
+    _case("evaluate", "evaluate", "@counted", "@rows.csv", "--part", "test", "--report", "page/report.html"),
+    _case("embed", "embed", "@bert/model", "@prompts.txt", "-o", "vectors.npy"),
+    _case("embed-lines", "embed", "@bert/model", "@prompts.txt", "-o", "vectors.jsonl"),
+    _case("translate", "translate", "@translator", "@german.txt", "-o", "english.txt", "--max-length", "8"),
+    _case("translate-json", "translate", "@translator", "@german.txt", "-o", "english.jsonl", "--max-length", "8",
+          "--json"),
+    _case("generate", "generate", "@gpt/model", "@prompts.txt", "-o", "texts.txt", "--max-length", "5"),
+    _case("explain", "explain", "@bert/model", "the film was good", "-o", "picture.svg"),
+    _case("explain-page", "explain", "@bert/model", "the film was good", "-o", "page.html"),
+))  # fmt: skip

@@ -1,0 +1,170 @@
+"""Mutations that know what hurts: pipelines that blow a text up, numbers that no network can have, labels and texts."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+Rng = random.Random
+Doc = dict[str, Any]
+
+PATTERNS = (
+    "(a+)+$", "(a|a)*b", "(.*)*", "a*b", r"\s*x", "(?:a?){40}a{40}", "(x+x+)+y", r"(\w+\s?)*$", "a{0,900}a{0,900}b", "",
+    r"(a)\1", "(?=.*x)", "((", "[", ".", r"\p{L}+", r"\s+(?!\S)|\s+", " ?[^\\s]+", "(?i:'s|'t)|\\p{N}{1,3}",
+    "$", "^", "|",
+)  # fmt: skip
+LONG = ("", "x", "▁", "ab" * 30, "x" * 999, "y" * 5_000, "é" * 100_000, "\x00", " ")
+COUNTS = (0, 1, 2, 7, 100, 255, 256, 257, 1_000, 10**6, 10**9, 2**31, 2**53, 2**63, 2**64, -1, 1.5, None, True, "9")
+NUMBERS: tuple[Any, ...] = (
+    0, -1, 1, 2, 3, 0.0, -0.0, 1e-45, 1e-40, 1e-300, 0.5, 1e12, 3.5e38, 1e308, float("nan"), float("inf"),
+    float("-inf"), 2**31, 2**63, 10**30, True, False, None, "", "1", "nan", [], [1], {}, {"a": 1},
+)  # fmt: skip
+NAMES = (
+    "", "a", "A", "\ud800", "x\udfff", "\x00", "\x1b[2J", "\u202egnp.exe", "a\nb", "▁", "x" * 3_000, "LABEL_0", "é",
+    "e\u0301",
+)  # fmt: skip
+TEXTS = (
+    "!" * 3_000, "##" * 1_500, "<p class='a'>" * 250, "'" * 3_000, "a" * 5_000, "ab" * 2_000, "東京" * 1_000,
+    "👩‍👩‍👧‍👦" * 300,
+    "e" + "\u0301" * 2_000, "\u200b" * 3_000, "1" * 3_000, " " * 5_000, "\n" * 5_000, "a " * 2_000, "[MASK]" * 500,
+    "<mask> " * 500, "x\u0323\u0301" * 900, "ﷺ" * 900, "\x01\x02" * 900, "a" * 30 + "!", " " * 3_000 + "x", "",
+)  # fmt: skip
+
+
+def step(rng: Rng, depth: int = 0) -> Doc:
+    """A normalizer, a pre-tokenizer or a decoder that may do anything."""
+    text = rng.choice(LONG)
+    literal = rng.choice(("a", " ", "", "e", "the", "\ud800"))
+    pattern = rng.choice(({"Regex": rng.choice(PATTERNS)}, {"String": literal}))
+    kind = rng.choice(KINDS)
+    if kind == "Sequence" and depth < 3:
+        again = rng.choice((1, 1, 1, 3, 1 if depth else 40))
+        inner = [step(rng, depth + 1) for _ in range(rng.choice((0, 1, 2, 4)))] * again
+        where = rng.choice(("normalizers", "pretokenizers", "decoders"))
+        return {"type": kind, where: inner}
+    made: Doc = {"type": kind, "pattern": pattern, "content": text, "prepend": text, "replacement": text[:1] or " "}
+    made |= {"behavior": rng.choice(BEHAVIORS), "invert": rng.random() < 0.3, "length": rng.choice(COUNTS)}
+    made |= {"add_prefix_space": rng.random() < 0.5, "trim_offsets": True, "use_regex": rng.random() < 0.7}
+    made |= {"prepend_scheme": rng.choice(("always", "first", "never")), "split": rng.random() < 0.5}
+    made |= {"strip_left": True, "strip_right": True, "individual_digits": rng.random() < 0.5, "delimiter": "a"}
+    made |= {"clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True}
+    made |= {"prefix": text, "suffix": text, "start": rng.choice(COUNTS), "stop": rng.choice(COUNTS), "cleanup": True}
+    made |= {"pad_token": "<pad>", "word_delimiter_token": "|"}
+    if kind == "Precompiled":
+        made["precompiled_charsmap"] = base64.b64encode(_charsmap(rng)).decode()
+    return made
+
+
+KINDS = (
+    "Replace", "Replace", "Prepend", "Sequence", "Sequence", "Split", "Split", "Split", "ByteLevel", "Metaspace",
+    "NFKD", "NFC", "Lowercase", "Strip", "StripAccents", "Precompiled", "BertNormalizer", "Whitespace",
+    "WhitespaceSplit",
+    "Digits", "Punctuation", "FixedLength", "UnicodeScripts", "CharDelimiterSplit", "BertPreTokenizer", "Fuse", "CTC",
+    "ByteFallback", "WordPiece", "BPEDecoder", "Nmt", "Surprise",
+)  # fmt: skip
+BEHAVIORS = ("Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous")
+
+
+def _charsmap(rng: Rng) -> bytes:
+    """A table with one rule for a letter, and a replacement that is short, long or lost."""
+    letter, content = rng.choice((0x61, 0x20, 0x65)), rng.choice((b"b", b"xy" * 15, b"z" * 1_000, b"z" * 60_000, b""))
+    units = [0] * 512
+    units[0] = 1 << 10
+    units[1 ^ letter] = letter | 1 << 8 | (256 << 10 & 0x7FFFFFFF)
+    units[(1 ^ letter ^ 256) % 512] = 0x80000000 | rng.choice((0, 0, 7, 10**6))
+    trie = b"".join(unit.to_bytes(4, "little") for unit in units)
+    return len(trie).to_bytes(4, "little") + trie + content + rng.choice((b"\0", b""))
+
+
+def template(rng: Rng) -> Doc:
+    """A post-processor that repeats a text, or puts too much around it."""
+    one: Doc = {"Sequence": {"id": rng.choice("AB"), "type_id": rng.choice((0, 1, 2**31))}}
+    special = {"SpecialToken": {"id": "[X]", "type_id": 0}}
+    many = rng.choice((0, 1, 2, 50, 2_000))
+    parts = rng.choice(([special] * many + [one], [one] * max(many, 1), [special, one, special] * max(many // 3, 1)))
+    ids = [rng.choice((0, 1, 5, 2**31))] * rng.choice((0, 1, 3, 5_000))
+    token = {"[X]": {"id": "[X]", "ids": ids, "tokens": ["[X]"] * rng.choice((len(ids), 1))}}
+    made: Doc = {"type": "TemplateProcessing", "single": parts, "pair": parts, "special_tokens": token}
+    if rng.random() < 0.3:
+        return {"type": "Sequence", "processors": [made] * rng.choice((1, 3, 100))}
+    return made
+
+
+def padding(rng: Rng) -> Doc:
+    """Padding to any length."""
+    size, multiple = rng.choice(COUNTS), rng.choice(COUNTS)
+    strategy = rng.choice(("BatchLongest", {"Fixed": size}))
+    made: Doc = {"strategy": strategy, "direction": rng.choice(("Left", "Right")), "pad_to_multiple_of": multiple}
+    return made | {"pad_id": rng.choice((0, 2**31)), "pad_type_id": 0, "pad_token": rng.choice(NAMES)}
+
+
+def pipeline(data: bytes, rng: Rng) -> bytes:
+    """A tokenizer.json with a few parts that blow a text up, take forever or ask for the impossible."""
+    made = json.loads(data)
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        kind = rng.randrange(9)
+        if kind < 3:
+            made[rng.choice(("normalizer", "pre_tokenizer"))] = step(rng)
+        elif kind == 3:
+            made["decoder"] = step(rng)
+        elif kind == 4:
+            made["post_processor"] = template(rng)
+        elif kind == 5:
+            made["padding"] = padding(rng)
+        elif kind == 6:
+            cut = {"max_length": rng.choice(COUNTS), "stride": rng.choice(COUNTS), "direction": "Right"}
+            made["truncation"] = cut | {"strategy": rng.choice(("LongestFirst", "OnlyFirst", "OnlySecond"))}
+        elif kind == 7:
+            flags = {name: rng.random() < 0.5 for name in ("lstrip", "rstrip", "single_word", "normalized", "special")}
+            many = rng.choice((1, 1, 30, 3_000))
+            content = rng.choice((*NAMES, "a", " "))
+            first = len(made["model"]["vocab"])
+            made["added_tokens"] = made.get("added_tokens", []) + [
+                flags | {"id": first + place, "content": f"{content}{place or ''}"} for place in range(many)
+            ]
+        else:
+            names = ("max_input_chars_per_word", "unk_token", "continuing_subword_prefix", "dropout", "unk_id")
+            made["model"][rng.choice(names)] = rng.choice((*COUNTS, *LONG))
+    return json.dumps(made).encode()
+
+
+def numbers(data: bytes, rng: Rng) -> bytes:
+    """A config.json with a number that no network can have in one of its family's keys."""
+    from clearhead.families import FAMILIES
+
+    made = json.loads(data)
+    family = FAMILIES.get(str(made.get("model_type")))
+    keys = sorted({*made, *(family.keys if family is not None else ())})
+    for _ in range(rng.choice((1, 1, 2))):
+        made[rng.choice(keys)] = rng.choice(NUMBERS)
+    return json.dumps(made).encode()
+
+
+def labels(data: bytes, rng: Rng) -> bytes:
+    """Labels that cannot be printed or told apart, in a config.json or a passport."""
+    made = json.loads(data)
+    names = [rng.choice(NAMES) for _ in range(rng.choice((1, 2, 3, 300)))]
+    if "format" in made:  # a passport
+        made["labels"] = names
+        trained: Doc = {"task": rng.choice(("classify", "tag", "span", "\ud800")), "labels": names}
+        trained |= {"columns": {"text": rng.choice(NAMES), "label": rng.choice(NAMES)}, "kind": "classes"}
+        made["trained"] = trained | {"temperature": rng.choice((1.0, 0.0, float("nan"))), "command": rng.choice(NAMES)}
+    else:
+        made["id2label"] = {str(place): name for place, name in enumerate(names)}
+        made["label2id"] = {name: place for place, name in enumerate(names)}
+    return json.dumps(made).encode()
+
+
+Mutation = Callable[[bytes, Rng], bytes]
+
+
+def hostile_mutations(name: str) -> list[tuple[str, Mutation]]:
+    """What these mutations can do to a file of this name."""
+    if name == "tokenizer.json":
+        return [("pipeline", pipeline)]
+    if name == "config.json":
+        return [("numbers", numbers), ("numbers", numbers), ("labels", labels)]
+    return [("labels", labels)] if name == "clearhead.json" else []

@@ -1,0 +1,275 @@
+"""Run it: `python fuzz/run_folders.py --count 20000 --seed 0 [--jobs 2] [--minutes M] [--only N]`, on damaged runs.
+
+Each case is a copy of a small real run that was stopped (fine-tuning, several seeds, counted words, translation,
+pre-training, a ladder, predictions), with one of its files mutated. Resuming it must work, start over, or be refused in
+a sentence; anything else is a finding.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import shutil
+import sys
+import tempfile
+import traceback
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+if __name__ == "__main__":
+    sys.path[0] = str(ROOT)  # not fuzz/ itself
+from fuzz import data, mutate  # noqa: E402
+from fuzz.case import Case, Outcome  # noqa: E402
+from fuzz.drive import _report  # noqa: E402
+
+LONGEST = 2000  # letters in a message, paths among them
+QUICK: dict[str, Any] = {"rate": 3e-3, "batch_rows": 16, "save_every": 0.0, "threads": 1, "epochs": 2}
+IN_PLACE = {kind: put for kind, put in mutate.PLACES.items() if kind not in ("link out", "link to the secret")}
+MOST_MEMORY = 3 << 29
+WORK = "case"  # where a case lies; the rows and the model lie beside it
+
+
+class StopError(Exception):
+    """Stands for a kill."""
+
+
+def stop_at(number: int) -> Any:
+    """Ends a run after so many steps."""
+    from clearhead.runs.train import Told
+
+    def step(made: Any) -> None:
+        if made.step >= number:
+            raise StopError
+
+    return Told(step=step)
+
+
+def make_seeds(base: Path) -> list[str]:
+    """Small real runs in base/seeds, each stopped; their names."""
+    from clearhead.api import ladder, load_predictor, predict_file, pretrain, train
+    from tests.parallel import parallel, write_tsv
+    from tests.planted import planted_text
+    from tests.small import labelled, tiny_model, write_csv
+
+    seeds = base / "seeds"
+    seeds.mkdir(parents=True)
+    model = str(tiny_model(base / "tiny"))
+    rows, many = write_csv(base / "rows.csv", labelled(60)), write_csv(base / "many.csv", labelled(1100))
+    both, text = write_tsv(base / "pairs.tsv", parallel(40)), planted_text(base / "text.txt", 30, 5)
+    tiny = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 16}
+    learn: dict[str, Any] = {"preset": "tiny", "vocabulary": 200, "length": 16, "steps": 6, "evaluations": 3}
+
+    def stopped(job: Callable[[], object]) -> None:
+        with suppress(StopError):
+            job()
+
+    stopped(lambda: train(rows, output=seeds / "half", model=model, average=2, told=stop_at(5), **QUICK))
+    stopped(lambda: train(rows, output=seeds / "seeds", model=model, seeds=2, told=second(), **QUICK))
+    train(rows, output=seeds / "words", method="tfidf", report=False)
+    stopped(
+        lambda: train(
+            both, output=seeds / "translate", task="translate", family="rnn", vocabulary=120,
+            config='{"width": 8, "encoder_layers": 1, "decoder_layers": 1}', told=stop_at(3),
+            **QUICK | {"batch_rows": 8},
+        )
+    )  # fmt: skip
+    stopped(
+        lambda: pretrain(
+            text, output=seeds / "pretrain", told=stop_at(5), threads=1, save_every=0.0, objective="mlm",
+            config=tiny, batch_tokens=128, **learn,
+        )
+    )  # fmt: skip
+    ladder(rows, output=seeds / "ladder", methods="majority,tfidf", budget=600)
+    (seeds / "words" / "metrics.json").unlink()
+    (seeds / "predict").mkdir()
+    predictor = load_predictor(seeds / "words")
+
+    def halt(done: int, _total: int | None) -> None:
+        if done:
+            raise StopError
+
+    stopped(lambda: predict_file(predictor, many, seeds / "predict" / "out.csv", told=halt))
+    return sorted(path.name for path in seeds.iterdir())
+
+
+def second() -> Any:
+    """Ends a run in its second seed."""
+    from clearhead.runs.train import Told
+
+    done: list[int] = []
+
+    def step(made: Any) -> None:
+        done.append(made.step)
+        if done.count(3) == 2:
+            raise StopError
+
+    return Told(step=step)
+
+
+def resume(name: str, folder: Path, base: Path) -> object:
+    """Go on with a run of a kind, for a step."""
+    from clearhead.api import ladder, load_predictor, predict_file, pretrain, train
+
+    if name == "pretrain":
+        return pretrain(resume=folder, report=False, told=stop_at(1))
+    if name == "ladder":
+        return ladder(base / "rows.csv", output=folder, methods="majority,tfidf", budget=600)
+    if name == "predict":
+        return predict_file(load_predictor(base / "seeds" / "words"), base / "many.csv", folder / "out.csv")
+    return train(resume=folder, report=False, told=stop_at(1))
+
+
+def build(seed: int, number: int, base: Path, place: Path, names: list[str]) -> Case:
+    """Lay out one case: a copy of a run with one file mutated."""
+    rng = random.Random(f"{seed}:{number}")
+    folder = place / WORK
+    shutil.rmtree(folder, ignore_errors=True)
+    name = rng.choice(names)
+    shutil.copytree(base / "seeds" / name, folder)
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and "tensorboard" not in path.parts]
+    if name == "predict":
+        files = [path for path in files if path.suffix == ".json"]
+    main = [path for path in files if path.name in ("run.json", "ladder.json", "log.jsonl", "progress.json")]
+    path = rng.choice(main if main and rng.random() < 0.5 else files)
+    if rng.random() < 0.06:
+        kind = rng.choice(list(IN_PLACE))
+        IN_PLACE[kind](path, place)
+    else:
+        own = [("log line", log_line)] * 4 if path.suffix == ".jsonl" else []
+        kind, change = rng.choice([*mutate.mutations(path), *own])
+        changed = change(path.read_bytes(), rng)
+        path.write_bytes(changed)
+    return Case(number=number, seed=name, file=str(path.relative_to(folder)), kind=kind)
+
+
+def log_line(content: bytes, rng: random.Random) -> bytes:
+    """One line of a log left out, repeated, moved, or with another value in it."""
+    lines = content.splitlines(keepends=True)
+    at, kind = rng.randrange(len(lines)), rng.randrange(8)
+    if kind == 0:
+        del lines[at]
+    elif kind == 1:
+        lines.insert(at, lines[rng.randrange(len(lines))])
+    elif kind == 2:
+        lines[at] = mutate.json_text(mutate.odd(rng), rng) + b"\n"
+    else:
+        values = json.loads(lines[at])
+        mutate.change(values, rng)
+        lines[at] = mutate.json_text(values, rng) + b"\n"
+    return b"".join(lines)
+
+
+def judge(case: Case, base: Path, place: Path) -> Outcome:
+    """Resume the case through the public door."""
+    from clearhead.errors import ClearheadError
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            resume(case.seed, place / WORK, base)
+    except StopError:
+        return Outcome(word="read: resumed")
+    except ClearheadError as error:
+        text = str(error)
+        if not text.strip() or len(text) > LONGEST or "Traceback" in text or "\x1b" in text:
+            return Outcome(word="bad sentence", detail=repr(text[:3000]), finding=True)
+        return Outcome(word=f"refused: {type(error).__name__}", detail=text)
+    except BaseException as error:  # a panic in Rust is a BaseException
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        frames = "".join(traceback.format_exception(error))
+        return Outcome(word=f"untyped {type(error).__name__}", detail=frames[-6000:], finding=True)
+    return Outcome(word="read: finished")
+
+
+def main() -> int:
+    """Run the cases; 1 if anything was found."""
+    arguments = _arguments()
+    if arguments.worker is not None:
+        return _work(arguments)
+    numbers = range(arguments.count) if arguments.only is None else range(arguments.only, arguments.only + 1)
+    with tempfile.TemporaryDirectory(prefix="clearhead-fuzz-") as place:
+        base = Path(place)
+        names = make_seeds(base)
+        (base / "names.json").write_text(json.dumps(names))
+        tally = Run(arguments, base, numbers).all()
+    _report(tally, arguments)
+    return 1 if tally.findings or not tally.done else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="fuzz/run_folders.py", description="Resume damaged runs.")
+    parser.add_argument("--count", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--only", type=int, help="resume this one case and say what happens")
+    parser.add_argument("--keep", type=Path, default=Path("fuzz-findings"), help="where findings are kept")
+    parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--numbers", type=int, nargs=3, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def _work(arguments: argparse.Namespace) -> int:
+    """In a child: case after case, one line of JSON each."""
+    import torch
+
+    place: Path = arguments.worker
+    base = place.parent
+    names: list[str] = json.loads((base / "names.json").read_text())
+    out = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    torch.set_num_threads(1)
+    for name in names:  # so that every import is done, and every run is known to be whole
+        shutil.rmtree(place / WORK, ignore_errors=True)
+        shutil.copytree(base / "seeds" / name, place / WORK)
+        with suppress(StopError):
+            resume(name, place / WORK, base)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MOST_MEMORY, used + MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    out.write("ready\n")
+    for number in range(*arguments.numbers):
+        try:
+            case = build(arguments.seed, number, base, place, names)
+            outcome = judge(case, base, place)
+        except Exception:  # the fuzzer's own mistake, which must not look like silence
+            case = Case(number=number, seed="?", file="?", kind="?")
+            outcome = Outcome(word="the fuzzer failed", detail=traceback.format_exc(), finding=True)
+        out.write(json.dumps([asdict(case), asdict(outcome)]) + "\n")
+    return 0
+
+
+class Run(data.Run):
+    """Children that resume damaged runs, each watched by a thread, and what they said."""
+
+    start_seconds = 600.0  # the runs that are not mutated come first
+
+    def command(self) -> list[str]:
+        """What a child runs, without its numbers."""
+        return [sys.executable, str(ROOT / "fuzz" / "run_folders.py"), "--seed", str(self._arguments.seed)]
+
+    def _keep(self, number: int, text: str) -> None:
+        again = f"python fuzz/run_folders.py --seed {self._arguments.seed} --only {number}"
+        kept: Path = self._arguments.keep / f"run-{self._arguments.seed}-{number}"
+        shutil.rmtree(kept, ignore_errors=True)
+        kept.mkdir(parents=True)
+        names = json.loads((self._base / "names.json").read_text())
+        with suppress(Exception):  # the fuzzer itself failed: there is no folder, but there is what it said
+            build(self._arguments.seed, number, self._base, kept, names)
+        (kept / "finding.txt").write_text(f"{again}\n{text}\n", encoding="utf-8", errors="replace")
+        first = text.splitlines()[0].encode("ascii", "backslashreplace").decode()
+        self.tally.findings.append(f"{number}: {first}")
+        print(f"FINDING {number}: {first}   ({again})", flush=True)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

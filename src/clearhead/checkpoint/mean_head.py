@@ -1,0 +1,87 @@
+"""A classification head that reads the mean of all states, as modules of sentence-transformers.
+
+transformers has no such head for BERT and its relatives: it would load the weights under its own and read the first
+token. So the folder is a bare encoder with the modules Transformer, Pooling, Dense and Dense, which give the logits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.checkpoint.sentence import Sentences, write_sentences
+from clearhead.checkpoint.weights import Stored, inside, stored_tensors
+from clearhead.config import whole_file
+from clearhead.errors import CheckpointError
+from clearhead.families.family import HEAD_POOLING, MEAN_HEAD
+from clearhead.shape import DenseShape, Pooling
+
+if TYPE_CHECKING:
+    import numpy as np
+
+CARD = "README.md"
+ACTIVATIONS = ("tanh", "linear")  # of the two dense steps
+ABOUT = """# A head on mean-pooled states
+
+This model reads the mean of all token states: encoder, mean pooling, dense layer, tanh, dense layer.
+
+- clearhead: `clearhead.predict(folder, texts)` gives labels or numbers, calibrated, of long texts in windows.
+- sentence-transformers: `SentenceTransformer(folder).encode(texts)` gives the logits{order}. A pair of texts is a
+  tuple. Texts are cut after {longest} tokens.
+- transformers: `AutoModel` loads the encoder. There is no class with this head:
+  `AutoModelForSequenceClassification` reports a newly initialized classifier, whose answers are random.
+  `clearhead train --set head_pooling=first` makes a model that it can load.
+"""
+
+
+def write_mean_head(
+    folder: Path, arrays: Mapping[str, np.ndarray[Any, Any]], longest: int | None, *, lower: bool
+) -> None:
+    """Pooling and Dense beside a saved encoder, and a card that says which library can load them."""
+    weights = tuple({leaf: arrays[f"head.{step}.{leaf}"] for leaf in ("weight", "bias")} for step in ("dense", "out"))
+    outputs, width = weights[1]["weight"].shape
+    steps = tuple(
+        DenseShape(inputs=width, outputs=len(one["bias"]), activation=activation)
+        for one, activation in zip(weights, ACTIVATIONS, strict=True)
+    )
+    write_sentences(folder, Pooling(dense=steps, max_length=longest, lower=lower), weights, width)
+    order = ", in the order of id2label in config.json" if outputs > 1 else ""
+    with whole_file(folder / CARD) as file:
+        file.write(ABOUT.format(order=order, longest=longest or "no number of").encode())
+
+
+def stored_mean_head(folder: Path) -> dict[str, Stored]:
+    """The weights of the head, which lie in modules of their own."""
+    found: dict[str, Stored] = {}
+    for name in MEAN_HEAD:
+        module = inside(folder, name)
+        if not module.is_dir():
+            raise CheckpointError(f"{folder} has a head that reads the mean, and its weights in {name}/ are gone.")
+        found |= {f"{name}.{tensor}": stored for tensor, stored in stored_tensors(module, folder).items()}
+    return found
+
+
+def without_head(
+    written: list[tuple[str, np.ndarray[Any, Any]]], prefix: str
+) -> list[tuple[str, np.ndarray[Any, Any]]]:
+    """The tensors of the bare encoder under its own names: `write_mean_head` writes the others."""
+    return [(name.removeprefix(prefix), array) for name, array in written if not name.startswith(MEAN_HEAD)]
+
+
+def encoder_alone(sentences: Sentences | None) -> Sentences:
+    """The modules without the head, for vectors of texts; modules that compute something else are refused."""
+    pooling = None if sentences is None else sentences.pooling
+    if (
+        sentences is None
+        or pooling is None
+        or pooling.modes != ("mean",)
+        or tuple(step.activation for step in pooling.dense) != ACTIVATIONS
+        or pooling.normalize
+    ):
+        raise CheckpointError(
+            f"config.json has {HEAD_POOLING} 'mean', so modules.json must list Transformer, Pooling (mean), Dense "
+            "(Tanh) and Dense (Identity), and it does not. Restore it, or train again."
+        )
+    return Sentences(encoder=sentences.encoder, pooling=replace(pooling, dense=()))

@@ -1,0 +1,71 @@
+"""What comes through a pipe without a name: a text a line, unless its first lines say that it is a table or JSON."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Collection
+
+from clearhead.data.delimited import DELIMITERS
+from clearhead.data.names import LABELS, PAIRS, TEXTS, plain
+
+FORMATS = ("csv", "tsv", "jsonl", "text")  # that people can name
+SIGNS = {"csv": ",", "tsv": "\t"}
+NAME = re.compile(r"[^\W\d_]?[\w#./()-]*( [\w#./()-]+){0,2}")  # of a column: no sentence, no punctuation that ends one
+TEXT_NAMES = frozenset((*TEXTS, *(name for pair in PAIRS for name in pair)))
+JSON_START = re.compile(r'\s*(\{\s*["}]|\[\s*[{\]])')
+ALONE = ("text",)  # a header of one column
+
+
+def is_json(head: str) -> bool:
+    """Whether a pipe begins with a JSON object, or a list of them; a text may begin with a bracket, too."""
+    return JSON_START.match(head.lstrip("\ufeff")) is not None
+
+
+def header_sign(first: str, second: str | None, expected: Collection[str] = ()) -> str | None:
+    """What separates the cells of a table whose first line names its columns; None: this is a text a line.
+
+    A header has a column that is expected, or one that is known to hold texts, and nothing that is no name; the line
+    after it has as many cells.
+    """
+    if second is None:
+        return None
+    first = first.lstrip("\ufeff").rstrip("\r\n")
+    for sign in DELIMITERS:
+        cells = _cells(first, sign) if sign in first else []
+        fits = len(cells) > 1 and _are_names(cells, expected)
+        if fits and (second.count('"') % 2 or len(_cells(second.rstrip("\r\n"), sign)) == len(cells)):
+            return sign
+    name = first.strip().strip('"')
+    if name in (*expected, *ALONE) and (second.count('"') % 2 or len(_cells(second.rstrip("\r\n"), ",")) == 1):
+        return ","
+    return None
+
+
+def looks_like_table(lines: list[str]) -> str | None:
+    """What seems to separate cells in each of several lines below words that could be names; None: nothing does."""
+    rows = [line for line in lines if line.strip()]
+    for sign in DELIMITERS:
+        counts = {len(_cells(row.rstrip("\r\n"), sign)) for row in rows}
+        cells = _cells(rows[0].rstrip("\r\n"), sign) if rows else []
+        if len(rows) > 2 and len(counts) == 1 and len(cells) > 1 and all(_is_name(cell) for cell in cells):
+            return sign
+    return None
+
+
+def _cells(line: str, sign: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=sign), [])
+    except csv.Error:
+        return line.split(sign)
+
+
+def _are_names(cells: list[str], expected: Collection[str]) -> bool:
+    named = [cell for cell in cells if cell]
+    known = any(cell in expected or plain(cell) in TEXT_NAMES for cell in named)
+    return known and len(set(named)) == len(named) and all(cell in expected or _is_name(cell) for cell in named)
+
+
+def _is_name(cell: str) -> bool:
+    """Whether this could name a column: after a comma, a sentence goes on with a blank."""
+    return cell == cell.strip() and (NAME.fullmatch(cell) is not None or plain(cell) in LABELS)

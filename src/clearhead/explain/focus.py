@@ -1,0 +1,130 @@
+"""What a picture of attention shows: which tokens, the word it opens on, the texts above it, and the share it hides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clearhead.explain.tokens import Token, find_word, read, read_tokens, shorten, visible, width, word_groups
+from clearhead.explain.view import View, is_causal, telling
+
+if TYPE_CHECKING:
+    from clearhead.core.trace import Trace
+
+    Array = np.ndarray[Any, Any]
+
+UNKNOWN = ("[UNK]", "<unk>")
+HEADING_LINES = 2  # of one text above a picture; more of it would not be read
+
+
+def shown_tokens(tokens: Sequence[Token], special: bool) -> list[int]:
+    """Places of the tokens to show: without special ones unless asked for, or unless there is nothing else."""
+    return [place for place, token in enumerate(tokens) if special or not token.special] or list(range(len(tokens)))
+
+
+def show_special(seen: View, special: bool, words: Sequence[int] | None) -> bool:
+    """Whether special tokens are shown: when asked for, or when the requested word is one of them."""
+    return special or any(seen.queries[place].special for place in words or ())
+
+
+def requested_word(seen: View, word: int | str | None) -> list[int] | None:
+    """Places of the word that was asked for, among all tokens; None when nobody asked."""
+    return None if word is None else find_word(seen.queries, word)
+
+
+def informative_word(seen: View) -> list[int]:
+    """Places of the word a picture opens on when none was asked for; the first of several that are equal.
+
+    In an encoder, the word that the other words look at most: the probability that the tokens of other words give it,
+    averaged over these tokens, all heads and all layers; of several pieces, the one that gets most counts. In a causal
+    model, where only later words can look at a word, and in cross-attention, the word that looks at others most firmly:
+    the sum of squared probabilities. Special tokens do not count, and punctuation is never chosen.
+    """
+    words = _words(seen.queries)
+    if not words:
+        return shown_tokens(seen.queries, special=False)[:1]
+    if seen.part == "encoder" and not is_causal(seen):
+        mean = np.mean([layer.probs.mean(0) for layer in seen.layers], 0)
+        return max(words, key=lambda word: _received(mean, seen.queries, word))
+    for counts in (telling(seen), _others(seen)):
+        firm = np.mean([np.where(counts, layer.probs**2, 0.0).sum(-1).mean(0) for layer in seen.layers], 0)
+        if firm.max() > 0:
+            return max(words, key=lambda word: round(float(firm[word].mean()), 6))
+    return words[-1]
+
+
+def _words(tokens: Sequence[Token]) -> list[list[int]]:
+    """Words with a letter or a digit, without the punctuation that a tokenizer counts to them."""
+    made = []
+    for group in word_groups(tokens):
+        spoken = [place for place in group if _is_spoken(tokens[place])]
+        if spoken and not tokens[group[0]].special:
+            made.append([place for place in group if spoken[0] <= place <= spoken[-1]])
+    return made
+
+
+def _is_spoken(token: Token) -> bool:
+    return token.raw not in UNKNOWN and any(character.isalnum() for character in token.text)
+
+
+def _received(mean: Array, tokens: Sequence[Token], word: Sequence[int]) -> float:
+    others = [place for place, token in enumerate(tokens) if not token.special and place not in word]
+    return round(float(mean[np.ix_(others, list(word))].mean(0).max()), 6) if others else 0.0
+
+
+def _others(seen: View) -> Array:
+    """From and to other tokens that are not special: for texts too short for more choice."""
+    counts = np.ones((len(seen.queries), len(seen.keys)), bool)
+    counts[[token.special for token in seen.queries]] = False
+    counts[:, [token.special for token in seen.keys]] = False
+    if seen.part != "cross":
+        np.fill_diagonal(counts, val=False)
+    return counts
+
+
+def hidden_share(probs: Array, keys: Sequence[int]) -> Array:
+    """The probability of each query that goes to keys that are not shown; the last axis of probs is the keys'."""
+    hidden = np.ones(probs.shape[-1], bool)
+    hidden[list(keys)] = False
+    return probs[..., hidden].sum(-1)  # type: ignore[no-any-return]
+
+
+def hidden_note(share: float, what: str = "Special tokens are hidden") -> str:
+    """The share that a picture leaves out, in words."""
+    return f"{what}: they get {share:.0%} of the attention; the probabilities are the model's own, not renormalized."
+
+
+def heading(trace: Trace) -> list[str]:
+    """The texts of a trace as they were given: one, a pair, or a source and what was written."""
+    target = trace.target
+    if target is None and trace.target_tokens is not None:
+        target = read(read_tokens(trace.written or trace.target_tokens))
+    texts = [trace.text if trace.text is not None else read(read_tokens(trace.tokens))]
+    texts += [] if trace.second is None else [trace.second]
+    texts += [f"→ {target}"] if target else []
+    return [text for text in (" ".join(visible(" ".join(str(text).split())).split()) for text in texts) if text]
+
+
+def heading_text(trace: Trace, most: float = 200.0) -> str:
+    """The texts in one line, for a page; each of several keeps its share."""
+    texts = heading(trace)
+    joined = " | ".join(shorten(text, most / len(texts)) for text in texts) if texts else ""
+    return joined.replace(" | →", " →")
+
+
+def heading_lines(trace: Trace, most: float) -> list[str]:
+    """The texts in lines of at most `most` em: one text in two lines, several in a line each."""
+    texts = heading(trace)
+    if len(texts) != 1 or width(texts[0]) <= most:
+        return [shorten(text, most) for text in texts]
+    lines: list[str] = []
+    rest = texts[0]
+    while rest and len(lines) < HEADING_LINES - 1 and width(rest) > most:
+        line = shorten(rest, most + 0.9).removesuffix("…")
+        broken = line.rfind(" ")
+        line = line[:broken] if broken > len(line) // 2 and rest[len(line) : len(line) + 1] != " " else line
+        lines.append(line.strip())
+        rest = rest[len(line) :].strip()
+    return [*lines, shorten(rest, most)]

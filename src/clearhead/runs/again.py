@@ -1,0 +1,98 @@
+"""The same command once more: whether a folder holds its own run that was killed, or one that still goes on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.config import is_taken, locked, read_json
+from clearhead.errors import ClearheadError, InputError
+from clearhead.runs.finish import METRICS
+from clearhead.runs.run_file import RUN
+from clearhead.runs.train import Told
+
+if TYPE_CHECKING:
+    from clearhead.runs.plan import RunPlan
+    from clearhead.runs.pretrain_plan import PretrainPlan
+
+_held: set[tuple[int, int]] = set()  # folders that this process has locked
+
+
+def begun_before(folder: Path, plan: RunPlan | PretrainPlan, command: str) -> bool:
+    """Whether the very same command was begun in a folder and killed there, so that it goes on."""
+    if not command or not (folder / RUN).is_file() or (folder / METRICS).exists():
+        return False
+    try:
+        saved = read_json(folder / RUN)
+    except ClearheadError:
+        return False
+    before = saved.get("plan")
+    if saved.get("command") != command or not isinstance(before, dict):
+        return False
+    return _fits(asdict(plan), before, asdict(type(plan)()))
+
+
+def _fits(asked: Mapping[str, Any], before: Mapping[str, Any], usual: Mapping[str, Any]) -> bool:
+    """Whether settings are what was asked for before; those that were left open were chosen when the run began."""
+    for key, value in asked.items():
+        if isinstance(value, dict):
+            if not isinstance(before.get(key), dict) or not _fits(value, before[key], usual[key]):
+                return False
+        elif value not in (before.get(key), usual[key]) and not (key == "minutes" and before.get("steps")):
+            return False
+    return True
+
+
+def is_free(folder: Path, plan: RunPlan | PretrainPlan, command: str) -> bool:
+    """Whether a run can begin in a folder, or go on there."""
+    return not is_taken(folder) or (begun_before(folder, plan, command) and not in_use(folder))
+
+
+def in_use(folder: Path) -> bool:
+    """Whether another process is at work in a folder."""
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return False
+    try:
+        return locked(handle, folder.resolve()) is False
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def alone_in(folder: str | os.PathLike[str] | None, told: Told | None) -> Iterator[Told]:
+    """Lock the folder of a run as long as it goes, from when it is there; a second process is refused."""
+    tell, handles, keys = told or Told(), [], []
+
+    def hold(place: Path) -> None:
+        try:
+            handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except (OSError, ValueError):
+            return  # what is wrong with it is said elsewhere
+        handles.append(handle)
+        status = os.fstat(handle)
+        if (key := (status.st_dev, status.st_ino)) in _held:
+            return
+        if locked(handle, place.resolve()) is False and status.st_uid == os.geteuid():
+            raise InputError(f"{place} is in use by another process; wait for it, or name another folder.")
+        _held.add(key)
+        keys.append(key)
+
+    def begun(place: Path) -> None:
+        hold(place)
+        tell.begun(place)
+
+    try:
+        if folder is not None:
+            hold(Path(folder))
+        yield replace(tell, begun=begun)
+    finally:
+        _held.difference_update(keys)
+        for handle in handles:
+            with suppress(OSError):
+                os.close(handle)

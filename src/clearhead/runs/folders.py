@@ -1,0 +1,49 @@
+"""The folder of a run: a free name for a new one, and one process at a time in it. Nothing heavy is imported here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from clearhead.runs.plan import RunPlan
+    from clearhead.runs.pretrain_plan import PretrainPlan
+
+RUNS = Path("runs")
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def alone(verb: Callable[P, T]) -> Callable[P, T]:
+    """A verb that locks the folder which it works in: the same command is not at work there twice."""
+
+    @wraps(verb)
+    def call(*given: P.args, **named: P.kwargs) -> T:
+        from clearhead.runs.again import alone_in
+
+        folder: Any = named.get("resume") or named.get("output")
+        told: Any = named.get("told")
+        with alone_in(folder, told) as named["told"]:
+            return verb(*given, **named)
+
+    return call
+
+
+def free_folder(train: str | None, plan: RunPlan | PretrainPlan, command: str) -> Path:
+    """runs/<name of the file>, with a number where that is taken by another run."""
+    from clearhead.runs.again import is_free
+
+    name = _name(train)
+    taken = (RUNS / (name if number == 1 else f"{name}-{number}") for number in range(1, 10_000))
+    return next(folder for folder in taken if is_free(folder, plan, command))
+
+
+def ladder_folder(train: str | None) -> Path:
+    """runs/<name of the file>-ladder, which the same command goes on with."""
+    return RUNS / f"{_name(train)}-ladder"
+
+
+def _name(train: str | None) -> str:
+    return "rows" if train is None else Path(train).name.split(".")[0] or "rows"

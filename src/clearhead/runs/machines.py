@@ -1,0 +1,63 @@
+"""Where a run computes: resolved once at its beginning, and compared when it is resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from clearhead.loading import need_torch
+from clearhead.machine import Machine, base_machine
+from clearhead.runs.finish import engine_version
+from clearhead.runs.plan import NETWORK, RunPlan
+from clearhead.runs.run_file import Computed, check_machine, read_saved
+from clearhead.runs.wordfeatures import reads_vectors
+
+
+def on_machine(plan: RunPlan) -> tuple[RunPlan, Machine]:
+    """The plan with its threads and precision resolved, once, and the machine that computes it."""
+    if computes_alone(plan):
+        return plan, base_machine()
+    need_torch("Training a network")
+    from clearhead.training.threads import use_threads
+
+    if plan.threads is not None or plan.method not in NETWORK:  # otherwise as many as the model keeps busy
+        plan = replace(plan, threads=use_threads(plan.threads))  # a resumed run uses as many
+    machine = machine_of(plan)
+    settings = plan.settings.resolved(machine.precision) if plan.method in NETWORK else plan.settings
+    return replace(plan, settings=settings), machine
+
+
+def machine_of(plan: RunPlan) -> Machine:
+    """This machine as a plan uses it, on the threads that are set."""
+    if computes_alone(plan):
+        return base_machine()
+    from clearhead.training.machine import torch_machine
+
+    made = torch_machine(plan.settings.precision, plan.device)
+    if plan.method in NETWORK:
+        return made
+    return replace(made, precision="", libraries=made.libraries | engine_version())  # the model folder says which
+
+
+def computes_alone(plan: RunPlan) -> bool:
+    """Whether neither torch nor the engine computes: words are counted, or vectors looked up."""
+    return plan.method in ("tfidf", "majority") or reads_vectors(plan)
+
+
+def begin_computing(
+    folder: Path, machine: Machine, *, resume: bool, allowed: bool, say: Callable[[str], None]
+) -> Computed:  # fmt: skip
+    """Where a run computes: here, and before that wherever it was begun; refused where that changes its bits."""
+    if not resume:
+        return Computed(machine=machine)
+    before = read_saved(folder).computed
+    for note in check_machine(folder, before, machine, allowed=allowed):
+        say(note)
+    return before.resumed(machine)
+
+
+def check_begun(folder: Path, *, allowed: bool) -> None:
+    """Refuse a run that was begun on another machine, before anything is done in vain."""
+    saved = read_saved(folder)
+    check_machine(folder, saved.computed, replace(machine_of(saved.plan), threads=None), allowed=allowed)

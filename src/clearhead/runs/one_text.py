@@ -1,0 +1,52 @@
+"""One text, or the few that a question consists of, answered by a trained model without any file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from clearhead.data import open_source
+from clearhead.errors import InputError
+from clearhead.runs.predict import Prediction, predictions
+from clearhead.runs.predictor import Predictor
+
+TEXT, SECOND, OPTIONS = "text", "text_b", "options"
+
+
+def answer_texts(predictor: Predictor, texts: Sequence[str]) -> Prediction:
+    """The answer to one text, two texts of a pair, a question and its passage, or a question and its options."""
+    _check(predictor, texts)
+    row: dict[str, Any] = {TEXT: texts[0]}
+    names: dict[str, Any] = {"text": TEXT}
+    if predictor.space.kind == "options":
+        row[OPTIONS] = list(texts[1:])
+        names["options"] = OPTIONS
+    elif len(texts) == 2:
+        row[SECOND] = texts[1]
+        names["text_b"] = SECOND
+    source = open_source([row])
+    columns = predictor.columns_in(source, **names, labelled=False)
+    return next(predictions(predictor, source, columns, skip_bad_rows=False))
+
+
+def _check(predictor: Predictor, texts: Sequence[str]) -> None:
+    """Refuse empty texts, and too few or too many of them for what the model reads."""
+    for number, text in enumerate(texts, start=1):
+        if not isinstance(text, str) or not text.strip():
+            raise InputError(f"Text {number} of {len(texts)} is empty; expected words to answer.")
+    kind, name, got = predictor.space.kind, predictor.reference, len(texts)
+    if kind == "options":
+        if got < 3:
+            raise InputError(f"{name} chooses among options: give a question and at least two options, got {got}.")
+        if predictor.trained is not None and "text_b" in predictor.trained.columns:
+            raise InputError(f"{name} reads a passage, a question and options: give them as rows of a file.")
+        return
+    if kind == "answers":
+        if got != 2:
+            raise InputError(f"{name} answers questions: give a question and a passage, got {got} texts.")
+        return
+    least, most = (1, 1) if kind == "tags" else {True: (2, 2), False: (1, 1), None: (1, 2)}[predictor.reads_two]
+    if got < least:
+        raise InputError(f"{name} reads two texts: give the second one after the first, got {got}.")
+    if got > most:
+        raise InputError(f"{name} reads {'one text' if most == 1 else 'two texts at most'}, got {got}.")

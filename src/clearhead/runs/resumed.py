@@ -1,0 +1,75 @@
+"""What is said of a run that goes on: the same as when it began, or nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from clearhead.config import named, read_json, shown
+from clearhead.errors import InputError
+from clearhead.runs.plan import RunPlan
+from clearhead.runs.pretrain_plan import PretrainPlan
+from clearhead.runs.run_file import RUN
+
+PATHS = ("train", "dev", "test", "model", "tokenizer", "files")
+AUTO = "auto"
+
+
+def check_resumed(
+    folder: Path, plan: RunPlan | PretrainPlan, said: Mapping[str, Any], output: str | os.PathLike[str] | None
+) -> None:
+    """Refuse settings, files or a folder that are not those of the run; the same ones may be said again."""
+    if output is not None and not _is_same_path(output, folder):
+        raise _differs("the folder", folder, output)
+    kept = asdict(plan)
+    kept |= kept.pop("settings")
+    if kept.get("auto_epochs"):
+        kept["epochs"] = AUTO  # they are chosen by the rows
+    if "minutes" in kept and kept["minutes"] is None:
+        kept["minutes"] = read_json(folder / RUN).get("minutes")  # the plan has the steps that were found for them
+    for key, value in said.items():
+        name = key.replace("-", "_")
+        if value is None:
+            continue
+        if name not in kept or name == "auto_epochs":
+            raise InputError(f"There is no setting {shown(key, 40)!r}.")
+        if not is_same(name, kept[name], value):
+            raise _differs(name, kept[name], value)
+
+
+def _differs(name: str, before: object, now: object) -> InputError:
+    was = f"{name} was {named(before)} and is {named(now)}"
+    return InputError(f"A resumed run keeps its settings: {was}. Leave it out, or begin another run.")
+
+
+def is_same(name: str, before: object, now: object) -> bool:
+    """Whether two values of a setting are the same; paths are, from wherever they are seen."""
+    if isinstance(before, list | tuple) and isinstance(now, list | tuple):
+        return len(before) == len(now) and all(is_same(name, a, b) for a, b in zip(before, now, strict=True))
+    if name in PATHS and isinstance(before, str) and isinstance(now, str | os.PathLike):
+        return before == now or _is_same_path(before, now)
+    alike = type(before) is type(now) or (_is_number(before) and _is_number(now))
+    return alike and before == now
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_same_path(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def named_again(plan: RunPlan, paths: Mapping[str, str | None]) -> dict[str, str]:
+    """The files that are named again, to be compared with those of the run.
+
+    One that is no longer where it was may have moved, and one for rows that came as Python values may hold them: their
+    rows tell it.
+    """
+    kept = {part: getattr(plan, part) for part in paths}
+    values = plan.train is None
+    known = {part for part, path in kept.items() if (not values if path is None else Path(path).exists())}
+    return {part: path for part, path in paths.items() if path is not None and part in known}

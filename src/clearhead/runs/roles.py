@@ -1,0 +1,99 @@
+"""Which columns of a source a model reads: as said, as in training, or as they look; what it does not read is told."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from clearhead.checkpoint.passport import Trained
+from clearhead.data import Columns, Source, guess_columns
+from clearhead.data.columns import titled, titles
+from clearhead.errors import InputError
+from clearhead.tasks import Asked
+
+if TYPE_CHECKING:
+    from clearhead.runs.predictor import Predictor
+
+log = logging.getLogger("clearhead")
+
+
+def find_columns(
+    predictor: Predictor,
+    source: Source,
+    asked: Mapping[str, str | None],
+    options: str | None = None,
+    *,
+    labelled: bool = True,
+) -> Columns:
+    """The columns to read; pairs are found by their names, as in training, where nobody knows what a model reads."""
+    if predictor.task.columns is not None:
+        return _own_columns(predictor, source, asked, options, labelled=labelled)
+    two, reference = predictor.reads_two, predictor.reference
+    if options is not None:
+        raise InputError(f"{reference} does not choose among options; leave --options out.")
+    if asked["text_b"] is not None and two is False:
+        raise InputError(f"{reference} reads one text; leave --text-b out.")
+    if two is False:
+        _refuse_pairs(predictor, source)
+    known = {} if predictor.trained is None else predictor.trained.columns
+    names = {part: name or (known.get(part) if known.get(part) in source.columns else None)
+             for part, name in asked.items()}  # fmt: skip
+    if two is not False and asked["text"] is None and _holds_pairs(source, names):
+        names |= {"text": "text", "text_b": "text_b"}
+    pair = names["text_b"] is not None if two is None else two
+    task = "regress" if predictor.space.kind == "number" else "pair" if pair else None
+    found = guess_columns(
+        source, names["text"], names["text_b"], names["label"], None, None, task, labelled=labelled,
+        pairs=two is not False,
+    )  # fmt: skip
+    if pair and found.text_b is None:
+        raise InputError(f"{source.name}: this model reads two texts; say where the second is with --text-b.")
+    return replace(found, id=None, split=None)
+
+
+def _holds_pairs(source: Source, names: Mapping[str, str | None]) -> bool:
+    """Whether rows are pairs by the names that roles have here, as tuples of two texts are."""
+    return names["text"] in (None, "text") and names["text_b"] is None and {"text", "text_b"} <= set(source.columns)
+
+
+def _refuse_pairs(predictor: Predictor, source: Source) -> None:
+    if source.kind == "pairs":
+        raise InputError(f"{predictor.reference} reads one text, and {source.name} has two in each row.")
+
+
+def _own_columns(
+    predictor: Predictor, source: Source, names: Mapping[str, str | None], options: str | None, *, labelled: bool
+) -> Columns:
+    """The same for a task that reads rows in its own way."""
+    task = predictor.task
+    assert task.columns is not None
+    trained = predictor.trained or Trained(task=task.name)
+    here = {part: name for part, name in trained.columns.items() if name in source.columns}
+    if task.second is False:
+        _refuse_pairs(predictor, source)
+    if source.kind == "pairs":
+        here = {"text": "text", "text_b": "text_b"} | here
+    chosen = tuple(name.strip() for name in options.split(",")) if options else tuple(trained.options)
+    asked = Asked(
+        text=names["text"] or here.get("text"),
+        text_b=names["text_b"] or here.get("text_b"),
+        label=names["label"] or here.get("label"),
+        id=here.get("id"),
+        options=chosen if options or set(chosen) <= set(source.columns) else (),
+    )
+    return replace(task.columns(source, asked, labelled), split=None)
+
+
+def report_columns(predictor: Predictor, source: Source, columns: Columns) -> None:
+    """Warn of columns that hold texts and are not read, unless the model learned from this one alone."""
+    for warning in source.warnings:
+        log.warning("%s", warning)
+    trained = {} if predictor.trained is None else predictor.trained.columns
+    if columns.unused_texts and trained.get("text") != columns.text:
+        read = " and ".join(titled(name) for name in (columns.text, columns.text_b) if name is not None)
+        log.warning(
+            "%s reads %s, and not the texts of %s; --text and --text-b choose columns.",
+            predictor.reference, read, titles(columns.unused_texts),
+        )  # fmt: skip

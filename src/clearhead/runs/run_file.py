@@ -1,0 +1,160 @@
+"""run.json: what a run was begun with and where it computed, decoded strictly, so that damage is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from clearhead.checkpoint.passport import DataMark
+from clearhead.config import decode, read_json, sweep, write_json
+from clearhead.errors import CheckpointError, InputError
+from clearhead.machine import Machine, differences
+from clearhead.runs.plan import EARLIER, RunPlan
+
+RUN = "run.json"
+FORMAT = 1
+FLAG = "--allow-different-cpu (Python: allow_different_cpu=True)"
+UNKNOWN = (
+    "This run does not record the CPU, precision and library versions that it began with; if they differ here, its "
+    "result differs in the last digits from that of an uninterrupted run."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunData:
+    """What a resumed run must find again."""
+
+    columns: dict[str, str | None] = field(default_factory=dict)
+    task: str = ""
+    labels: list[str] | None = None
+    data: dict[str, DataMark] = field(default_factory=dict)  # by part
+    tokens: str | None = None  # a hash of every token id
+
+
+@dataclass(frozen=True, kw_only=True)
+class Computed:
+    """The machine that a run began on, and those that it was resumed on and that differ from the one before."""
+
+    machine: Machine | None = None  # None: of a version that did not record it
+    resumed_on: list[Machine] = field(default_factory=list)
+
+    @property
+    def last(self) -> Machine | None:
+        """The machine that computed the last steps."""
+        return self.resumed_on[-1] if self.resumed_on else self.machine
+
+    def resumed(self, now: Machine) -> Computed:
+        """The same after it was resumed here."""
+        if not now.libraries or (self.last is not None and not differences(self.last, now)):
+            return self
+        return replace(self, resumed_on=[*self.resumed_on, now])
+
+    def with_precision(self, precision: str) -> Computed:
+        """The same where only the loaded model says what the precision is."""
+        if self.last is None or self.last.precision:
+            return self
+        last = replace(self.last, precision=precision)
+        if self.resumed_on:
+            return replace(self, resumed_on=[*self.resumed_on[:-1], last])
+        return replace(self, machine=last)
+
+    def with_threads(self, threads: int | None) -> Computed:
+        """The same where only the loaded model says how many threads it keeps busy; a resumed run keeps its number."""
+        if self.machine is None or self.resumed_on:
+            return self
+        return replace(self, machine=replace(self.machine, threads=threads))
+
+    def notes(self) -> tuple[str, ...]:
+        """A sentence for the report where more than one machine computed."""
+        known = [one for one in (self.machine, *self.resumed_on) if one is not None]
+        if not self.resumed_on or self.machine is None:
+            return ()
+        changed = "; ".join(", ".join(differences(a, b)) for a, b in pairwise(known))
+        return (f"The run was resumed on another machine, so that its bits cannot be reproduced: {changed}.",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedRun:
+    """A run.json of training."""
+
+    format: int
+    plan: RunPlan
+    command: str = ""
+    data: RunData = field(default_factory=RunData)
+    machine: Machine | None = None
+    resumed_on: list[Machine] = field(default_factory=list)
+
+    @property
+    def computed(self) -> Computed:
+        """Where it computed so far."""
+        return Computed(machine=self.machine, resumed_on=self.resumed_on)
+
+
+def read_saved(folder: Path) -> SavedRun:
+    """The run.json of a run that was begun, with every value checked."""
+    path = folder / RUN
+    if not path.is_file():
+        raise InputError(f"{folder} is no run: it has no {RUN}.")
+    saved = read_json(path)
+    if saved.get("kind") == "pretrain":
+        raise InputError(f"{folder} is a run of pre-training; go on with clearhead pretrain --resume {folder}.")
+    if saved.get("format") != FORMAT:
+        raise CheckpointError(f"{RUN} is of another version of clearhead.")
+    plan = saved.get("plan")
+    made = decode(saved | ({"plan": EARLIER | plan} if isinstance(plan, dict) else {}), SavedRun, RUN)
+    checked(made.plan.check)
+    return made
+
+
+def checked(check: Callable[[], None]) -> None:
+    """Settings that are out of range in a file are the file's damage, not the caller's mistake."""
+    try:
+        check()
+    except InputError as error:
+        raise CheckpointError(f"{RUN} is damaged: {error}") from None
+
+
+def write_saved(folder: Path, plan: RunPlan, data: Mapping[str, Any], command: str, computed: Computed) -> None:
+    """Write down what is being trained, and where."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be made: {error.strerror or error}.") from None
+    saved = {"format": FORMAT, "command": command, "plan": asdict(plan), "data": dict(data)}
+    write_json(folder / RUN, saved | asdict(computed))
+
+
+def check_machine(folder: Path, computed: Computed, now: Machine, *, allowed: bool) -> tuple[str, ...]:
+    """Refuse to resume where the bits of the run cannot be reproduced, unless that is allowed; notes otherwise."""
+    if computed.last is None:
+        return (UNKNOWN,) if now.libraries else ()
+    found = differences(computed.last, now)
+    if not found:
+        return ()
+    changed = "; ".join(found)
+    if not allowed:
+        raise InputError(
+            f"{folder} cannot be resumed with the same bits on this machine ({changed}): resume it where it was begun, "
+            f"or give {FLAG}."
+        )
+    return (f"Resumed on another machine ({changed}): the result differs in the last digits.",)
+
+
+def begin_run(
+    folder: Path, plan: RunPlan, now: Mapping[str, Any], command: str, computed: Computed, *, resume: bool
+) -> None:  # fmt: skip
+    """Write down what is being trained, or see that everything which it must find again is still the same."""
+    if not resume:
+        write_saved(folder, plan, now, command, computed)
+        return
+    saved = read_saved(folder)
+    before = asdict(saved.data)
+    for key, what in (("data", "rows"), ("labels", "labels"), ("tokens", "tokens"), ("columns", "columns")):
+        if (before[key] or None) != (now.get(key) or None):
+            raise InputError(f"The {what} are not those that {folder} was begun with: train anew, or restore them.")
+    sweep(folder)
+    if saved.computed != computed:  # another machine goes on
+        write_saved(folder, saved.plan, before, saved.command, computed)

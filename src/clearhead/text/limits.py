@@ -1,0 +1,263 @@
+"""Bounds of a tokenizer.json, checked before the library builds it: how much a text can grow, and in what time.
+
+The library does what a file says: a sequence of replacements can make a terabyte of a word, padding can ask for a
+billion tokens, a pattern can take forever. Every step gets a factor, its worst case in bytes out per byte in; their
+product decides whether the file is used and how long a text it may read.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from clearhead.config import shown
+from clearhead.errors import InputError, TokenizerError
+from clearhead.text.charsmap import LONGEST as LONGEST_RULE
+from clearhead.text.charsmap import Charsmap
+from clearhead.text.patterns import UnboundedPatternError, check_pattern
+
+MOST_TEXT = 2_000_000  # characters that are tokenized at once: 0.7 GB and three seconds where each is a token
+MOST_GROWTH = 2_000  # bytes out per byte in, on paper; ALBERT's pipeline has 1,100
+MOST_BYTES = 32_000_000  # that a text may grow to; the library keeps some fifty bytes for each
+STRETCH = 16_384  # characters that are normalized together to see how long they become
+MOST_STEPS = 64  # of a normalizer, pre-tokenizer, post-processor or decoder; published ones have at most ten
+MOST_INSERTED = 1_000  # tokens that a template puts around a text
+MOST_ADDED = 200_000  # added tokens; they have all to be searched for in every text
+MOST_ADDED_CHARACTERS = 8_000_000  # of them together
+LONGEST_TOKEN = 1_000  # characters of an unknown token or an affix, of which every token of a text may hold a copy
+LONGEST_PIECE = 512  # characters of a unigram piece: each place of a text is looked up to this length
+LONGEST_WORD = 256  # characters of a word for WordPiece, whose time grows as its square; published ones have 100
+
+COMPOSED, COMPATIBLE, CASED = 3.0, 11.0, 1.5  # growth in UTF-8 of NFC and NFD, of NFKC and NFKD, and of lower case
+BYTES_AS_LETTERS = 2.0
+UNICODE = {"NFC": COMPOSED, "NFD": COMPOSED, "NFKC": COMPATIBLE, "NFKD": COMPATIBLE, "Lowercase": CASED}
+
+Step = dict[str, Any]
+
+
+def check_pipeline(data: dict[str, Any]) -> float:
+    """Refuse a tokenizer.json without bounds; returns how many times longer, in bytes, it can make a text."""
+    check_recipe_parts(data)
+    _growth(data, "decoder", _joined)
+    growth = _growth(data, "normalizer", _normalized) * _growth(data, "pre_tokenizer", _cut)
+    if growth > MOST_GROWTH:
+        raise TokenizerError(_endless("normalizer and pre_tokenizer"))
+    return growth
+
+
+def check_recipe_parts(data: dict[str, Any]) -> None:
+    """Refuse what even a recipe takes over: a template, added tokens or a vocabulary without bounds."""
+    for step in _steps(data.get("post_processor"), "post_processor"):
+        _check_inserted(step)
+    _check_added(data.get("added_tokens"))
+    _check_model(data.get("model"))
+
+
+def check_unicode(table: bytes, name: str) -> float:
+    """The growth of a pipeline around SentencePiece's table of normalization: the longest rule for each byte read."""
+    charsmap = Charsmap(table, name)
+    size = int.from_bytes(table[:4], "little") if len(table) >= 4 else 0
+    longest = max(map(len, table[4 + size :].split(b"\0")), default=0)
+    if longest > LONGEST_RULE:
+        raise TokenizerError(f"{name}: a rule of normalization has {longest:,} bytes, more than {LONGEST_RULE:,}")
+    alone = max(len(charsmap.longest(chr(code), 0)[0].encode()) for code in range(1, 128))
+    return max(1.0, alone, longest / 2)  # every other rule stands for two bytes or more
+
+
+def check_text_size(text: str, growth: float = 1.0, normalizer: Any = None, *, most: int | None = None) -> None:
+    """Refuse a text that is too long to be tokenized at once, as it is or as the normalizer makes it."""
+    most = MOST_TEXT if most is None else most
+    if len(text) > most:
+        raise InputError(
+            f"a text has {len(text):,} characters, more than the {most:,} that are tokenized at once; split it"
+        )
+    if len(text) * growth <= MOST_BYTES or normalizer is None:
+        return
+    size = 0
+    for start in range(0, len(text), STRETCH):
+        size += len(normalizer.normalize_str(text[start : start + STRETCH]))
+        if size > MOST_BYTES:
+            raise InputError(
+                f"a text of {len(text):,} characters becomes longer than {MOST_BYTES:,} when the tokenizer normalizes "
+                "it; split it, or use another tokenizer"
+            )
+
+
+def _growth(data: dict[str, Any], part: str, measure: Callable[[Step], float]) -> float:
+    """The product of the steps of one part."""
+    growth, seen = 1.0, set()
+    for step in _steps(data.get(part), part):
+        if step["type"] not in UNICODE or step["type"] not in seen:  # the second time there is nothing left to expand
+            growth *= measure(step)
+        seen.add(step["type"])
+        if growth > MOST_GROWTH:
+            raise TokenizerError(_endless(part))
+    return growth
+
+
+def _endless(part: str) -> str:
+    return f"tokenizer.json cannot be used: its {part} can make a text more than {MOST_GROWTH:,} times longer"
+
+
+def _steps(value: object, part: str) -> Iterator[Step]:
+    """The steps of one part in their order, those of sequences within sequences too."""
+    waiting, count = [value], 0
+    while waiting:
+        step = waiting.pop()
+        if step is None:
+            continue
+        count += 1
+        if count > MOST_STEPS:
+            raise TokenizerError(f"tokenizer.json: {part} has more than {MOST_STEPS} steps")
+        if not isinstance(step, dict) or not isinstance(step.get("type"), str):
+            raise TokenizerError(f"tokenizer.json: {part} must be an object with a type, or a sequence of them")
+        inner = [step[key] for key in ("normalizers", "pretokenizers", "processors", "decoders") if key in step]
+        if step["type"] != "Sequence":
+            yield step
+        for steps in inner:
+            if not isinstance(steps, list):
+                raise TokenizerError(f"tokenizer.json: the steps of a {part} must be a list")
+            waiting.extend(reversed(steps[: MOST_STEPS + 1]))
+
+
+def _normalized(step: Step) -> float:
+    kind = step["type"]
+    if kind == "BertNormalizer":
+        return COMPOSED * CASED * 5 / 3  # a Chinese character of three bytes gets a blank on both sides
+    if kind == "ByteLevel":
+        return BYTES_AS_LETTERS
+    if kind == "Prepend":  # before each stretch between added tokens, which may be one character long
+        return 1.0 + _size(step.get("prepend"), "prepend")
+    if kind == "Replace":
+        return _replaced(step)
+    if kind == "Precompiled":
+        return _precompiled(step)
+    return UNICODE.get(kind, 1.0)
+
+
+def _cut(step: Step) -> float:
+    kind = step["type"]
+    if kind == "ByteLevel":
+        return BYTES_AS_LETTERS + (1.0 if step.get("add_prefix_space", True) is not False else 0.0)
+    if kind == "Metaspace":
+        mark = _size(step.get("replacement"), "replacement")
+        return max(mark, 1.0 + mark)  # for each blank, and before each word, which may be one character long
+    if kind == "Split":
+        _pattern(step)
+    elif kind == "FixedLength":
+        length = step.get("length", 1)
+        if not isinstance(length, int) or isinstance(length, bool) or length < 1:
+            raise TokenizerError(f"tokenizer.json: length must be an integer >= 1, got {shown(length)}")
+    return 1.0
+
+
+def _joined(step: Step) -> float:
+    if step["type"] == "Replace":
+        return _replaced(step)
+    for key in ("prefix", "suffix", "replacement", "pad_token", "word_delimiter_token"):
+        if step.get(key) is not None:
+            _size(step[key], key)
+    return 1.0
+
+
+def _replaced(step: Step) -> float:
+    content = _size(step.get("content"), "content", longest=LONGEST_TOKEN)
+    pattern = _pattern(step)
+    if pattern is None:
+        return content + 1.0  # a pattern may match a single character, or nothing between two
+    return max(1.0, content / len(pattern.encode()))
+
+
+def _pattern(step: Step) -> str | None:
+    """The literal pattern of a step; None if it is a regular expression, whose time is checked."""
+    pattern = step.get("pattern")
+    if isinstance(pattern, dict) and len(pattern) == 1:
+        kind, text = next(iter(pattern.items()))
+        if kind == "String" and isinstance(text, str) and text:
+            return text
+        if kind == "Regex" and isinstance(text, str) and text:
+            try:
+                check_pattern(text)
+            except UnboundedPatternError as error:
+                raise TokenizerError(
+                    f"tokenizer.json cannot be used: the time of the pattern {shown(text)!r} has no bound ({error})"
+                ) from None
+            return None
+    raise TokenizerError(f"tokenizer.json: the pattern of a {step['type']} must be a text or a regular expression")
+
+
+def _precompiled(step: Step) -> float:
+    """The longest replacement of a table, for each byte that it stands for."""
+    table = step.get("precompiled_charsmap")
+    if table is None or table == "":
+        return 1.0
+    try:
+        data = base64.b64decode(table if isinstance(table, str) else "?", validate=True)
+    except (binascii.Error, ValueError):
+        raise TokenizerError("tokenizer.json: precompiled_charsmap is not base64") from None
+    return check_unicode(data, "tokenizer.json")
+
+
+def _check_inserted(step: Step) -> None:
+    if step["type"] != "TemplateProcessing":
+        return
+    tokens = step.get("special_tokens")
+    sizes = {
+        name: len(token["ids"])
+        for name, token in (tokens.items() if isinstance(tokens, dict) else ())
+        if isinstance(token, dict) and isinstance(token.get("ids"), list)
+    }
+    for name in ("single", "pair"):
+        pieces = step.get(name)
+        if not isinstance(pieces, list) or len(pieces) > MOST_INSERTED:
+            raise TokenizerError(f"tokenizer.json: the template {name} must be a list of at most {MOST_INSERTED} parts")
+        inserted, texts = 0, []
+        for piece in pieces:
+            part = piece if isinstance(piece, dict) else {}
+            text, special = part.get("Sequence"), part.get("SpecialToken")
+            if isinstance(text, dict):
+                texts.append(str(text.get("id")))
+            elif isinstance(special, dict):
+                inserted += sizes.get(str(special.get("id")), 1)
+        if inserted > MOST_INSERTED:
+            raise TokenizerError(f"tokenizer.json: the template {name} inserts more than {MOST_INSERTED} tokens")
+        if len(set(texts)) != len(texts):
+            raise TokenizerError(f"tokenizer.json: the template {name} repeats a text")
+
+
+def _check_added(tokens: object) -> None:
+    if not isinstance(tokens, list):
+        return  # read_settings says what is wrong with it
+    if len(tokens) > MOST_ADDED:
+        raise TokenizerError(f"tokenizer.json: {len(tokens):,} added tokens, more than {MOST_ADDED:,}")
+    texts = (token.get("content") for token in tokens if isinstance(token, dict))
+    if sum(len(text) for text in texts if isinstance(text, str)) > MOST_ADDED_CHARACTERS:
+        raise TokenizerError(f"tokenizer.json: the added tokens have more than {MOST_ADDED_CHARACTERS:,} characters")
+
+
+def _check_model(model: object) -> None:
+    if not isinstance(model, dict):
+        return  # the reader of the vocabulary says what is wrong with it
+    for key in ("unk_token", "continuing_subword_prefix", "end_of_word_suffix"):
+        if model.get(key) is not None:
+            _size(model[key], key)
+    longest = model.get("max_input_chars_per_word")
+    if longest is not None and (type(longest) is not int or not 0 <= longest <= LONGEST_WORD):
+        raise TokenizerError(
+            f"tokenizer.json: max_input_chars_per_word must be from 0 to {LONGEST_WORD}, got {shown(longest)}"
+        )
+    vocab = model.get("vocab")
+    if isinstance(vocab, list):
+        pieces = (row[0] for row in vocab if isinstance(row, list) and row)
+        if any(isinstance(piece, str) and len(piece) > LONGEST_PIECE for piece in pieces):
+            raise TokenizerError(f"tokenizer.json: a piece of the vocabulary has more than {LONGEST_PIECE} characters")
+
+
+def _size(text: object, key: str, longest: int = LONGEST_TOKEN) -> int:
+    """The bytes of a text that is put in."""
+    if not isinstance(text, str) or len(text) > longest:
+        got = f"{len(text):,} characters" if isinstance(text, str) else type(text).__name__
+        raise TokenizerError(f"tokenizer.json: {key} must be a text of at most {longest:,} characters, got {got}")
+    return len(text.encode("utf-8", "surrogatepass"))

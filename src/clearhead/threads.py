@@ -1,0 +1,159 @@
+"""The thread pools underneath: how many threads they use, and how these wait. None of the libraries is imported here.
+
+A pool whose threads spin while they wait is fastest on an idle machine. Beside another busy process its threads take
+turns with that process, each spins until the other gets its turn, and the work collapses. So OpenMP threads sleep while
+they wait, BLAS uses one thread where its products are small, and `--threads` limits every pool.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from importlib import import_module
+from threading import RLock
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY")  # what users set wins
+BLAS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+TOKENIZERS, RAYON = "TOKENIZERS_PARALLELISM", "RAYON_NUM_THREADS"
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Planned(Protocol):
+    """A plan that says how many threads its job may use; None leaves that to each library."""
+
+    @property
+    def threads(self) -> int | None: ...
+
+
+Q = TypeVar("Q", bound=Planned)
+
+
+@contextmanager
+def passive_waiting() -> Iterator[None]:
+    """Import a library that brings OpenMP in here, and its threads sleep while they wait.
+
+    OpenMP reads its environment once, when it is loaded, so that the environment is as before afterwards.
+    """
+    if any(name in os.environ for name in WAITING):
+        yield
+        return
+    with _environment({WAITING[0]: "passive"}):
+        yield
+
+
+def load_torch() -> Any:
+    """torch, with OpenMP threads that sleep while they wait."""
+    with passive_waiting():
+        return import_module("torch")
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def most_threads() -> int:
+    """How many threads may work here: one for each core, or as `limit_threads` says."""
+    with _LOCK:
+        return min([cores(), *_limits])
+
+
+@contextmanager
+def limit_blas(count: int) -> Iterator[None]:
+    """BLAS on at most so many threads, unless the user chose a number in the environment."""
+    chosen = any(name in os.environ for name in BLAS)
+    with _BLAS.limit(sys.maxsize if chosen else count):  # a limit in any case: `limit_threads` is for new libraries too
+        yield
+
+
+@contextmanager
+def limit_threads(count: int | None) -> Iterator[None]:
+    """At most so many threads in every pool; afterwards all is as it was, also where `count` is None.
+
+    Only the pool of the tokenizers, once it is made, keeps its size; on one thread it is not used.
+    """
+    with ExitStack() as scope:
+        _scopes.append(scope)
+        scope.callback(_scopes.remove, scope)
+        if count is not None:
+            with _LOCK:
+                _limits.append(count)
+            scope.callback(_limits.remove, count)
+            scope.enter_context(_BLAS.limit(count))
+            chosen = {RAYON: str(min(count, cores()))} | ({TOKENIZERS: "false"} if count == 1 else {})
+            scope.enter_context(_environment({k: v for k, v in chosen.items() if k not in os.environ}))
+        yield
+
+
+def at_end(work: Callable[[], Any]) -> None:
+    """What is to be done when the innermost `limit_threads` ends; outside of one, nothing."""
+    if _scopes:
+        _scopes[-1].callback(work)
+
+
+def within_threads(job: Callable[Concatenate[Q, P], R]) -> Callable[Concatenate[Q, P], R]:
+    """A job that uses at most the threads of its plan, its first argument."""
+
+    @wraps(job)
+    def limited(plan: Q, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with limit_threads(plan.threads):
+            return job(plan, *args, **kwargs)
+
+    return limited
+
+
+@contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+class _Blas:
+    """The BLAS libraries of this process; of several limits at once, also from several threads, the smallest holds."""
+
+    def __init__(self) -> None:
+        self.limits: list[int] = []
+        self.libraries: dict[str, tuple[Any, int]] = {}  # with the threads that each had before
+
+    @contextmanager
+    def limit(self, count: int) -> Iterator[None]:
+        from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+        with _LOCK:
+            for one in ThreadpoolController().lib_controllers:  # anew, for a library may have been loaded meanwhile
+                if one.user_api == "blas":
+                    self.libraries.setdefault(one.filepath, (one, one.num_threads))
+            self.limits.append(count)
+            self._apply()
+        try:
+            yield
+        finally:
+            with _LOCK:
+                self.limits.remove(count)
+                self._apply()
+                if not self.limits:
+                    self.libraries.clear()
+
+    def _apply(self) -> None:
+        for library, before in self.libraries.values():
+            library.set_num_threads(min([before, *self.limits]))
+
+
+_LOCK = RLock()
+_BLAS = _Blas()
+_limits: list[int] = []
+_scopes: list[ExitStack] = []

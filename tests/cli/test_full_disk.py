@@ -1,0 +1,80 @@
+"""A disk that is full is one sentence, whichever verb writes and wherever it does."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from clearhead.cli.decoding import answers_file
+from clearhead.errors import ClearheadError
+
+FULL = Path("/dev/full")
+MAIN = "from clearhead.cli import main; main()"
+Run = Callable[..., tuple[int, str, str]]
+pytestmark = pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
+
+
+def test_answers_of_generate_and_translate() -> None:
+    def write(*, flush: bool) -> None:
+        with answers_file(FULL, as_json=False, quiet=True) as (into, _):
+            into.write("one line\n")
+            if flush:
+                into.flush()
+
+    for flush in (True, False):  # or it is known only when the file is closed
+        with pytest.raises(ClearheadError, match="/dev/full cannot be written: No space left"):
+            write(flush=flush)
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """No file of this process may be larger than a hundred bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+VERBS = {
+    "embed": ("embed", "MODEL", "TEXTS", "-o", "out.npy"),
+    "embed as rows": ("embed", "MODEL", "TEXTS", "-o", "out.jsonl"),
+    "convert": ("convert", "MODEL", "copy"),
+    "export": ("export", "MODEL", "graph"),
+    "learn-tokenizer": ("learn-tokenizer", "TEXTS", "-o", "learned", "--size", "300"),
+    "word2vec": ("word2vec", "TEXTS", "-o", "words.txt", "--width", "8", "--min-count", "1", "--epochs", "1"),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_verbs_that_write_files(
+    verb: str, masked_model: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    texts = tmp_path / "texts.txt"
+    texts.write_text("paris is the capital of france\na cat sat on the mat\n" * 40)
+    names = {"MODEL": str(masked_model), "TEXTS": str(texts)}
+    request.getfixturevalue("small_files")
+    code, _, err = run(*(names.get(word, word) for word in VERBS[verb]), "--quiet")
+    assert code == 2, err
+    assert "Traceback" not in err
+    assert "too large" in err
+    assert err.count("\n") == 1
+
+
+def test_standard_output(masked_model: Path) -> None:
+    with FULL.open("w") as full:
+        child = subprocess.run(
+            [sys.executable, "-c", MAIN, "tokens", str(masked_model), "a cat", "--json"], stdout=full,
+            stderr=subprocess.PIPE, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, check=False,
+        )  # fmt: skip
+    assert child.returncode == 2
+    assert child.stderr.decode() == (
+        "clearhead: Standard output or a file cannot be written: No space left on device.\n"
+    )

@@ -1,0 +1,194 @@
+"""clearhead predict MODEL "a text": a readable answer for every task, and what is a text and what is a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import clearhead
+from clearhead.cli.answer import is_text
+from clearhead.errors import InputError
+from tests.runs.aspect_rows import marked
+from tests.small import labelled, tiny_model
+
+Run = Callable[..., tuple[int, str, str]]
+TEXT = "the film was great, and the music"
+SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
+SIZES |= {"max_position_embeddings": 32}
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A model for each task: counted words, and networks with heads of chance, as other people's files are."""
+    place = tmp_path_factory.mktemp("models")
+    rows = labelled(60)
+    pairs = [{"a": row["text"], "b": "film", "label": row["label"]} for row in rows]
+    numbers = [{"text": row["text"], "score": (row["label"] == "good") + 0.01 * len(row["text"])} for row in rows]
+    several = [row | {"label": f"{row['label']}|long" if len(row["text"]) > 40 else row["label"]} for row in rows]
+    made = {}
+    for name, data, choices in (
+        ("classify", rows, {}),
+        ("pair", pairs, {"task": "pair", "text": "a", "text_b": "b"}),
+        ("regress", numbers, {"task": "regress", "label": "score"}),
+        ("multilabel", several, {"separator": "|"}),
+    ):
+        chosen: dict[str, Any] = {"method": "tfidf", "report": False, **choices}
+        made[name] = str(clearhead.train(data, output=place / name, **chosen).folder)
+    tiny = clearhead.load(tiny_model(place / "tiny"))
+    heads = {"tag": ("O", "B-NICE", "I-NICE"), "span": None, "choice": None, "classify": ("no", "yes")}
+    for head, labels in heads.items():
+        extra: dict[str, Any] = {} if labels is None else {"labels": labels}
+        model = clearhead.create("bert", config=SIZES, head=head, tokenizer=tiny.tokenizer, seed=2, **extra)
+        made["foreign" if head == "classify" else head] = str(model.save(place / f"head-{head}"))
+    return made
+
+
+def test_a_label_with_its_probabilities(models: dict[str, str], run: Run) -> None:
+    code, out, err = run("predict", models["classify"], TEXT)
+    assert (code, err) == (0, "")
+    answer = clearhead.predict(models["classify"], [TEXT])[0]
+    head, *bars = out.splitlines()
+    assert head == f"{answer.label} {answer.probability:.3f}"
+    best = sorted(answer.probabilities.items(), key=lambda item: -item[1])
+    assert [bar.split()[0] for bar in bars] == [name for name, _ in best]
+    assert [float(bar.split()[-1]) for bar in bars] == pytest.approx([prob for _, prob in best], abs=6e-4)
+    code, out, err = run("predict", models["classify"], TEXT, "--json")
+    told = json.loads(out)
+    assert (told["label"], told["probabilities"], told["abstained"]) == (answer.label, answer.probabilities, False)
+    assert run("predict", models["classify"], TEXT, "--quiet") == (0, f"{answer.label}\n", "")
+    assert clearhead.predict_text(models["classify"], TEXT).label == answer.label
+
+
+def test_a_model_may_abstain(models: dict[str, str], run: Run) -> None:
+    code, out, _ = run("predict", models["classify"], "the", "--abstain-below", "0.999")
+    assert code == 0
+    assert out.startswith("no answer (probability 0.")
+    assert "less than 0.999" in out
+    code, out, _ = run("predict", models["classify"], "the", "--abstain-below", "0.999", "--json")
+    assert json.loads(out)["abstained"] is True
+    assert "label" not in json.loads(out)
+
+
+def test_numbers_several_labels_and_pairs(models: dict[str, str], run: Run) -> None:
+    code, out, _ = run("predict", models["regress"], TEXT)
+    assert code == 0
+    assert float(out) == pytest.approx(clearhead.predict_text(models["regress"], TEXT).value, abs=1e-4)
+    code, out, _ = run("predict", models["multilabel"], TEXT, "--json")
+    assert set(json.loads(out)["probabilities"]) == {"good", "bad", "long"}
+    assert run("predict", models["multilabel"], TEXT)[0] == 0
+    code, out, _ = run("predict", models["pair"], TEXT, "film", "--json")
+    row = {"a": TEXT, "b": "film"}
+    assert json.loads(out)["label"] == clearhead.predict(models["pair"], [row])[0].label
+
+
+def test_tags_answers_and_options(models: dict[str, str], run: Run) -> None:
+    code, out, err = run("predict", models["tag"], TEXT)
+    assert (code, bool(out.strip())) == (0, True), err
+    code, out, _ = run("predict", models["tag"], TEXT, "--json")
+    assert len(json.loads(out)["tags"]) == len(TEXT.replace(",", " ,").split())
+    code, out, _ = run("predict", models["span"], "was it", TEXT)
+    code, told, _ = run("predict", models["span"], "was it", TEXT, "--json")
+    best = json.loads(told)
+    assert code == 0
+    assert best["answer"] in TEXT
+    assert out.startswith(f"{best['answer']} {best['probability']:.3f}")
+    code, out, _ = run("predict", models["choice"], "was it", "great", "awful", "sad", "--json")
+    told = json.loads(out)
+    assert code == 0
+    assert 0 <= told["option"] < 3
+    assert len(told["probabilities"]) == 3
+    assert run("predict", models["choice"], "was it", "great", "awful")[0] == 0
+
+
+def test_aspects(tmp_path: Path, run: Run) -> None:
+    base = str(tiny_model(tmp_path / "tiny"))
+    folder = tmp_path / "aspects"
+    clearhead.train(marked(40), task="aspect", model=base, output=folder, epochs=1, batch_rows=16, report=False)
+    code, out, err = run("predict", folder, "the film was great today", "--json")
+    assert code == 0, err
+    assert "tags" in json.loads(out)
+    assert run("predict", folder, "the film was great today")[0] == 0
+
+
+def test_other_peoples_models_read_one_text_or_two(models: dict[str, str], run: Run) -> None:
+    alone = json.loads(run("predict", models["foreign"], TEXT, "--json")[1])
+    both = json.loads(run("predict", models["foreign"], TEXT, "a poor end", "--json")[1])
+    assert set(alone["probabilities"]) == {"no", "yes"}
+    assert alone["probabilities"] != both["probabilities"]
+
+
+def test_the_number_of_texts_must_fit(models: dict[str, str], run: Run, tmp_path: Path) -> None:
+    wrong = {
+        "reads two texts: give the second": (models["pair"], TEXT),
+        "reads one text, got 2": (models["classify"], TEXT, TEXT),
+        "reads two texts at most, got 3": (models["foreign"], TEXT, TEXT, TEXT),
+        "give a question and a passage, got 1": (models["span"], TEXT),
+        "a question and at least two options, got 2": (models["choice"], TEXT, TEXT),
+        "Text 1 of 1 is empty": (models["classify"], " "),
+        "Text 2 of 2 is empty": (models["pair"], TEXT, ""),
+        "--output is for files": (models["classify"], TEXT, "-o", tmp_path / "a.csv"),
+        "--text-b is for files": (models["classify"], TEXT, "--text-b", "b"),
+        "was not trained to answer with labels": ("novels", TEXT),
+        "no folder": (tmp_path / "nothing", TEXT),
+    }
+    for said, arguments in wrong.items():
+        code, out, err = run("predict", *arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1), (said, err)
+        assert said in err
+    with pytest.raises(InputError, match="no text"):
+        clearhead.predict_text(models["classify"])
+
+
+def test_a_file_that_is_missing_is_not_a_text(models: dict[str, str], run: Run, tmp_path: Path) -> None:
+    for name in ("reviews.csv", "data/reviews.dat", "my reviews.jsonl", "./reviews", "/nowhere/rows.tsv", "*.csv"):
+        code, out, err = run("predict", models["classify"], name, "-o", tmp_path / "out.csv")
+        assert (code, out) == (2, ""), name
+        assert err.count("\n") == 1
+    (tmp_path / "rows.csv").write_text("text\nthe film was great\n")
+    code, _, err = run("predict", models["classify"], tmp_path / "rows.csv")
+    assert code == 2
+    assert "with -o" in err
+    code, _, err = run("predict", models["classify"], tmp_path / "rows.csv", "a text", "-o", tmp_path / "out.csv")
+    assert (code, "is a file" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("a good film", True),
+        ("good", True),
+        ("Good?", True),
+        ("and/or", True),
+        ("It cost 3.50", True),
+        ("see https://example.org/a.html", True),
+        ("https://example.org/a.html", True),
+        ("either/or version 3.5", True),
+        ("24/7 service.", True),
+        ("x" * 100_000, True),
+        ("a\0b", True),
+        ("-", False),
+        ("rows.csv", False),
+        ("rows.CSV.gz", False),
+        ("a b.parquet", False),
+        ("data/rows.dat", False),
+        ("data/part-*", False),
+        ("./rows", False),
+        ("~/rows", False),
+        ("data/", False),
+    ],
+)
+def test_texts_and_files_are_told_apart(value: str, expected: bool) -> None:
+    assert is_text(value) is expected
+
+
+def test_whatever_is_there_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a good film").write_text("text\n")
+    (tmp_path / "broken").symlink_to(tmp_path / "gone")
+    assert not is_text("a good film")
+    assert not is_text("broken")
+    assert is_text("another film")

@@ -1,0 +1,109 @@
+"""Standard input of every verb that reads it: a text a line, a table with a header, JSON lines, or what is said."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clearhead.api import train
+from tests.small import labelled
+
+Run = Callable[..., tuple[int, str, str]]
+Piped = Callable[[str], None]
+SENTENCE = "it was a good film, call now\n"
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that is trained on other names: counted words."""
+    rows = [{"utterance_of_one": row["text"], "mood": row["label"]} for row in labelled(120)]
+    choices: dict[str, Any] = {"text": "utterance_of_one", "label": "mood", "method": "tfidf", "report": False}
+    return train(rows, output=tmp_path_factory.mktemp("runs") / "words", **choices).folder
+
+
+@pytest.fixture
+def piped(monkeypatch: pytest.MonkeyPatch) -> Piped:
+    """Put a text on standard input."""
+    return lambda text: monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+
+def predicted(run: Run, model: Path, tmp_path: Path, *flags: str) -> list[dict[str, str]]:
+    out = tmp_path / "out.csv"
+    out.unlink(missing_ok=True)
+    code, _, err = run("predict", model, "-", "-o", out, *flags)
+    assert code == 0, err
+    with out.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_predict(run: Run, model: Path, tmp_path: Path, piped: Piped) -> None:
+    piped(SENTENCE)
+    assert [(row["text"], row["prediction"]) for row in predicted(run, model, tmp_path)] == [(SENTENCE[:-1], "good")]
+    for text in ("utterance_of_one,n\nit was good,3\n", '{"utterance_of_one": "it was good", "n": 3}\n'):
+        piped(text)
+        rows = predicted(run, model, tmp_path)
+        found = [(row["utterance_of_one"], row["n"], row["prediction"]) for row in rows]
+        assert found == [("it was good", "3", "good")]
+    for flag in ("--format", "--input-format"):
+        piped("it was good,3\nit was bad,4\n")
+        assert [row["prediction"] for row in predicted(run, model, tmp_path, flag, "csv")] == ["good", "bad"]
+        piped("utterance_of_one,n\nit was good,3\n")
+        assert len(predicted(run, model, tmp_path, flag, "text")) == 2
+    piped("a_name,other\nit was good,3\nit was bad,4\n")
+    code, _, err = run("predict", model, "-", "-o", tmp_path / "lines.csv")
+    assert (code, "if it is a table, say so with --input-format csv" in err) == (0, True)
+    piped(SENTENCE)
+    code, _, err = run("predict", model, "-", "-o", tmp_path / "other.csv", "--input-format", "xml")
+    assert (code, "format must be one of csv, tsv, jsonl, text" in err) == (2, True)
+
+
+def test_predict_keeps_the_format_of_its_output(
+    run: Run, model: Path, piped: Piped, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    piped(SENTENCE)
+    written = io.TextIOWrapper(io.BytesIO())
+    monkeypatch.setattr("sys.stdout", written)
+    assert run("predict", model, "-", "-o", "-", "--format", "jsonl", "--quiet")[0] == 0
+    assert json.loads(written.buffer.getvalue())["text"] == SENTENCE[:-1]
+
+
+def test_evaluate(run: Run, model: Path, piped: Piped) -> None:
+    rows = [(row["text"], row["label"]) for row in labelled(30, seed=2)]
+    piped("utterance_of_one,mood\n" + "".join(f"{text},{label}\n" for text, label in rows))
+    code, out, _ = run("evaluate", model, "-", "--json")
+    assert (code, json.loads(out)["rows"]) == (0, 30)
+    piped("".join(f"{text}\t{label}\n" for text, label in rows))
+    flags = ("--text", "column1", "--label", "column2", "--format", "tsv", "--json")
+    code, out, err = run("evaluate", model, "-", *flags)
+    assert (code, err) == (0, "")
+    assert json.loads(out)["rows"] == 30
+    piped(SENTENCE)
+    code, _, err = run("evaluate", model, "-")
+    assert (code, "label" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "expected"),
+    [
+        ("a cat, sat\n", (), ["a cat, sat"]),
+        ("text,n\na cat,3\n", (), ["a cat"]),
+        ('{"text": "a cat"}\n', (), ["a cat"]),
+        ("a cat,3\nparis,4\n", ("--format", "text"), ["a cat,3", "paris,4"]),
+        ("where,n\na cat,3\n", ("--column", "where"), ["a cat"]),
+        ('text\tn\na "cat\t3\n', (), ['a "cat']),
+    ],
+)
+def test_embed(
+    text: str, flags: tuple[str, ...], expected: list[str], run: Run, masked_model: Path, tmp_path: Path, piped: Piped
+) -> None:
+    piped(text)
+    out = tmp_path / "v.jsonl"
+    code, _, err = run("embed", masked_model, "-", "-o", out, *flags)
+    assert code == 0, err
+    assert [json.loads(line)["text"] for line in out.read_text().splitlines()] == expected

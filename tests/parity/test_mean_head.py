@@ -1,0 +1,259 @@
+"""Heads that read the mean: what is saved is what transformers and sentence-transformers compute from the folder."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file
+
+import clearhead
+from clearhead.core.build import build, named_arrays
+from clearhead.core.runner import CoreRunner
+from clearhead.engine.graph import Graph
+from clearhead.engine.heads import picked
+from clearhead.engine.parts import Parts, float_dense
+from clearhead.engine.runner import EngineRunner
+from clearhead.engine.session import Session
+from clearhead.errors import CheckpointError, InputError
+from clearhead.families import FAMILIES
+from clearhead.model import Model
+from tests.small import tiny_model, tiny_sentences
+from tests.tiny import FIXED, texts_for
+from tests.twins import TOLERANCE, library, stirred
+
+LABELS = ("one", "two", "three")
+TEXTS = ["the film was good", "a plot", "we saw some very sad music and it was poor but the end was great"]
+PAIRS = [("the film was good", "bad"), ("a plot", "it was the end of the film"), ("we", "saw")]
+MODULES = [family for family in FIXED if "head_pooling" in FAMILIES[family].keys]
+
+
+def made(family: str, **config: Any) -> Model:
+    """A tiny classifier whose numbers all matter."""
+    sizes = {key: value for key, value in FIXED[family].items() if key in FAMILIES[family].keys}
+    model: Model = clearhead.create(family, config=sizes | config, head="classify", labels=LABELS)
+    stirred(model.module)
+    return model
+
+
+def ask(model: Model, given: Any) -> Any:
+    """Logits of a ragged batch."""
+    return model.run(**given.ours(), hidden=False).logits
+
+
+def test_every_encoder_family_has_a_head_for_the_mean() -> None:
+    assert MODULES == ["bert", "roberta", "xlm-roberta", "distilbert", "electra", "albert", "mpnet", "deberta-v2"]
+
+
+@pytest.mark.parametrize("family", MODULES)
+def test_a_saved_head_is_the_mean_of_what_transformers_computes(tmp_path: Path, family: str) -> None:
+    model, given = made(family, head_pooling="mean"), texts_for(family, FIXED[family], (9, 4, 6))
+    ours = ask(model, given)
+    model.save(tmp_path / "model")
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    assert not any("SequenceClassification" in title for title in config["architectures"])
+    encoder = library().AutoModel.from_pretrained(tmp_path / "model").eval()
+    with torch.inference_mode():
+        states = encoder(**given.theirs()).last_hidden_state.numpy()
+    mean = (states * given.mask[..., None]).sum(1) / given.mask.sum(1)[:, None]
+    dense, out = (load_file(tmp_path / "model" / name / "model.safetensors") for name in ("2_Dense", "3_Dense"))
+
+    def head(x: Any) -> Any:
+        inner = np.tanh(x @ dense["linear.weight"].T + dense["linear.bias"])
+        return inner @ out["linear.weight"].T + out["linear.bias"]
+
+    np.testing.assert_allclose(ours, head(mean), atol=TOLERANCE)
+    assert np.abs(ours - head(states[:, 0])).max() > 100 * TOLERANCE  # the first token's state gives something else
+
+
+@pytest.mark.parametrize("family", MODULES)
+def test_it_comes_back_in_both_runtimes(tmp_path: Path, family: str) -> None:
+    model, given = made(family, head_pooling="mean"), texts_for(family, FIXED[family], (9, 4, 6))
+    ours = ask(model, given)
+    model.save(tmp_path / "model")
+    for runtime in ("core", "engine"):
+        again = clearhead.load(tmp_path / "model", runtime)
+        assert (again.head, again.labels, again.shape.head_pooling, again.fresh) == ("classify", LABELS, "mean", ())
+        np.testing.assert_allclose(ask(again, given), ours, atol=1e-4 if runtime == "engine" else TOLERANCE)
+        again.save(tmp_path / f"from {runtime}")
+        np.testing.assert_allclose(ask(clearhead.load(tmp_path / f"from {runtime}", "core"), given), ours, atol=1e-6)
+
+
+def test_modernbert_says_it_as_transformers_does(tmp_path: Path) -> None:
+    model = made("modernbert")
+    model.save(tmp_path / "first")
+    mean = clearhead.load(tmp_path / "first", "core", head="classify", fresh=True, head_pooling="mean")
+    assert "head.out.weight" in mean.fresh  # a head that read something else is not gone on with
+    mean.save(tmp_path / "mean")
+    assert json.loads((tmp_path / "mean" / "config.json").read_text())["classifier_pooling"] == "mean"
+    theirs = library().AutoModelForSequenceClassification.from_pretrained(tmp_path / "mean").eval()
+    given = texts_for("modernbert", FIXED["modernbert"], (9, 4, 6))
+    with torch.inference_mode():
+        np.testing.assert_allclose(ask(mean, given), theirs(**given.theirs()).logits.numpy(), atol=TOLERANCE)
+    assert not (tmp_path / "mean" / "modules.json").exists()
+
+
+@pytest.fixture
+def sentences(tmp_path: Path) -> Path:
+    return tiny_sentences(tmp_path / "tiny")
+
+
+def new(folder: Path, **how: Any) -> Model:
+    """A new head with weights that matter."""
+    model: Model = clearhead.load(folder, "core", head="classify", labels=LABELS, fresh=True, **how)
+    stirred(model.module)
+    return model
+
+
+def logits(model: Model, texts: list[Any]) -> Any:
+    """One text or pair at a time, through the model's own tokenizer."""
+    rows = []
+    for text in texts:
+        one = model.tokenizer.encode(*((text,) if isinstance(text, str) else text))
+        rows.append(model.run([one.ids], None, [one.segments], hidden=False).logits[0])  # type: ignore[index]
+    return np.stack(rows)
+
+
+def test_sentence_transformers_computes_the_logits(tmp_path: Path, sentences: Path) -> None:
+    model = new(sentences, head_pooling="auto")
+    assert model.shape.head_pooling == "mean"
+    place = model.save(tmp_path / "model")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from sentence_transformers import SentenceTransformer
+
+        theirs = SentenceTransformer(str(place), device="cpu")
+    np.testing.assert_allclose(theirs.encode(TEXTS), logits(model, TEXTS), atol=TOLERANCE)
+    np.testing.assert_allclose(theirs.encode(PAIRS), logits(model, PAIRS), atol=TOLERANCE)
+    assert theirs.max_seq_length == 24
+    assert "SentenceTransformer" in (place / "README.md").read_text()
+
+
+def test_transformers_says_that_its_own_head_is_new(tmp_path: Path, sentences: Path) -> None:
+    place = new(sentences, head_pooling="mean").save(tmp_path / "model")
+    kind = library().AutoModelForSequenceClassification
+    _, about = kind.from_pretrained(place, output_loading_info=True)
+    assert {"classifier.weight", "classifier.bias"} <= set(about["missing_keys"])
+
+
+def test_the_first_token_is_read_as_transformers_does(tmp_path: Path, sentences: Path) -> None:
+    model = new(sentences, head_pooling="first")
+    place = model.save(tmp_path / "model")
+    assert not (place / "modules.json").exists()
+    theirs, about = library().BertForSequenceClassification.from_pretrained(place, output_loading_info=True)
+    assert not about["missing_keys"]
+    words = library().AutoTokenizer.from_pretrained(place)
+    with torch.inference_mode():
+        expected = [theirs.eval()(**words(text, return_tensors="pt")).logits[0].numpy() for text in TEXTS]
+    np.testing.assert_allclose(logits(model, TEXTS), np.stack(expected), atol=TOLERANCE)
+
+
+def test_a_new_head_reads_the_mean_only_where_the_folder_pools_so(tmp_path: Path, sentences: Path) -> None:
+    plain = tiny_model(tmp_path / "plain")
+    assert new(plain, head_pooling="auto").shape.head_pooling == "first"
+    assert new(sentences).shape.head_pooling == "first"  # without a word it is transformers' head
+    config = json.loads((sentences / "1_Pooling" / "config.json").read_text())
+    config |= {"pooling_mode_mean_tokens": False, "pooling_mode_cls_token": True}
+    (sentences / "1_Pooling" / "config.json").write_text(json.dumps(config))
+    assert new(sentences, head_pooling="auto").shape.head_pooling == "first"
+
+
+def test_a_saved_head_stays_as_it_is(tmp_path: Path, sentences: Path) -> None:
+    for pooling in ("first", "mean"):
+        model = new(sentences, head_pooling=pooling)
+        place = model.save(tmp_path / pooling)
+        again = clearhead.load(place, "core", head="classify", labels=LABELS, head_pooling="auto")
+        assert (again.shape.head_pooling, again.fresh) == (pooling, ())
+        np.testing.assert_allclose(logits(again, TEXTS), logits(model, TEXTS), atol=1e-6)
+        other = {"first": "mean", "mean": "first"}[pooling]
+        anew = clearhead.load(place, "core", head="classify", labels=LABELS, fresh=True, head_pooling=other)
+        assert anew.shape.head_pooling == other
+        assert "head.out.weight" in anew.fresh
+    more = clearhead.load(place, "core", head="classify", labels=("a", "b"), fresh=True, head_pooling="auto")
+    assert (more.shape.head_pooling, "head.out.weight" in more.fresh) == ("mean", True)
+    assert clearhead.load(place, "core", head="tag", labels=LABELS, fresh=True).head == "tag"
+
+
+def test_texts_have_the_vectors_of_the_encoder_and_not_the_logits(tmp_path: Path, sentences: Path) -> None:
+    place = new(sentences, head_pooling="mean").save(tmp_path / "model")
+    model = clearhead.load(place)
+    assert model.embed(TEXTS).shape == (3, 32)
+    assert model.embed(TEXTS) == pytest.approx(clearhead.load(place, head=None).embed(TEXTS), abs=1e-6)
+    bare = clearhead.load(place, "core", head=None).save(tmp_path / "bare")
+    assert clearhead.load(bare).head is None
+    assert "head_pooling" not in json.loads((bare / "config.json").read_text())
+    assert clearhead.load(bare).embed(TEXTS) == pytest.approx(model.embed(TEXTS), abs=1e-6)
+
+
+def test_padding_and_neighbors_change_nothing(sentences: Path) -> None:
+    model = new(sentences, head_pooling="mean")
+    engine = EngineRunner(model.shape, named_arrays(model.module), threads=1)
+    given = texts_for("bert", {"vocab_size": 33}, (12, 3, 7))
+    for runner in (CoreRunner(build(model.shape, named_arrays(model.module).items()), "cpu"), engine):
+        both = replace(model, runner=runner)
+        together = both.run(given.ids, given.mask, hidden=False).logits
+        for row, (ids, mask) in enumerate(zip(given.ids, given.mask, strict=True)):
+            alone = both.run([ids[mask]], hidden=False).logits
+            np.testing.assert_allclose(together[row], alone[0], atol=1e-6)  # type: ignore[index]
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_the_bits_of_a_mean_do_not_depend_on_the_batch(masked: bool) -> None:
+    g = Graph()
+    x = g.input("x", "float32", ("batch", "length", 384))
+    present = g.input("present", "bool", ("batch", "length")) if masked else ""
+    g.output("mean", picked(Parts(g=g, tensors={}, dense=float_dense({})), x, "mean", present), ("batch", 384))
+    session, draws = Session(g), np.random.default_rng(0)
+    for length in (1, 7, 33):
+        states = draws.normal(size=(5, length, 384)).astype(np.float32)
+        real = {"present": np.ones((5, length), np.bool_)} if masked else {}
+        together = session.run({"x": states} | real)["mean"]
+        for row in range(5):
+            alone = {name: array[row : row + 1] for name, array in ({"x": states} | real).items()}
+            np.testing.assert_array_equal(session.run(alone)["mean"][0], together[row])
+        np.testing.assert_allclose(together, states.mean(1), atol=1e-6)
+
+
+@pytest.mark.parametrize("damage", ["modules", "pooling", "normalize", "activation", "weights"])
+def test_a_folder_whose_modules_compute_something_else_is_refused(
+    tmp_path: Path, sentences: Path, damage: str
+) -> None:
+    place = new(sentences, head_pooling="mean").save(tmp_path / "model")
+
+    def change(name: str, **keys: Any) -> None:
+        path = place / name
+        path.write_text(json.dumps(json.loads(path.read_text()) | keys))
+
+    if damage == "modules":
+        (place / "modules.json").unlink()
+    elif damage == "pooling":
+        change("1_Pooling/config.json", pooling_mode="max")
+    elif damage == "normalize":
+        modules = json.loads((place / "modules.json").read_text())
+        extra = {"idx": 4, "name": "4", "path": "4_Normalize", "type": "sentence_transformers.models.Normalize"}
+        (place / "modules.json").write_text(json.dumps([*modules, extra]))
+    elif damage == "activation":
+        change("2_Dense/config.json", activation_function="torch.nn.modules.activation.ReLU")
+    else:
+        (place / "3_Dense" / "model.safetensors").unlink()
+    with pytest.raises(CheckpointError):
+        clearhead.load(place)
+
+
+def test_unknown_poolings_are_refused(tmp_path: Path, sentences: Path) -> None:
+    with pytest.raises(InputError, match="head_pooling must be one of auto, first, mean, got 'max'"):
+        clearhead.load(sentences, head="classify", head_pooling="max")
+    clearhead.create("gpt2", config=FIXED["gpt2"], head="causal").save(tmp_path / "gpt2")
+    with pytest.raises(InputError, match="GPT-2 has no head_pooling 'mean': leave head_pooling out"):
+        clearhead.load(tmp_path / "gpt2", "core", head="classify", head_pooling="mean")
+    for name in ("modules.json", "1_Pooling/config.json"):  # a causal sentence encoder is no mistake
+        (tmp_path / "gpt2" / "1_Pooling").mkdir(exist_ok=True)
+        (tmp_path / "gpt2" / name).write_text((sentences / name).read_text())
+    model = clearhead.load(tmp_path / "gpt2", "core", head="classify", fresh=True, head_pooling="auto")
+    assert (model.pooling.modes, model.shape.head_pooling) == (("mean",), "last")

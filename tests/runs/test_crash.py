@@ -1,0 +1,219 @@
+"""kill -9 at a file operation: the same command then ends with the same files, and nothing is left beside them."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import clearhead
+from clearhead.config import PART, is_taken, part_of, scratch_folder, sweep, whole_file, whole_folder
+from clearhead.errors import ClearheadError, InputError
+from clearhead.runs.again import alone_in, in_use
+from clearhead.runs.generating import continue_lines
+from clearhead.runs.translating import translate_lines
+from fuzz.crash import Points, chosen_points, contents, run, tried
+from fuzz.crash_cases import Case
+from tests.parallel import parallel
+from tests.small import labelled, tiny_gpt, write_csv
+from tests.words.planted import topics
+
+REPO = Path(__file__).resolve().parents[2]
+USED = ("api", "cli", "cli.train", "cli.training", "cli.word2vec", "cli.learn_tokenizer", "ancestors", "runs.again",
+        "runs.vocabulary", "words.learn", "text.learn", "report.page", "runs.inspection", "runs.evaluate", "classic",
+        "training.log")  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm() -> None:
+    """Import once what every killed child would import."""
+    others = ("cyclopts.help", "rich.table", "jinja2", "msgspec", "email.message")
+    for name in (*others, *(f"clearhead.{one}" for one in USED)):
+        import_module(name)
+
+
+def make_file() -> None:
+    with whole_file(Path("new/file.bin")) as file:
+        file.write(b"x" * 100_000)
+        file.write(b"end")
+
+
+def make_folder() -> None:
+    with whole_folder(Path("folder")) as made, scratch_folder() as scratch:
+        (scratch / "beside").write_bytes(b"1")
+        (made / "below").mkdir()
+        with whole_file(made / "below" / "one") as file:
+            file.write(b"1")
+        (made / "two").write_text("2")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("job", [make_file, make_folder])
+def test_every_point_of_a_file_and_a_folder(job: Callable[[], None], tmp_path: Path) -> None:
+    said: list[str] = []
+    points, findings = tried(tmp_path, Case(job.__name__, [], job), 0, say=said.append)
+    assert (findings, said) == (0, [])
+    assert points > 5
+
+
+@pytest.mark.thin(4)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["word2vec", "words.txt", "-o", "out", "--width", "4", "--epochs", "1"],
+        ["learn-tokenizer", "words.txt", "-o", "out", "--size", "300"],
+        ["train", "rows.csv", "--method", "majority"],
+    ],
+    ids=lambda arguments: " ".join(arguments[:1] + arguments[2:4]),
+)
+def test_some_points_of_a_command(arguments: list[str], tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("".join(" ".join(line) + "\n" for line in topics(100)))
+    write_csv(tmp_path / "rows.csv", labelled(30))
+    case = Case(arguments[0], [str(tmp_path / part) if "." in part else part for part in arguments])
+    said: list[str] = []
+    points, findings = tried(tmp_path, case, 3, say=said.append)
+    assert (points, findings, said) == (3, 0, [])
+
+
+def test_the_harness_notices_what_is_left(tmp_path: Path) -> None:
+    def careless() -> None:
+        Path("half").write_bytes(b"1")
+        Path("half").replace("whole")
+        if Path("other").exists():
+            raise InputError("other is there already")
+        Path("other").write_bytes(b"2")
+
+    said: list[str] = []
+    assert tried(tmp_path, Case("careless", [], careless), 0, say=said.append)[1] > 0
+    assert any("other is there already" in line for line in said)
+
+
+def test_points_are_spread_and_writes_are_torn() -> None:
+    seen = ["open a", "write 3", "replace a"]
+    every = [(one.at, one.half) for one in chosen_points(seen, 0)]
+    assert every == [(0, False), (1, False), (1, True), (2, False)]
+    assert [one.at for one in chosen_points(seen, 2)] == [0, 2]
+
+
+def test_a_killed_run_goes_on_by_its_own_command_alone(tmp_path: Path) -> None:
+    rows = write_csv(tmp_path / "rows.csv", labelled(30))
+    case = Case("train", ["train", str(rows), "--method", "majority", "-o", "run"])
+    assert run(tmp_path / "a", case, Points(at=14))[0] is None
+    assert (tmp_path / "a" / "work" / "run" / "run.json").is_file()
+    other = Case("train", [*case.arguments, "--seed", "3"])
+    code, said = run(tmp_path / "a", other)
+    assert (code, "not finished: go on with --resume" in said) == (2, True)
+    assert run(tmp_path / "a", case)[0] == 0
+    code, said = run(tmp_path / "a", case)
+    assert (code, "there already and not empty" in said) == (2, True)
+
+
+def test_a_run_that_still_goes_on_is_left_alone(tmp_path: Path) -> None:
+    rows = write_csv(tmp_path / "rows.csv", labelled(30))
+    case = Case("train", ["train", str(rows), "--method", "majority", "-o", "run"])
+    assert run(tmp_path / "a", case, Points(at=14))[0] is None
+    before = contents(tmp_path / "a")
+    handle = os.open(tmp_path / "a" / "work" / "run", os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    try:
+        code, said = run(tmp_path / "a", case)
+        assert (code, "in use by another process" in said) == (2, True)
+        assert contents(tmp_path / "a") == before
+    finally:
+        os.close(handle)
+    assert run(tmp_path / "a", case)[0] == 0
+
+
+def test_a_folder_behind_a_link_is_no_other_process(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    assert not in_use(tmp_path / "link")
+    with alone_in(tmp_path / "link", None):
+        assert in_use(tmp_path / "real")
+        with alone_in(tmp_path / "real", None):  # this process may come back to what it holds
+            pass
+    assert not in_use(tmp_path / "real")
+
+
+def test_what_another_process_writes_is_left_alone(tmp_path: Path) -> None:
+    part = part_of(tmp_path / "file")
+    part.write_bytes(b"of another")
+    handle = os.open(part, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    with whole_file(tmp_path / "file") as file:
+        file.write(b"ours")
+    sweep(tmp_path)
+    assert (tmp_path / "file").read_bytes() == b"ours"
+    assert part.read_bytes() == b"of another"
+    os.close(handle)
+    sweep(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_links_and_folders_under_the_temporary_name(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_bytes(b"mine")
+    for make in (lambda part: part.symlink_to(tmp_path / "mine"), lambda part: part.hardlink_to(tmp_path / "mine")):
+        part = part_of(tmp_path / "file")
+        make(part)
+        with whole_file(tmp_path / "file") as file:
+            file.write(b"new")
+        assert (tmp_path / "mine").read_bytes() == b"mine"
+        part.unlink()
+    part_of(tmp_path / "file").mkdir()
+    with whole_file(tmp_path / "file") as file:
+        file.write(b"newer")
+    assert (tmp_path / "file").read_bytes() == b"newer"
+
+
+def test_names_as_long_as_can_be(tmp_path: Path) -> None:
+    longest = tmp_path / ("ä" * 127 + "b")
+    with whole_file(longest) as file:
+        file.write(b"1")
+    with whole_folder(tmp_path / ("c" * 255)) as made:
+        assert made.name.endswith(PART)
+    assert {path.name for path in tmp_path.iterdir()} == {longest.name, "c" * 255}
+    for write in (whole_file, whole_folder):
+        for name, why in (("d" * 256, "File name too long"), ("a\0b", "no file name can have")):
+            with pytest.raises(ClearheadError, match=why), write(tmp_path / name):
+                pass
+    with pytest.raises(ClearheadError, match="File name too long"):
+        is_taken(tmp_path / ("d" * 256))
+
+
+def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), whole_file(tmp_path / "file"):
+        raise KeyError
+    with pytest.raises(ClearheadError, match="cannot be written: No such file"), whole_folder(tmp_path / "folder"):
+        (tmp_path / "missing").read_bytes()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_translation_that_goes_on_has_the_same_bits(tmp_path: Path) -> None:
+    lines = [row["de"] for row in parallel(24)]
+    tokenizer = clearhead.learn_tokenizer(lines, kind="bpe", use="transformer", size=300).tokenizer
+    config: dict[str, Any] = {"width": 32, "heads": 2, "feed_width": 48, "encoder_layers": 2, "decoder_layers": 1}
+    config |= {"vocab_size": tokenizer.vocab_size, "pad_token_id": tokenizer.pad_id}
+    config |= {"eos_token_id": tokenizer.eos_id, "decoder_start_token_id": tokenizer.bos_id}
+    model = clearhead.create("transformer", config=config, head="seq2seq", tokenizer=tokenizer)
+    whole = list(translate_lines(model, lines, max_length=6, beam=2))
+    for skip in (0, 1, 9, 23, 24, 30):
+        assert list(translate_lines(model, lines, skip=skip, max_length=6, beam=2)) == whole[skip:]
+    writer = clearhead.load(tiny_gpt(tmp_path))
+    drawn = list(continue_lines(writer, lines, max_length=4, sample=True, seed=3))
+    for skip in (1, 9, 24):
+        assert list(continue_lines(writer, lines, skip=skip, max_length=4, sample=True, seed=3)) == drawn[skip:]
+
+
+@pytest.mark.slow
+def test_every_verb_at_forty_points() -> None:
+    command = [sys.executable, str(REPO / "fuzz" / "crash.py"), "--count", "40"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=7200, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ": 0 findings" in done.stdout.splitlines()[-1]

@@ -1,0 +1,152 @@
+"""A run folder that is damaged: every value of every file is checked, and what is wrong is said in a sentence."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clearhead.api import pretrain, train
+from clearhead.errors import CheckpointError, ClearheadError
+from clearhead.runs.pretrain_plan import read_pretrain
+from clearhead.runs.run_file import read_saved
+from fuzz import run_folders
+from fuzz.run_folders import StopError, build, judge, make_seeds, resume, stop_at
+
+ODD: tuple[Any, ...] = (
+    None, True, [], {}, "x", 0, -1, 10**9, 10**30, math.nan, [1], ...,
+)  # fmt: skip
+CASES = 30
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Small real runs of every kind, each stopped."""
+    place = tmp_path_factory.mktemp("runs")
+    make_seeds(place)
+    return place
+
+
+def places(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to every value inside a JSON value."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in inner:
+        yield (*way, key)
+        yield from places(part, (*way, key))
+
+
+def changed(whole: Any, way: tuple[Any, ...], value: Any) -> Any:
+    """A copy with another value there; ... takes it out."""
+    made = json.loads(json.dumps(whole))
+    place = made
+    for key in way[:-1]:
+        place = place[key]
+    if value is ...:
+        del place[way[-1]]
+    else:
+        place[way[-1]] = value
+    return made
+
+
+@pytest.mark.parametrize(("name", "read"), [("half", read_saved), ("pretrain", read_pretrain)])
+def test_every_value_of_run_json(base: Path, tmp_path: Path, name: str, read: Callable[[Path], Any]) -> None:
+    whole = json.loads((base / "seeds" / name / "run.json").read_text())
+    ended: Counter[str] = Counter()
+    for way in places(whole):
+        for value in ODD:
+            (tmp_path / "run.json").write_text(json.dumps(changed(whole, way, value)))
+            said = ""
+            try:
+                read(tmp_path)
+            except ClearheadError as error:
+                said = str(error)
+            assert not said or 10 < len(said) < 1000, (way, value)
+            ended["refused" if said else "read"] += 1
+    assert ended["refused"] > 0.5 * ended.total()
+
+
+@pytest.mark.parametrize(
+    ("way", "value", "said"),
+    [
+        (("data",), [], r"run\.json: Expected `object`, got `array` - at `\$\.data`"),
+        (("data",), "x", r"run\.json: Expected `object`, got `str` - at `\$\.data`"),
+        (("data", "data"), 7, r"\$\.data\.data"),
+        (("plan", "threads"), 0, r"run\.json is damaged: .*threads must be at least 1"),
+        (("plan", "threads"), 10**9, r"run\.json is damaged: .*threads must be at most"),
+        (("plan", "settings", "epochs"), 10**9, "epochs must be at most"),
+        (("plan", "settings", "rate"), math.nan, "rate must be above 0"),
+        (("command",), 7, r"\$\.command"),
+        (("machine", "threads"), "two", r"\$\.machine\.threads"),
+        (("machine",), [], r"\$\.machine"),
+    ],
+)
+def test_what_is_wrong_is_named(base: Path, tmp_path: Path, way: tuple[str, ...], value: Any, said: str) -> None:
+    folder = Path(shutil.copytree(base / "seeds" / "half", tmp_path / "half"))
+    whole = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(changed(whole, way, value)))
+    with pytest.raises(CheckpointError, match=said):
+        train(resume=folder)
+
+
+@pytest.mark.parametrize("value", [[], "x", {"evaluations": 7}, {"evaluations": [{}]}, {}])
+def test_evaluations_of_pretraining(base: Path, tmp_path: Path, value: Any) -> None:
+    folder = Path(shutil.copytree(base / "seeds" / "pretrain", tmp_path / "learned"))
+    (folder / "evaluations.json").write_text(json.dumps(value))
+    with pytest.raises(CheckpointError, match=r"evaluations\.json"):
+        pretrain(resume=folder, report=False, told=stop_at(1))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("bytes", 3), ("tokens", 1), ("sentences", -1), ("documents", 10**9), ("taken", -5)]
+)
+def test_the_index_of_a_corpus(base: Path, tmp_path: Path, key: str, value: int) -> None:
+    folder = Path(shutil.copytree(base / "seeds" / "pretrain", tmp_path / "learned"))
+    path = folder / "corpus" / "index.json"
+    index = json.loads(path.read_text())
+    (index if key in index else index["shards"][0])[key] = value
+    path.write_text(json.dumps(index))
+    with pytest.raises(CheckpointError, match="corpus"):
+        pretrain(resume=folder, report=False, told=stop_at(1))
+
+
+@pytest.mark.parametrize("value", [{"seed": 1, "dev": 0.5, "test": None}, {"seed": 0}, {}, [], {"seed": 0, "dev": "x"}])
+def test_the_result_of_a_seed(base: Path, tmp_path: Path, value: Any) -> None:
+    folder = Path(shutil.copytree(base / "seeds" / "seeds", tmp_path / "run"))
+    (folder / "seeds" / "seed-0" / "result.json").write_text(json.dumps(value))
+    with pytest.raises(CheckpointError, match=r"result\.json"):
+        train(resume=folder, report=False, told=stop_at(1))
+
+
+@pytest.mark.parametrize("name", ["half", "pretrain", "seeds", "translate"])
+def test_runs_that_are_whole_are_resumed(base: Path, tmp_path: Path, name: str) -> None:
+    folder = Path(shutil.copytree(base / "seeds" / name, tmp_path / "case"))
+    with pytest.raises(StopError):
+        resume(name, folder, base)
+
+
+def test_damaged_runs_are_resumed_or_refused(base: Path, tmp_path: Path) -> None:
+    ended: Counter[str] = Counter()
+    names = sorted(path.name for path in (base / "seeds").iterdir())
+    for number in range(CASES):
+        case = build(17, number, base, tmp_path, names)
+        outcome = judge(case, base, tmp_path)
+        assert not outcome.finding, f"{case}: {outcome.word}: {outcome.detail}"
+        ended[outcome.word.split(":")[0]] += 1
+    assert ended["read"] > CASES // 10
+    assert ended["refused"] > CASES // 4
+
+
+def test_an_untyped_error_is_a_finding(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = build(17, 0, base, tmp_path, ["words"])
+
+    def untyped(*_: object) -> None:
+        raise ValueError("what is this?")
+
+    monkeypatch.setattr(run_folders, "resume", untyped)
+    assert judge(case, base, tmp_path).finding

@@ -1,0 +1,140 @@
+"""--resume with the run's own arguments: the same ones are accepted, others are refused by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import clearhead
+from clearhead.api import ladder, train
+from clearhead.errors import InputError
+from clearhead.runs.train import Told
+from tests.small import labelled, tiny_model, write_csv
+
+
+class StopError(Exception):
+    """The run is stopped as soon as it can go on."""
+
+
+def stop(folder: Path) -> None:
+    raise StopError
+
+
+CHOICES: dict[str, Any] = {"method": "tfidf", "seed": 3, "label": "label", "strength": 2.0, "dev_share": 0.2}
+
+
+@pytest.fixture
+def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run that was stopped, in the folder where we are."""
+    monkeypatch.chdir(tmp_path)
+    write_csv(tmp_path / "reviews.csv", labelled(60))
+    write_csv(tmp_path / "dev.csv", labelled(20, seed=1))
+    with pytest.raises(StopError):
+        train("reviews.csv", dev="dev.csv", output="run", report=False, told=Told(begun=stop), **CHOICES)
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        {},
+        {"output": "run"},
+        {"output": "./run/../run", **CHOICES},
+        {"dev": "dev.csv", "seed": 3},
+        {"strength": 2, "dev-share": 0.2},
+    ],
+)
+def test_the_same_arguments_are_accepted(begun: Path, again: dict[str, Any]) -> None:
+    train("reviews.csv", resume="run", report=False, **again)
+    assert (begun / "metrics.json").is_file()
+
+
+def test_paths_are_the_same_from_anywhere(begun: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = begun.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "linked.csv").symlink_to(begun.parent / "reviews.csv")
+    monkeypatch.chdir(elsewhere)
+    train(elsewhere / "linked.csv", resume=begun, dev="../dev.csv", output="../run", report=False, **CHOICES)
+    assert (begun / "metrics.json").is_file()
+
+
+def test_a_recipe_is_compared_too(begun: Path) -> None:
+    (begun.parent / "own.toml").write_text('method = "tfidf"\ntrain = "reviews.csv"\nseed = 3\n')
+    (begun.parent / "other.toml").write_text("seed = 4\n")
+    with pytest.raises(InputError, match="seed was 3 and is 4"):
+        train(resume="run", recipe="other.toml", report=False)
+    train(resume="run", recipe="own.toml", report=False)
+    assert (begun / "metrics.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("again", "said"),
+    [
+        ({"seed": 4}, "seed was 3 and is 4"),
+        ({"method": "majority"}, "method was tfidf and is majority"),
+        ({"text": "text"}, "text was None and is text"),
+        ({"epochs": 3}, "epochs was auto and is 3"),
+        ({"skip_bad_rows": True}, "skip_bad_rows was False and is True"),
+        ({"output": "other"}, r"the folder was run and is other"),
+        ({"dev": "reviews.csv"}, r"dev was .*dev\.csv and is .*reviews\.csv"),
+        ({"test": "dev.csv"}, r"test was None and is .*dev\.csv"),
+        ({"bogus": 1}, "There is no setting 'bogus'"),
+    ],
+)
+def test_others_are_refused_by_name(begun: Path, again: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        train("reviews.csv", resume="run", report=False, **again)
+    with pytest.raises(InputError, match=r"train was .*reviews\.csv and is .*dev\.csv"):
+        train("dev.csv", resume="run", report=False)
+    assert not (begun / "metrics.json").exists()
+
+
+def test_a_file_that_moved_is_known_by_its_rows(begun: Path) -> None:
+    Path("moved").mkdir()
+    (begun.parent / "reviews.csv").rename("moved/reviews.csv")
+    with pytest.raises(InputError, match="are not those that run was begun with"):
+        train("dev.csv", resume="run", report=False)
+    train("moved/reviews.csv", resume="run", report=False)
+    assert (begun / "metrics.json").is_file()
+
+
+def test_pretraining(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    texts = [f"the red drum number {n} is loud and the blue one is not" for n in range(80)]
+    Path("text.txt").write_text("\n\n".join(texts))
+    choices: dict[str, Any] = {
+        "config": {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16},
+        "vocabulary": 60, "length": 16, "batch_tokens": 256, "minutes": 0.001, "objective": "mlm",
+    }  # fmt: skip
+
+    def interrupt(step: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        clearhead.pretrain("text.txt", output="run", report=False, told=Told(step=interrupt), **choices)
+    with pytest.raises(InputError, match="length was 16 and is 32"):
+        clearhead.pretrain(resume="run", length=32)
+    with pytest.raises(InputError, match=r"minutes was 0\.001 and is 2"):
+        clearhead.pretrain(resume="run", minutes=2)
+    Path("other.txt").write_text("another text")
+    with pytest.raises(InputError, match=r"files was .*text\.txt.* and is .*other\.txt"):
+        clearhead.pretrain("other.txt", resume="run")
+    made = clearhead.pretrain(tmp_path / "text.txt", resume="run", output=tmp_path / "run", report=False, **choices)
+    assert made.folder == Path("run")
+
+
+def test_a_ladder_goes_on_with_a_model_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_csv(tmp_path / "reviews.csv", labelled(60))
+    tiny_model(tmp_path / "tiny")
+    first = ladder("reviews.csv", output="climbed", methods="majority,tfidf", model="tiny/model", rows=40)
+    model = str(tmp_path / "tiny" / "model")
+    again = ladder(
+        tmp_path / "reviews.csv", output=tmp_path / "climbed", methods="majority,tfidf", model=model, rows=40
+    )
+    assert all(rung.reused for rung in again.rungs)
+    assert [rung.value for rung in again.rungs] == [rung.value for rung in first.rungs]
+    with pytest.raises(InputError, match="rows was 40 and is 30"):
+        ladder("reviews.csv", output="climbed", methods="majority,tfidf", model="tiny/model", rows=30)

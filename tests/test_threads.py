@@ -1,0 +1,301 @@
+"""Thread pools: OpenMP sleeps while it waits, BLAS has one thread where products are small, and limits end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
+
+import clearhead
+from clearhead.classic import fit_linear, solver
+from clearhead.classic.mixture import fit_mixture
+from clearhead.data import LabelSpace
+from clearhead.engine.session import runtime, waiting
+from clearhead.threads import (
+    BLAS,
+    WAITING,
+    at_end,
+    cores,
+    limit_blas,
+    limit_threads,
+    most_threads,
+    passive_waiting,
+    within_threads,
+)
+from clearhead.words import learn, steps
+from tests.small import labelled, tiny_model, write_csv
+
+TWO = LabelSpace(names=("no", "yes"), kind="classes")
+
+
+def blas_threads() -> set[int]:
+    return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+
+@pytest.fixture
+def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """BLAS on two threads, whatever the machine has and the environment says."""
+    import sklearn.linear_model  # noqa: F401
+    from threadpoolctl import threadpool_limits
+
+    for name in BLAS:
+        monkeypatch.delenv(name, raising=False)
+    with threadpool_limits(2, "blas"):
+        if blas_threads() != {2}:
+            pytest.skip("this BLAS cannot use two threads")
+        yield
+
+
+def spins(code: str) -> list[int]:
+    """How often each OpenMP library of a process spins before its threads sleep; libgomp's default is 300,000."""
+    own = {name: value for name, value in os.environ.items() if name not in (*WAITING, "OMP_NUM_THREADS")}
+    command, environment = [sys.executable, "-c", code], own | {"OMP_DISPLAY_ENV": "verbose"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    found = [int(count) for count in re.findall(r"GOMP_SPINCOUNT = '(\d+)'", done.stderr)]
+    if not found:
+        pytest.skip("this torch has another OpenMP than GNU's")
+    return found
+
+
+def test_openmp_of_torch_sleeps_while_it_waits() -> None:
+    assert spins("import clearhead.core.models; import os; assert 'OMP_WAIT_POLICY' not in os.environ") == [0]
+
+
+@pytest.mark.slow
+def test_other_libraries_may_be_loaded_before() -> None:
+    code = "import numpy, sklearn.linear_model, onnxruntime; from clearhead.loading import need_torch; need_torch('x')"
+    assert spins(code)[-1] == 0
+
+
+@pytest.mark.parametrize("name", WAITING)
+def test_the_users_wait_policy_wins(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    for known in WAITING:
+        monkeypatch.delenv(known, raising=False)
+    with passive_waiting():
+        assert os.environ["OMP_WAIT_POLICY"] == "passive"
+    assert "OMP_WAIT_POLICY" not in os.environ
+    monkeypatch.setenv(name, "active")
+    before = dict(os.environ)
+    with passive_waiting():
+        assert dict(os.environ) == before
+
+
+def watch(monkeypatch: pytest.MonkeyPatch, place: Any, name: str) -> list[set[int]]:
+    """The threads that BLAS has whenever a function is called."""
+    seen: list[set[int]] = []
+    real = getattr(place, name)
+
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        seen.append(blas_threads())
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(place, name, watched)
+    return seen
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("given", [None, 1.0])
+def test_small_fits_have_one_thread(monkeypatch: pytest.MonkeyPatch, given: float | None) -> None:
+    seen = watch(monkeypatch, solver, "_fitted")
+    draw = np.random.default_rng(0)
+    fit_linear(draw.normal(size=(40, 3)), draw.integers(0, 2, 40), TWO, strength=given)
+    assert seen
+    assert all(one == {1} for one in seen)
+    assert blas_threads() == {2}
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_large_fits_keep_their_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = watch(monkeypatch, solver, "_fitted")
+    monkeypatch.setattr(solver, "LONG_CALLS", 100)
+    monkeypatch.setattr(solver, "most_threads", lambda: 8)
+    draw = np.random.default_rng(0)
+    fit_linear(draw.normal(size=(40, 3)), draw.integers(0, 2, 40), TWO, strength=1.0)
+    assert seen == [{2}]
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_the_users_blas_threads_win(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
+    with limit_blas(1):
+        assert blas_threads() == {2}
+    with limit_threads(1):  # said later, and for this job
+        assert blas_threads() == {1}
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_weighing_layers_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    import clearhead.classic.mixture as mixture
+
+    seen = watch(monkeypatch, mixture, "_loss")
+    draw = np.random.default_rng(0)
+    fit_mixture([draw.normal(size=(20, 3)) for _ in range(2)], draw.integers(0, 2, 20), TWO, strength=1.0)
+    assert seen
+    assert all(one == {1} for one in seen)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_word2vec_has_one_thread_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = watch(monkeypatch, learn, "_learn_chunk")
+    learn.learn_words([["a", "b", "c", "d"]] * 9, steps.WordSettings(width=4, epochs=1, min_count=1))
+    assert seen == [{1}]
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_the_smallest_limit_holds_and_all_end() -> None:
+    outer, inner = limit_blas(1), limit_blas(2)
+    outer.__enter__()
+    inner.__enter__()
+    assert blas_threads() == {1}
+    outer.__exit__(None, None, None)  # another thread may end first
+    assert blas_threads() == {2}
+    inner.__exit__(None, None, None)
+    assert blas_threads() == {2}
+    with pytest.raises(ValueError, match="stop"), limit_blas(1):
+        raise ValueError("stop")
+    assert blas_threads() == {2}
+
+
+def test_a_limit_is_for_every_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TOKENIZERS_PARALLELISM", raising=False)
+    monkeypatch.delenv("RAYON_NUM_THREADS", raising=False)
+    before, ended = dict(os.environ), []
+    with limit_threads(1):
+        at_end(lambda: ended.append(True))
+        assert most_threads() == 1
+        assert os.environ["TOKENIZERS_PARALLELISM"] == "false"
+        assert os.environ["RAYON_NUM_THREADS"] == "1"
+        with limit_threads(None):
+            assert most_threads() == 1
+    assert ended == [True]
+    assert (most_threads(), dict(os.environ)) == (cores(), before)
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "true")
+    with limit_threads(1):
+        assert os.environ["TOKENIZERS_PARALLELISM"] == "true"
+    with limit_threads(10**9):
+        assert most_threads() == cores()
+        assert int(os.environ["RAYON_NUM_THREADS"]) == cores()
+
+
+def test_the_engine_keeps_the_limit(tmp_path: Path) -> None:
+    folder = tiny_model(tmp_path / "tiny")
+    with limit_threads(1):
+        assert clearhead.load(folder, "engine").runner.threads == 1  # type: ignore[attr-defined]
+    assert clearhead.load(folder, "engine", threads=3).runner.threads == 3  # type: ignore[attr-defined]
+
+
+def test_threads_of_the_engine_spin_for_microseconds() -> None:
+    spinning, duration = "session.intra_op.allow_spinning", "session.intra_op.spin_duration_us"
+    assert waiting(1, "1.31.1") == {spinning: "0"}
+    assert waiting(2, "1.31.1") == {spinning: "1", duration: "20"}
+    assert waiting(2, "1.25.0") == {spinning: "0"}  # it would spin for milliseconds
+    assert waiting(2, "2.0.0rc1")[duration] == "20"
+
+
+def test_a_session_has_these_options(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given: dict[str, str] = {}
+    ort = runtime()
+
+    class Options(ort.SessionOptions):  # type: ignore[name-defined]
+        def add_session_config_entry(self, name: str, value: str) -> None:
+            given[name] = value
+            super().add_session_config_entry(name, value)
+
+    monkeypatch.setattr(ort, "SessionOptions", Options)
+    model = clearhead.load(tiny_model(tmp_path / "tiny"), "engine", threads=2)
+    model.embed(["a film"])
+    assert given == waiting(2, ort.__version__)
+
+
+def test_a_job_uses_the_threads_of_its_plan() -> None:
+    class Plan:
+        threads = 1
+
+    @within_threads
+    def job(plan: Plan, more: int) -> tuple[int, int]:
+        """What a job does."""
+        return most_threads(), more
+
+    assert job(Plan(), more=3) == (1, 3)
+    assert job.__doc__ == "What a job does."
+
+
+THREADS = """
+import json, sys
+import clearhead, torch
+from threadpoolctl import threadpool_info
+from clearhead.classic import solver
+
+seen, real = set(), solver._fitted
+def fitted(*args, **kwargs):
+    seen.update(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas")
+    return real(*args, **kwargs)
+solver._fitted, solver.LONG_CALLS = fitted, 1
+folder, rows, model = sys.argv[1:4]
+torch.set_num_threads(4)
+made = {}
+for name, choices in json.loads(sys.argv[4]).items():
+    clearhead.train(rows, output=f"{folder}/{name}", model=model, report=False, **choices)
+    plan = json.load(open(f"{folder}/{name}/run.json"))["plan"]
+    made[name] = plan["threads"], torch.get_num_threads()
+print(json.dumps({"plans": made, "blas": sorted(seen)}))
+"""
+
+
+@pytest.mark.slow
+def test_threads_of_a_run(tmp_path: Path) -> None:
+    """A tiny model gets one thread, `threads` limits BLAS too, and afterwards torch has as many as before."""
+    rows, tiny = write_csv(tmp_path / "rows.csv", labelled(60)), tiny_model(tmp_path / "model")
+    jobs: dict[str, dict[str, Any]] = {
+        "tiny": {"epochs": 1},
+        "said": {"epochs": 1, "threads": 2},
+        "wide": {"epochs": 1, "batch_tokens": 1 << 22, "micro_tokens": 1 << 22},
+        "features": {"method": "features", "threads": 1, "strength": 1.0},
+        "tfidf": {"method": "tfidf", "threads": 1, "strength": 1.0},
+    }
+    own = {name: value for name, value in os.environ.items() if name not in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+    command = [sys.executable, "-c", THREADS, str(tmp_path), str(rows), str(tiny), json.dumps(jobs)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=own | {"OPENBLAS_NUM_THREADS": "2"}
+    )
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    assert made["plans"] == {
+        "tiny": [1, 4], "said": [2, 4], "wide": [4, 4], "features": [1, 4], "tfidf": [1, 4],
+    }  # fmt: skip
+    assert made["blas"] == [1]
+
+
+def test_threads_are_chosen_by_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from clearhead.training.settings import TrainSettings
+    from clearhead.training.threads import threads_for, use_threads
+
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    config = {"hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 9}
+    small = clearhead.create("bert", config={**config, "intermediate_size": 128}).shape
+    wide = clearhead.create("bert", config={**config, "intermediate_size": 1024}).shape
+    before = torch.get_num_threads()
+    with limit_threads(None):
+        use_threads(4)
+        assert threads_for(small, TrainSettings()) == 1
+        assert threads_for(wide, TrainSettings()) == 4
+        assert threads_for(wide, TrainSettings(micro_tokens=512)) == 2
+        assert threads_for(small, TrainSettings(batch_rows=None, batch_tokens=1 << 20, micro_tokens=1 << 20)) == 4
+        assert use_threads(None, small) == 1
+        assert use_threads(3, small) == 3
+        monkeypatch.setenv("OMP_NUM_THREADS", "4")
+        assert threads_for(small, TrainSettings()) == 3  # as many as torch has
+    assert torch.get_num_threads() == before

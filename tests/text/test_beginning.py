@@ -1,0 +1,128 @@
+"""The beginning of a long text has the tokens that it has in the whole, and what follows is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clearhead.errors import InputError
+from clearhead.text import Encoding, Tokenizer, beginning, load_tokenizer
+from clearhead.text.encoding import truncate
+from tests.text.tokenizer_folders import SENTENCES, marian
+
+Family = Callable[[str, str], tuple[Tokenizer, Any]]
+NAMES = ("bert_cased", "roberta", "gpt2", "albert", "xlm_roberta", "t5", "deberta", "mpnet")
+UNITS = (
+    "!", "##", "<p class='a'>", "'", "a", "keeper", "東京", "👩‍👩‍👧‍👦", "e\u0301", "\u200b", "12", " ", "\n", "a ",
+    "[MASK]", "<mask> ", "\x01", " ".join(SENTENCES) + " ",
+)  # fmt: skip
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts count as long from a hundred characters on."""
+    monkeypatch.setattr(beginning, "LONG", 100)
+    monkeypatch.setattr(beginning, "PER_TOKEN", 4)
+    monkeypatch.setattr(beginning, "BLANKS", 40)
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_tokens_as_of_the_whole_text(family: Family, name: str) -> None:
+    ours, _ = family(name, "legacy")
+    texts = [(unit * 700)[:700] for unit in UNITS] + [" ".join(SENTENCES), "x" * 300 + " keeper" * 60]
+    pairs = [(texts[-2], "short"), ("short", texts[-2]), (texts[0], texts[-2]), (texts[-2], texts[0])]
+    items: list[Any] = [*texts, *pairs]
+    for item in items:
+        for most in (8, 25, 60):
+            whole = truncate(ours.encode_batch([item])[0], most)
+            assert ours.encode_batch([item], max_length=most) == [whole], (item[:20], most)
+            ids = ours.encode_ids([item], max_length=most)[0]
+            assert (ids.ids, ids.segments, ids.truncated) == (whole.ids, whole.segments, whole.truncated)
+
+
+@pytest.mark.usefixtures("eager")
+def test_cut_at_the_left_and_lists_of_words_as_before(family: Family, tmp_path: Path) -> None:
+    ours, _ = family("bert_cased", "legacy")
+    words = ["keeper"] * 300
+    assert ours.encode_batch([words], max_length=20) == [truncate(ours.encode(words), 20)]
+    ours.save(tmp_path)
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(path.read_text().replace("{", '{"truncation_side": "left",', 1))
+    left = load_tokenizer(tmp_path, "bert", {}).source
+    text = " ".join(SENTENCES)
+    whole = truncate(left.encode(text), 20, side="left")
+    assert left.encode(text, max_length=20) == whole
+    assert left.encode_ids([text], max_length=20)[0].ids == whole.ids
+
+
+class Counting:
+    """Counts the characters that a backend is given."""
+
+    def __init__(self, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.whole, self.longest = 0, 0
+        backend: Any = tokenizer._backend
+        encode, ids, count = backend.encode, backend.ids, backend.count
+
+        def counted(items: Sequence[Any], *, split: bool) -> list[Encoding]:
+            self.whole += sum(len(text) for item in items for text in ([item] if isinstance(item, str) else item))
+            return encode(items, split=split)
+
+        def measured(items: Sequence[Any], **how: Any) -> Any:
+            self.longest = max(self.longest, *(len(t) for i in items for t in ([i] if isinstance(i, str) else i)))
+            return ids(items, **how)
+
+        def summed(text: str) -> int:
+            self.longest = max(self.longest, len(text))
+            return count(text)
+
+        for name, call in (("encode", counted), ("ids", measured), ("count", summed)):
+            monkeypatch.setattr(backend, name, call)
+
+
+def test_a_long_text_is_not_encoded_whole(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, _ = family("bert_cased", "legacy")
+    text = "keeper! " * 12_500
+    seen = Counting(ours, monkeypatch)
+    found = ours.encode(text, max_length=64)
+    assert len(found) == 64
+    assert found.truncated == 25_000 + 2 - 64
+    assert seen.whole < 5_000  # of 100,000 characters, with their offsets
+
+
+@pytest.mark.parametrize("unit", ["keeper! ", "!", "<b>", "keeper\n\n"])
+def test_huge_texts_are_counted_in_parts(family: Family, monkeypatch: pytest.MonkeyPatch, unit: str) -> None:
+    ours, _ = family("bert_cased", "legacy")
+    text = (unit * 3_000)[:3_000]
+    whole = truncate(ours.encode(text), 30)
+    pair = truncate(ours.encode("keeper", text), 30)
+    monkeypatch.setattr(beginning, "MOST_TEXT", 1_000)
+    monkeypatch.setattr(beginning, "PART", 500)
+    monkeypatch.setattr(beginning, "BLANKS", 40)
+    monkeypatch.setattr(beginning, "LONG", 100)
+    seen = Counting(ours, monkeypatch)
+    assert ours.encode(text, max_length=30) == whole
+    assert ours.encode_ids([text], max_length=30)[0].truncated == whole.truncated
+    assert ours.encode("keeper", text, max_length=30) == pair
+    assert seen.longest <= 500
+
+
+def test_huge_texts_with_hardly_a_token_are_refused(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, _ = family("bert_cased", "legacy")
+    monkeypatch.setattr(beginning, "MOST_TEXT", 1_000)
+    monkeypatch.setattr(beginning, "PART", 500)
+    with pytest.raises(InputError, match="3,000 characters"):
+        ours.encode_ids(["x" * 3_000], max_length=30)
+
+
+def test_marian_sources_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = load_tokenizer(tmp_path, marian(tmp_path), {}).source
+    text = " ".join(SENTENCES[:6])
+    whole = truncate(ours.encode(text), 12)
+    monkeypatch.setattr(beginning, "LONG", 100)
+    monkeypatch.setattr(beginning, "PER_TOKEN", 4)
+    assert ours.encode(text, max_length=12) == whole
+    assert ours.encode_ids([text], max_length=12)[0].truncated == whole.truncated
