@@ -104,9 +104,11 @@ def best_no_answer_threshold(no_answer: Given, scores: Given, has_answer: Given)
     """Up to which score of "no answer" to answer, and the mean score that this gives on these rows.
 
     `no_answer` is how much better no answer looks than the best answer; `scores` are the exact matches or F1 of the
-    best answers, were they all given. The walk is that of the official script: the rows in order of `no_answer`, the
-    first of equally good thresholds, and 0 where no row is to be answered. Two departures: rows of equal `no_answer`
-    are taken together, since no threshold can part them, and where 0 would let rows pass it is just below the lowest.
+    best answers, were they all given. The rows that are answered are those of the official script, which walks over
+    the rows in order of `no_answer` and takes the first of equally good thresholds; only rows of equal `no_answer`,
+    which no threshold separates, are taken together. The threshold lies midway between the last row that is answered
+    and the next one, so that the last digit of a score, which depends on the machine, decides nothing. Where all rows
+    or none are answered, it is 0 if 0 does so, and otherwise 1 beyond the last row.
     """
     doubts, gains = reals(no_answer, "no_answer"), reals(scores, "scores")
     has = one_per_row(flags(has_answer, "has_answer"), "has_answer")
@@ -119,8 +121,14 @@ def best_no_answer_threshold(no_answer: Given, scores: Given, has_answer: Given)
     last = np.concatenate([ranked[1:] != ranked[:-1], [True]])
     reached = np.where(np.concatenate([[True], last]), totals, -np.inf)
     best = int(np.argmax(reached))
-    lowest = 0.0 if ranked[0] > 0 else float(np.nextafter(ranked[0], -np.inf))
-    threshold = float(ranked[best - 1]) if best else lowest
+    if best == 0:
+        threshold = min(0.0, float(ranked[0]) - 1)
+    elif best == len(ranked):
+        threshold = max(0.0, float(ranked[-1]) + 1)
+    else:
+        lower, upper = float(ranked[best - 1]), float(ranked[best])
+        middle = lower + (upper - lower) / 2
+        threshold = middle if middle < upper else lower
     return Threshold(threshold=threshold, value=float(reached[best] / len(has)))
 
 
