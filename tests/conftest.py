@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -46,6 +48,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     slow = [item for item in items if {"slow", "exhaustive"} & set(item.keywords)]
     config.hook.pytest_deselected(items=slow)
     items[:] = [item for item in items if item not in slow]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def trace_the_main_thread_alone() -> None:
+    """Python 3.11 can fail to start a thread that is traced for coverage while another one starts."""
+    if sys.version_info < (3, 12):
+        threading.settrace(None)
 
 
 def _outside(variable: str, default: str) -> Path:
