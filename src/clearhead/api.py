@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -88,6 +89,8 @@ def train(
         given |= dict.fromkeys(again)  # they are read from where the run has them
     else:
         plan = make_plan(recipes, paths, choices)
+        if Path(plan.model).exists():  # a resumed run finds it from wherever it goes on
+            plan = replace(plan, model=str(Path(plan.model).absolute()))
         folder = Path(output) if output is not None else free_folder(plan.train, plan, command)
         if begun_before(folder, plan, command):
             return train(

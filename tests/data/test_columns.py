@@ -124,3 +124,20 @@ def test_a_pair_is_one_text_when_classify_is_said() -> None:
     source = open_source(rows(text=TEXTS, aspect=CLASSES, label=CLASSES))
     assert guess_columns(source).text_b == "aspect"
     assert guess_columns(source, task="classify").text_b is None
+
+
+@pytest.mark.parametrize("first, second", [("query", "document"), ("sentence1", "sentence2"), ("Question", "Passage")])
+@pytest.mark.parametrize("cells", [("python sort", "sort a list"), ("hotel", "Rooms with a view of the sea.")])
+def test_short_texts_in_columns_named_as_pairs_are_pairs(first: str, second: str, cells: tuple[str, str]) -> None:
+    rows = [{first: cells[0], second: cells[1]}, {first: "berlin", second: "weather"}]
+    found = guess_columns(open_source(rows), labelled=False)
+    assert (found.text, found.text_b) == (first, second)
+    labels = [{**row, "label": str(place % 2)} for place, row in enumerate(rows * 4)]
+    trained = guess_columns(open_source(labels))
+    assert (trained.text, trained.text_b, trained.label) == (first, second, "label")
+
+
+def test_a_second_name_that_can_be_a_label_needs_texts() -> None:
+    rows = [{"question": f"is the sea number {place} blue", "answer": ("yes", "no")[place % 2]} for place in range(8)]
+    found = guess_columns(open_source(rows))
+    assert (found.text, found.text_b, found.label) == ("question", None, "answer")

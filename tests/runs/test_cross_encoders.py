@@ -19,7 +19,7 @@ from clearhead.errors import CheckpointError, InputError
 from clearhead.runs.finish import Run
 from clearhead.runs.predictor import is_trained
 from tests.runs.rows import QUICK, paired, scored
-from tests.small import labelled, write_csv
+from tests.small import labelled, tiny_sentences, write_csv
 from tests.twins import library
 
 PAIRS = [(row["sentence1"], row["sentence2"]) for row in paired(12, seed=3)]
@@ -203,3 +203,27 @@ def test_pairs_learned_here_are_the_same_there(pair: Run) -> None:
     expected = scaled / scaled.sum(-1, keepdims=True)
     found = [list(one.probabilities.values()) for one in predict(predictor, PAIRS)]
     np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["numbers", "classes"])
+def test_heads_on_the_mean_are_the_same_there(kind: str, tmp_path: Path) -> None:
+    base = tiny_sentences(tmp_path / "base")
+    rows = scored(60, two=True) if kind == "numbers" else paired(60)
+    made = train(rows, output=tmp_path / "run", model=str(base), epochs=1, report=False, **QUICK)
+    model = clearhead.load(made.folder)
+    assert model.shape.head_pooling == "mean"
+    theirs = cross_encoder(made.folder)
+    theirs.save_pretrained(str(tmp_path / "theirs"))
+    model.save(tmp_path / "ours")
+    clearhead.convert(made.folder, tmp_path / "converted")
+    assert "CrossEncoder" in (Path(made.folder) / "README.md").read_text()
+    for folder in (made.folder, tmp_path / "theirs", tmp_path / "ours", tmp_path / "converted"):
+        predictor = load_predictor(folder)
+        answers = predict(predictor, PAIRS)
+        logits = cross_encoder(folder).predict(PAIRS)
+        if kind == "numbers":
+            np.testing.assert_allclose([answer.value for answer in answers], logits, rtol=1e-5)
+        else:
+            scaled = np.exp(logits / predictor.reading.temperature)
+            found = [list(answer.probabilities.values()) for answer in answers]
+            np.testing.assert_allclose(found, scaled / scaled.sum(-1, keepdims=True), atol=1e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -138,3 +139,20 @@ def test_a_ladder_goes_on_with_a_model_from_anywhere(tmp_path: Path, monkeypatch
     assert [rung.value for rung in again.rungs] == [rung.value for rung in first.rungs]
     with pytest.raises(InputError, match="rows was 40 and is 30"):
         ladder("reviews.csv", output="climbed", methods="majority,tfidf", model="tiny/model", rows=30)
+
+
+def test_a_model_named_from_one_folder_is_found_from_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    tiny_model(tmp_path / "base")
+    write_csv(tmp_path / "reviews.csv", labelled(40))
+    quick: dict[str, Any] = {"epochs": 1, "batch_rows": 16, "threads": 1, "report": False}
+    auto = {"head_pooling": "auto", "precision": "auto"}
+    with pytest.raises(StopError):
+        train("reviews.csv", model="base/model", output="run", told=Told(begun=stop), **quick, **auto)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="model was .*base/model and is default"):
+        train(resume="../run", model="default", report=False)
+    made = train(resume="../run", model="../base/model", report=False, **auto)
+    passport = json.loads((Path(made.folder) / "clearhead.json").read_text())
+    assert passport["trained"]["base"] == "model"  # no folder of this machine

@@ -1,7 +1,9 @@
 """A classification head that reads the mean of all states, as modules of sentence-transformers.
 
 transformers has no such head for BERT and its relatives: it would load the weights under its own and read the first
-token. So the folder is a bare encoder with the modules Transformer, Pooling, Dense and Dense, which give the logits.
+token. So the folder is a bare encoder with the modules Transformer, Pooling, Dense and Dense, which give the logits: as
+a CrossEncoder where the model was trained on pairs, and otherwise, since that one takes no single texts, as a
+SentenceTransformer.
 """
 
 from __future__ import annotations
@@ -11,9 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.checkpoint.activation import KEY, SETTINGS
 from clearhead.checkpoint.sentence import Sentences, write_sentences
 from clearhead.checkpoint.weights import Stored, inside, stored_tensors
-from clearhead.config import whole_file
+from clearhead.config import read_json, whole_file, write_json
 from clearhead.errors import CheckpointError
 from clearhead.families.family import HEAD_POOLING, MEAN_HEAD
 from clearhead.shape import DenseShape, Pooling
@@ -27,17 +30,28 @@ ABOUT = """# A head on mean-pooled states
 
 This model reads the mean of all token states: encoder, mean pooling, dense layer, tanh, dense layer.
 
-- clearhead: `clearhead.predict(folder, texts)` gives labels or numbers, calibrated, of long texts in windows.
-- sentence-transformers: `SentenceTransformer(folder).encode(texts)` gives the logits{order}. A pair of texts is a
-  tuple. Texts are cut after {longest} tokens.
+- clearhead: `clearhead.predict(folder, {rows})` gives labels or numbers, calibrated, of long texts in windows.
+- sentence-transformers{version}: `{call}` gives the logits{order}.{more} Texts are cut after {longest} tokens.
 - transformers: `AutoModel` loads the encoder. There is no class with this head:
   `AutoModelForSequenceClassification` reports a newly initialized classifier, whose answers are random.
   `clearhead train --set head_pooling=first` makes a model that it can load.
 """
+OF_TEXTS = {
+    "rows": "texts",
+    "version": "",
+    "call": "SentenceTransformer(folder).encode(texts)",
+    "more": " A pair of texts is a tuple.",
+}
+OF_PAIRS = {
+    "rows": "pairs",
+    "version": " 6 and later",
+    "call": "CrossEncoder(folder).predict(pairs)",
+    "more": " `SentenceTransformer` drops the head and gives the mean.",
+}
 
 
 def write_mean_head(
-    folder: Path, arrays: Mapping[str, np.ndarray[Any, Any]], longest: int | None, *, lower: bool
+    folder: Path, arrays: Mapping[str, np.ndarray[Any, Any]], longest: int | None, *, lower: bool, pairs: bool
 ) -> None:
     """Pooling and Dense beside a saved encoder, and a card that says which library can load them."""
     weights = tuple({leaf: arrays[f"head.{step}.{leaf}"] for leaf in ("weight", "bias")} for step in ("dense", "out"))
@@ -47,9 +61,22 @@ def write_mean_head(
         for one, activation in zip(weights, ACTIVATIONS, strict=True)
     )
     write_sentences(folder, Pooling(dense=steps, max_length=longest, lower=lower), weights, width)
+    if pairs:
+        _write_cross_encoder(folder)
     order = ", in the order of id2label in config.json" if outputs > 1 else ""
     with whole_file(folder / CARD) as file:
-        file.write(ABOUT.format(order=order, longest=longest or "no number of").encode())
+        form = OF_PAIRS if pairs else OF_TEXTS
+        file.write(ABOUT.format(order=order, longest=longest or "no number of", **form).encode())
+
+
+def _write_cross_encoder(folder: Path) -> None:
+    """Settings by which sentence-transformers takes the modules for a CrossEncoder, and the last one for its scores."""
+    changes = {
+        SETTINGS: {"model_type": "CrossEncoder", KEY: "torch.nn.modules.linear.Identity"},
+        f"{MEAN_HEAD[-1]}/config.json": {"module_input_name": "sentence_embedding", "module_output_name": "scores"},
+    }
+    for name, keys in changes.items():
+        write_json(folder / name, read_json(folder / name) | keys)
 
 
 def stored_mean_head(folder: Path) -> dict[str, Stored]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from clearhead.config import shown
 from clearhead.data.header import is_number
-from clearhead.data.names import IDS, LABELS, NUMBERS, PAIRS, PARTS, SPLITS, TEXTS, plain
+from clearhead.data.names import IDS, LABELS, NUMBERS, PAIRS, PARTS, SPLITS, TEXT_PAIRS, TEXTS, plain
 from clearhead.data.source import Row, Source
 from clearhead.errors import InputError
 
@@ -148,8 +148,13 @@ def guess_columns(
     said += [f"not used: {titles(unused)}"] if unused else []
     return Columns(
         text=text, text_b=text_b, label=label, id=id, split=split, said=tuple(said),
-        unused_texts=tuple(name for name in unused if name in looks and looks[name].has_sentences),
+        unused_texts=tuple(name for name in unused if name in looks and _holds_texts(looks[name])),
     )  # fmt: skip
+
+
+def _holds_texts(look: _Look) -> bool:
+    """Whether a column holds texts by its cells, or by its name where they are short."""
+    return look.has_sentences or (look.filled > 0 and not look.numeric and not look.lists and plain(look.name) in TEXTS)
 
 
 def _looks(source: Source) -> dict[str, _Look]:
@@ -198,12 +203,15 @@ def _by_name(looks: list[_Look], names: Sequence[str], fits: Callable[[_Look], b
 
 
 def _pair(looks: list[_Look], label: str | None) -> tuple[str, str] | None:
+    """Two columns whose names go together; where a name alone does not tell that it is a text, its cells must."""
     called = {plain(look.name): look for look in reversed(looks) if look.name != label}
     for first, second in PAIRS:
         if first in called and second in called:
             one, two = called[first], called[second]
-            texts = two.is_text or not two.is_label or second == "aspect"  # aspects come again like labels
-            if one.is_text and texts and not two.numeric and not two.lists:
+            if any(look.numeric or look.lists or not look.filled for look in (one, two)):
+                continue
+            by_cells = one.is_text and (two.is_text or not two.is_label or second == "aspect")  # aspects come again
+            if by_cells or (first, second) in TEXT_PAIRS:
                 return one.name, two.name
     return None
 

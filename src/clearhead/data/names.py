@@ -17,6 +17,11 @@ PAIRS = (
     ("text", "aspect"), ("sentence", "aspect"), ("review", "aspect"), ("text", "target"), ("sentence", "target"),
 )  # fmt: skip
 
+# pairs in which neither name is ever a label's: two texts, however short they are
+TEXT_PAIRS = frozenset(
+    pair for pair in PAIRS if not {"aspect", "answer", "target", "first", "second", "s1", "q1"} & set(pair)
+)
+
 LABELS = (
     "label", "labels", "class", "category", "target", "sentiment", "intent", "gold_label", "label_text", "topic", "tag",
     "tags", "categories", "classes", "polarity", "emotion", "emotions", "entailment", "coarse", "coarse_label",

@@ -202,6 +202,11 @@ def _one_answer(prepared: Prepared, logits: Any, reading: Reading) -> str | None
     return f"Every dev row is answered with {prepared.space.names[int(given[0])]!r}: that is no better than a guess."
 
 
+def base_name(model: str) -> str:
+    """The model that a run started from, as the passport names it: of a folder, its name without its parents."""
+    return Path(model).name if Path(model).is_absolute() else model
+
+
 def passport(
     prepared: Prepared, plan: RunPlan, reading: Reading, found: Mapping[str, Evaluation], *,
     seeds: list[int], max_length: int | None, command: str, computed: Computed,
@@ -233,7 +238,7 @@ def passport(
         no_answer=reading.no_answer,
         max_answer=plan.max_answer,
         max_tokens=plan.max_tokens,
-        base=plan.model if plan.method not in ("tfidf", "majority") else "",
+        base=base_name(plan.model) if plan.method not in ("tfidf", "majority") else "",
         data={name: part.mark() for name, part in prepared.parts.items()},
         seeds=seeds,
         settings=settings,

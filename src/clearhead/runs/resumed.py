@@ -16,6 +16,7 @@ from clearhead.runs.run_file import RUN
 
 PATHS = ("train", "dev", "test", "model", "tokenizer", "files")
 AUTO = "auto"
+RESOLVED = ("head_pooling", "precision", "device")  # the plan of a run has what "auto" became
 
 
 def check_resumed(
@@ -32,7 +33,7 @@ def check_resumed(
         kept["minutes"] = read_json(folder / RUN).get("minutes")  # the plan has the steps that were found for them
     for key, value in said.items():
         name = key.replace("-", "_")
-        if value is None:
+        if value is None or (value == AUTO and name in RESOLVED):
             continue
         if name not in kept or name == "auto_epochs":
             raise InputError(f"There is no setting {shown(key, 40)!r}.")

@@ -17,7 +17,7 @@ from clearhead.errors import ClearheadError, InputError
 from clearhead.loading import load, need_torch
 from clearhead.metrics.translation import measure_translations
 from clearhead.model import Model
-from clearhead.runs.finish import REPORT, SPLIT, Run, versions, write_metrics
+from clearhead.runs.finish import REPORT, SPLIT, Run, base_name, versions, write_metrics
 from clearhead.runs.machines import begin_computing, on_machine
 from clearhead.runs.network import STATE, drive
 from clearhead.runs.parallel import Texts, read_texts
@@ -199,7 +199,7 @@ def _trained(plan: RunPlan, texts: Texts, command: str, computed: Computed) -> T
         kind="texts",
         columns={"source": texts.sides.source, "target": texts.sides.target},
         max_length=plan.max_length,
-        base="" if is_new(plan) else plan.model,
+        base="" if is_new(plan) else base_name(plan.model),
         data={part: texts.mark(part) for part in texts.parts},
         seeds=[plan.settings.seed],
         settings=asdict(plan.settings) | {key: getattr(plan, key) for key in kept},
