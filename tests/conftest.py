@@ -6,12 +6,13 @@ import os
 import sys
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.variation import emulate_cpu, scaled, vary_training
+from tests.variation import IS_VARIED, emulate_cpu, scaled, vary_training
 
 # before anything imports torch: tiny models are faster on one thread
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -55,6 +56,14 @@ def trace_the_main_thread_alone() -> None:
     """Python 3.11 can fail to start a thread that is traced for coverage while another one starts."""
     if sys.version_info < (3, 12):
         threading.settrace(None)
+
+
+@pytest.fixture(scope="module")
+def default_precision() -> Iterator[None]:
+    """The precision that users have, also where the suite runs in another one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(IS_VARIED, "precision", False)
+        yield
 
 
 def _outside(variable: str, default: str) -> Path:

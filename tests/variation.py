@@ -21,6 +21,7 @@ from pathlib import Path
 
 THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))  # of runs whose results a test does not compare with numbers
 EXAMPLES = float(os.environ.get("CLEARHEAD_TEST_EXAMPLES", "0.2"))  # of the random examples that tests ask for
+IS_VARIED = {"precision": True}  # False in tests of the default itself: the fixture `default_precision`
 CPUINFO = Path("/proc/cpuinfo")
 NUMPY_FEATURES = {"avx512f": "X86_V4", "avx512_vbmi2": "AVX512_ICL", "avx512_fp16": "AVX512_SPR"}  # numpy's names
 CPUS = {
@@ -68,6 +69,6 @@ def vary_training() -> None:
         resolve = module.precision_of
 
         def resolve_to(asked: str, device: str) -> str:
-            return resolve(precision if asked == "auto" else asked, device)
+            return resolve(precision if asked == "auto" and IS_VARIED["precision"] else asked, device)
 
         module.precision_of = resolve_to

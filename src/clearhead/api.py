@@ -77,6 +77,7 @@ def train(
     from clearhead.runs.plan import make_plan, read_recipe
     from clearhead.runs.resumed import check_resumed, named_again
     from clearhead.runs.train import read_run, run_train
+    from clearhead.words import is_words
 
     given = {"train": rows, "dev": dev, "test": test}
     paths = {part: _path(rows) for part, rows in given.items()}
@@ -89,7 +90,7 @@ def train(
         given |= dict.fromkeys(again)  # they are read from where the run has them
     else:
         plan = make_plan(recipes, paths, choices)
-        if Path(plan.model).exists():  # a resumed run finds it from wherever it goes on
+        if Path(plan.model).is_dir() or is_words(plan.model):  # a resumed run finds it from wherever it goes on
             plan = replace(plan, model=str(Path(plan.model).absolute()))
         folder = Path(output) if output is not None else free_folder(plan.train, plan, command)
         if begun_before(folder, plan, command):

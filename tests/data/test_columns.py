@@ -126,7 +126,7 @@ def test_a_pair_is_one_text_when_classify_is_said() -> None:
     assert guess_columns(source, task="classify").text_b is None
 
 
-@pytest.mark.parametrize("first, second", [("query", "document"), ("sentence1", "sentence2"), ("Question", "Passage")])
+@pytest.mark.parametrize(("first", "second"), [("query", "document"), ("text_a", "text_b"), ("Question", "Passage")])
 @pytest.mark.parametrize("cells", [("python sort", "sort a list"), ("hotel", "Rooms with a view of the sea.")])
 def test_short_texts_in_columns_named_as_pairs_are_pairs(first: str, second: str, cells: tuple[str, str]) -> None:
     rows = [{first: cells[0], second: cells[1]}, {first: "berlin", second: "weather"}]

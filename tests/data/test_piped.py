@@ -151,3 +151,10 @@ def test_a_line_is_given_before_the_next_one_comes(monkeypatch: pytest.MonkeyPat
             writer.write(line + "\n")
             writer.flush()
             assert next(texts) == line
+
+
+@pytest.mark.parametrize("text", ["id,message\n1,hello, world\n2,bye\n", "id,message\n", "id; message\n1; hello\n"])
+def test_a_header_of_expected_columns_needs_no_rows_that_fit(text: str) -> None:
+    with pipe(text) as handle:
+        assert open_source(handle, expected=("message", "intent", "id")).columns == ("id", "message")
+    assert len(read(text)) == text.count("\n") or ";" in text  # without it, texts

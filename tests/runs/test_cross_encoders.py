@@ -222,7 +222,7 @@ def test_heads_on_the_mean_are_the_same_there(kind: str, tmp_path: Path) -> None
         answers = predict(predictor, PAIRS)
         logits = cross_encoder(folder).predict(PAIRS)
         if kind == "numbers":
-            np.testing.assert_allclose([answer.value for answer in answers], logits, rtol=1e-5)
+            np.testing.assert_allclose(np.array([answer.value for answer in answers], float), logits, rtol=1e-5)
         else:
             scaled = np.exp(logits / predictor.reading.temperature)
             found = [list(answer.probabilities.values()) for answer in answers]

@@ -27,6 +27,8 @@ from tests.small import labelled, tiny_model, write_csv
 QUICK: dict[str, Any] = {"epochs": 1, "batch_rows": 16, "rate": 3e-3, "save_every": 0.0, "threads": 1}
 OTHER = "DEFAULT" if torch.backends.cpu.get_cpu_capability() != "DEFAULT" else "AVX2"
 
+pytestmark = pytest.mark.usefixtures("default_precision")
+
 
 @pytest.fixture(autouse=True)
 def no_limits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +39,7 @@ def no_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory: pytest.TempPathFactory, default_precision: None) -> Path:
     """A fine-tuning and a pre-training, both stopped."""
     base = tmp_path_factory.mktemp("machine")
     rows, model = write_csv(base / "rows.csv", labelled(60)), str(tiny_model(base / "tiny"))

@@ -74,7 +74,9 @@ def test_spans(tmp_path: Path) -> None:
     model = clearhead.load(run.folder)
     said = model.generate([f"{SENTENCE.format(colour)} <extra_id_0>." for colour in COLOURS], max_length=8)
     right = sum(colour in one.text for colour, one in zip(COLOURS, said, strict=True))
-    assert right >= 7
+    assert right >= 4  # 5 to 8 over seeds and precisions, 1 by chance
+    assert run.judged is not None
+    assert run.judged.loss < 0.3  # 0.05 to 0.08
 
 
 @pytest.mark.slow

@@ -128,7 +128,7 @@ def step(made):
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
 train(sys.argv[1], output=sys.argv[2], model=sys.argv[3], epochs=2, rate=3e-3, batch_rows=16, save_every=0.0,
-      threads=1, command="x", told=Told(step=step))
+      threads=1, precision="float", command="x", told=Told(step=step))
 """
 
 
@@ -140,7 +140,7 @@ def test_a_full_disk_leaves_the_last_state_whole(tmp_path: Path, tiny: str, data
     assert str(tmp_path / "run" / "state") in done.stderr
     assert json.loads((tmp_path / "run" / "state" / "latest.json").read_text()) == {"step": "step-00000004"}
     train(resume=tmp_path / "run")
-    train(data, output=tmp_path / "whole", model=tiny, command="x", **SETTINGS)
+    train(data, output=tmp_path / "whole", model=tiny, command="x", precision="float", **SETTINGS)
     assert contents(tmp_path / "run") == contents(tmp_path / "whole")
 
 

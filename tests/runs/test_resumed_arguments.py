@@ -146,12 +146,12 @@ def test_a_model_named_from_one_folder_is_found_from_another(tmp_path: Path, mon
     tiny_model(tmp_path / "base")
     write_csv(tmp_path / "reviews.csv", labelled(40))
     quick: dict[str, Any] = {"epochs": 1, "batch_rows": 16, "threads": 1, "report": False}
-    auto = {"head_pooling": "auto", "precision": "auto"}
+    auto: dict[str, Any] = {"head_pooling": "auto", "precision": "auto"}
     with pytest.raises(StopError):
         train("reviews.csv", model="base/model", output="run", told=Told(begun=stop), **quick, **auto)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    with pytest.raises(InputError, match="model was .*base/model and is default"):
+    with pytest.raises(InputError, match=r"model was .*base/model and is default"):
         train(resume="../run", model="default", report=False)
     made = train(resume="../run", model="../base/model", report=False, **auto)
     passport = json.loads((Path(made.folder) / "clearhead.json").read_text())

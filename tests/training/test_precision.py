@@ -14,6 +14,8 @@ from clearhead.training.loop import train_steps
 from clearhead.training.precision import computing, has_bf16, precision_of
 from tests.training.test_loop import QUICK, fresh, rows
 
+pytestmark = pytest.mark.usefixtures("default_precision")
+
 
 @pytest.mark.parametrize("known", [{}, {"avx512_bf16": True}, {"amx_bf16": True, "avx512_bf16": True}], ids=str)
 def test_every_cpu_computes_in_float_unless_asked(monkeypatch: pytest.MonkeyPatch, known: dict[str, Any]) -> None:

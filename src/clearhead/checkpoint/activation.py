@@ -26,6 +26,7 @@ PATHS: dict[str, Activation] = {
     "torch.nn.modules.activation.Softplus": "softplus",
     "torch.nn.modules.activation.LogSigmoid": "logsigmoid",
 }
+SOFTMAX = ("torch.nn.modules.activation.Softmax", "torch.nn.Softmax")
 SHORT_PATHS = {f"torch.nn.{path.rpartition('.')[2]}": name for path, name in PATHS.items()}
 
 
@@ -41,7 +42,12 @@ def read_activation(config: Mapping[str, Any], outputs: int) -> tuple[Activation
         return usual, None
     if not isinstance(path, str):
         raise ConfigError(f"config.json has the activation {shown(path, 60)!r}, expected its name.")
-    if (known := PATHS.get(path) or SHORT_PATHS.get(path)) is not None:
+    known = PATHS.get(path) or SHORT_PATHS.get(path)
+    if outputs > 1 and (known is not None or path in SOFTMAX):
+        same = known == "identity" or path in SOFTMAX
+        note = f"config.json asks for {path.rpartition('.')[2]} on {outputs} outputs; probabilities here are a softmax."
+        return "identity", None if same else note
+    if known is not None:
         return known, None
     if outputs == 1 and path.startswith("torch."):
         names = ", ".join(found.rpartition(".")[2] for found in PATHS)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -29,9 +31,10 @@ def is_text(value: str) -> bool:
         return False
     path = PurePath(_safe(value))
     suffix = path.suffix.lower()
-    if suffix in DATA_SUFFIXES:
+    blanks = sum(character.isspace() for character in value)
+    if suffix in DATA_SUFFIXES and blanks < 2:  # a file's name has at most a few words, and is not a sentence
         return False
-    if any(character.isspace() for character in value) or "://" in value:
+    if blanks or "://" in value:
         return True
     slashed = "/" in value or os.sep in value
     return not (
@@ -46,15 +49,28 @@ def _safe(value: str) -> str:
     return value.replace("\0", " ")[:4000]
 
 
-def print_answer(predictor: Predictor, made: Prediction, *, json: bool, quiet: bool) -> None:
-    """One JSON object, the bare answer, or the answer with its probabilities."""
+def print_answer(
+    predictor: Predictor, made: Prediction, texts: Sequence[str], *, json: bool, quiet: bool
+) -> None:
+    """One JSON object, the bare answer, or the answer with its probabilities; an option is shown by its text."""
     if json:
         print_json(made.to_json())
         return
+    if made.option is not None:
+        made = _with_options(made, texts[-len(made.probabilities) :])
     if made.truncated:
         say(f"{made.truncated:,} tokens were cut off: the text is longer than the model reads", quiet=quiet)
     lines = [_plain(made)] if quiet else _lines(predictor, made)
     sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def _with_options(made: Prediction, options: Sequence[str]) -> Prediction:
+    """The answer with the texts of its options instead of their numbers; equal texts keep their numbers."""
+    if len(set(options)) < len(options) or made.option is None:
+        return made
+    probabilities = dict(zip(options, made.probabilities.values(), strict=True))
+    label = None if made.label is None else options[made.option]
+    return replace(made, label=label, probabilities=probabilities)
 
 
 def _plain(made: Prediction) -> str:

@@ -73,7 +73,7 @@ def evaluate(
 
     silent = quiet or json
     rows: Any = input_bytes() if file == "-" else file
-    with model_notes(quiet=silent), downloads(quiet=silent) as bars, progress("evaluating", quiet=silent) as bar:
+    with model_notes(quiet=quiet), downloads(quiet=silent) as bars, progress("evaluating", quiet=silent) as bar:
         own = _own(reference, precision)
         made = api.evaluate(
             api.load_predictor(reference, precision=precision, progress=bars) if own is None else own,

@@ -83,15 +83,17 @@ def predict(
             "output": output, "text": text, "text_b": text_b, "options": options, "format": format, "prefix": prefix,
             "probabilities": probabilities, "skip_bad_rows": skip_bad_rows,
         })  # fmt: skip
-        with model_notes(quiet=quiet or json), downloads(quiet=quiet or json) as bars:
+        with model_notes(quiet=quiet), downloads(quiet=quiet or json) as bars:
             predictor = api.load_predictor(reference, abstain_below=abstain_below, precision=precision, progress=bars)
             answer = api.predict_text(predictor, file, *more)
-        print_answer(predictor, answer, json=json, quiet=quiet)
+        print_answer(predictor, answer, (file, *more), json=json, quiet=quiet)
         return
     if more:
         raise InputError(f"{file} is a file; texts after it cannot be answered with it.")
     if output is None:
         if file != "-":
+            if not Path(file).exists():
+                raise InputError(f"{file} does not exist.")
             raise InputError("Name where the answers go with -o, such as answers.csv, or - for standard output.")
         output = "-"
     if json and output == "-":
@@ -101,7 +103,7 @@ def predict(
         format, input_format = None, format  # noqa: A001
     rows: Any = input_bytes() if file == "-" else file
     place: Any = sys.stdout.buffer if output == "-" else Path(output)
-    with model_notes(quiet=silent), downloads(quiet=silent) as bars, progress("predicting", quiet=silent) as bar:
+    with model_notes(quiet=quiet), downloads(quiet=silent) as bars, progress("predicting", quiet=silent) as bar:
         predictor = api.load_predictor(reference, abstain_below=abstain_below, precision=precision, progress=bars)
         made = api.predict_file(
             predictor,

@@ -26,11 +26,15 @@ def header_sign(first: str, second: str | None, expected: Collection[str] = ()) 
     """What separates the cells of a table whose first line names its columns; None: this is a text a line.
 
     A header has a column that is expected, or one that is known to hold texts, and nothing that is no name; the line
-    after it has as many cells.
+    after it has as many cells. Where every name is expected, no text is mistaken, whatever follows.
     """
+    first = first.lstrip("\ufeff").rstrip("\r\n")
+    for sign in DELIMITERS:
+        cells = [cell.strip() for cell in _cells(first, sign)]
+        if len(set(cells)) > 1 and set(cells) <= set(expected):
+            return sign
     if second is None:
         return None
-    first = first.lstrip("\ufeff").rstrip("\r\n")
     for sign in DELIMITERS:
         cells = _cells(first, sign) if sign in first else []
         fits = len(cells) > 1 and _are_names(cells, expected)

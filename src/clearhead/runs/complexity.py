@@ -11,7 +11,7 @@ from typing import Any
 from clearhead.errors import InputError
 from clearhead.loading import need_torch
 from clearhead.notebook import table_html
-from clearhead.runs.growth_fit import Growth, crossing, crossing_interval, fit_growth
+from clearhead.runs.growth_fit import LEAST_LENGTHS, Growth, crossing, crossing_interval, fit_growth
 
 LENGTHS = (32, 64, 128, 256, 512, 1024, 2048)
 WIDTHS = (128, 256, 512)
@@ -109,7 +109,7 @@ class Complexity:
 
     def fit(self, layer: str) -> Growth:
         """How the time grows with n, and how well that is known: the larger lengths, at the largest width."""
-        upper = self.lengths[len(self.lengths) // 2 :] if len(self.lengths) > 3 else self.lengths
+        upper = self.lengths[-max(LEAST_LENGTHS, len(self.lengths) - len(self.lengths) // 2) :]
         timed = (one for one in self.measured if one.layer == layer and one.width == self.widths[-1])
         return fit_growth({one.length: one.repeats_ms for one in timed if one.length in upper})
 
@@ -120,7 +120,7 @@ class Complexity:
     @property
     def resolved(self) -> bool:
         """Whether every growth and every crossing is known well enough to be printed."""
-        known = len(self.lengths) < 2 or all(self.growth(kind.name) is not None for kind in KINDS)
+        known = len(self.lengths) < LEAST_LENGTHS or all(self.growth(kind.name) is not None for kind in KINDS)
         return known and all(one.resolved for one in self.crossovers)
 
     @property

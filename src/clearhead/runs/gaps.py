@@ -27,9 +27,13 @@ def empty_parts(parts: Mapping[str, PartRows], seen: Look, plan: RunPlan) -> lis
     ]  # fmt: skip
     if seen.space.kind == "classes":
         known = set(np.unique(parts["train"].targets).tolist())
-        missing = [name for place, name in enumerate(seen.space.names) if place not in known]
+        others = {int(place) for part, rows in parts.items() if part != "train" for place in np.unique(rows.targets)}
+        missing = [name for place, name in enumerate(seen.space.names) if place in others - known]
+        nowhere = [name for place, name in enumerate(seen.space.names) if place not in others | known]
         if missing:
             said.append(f"no training row has the label {titles(missing, 5)}, which is in other parts{together}.")
+        if nowhere:
+            said.append(f"no row that is used has the label {titles(nowhere, 5)}, so that it cannot be learned.")
     return said
 
 

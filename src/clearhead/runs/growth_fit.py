@@ -11,7 +11,8 @@ from dataclasses import dataclass
 DRAWS = 200  # resamples of the repeats; their seed is fixed, so that the same times give the same numbers
 MOST_INTERVAL = 0.5  # an interval of the power that is wider than this resolves nothing
 LEAST_R2 = 0.95  # of a time that grows; one that does not grow fits no line
-FLAT = 0.3  # a power below which a time hardly grows
+FLAT = 0.3  # a power below which a time hardly grows; no layer becomes faster by more than this
+LEAST_LENGTHS = 3  # two lie on a line whatever they are
 MOST_CROSSING = 2.0  # the largest factor between the ends of the interval of a crossing
 
 Samples = Mapping[int, Sequence[float]]  # length to milliseconds of each repeat
@@ -46,8 +47,8 @@ def fit_growth(samples: Samples) -> Growth:
     The interval joins what resampling the repeats changes and the standard error of the line.
     """
     lengths = sorted(samples)
-    if len(lengths) < 2:
-        return Growth(power=None, why="a growth needs at least two lengths")
+    if len(lengths) < LEAST_LENGTHS:
+        return Growth(power=None, why="a growth needs at least three lengths")
     power: float | None
     power, r2, error = _line(lengths, [statistics.median(samples[length]) for length in lengths])
     draws = sorted(
@@ -59,6 +60,8 @@ def fit_growth(samples: Samples) -> Growth:
     why = None
     if high - low > MOST_INTERVAL:
         why = f"its power lies anywhere from {low:.1f} to {high:.1f}"
+    elif power < -FLAT:
+        why = f"the times fall with n (n^{power:.2f}), so that something else took its share of the machine"
     elif power > FLAT and r2 < LEAST_R2:
         why = f"the times follow no power of n (R² {r2:.2f})"
     if why is not None:
@@ -105,7 +108,7 @@ def _line(lengths: Sequence[int], times: Sequence[float]) -> tuple[float, float,
     middle_x, middle_y = statistics.fmean(x), statistics.fmean(y)
     total = sum((b - middle_y) ** 2 for b in y)
     across = sum((a - middle_x) ** 2 for a in x)
-    error = math.sqrt(rest / (len(x) - 2) / across) if len(x) > 2 else 0.0
+    error = math.sqrt(rest / (len(x) - 2) / across)
     return slope, 1 - rest / total if total > 0 else 1.0, error
 
 
