@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,16 +31,17 @@ OTHER = "DEFAULT" if torch.backends.cpu.get_cpu_capability() != "DEFAULT" else "
 pytestmark = pytest.mark.usefixtures("default_precision")
 
 
-@pytest.fixture(autouse=True)
-def no_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def no_limits() -> Iterator[None]:
     """An environment that forbids instructions, as that of a test of other CPUs, is no part of these tests."""
-    for name in LIMITS:
-        if name != "ATEN_CPU_CAPABILITY":  # read when torch begins
-            monkeypatch.delenv(name, raising=False)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in LIMITS:
+            patch.delenv(name, raising=False)
+        yield
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, default_precision: None) -> Path:
+def place(tmp_path_factory: pytest.TempPathFactory, default_precision: None, no_limits: None) -> Path:
     """A fine-tuning and a pre-training, both stopped."""
     base = tmp_path_factory.mktemp("machine")
     rows, model = write_csv(base / "rows.csv", labelled(60)), str(tiny_model(base / "tiny"))
