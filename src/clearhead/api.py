@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
 from clearhead.loading import create, has_tokenizer, load, load_tokenizers
-from clearhead.runs.folders import alone, free_folder, ladder_folder
+from clearhead.runs.folders import alone, free_folder, ladder_folder, with_absolute_model
 
 if TYPE_CHECKING:
     from clearhead.data import Inspection
@@ -77,7 +76,6 @@ def train(
     from clearhead.runs.plan import make_plan, read_recipe
     from clearhead.runs.resumed import check_resumed, named_again
     from clearhead.runs.train import read_run, run_train
-    from clearhead.words import is_words
 
     given = {"train": rows, "dev": dev, "test": test}
     paths = {part: _path(rows) for part, rows in given.items()}
@@ -89,9 +87,7 @@ def train(
         check_resumed(folder, plan, recipes | again | choices, output)
         given |= dict.fromkeys(again)  # they are read from where the run has them
     else:
-        plan = make_plan(recipes, paths, choices)
-        if Path(plan.model).is_dir() or is_words(plan.model):  # a resumed run finds it from wherever it goes on
-            plan = replace(plan, model=str(Path(plan.model).absolute()))
+        plan = with_absolute_model(make_plan(recipes, paths, choices))
         folder = Path(output) if output is not None else free_folder(plan.train, plan, command)
         if begun_before(folder, plan, command):
             return train(

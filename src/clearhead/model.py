@@ -292,8 +292,7 @@ class Model(Generates, Aligns):
             sentence.write_sentences(place, self.pooling, self.dense, self.shape.stack.width)
         if self.head == "classify" and self.config.get(HEAD_POOLING) == "mean":
             longest = self.max_length(self.pooling) if self.trained is None else self.trained.max_length
-            pairs = self.trained is not None and "text_b" in self.trained.columns
-            write_mean_head(place, arrays, longest, lower=self.pooling.lower, pairs=pairs)
+            write_mean_head(place, arrays, longest, self.trained, lower=self.pooling.lower)
         write_passport(
             place,
             Passport(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from clearhead.api import load_predictor, predict, predict_file
+from clearhead.api import load_predictor, predict, predict_file, train
 from clearhead.errors import ClearheadError, InputError
 from clearhead.runs.finish import Run
 from tests.runs.rows import tagged
@@ -283,3 +283,10 @@ def test_a_damaged_mark_is_not_believed(words: Run, tmp_path: Path, change: dict
     made = predict_file(words.folder, rows, output)
     assert (made.rows, made.resumed > 0) == (1100, not change)
     assert len(table(output)) == 1100
+
+
+def test_a_name_as_long_as_a_file_may_have(tmp_path: Path) -> None:
+    run = train(labelled(30), method="majority", output=tmp_path / "model", report=False)
+    output = tmp_path / f"{'n' * 251}.csv"
+    assert predict_file(run.folder, labelled(5), output).rows == 5
+    assert [path.name for path in tmp_path.iterdir() if path.name != "model"] == [output.name]

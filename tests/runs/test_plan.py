@@ -206,3 +206,9 @@ def test_an_unknown_setting_in_a_recipe(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="There is no setting 'learning_rates'"):
         train(labelled(20), recipe=tmp_path / "recipe.toml", output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_pooling_that_does_not_exist_is_refused_before_anything_is_read() -> None:
+    with pytest.raises(InputError, match="pooling must be one of first"):
+        make_plan({"method": "features", "pooling": "mean,max"})
+    assert make_plan({"method": "features", "pooling": "mean+max"}).pooling == "mean+max"

@@ -24,6 +24,8 @@ from clearhead.shape import DenseShape, Pooling
 if TYPE_CHECKING:
     import numpy as np
 
+    from clearhead.checkpoint.passport import Trained
+
 CARD = "README.md"
 ACTIVATIONS = ("tanh", "linear")  # of the two dense steps
 ABOUT = """# A head on mean-pooled states
@@ -51,9 +53,15 @@ OF_PAIRS = {
 
 
 def write_mean_head(
-    folder: Path, arrays: Mapping[str, np.ndarray[Any, Any]], longest: int | None, *, lower: bool, pairs: bool
+    folder: Path,
+    arrays: Mapping[str, np.ndarray[Any, Any]],
+    longest: int | None,
+    trained: Trained | None,
+    *,
+    lower: bool,
 ) -> None:
     """Pooling and Dense beside a saved encoder, and a card that says which library can load them."""
+    pairs = trained is not None and "text_b" in trained.columns
     weights = tuple({leaf: arrays[f"head.{step}.{leaf}"] for leaf in ("weight", "bias")} for step in ("dense", "out"))
     outputs, width = weights[1]["weight"].shape
     steps = tuple(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -38,6 +39,15 @@ def free_folder(train: str | None, plan: RunPlan | PretrainPlan, command: str) -
     name = _name(train)
     taken = (RUNS / (name if number == 1 else f"{name}-{number}") for number in range(1, 10_000))
     return next(folder for folder in taken if is_free(folder, plan, command))
+
+
+def with_absolute_model(plan: RunPlan) -> RunPlan:
+    """A plan whose model, where it is a folder or a file of vectors, is found from any other folder, too."""
+    from clearhead.words import is_words
+
+    if not Path(plan.model).is_dir() and not is_words(plan.model):
+        return plan
+    return replace(plan, model=str(Path(plan.model).absolute()))
 
 
 def ladder_folder(train: str | None) -> Path:

@@ -21,6 +21,8 @@ from clearhead.runs.predictor import Predictor
 from clearhead.runs.roles import report_columns
 from clearhead.runs.writers import OWN_WRITERS, WRITERS, Writer
 
+LONGEST_NAME = 240  # bytes of an output's name to which something is added; most systems allow 255 in all
+
 
 @dataclass(frozen=True, kw_only=True)
 class Predicted:
@@ -263,7 +265,10 @@ def _check_place(output: Path, source: Source) -> None:
 
 def _beside(output: Path) -> tuple[Path, Path]:
     """Where rows are gathered, and where it stands how many of them are whole."""
-    return output.with_name(f"{output.name}.partial"), output.with_name(f"{output.name}.partial.json")
+    name = output.name
+    if len(os.fsencode(name)) > LONGEST_NAME:  # a longer one would be too long for a file
+        name = hashlib.sha256(os.fsencode(name)).hexdigest()[:32]
+    return output.with_name(f"{name}.partial"), output.with_name(f"{name}.partial.json")
 
 
 def _surveyed(

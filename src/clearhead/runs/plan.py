@@ -15,6 +15,7 @@ from clearhead.config import decode, read_bytes, shown
 from clearhead.data.form import LONGEST_ANSWER, MOST_ROW
 from clearhead.data.labels import Kind
 from clearhead.errors import ConfigError, InputError
+from clearhead.features import pooling_modes
 from clearhead.metrics.measure import BINARY, CLASSIFY, MULTILABEL, PROBS, REGRESS
 from clearhead.tasks import TASKS, Asked, Task
 from clearhead.training.settings import TrainSettings
@@ -145,6 +146,8 @@ class RunPlan:
         for holds, said in rules:
             if not holds:
                 raise InputError(f"Settings of the run: {said}.")
+        if self.pooling is not None:
+            pooling_modes(self.pooling.split("+"))
 
 
 EARLIER = {"head_pooling": None}  # of runs that were begun before it could be chosen
