@@ -68,13 +68,14 @@ def test_verbs_that_write_files(
     assert err.count("\n") == 1
 
 
-def test_standard_output(masked_model: Path) -> None:
+@pytest.mark.parametrize(("unbuffered", "what"), [("1", "Standard output or a file"), ("", "Standard output")])
+def test_standard_output(masked_model: Path, unbuffered: str, what: str) -> None:
+    """Without a buffer the write fails at once, with one when it is flushed at the end."""
     with FULL.open("w") as full:
         child = subprocess.run(
             [sys.executable, "-c", MAIN, "tokens", str(masked_model), "a cat", "--json"], stdout=full,
-            stderr=subprocess.PIPE, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, check=False,
+            stderr=subprocess.PIPE, check=False,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": unbuffered},
         )  # fmt: skip
     assert child.returncode == 2
-    assert child.stderr.decode() == (
-        "clearhead: Standard output or a file cannot be written: No space left on device.\n"
-    )
+    assert child.stderr.decode() == f"clearhead: {what} cannot be written: No space left on device.\n"

@@ -38,7 +38,7 @@ def test_the_passport_says_all_there_is_to_know(fitted: Run, tiny: str) -> None:
     assert (trained["task"], trained["method"], trained["kind"]) == ("classify", "finetune", "classes")
     assert trained["labels"] == ["bad", "good"]
     assert trained["columns"] == {"text": "text", "label": "label", "id": "id"}
-    assert trained["base"] == tiny
+    assert trained["base"] == Path(tiny).name  # and not where it lies on this machine
     assert (trained["max_length"], trained["long"], trained["stride"]) == (32, "window", 0)
     assert trained["seeds"] == [0]
     assert trained["settings"]["epochs"] == 8
