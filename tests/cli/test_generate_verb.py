@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import clearhead
+from clearhead.errors import InputError
+from clearhead.runs import generating
 from clearhead.text import load_tokenizer
 from tests.text import tokenizer_folders
 
@@ -87,11 +91,30 @@ def test_files_pipes_and_jobs_that_were_stopped(
         assert line.startswith(prompt)
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
     assert run("generate", gpt2, "-", "--max-length", "5")[1] == whole
-    (tmp_path / "out.txt").write_text("\n".join(lines[:2]) + "\nhalf a li")
-    code, out, err = run("generate", gpt2, tmp_path / "in.txt", "--max-length", "5", "-o", tmp_path / "out.txt")
+    given = ("generate", gpt2, tmp_path / "in.txt", "--max-length", "5", "-o", tmp_path / "out.txt")
+    real = generating.continue_lines
+
+    def stopped(*args: Any, **choices: Any) -> Iterator[Any]:
+        yield from islice(real(*args, **choices), 2)
+        raise InputError("stopped")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(generating, "continue_lines", stopped)
+        assert run(*given)[0] == 2
+    assert not (tmp_path / "out.txt").exists()
+    with (tmp_path / "out.txt.partial").open("a") as file:
+        file.write("half a li")
+    code, out, err = run(*given)
     assert (code, out) == (0, "")
     assert "2 lines" in err
     assert (tmp_path / "out.txt").read_text() == whole
+    assert not list(tmp_path.glob("*.partial*"))
+    code, _, err = run(*given)  # a file that is there is never touched
+    assert (code, "already exists" in err) == (2, True)
+    assert (tmp_path / "out.txt").read_text() == whole
+    (tmp_path / "other.txt.partial").write_text("of another job\n")
+    assert run(*given[:-1], tmp_path / "other.txt")[0] == 0
+    assert (tmp_path / "other.txt").read_text() == whole
     (tmp_path / "in.csv").write_text("id,opening\n1,Rain fell\n")
     table = run("generate", gpt2, tmp_path / "in.csv", "--column", "opening", "--max-length", "5")
     assert table[1] == lines[0] + "\n"
@@ -104,7 +127,7 @@ def test_a_prompt_that_is_too_long_is_named_by_its_line(gpt2: Path, run: Run, tm
     code, _, err = run(*given)
     assert code == 2
     assert "Line 3: the prompt" in err
-    written = (tmp_path / "out.txt").read_text().split("\n")
+    written = (tmp_path / "out.txt.partial").read_text().split("\n")
     assert written[0].startswith(short)
     assert written[1:] == ["", ""]  # the empty line, and nothing of the long one
     code, _, err = run("generate", gpt2, long, "--max-length", "3")

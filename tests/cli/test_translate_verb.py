@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clearhead.cli import main
+from clearhead.errors import InputError
+from clearhead.runs import translating
 from tests.parallel import CONFIGS, parallel, write_tsv
 
 Run = Callable[..., tuple[int, str, str]]
@@ -91,14 +95,35 @@ def test_lines_keep_their_order_and_empty_ones_stay(
     table = write_tsv(tmp_path / "in.tsv", [{"id": str(place), "de": line} for place, line in enumerate(lines)])
     assert run("translate", translator, table, "--column", "de")[1].split("\n") == [*said[:4], *said[5:]]
     # a job that was stopped goes on after its last whole line
-    (tmp_path / "out.txt").write_text("\n".join(said[:3]) + "\nhalf a li")
-    code, out, err = run("translate", translator, tmp_path / "in.txt", "-o", tmp_path / "out.txt")
+    given = ("translate", translator, tmp_path / "in.txt", "-o", tmp_path / "out.txt")
+    real = translating.translate_lines
+
+    def stopped(*args: Any, **choices: Any) -> Iterator[Any]:
+        yield from islice(real(*args, **choices), 3)
+        raise InputError("stopped")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(translating, "translate_lines", stopped)
+        assert run(*given)[0] == 2
+    assert not (tmp_path / "out.txt").exists()
+    with (tmp_path / "out.txt.partial").open("a") as file:
+        file.write("half a li")
+    code, out, err = run(*given)
     assert (code, out) == (0, "")
     assert "3 lines" in err
     assert (tmp_path / "out.txt").read_text() == whole
+    assert not list(tmp_path.glob("*.partial*"))
+    code, _, err = run(*given)  # a file that is there is never touched
+    assert (code, "already exists" in err) == (2, True)
+    assert (tmp_path / "out.txt").read_text() == whole
+    (tmp_path / "other.txt.partial").write_text("of another job\n")
+    assert run(*given[:-1], tmp_path / "other.txt")[0] == 0
+    assert (tmp_path / "other.txt").read_text() == whole
 
 
-def test_every_translation_that_is_asked_for_is_printed(translator: Path, run: Run, tmp_path: Path) -> None:
+def test_every_translation_that_is_asked_for_is_printed(
+    translator: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lines = [row["de"] for row in parallel(4, seed=2)]
     code, out, _ = run("translate", translator, lines[0], "--best", "3")
     found = [line.split("\t") for line in out.splitlines()]
@@ -114,13 +139,22 @@ def test_every_translation_that_is_asked_for_is_printed(translator: Path, run: R
     ]
     assert whole.splitlines()[0] == "1\t" + out.splitlines()[0]
     output = tmp_path / "out.tsv"  # one that was stopped goes on after the last source with all of its translations
+    given = ("translate", translator, tmp_path / "in.txt", "--best", "3", "-o", output)
+    with monkeypatch.context() as patch:
+        patch.setattr(translating, "translate_lines", lambda *_, **__: iter([None]))  # fails at the first line
+        with pytest.raises(AttributeError):
+            run(*given)
+    mark = (tmp_path / "out.tsv.partial.json").read_bytes()
     for kept in (0, 2, 4, 6, len(whole.splitlines())):
-        output.write_text("".join(f"{line}\n" for line in whole.splitlines()[:kept]) + "3\t1" * (kept == 6))
-        assert run("translate", translator, tmp_path / "in.txt", "--best", "3", "-o", output)[0] == 0
+        output.unlink(missing_ok=True)
+        begun = "".join(f"{line}\n" for line in whole.splitlines()[:kept]) + "3\t1" * (kept == 6)
+        (tmp_path / "out.tsv.partial").write_text(begun)
+        (tmp_path / "out.tsv.partial.json").write_bytes(mark)
+        assert run(*given)[0] == 0
         assert output.read_text() == whole
     output.write_text("something else\n")
-    code, _, err = run("translate", translator, tmp_path / "in.txt", "--best", "3", "-o", output)
-    assert (code, "is not the output of this job" in err) == (2, True)
+    code, _, err = run(*given)
+    assert (code, "already exists" in err, output.read_text()) == (2, True, "something else\n")
 
 
 def test_mistakes_are_one_sentence(translator: Path, masked_model: Path, run: Run, tmp_path: Path) -> None:

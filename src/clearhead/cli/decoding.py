@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,8 +14,8 @@ from typing import IO, Any
 from cyclopts import Parameter
 
 from clearhead.cli.screen import say
-from clearhead.config import writing
-from clearhead.errors import InputError
+from clearhead.config import discard, named, read_json, write_json, writing
+from clearhead.errors import ClearheadError, InputError
 
 
 @Parameter(name="*")
@@ -77,23 +79,49 @@ class DecodingOptions:
 
 @contextmanager
 def answers_file(
-    output: Path | None, *, as_json: bool, quiet: bool, ranked: bool = False
+    output: Path | None, job: object, *, as_json: bool, quiet: bool, ranked: bool = False
 ) -> Iterator[tuple[IO[str], int]]:
-    """Where the answers go, and how many of them a stopped job left there; `ranked` ones take several lines each."""
+    """Where the answers go, and how many of them a stopped job left there; `ranked` ones take several lines each.
+
+    They are gathered in a partial file, which the same `job` continues, and which gets its name when it is complete. A
+    file that exists is never touched.
+    """
+    from clearhead.runs.output import partial_files
     from clearhead.runs.translating import lines_done, ranked_done
 
     if output is None:
         yield sys.stdout, 0
         return
-    done = ranked_done(output) if ranked else lines_done(output, as_json=as_json)
-    if done:
-        say(f"{done:,} lines of {output} are there already; going on after them", quiet=quiet)
+    if output.is_file() or output.is_symlink():
+        raise InputError(f"Output file {named(output)} already exists; remove it, or name another one.")
+    with writing(output):
+        if output.exists():  # a device or a pipe
+            with output.open("a", encoding="utf-8") as into:
+                yield into, 0
+            return
+        partial, mark = partial_files(output)
+        key = hashlib.sha256(repr(job).encode("utf-8", "surrogatepass")).hexdigest()
+        if _job_of(mark) != key:  # of another job, or of none
+            discard(mark)
+            discard(partial)
+        done = ranked_done(partial) if ranked else lines_done(partial, as_json=as_json)
+        if done:
+            say(f"{done:,} lines of {output} are there already; going on after them", quiet=quiet)
+        write_json(mark, {"job": key})
+        with partial.open("a", encoding="utf-8") as into:
+            yield into, done
+            into.flush()
+            os.fsync(into.fileno())
+        discard(mark)
+        partial.replace(output)
+
+
+def _job_of(mark: Path) -> object:
+    """Which job a partial file belongs to; None where nothing says it."""
     try:
-        into = output.open("a", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{output} cannot be written: {error.strerror or error}.") from None
-    with writing(output), into:
-        yield into, done
+        return read_json(mark).get("job")
+    except ClearheadError:
+        return None
 
 
 def texts_given(

@@ -80,7 +80,11 @@ def generate(
             sys.stdout.write(piece)
             sys.stdout.flush()
         return
-    with answers_file(output, as_json=json, quiet=quiet) as (into, done), progress("generating", quiet=quiet) as bar:
+    job = ("generate", model, prompt, column, input_format, precision, json, new_only, sorted(choices.items()))
+    with (
+        answers_file(output, job, as_json=json, quiet=quiet) as (into, done),
+        progress("generating", quiet=quiet) as bar,
+    ):
         for line in continue_lines(loaded, prompts, skip=done, empty=not lined, told=bar, **choices):
             if json:
                 into.write(json_text(line.to_json(), into) + "\n")

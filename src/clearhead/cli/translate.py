@@ -92,8 +92,9 @@ def translate(
     with warnings.catch_warnings(record=True) as caught, progress("translating", quiet=shy) as bar:
         warnings.simplefilter("always", TruncationWarning)
         ranked = choices["best"] > 1 and not json
+        job = ("translate", model, text, column, input_format, precision, json, sorted(choices.items()))
         numbered = ranked and (output is not None or comes_in_lines(text))
-        with answers_file(output, as_json=json, quiet=quiet, ranked=ranked) as (into, done):
+        with answers_file(output, job, as_json=json, quiet=quiet, ranked=ranked) as (into, done):
             for line in translate_lines(loaded, lines, skip=done, told=bar, **choices):
                 if ranked:
                     first = f"{line.number}\t" if numbered else ""

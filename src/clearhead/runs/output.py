@@ -146,7 +146,7 @@ class _Job:
 
     def to_file(self, output: Path) -> Predicted:
         """Write beside the output, keep count of what is safe, and rename in the end."""
-        partial, mark = _beside(output)
+        partial, mark = partial_files(output)
         key = self._key()
         begun = None if key is None else _begun(partial, mark, key)
         if begun is not None:
@@ -256,14 +256,14 @@ def _check_place(output: Path, source: Source) -> None:
     if output.is_dir():
         raise InputError(f"{output} is a folder; name a file in it.")
     try:
-        places = [place.resolve() for place in (output, *_beside(output))]
+        places = [place.resolve() for place in (output, *partial_files(output))]
     except (OSError, RuntimeError):
         raise InputError(f"{output} or a file beside it is a link that leads in a circle; remove it.") from None
     if source.path is not None and source.path.resolve() in places:
         raise InputError(f"{output} is the input itself; name another file.")
 
 
-def _beside(output: Path) -> tuple[Path, Path]:
+def partial_files(output: Path) -> tuple[Path, Path]:
     """Where rows are gathered, and where it stands how many of them are whole."""
     name = output.name
     if len(os.fsencode(name)) > LONGEST_NAME:  # a longer one would be too long for a file
