@@ -150,3 +150,19 @@ def test_an_untyped_error_is_a_finding(base: Path, tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(run_folders, "resume", untyped)
     assert judge(case, base, tmp_path).finding
+
+
+def test_a_log_that_is_a_link_is_refused_and_its_target_kept(base: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(base / "seeds" / "half", tmp_path / "half"))
+    (tmp_path / "thesis.txt").write_text("mine")
+    (folder / "log.jsonl").unlink()
+    (folder / "log.jsonl").symlink_to(tmp_path / "thesis.txt")
+    with pytest.raises(ClearheadError):
+        train(resume=folder)
+    assert (tmp_path / "thesis.txt").read_text() == "mine"
+
+
+def test_a_folder_among_the_states_of_epochs_is_left_alone(base: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(base / "seeds" / "half", tmp_path / "half"))
+    (folder / "state" / "epoch-999999.safetensors").mkdir()
+    train(resume=folder, report=False)

@@ -212,3 +212,23 @@ def test_a_pooling_that_does_not_exist_is_refused_before_anything_is_read() -> N
     with pytest.raises(InputError, match="pooling must be one of first"):
         make_plan({"method": "features", "pooling": "mean,max"})
     assert make_plan({"method": "features", "pooling": "mean+max"}).pooling == "mean+max"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x = " + "[" * 3000, "x = " + "{a=" * 3000, "epochs = " + "9" * 5000, ".".join("a" * 20_000) + " = 1"],
+    ids=["lists", "tables", "digits", "dots"],
+)
+def test_recipes_and_settings_that_nest_without_end(text: str, tmp_path: Path) -> None:
+    (tmp_path / "recipe.toml").write_text(text)
+    with pytest.raises(InputError, match="not a recipe in TOML"):
+        read_recipe(tmp_path / "recipe.toml")
+    name, _, value = text.partition(" = ")
+    with pytest.raises(InputError):
+        make_plan(parse_set([f"{name}={value}"]))
+
+
+def test_a_batch_has_a_bound() -> None:
+    for name in ("batch_rows", "batch_tokens"):
+        with pytest.raises(InputError, match="a batch has at most 1,000,000,000"):
+            make_plan({"batch_rows": None, name: 10**30})

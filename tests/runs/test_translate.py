@@ -150,3 +150,10 @@ def test_what_cannot_be_is_said(rows: list[dict[str, str]], choices: dict[str, A
         clearhead.train(rows, task="translate", output=tmp_path / "out", **choices)
     assert not (tmp_path / "out").exists()  # the same folder can be named again
 
+
+
+@pytest.mark.parametrize("setting", [{"frozen": True}, {"unfreeze": True}, {"lm_weight": 0.5}], ids=str)
+def test_settings_of_other_tasks_are_refused(setting: dict[str, Any], tmp_path: Path) -> None:
+    choices: dict[str, Any] = {**SMALL, "config": CONFIGS["transformer"], **setting}
+    with pytest.raises(InputError, match=f"{next(iter(setting))} is for tasks with a head"):
+        clearhead.train(parallel(50), output=tmp_path / "run", **choices)

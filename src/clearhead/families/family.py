@@ -275,7 +275,7 @@ def config_said(said: str | None, example: str) -> dict[str, Any]:
         return {}
     try:
         made = json.loads(said)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"config must be JSON, as in '{example}': {error}.") from None
     if not isinstance(made, dict):
         raise InputError("config must be a JSON object of names and values.")

@@ -26,6 +26,7 @@ NETWORK = ("finetune", "head")  # methods that train a network
 ONE_VECTOR = tuple(name for name, task in TASKS.items() if task.head == "classify")
 POOLED_TASKS = f"head_pooling is for tasks with one vector per text ({', '.join(ONE_VECTOR)}, aspect)"
 MOST_RECIPE = 1 << 20
+MOST_DOTS = 1000  # in one line of it
 MOST_THREADS = max(256, os.cpu_count() or 1)  # a system refuses thousands, and the process ends with it
 VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 METHOD_DEFAULTS: dict[str, dict[str, Any]] = {"head": {"frozen": True, "rate": 1e-3, "epochs": 10}}  # few weights learn
@@ -216,8 +217,11 @@ def read_recipe(path: str | Path) -> dict[str, Any]:
     """A TOML file of settings; data files in it are found beside it, or where an environment variable says."""
     place = Path(path)
     try:
-        said = tomllib.loads(read_bytes(place, most=MOST_RECIPE).decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        text = read_bytes(place, most=MOST_RECIPE).decode()
+        if any(line.count(".") > MOST_DOTS for line in text.splitlines()):  # tables in tables take memory as a square
+            raise ValueError(f"a line has more than {MOST_DOTS} dots")
+        said = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # also nested too deeply, or a number with too many digits
         raise InputError(f"{place.name} is not a recipe in TOML: {shown(error, 160)}.") from None
     for key, value in said.items():
         if isinstance(value, dict | list):
@@ -248,8 +252,10 @@ def parse_set(pairs: list[str] | tuple[str, ...]) -> dict[str, Any]:
         if not sign or not key.strip():
             raise InputError(f"--set takes key=value, and it was given {shown(pair, 40)!r}.")
         try:
+            if text.count(".") > MOST_DOTS:
+                raise ValueError
             value = tomllib.loads(f"x = {text}")["x"]
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):
             value = {"True": True, "False": False}.get(text, text)
         said[key.strip()] = value
     return said

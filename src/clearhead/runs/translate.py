@@ -57,6 +57,9 @@ def run_translate(
     tell, begun = told or Told(), time.perf_counter()
     if plan.method != "finetune":
         raise InputError(f"translate is learned by finetune, and not by {plan.method}.")
+    for name in ("frozen", "unfreeze", "lm_weight"):
+        if getattr(plan.settings, name):
+            raise InputError(f"{name} is for tasks with a head on an encoder; translate trains the whole network.")
     if plan.seeds > 1:
         raise InputError("translate is trained with one seed at a time; run it again with another --seed.")
     plan, machine = on_machine(plan)

@@ -169,7 +169,10 @@ def _merge_special_map(options: dict[str, Any], special_map: dict[str, Any]) -> 
     for key, value in special_map.items():
         where = f"special_tokens_map.json: {key}"
         if key == "extra_special_tokens" and isinstance(value, list):
-            known = list(options.get(key) or [])
+            before = options.get(key) or []
+            if not isinstance(before, list):
+                raise TokenizerError(f"tokenizer_config.json: {key} must be a list, as in special_tokens_map.json")
+            known = list(before)
             options[key] = known + [t for t in (as_token(v, where, special=True) for v in value) if t not in known]
         elif key in ("extra_special_tokens", "additional_special_tokens"):
             options[key] = value

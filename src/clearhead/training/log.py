@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -28,6 +29,8 @@ class RunLog:
     def __init__(self, folder: Path, done: int) -> None:
         self.path = folder / NAME
         end = 0
+        if self.path.is_symlink():  # its target is not the run's to change
+            raise self._cannot(OSError(errno.ELOOP, "it is a link"))
         if present(folder, NAME):
             with reading(self.path), self.path.open("rb") as file:
                 end = _until(file, self.path, done)

@@ -8,6 +8,7 @@ from typing import Literal
 
 from clearhead.errors import InputError
 
+MOST_BATCH = 10**9  # rows or tokens
 MOST_EPOCHS = 100_000  # the steps of every one are counted before the first
 
 
@@ -54,6 +55,7 @@ class TrainSettings:
             ((self.batch_rows is None) != (self.batch_tokens is None), "give either batch_rows or batch_tokens"),
             (self.batch_rows is None or self.batch_rows >= 1, "batch_rows must be at least 1"),
             (self.batch_tokens is None or self.batch_tokens >= 1, "batch_tokens must be at least 1"),
+            (max(self.batch_rows or 1, self.batch_tokens or 1) <= MOST_BATCH, f"a batch has at most {MOST_BATCH:,}"),
             (self.micro_tokens >= 1, "micro_tokens must be at least 1"),
             (0 <= self.warmup < 1, "warmup must be from 0 up to 1"),
             (self.warmup_steps is None or self.warmup_steps >= 0, "warmup_steps must be at least 0"),

@@ -199,7 +199,7 @@ def _sweep(folder: Path, name: str, recent: Sequence[int]) -> None:
             shutil.rmtree(old, ignore_errors=True)
     kept = {_epoch_name(epoch) for epoch in recent}
     for old in folder.glob("epoch-*.safetensors"):
-        if old.name not in kept:
+        if old.name not in kept and not old.is_dir():
             old.unlink(missing_ok=True)
 
 
