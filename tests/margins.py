@@ -11,6 +11,7 @@ import argparse
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -54,7 +55,7 @@ def run(seed: int, precision: str, threads: int, tests: list[str], jobs: int) ->
         "OMP_NUM_THREADS": str(threads),
     }
     begun = time.perf_counter()
-    command = [sys.executable, "-m", "pytest", "-n", str(jobs), "-m", "learns", "-v", "--tb=line", *tests]
+    command = [sys.executable, "-m", "pytest", "-n", str(jobs), "-m", "learns", "--tb=line", *tests]
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, **variation}, capture_output=True, text=True, check=False
     )
@@ -62,7 +63,10 @@ def run(seed: int, precision: str, threads: int, tests: list[str], jobs: int) ->
     broken = sorted({line.split()[1] for line in lines if line.startswith(("FAILED ", "ERROR "))})
     if done.returncode and not broken:
         broken = [f"pytest ended with {done.returncode}: {(lines or [''])[-1]}"]
-    passed = sum(" PASSED " in line for line in lines)
+    counted = re.search(r"(\d+) passed", (lines or [""])[-1])
+    passed = int(counted[1]) if counted else 0
+    if not passed and not broken:
+        broken = ["no test ran"]
     summary = f"{passed} passed, {len(broken)} failed in {time.perf_counter() - begun:.0f} s"
     return {"failed": broken, "summary": summary}
 

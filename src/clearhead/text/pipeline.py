@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
 
 from tokenizers import AddedToken, processors
 
@@ -14,10 +14,12 @@ from clearhead.text.limits import check_text_size
 from clearhead.text.recipes import Specials
 from clearhead.text.settings import Settings, Token
 
+AT_ONCE = 1_000_000  # characters of texts that the library holds as tokens together: some hundred bytes for each
 FEW_CHARACTERS = 10_000  # fewer need no look at their size, however much a pipeline makes them grow
 # A text, or a text already split into words; a tuple is a pair of one kind.
 Text = str | list[str]
 Item = Text | tuple[Text, Text]
+OneItem = TypeVar("OneItem", bound=Item)
 
 
 class RustPipeline:
@@ -37,7 +39,11 @@ class RustPipeline:
         """Encode texts or pairs whole, with special tokens; `split` says that the texts are lists of words."""
         with guarded("the tokenizer failed on this text"):
             self._check(items)
-            return [_as_encoding(e) for e in self.pipeline.encode_batch(list(items), is_pretokenized=split)]
+            return [
+                _as_encoding(e)
+                for some in stretches(items)
+                for e in self.pipeline.encode_batch(some, is_pretokenized=split)
+            ]
 
     def ids(
         self, items: Sequence[Item], *, split: bool, max_length: int | None = None, side: str = "right"
@@ -45,16 +51,21 @@ class RustPipeline:
         """The same ids and segments, without tracking where each came from; cut at `max_length` if there is one."""
         with guarded("the tokenizer failed on this text"):
             self._check(items)
-            raw = self.pipeline.encode_batch_fast(list(items), is_pretokenized=split)
-            if max_length is None:
-                return [Ids(e.ids, e.type_ids) for e in raw]
-            return [Ids(e.ids, e.type_ids) if len(e) <= max_length else _cut_ids(e, max_length, side) for e in raw]
+            return [
+                Ids(e.ids, e.type_ids) if max_length is None or len(e) <= max_length else _cut_ids(e, max_length, side)
+                for some in stretches(items)
+                for e in self.pipeline.encode_batch_fast(some, is_pretokenized=split)
+            ]
 
     def pieces(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of texts alone, with nothing around them."""
         with guarded("the tokenizer failed on this text"):
             self._check(texts)
-            return [e.ids for e in self.pipeline.encode_batch_fast(list(texts), add_special_tokens=False)]
+            return [
+                e.ids
+                for some in stretches(texts)
+                for e in self.pipeline.encode_batch_fast(some, add_special_tokens=False)
+            ]
 
     def count(self, text: str) -> int:
         """How many tokens a text alone has."""
@@ -65,7 +76,7 @@ class RustPipeline:
     def _check(self, items: Sequence[Item]) -> None:
         for item in items:
             for part in item if isinstance(item, tuple) else (item,):
-                if (len(part) if isinstance(part, str) else sum(map(len, part))) > FEW_CHARACTERS:
+                if _characters(part) > FEW_CHARACTERS:
                     whole = part if isinstance(part, str) else "".join(part)
                     check_text_size(whole, self.growth, self.pipeline.normalizer)
 
@@ -93,6 +104,25 @@ class RustPipeline:
     def files(self) -> dict[str, bytes]:
         """The vocabulary and the pipeline as files."""
         return {"tokenizer.json": self.pipeline.to_str(pretty=True).encode()}
+
+
+def stretches(items: Sequence[OneItem]) -> Iterator[list[OneItem]]:
+    """The items in their order, as many at a time as memory allows; a long one stands alone."""
+    some: list[OneItem] = []
+    size = 0
+    for item in items:
+        characters = sum(map(_characters, item)) if isinstance(item, tuple) else _characters(item)
+        if some and size + characters > AT_ONCE:
+            yield some
+            some, size = [], 0
+        some.append(item)
+        size += characters
+    if some:
+        yield some
+
+
+def _characters(text: Text) -> int:
+    return len(text) if isinstance(text, str) else sum(map(len, text))
 
 
 def add_tokens(pipeline: Any, settings: Settings, specials: Specials, extra: list[Token]) -> None:
