@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from clearhead.errors import InputError
+from clearhead.errors import InputError, TensorError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,6 +76,16 @@ def groups(lengths: Sequence[int], budget: int) -> Iterator[range]:
             begin = place
     if begin < len(lengths):
         yield range(begin, len(lengths))
+
+
+def check_outputs(array: Array) -> None:
+    """Refuse what a network with broken weights computes; a layer_norm_eps of zero can do it, too."""
+    import numpy as np
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(array.sum(dtype=np.float32))  # one pass at the speed of memory in the usual case
+    if not math.isfinite(total) and not np.isfinite(array).all():
+        raise TensorError("The model computes NaN or infinity for this text; its weights or its config are broken.")
 
 
 def as_ids(value: Any, name: str) -> Array:

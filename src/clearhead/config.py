@@ -22,6 +22,7 @@ PART = ".clearhead-part"  # how the name of what is being written ends
 SCRATCH = "clearhead-scratch-"  # how folders for temporary files are called
 HALF_WRITTEN = re.compile(r"\..+\.[a-z0-9_]{8}")  # as mkstemp names them
 LONGEST_NAME = 255  # bytes of a file's name, on every file system that is in use
+MOST_PROBLEM = 300  # letters of what a decoder says is wrong, for it may repeat a value
 MOST_PATH = 240  # letters of a path in a message
 NO_TEXT = re.compile("[\0\ud800-\udfff]")  # what no file of text can hold: NUL, half a surrogate pair
 MOST_DEPTH = 64  # nor does any nest so deep; what reads the values later may recurse
@@ -94,7 +95,7 @@ def decode(data: Any, kind: type[T], what: str) -> T:
     try:
         return msgspec.convert(data, kind, strict=True)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{what}: {error}.") from None
+        raise ConfigError(f"{what}: {shown(str(error), MOST_PROBLEM)}.") from None
     except UnicodeError:  # half a surrogate pair in a name
         raise ConfigError(f"{what} holds a name that is not Unicode text.") from None
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from clearhead import tensors
+from clearhead.config import shown
 
 if TYPE_CHECKING:
     from clearhead.checkpoint.passport import Passport
@@ -120,7 +121,7 @@ def trained_rows(passport: Passport) -> list[tuple[str, str]]:
     """The same for people: the task, the rows, the measured quality, and the verdict on eight bits."""
     made: list[tuple[str, str]] = []
     if (trained := passport.trained) is not None:
-        made.append(("trained for", f"{trained.task} by {trained.method}"))
+        made.append(("trained for", f"{shown(trained.task, 40)} by {shown(trained.method, 40)}"))
         read = [f"{name} ({part})" for part, name in trained.columns.items()] + list(trained.options)
         made.append(("reads", ", ".join(read) or "texts"))
         made += [(f"{part} rows", f"{mark.rows:,} of {mark.name}") for part, mark in trained.data.items()]

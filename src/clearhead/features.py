@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from clearhead.batch import check_outputs
 from clearhead.errors import InputError
 from clearhead.shape import LAYER_CHOICES, POOLING_MODES, Pooling
 
@@ -117,6 +118,9 @@ def finish(vectors: Array, pooling: Pooling, dense: Sequence[Mapping[str, Array]
         if shape.bias:
             vectors = vectors + weights["bias"]
         vectors = activation(shape.activation, vectors)
+    check_outputs(vectors)
     if normalize:
-        vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+        lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+        check_outputs(lengths)  # of large numbers, the squares may overflow
+        vectors = vectors / np.maximum(lengths, 1e-12)
     return vectors.astype(np.float32)

@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from clearhead.config import shown
+
 CPU_INFO = Path("/proc/cpuinfo")
 LIMITS = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR")
+LONGEST = 200  # letters of a value in a message
 TITLES = {  # what must be the same for the same bits, as people call it
     "precision": "precision", "threads": "threads", "device": "device", "architecture": "architecture",
     "vendor": "CPU vendor", "instructions": "instruction set", "extensions": "CPU extensions",
@@ -72,7 +75,7 @@ def differences(before: Machine, now: Machine) -> list[str]:
     for name in TITLES:
         old, new = getattr(before, name), getattr(now, name)
         if old != new and not {None, ""} & {_plain(old), _plain(new)}:
-            found.append(f"{TITLES[name]} {_shown(old)}, here {_shown(new)}")
+            found.append(f"{TITLES[name]} {shown(_shown(old), LONGEST)}, here {shown(_shown(new), LONGEST)}")
     return found
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from clearhead import tensors
 from clearhead.alignment import Aligns
-from clearhead.batch import Output
+from clearhead.batch import Output, check_outputs
 from clearhead.checkpoint import folder as folders
 from clearhead.checkpoint import sentence
 from clearhead.checkpoint.hub import fillers
@@ -240,10 +240,10 @@ class Model(Generates, Aligns):
         if not places:
             raise InputError(f"The text has no {mask_token} to fill.")
         segments = [encoding.segments] if self.shape.stack.segments > 1 else None
-        logits = self.run([encoding.ids], None, segments, hidden=False).logits
+        logits = np.asarray(self.run([encoding.ids], None, segments, hidden=False).logits)[0, places]
+        check_outputs(logits)
         guesses = []
-        for place in places:
-            scores = logits[0, place].astype(np.float64)  # type: ignore[index]
+        for scores in logits.astype(np.float64):
             probs = np.exp(scores - scores.max())
             probs /= probs.sum()
             best = np.argsort(-probs)[:top]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from clearhead.batch import Batch, groups
+from clearhead.batch import Batch, check_outputs, groups
 from clearhead.data.columns import Columns
 from clearhead.data.examples import TextRow
 from clearhead.data.form import Fit
@@ -153,6 +153,7 @@ def network_logits(
     if not parts:
         raise InputError("There are no rows to answer.")
     found = np.concatenate(parts)
+    check_outputs(found)
     if len(found) == len(order):
         return task.collect(found[np.argsort(order, kind="stable")], data)
     begins = np.cumsum(lengths) - lengths  # an answer for each token: back to the order of the windows

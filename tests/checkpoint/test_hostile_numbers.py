@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 import clearhead
 from clearhead.checkpoint.passport import Passport, Trained, read_passport, write_passport
 from clearhead.cli import main
 from clearhead.cli.screen import print_table
-from clearhead.errors import CheckpointError, ClearheadError, ConfigError
+from clearhead.config import decode
+from clearhead.errors import CheckpointError, ClearheadError, ConfigError, TensorError
 from clearhead.families import FAMILIES
+from clearhead.features import finish
+from clearhead.machine import Machine, differences
 from clearhead.runs.predictor import load_predictor
-from tests.small import tiny_model
+from clearhead.shape import Pooling
+from tests.small import tiny_gpt, tiny_model
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Something with a value out of few."""
+
+    task: str
+    kind: Literal["a", "b"]
+
 
 BADLY_NAMED = ("\ud800", "x\udfff", "a\0b")
 
@@ -53,6 +69,48 @@ def test_a_whole_number_as_epsilon(spoil: Callable[..., Path], value: float) -> 
 def test_what_is_no_epsilon(spoil: Callable[..., Path], value: Any) -> None:
     with pytest.raises(ConfigError, match="layer_norm_eps"):
         clearhead.load(spoil(layer_norm_eps=value))
+
+
+def changed(folder: Path, place: Path, change: Callable[[str, Any], Any], **config: Any) -> Path:
+    """A copy with other weights and another config."""
+    shutil.copytree(folder, place)
+    weights = load_file(place / "model.safetensors")
+    save_file({name: change(name, array) for name, array in weights.items()}, place / "model.safetensors")
+    kept = json.loads((place / "config.json").read_text("utf-8"))
+    (place / "config.json").write_text(json.dumps(kept | config), encoding="utf-8")
+    return place
+
+
+@pytest.mark.parametrize("size", [1e30, np.inf, np.nan])
+def test_weights_beyond_reason(folder: Path, tmp_path: Path, size: float) -> None:
+    def change(_: str, array: Any) -> Any:
+        return np.full_like(array, size) if array.ndim == 2 else array
+
+    with pytest.raises(TensorError, match="numbers above 1e\\+15"):
+        clearhead.load(changed(folder, tmp_path / "broken", change)).embed(["good film"])
+
+
+@pytest.mark.parametrize("runtime", ["engine", "core"])
+def test_a_network_that_computes_no_numbers_answers_nothing(folder: Path, tmp_path: Path, runtime: str) -> None:
+    def flat(name: str, array: Any) -> Any:  # a row of equal numbers has no spread, and divided by it is NaN
+        return np.zeros_like(array) if "embeddings" in name or name.endswith(("wte.weight", "wpe.weight")) else array
+
+    broken, device = "computes NaN or infinity", "cpu"
+    judged = clearhead.load(folder, head="classify", labels=("a", "b")).save(tmp_path / "judge")
+    place = changed(judged, tmp_path / "broken", flat, layer_norm_eps=0)
+    with pytest.raises(TensorError, match=broken):
+        clearhead.load(place, runtime=runtime, device=device).embed(["good film"])
+    with pytest.raises(TensorError, match=broken):
+        clearhead.predict(load_predictor(str(place)), ["good film"])
+    gpt = changed(tiny_gpt(tmp_path / "gpt"), tmp_path / "broken-gpt", flat, layer_norm_epsilon=0)
+    for beam in (1, 3):
+        with pytest.raises(TensorError, match=broken):
+            clearhead.load(gpt, runtime=runtime, device=device).generate(["good"], max_length=3, beam=beam)
+
+
+def test_vectors_too_long_to_be_measured_are_not_zero() -> None:
+    with np.errstate(over="ignore"), pytest.raises(TensorError, match="NaN or infinity"):
+        finish(np.full((1, 4), 1e30, np.float32), Pooling(modes=("mean",)), (), normalize=True)
 
 
 @pytest.mark.parametrize("model_type", sorted(FAMILIES))
@@ -118,3 +176,18 @@ def test_json_with_half_a_character(capsys: pytest.CaptureFixture[str]) -> None:
     print_json({"é": "\ud800"})
     out = capsys.readouterr().out
     assert json.loads(out.encode()) == {"é": "\ud800"}
+
+
+def test_messages_stay_short(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        decode({"task": "classify", "kind": "x" * 9_000}, Chosen, "clearhead.json")
+    assert len(str(caught.value)) < 500
+    long = Machine(libraries={"torch": "2" * 9_000}, cpu="x")
+    assert len(" ".join(differences(long, Machine(libraries={"torch": "1"})))) < 600
+    write_passport(tmp_path, Passport(trained=Trained(task="y" * 9_000, labels=["a", "b"])))
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
+    with pytest.raises(ClearheadError) as refused:
+        load_predictor(str(tmp_path))
+    assert len(str(refused.value)) < 500 + len(str(tmp_path))
+    assert len(str(ClearheadError("x" * 99_000 + "end."))) < 5_000
+    assert str(ClearheadError("x" * 99_000 + "end.")).endswith("end.")

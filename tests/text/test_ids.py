@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clearhead.errors import InputError
-from clearhead.text import Tokenizer, load_tokenizer
+from clearhead.text import Tokenizer, load_tokenizer, pipeline
 from tests.text.test_tokenizer_parity import FORMS, RANDOM_TEXT
 from tests.text.tokenizer_folders import LEGACY, TEXTS, WORDS, marian
 from tests.variation import scaled
@@ -58,3 +58,18 @@ def test_what_is_no_text_is_refused_alike(family: Family) -> None:
                 encode(["good", wrong])  # type: ignore[list-item]
             said.append(str(caught.value))
         assert said[0] == said[1]
+
+
+def test_many_long_texts_are_read_some_at_a_time(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer, _ = family(next(iter(LEGACY)), FORMS[0])
+    items: list[Any] = [text for text in TEXTS if text] * 3
+    items = [*items, (items[0], items[1])]
+    together = tokenizer.encode_batch(items), tokenizer.encode_ids(items, max_length=9), tokenizer.pieces(items[:-1])
+    monkeypatch.setattr(pipeline, "AT_ONCE", 40)
+    assert together == (
+        tokenizer.encode_batch(items), tokenizer.encode_ids(items, max_length=9), tokenizer.pieces(items[:-1])
+    )  # fmt: skip
+    parts = list(pipeline.stretches(items))
+    assert [one for part in parts for one in part] == items
+    assert all(len(part) == 1 or sum(map(len, part)) <= 40 for part in parts[:-1])
+    assert any(len(part) > 1 for part in parts)

@@ -168,6 +168,8 @@ def _renamed(found: dict[str, Any]) -> dict[str, Any]:
         ("adam", _first(lambda array: array[:-1], "exp_avg/")),
         ("adam", _first(lambda array: np.stack([array, array]), "step/")),
         ("adam", _first(lambda array: -array - 1, "step/")),
+        ("adam", _first(lambda array: array + 1000, "step/")),
+        ("adam", _first(lambda array: array - 0.5, "step/")),
         ("adam", _first(lambda array: -array - 1, "exp_avg_sq/")),
         ("adam", _first(lambda array: array * np.nan, "exp_avg/")),
         ("adam", _renamed),

@@ -12,7 +12,7 @@ from clearhead import tensors
 from clearhead.checkpoint import names
 from clearhead.checkpoint.labels import outputs_in, read_labels
 from clearhead.checkpoint.mean_head import stored_mean_head, without_head
-from clearhead.checkpoint.weights import Mapped, Stored, Widen, finite, inside, stored_tensors, write_tensors
+from clearhead.checkpoint.weights import Mapped, Stored, Widen, check_numbers, inside, stored_tensors, write_tensors
 from clearhead.config import read_json, write_json
 from clearhead.errors import CheckpointError, ConfigError, TensorError, UnsafeError
 from clearhead.families import FAMILIES, Family, family_of
@@ -53,8 +53,7 @@ class Checkpoint:
 
         def checked(source: str) -> np.ndarray[Any, Any]:
             array = mapped.array(source)
-            if not finite(array):
-                raise TensorError(f"{source} holds NaN or infinity; the weights are broken.")
+            check_numbers(array, source)
             return array
 
         sources = list(dict.fromkeys(piece.source for piece in self.verdict.pieces.values()))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.checkpoint.weights import Mapped, finite, inside, present, stored_tensors, write_tensors
+from clearhead.checkpoint.weights import Mapped, check_numbers, inside, present, stored_tensors, write_tensors
 from clearhead.config import MOST_JSON, check_depth, read_bytes, read_json, shown, write_json
 from clearhead.errors import CheckpointError, ConfigError, TensorError
 from clearhead.shape import POOLING_MODES, DenseShape, Pooling
@@ -164,8 +164,8 @@ def _dense(folder: Path, model: Path) -> tuple[DenseShape, Mapping[str, np.ndarr
         raise TensorError(f"{folder.name} does not hold the weights that its config.json describes.")
     mapped = Mapped(stored)
     arrays = {key.removeprefix("linear."): mapped.array(key) for key in needed}
-    if not all(finite(array) for array in arrays.values()):
-        raise TensorError(f"{folder.name} holds NaN or infinity; the weights are broken.")
+    for array in arrays.values():
+        check_numbers(array, folder.name)
     shape = DenseShape(inputs=inputs, outputs=outputs, bias=bias, activation=ACTIVATIONS[name])  # type: ignore[arg-type]
     return shape, arrays
 

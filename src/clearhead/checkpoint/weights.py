@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MOST_HEADER = 16 << 20  # a thousand layers take about 2 MB
 MOST_TENSORS = 1 << 20
+LARGEST = 1e15  # of a weight: products of larger ones overflow, and some runtimes make zeros of them without a word
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.bin", "training_args.bin")
 
@@ -260,6 +261,12 @@ def finite(array: np.ndarray[Any, Any]) -> bool:
     with np.errstate(over="ignore", invalid="ignore"):
         total = float(array.sum())
     return math.isfinite(total) or bool(np.isfinite(array).all())
+
+
+def check_numbers(array: np.ndarray[Any, Any], name: str) -> None:
+    """Refuse weights with which no network can compute."""
+    if array.size and not (array.min() >= -LARGEST and array.max() <= LARGEST):  # NaN is neither
+        raise TensorError(f"{name} holds NaN or infinity, or numbers above {LARGEST:g}; the weights are broken.")
 
 
 def write_tensors(folder: Path, tensors: Iterable[tuple[str, np.ndarray[Any, Any]]], shard_bytes: int) -> None:

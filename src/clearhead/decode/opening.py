@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.batch import Batch, groups, pad
+from clearhead.batch import Batch, check_outputs, groups, pad
 from clearhead.decode.choose import log_total
 from clearhead.decode.folder import Plan
 from clearhead.errors import InputError
@@ -83,6 +83,7 @@ class Opened:
             logits, self.state, seen = watching.watched_step(self.state, ids, mask)
             self.attention = self.attention + seen.sum(1)
         last = np.asarray(logits[:, -1], np.float32)
+        check_outputs(last.max(1))  # a word that is never said may have minus infinity
         if self.attention is not None and self.log:
             last = last - log_total(last).astype(np.float32)
         return last if last.flags.writeable else last.copy()

@@ -216,7 +216,7 @@ def _scorer(folder: Path, trained: Trained, loaded: Callable[[], Model]) -> Scor
     if trained.method in ("finetune", "head"):
         model = loaded()
         if model.shape.head is None or model.shape.head.kind != task.head:
-            raise CheckpointError(f"{folder} was trained to {trained.task}, and its head is gone.")
+            raise CheckpointError(f"{folder} was trained to {shown(trained.task, 40)}, and its head is gone.")
         named = trained.kind not in UNNAMED
         if named and list(model.labels) != list(task.outputs(_space(trained))):
             raise CheckpointError(f"{folder}: config.json and clearhead.json name different labels.")

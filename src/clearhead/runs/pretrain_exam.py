@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,8 @@ class Exam:
         made = judge(
             self.learner, lessons, self.counted(), self.teacher.kit.special, step=step, device=self.device
         )
+        if not math.isfinite(made.loss):  # there is nothing to ask a network without numbers
+            return made
         return replace(made, samples=samples(self.speaker(), self.objective.name))
 
     def speaker(self) -> Model:

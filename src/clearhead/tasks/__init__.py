@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from clearhead import config
 from clearhead.data.columns import Columns
 from clearhead.data.labels import LabelSpace
 from clearhead.data.source import Source
@@ -22,7 +23,7 @@ TOLD_BY_LOOK = {"tag": looks_tagged, "span": looks_asked, "choice": looks_option
 def task_named(name: str) -> Task:
     """A task by its name."""
     if name not in TASKS:
-        raise InputError(f"There is no task {name!r}; there are {', '.join(TASKS)}.")
+        raise InputError(f"There is no task {config.shown(name, 40)!r}; there are {', '.join(TASKS)}.")
     return TASKS[name]
 
 

@@ -226,7 +226,7 @@ def load_state(folder: Path, state: State) -> bool:
         raise CheckpointError(f"{best} is missing: {PROGRESS} names a best epoch.")
     kept = _fitting(best, sizes) if has_best else {}
     recent = {epoch: _fitting(folder / _epoch_name(epoch), sizes) for epoch in progress.recent}
-    set_adam_tensors(state, moments)
+    set_adam_tensors(state, moments, progress.step)
     _copy_into(state.network, weights)
     state.progress, state.best, state.recent = progress, kept, recent
     _sweep(folder, place.name, progress.recent)
@@ -253,8 +253,8 @@ def adam_tensors(state: State) -> dict[str, Tensor]:
     return made
 
 
-def set_adam_tensors(state: State, tensors: Mapping[str, Tensor]) -> None:
-    """The way back; every parameter that is named needs its step count and both moments, in its own shape."""
+def set_adam_tensors(state: State, tensors: Mapping[str, Tensor], steps: int) -> None:
+    """The way back; every parameter that is named needs its count of steps and both moments, in its own shape."""
     by_name = dict(state.network.named_parameters())
     found: dict[str, dict[str, Tensor]] = {}
     for key, value in tensors.items():
@@ -268,8 +268,11 @@ def set_adam_tensors(state: State, tensors: Mapping[str, Tensor]) -> None:
             raise CheckpointError(f"The saved optimiser has {has} of {name}, expected {', '.join(MOMENTS)}.")
         size = by_name[name].shape
         fits = [kept["step"].numel() == 1, *(kept[kind].shape == size for kind in MOMENTS[1:])]
-        if not all(fits) or bool((kept["step"] < 0).any()) or bool((kept["exp_avg_sq"] < 0).any()):
+        if not all(fits) or bool((kept["exp_avg_sq"] < 0).any()):
             raise CheckpointError(f"The saved optimiser's values of {name} do not fit this model.")
+        count = float(kept["step"])
+        if not (count.is_integer() and 0 <= count <= steps):
+            raise CheckpointError(f"The saved optimiser says {count:g} steps of {name}, and the run took {steps:,}.")
     state.adam.state.clear()
     for name, kept in found.items():
         parameter = by_name[name]

@@ -98,8 +98,19 @@ class Gathered:
         notes = [f"{self.name}: rows were passed over, {listed}."] if listed else []
         if promised is not None and promised != self.seen and (limit is None or len(self.words) < limit):
             notes.append(f"{self.name} promises {promised:,} words in its first line, and it has {self.seen:,} rows.")
-        matrix = np.concatenate([*self.groups, self.rows[: self.filled]])
-        return WordVectors(words=tuple(self.words), matrix=matrix, name=self.name, notes=tuple(notes))
+        return WordVectors(words=tuple(self.words), matrix=self._matrix(), name=self.name, notes=tuple(notes))
+
+    def _matrix(self) -> Array:
+        """One array of all groups, each given back as soon as it is copied: no moment holds two copies of all."""
+        matrix = np.empty((len(self.words), self.width), np.float32)
+        self.groups.append(self.rows[: self.filled])
+        self.groups.reverse()
+        begin = 0
+        while self.groups:
+            rows = self.groups.pop()
+            matrix[begin : begin + len(rows)] = rows
+            begin += len(rows)
+        return matrix
 
 
 def read_file(path: Path, *, limit: int | None = None, told: Told = None) -> WordVectors:
