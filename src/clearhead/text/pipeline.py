@@ -14,7 +14,7 @@ from clearhead.text.limits import check_text_size
 from clearhead.text.recipes import Specials
 from clearhead.text.settings import Settings, Token
 
-FEW_CHARACTERS = 10_000  # fewer need no look at their size, however much a pipeline makes them grow
+FEW_CHARACTERS = 1_500  # fewer need no look at their size, however much a pipeline makes them grow
 # A text, or a text already split into words; a tuple is a pair of one kind.
 Text = str | list[str]
 Item = Text | tuple[Text, Text]
