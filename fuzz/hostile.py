@@ -14,7 +14,8 @@ Doc = dict[str, Any]
 PATTERNS = (
     "(a+)+$", "(a|a)*b", "(.*)*", "a*b", r"\s*x", "(?:a?){40}a{40}", "(x+x+)+y", r"(\w+\s?)*$", "a{0,900}a{0,900}b", "",
     r"(a)\1", "(?=.*x)", "((", "[", ".", r"\p{L}+", r"\s+(?!\S)|\s+", " ?[^\\s]+", "(?i:'s|'t)|\\p{N}{1,3}",
-    "$", "^", "|",
+    "$", "^", "|", "a+b|a+?", "a+b|a|a+", r"\p{L}++\d", "(?i:[a-z])+1|[a-z]+", r"\X[bc]", "a+b||a+", "[^x]++y", r"\s+$",
+    "a{1000}" * 50, r"(\xa+)+$", r"\s++$|\s*[\r\n]|\s+(?!\S)|\s", r"\p{N}{1,3}+",
 )  # fmt: skip
 LONG = ("", "x", "▁", "ab" * 30, "x" * 999, "y" * 5_000, "é" * 100_000, "\x00", " ")
 COUNTS = (0, 1, 2, 7, 100, 255, 256, 257, 1_000, 10**6, 10**9, 2**31, 2**53, 2**63, 2**64, -1, 1.5, None, True, "9")
@@ -127,7 +128,44 @@ def pipeline(data: bytes, rng: Rng) -> bytes:
             ]
         else:
             names = ("max_input_chars_per_word", "unk_token", "continuing_subword_prefix", "dropout", "unk_id")
-            made["model"][rng.choice(names)] = rng.choice((*COUNTS, *LONG))
+            name = rng.choice((*names, "end_of_word_suffix", "byte_fallback", "ignore_merges"))
+            made["model"][name] = rng.choice((*COUNTS, *LONG, 0.5, "?" * 60))
+    return json.dumps(made).encode()
+
+
+def vocabulary(data: bytes, rng: Rng) -> bytes:
+    """A tokenizer.json with ids, scores and entries that no vocabulary has."""
+    made = json.loads(data)
+    vocab = made["model"]["vocab"]
+    for _ in range(rng.choice((1, 1, 3))):
+        entry = rng.choice((*NAMES, *LONG, "z" * 9_000, "z" * 1_000_000))
+        if isinstance(vocab, list):
+            vocab.insert(rng.randrange(len(vocab) + 1), [entry, rng.choice(NUMBERS)])
+        else:
+            vocab[rng.choice((entry, rng.choice(list(vocab))))] = rng.choice((*COUNTS, 2**31 - 1, 2**32, len(vocab)))
+    return json.dumps(made).encode()
+
+
+def added_tokens(data: bytes, rng: Rng) -> bytes:
+    """A tokenizer_config.json with added and special tokens that are long, many or normalized."""
+    made = json.loads(data)
+    for _ in range(rng.choice((1, 1, 3))):
+        flags = {name: rng.random() < 0.5 for name in ("lstrip", "rstrip", "single_word", "normalized", "special")}
+        content = rng.choice((*NAMES, *LONG, "x" * 3_000_000))
+        token: Doc = flags | {"content": content}
+        kind = rng.randrange(3)
+        if kind == 0:
+            first = rng.choice((0, 30, 400, 2**31, 2**40))
+            many = rng.choice((1, 1, 30, 3_000))
+            made["added_tokens_decoder"] = {
+                str(first + place): token | {"content": f"{content[:9_000]}{place or ''}"} for place in range(many)
+            }
+        elif kind == 1:
+            made["extra_special_tokens"] = [rng.choice((token, content))]
+        else:
+            made[rng.choice(("unk_token", "cls_token", "sep_token", "pad_token", "eos_token"))] = rng.choice(
+                (token, content)
+            )
     return json.dumps(made).encode()
 
 
@@ -164,7 +202,9 @@ Mutation = Callable[[bytes, Rng], bytes]
 def hostile_mutations(name: str) -> list[tuple[str, Mutation]]:
     """What these mutations can do to a file of this name."""
     if name == "tokenizer.json":
-        return [("pipeline", pipeline)]
+        return [("pipeline", pipeline), ("pipeline", pipeline), ("vocabulary", vocabulary)]
+    if name == "tokenizer_config.json":
+        return [("added tokens", added_tokens)]
     if name == "config.json":
         return [("numbers", numbers), ("numbers", numbers), ("labels", labels)]
     return [("labels", labels)] if name == "clearhead.json" else []

@@ -106,6 +106,32 @@ def test_spoilt_pieces(tmp_path: Path, vocab: Any) -> None:
     refused(tmp_path, model_type)
 
 
+@pytest.mark.parametrize(
+    "score", [float("nan"), float("inf"), float("-inf"), 1e300, 10**400, True], ids=lambda x: str(x)[:9]
+)
+def test_scores_that_are_no_numbers(tmp_path: Path, score: Any) -> None:
+    data, model_type = saved(t5, tmp_path)
+    data["model"]["vocab"][-1][1] = score
+    write_json(tmp_path / "tokenizer.json", data)
+    refused(tmp_path, model_type, "score")
+
+
+def test_long_tokens_make_no_long_sentence(tmp_path: Path) -> None:
+    data, model_type = saved(bert_cased, tmp_path)
+    for vocab in ({"x" * 9_000: -1}, {"x" * 9_000: 3}, {"x" * 50_000: 3_000}):
+        changed = data | {"model": data["model"] | {"vocab": data["model"]["vocab"] | vocab}}
+        write_json(tmp_path / "tokenizer.json", changed)
+        refused(tmp_path, model_type, "x{80}")
+
+
+@pytest.mark.parametrize("unknown", ["?" * 101, {"content": "?" * 900, "special": True}], ids=["text", "object"])
+def test_every_unknown_word_holds_a_copy_of_the_unknown_token(tmp_path: Path, unknown: Any) -> None:
+    model_type = bert_cased(tmp_path)
+    (tmp_path / "special_tokens_map.json").unlink()
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"unk_token": unknown}))
+    refused(tmp_path, model_type, "unk_token must have at most 100 bytes")
+
+
 @pytest.mark.parametrize("table", ["!!!", "AAAA", "/////w==", "BAAAAP////8="])
 def test_spoilt_table_of_normalisation(tmp_path: Path, table: str) -> None:
     data, model_type = saved(xlm_roberta, tmp_path)

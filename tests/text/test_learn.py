@@ -346,7 +346,7 @@ def test_special_tokens_in_the_text_are_told() -> None:
         (["abc"], {"normalize": "nfc,upper"}, "and not 'upper'"),
         (["abc"], {"limit": 0}, "limit is a number of lines"),
         (["abc"], {"min_count": 0}, "min_count must be a whole number"),
-        (["abc"], {"special": [""]}, "must have 1 to 100 characters"),
+        (["abc"], {"special": [""]}, "must have 1 to 100 bytes"),
         (["abc"], {"special": ["a b"]}, "no blanks"),
         (["abc"], {"special": ["<a>", "<a>"]}, "there twice"),
         (["abc"], {"special": ["\x00"]}, "cannot be printed"),

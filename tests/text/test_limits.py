@@ -10,38 +10,8 @@ from typing import Any
 import pytest
 
 from clearhead.errors import InputError, TokenizerError
-from clearhead.text import Tokenizer, limits, load_tokenizer, pipeline
-from clearhead.text.patterns import UnboundedPatternError, check_pattern
-
-GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-GPT4 = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-CASED = (
-    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lo}\p{M}]*[\p{Ll}\p{Lo}\p{M}]+(?i:'s)?"
-    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lo}\p{M}]+[\p{Ll}]*"
-)
-USUAL = (
-    GPT2, GPT4, CASED, r"\s{2,}|[\n\r\t]", " {2,}", r"[^\r\n]", r"\p{N}{1,3}", "[一-龥぀-ゟ]+", r"\w+|[^\w\s]+",
-    r"\d", ".", " ?[^(\\s|[.,!?…。，、।۔،])]+", r"(?<=\S)\s", "([a-z]+|[0-9]+)", r"\s*[\r\n]+|\s+",
-)  # fmt: skip
-ENDLESS = (
-    "(a+)+$", "(a|a)*b", "(a|aa)+$", "a*b", r"\s*\n", "(.*)*", "(.*a){20}", ".{1,1000}{1,1000}", "a?" * 30 + "a" * 30,
-    r"(a)\1", "(?=.*x)", "a{0,900}a{0,900}a{0,900}b", r"(\w+\s?)*$", r"^(\d+)*$", "x*x*x*y|x+", "(a*?)*?b",
-    "(?:a?){50}a{50}", r"\s+(?=x)", "(" * 100 + ")" * 100, "(a{2}b*)+", "(x+x+)+y", r"(?R)", "x" * 6_000,
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("pattern", USUAL)
-def test_patterns_of_published_tokenizers(pattern: str) -> None:
-    check_pattern(pattern)
-
-
-@pytest.mark.parametrize("pattern", ENDLESS, ids=lambda pattern: pattern[:20])
-def test_patterns_that_could_take_forever(pattern: str) -> None:
-    with pytest.raises(UnboundedPatternError):
-        check_pattern(pattern)
+from clearhead.text import Tokenizer, limits, load_tokenizer, pipeline, uses, vocabulary_limits
+from tests.text.test_patterns import LLAMA3
 
 
 def replacement(old: str, new: str) -> dict[str, Any]:
@@ -56,9 +26,9 @@ def in_sequence(kind: str, *steps: dict[str, Any]) -> dict[str, Any]:
     return {"type": "Sequence", kind: list(steps)}
 
 
-def template(single: list[Any], ids: int = 1) -> dict[str, Any]:
-    token = {"[X]": {"id": "[X]", "ids": [0] * ids, "tokens": ["a"] * ids}}
-    return {"type": "TemplateProcessing", "single": single, "pair": single, "special_tokens": token}
+def template(single: list[Any], ids: int = 1, token: str = "a") -> dict[str, Any]:
+    special = {"[X]": {"id": "[X]", "ids": [0] * ids, "tokens": [token] * ids}}
+    return {"type": "TemplateProcessing", "single": single, "pair": single, "special_tokens": special}
 
 
 def made(tmp_path: Path, model: dict[str, Any] | None = None, **parts: Any) -> Tokenizer:
@@ -67,6 +37,15 @@ def made(tmp_path: Path, model: dict[str, Any] | None = None, **parts: Any) -> T
     data = {"version": "1.0", "added_tokens": [], "model": words | (model or {})} | parts
     (tmp_path / "tokenizer.json").write_text(json.dumps(data), encoding="utf-8")
     return load_tokenizer(tmp_path, "modernbert", {}).source
+
+
+def added(content: str, **flags: bool) -> dict[str, Any]:
+    usual = {"lstrip": False, "rstrip": False, "single_word": False, "normalized": True, "special": False}
+    return {"id": 4, "content": content} | usual | flags
+
+
+def replacement_at(pattern: str, new: str) -> dict[str, Any]:
+    return {"type": "Replace", "pattern": {"Regex": pattern}, "content": new}
 
 
 A, X = {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "[X]", "type_id": 0}}
@@ -95,6 +74,26 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "long words": {"model": PIECE | {"max_input_chars_per_word": 10**9}},
     "long unknown": {"model": {"unk_token": "?" * 100_000}},
     "long affix": {"model": PIECE | {"continuing_subword_prefix": "#" * 100_000}},
+    "added tokens that grow": {"normalizer": replacement("x", "y" * 900), "added_tokens": [added("x" * 9_000)]},
+    "prepended to every stretch": {"normalizer": {"type": "Prepend", "prepend": "a" * 900}},
+    "put in at every stretch": {"normalizer": replacement_at("^", "b" * 900)},
+    "put in at every border": {"normalizer": replacement_at(r"\b", "b" * 900)},
+    "put in at every start": {"normalizer": replacement_at("^.|x", "b" * 900)},
+    "put in for nothing": {"normalizer": replacement_at("x?", "b" * 900)},
+    "long unknown of every word": {"model": {"unk_token": "?" * 900}},
+    "long prefix of every token": {"model": PIECE | {"continuing_subword_prefix": "#" * 900}},
+    "long suffix of every token": {"model": {"end_of_word_suffix": "#" * 900}},
+    "long entries": {"model": {"vocab": {"a" * 20_000: 0, "?": 1}}},
+    "long literal": {"pre_tokenizer": split("a") | {"pattern": {"String": "a" * 20_000}}},
+    "bytes of bytes of bytes": {"pre_tokenizer": in_sequence("pretokenizers", *[BYTES] * 3)},
+    "long tokens of a template": {"post_processor": template([X, A], token="a" * 200_000)},
+    "long separator": {"post_processor": {"type": "BertProcessing", "sep": ["a" * 2_000, 0], "cls": ["a", 0]}},
+    "dropout": {"model": {"type": "BPE", "dropout": 0.1, "merges": []}},
+    "an id too large": {"model": {"vocab": {"a": 0, "?": 2**32}}},
+    "an id below zero": {"model": {"vocab": {"a": 0, "?": -1}}},
+    "one id twice": {"model": {"vocab": {"a": 0, "?": 0}}},
+    "no score": {"model": {"type": "Unigram", "unk_id": 0, "vocab": [["a", 0.0], ["b", float("nan")]]}},
+    "an endless score": {"model": {"type": "Unigram", "unk_id": 0, "vocab": [["a", 0.0], ["b", 1e300]]}},
     "long pieces": {"model": {"type": "Unigram", "unk_id": 0, "vocab": [["a", 0.0], ["b" * 9_000, -1.0]]}},
 }  # fmt: skip
 
@@ -107,10 +106,43 @@ def test_pipelines_without_bounds(tmp_path: Path, case: str) -> None:
     assert len(str(caught.value)) < 600
 
 
+SETTINGS: dict[str, dict[str, Any]] = {
+    "added tokens": {"added_tokens_decoder": {str(i): added("x" * 300_000 + str(i)) for i in range(9, 20)}},
+    "many added tokens": {"added_tokens_decoder": {str(i): added(str(i)) for i in range(9, 50)}},
+    "added tokens that grow": {"added_tokens_decoder": {"9": added("x" * 9_000)}},
+    "further tokens that grow": {"extra_special_tokens": [added("x" * 9_000)]},
+    "long unknown": {"unk_token": "?" * 900},
+    "long class token": {"cls_token": "?" * 9_000},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SETTINGS)
+def test_settings_without_bounds(tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vocabulary_limits, "MOST_ADDED", 40)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(SETTINGS[case]), encoding="utf-8")
+    with pytest.raises(TokenizerError, match=r"tokenizer_config\.json") as caught:
+        made(tmp_path, normalizer=replacement("x", "y" * 900))
+    assert len(str(caught.value)) < 600
+
+
+def test_special_tokens_are_not_normalized(tmp_path: Path) -> None:
+    token = added("x" * 9_000, special=True, normalized=False)
+    tokenizer = made(tmp_path, normalizer=replacement("x", "y" * 900), added_tokens=[token])
+    assert tokenizer.encode("x" * 9_000).ids == [4]
+
+
+def test_runs_at_the_end_of_a_line_are_read_once(tmp_path: Path) -> None:
+    """DeepSeek V2 has such a pattern: it is used with the same matches, but from the start of a run alone."""
+    pieces = {"type": "BPE", "vocab": {"a": 0, " ": 1, "  ": 2, "?": 3}, "merges": [[" ", " "]], "unk_token": "?"}
+    tokenizer = made(tmp_path, model=pieces, pre_tokenizer=in_sequence("pretokenizers", split(r"\s+$")))
+    assert tokenizer.encode("a  a  ").tokens == ["a", "  ", "a", "  "]
+    assert len(tokenizer.pieces(["a" + " " * 100_000 + "a"])[0]) == 50_002
+
+
 PUBLISHED: dict[str, dict[str, Any]] = {
     "Llama": {"normalizer": in_sequence("normalizers", {"type": "Prepend", "prepend": "▁"}, replacement(" ", "▁"))},
     "GPT-2": {"pre_tokenizer": BYTES},
-    "GPT-4": {"pre_tokenizer": in_sequence("pretokenizers", split(GPT4), BYTES | {"use_regex": False})},
+    "GPT-4": {"pre_tokenizer": in_sequence("pretokenizers", split(LLAMA3), BYTES | {"use_regex": False})},
     "T5": {"pre_tokenizer": in_sequence("pretokenizers", {"type": "WhitespaceSplit"}, METASPACE)},
     "ALBERT": {"normalizer": in_sequence(
         "normalizers", replacement("``", '"'), replacement("''", '"'), {"type": "NFKD"}, {"type": "StripAccents"},
@@ -129,9 +161,7 @@ def test_published_pipelines_load_and_encode(tmp_path: Path, case: str) -> None:
 def test_padding_and_cutting_of_a_file_are_never_done(tmp_path: Path, strategy: Any) -> None:
     pad = {"strategy": strategy, "direction": "Right", "pad_to_multiple_of": 10**9, "pad_id": 0, "pad_type_id": 0}
     cut = {"direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 0}
-    tokenizer = made(
-        tmp_path, pre_tokenizer={"type": "Whitespace"}, padding=pad | {"pad_token": "a"}, truncation=cut
-    )
+    tokenizer = made(tmp_path, pre_tokenizer={"type": "Whitespace"}, padding=pad | {"pad_token": "a"}, truncation=cut)
     assert tokenizer.encode("a a a").ids == [0, 0, 0]
     assert tokenizer.pad_token == "a"
 
@@ -148,7 +178,7 @@ def test_a_recipe_does_not_run_the_steps_of_a_file(tmp_path: Path) -> None:
 
 
 def test_short_texts_need_no_look() -> None:
-    assert pipeline.FEW_CHARACTERS * limits.MOST_GROWTH <= limits.MOST_BYTES
+    assert 4 * pipeline.FEW_CHARACTERS * limits.MOST_GROWTH <= limits.MOST_BYTES
 
 
 def test_texts_are_bounded_as_they_are_and_as_they_become(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,10 +188,14 @@ def test_texts_are_bounded_as_they_are_and_as_they_become(tmp_path: Path, monkey
     monkeypatch.setattr(pipeline, "FEW_CHARACTERS", 10)
     assert tokenizer.encode("c" * 9_000).ids == [1]  # nothing of it grows
     for call in (tokenizer.encode, lambda text: tokenizer.encode_ids([text]), lambda text: tokenizer.pieces([text])):
-        with pytest.raises(InputError, match="longer than 10,000"):
+        with pytest.raises(InputError, match="longer than 10,000 bytes"):
             call("a" * 300)
     monkeypatch.setattr(limits, "MOST_TEXT", 100)
     with pytest.raises(InputError, match="101 characters, more than the 100"):
         tokenizer.encode("c" * 101)
     with pytest.raises(InputError, match="more than the 100"):
         tokenizer.encode(["c" * 6_000, "c" * 6_000])
+
+
+def test_special_tokens_that_can_be_learned_can_be_loaded() -> None:
+    assert uses.MOST_SPECIAL <= vocabulary_limits.LONGEST_COPY

@@ -16,19 +16,27 @@ from clearhead.config import shown
 from clearhead.errors import InputError, TokenizerError
 from clearhead.text.charsmap import LONGEST as LONGEST_RULE
 from clearhead.text.charsmap import Charsmap
-from clearhead.text.patterns import UnboundedPatternError, check_pattern
+from clearhead.text.pattern_parser import UnboundedPatternError
+from clearhead.text.patterns import check_pattern, depends_on_position, start_at_runs
+from clearhead.text.vocabulary_limits import (
+    LONGEST_TOKEN,
+    added_tokens,
+    check_added,
+    check_bytes,
+    check_exact,
+    check_length,
+    check_model,
+)
 
 MOST_TEXT = 2_000_000  # characters that are tokenized at once: 0.7 GB and three seconds where each is a token
 MOST_GROWTH = 2_000  # bytes out per byte in, on paper; ALBERT's pipeline has 1,100
-MOST_BYTES = 32_000_000  # that a text may grow to; the library keeps some fifty bytes for each
+MOST_CUT = 6  # the same for a pre-tokenizer alone, whose work is not measured; bytes as letters twice have 4
+MOST_BYTES = 12_000_000  # that a text may grow to: each can be a token, of which the library keeps 130 bytes
 STRETCH = 16_384  # characters that are normalized together to see how long they become
 MOST_STEPS = 64  # of a normalizer, pre-tokenizer, post-processor or decoder; published ones have at most ten
 MOST_INSERTED = 1_000  # tokens that a template puts around a text
-MOST_ADDED = 200_000  # added tokens; they have all to be searched for in every text
-MOST_ADDED_CHARACTERS = 8_000_000  # of them together
-LONGEST_TOKEN = 1_000  # characters of an unknown token or an affix, of which every token of a text may hold a copy
-LONGEST_PIECE = 512  # characters of a unigram piece: each place of a text is looked up to this length
-LONGEST_WORD = 256  # characters of a word for WordPiece, whose time grows as its square; published ones have 100
+MOST_INSERTED_CHARACTERS = 100_000  # of the tokens that a template puts around a text
+SHORT = 8  # bytes of what is put in at a position, which each stretch between two added tokens has
 
 COMPOSED, COMPATIBLE, CASED = 3.0, 11.0, 1.5  # growth in UTF-8 of NFC and NFD, of NFKC and NFKD, and of lower case
 BYTES_AS_LETTERS = 2.0
@@ -40,19 +48,46 @@ Step = dict[str, Any]
 def check_pipeline(data: dict[str, Any]) -> float:
     """Refuse a tokenizer.json without bounds; returns how many times longer, in bytes, it can make a text."""
     check_recipe_parts(data)
+    check_exact(data.get("model"))
     _growth(data, "decoder", _joined)
-    growth = _growth(data, "normalizer", _normalized) * _growth(data, "pre_tokenizer", _cut)
+    growth = normalizer_growth(data)
+    check_added(added_tokens(data), growth)
+    growth *= _growth(data, "pre_tokenizer", _cut, most=MOST_CUT)
     if growth > MOST_GROWTH:
         raise TokenizerError(_endless("normalizer and pre_tokenizer"))
     return growth
+
+
+def bound_patterns(data: dict[str, Any]) -> bool:
+    """Replace patterns by others with the same matches in bounded time, in place; returns whether there are any."""
+    changed = False
+    for part in ("normalizer", "pre_tokenizer"):
+        for step in _steps(data.get(part), part):
+            pattern = step.get("pattern")
+            old = pattern.get("Regex") if isinstance(pattern, dict) else None
+            if isinstance(old, str) and (new := _start_at_runs(old)) != old:
+                step["pattern"], changed = {"Regex": new}, True
+    return changed
+
+
+def _start_at_runs(pattern: str) -> str:
+    try:
+        return start_at_runs(pattern)
+    except UnboundedPatternError:
+        return pattern  # the check says why
+
+
+def normalizer_growth(data: dict[str, Any]) -> float:
+    """How many times longer, in bytes, the normalizer of a tokenizer.json can make a text."""
+    return _growth(data, "normalizer", _normalized)
 
 
 def check_recipe_parts(data: dict[str, Any]) -> None:
     """Refuse what even a recipe takes over: a template, added tokens or a vocabulary without bounds."""
     for step in _steps(data.get("post_processor"), "post_processor"):
         _check_inserted(step)
-    _check_added(data.get("added_tokens"))
-    _check_model(data.get("model"))
+    check_added(added_tokens(data))
+    check_model(data.get("model"))
 
 
 def check_unicode(table: bytes, name: str) -> float:
@@ -73,32 +108,32 @@ def check_text_size(text: str, growth: float = 1.0, normalizer: Any = None, *, m
         raise InputError(
             f"a text has {len(text):,} characters, more than the {most:,} that are tokenized at once; split it"
         )
-    if len(text) * growth <= MOST_BYTES or normalizer is None:
+    if len(text.encode("utf-8", "surrogatepass")) * growth <= MOST_BYTES or normalizer is None:
         return
     size = 0
     for start in range(0, len(text), STRETCH):
-        size += len(normalizer.normalize_str(text[start : start + STRETCH]))
+        size += len(normalizer.normalize_str(text[start : start + STRETCH]).encode())
         if size > MOST_BYTES:
             raise InputError(
-                f"a text of {len(text):,} characters becomes longer than {MOST_BYTES:,} when the tokenizer normalizes "
-                "it; split it, or use another tokenizer"
+                f"a text of {len(text):,} characters becomes longer than {MOST_BYTES:,} bytes when the tokenizer "
+                "normalizes it; split it, or use another tokenizer"
             )
 
 
-def _growth(data: dict[str, Any], part: str, measure: Callable[[Step], float]) -> float:
+def _growth(data: dict[str, Any], part: str, measure: Callable[[Step], float], most: float = MOST_GROWTH) -> float:
     """The product of the steps of one part."""
     growth, seen = 1.0, set()
     for step in _steps(data.get(part), part):
         if step["type"] not in UNICODE or step["type"] not in seen:  # the second time there is nothing left to expand
             growth *= measure(step)
         seen.add(step["type"])
-        if growth > MOST_GROWTH:
-            raise TokenizerError(_endless(part))
+        if growth > most:
+            raise TokenizerError(_endless(part, most))
     return growth
 
 
-def _endless(part: str) -> str:
-    return f"tokenizer.json cannot be used: its {part} can make a text more than {MOST_GROWTH:,} times longer"
+def _endless(part: str, most: float = MOST_GROWTH) -> str:
+    return f"tokenizer.json cannot be used: its {part} can make a text more than {most:,} times longer"
 
 
 def _steps(value: object, part: str) -> Iterator[Step]:
@@ -129,7 +164,7 @@ def _normalized(step: Step) -> float:
     if kind == "ByteLevel":
         return BYTES_AS_LETTERS
     if kind == "Prepend":  # before each stretch between added tokens, which may be one character long
-        return 1.0 + _size(step.get("prepend"), "prepend")
+        return 1.0 + check_bytes(step.get("prepend"), "prepend", SHORT)
     if kind == "Replace":
         return _replaced(step)
     if kind == "Precompiled":
@@ -142,7 +177,7 @@ def _cut(step: Step) -> float:
     if kind == "ByteLevel":
         return BYTES_AS_LETTERS + (1.0 if step.get("add_prefix_space", True) is not False else 0.0)
     if kind == "Metaspace":
-        mark = _size(step.get("replacement"), "replacement")
+        mark = check_length(step.get("replacement"), "replacement")
         return max(mark, 1.0 + mark)  # for each blank, and before each word, which may be one character long
     if kind == "Split":
         _pattern(step)
@@ -158,16 +193,18 @@ def _joined(step: Step) -> float:
         return _replaced(step)
     for key in ("prefix", "suffix", "replacement", "pad_token", "word_delimiter_token"):
         if step.get(key) is not None:
-            _size(step[key], key)
+            check_length(step[key], key)
     return 1.0
 
 
 def _replaced(step: Step) -> float:
-    content = _size(step.get("content"), "content", longest=LONGEST_TOKEN)
-    pattern = _pattern(step)
-    if pattern is None:
-        return content + 1.0  # a pattern may match a single character, or nothing between two
-    return max(1.0, content / len(pattern.encode()))
+    content = check_length(step.get("content"), "content", longest=LONGEST_TOKEN)
+    literal = _pattern(step)
+    if literal is not None:
+        return max(1.0, content / len(literal.encode("utf-8", "surrogatepass")))
+    if depends_on_position(step["pattern"]["Regex"]):  # `^` matches in every stretch between added tokens
+        check_bytes(step["content"], "content", SHORT)
+    return content + 1.0  # a pattern may match a single character, or nothing between two
 
 
 def _pattern(step: Step) -> str | None:
@@ -176,6 +213,7 @@ def _pattern(step: Step) -> str | None:
     if isinstance(pattern, dict) and len(pattern) == 1:
         kind, text = next(iter(pattern.items()))
         if kind == "String" and isinstance(text, str) and text:
+            check_length(text, "pattern")
             return text
         if kind == "Regex" and isinstance(text, str) and text:
             try:
@@ -201,63 +239,35 @@ def _precompiled(step: Step) -> float:
 
 
 def _check_inserted(step: Step) -> None:
+    for key in ("sep", "cls"):  # of BertProcessing and RobertaProcessing: a token and its id
+        if isinstance(step.get(key), list) and step[key]:
+            check_length(step[key][0], key)
     if step["type"] != "TemplateProcessing":
         return
     tokens = step.get("special_tokens")
-    sizes = {
-        name: len(token["ids"])
-        for name, token in (tokens.items() if isinstance(tokens, dict) else ())
-        if isinstance(token, dict) and isinstance(token.get("ids"), list)
-    }
+    sizes, letters = dict[str, int](), dict[str, int]()
+    for name, token in tokens.items() if isinstance(tokens, dict) else ():
+        if isinstance(token, dict):
+            ids, texts = (value if isinstance(value, list) else [] for value in (token.get("ids"), token.get("tokens")))
+            sizes[name], letters[name] = len(ids), sum(len(text) for text in texts if isinstance(text, str))
     for name in ("single", "pair"):
         pieces = step.get(name)
         if not isinstance(pieces, list) or len(pieces) > MOST_INSERTED:
             raise TokenizerError(f"tokenizer.json: the template {name} must be a list of at most {MOST_INSERTED} parts")
-        inserted, texts = 0, []
+        inserted, characters, sequences = 0, 0, []
         for piece in pieces:
             part = piece if isinstance(piece, dict) else {}
             text, special = part.get("Sequence"), part.get("SpecialToken")
             if isinstance(text, dict):
-                texts.append(str(text.get("id")))
+                sequences.append(str(text.get("id")))
             elif isinstance(special, dict):
                 inserted += sizes.get(str(special.get("id")), 1)
+                characters += letters.get(str(special.get("id")), 1)
         if inserted > MOST_INSERTED:
             raise TokenizerError(f"tokenizer.json: the template {name} inserts more than {MOST_INSERTED} tokens")
-        if len(set(texts)) != len(texts):
+        if characters > MOST_INSERTED_CHARACTERS:
+            raise TokenizerError(
+                f"tokenizer.json: the template {name} inserts more than {MOST_INSERTED_CHARACTERS:,} characters"
+            )
+        if len(set(sequences)) != len(sequences):
             raise TokenizerError(f"tokenizer.json: the template {name} repeats a text")
-
-
-def _check_added(tokens: object) -> None:
-    if not isinstance(tokens, list):
-        return  # read_settings says what is wrong with it
-    if len(tokens) > MOST_ADDED:
-        raise TokenizerError(f"tokenizer.json: {len(tokens):,} added tokens, more than {MOST_ADDED:,}")
-    texts = (token.get("content") for token in tokens if isinstance(token, dict))
-    if sum(len(text) for text in texts if isinstance(text, str)) > MOST_ADDED_CHARACTERS:
-        raise TokenizerError(f"tokenizer.json: the added tokens have more than {MOST_ADDED_CHARACTERS:,} characters")
-
-
-def _check_model(model: object) -> None:
-    if not isinstance(model, dict):
-        return  # the reader of the vocabulary says what is wrong with it
-    for key in ("unk_token", "continuing_subword_prefix", "end_of_word_suffix"):
-        if model.get(key) is not None:
-            _size(model[key], key)
-    longest = model.get("max_input_chars_per_word")
-    if longest is not None and (type(longest) is not int or not 0 <= longest <= LONGEST_WORD):
-        raise TokenizerError(
-            f"tokenizer.json: max_input_chars_per_word must be from 0 to {LONGEST_WORD}, got {shown(longest)}"
-        )
-    vocab = model.get("vocab")
-    if isinstance(vocab, list):
-        pieces = (row[0] for row in vocab if isinstance(row, list) and row)
-        if any(isinstance(piece, str) and len(piece) > LONGEST_PIECE for piece in pieces):
-            raise TokenizerError(f"tokenizer.json: a piece of the vocabulary has more than {LONGEST_PIECE} characters")
-
-
-def _size(text: object, key: str, longest: int = LONGEST_TOKEN) -> int:
-    """The bytes of a text that is put in."""
-    if not isinstance(text, str) or len(text) > longest:
-        got = f"{len(text):,} characters" if isinstance(text, str) else type(text).__name__
-        raise TokenizerError(f"tokenizer.json: {key} must be a text of at most {longest:,} characters, got {got}")
-    return len(text.encode("utf-8", "surrogatepass"))

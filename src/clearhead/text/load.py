@@ -16,7 +16,13 @@ from clearhead.errors import TokenizerError
 from clearhead.text.disagreement import disagreement
 from clearhead.text.files import guarded, parse_object, read_bytes, read_text
 from clearhead.text.kinds import kind_of
-from clearhead.text.limits import check_pipeline, check_recipe_parts, check_unicode
+from clearhead.text.limits import (
+    bound_patterns,
+    check_pipeline,
+    check_recipe_parts,
+    check_unicode,
+    normalizer_growth,
+)
 from clearhead.text.marian import load_marian
 from clearhead.text.pieces import CONTROL, USER_DEFINED, parse_pieces
 from clearhead.text.pipeline import RustPipeline, add_tokens, plain_template
@@ -33,6 +39,7 @@ from clearhead.text.settings import (
     truncation_side,
 )
 from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.vocabulary_limits import check_added, check_special
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,6 +189,8 @@ def _specials(recipe: Recipe | None, settings: Settings) -> Specials:
         token = settings.named.get(key, defaults.get(key))
         if recipe is not None and key in recipe.swallow and isinstance(token, str):
             token = AddedToken(token, lstrip=True)
+        if token is not None:
+            check_special(key, str(token))
         specials[key] = token
     return specials
 
@@ -198,19 +207,32 @@ def _assemble(recipe: Recipe, vocabulary: Vocabulary, settings: Settings, data: 
         pipeline.post_processor = vocabulary.post_processor
     table = vocabulary.charsmap
     growth = RECIPE_GROWTH * (1.0 if table is None else check_unicode(table, "the tokenizer"))
+    _check_tokens(given, extra or [], growth)
     return _complete(pipeline, recipe, given, extra or [], data, growth)
 
 
 def _as_it_is(text: str, settings: Settings, data: dict[str, Any]) -> Tokenizer:
     """Take a tokenizer.json that is its own recipe."""
+    is_changed = bound_patterns(data)
     growth = check_pipeline(data)
-    pipeline = Pipeline.from_str(text)
+    pipeline = Pipeline.from_str(json.dumps(data) if is_changed else text)
     specials = _specials(None, settings)
     if pipeline.padding is not None and "pad_token" not in settings.named:
         specials["pad_token"] = as_token(pipeline.padding["pad_token"], "tokenizer.json: pad_token")
     extra = settings.extra if settings.extra is not None else settings.additional
     given = Given(vocabulary=Vocabulary(), settings=settings, specials=specials)
+    _check_tokens(given, extra or [], normalizer_growth(data))
     return _complete(pipeline, None, given, extra or [], data, growth)
+
+
+def _check_tokens(given: Given, extra: list[Token], growth: float) -> None:
+    """Refuse added and special tokens of the settings that take too long to search for."""
+    settings = given.settings
+    tokens = [*settings.added.values(), *given.specials.values(), *settings.model_specific.values(), *extra]
+    contents = (
+        (str(token), isinstance(token, AddedToken) and token.normalized) for token in tokens if token is not None
+    )
+    check_added(contents, growth, "tokenizer_config.json")
 
 
 def _complete(

@@ -15,7 +15,7 @@ from clearhead.text.recipes import Specials
 from clearhead.text.settings import Settings, Token
 
 AT_ONCE = 1_000_000  # characters of texts that the library holds as tokens together: some hundred bytes for each
-FEW_CHARACTERS = 10_000  # fewer need no look at their size, however much a pipeline makes them grow
+FEW_CHARACTERS = 1_500  # fewer need no look at their size, however much a pipeline makes them grow
 # A text, or a text already split into words; a tuple is a pair of one kind.
 Text = str | list[str]
 Item = Text | tuple[Text, Text]

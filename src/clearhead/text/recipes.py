@@ -16,6 +16,7 @@ from tokenizers import Tokenizer as Pipeline
 
 from clearhead.errors import TokenizerError
 from clearhead.text.settings import Settings, Token
+from clearhead.text.vocabulary_limits import check_scores
 
 Specials = dict[str, Token | None]
 
@@ -105,6 +106,7 @@ def _unigram(given: Given, unk_id: int, steps: list[Any], before: list[Any], sch
         raise TokenizerError(
             f"the unknown piece should be number {unk_id}, but the vocabulary has {len(given.vocabulary.scores)} pieces"
         )
+    check_scores(given.vocabulary.scores, "the vocabulary")
     pipeline = Pipeline(models.Unigram(given.vocabulary.scores, unk_id=unk_id, byte_fallback=False))
     if steps:
         pipeline.normalizer = normalizers.Sequence(steps) if len(steps) > 1 else steps[0]

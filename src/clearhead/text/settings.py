@@ -12,9 +12,11 @@ from typing import Any
 
 from tokenizers import AddedToken
 
+from clearhead.config import shown
 from clearhead.errors import TokenizerError
 from clearhead.text.files import read_optional
 
+LONGEST_ENTRY = 10_000  # characters of a token of a vocabulary; published ones have a few hundred
 NAMED = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 FLAGS = ("lstrip", "rstrip", "single_word", "normalized", "special")
 
@@ -118,11 +120,13 @@ def checked_ids(ids: dict[Any, Any], name: str) -> dict[str, int]:
         raise TokenizerError(f"{name} holds an empty vocabulary")
     for token, index in ids.items():
         if not isinstance(token, str):
-            raise TokenizerError(f"{name}: {token!r} is no token")
+            raise TokenizerError(f"{name}: {shown(token)!r} is no token")
+        if len(token) > LONGEST_ENTRY:
+            raise TokenizerError(f"{name}: {shown(token)!r} has {len(token):,} characters, more than {LONGEST_ENTRY:,}")
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < 2**31:
-            raise TokenizerError(f"{name}: {token!r} has {str(index)[:80]!r}, which is no token id")
+            raise TokenizerError(f"{name}: {shown(token)!r} has {shown(index)!r}, which is no token id")
         if index in seen:
-            raise TokenizerError(f"{name}: {seen[index]!r} and {token!r} have the same id {index}")
+            raise TokenizerError(f"{name}: {shown(seen[index])!r} and {shown(token)!r} have the same id {index}")
         seen[index] = token
     return ids
 

@@ -18,7 +18,7 @@ SPLITS = {  # how a text is cut before the vocabulary is asked, the usual way of
 NORMALIZE = {"bpe": (), "unigram": ("nfkc",), "wordpiece": ("bert",)}
 STEPS = ("none", "nfc", "nfkc", "lowercase", "strip-accents", "bert", "bert-cased")
 MOST_SIZE = 10_000_000  # the largest vocabularies in use have 256,000 tokens
-MOST_SPECIAL = 100  # characters of a special token; nobody writes longer ones
+MOST_SPECIAL = 100  # bytes of a special token; nobody writes longer ones, and a longer unknown token is not loaded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,9 +200,9 @@ def _renamed(named: dict[str, str], special: Sequence[str]) -> tuple[dict[str, s
 def _check_special(token: object) -> None:
     if not isinstance(token, str):
         raise InputError(f"A special token must be a string, and one is of type {type(token).__name__}.")
-    if not token or token != "".join(token.split()) or len(token) > MOST_SPECIAL:
+    if not token or token != "".join(token.split()) or len(token.encode("utf-8", "surrogatepass")) > MOST_SPECIAL:
         raise InputError(
-            f"The special token {shown(token, 40)!r} must have 1 to {MOST_SPECIAL} characters and no blanks among them."
+            f"The special token {shown(token, 40)!r} must have 1 to {MOST_SPECIAL} bytes and no blanks among them."
         )
     if any("\ud800" <= letter <= "\udfff" or not letter.isprintable() for letter in token):
         raise InputError(f"The special token {shown(token, 40)!r} holds characters that cannot be printed.")

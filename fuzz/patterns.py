@@ -1,0 +1,142 @@
+"""Random patterns that are accepted, timed in the real library: `python fuzz/patterns.py --count 3000 --seed 0`.
+
+A pattern is a finding if its time grows faster than the text, which is measured on a text and on one eight times as
+long, or if a child that measures it must be killed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+SHORT, LONG = 2_000, 16_000  # characters
+SECONDS = 0.05  # for the long text: whatever takes less is not quadratic
+RATIO = 24  # of the times; 8 is linear, 64 is quadratic
+PATIENCE = 60  # seconds that a child may be silent
+BATCH = 250
+ATOMS = ("a", "b", "[ab]", r"\w", r"\s", "[^c]", ".", r"\p{L}", r"\S", "(?i:a)", "(?i:[ab])", r"\x61", r"\W", r"[\s\d]")
+REPEATS = ("+", "*", "?", "++", "*+", "?+", "+?", "{2}", "{1,3}", "{0,40}", "{2,}", "{1,3}+", "{,2}", "{30}", "{20,60}")
+ASSERTIONS = ("$", "^", r"\b", "(?!b)", "(?=a)", r"(?!\S)", r"(?!\s)", "(?<=a)", "(?<!b)", "(?=a|bb)")
+TEXTS = ("a", "ab", " ", "b", "a ", "a\n", " " * 900 + "a", "a" * 900 + "b")
+ENDS = ("", "c")
+
+
+def element(rng: random.Random, depth: int) -> str:
+    """A class, an assertion or a group, most often repeated."""
+    kind = rng.random()
+    if kind < 0.12:
+        return rng.choice(ASSERTIONS)
+    atom = rng.choice(ATOMS)
+    if kind < 0.25 and depth < 2:
+        atom = f"{rng.choice(('(?:', '(', '(?i:'))}{alternatives(rng, depth + 1)})"
+    return atom + (rng.choice(REPEATS) if rng.random() < 0.6 else "")
+
+
+def alternatives(rng: random.Random, depth: int = 0) -> str:
+    """Some alternatives; now and then the same element twice, as a rescue needs it."""
+    pool = [element(rng, depth) for _ in range(rng.choice((1, 2, 3)))]
+    branches = []
+    for _ in range(rng.choice((1, 1, 2, 3, 4)) if depth else rng.choice((1, 2, 3, 4, 5))):
+        parts = [
+            rng.choice(pool) if rng.random() < 0.6 else element(rng, depth) for _ in range(rng.choice((1, 2, 2, 3)))
+        ]
+        branches.append("".join(parts))
+    return "|".join(branches)
+
+
+def accepted(rng: random.Random) -> Iterator[str]:
+    """Different patterns with a loop that the check lets pass."""
+    from clearhead.text.pattern_parser import UnboundedPatternError, parse_pattern
+    from clearhead.text.patterns import check_pattern
+
+    known: set[str] = set()
+    while True:
+        pattern = alternatives(rng)
+        if pattern in known:
+            continue
+        known.add(pattern)
+        try:
+            check_pattern(pattern)
+        except UnboundedPatternError:
+            continue
+        if any(part.has_loop for branch in parse_pattern(pattern) for part in branch):
+            yield pattern
+
+
+def measure(pattern: str) -> str:
+    """What is wrong with the time of a pattern, empty if nothing is."""
+    from tokenizers import Regex, pre_tokenizers
+
+    try:
+        split = pre_tokenizers.Split(Regex(pattern), "isolated")
+    except Exception:
+        return ""  # the library does not accept it
+    for unit in TEXTS:
+        for end in ENDS:
+            times = []
+            for size in (LONG // 64, SHORT, LONG):
+                text = (unit * (size // len(unit) + 1))[:size] + end
+                start = time.process_time()
+                split.pre_tokenize_str(text)
+                times.append(time.process_time() - start)
+            if times[2] > max(SECONDS, RATIO * times[1]):
+                return f"{times[1]:.3f} and {times[2]:.3f} seconds on {unit[:12]!r} ... {end!r}"
+    return ""
+
+
+def child() -> None:
+    """Measure patterns from stdin, one line each; a line before each tells which."""
+    for line in sys.stdin:
+        print(line.strip(), flush=True)
+        print(json.dumps({"wrong": measure(json.loads(line))}), flush=True)
+
+
+def run(patterns: list[str]) -> list[str]:
+    """The findings of a batch."""
+    command = [sys.executable, __file__, "--child"]
+    lines = "".join(json.dumps(pattern) + "\n" for pattern in patterns)
+    try:
+        done = subprocess.run(
+            command, input=lines, capture_output=True, text=True, timeout=PATIENCE + BATCH, check=False
+        )
+        output = done.stdout
+    except subprocess.TimeoutExpired as error:
+        output = error.stdout.decode() if isinstance(error.stdout, bytes) else error.stdout or ""
+    answers = output.splitlines()
+    findings: list[str] = []
+    for place, pattern in enumerate(patterns):
+        if 2 * place + 1 >= len(answers):
+            return [*findings, f"{pattern!r}: the child was killed or died"]
+        if wrong := json.loads(answers[2 * place + 1])["wrong"]:
+            findings.append(f"{pattern!r}: {wrong}")
+    return findings
+
+
+def main() -> int:
+    """Measure patterns until there are enough."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=3_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        child()
+        return 0
+    source, findings, measured = accepted(random.Random(arguments.seed)), list[str](), 0
+    while measured < arguments.count:
+        batch = [next(source) for _ in range(min(BATCH, arguments.count - measured))]
+        measured += len(batch)
+        for finding in run(batch):
+            findings.append(finding)
+            print(finding, flush=True)
+        print(f"{measured:,} accepted patterns, {len(findings)} findings", flush=True)
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,142 @@
+"""Patterns of published tokenizers are accepted; those whose time grows faster than the text are not."""
+
+from __future__ import annotations
+
+import random
+from itertools import islice
+
+import pytest
+from tokenizers import Regex, pre_tokenizers
+
+from clearhead.text.pattern_parser import UnboundedPatternError, count_steps, parse_pattern
+from clearhead.text.patterns import MOST_STEPS, check_pattern, depends_on_position, start_at_runs
+from fuzz.patterns import accepted
+
+CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+BLANKS = r"\s*[\r\n]+|\s+(?!\S)|\s+"
+LLAMA3 = CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|" + BLANKS
+UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+CASED = rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+%s|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*%s"
+HAN = r"&&[^\p{Han}]]"
+
+PUBLISHED = {
+    "GPT-2": r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    "GPT-2 of tiktoken": r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
+    "cl100k, Llama 3, Phi-4, GLM-4": LLAMA3,
+    "cl100k of tiktoken": (
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
+        r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+    ),
+    "cl100k of tiktoken, older": (
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*"
+        r"|\s*[\r\n]|\s+(?!\S)|\s+"
+    ),
+    "Qwen2": LLAMA3.replace("{1,3}", ""),
+    "Qwen with marks": LLAMA3.replace("{1,3}", "").replace(r"?\p{L}+", r"?[\p{L}\p{M}]+"),
+    "o200k, gpt-oss, Llama 4": (
+        CASED % (CONTRACTIONS + "?", CONTRACTIONS + "?") + r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|" + BLANKS
+    ),
+    "Mistral tekken": CASED % ("", "") + r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|" + BLANKS,
+    "Kimi K2": (
+        r"[\p{Han}]+|"
+        + (CASED % (CONTRACTIONS + "?", CONTRACTIONS + "?"))
+        .replace(UPPER, UPPER[:-1] + HAN)
+        .replace(LOWER, LOWER[:-1] + HAN)
+        + r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
+        + BLANKS
+    ),
+    "DeepSeek V3": (
+        r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"""
+        r"| ?[\p{P}\p{S}]+[\r\n]*|" + BLANKS
+    ),
+    "DeepSeek V3, CJK": "[一-龥぀-ゟ゠-ヿ]+",
+    "DeepSeek V2, lines": r"[\r\n]",
+    "DeepSeek V2, letters": r"\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷ𐐀-𐑏]+",
+    "DeepSeek V2, punctuation": r"\s?[!-/:-~！-／：-～‘-‟　-。]+",
+    "DeepSeek V2, CJK": "[一-龥ࠀ-一가-퟿]+",
+    "DeepSeek Coder": r"\s?\p{P}+",
+    "digits": r"\p{N}{1,3}",
+    "StarCoder": r"\d",
+    "Falcon": "[0-9][0-9][0-9]",
+    "Bloom, Viking": " ?[^(\\s|[.,!?…。，、।۔،])]+",
+    "CLIP": r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+",
+    "CLIP, blanks": r"\s+",
+    "ALBERT, XLNet": " {2,}",
+    "DeBERTa": r"\s{2,}|[\n\r\t]",
+    "lines": r"[^\r\n]",
+    "words": r"\w+|[^\w\s]+",
+    "a character": ".",
+    "after a letter": r"(?<=\S)\s",
+    "in parentheses": "([a-z]+|[0-9]+)",
+}
+SLOW = (
+    "(a+)+$", "(a|a)*b", "(a|aa)+$", "a*b", r"\s*\n", "(.*)*", "(.*a){20}", ".{1,1000}{1,1000}", "a?" * 30 + "a" * 30,
+    r"(a)\1", "(?=.*x)", "a{0,900}a{0,900}a{0,900}b", r"(\w+\s?)*$", r"^(\d+)*$", "x*x*x*y|x+", "(a*?)*?b",
+    "(?:a?){50}a{50}", r"\s+(?=x)", "(" * 100 + ")" * 100, "(a{2}b*)+", "(x+x+)+y", r"(?R)", "x" * 6_000,
+    # something else takes a part of the run before the rescue does, or the rescue takes only a part of it
+    "a+b|a+?", "a+b|a|a+", r"\w+\s|\w|\w+", "a+b||a+", "(?:a+b)?|a+", "a+b|a{1,900}a|a+", "a+b|a?|a+", "a+b|a*?|a+",
+    # the rescue is over another class, needs something before it, or can itself fail
+    "(?i:[a-z])+1|[a-z]+", "a+b|ba+", "a+b|a+c", "a+b|^a+", "a*+a+|a+b", r"a+b|\s++(?!\S)", r"\s++(?!\S)|\S",
+    "a+b|a{3,80}",
+    # possessive loops are read again from the next character
+    r"\p{L}++\d", "[^x]++y", "a++$|b",
+    # too many steps for each character
+    "|".join(["a{1000}" * 50] * 10), "a{900}b", "|".join(["a+b"] * 200) + "|a+", "(?=a{900}b)", "(?:[ab]{1,9}){9}",
+    # read in another way by the library, or of unknown length there
+    r"\X[bc]", r"\R+", r"(\xa+)+$", r"[\c](a+)+$]x", "[](a+)+$]", "(?i:ß)+s", "(?i:[sß]){16}x", r"(?i:\w){16}x", r"\K",
+    r"\G",
+    "a{3,1}", "a{2}?", "x{", "(?>a+)b", "(?<n>a)", "(?x: a)", "|", "a|", "(|a)", "(?=a)*", "(?:$)+", r"\p{L", r"\u12",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_patterns_of_published_tokenizers(name: str) -> None:
+    check_pattern(PUBLISHED[name])
+    Regex(PUBLISHED[name])
+    assert sum(map(count_steps, parse_pattern(PUBLISHED[name]))) <= MOST_STEPS / 2
+
+
+@pytest.mark.parametrize("pattern", SLOW, ids=lambda pattern: pattern[:20])
+def test_patterns_that_are_slow_on_some_text(pattern: str) -> None:
+    with pytest.raises(UnboundedPatternError):
+        check_pattern(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a+b|a+", "a+|a+b", "a+b|x?a+c|a+", r"\s++$|\s+(?!\S)|\s", "x?a+b|y?a+b?", "(?<!a)a+b|a", "(?:ab)+c?"]
+)
+def test_loops_whose_run_is_taken_by_another_alternative(pattern: str) -> None:
+    check_pattern(pattern)
+
+
+@pytest.mark.parametrize("pattern", [r"\s+$", "a++$", "[ab]+(?=b)", "a+(?!b)", r"[ab]+\b(?=c| )", r"\w+(?<!a)"])
+def test_starting_at_runs_changes_no_match(pattern: str) -> None:
+    bounded = start_at_runs(pattern)
+    check_pattern(bounded)
+    with pytest.raises(UnboundedPatternError):
+        check_pattern(pattern)
+    splits = [pre_tokenizers.Split(Regex(form), "isolated") for form in (pattern, bounded)]
+    choose = random.Random(1)
+    for _ in range(300):
+        text = "".join(choose.choices("ab c\n", k=choose.randrange(1, 14)))
+        assert splits[0].pre_tokenize_str(text) == splits[1].pre_tokenize_str(text)
+
+
+@pytest.mark.parametrize("pattern", ["a+", "a+b", "a*$", "a+$|b", "xa+$", "a{2,}$"])
+def test_other_patterns_stay_as_they_are(pattern: str) -> None:
+    assert start_at_runs(pattern) == pattern
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [("a", False), (" {2,}", False), ("^", True), ("a?", True), (r"a\b", True), ("(?:a|^b)c", True)],
+)
+def test_patterns_that_match_at_borders(pattern: str, expected: bool) -> None:
+    assert depends_on_position(pattern) is expected
+
+
+def test_random_patterns_that_are_accepted_are_understood_by_the_library() -> None:
+    """`make fuzz` measures thousands of them; here each must take few steps on paper."""
+    for pattern in islice(accepted(random.Random(0)), 50):
+        assert sum(map(count_steps, parse_pattern(pattern))) <= MOST_STEPS
+        pre_tokenizers.Split(Regex(pattern), "isolated").pre_tokenize_str("aab b\n" * 20)
