@@ -14,9 +14,11 @@ from typing import Any
 
 from clearhead.config import shown
 from clearhead.errors import InputError, TokenizerError
-from clearhead.text.charsmap import LONGEST as LONGEST_RULE
+from clearhead.text.charsmap import LONGEST as LONGEST_REPLACEMENT
 from clearhead.text.charsmap import Charsmap
 from clearhead.text.patterns import UnboundedPatternError, check_pattern
+from clearhead.text.pieces import LONGEST_PIECE, MOST_ADDED
+from clearhead.text.trie import Budget
 
 MOST_TEXT = 2_000_000  # characters that are tokenized at once: 0.7 GB and three seconds where each is a token
 MOST_GROWTH = 2_000  # bytes out per byte in, on paper; ALBERT's pipeline has 1,100
@@ -24,10 +26,8 @@ MOST_BYTES = 32_000_000  # that a text may grow to; the library keeps some fifty
 STRETCH = 16_384  # characters that are normalized together to see how long they become
 MOST_STEPS = 64  # of a normalizer, pre-tokenizer, post-processor or decoder; published ones have at most ten
 MOST_INSERTED = 1_000  # tokens that a template puts around a text
-MOST_ADDED = 200_000  # added tokens; they have all to be searched for in every text
 MOST_ADDED_CHARACTERS = 8_000_000  # of them together
 LONGEST_TOKEN = 1_000  # characters of an unknown token or an affix, of which every token of a text may hold a copy
-LONGEST_PIECE = 512  # characters of a unigram piece: each place of a text is looked up to this length
 LONGEST_WORD = 256  # characters of a word for WordPiece, whose time grows as its square; published ones have 100
 
 COMPOSED, COMPATIBLE, CASED = 3.0, 11.0, 1.5  # growth in UTF-8 of NFC and NFD, of NFKC and NFKD, and of lower case
@@ -60,9 +60,11 @@ def check_unicode(table: bytes, name: str) -> float:
     charsmap = Charsmap(table, name)
     size = int.from_bytes(table[:4], "little") if len(table) >= 4 else 0
     longest = max(map(len, table[4 + size :].split(b"\0")), default=0)
-    if longest > LONGEST_RULE:
-        raise TokenizerError(f"{name}: a rule of normalization has {longest:,} bytes, more than {LONGEST_RULE:,}")
-    alone = max(len(charsmap.longest(chr(code), 0)[0].encode()) for code in range(1, 128))
+    if longest > LONGEST_REPLACEMENT:
+        raise TokenizerError(
+            f"{name}: a rule of normalization has {longest:,} bytes, more than {LONGEST_REPLACEMENT:,}"
+        )
+    alone = max(len(charsmap.longest(chr(code), 0, Budget(1))[0].encode()) for code in range(1, 128))
     return max(1.0, alone, longest / 2)  # every other rule stands for two bytes or more
 
 
@@ -80,8 +82,8 @@ def check_text_size(text: str, growth: float = 1.0, normalizer: Any = None, *, m
         size += len(normalizer.normalize_str(text[start : start + STRETCH]))
         if size > MOST_BYTES:
             raise InputError(
-                f"a text of {len(text):,} characters becomes longer than {MOST_BYTES:,} when the tokenizer normalizes "
-                "it; split it, or use another tokenizer"
+                f"{len(text):,} characters of a text become longer than {MOST_BYTES:,} when the tokenizer normalizes "
+                "them; split it, or use another tokenizer"
             )
 
 
