@@ -8,6 +8,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from fuzz.piece_files import pieces, token_ids
+
 Rng = random.Random
 Doc = dict[str, Any]
 
@@ -165,6 +167,10 @@ def hostile_mutations(name: str) -> list[tuple[str, Mutation]]:
     """What these mutations can do to a file of this name."""
     if name == "tokenizer.json":
         return [("pipeline", pipeline)]
+    if name.endswith((".spm", ".model")):
+        return [("pieces", pieces)]
+    if name == "vocab.json":
+        return [("ids", token_ids)]
     if name == "config.json":
         return [("numbers", numbers), ("numbers", numbers), ("labels", labels)]
     return [("labels", labels)] if name == "clearhead.json" else []
