@@ -23,9 +23,10 @@ from fuzz.mutate import PLACES, SECRET, mutations
 
 TEXT = "The old keeper, Abc fi 猫\u0301 \U0001f600 [MASK] <mask> 42 " + "a" * 40 + "!"
 LONGEST = 1000  # letters in a message, a path among them
+LONG_TEXT = 200_000  # characters
 PLANTED = "planted_module.py"
 SAVED = "saved"
-TOKENIZER_KINDS = ("pipeline", "vocabulary", "added tokens")
+TOKENIZER_KINDS = ("pipeline", "vocabulary", "added tokens", "pieces", "ids")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,13 +162,17 @@ def _load(folder: Path, number: int) -> Outcome:
 def _load_tokenizer(folder: Path, number: int) -> Outcome:
     try:
         config = json.loads((folder / "config.json").read_bytes())
-        tokenizer = load_tokenizer(folder, str(config.get("model_type")), config).source
+        pair = load_tokenizer(folder, str(config.get("model_type")), config)
     except ClearheadError as error:
         return _sentence(error, type(error).__name__)
+    text = TEXTS[number % len(TEXTS)]
+    if number % 16 == 1:
+        text = (text * LONG_TEXT)[:LONG_TEXT]
     try:
-        tokenizer.encode_batch([TEXTS[number % len(TEXTS)], TEXT], max_length=40)
-        tokenizer.encode_ids([TEXT, ("the sea", TEXT)] if tokenizer.vocab_size % 2 else [TEXT])
-        tokenizer.decode(range(min(tokenizer.vocab_size, 300)))
+        for tokenizer in (pair.source, pair.target or pair.source):
+            tokenizer.encode_batch([text, TEXT], max_length=40)
+            tokenizer.encode_ids([TEXT, ("the sea", TEXT)] if pair.target is None and number % 2 else [TEXT])
+            tokenizer.decode(range(min(tokenizer.vocab_size, 300)))
     except ClearheadError as error:
         return _sentence(error, "refused while running")
     return Outcome(word="ran")

@@ -8,6 +8,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from fuzz.piece_files import pieces, token_ids
+
 Rng = random.Random
 Doc = dict[str, Any]
 
@@ -205,6 +207,10 @@ def hostile_mutations(name: str) -> list[tuple[str, Mutation]]:
         return [("pipeline", pipeline), ("pipeline", pipeline), ("vocabulary", vocabulary)]
     if name == "tokenizer_config.json":
         return [("added tokens", added_tokens)]
+    if name.endswith((".spm", ".model")):
+        return [("pieces", pieces)]
+    if name == "vocab.json":
+        return [("ids", token_ids)]
     if name == "config.json":
         return [("numbers", numbers), ("numbers", numbers), ("labels", labels)]
     return [("labels", labels)] if name == "clearhead.json" else []

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from clearhead.errors import InputError, TokenizerError
 from clearhead.text import Tokenizer, TokenizerPair, load_tokenizer
 from clearhead.text.charsmap import PieceNormalizer
-from clearhead.text.marian import join_pieces
+from clearhead.text.joiner import join_pieces
 from clearhead.text.pieces import parse_pieces
 from clearhead.text.segmenter import segmenter
+from clearhead.text.trie import Budget
 from tests.text.tokenizer_folders import SENTENCES, TEXTS, WORDS, marian, real, sentence_pieces, write_json
 from tests.variation import scaled
 
@@ -58,6 +59,18 @@ def both(tmp_path_factory: pytest.TempPathFactory, reference_of: Callable[[Path]
 def sides(pair: TokenizerPair) -> tuple[Tokenizer, Tokenizer]:
     assert pair.target is not None
     return pair.source, pair.target
+
+
+def piece_cutter(data: bytes) -> Callable[[str], list[str]]:
+    """The pieces of a text under a SentencePiece model."""
+    model = parse_pieces(data, "spiece.model")
+    normalizer, segment = PieceNormalizer(model, "spiece.model"), segmenter(model, "spiece.model")
+
+    def cut(text: str) -> list[str]:
+        budget = Budget(len(text))
+        return [piece for piece, _, _ in segment(normalizer.normalize(text, budget)[0], budget)]
+
+    return cut
 
 
 def random_texts(count: int) -> list[str]:
@@ -157,10 +170,9 @@ def test_cutting_is_counted(both: Both) -> None:
 def test_the_real_model_is_cut_as_sentencepiece_cuts_it() -> None:
     data = real("albert/spiece.model")[0].read_bytes()
     theirs = sentencepiece.SentencePieceProcessor(model_proto=data)
-    model = parse_pieces(data, "spiece.model")
-    normalizer, cut = PieceNormalizer(model, "spiece.model"), segmenter(model, "spiece.model")
+    cut = piece_cutter(data)
     for text in [*TEXTS, *SENTENCES, *random_texts(1500), "ggg 000,000 aaaa eeeee xxx " * 20]:
-        assert [piece for piece, _, _ in cut(normalizer.normalize(text)[0])] == theirs.encode(text, out_type=str)
+        assert cut(text) == theirs.encode(text, out_type=str)
 
 
 def test_a_line_of_a_megabyte(both: Both) -> None:
@@ -180,12 +192,11 @@ def test_a_long_line_keeps_its_precision(both: Both) -> None:
 def test_user_defined_pieces_that_overlap(symbols: str) -> None:
     data = sentence_pieces(SENTENCES[:10], vocab_size=220, user_defined_symbols=symbols)
     theirs = sentencepiece.SentencePieceProcessor(model_proto=data)
-    model = parse_pieces(data, "user.model")
-    normalizer, cut = PieceNormalizer(model, "user.model"), segmenter(model, "user.model")
+    cut = piece_cutter(data)
     choose = random.Random(3)
     for _ in range(1000):
         text = "".join(choose.choices("abcéek >p", k=choose.randint(1, 14)))
-        assert [piece for piece, _, _ in cut(normalizer.normalize(text)[0])] == theirs.encode(text, out_type=str), text
+        assert cut(text) == theirs.encode(text, out_type=str), text
 
 
 def test_refusals(tmp_path: Path) -> None:
@@ -247,8 +258,8 @@ def test_damaged_bytes_never_escape_as_another_error(tmp_path: Path) -> None:
             del broken[choose.randrange(len(broken)) :]
         try:
             model = parse_pieces(bytes(broken), "broken.model")
-            text, origins = PieceNormalizer(model, "broken.model").normalize("A keeper e\u0301 ﬁ ½ 漢")
-            segmenter(model, "broken.model")(text)
+            text, origins = PieceNormalizer(model, "broken.model").normalize("A keeper e\u0301 ﬁ ½ 漢", Budget(18))
+            segmenter(model, "broken.model")(text, Budget(18))
             with contextlib.suppress(ValueError):  # a byte piece that names no byte: reported when the folder is loaded
                 join_pieces(model)([p.text for p in model.pieces])
             assert len(origins) == len(text) + 1

@@ -27,6 +27,8 @@ BLANKS = 4_096  # characters in which a blank is looked for
 class Encodes(Protocol):
     """What is needed of a backend."""
 
+    @property
+    def most_text(self) -> int | None: ...
     def encode(self, items: Sequence[Item], *, split: bool) -> list[Encoding]: ...
     def ids(
         self, items: Sequence[Item], *, split: bool, max_length: int | None = None, side: str = "right"
@@ -49,9 +51,9 @@ def ids_of_beginning(backend: Encodes, item: Item, max_length: int, side: str) -
     if not is_huge(item):
         return backend.ids([item], split=False, max_length=max_length, side=side)[0]
     texts = _texts(item)
-    if side == "left":
+    if side == "left" or backend.most_text is not None:
         for text in texts:
-            check_text_size(text)
+            check_text_size(text, most=backend.most_text)
     heads = [text[: next(_cuts(text))] for text in texts]
     found = backend.ids([_item(heads)], split=False, max_length=max_length, side=side)[0]
     if not found.truncated:  # the first million characters hold hardly a token: what follows would be needed, too

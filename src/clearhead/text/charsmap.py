@@ -10,10 +10,15 @@ import struct
 
 from clearhead.errors import TokenizerError
 from clearhead.text.pieces import USER_DEFINED, PieceModel
+from clearhead.text.trie import PER_CHARACTER, Budget, literal_trie, longest_match
 
 SPACE = "▁"
 LONGEST = 1024  # bytes of one replacement; Unicode's own longest has 33, and more could fill the memory
-REMEMBERED = 100_000  # characters and pairs; a long-lived server must not remember all that it ever saw
+LONGEST_RULE = 64  # characters that one rule replaces; Unicode's own longest has 4
+MOST_TABLE = 4 << 20  # bytes; the tables of NFKC and of case folding have 250,000
+REMEMBERED = 50_000  # characters and pairs; a long-lived server must not remember all that it ever saw
+FEW_CHARACTERS = 8  # of a replacement that needs no look at what is left of the budget
+PER_RULE_CHARACTER = 20  # steps, for each character that is followed in the table
 
 
 class Charsmap:
@@ -21,35 +26,41 @@ class Charsmap:
 
     def __init__(self, data: bytes, name: str) -> None:
         self._name = name
+        if len(data) > MOST_TABLE:
+            raise TokenizerError(f"{name}: the table of normalization has more than {MOST_TABLE:,} bytes")
         size = int.from_bytes(data[:4], "little") if len(data) >= 4 else 0
         if data and (size % 4 or not 0 < size <= len(data) - 4):
             raise TokenizerError(f"{name}: the table of normalisation is damaged")
         self._units: tuple[int, ...] = struct.unpack(f"<{size // 4}I", data[4 : 4 + size])
         self._replacements = data[4 + size :]
         self._single: dict[str, tuple[int | None, str]] = {}  # what a character alone becomes, and where it leads
-        self._dead: set[str] = set()  # two characters that no rule starts with
+        self._settled: dict[str, tuple[str, int]] = {}  # answers that two characters decide, or the last one alone
 
-    def longest(self, text: str, start: int) -> tuple[str, int]:
+    def longest(self, text: str, start: int, budget: Budget) -> tuple[str, int]:
         """What the text from here on begins with after normalisation, and how many characters that takes."""
+        return self._settled.get(text[start : start + 2]) or self._follow(text, start, budget)
+
+    def _follow(self, text: str, start: int, budget: Budget) -> tuple[str, int]:
+        if len(self._settled) > REMEMBERED or len(self._single) > REMEMBERED:
+            self._settled, self._single = {}, {}
         first = text[start]
-        if len(self._dead) > REMEMBERED or len(self._single) > REMEMBERED:
-            self._dead, self._single = set(), {}
-        if first not in self._single:
+        known = self._single.get(first)
+        if known is None:
             node, rule = self._walk(self._root(), first)
-            self._single[first] = (node, first if rule is None else rule)
-        node, best = self._single[first]
-        taken = 1
-        pair = text[start : start + 2]
-        if node is None or len(pair) < 2 or pair in self._dead:
-            return best, taken
-        for position in range(start + 1, len(text)):
+            known = self._single[first] = (node, first if rule is None else rule)
+        node, best = known
+        taken, position = 1, start
+        for position in range(start + 1, min(start + LONGEST_RULE + 1, len(text))):
             node, rule = self._walk(node, text[position])
-            if node is None and position == start + 1:
-                self._dead.add(pair)
             if rule is not None:
                 best, taken = rule, position - start + 1
             if node is None:
                 break
+        if position - start == LONGEST_RULE and node is not None:  # a table may also lead back into itself
+            raise TokenizerError(f"{self._name}: a rule of normalization has more than {LONGEST_RULE} characters")
+        budget.spend(PER_RULE_CHARACTER * (position - start))
+        if position == start or (position == start + 1 and node is None):
+            self._settled[text[start : start + 2]] = (best, taken)
         return best, taken
 
     def _root(self) -> int | None:
@@ -94,16 +105,14 @@ class PieceNormalizer:
         self._collapse = model.remove_extra_whitespaces
         self._prefix = model.add_dummy_prefix
         # User-defined pieces pass through untouched, the longest first.
-        users = sorted((p.text for p in model.pieces if p.kind == USER_DEFINED and p.text), key=len, reverse=True)
-        self._users: dict[str, list[str]] = {}
-        for user in users:
-            self._users.setdefault(user[0], []).append(user)
+        self._users = literal_trie((p.text for p in model.pieces if p.kind == USER_DEFINED), name)
+        self._next = self._user_or_rule if self._users else self._map.longest
 
-    def normalize(self, text: str) -> tuple[str, list[int]]:
+    def normalize(self, text: str, budget: Budget) -> tuple[str, list[int]]:
         """The normalised text, and for each of its characters, and its end, the place in the original."""
         start = 0
         while self._collapse and start < len(text):
-            head, taken = self._next(text, start)
+            head, taken = self._next(text, start, budget)
             if head != " ":
                 break
             start += taken
@@ -113,10 +122,16 @@ class PieceNormalizer:
         origins = [start] if self._prefix else []
         after_space = self._collapse
         while start < len(text):
-            part, taken = self._next(text, start)
+            part, taken = self._next(text, start, budget)
+            if len(part) > FEW_CHARACTERS:
+                budget.spend(PER_CHARACTER * len(part))
             if after_space:
                 part = part.lstrip(" ")
-            if part:
+            if len(part) == 1:  # nearly always
+                letters.append(SPACE if part == " " else part)
+                origins.append(start)
+                after_space = self._collapse and part == " "
+            elif part:
                 letters.extend(part.replace(" ", SPACE))
                 origins.extend([start] * len(part))
                 after_space = self._collapse and part.endswith(" ")
@@ -124,10 +139,10 @@ class PieceNormalizer:
         while self._collapse and letters and letters[-1] == SPACE:
             letters.pop()
             start = origins.pop()
+        budget.spend(PER_CHARACTER * len(letters))
         return "".join(letters), [*origins, start]
 
-    def _next(self, text: str, start: int) -> tuple[str, int]:
-        for user in self._users.get(text[start], ()):
-            if text.startswith(user, start):
-                return user, len(user)
-        return self._map.longest(text, start)
+    def _user_or_rule(self, text: str, start: int, budget: Budget) -> tuple[str, int]:
+        if text[start] in self._users and (end := longest_match(self._users, text, start, budget)) > start:
+            return text[start:end], end - start
+        return self._map.longest(text, start, budget)

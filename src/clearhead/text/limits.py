@@ -14,10 +14,11 @@ from typing import Any
 
 from clearhead.config import shown
 from clearhead.errors import InputError, TokenizerError
-from clearhead.text.charsmap import LONGEST as LONGEST_RULE
+from clearhead.text.charsmap import LONGEST as LONGEST_REPLACEMENT
 from clearhead.text.charsmap import Charsmap
 from clearhead.text.pattern_parser import UnboundedPatternError
 from clearhead.text.patterns import check_pattern, depends_on_position, start_at_runs
+from clearhead.text.trie import Budget
 from clearhead.text.vocabulary_limits import (
     LONGEST_TOKEN,
     added_tokens,
@@ -95,9 +96,11 @@ def check_unicode(table: bytes, name: str) -> float:
     charsmap = Charsmap(table, name)
     size = int.from_bytes(table[:4], "little") if len(table) >= 4 else 0
     longest = max(map(len, table[4 + size :].split(b"\0")), default=0)
-    if longest > LONGEST_RULE:
-        raise TokenizerError(f"{name}: a rule of normalization has {longest:,} bytes, more than {LONGEST_RULE:,}")
-    alone = max(len(charsmap.longest(chr(code), 0)[0].encode()) for code in range(1, 128))
+    if longest > LONGEST_REPLACEMENT:
+        raise TokenizerError(
+            f"{name}: a rule of normalization has {longest:,} bytes, more than {LONGEST_REPLACEMENT:,}"
+        )
+    alone = max(len(charsmap.longest(chr(code), 0, Budget(1))[0].encode()) for code in range(1, 128))
     return max(1.0, alone, longest / 2)  # every other rule stands for two bytes or more
 
 
@@ -115,8 +118,8 @@ def check_text_size(text: str, growth: float = 1.0, normalizer: Any = None, *, m
         size += len(normalizer.normalize_str(text[start : start + STRETCH]).encode())
         if size > MOST_BYTES:
             raise InputError(
-                f"a text of {len(text):,} characters becomes longer than {MOST_BYTES:,} bytes when the tokenizer "
-                "normalizes it; split it, or use another tokenizer"
+                f"{len(text):,} characters of a text become longer than {MOST_BYTES:,} bytes when the tokenizer "
+                "normalizes them; split it, or use another tokenizer"
             )
 
 

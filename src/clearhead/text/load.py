@@ -24,7 +24,7 @@ from clearhead.text.limits import (
     normalizer_growth,
 )
 from clearhead.text.marian import load_marian
-from clearhead.text.pieces import CONTROL, USER_DEFINED, parse_pieces
+from clearhead.text.pieces import CONTROL, MOST_MODEL_BYTES, USER_DEFINED, parse_pieces
 from clearhead.text.pipeline import RustPipeline, add_tokens, plain_template
 from clearhead.text.recipes import RECIPES, Given, Recipe, Specials, Vocabulary
 from clearhead.text.settings import (
@@ -110,7 +110,7 @@ def _from_legacy(folder: Path, recipe: Recipe) -> Tokenizer:
 
 
 def _from_pieces(path: Path) -> Vocabulary:
-    model = parse_pieces(read_bytes(path), path.name)
+    model = parse_pieces(read_bytes(path, limit=MOST_MODEL_BYTES), path.name)
     added: list[Token] = [
         AddedToken(piece.text, normalized=False, special=piece.kind == CONTROL)
         for piece in model.pieces

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from clearhead.config import shown
 from clearhead.errors import InputError, TokenizerError
 from clearhead.text.charsmap import SPACE, PieceNormalizer
 from clearhead.text.encoding import Encoding, Ids, truncate
-from clearhead.text.files import guarded, parse_object, read_bytes
+from clearhead.text.files import SMALL, guarded, parse_object, read_bytes
+from clearhead.text.joiner import join_pieces
 from clearhead.text.limits import check_text_size
-from clearhead.text.pieces import BYTE, CONTROL, UNKNOWN, PieceModel, parse_pieces
+from clearhead.text.pieces import LONGEST_PIECE, MOST_MODEL_BYTES, MOST_PIECES, PieceModel, parse_pieces
 from clearhead.text.pipeline import Item, tidy
 from clearhead.text.segmenter import segmenter
 from clearhead.text.settings import (
@@ -25,6 +26,7 @@ from clearhead.text.settings import (
     truncation_side,
 )
 from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.trie import Budget, literal_trie, splitter
 
 MOST_SOURCE = 300_000  # characters; models that translate read 512 tokens, and this code takes seconds for a megabyte
 
@@ -49,6 +51,7 @@ class MarianPieces:
     """Encodes and decodes one side of a Marian model."""
 
     kind = "Marian"
+    most_text: int | None = MOST_SOURCE
 
     def __init__(
         self,
@@ -67,9 +70,7 @@ class MarianPieces:
         self._segment = segmenter(model, name)
         self._join = join_pieces(reader)
         self._tokens = {i: t for t, i in numbers.ids.items()} | {i: t for t, i in numbers.added.items()}
-        # Literal strings, escaped: no pattern is taken from a file. Longer tokens first, so that they win.
-        found = "|".join(re.escape(t) for t in sorted(numbers.added, key=len, reverse=True) if t)
-        self._split = re.compile(f"({found})" if found else "(?!)()")
+        self._split = splitter(literal_trie(numbers.added, "tokenizer_config.json"))
 
     def encode(self, items: Sequence[Item], *, split: bool) -> list[Encoding]:
         """Encode texts whole, with the end token; `split` says that the texts are lists of words."""
@@ -86,7 +87,7 @@ class MarianPieces:
     def count(self, text: str) -> int:
         """How many tokens a text alone has."""
         check_text_size(text, most=MOST_SOURCE)
-        return sum(1 for _ in self._pieces(text))
+        return sum(1 for _ in self._pieces(text, Budget(len(text))))
 
     def pieces(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of texts alone, without the end token."""
@@ -96,7 +97,8 @@ class MarianPieces:
     def decode(self, ids: list[int], *, skip_special: bool) -> str:
         """Ids back to text."""
         special = self._numbers.special
-        out, run = "", []
+        out: list[str] = []
+        run: list[str] = []
         for index in ids:
             token = self._tokens.get(index)
             if token is None:
@@ -104,9 +106,9 @@ class MarianPieces:
             if token not in special:
                 run.append(token)
             elif not skip_special:
-                out += self._join(run) + token + " "
+                out += [self._join(run), token, " "]
                 run = []
-        text = (out + self._join(run)).replace(SPACE, " ").strip()
+        text = "".join([*out, self._join(run)]).replace(SPACE, " ").strip()
         return tidy(text) if self._clean_up else text
 
     def token_id(self, token: str) -> int | None:
@@ -128,10 +130,12 @@ class MarianPieces:
     def _encode(self, item: Item, split: bool) -> Encoding:
         if isinstance(item, tuple):
             raise InputError("a translation model takes one text, not a pair")
-        check_text_size(item if isinstance(item, str) else "".join(item), most=MOST_SOURCE)
+        whole = item if isinstance(item, str) else "".join(item)
+        check_text_size(whole, most=MOST_SOURCE)
+        budget = Budget(len(whole))
         rows: list[tuple[str, tuple[int, int], int]] = []
         for index, word in enumerate(item if split else [str(item)]):
-            rows.extend((t, o, index if split else w) for t, o, w in self._pieces(word))
+            rows.extend((t, o, index if split else w) for t, o, w in self._pieces(word, budget))
         numbers = self._numbers
         ids = [numbers.of(token) for token, _, _ in rows]
         special = {numbers.of(token) for token in numbers.special - {numbers.unk}}
@@ -145,10 +149,10 @@ class MarianPieces:
             sides=[*([0] * len(rows)), None],
         )
 
-    def _pieces(self, text: str) -> Iterator[tuple[str, tuple[int, int], int]]:
+    def _pieces(self, text: str, budget: Budget) -> Iterator[tuple[str, tuple[int, int], int]]:
         """Each piece with its place in the text and the number of its word."""
         start, word = 0, -1
-        for part in self._split.split(text):
+        for part in self._split(text, budget):
             end = start + len(part)
             if part in self._numbers.added:
                 word += 1
@@ -158,55 +162,18 @@ class MarianPieces:
                 if code:
                     word += 1
                     yield code, (start, start + len(code)), word
-                for piece, (a, b) in self._plain(part[len(code) :]):
+                for piece, (a, b) in self._plain(part[len(code) :], budget):
                     word += word < 0 or piece.startswith(SPACE) or a == 0
                     yield piece, (start + len(code) + a, start + len(code) + b), word
             start = end
 
-    def _plain(self, text: str) -> Iterator[tuple[str, tuple[int, int]]]:
-        normal, origins = self._normalizer.normalize(text)
-        for piece, left, right in self._segment(normal):
+    def _plain(self, text: str, budget: Budget) -> Iterator[tuple[str, tuple[int, int]]]:
+        normal, origins = self._normalizer.normalize(text, budget)
+        for piece, left, right in self._segment(normal, budget):
             start, end = origins[left], origins[right]
             while start < end and text[start].isspace():
                 start += 1  # the blank before a word is no part of it
             yield piece, (start, end)
-
-
-def join_pieces(model: PieceModel) -> Callable[[list[str]], str]:
-    """The function that makes text of pieces, as SentencePiece does: bytes decoded, control pieces dropped."""
-    kinds = {p.text: p.kind for p in model.pieces}
-    raws = {p.text: bytes.fromhex(p.text.removeprefix("<0x").removesuffix(">")) for p in model.pieces if p.kind == BYTE}
-    trim = model.add_dummy_prefix or model.remove_extra_whitespaces
-
-    def join(pieces: list[str]) -> str:
-        out, raw = "", b""
-        for piece in pieces:
-            kind = kinds.get(piece)
-            if kind == BYTE:
-                raw += raws[piece]
-                continue
-            out, raw = out + decode_bytes(raw), b""
-            if kind == UNKNOWN:
-                out += " ⁇ "
-            elif kind is None:
-                out += piece  # a piece of the other language: its ▁ is replaced later
-            elif kind != CONTROL:
-                out += (piece.lstrip(SPACE) if trim and not out else piece).replace(SPACE, " ")
-        return out + decode_bytes(raw)
-
-    return join
-
-
-def decode_bytes(data: bytes) -> str:
-    """UTF-8 with one U+FFFD for each byte that is part of no character; Python alone would write fewer."""
-    out = ""
-    while data:
-        try:
-            return out + data.decode()
-        except UnicodeDecodeError as error:
-            out += data[: error.start].decode() + "\ufffd"
-            data = data[error.start + 1 :]
-    return out
 
 
 def load_marian(folder: Path) -> tuple[Tokenizer, Tokenizer]:
@@ -218,7 +185,8 @@ def load_marian(folder: Path) -> tuple[Tokenizer, Tokenizer]:
         raise TokenizerError(f"{folder.name}: found no {' and no '.join(missing)}; looked for {', '.join(names)}")
     if settings.options.get("sp_model_kwargs"):
         raise TokenizerError("tokenizer_config.json: sp_model_kwargs would make the ids a matter of chance")
-    files = {name: read_bytes(folder / name) for name in names}
+    limits = {name: MOST_MODEL_BYTES if name.endswith(".spm") else SMALL for name in names}
+    files = {name: read_bytes(folder / name, limit=limit) for name, limit in limits.items()}
     ids = [_numbered(files[name], name) for name in names[2:]]
     specials = _specials(settings)
     tokens = [token for token in specials.values() if token is not None]
@@ -266,7 +234,12 @@ def _numbered(data: bytes, name: str) -> dict[str, int]:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise TokenizerError(f"{name} is not UTF-8 text: byte {error.start} cannot be read") from error
-    return checked_ids(parse_object(text, name), name)
+    ids = parse_object(text, name)
+    if len(ids) > MOST_PIECES:
+        raise TokenizerError(f"{name} holds {len(ids):,} tokens, more than {MOST_PIECES:,}")
+    if (longest := max(map(len, ids), default=0)) > LONGEST_PIECE:
+        raise TokenizerError(f"{name}: a token has {longest:,} characters, more than {LONGEST_PIECE}")
+    return checked_ids(ids, name)
 
 
 def _specials(settings: Settings) -> dict[str, str | None]:
@@ -281,14 +254,16 @@ def _specials(settings: Settings) -> dict[str, str | None]:
 def _needed(specials: dict[str, str | None], key: str, ids: dict[str, int]) -> str:
     token = specials[key]
     if token is None or token not in ids:
-        raise TokenizerError(f"the vocabulary lacks the {key} {token!r}")
+        raise TokenizerError(f"the vocabulary lacks the {key} {shown(token)!r}")
     return token
 
 
 def _added(settings: Settings, ids: dict[str, int], specials: list[str]) -> dict[str, int]:
     """The tokens that are found in the text before anything else, with their ids."""
     if odd := [t.content for t in settings.added.values() if t.lstrip or t.rstrip or t.single_word]:
-        raise TokenizerError(f"a Marian tokenizer takes no added tokens that strip blanks or want whole words: {odd}")
+        raise TokenizerError(
+            f"a Marian tokenizer takes no added tokens that strip blanks or want whole words: {shown(odd)}"
+        )
     added = {token.content: index for index, token in settings.added.items()}
     total = len(ids | added)
     for token in dict.fromkeys(specials):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 from collections.abc import Iterator
@@ -11,6 +12,14 @@ from clearhead.errors import TokenizerError
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 UNIGRAM, BPE = 1, 2
+TRAINER_FIELDS, NORMALIZER_FIELDS = (3, 24, 35, 40), (2, 3, 4, 5)  # those that are used below
+
+MOST_MODEL_BYTES = 64 << 20  # of a file; that of XLM-V, with 900,000 pieces, has less than a third
+MOST_PIECES = 1_000_000
+MOST_PIECE_CHARACTERS = 16_000_000  # of all pieces together
+MOST_FIELDS = 5_000_000  # of a file; a piece is one of them and has three
+MOST_ADDED = 200_000  # added tokens, and pieces like them, that have all to be searched for in every text
+LONGEST_PIECE = 512  # characters, as in SentencePiece's trainer: each place of a text is looked up to this length
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,18 +48,20 @@ class PieceModel:
 
 def parse_pieces(data: bytes, name: str) -> PieceModel:
     """Read a SentencePiece model."""
+    if len(data) > MOST_MODEL_BYTES:
+        raise TokenizerError(f"{name} has {len(data):,} bytes, more than {MOST_MODEL_BYTES:,}")
     pieces: list[Piece] = []
+    count = itertools.count(1)
     trainer: dict[int, int | bytes] = {}
     normalizer: dict[int, int | bytes] = {}
-    for field, value in _fields(data, name):
+    for field, value in _fields(data, name, count):
         if field == 1 and isinstance(value, bytes):
-            pieces.append(_piece(value, name, len(pieces)))
+            pieces.append(_piece(value, name, len(pieces), count))
         elif field == 2 and isinstance(value, bytes):
-            trainer.update(_fields(value, name))
+            trainer.update((f, v) for f, v in _fields(value, name, count) if f in TRAINER_FIELDS)
         elif field == 3 and isinstance(value, bytes):
-            normalizer.update(_fields(value, name))
-    if not pieces:
-        raise TokenizerError(f"{name} holds no pieces: it is no SentencePiece model")
+            normalizer.update((f, v) for f, v in _fields(value, name, count) if f in NORMALIZER_FIELDS)
+    _check_sizes(pieces, name)
     unk_id = _number(trainer, 40, 0, name)
     charsmap = normalizer.get(2, b"")
     if not isinstance(charsmap, bytes):
@@ -68,9 +79,20 @@ def parse_pieces(data: bytes, name: str) -> PieceModel:
     )
 
 
-def _piece(data: bytes, name: str, index: int) -> Piece:
+def _check_sizes(pieces: list[Piece], name: str) -> None:
+    if not pieces:
+        raise TokenizerError(f"{name} holds no pieces: it is no SentencePiece model")
+    if (size := sum(len(piece.text) for piece in pieces)) > MOST_PIECE_CHARACTERS:
+        raise TokenizerError(f"{name}: the pieces have {size:,} characters, more than {MOST_PIECE_CHARACTERS:,}")
+    if (added := sum(piece.kind in (CONTROL, USER_DEFINED) for piece in pieces)) > MOST_ADDED:
+        raise TokenizerError(f"{name} holds {added:,} control and user-defined pieces, more than {MOST_ADDED:,}")
+
+
+def _piece(data: bytes, name: str, index: int, count: Iterator[int]) -> Piece:
     text, score, kind = b"", 0.0, NORMAL
-    for field, value in _fields(data, name):
+    if index >= MOST_PIECES:
+        raise TokenizerError(f"{name} holds more than {MOST_PIECES:,} pieces")
+    for field, value in _fields(data, name, count):
         if field == 1 and isinstance(value, bytes):
             text = value
         elif field == 2 and isinstance(value, bytes) and len(value) == 4:
@@ -80,9 +102,12 @@ def _piece(data: bytes, name: str, index: int) -> Piece:
     if not math.isfinite(score):
         raise TokenizerError(f"{name}: the score of piece {index} is {score}")
     try:
-        return Piece(text=text.decode(), score=score, kind=kind)
+        letters = text.decode()
     except UnicodeDecodeError as error:
         raise TokenizerError(f"{name}: piece {index} is not UTF-8 text") from error
+    if len(letters) > LONGEST_PIECE:
+        raise TokenizerError(f"{name}: piece {index} has {len(letters):,} characters, more than {LONGEST_PIECE}")
+    return Piece(text=letters, score=score, kind=kind)
 
 
 def _number(fields: dict[int, int | bytes], key: int, default: int, name: str) -> int:
@@ -92,10 +117,12 @@ def _number(fields: dict[int, int | bytes], key: int, default: int, name: str) -
     return value - 2**64 if value >= 2**63 else value  # a negative number is written as 64 bits
 
 
-def _fields(data: bytes, name: str) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of one message: numbers as int, everything else as the bytes it is."""
+def _fields(data: bytes, name: str, count: Iterator[int]) -> Iterator[tuple[int, int | bytes]]:
+    """The fields of one message: numbers as int, everything else as the bytes it is; `count` counts those of a file."""
     position = 0
     while position < len(data):
+        if next(count) > MOST_FIELDS:
+            raise TokenizerError(f"{name} has more than {MOST_FIELDS:,} fields")
         tag, position = _varint(data, position, name)
         field, wire = tag >> 3, tag & 7
         if wire == 0:
@@ -113,6 +140,8 @@ def _fields(data: bytes, name: str) -> Iterator[tuple[int, int | bytes]]:
 
 
 def _varint(data: bytes, position: int, name: str) -> tuple[int, int]:
+    if position < len(data) and data[position] < 0x80:  # most have one byte
+        return data[position], position + 1
     value = 0
     for shift in range(0, 70, 7):
         if position >= len(data):

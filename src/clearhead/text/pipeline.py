@@ -25,6 +25,8 @@ OneItem = TypeVar("OneItem", bound=Item)
 class RustPipeline:
     """Encodes and decodes with a `tokenizers.Tokenizer` that is never changed after loading."""
 
+    most_text: int | None = None  # characters that are tokenized at once: as many as for any text
+
     def __init__(self, pipeline: Any, *, clean_up: bool = False, growth: float = 1.0) -> None:
         self.pipeline = pipeline
         self.growth = growth  # how many times longer the pipeline can make a text, in bytes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import re
 from array import array
 from collections.abc import Callable
 from functools import lru_cache
@@ -11,10 +10,15 @@ from functools import lru_cache
 from clearhead.errors import TokenizerError
 from clearhead.text.charsmap import SPACE
 from clearhead.text.pieces import BPE, BYTE, NORMAL, UNIGRAM, UNUSED, USER_DEFINED, PieceModel
+from clearhead.text.trie import END, Budget, build_trie, literal_trie, splitter
 
-Cut = Callable[[str], list[str]]
-Segmenter = Callable[[str], list[tuple[str, int, int]]]  # pieces with their place in the text
+Cut = Callable[[str, Budget], list[str]]
+# Pieces with their place in the text; a text in several parts has one budget for all of them.
+Segmenter = Callable[[str, Budget], list[tuple[str, int, int]]]
 LIMIT = 100_000.0  # a path score beyond it, up or down, is set back to zero
+REMEMBERED_WORDS, LONGEST_REMEMBERED = 50_000, 32  # and characters of a word, so that they take at most 150 MB
+FEW_STEPS = 8  # letters that are walked along for each character of ordinary text, part of its price
+PER_BYTE = 10  # steps, for each byte that is a token
 
 
 def segmenter(model: PieceModel, name: str) -> Segmenter:
@@ -24,32 +28,35 @@ def segmenter(model: PieceModel, name: str) -> Segmenter:
     scores = {p.text: p.score for p in model.pieces if p.kind in (NORMAL, USER_DEFINED) and p.text}
     if not scores:
         raise TokenizerError(f"{name} holds no pieces that could match a text")
-    cut = _unigram(model) if model.model == UNIGRAM else _pairs(model, scores, name)
+    cut = _unigram(model, name) if model.model == UNIGRAM else _pairs(model, scores, name)
     as_bytes = model.byte_fallback and {p.text for p in model.pieces if p.kind == BYTE}
 
-    def segment(text: str) -> list[tuple[str, int, int]]:
+    def segment(text: str, budget: Budget) -> list[tuple[str, int, int]]:
         pieces: list[tuple[str, int, int]] = []
-        start, unknown = 0, False
-        for piece in cut(text):
+        start, unknown = 0, -1  # where the unknown stretch at hand begins
+        for piece in cut(text, budget):
             end = start + len(piece)
             if piece in scores:
+                if unknown >= 0:
+                    pieces.append((text[unknown:start], unknown, start))
+                    unknown = -1
                 pieces.append((piece, start, end))
             elif as_bytes:
                 for place, letter in enumerate(piece, start):
-                    pieces.extend((f"<0x{byte:02X}>", place, place + 1) for byte in letter.encode())
-            elif unknown:
-                before, begin, _ = pieces.pop()
-                pieces.append((before + piece, begin, end))
-            else:
-                pieces.append((piece, start, end))
-            unknown = piece not in scores
+                    raw = letter.encode()
+                    budget.spend(PER_BYTE * len(raw))
+                    pieces.extend((f"<0x{byte:02X}>", place, place + 1) for byte in raw)
+            elif unknown < 0:
+                unknown = start
             start = end
+        if unknown >= 0:
+            pieces.append((text[unknown:start], unknown, start))
         return pieces
 
     return segment
 
 
-def _unigram(model: PieceModel) -> Cut:
+def _unigram(model: PieceModel, name: str) -> Cut:
     """The most probable segmentation.
 
     SentencePiece adds up the score of a path in single precision, so two paths that are equal on paper are told apart
@@ -64,47 +71,45 @@ def _unigram(model: PieceModel) -> Cut:
     scores |= {
         p.text: _single(0.1 * (len(p.text.encode()) - 1)) for p in model.pieces if p.kind == USER_DEFINED and p.text
     }
-    starts = {text[:end] for text in scores for end in range(1, len(text) + 1)}
-
-    def edges(text: str) -> list[list[tuple[int, float]]]:
-        """For each place, the lengths and scores of the pieces that start there."""
-        found = []
-        for start in range(len(text)):
-            here = []
-            for end in range(start + 1, len(text) + 1):
-                part = text[start:end]
-                if part not in starts:
-                    break
-                if (score := scores.get(part)) is not None:
-                    here.append((end - start, score))
-            if not here or here[0][0] > 1:  # no piece for the character alone
-                here.append((1, unknown))
-            found.append(here)
-        return found
-
-    words = lru_cache(maxsize=50_000)(edges)
-    crossing = any(SPACE in text[1:] for text in scores)
+    root = build_trie(scores.items(), name)
+    unknown_letters = {letter for letter, node in root.items() if END not in node}
     longest = max(map(len, scores), default=1)
 
-    def cut(text: str) -> list[str]:
-        graph = edges(text) if crossing else [here for word in _words(text) for here in words(word)]
+    def cut(text: str, budget: Budget) -> list[str]:
         best, origin = array("f", [0.0]) * (len(text) + 1), [-1] * (len(text) + 1)
         rounded = array("f", [0.0])  # storing a number here and reading it back rounds it to single precision
-        for start, here in enumerate(graph):
+
+        def reach(end: int, start: int, total: float) -> None:
+            if origin[end] < 0:
+                best[end], origin[end] = total, start
+            elif total > best[end]:  # rounding may still make them equal
+                rounded[0] = total
+                if rounded[0] > best[end]:
+                    best[end], origin[end] = total, start
+
+        for start in range(len(text)):
             so_far = best[start]
             if so_far < -LIMIT or so_far > LIMIT:
                 for end in range(start, min(start + longest, len(text)) + 1):
                     best[end] -= so_far  # a place not reached yet gets its score when it is
+                budget.spend(longest)
                 so_far = 0.0
-            for length, score in here:
-                end = start + length
-                total = so_far + score
-                if origin[end] < 0:
-                    best[end], origin[end] = total, start
-                elif total > best[end]:  # rounding may still make them equal
-                    rounded[0] = total
-                    if rounded[0] > best[end]:
+            node, end = root, start
+            for letter in text[start : start + longest]:
+                if (child := node.get(letter)) is None:
+                    break
+                node = child
+                end += 1
+                if END in node:
+                    total = so_far + node[END]
+                    if origin[end] < 0:
                         best[end], origin[end] = total, start
+                    elif total > best[end]:
+                        reach(end, start, total)
+            if end - start > FEW_STEPS:
+                budget.spend(end - start)
+            if end == start or text[start] in unknown_letters:  # no piece for the character alone
+                reach(start + 1, start, so_far + unknown)
         pieces, end = [], len(text)
         while end > 0:
             pieces.append(text[origin[end] : end])
@@ -124,31 +129,30 @@ def _words(text: str) -> list[str]:
     return ([first] if first else []) + [SPACE + word for word in rest]
 
 
-def _splitter(model: PieceModel) -> Cut:
-    """Cut a text into ordinary text and user-defined pieces by turns, the longest piece first."""
-    users = sorted((p.text for p in model.pieces if p.kind == USER_DEFINED and p.text), key=len, reverse=True)
-    if not users:
-        return lambda text: [text]
-    return re.compile(f"({'|'.join(map(re.escape, users))})").split  # literal strings: no pattern is taken from a file
-
-
 def _pairs(model: PieceModel, scores: dict[str, float], name: str) -> Cut:
     """Merge the best-scored neighbours again and again, the leftmost first among equals."""
     if any(p.kind == UNUSED for p in model.pieces):
         raise TokenizerError(f"{name} is a BPE model with unused pieces, which is not supported")
-    split = _splitter(model)
+    split = splitter(literal_trie((p.text for p in model.pieces if p.kind == USER_DEFINED), name))
+    ranked = {text: (-score, text) for text, score in scores.items()}
     if any(SPACE in text[1:] for text in scores):
-        return lambda text: _merged(split(text), scores)
-    merge = lru_cache(maxsize=50_000)(lambda word: tuple(_merged(split(word), scores)))
+        return lambda text, budget: _merged(split(text, budget), ranked)
 
-    def cut(text: str) -> list[str]:
+    @lru_cache(maxsize=REMEMBERED_WORDS)
+    def merge(word: str) -> tuple[str, ...]:
+        return tuple(_merged(split(word, Budget(len(word))), ranked))
+
+    def cut(text: str, budget: Budget) -> list[str]:
         # No piece reaches over a blank, so words can be cut one by one and remembered.
-        return [piece for word in _words(text) for piece in merge(word)]
+        pieces: list[str] = []
+        for word in _words(text):
+            pieces += merge(word) if len(word) <= LONGEST_REMEMBERED else _merged(split(word, budget), ranked)
+        return pieces
 
     return cut
 
 
-def _merged(parts: list[str], scores: dict[str, float]) -> list[str]:
+def _merged(parts: list[str], ranked: dict[str, tuple[float, str]]) -> list[str]:
     """Merge ordinary text (even places) character by character; user-defined pieces (odd places) stay as they are."""
     symbols: list[str] = []
     frozen: list[bool] = []
@@ -160,9 +164,9 @@ def _merged(parts: list[str], scores: dict[str, float]) -> list[str]:
 
     def consider(left: int, right: int) -> None:
         if left >= 0 and right >= 0 and not frozen[left] and not frozen[right]:
-            piece = symbols[left] + symbols[right]
-            if piece in scores:
-                heapq.heappush(agenda, (-scores[piece], left, right, piece))
+            found = ranked.get(symbols[left] + symbols[right])
+            if found is not None:
+                heapq.heappush(agenda, (found[0], left, right, found[1]))  # the model's own text: no copies
 
     for left in range(len(symbols) - 1):
         consider(left, left + 1)

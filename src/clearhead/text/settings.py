@@ -38,7 +38,7 @@ class Settings:
         """A switch that is true or false."""
         value = self.options.get(name, default)
         if not isinstance(value, bool):
-            raise TokenizerError(f"tokenizer_config.json: {name} must be true or false, not {value!r}")
+            raise TokenizerError(f"tokenizer_config.json: {name} must be true or false, not {shown(value)!r}")
         return value
 
     def maybe(self, name: str) -> bool | None:
@@ -50,7 +50,7 @@ class Settings:
         value = self.options.get(name, default)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
             raise TokenizerError(
-                f"tokenizer_config.json: {name} must be a whole number from 0 to {most}, not {value!r}"
+                f"tokenizer_config.json: {name} must be a whole number from 0 to {most}, not {shown(value)!r}"
             )
         return value
 
@@ -67,7 +67,7 @@ def read_settings(folder: Path, tokenizer_json: dict[str, Any] | None) -> Settin
     specific: dict[str, Token] = {}
     if isinstance(options.get("extra_special_tokens"), dict):
         named_extra = options.pop("extra_special_tokens")
-        specific = {str(k): as_token(v, f"extra_special_tokens: {k}") for k, v in named_extra.items()}
+        specific = {str(k): as_token(v, f"extra_special_tokens: {shown(k)}") for k, v in named_extra.items()}
     decoder = options.pop("added_tokens_decoder", None)
     if decoder is not None:
         added = _from_decoder(decoder)
@@ -84,7 +84,7 @@ def read_settings(folder: Path, tokenizer_json: dict[str, Any] | None) -> Settin
             token = None if value is None else as_token(value, f"tokenizer_config.json: {key}")
             named[key] = token if token is None else by_content.get(str(token), token)
     for key in [k for k in options if k.endswith("_token") and isinstance(options[k], str | dict | AddedToken)]:
-        specific[key] = as_token(options.pop(key), f"tokenizer_config.json: {key}")
+        specific[key] = as_token(options.pop(key), f"tokenizer_config.json: {shown(key)}")
     return Settings(
         options=options,
         named=named,
@@ -124,7 +124,7 @@ def checked_ids(ids: dict[Any, Any], name: str) -> dict[str, int]:
         if len(token) > LONGEST_ENTRY:
             raise TokenizerError(f"{name}: {shown(token)!r} has {len(token):,} characters, more than {LONGEST_ENTRY:,}")
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < 2**31:
-            raise TokenizerError(f"{name}: {shown(token)!r} has {shown(index)!r}, which is no token id")
+            raise TokenizerError(f"{name}: {shown(token)!r} has {str(index)[:80]!r}, which is no token id")
         if index in seen:
             raise TokenizerError(f"{name}: {shown(seen[index])!r} and {shown(token)!r} have the same id {index}")
         seen[index] = token
@@ -151,7 +151,7 @@ def truncation_side(options: dict[str, Any], tokenizer_json: dict[str, Any]) -> 
     direction = truncation.get("direction") if isinstance(truncation, dict) else None
     side = options.get("truncation_side", str(direction or "right").lower())
     if side not in ("left", "right"):
-        raise TokenizerError(f"tokenizer_config.json: truncation_side must be left or right, not {side!r}")
+        raise TokenizerError(f"tokenizer_config.json: truncation_side must be left or right, not {shown(side)!r}")
     return str(side)
 
 
@@ -171,7 +171,7 @@ def _from_decoder(decoder: object) -> dict[int, AddedToken]:
 
 def _merge_special_map(options: dict[str, Any], special_map: dict[str, Any]) -> None:
     for key, value in special_map.items():
-        where = f"special_tokens_map.json: {key}"
+        where = f"special_tokens_map.json: {shown(key)}"
         if key == "extra_special_tokens" and isinstance(value, list):
             before = options.get(key) or []
             if not isinstance(before, list):

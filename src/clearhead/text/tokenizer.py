@@ -25,6 +25,8 @@ class Backend(Protocol):
 
     kind: str
 
+    @property
+    def most_text(self) -> int | None: ...
     def encode(self, items: Sequence[Item], *, split: bool) -> list[Encoding]: ...
     def ids(
         self, items: Sequence[Item], *, split: bool, max_length: int | None = None, side: str = "right"

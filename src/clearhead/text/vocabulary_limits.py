@@ -7,15 +7,14 @@ from typing import Any
 
 from clearhead.config import shown
 from clearhead.errors import TokenizerError
+from clearhead.text.pieces import LONGEST_PIECE, MOST_ADDED
 from clearhead.text.settings import checked_ids
 
-MOST_ADDED = 200_000  # added tokens; they have all to be searched for in every text
 MOST_ADDED_CHARACTERS = 2_000_000  # of them together: five seconds to build the search
 MOST_ADDED_BYTES = 4_000_000  # of those that the normalizer changes, as long as it can make them
 LONGEST_TOKEN = 1_000  # characters of a text that a step puts in or searches for
 LONGEST_COPY = 100  # bytes of an unknown token or an affix, of which every token of a text may hold a copy
 MOST_SCORE = 1e9  # of a unigram piece, above or below zero: their sum must stay a number
-LONGEST_PIECE = 512  # characters of a unigram piece: each place of a text is looked up to this length
 LONGEST_WORD = 256  # characters of a word for WordPiece, whose time grows as its square; published ones have 100
 
 
