@@ -80,8 +80,8 @@ class MarianPieces:
         self, items: Sequence[Item], *, split: bool, max_length: int | None = None, side: str = "right"
     ) -> list[Ids]:
         """Only their ids and segments, cut at `max_length` if there is one."""
-        made = self.encode(items, split=split)
-        cut = made if max_length is None else [truncate(encoding, max_length, side=side) for encoding in made]
+        made = (self._encode(item, split) for item in items)  # one by one, for they take much memory
+        cut = made if max_length is None else (truncate(encoding, max_length, side=side) for encoding in made)
         return [Ids(encoding.ids, encoding.segments, encoding.truncated) for encoding in cut]
 
     def count(self, text: str) -> int:
