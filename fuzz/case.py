@@ -167,7 +167,7 @@ def _load_tokenizer(folder: Path, number: int) -> Outcome:
         return _sentence(error, type(error).__name__)
     text = TEXTS[number % len(TEXTS)]
     if number % 16 == 1:
-        text = (text * LONG_TEXT)[:LONG_TEXT]
+        text = (text * (LONG_TEXT // max(len(text), 1) + 1))[:LONG_TEXT]
     try:
         for tokenizer in (pair.source, pair.target or pair.source):
             tokenizer.encode_batch([text, TEXT], max_length=40)

@@ -58,6 +58,7 @@ def test_files_that_are_no_tokenizer(tmp_path: Path, case: str, plain: bool) -> 
     refused(tmp_path, "modernbert" if plain else "bert", "tokenizer.json")
 
 
+SWALLOW = {"lstrip": True, "rstrip": False, "single_word": True, "special": False}
 SPOILT: dict[str, Callable[[dict[str, Any]], object]] = {
     "vocab is a number": lambda d: d["model"].update(vocab=3),
     "vocab is a list of numbers": lambda d: d["model"].update(vocab=[1, 2]),
@@ -65,6 +66,10 @@ SPOILT: dict[str, Callable[[dict[str, Any]], object]] = {
     "id is negative": lambda d: d["model"]["vocab"].update({"qqq": -1}),
     "id is a fraction": lambda d: d["model"]["vocab"].update({"qqq": 1.5}),
     "id is huge": lambda d: d["model"]["vocab"].update({"qqq": 2**40}),
+    "id that makes saving walk through a billion holes": lambda d: d["model"]["vocab"].update({"qqq": 10**9}),
+    "added token of which the normalizer leaves nothing": lambda d: d["added_tokens"].append(
+        {"id": len(d["model"]["vocab"]), "content": "\x00", "normalized": True, **SWALLOW}
+    ),
     "id is true": lambda d: d["model"]["vocab"].update({"qqq": True}),
     "two tokens with one id": lambda d: d["model"]["vocab"].update({"qqq": 7}),
     "wrong kind of model": lambda d: d["model"].update(type="BPE", merges=[]),

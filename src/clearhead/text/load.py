@@ -39,7 +39,7 @@ from clearhead.text.settings import (
     truncation_side,
 )
 from clearhead.text.tokenizer import Tokenizer
-from clearhead.text.vocabulary_limits import check_added, check_special
+from clearhead.text.vocabulary_limits import check_added, check_normalized, check_special
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,6 +243,7 @@ def _complete(
     pipeline.no_truncation()  # before anything is encoded: padding may ask for a billion tokens
     pipeline.no_padding()
     add_tokens(pipeline, settings, specials, extra)
+    check_normalized(pipeline)
     asked = "add_bos_token" in settings.options or "add_eos_token" in settings.options
     if asked or pipeline.post_processor is None:
         pipeline.post_processor = plain_template(pipeline, settings, specials)

@@ -16,6 +16,7 @@ from clearhead.config import shown
 from clearhead.errors import TokenizerError
 from clearhead.text.files import read_optional
 
+MOST_IDS = 10_000_000  # the largest vocabularies in use have 256,000; the library walks through all ids up to the last
 LONGEST_ENTRY = 10_000  # characters of a token of a vocabulary; published ones have a few hundred
 NAMED = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 FLAGS = ("lstrip", "rstrip", "single_word", "normalized", "special")
@@ -123,8 +124,10 @@ def checked_ids(ids: dict[Any, Any], name: str) -> dict[str, int]:
             raise TokenizerError(f"{name}: {shown(token)!r} is no token")
         if len(token) > LONGEST_ENTRY:
             raise TokenizerError(f"{name}: {shown(token)!r} has {len(token):,} characters, more than {LONGEST_ENTRY:,}")
-        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < 2**31:
-            raise TokenizerError(f"{name}: {shown(token)!r} has {str(index)[:80]!r}, which is no token id")
+        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < MOST_IDS:
+            raise TokenizerError(
+                f"{name}: the id of {shown(token)!r} must be an integer from 0 to {MOST_IDS - 1:,}, got {shown(index)!r}"
+            )
         if index in seen:
             raise TokenizerError(f"{name}: {shown(seen[index])!r} and {shown(token)!r} have the same id {index}")
         seen[index] = token

@@ -33,6 +33,18 @@ def check_added(tokens: Iterable[tuple[str, bool]], growth: float = 1.0, name: s
         raise TokenizerError(f"{name}: the normalizer can make the added tokens longer than {MOST_ADDED_BYTES:,} bytes")
 
 
+def check_normalized(pipeline: Any) -> None:
+    """Refuse added tokens of which the normalizer leaves nothing: an empty text is found at every place of a text."""
+    if pipeline.normalizer is None:
+        return
+    for token in pipeline.get_added_tokens_decoder().values():
+        if token.normalized and not pipeline.normalizer.normalize_str(token.content):
+            raise TokenizerError(
+                f"the normalizer leaves nothing of the added token {shown(token.content)!r}; set its "
+                '"normalized" to false'
+            )
+
+
 def check_special(key: str, token: str) -> None:
     """Refuse a special token of the settings that is too long to stand in every encoding, or for every unknown word."""
     most = LONGEST_COPY if key == "unk_token" else LONGEST_TOKEN
