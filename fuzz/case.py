@@ -23,7 +23,7 @@ from fuzz.mutate import PLACES, SECRET, mutations
 
 TEXT = "The old keeper, Abc fi 猫\u0301 \U0001f600 [MASK] <mask> 42 " + "a" * 40 + "!"
 LONGEST = 1000  # letters in a message, a path among them
-LONG_TEXT = 200_000  # characters
+LONG_TEXT = 100_000  # characters: 0.7 GB of tokens where each of them becomes 33, as some do in NFKD
 PLANTED = "planted_module.py"
 SAVED = "saved"
 TOKENIZER_KINDS = ("pipeline", "vocabulary", "added tokens", "pieces", "ids")

@@ -13,7 +13,7 @@ import pytest
 
 from clearhead.errors import InputError, TokenizerError
 from clearhead.text import Tokenizer, files, load_tokenizer
-from tests.text.tokenizer_folders import LEGACY, bert_cased, roberta, t5, write_json, xlm_roberta
+from tests.text.tokenizer_folders import LEGACY, albert, bert_cased, roberta, t5, write_json, xlm_roberta
 
 Family = Callable[[str, str], tuple[Tokenizer, Any]]
 
@@ -338,3 +338,10 @@ def test_a_tokenizer_that_fails_on_a_text_says_so(tmp_path: Path) -> None:
     assert tokenizer.encode("word").tokens == ["[CLS]", "word", "[SEP]"]
     with pytest.raises(TokenizerError, match="UNK"):
         tokenizer.encode("other")
+
+
+def test_long_special_token_is_shortened_in_the_message(tmp_path: Path) -> None:
+    albert(tmp_path)
+    settings = {"sep_token": "x" * 999, "added_tokens_decoder": {"400": {"content": "", "normalized": True}}}
+    write_json(tmp_path / "tokenizer_config.json", settings)
+    assert len(refused(tmp_path, "albert", "lacks the special token")) < 200

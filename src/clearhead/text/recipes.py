@@ -14,6 +14,7 @@ from typing import Any
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as Pipeline
 
+from clearhead.config import shown
 from clearhead.errors import TokenizerError
 from clearhead.text.settings import Settings, Token
 from clearhead.text.vocabulary_limits import check_scores
@@ -229,7 +230,7 @@ def _eos(pipeline: Pipeline, given: Given) -> Any:
 def _with_id(pipeline: Pipeline, token: str) -> tuple[str, int]:
     index = pipeline.token_to_id(token)
     if index is None:
-        raise TokenizerError(f"the vocabulary lacks the special token {token!r}")
+        raise TokenizerError(f"the vocabulary lacks the special token {shown(token)!r}")
     return token, index
 
 

@@ -126,7 +126,8 @@ def checked_ids(ids: dict[Any, Any], name: str) -> dict[str, int]:
             raise TokenizerError(f"{name}: {shown(token)!r} has {len(token):,} characters, more than {LONGEST_ENTRY:,}")
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < MOST_IDS:
             raise TokenizerError(
-                f"{name}: the id of {shown(token)!r} must be an integer from 0 to {MOST_IDS - 1:,}, got {shown(index)!r}"
+                f"{name}: the id of {shown(token)!r} must be an integer from 0 to {MOST_IDS - 1:,}, "
+                f"got {shown(index)!r}"
             )
         if index in seen:
             raise TokenizerError(f"{name}: {shown(seen[index])!r} and {shown(token)!r} have the same id {index}")
