@@ -108,7 +108,7 @@ def pretrain(
         Say nothing.
     """
     from clearhead import api
-    from clearhead.cli.training import TrainingScreen
+    from clearhead.cli.training import TrainingScreen, resumable
     from clearhead.runs.plan import parse_set
     from clearhead.runs.train import Told
 
@@ -126,17 +126,15 @@ def pretrain(
             raise InputError(f"--set is for settings, and {key!r} is none; {said_how}.")
         said[key] = value
     begun: list[Path] = []
-    try:
-        with model_notes(quiet=True), downloads(quiet=silent) as bars, TrainingScreen(quiet=silent) as screen:
-            told = Told(say=screen.say, step=screen.progress, begun=begun.append, count=screen.count, download=bars)
-            run = api.pretrain(
-                files, output=output, dev=dev or (), resume=resume, allow_different_cpu=allow_different_cpu, told=told,
-                command="" if resume is not None else shlex.join(["clearhead", *sys.argv[1:]]), **said,
-            )  # fmt: skip
-    except KeyboardInterrupt:
-        if begun:
-            say(f"stopped; go on with: clearhead pretrain --resume {shlex.quote(str(begun[0]))}", quiet=quiet)
-        raise
+    with (
+        resumable("pretrain", begun, quiet=silent), model_notes(quiet=True), downloads(quiet=silent) as bars,
+        TrainingScreen(quiet=silent) as screen,
+    ):  # fmt: skip
+        told = Told(say=screen.say, step=screen.progress, begun=begun.append, count=screen.count, download=bars)
+        run = api.pretrain(
+            files, output=output, dev=dev or (), resume=resume, allow_different_cpu=allow_different_cpu, told=told,
+            command="" if resume is not None else shlex.join(["clearhead", *sys.argv[1:]]), **said,
+        )  # fmt: skip
     if json:
         print_json(run.to_json())
     elif not quiet:

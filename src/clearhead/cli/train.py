@@ -142,7 +142,7 @@ def train(
         Say nothing.
     """
     from clearhead import api
-    from clearhead.cli.training import TrainingScreen
+    from clearhead.cli.training import TrainingScreen, resumable
     from clearhead.runs.plan import parse_set
     from clearhead.runs.train import Told
 
@@ -157,28 +157,26 @@ def train(
     }  # fmt: skip
     said = {key: value for key, value in choices.items() if value is not None} | free_settings(parse_set(set or []))
     begun: list[Path] = []
-    try:
-        with model_notes(quiet=True), downloads(quiet=silent) as bars, TrainingScreen(quiet=silent) as screen:
-            told = Told(
-                say=screen.say, step=screen.step, begun=begun.append, count=screen.count, seed=screen.seed,
-                download=bars,
-            )  # fmt: skip
-            run = api.train(
-                train,
-                dev=dev,
-                test=test,
-                output=output,
-                recipe=recipe,
-                resume=resume,
-                allow_different_cpu=allow_different_cpu,
-                command="" if resume is not None else shlex.join(["clearhead", *sys.argv[1:]]),
-                told=told,
-                **said,
-            )
-    except KeyboardInterrupt:
-        if begun:
-            say(f"stopped; go on with: clearhead train --resume {shlex.quote(str(begun[0]))}", quiet=quiet)
-        raise
+    with (
+        resumable("train", begun, quiet=silent), model_notes(quiet=True), downloads(quiet=silent) as bars,
+        TrainingScreen(quiet=silent) as screen,
+    ):  # fmt: skip
+        told = Told(
+            say=screen.say, step=screen.step, begun=begun.append, count=screen.count, seed=screen.seed,
+            download=bars,
+        )  # fmt: skip
+        run = api.train(
+            train,
+            dev=dev,
+            test=test,
+            output=output,
+            recipe=recipe,
+            resume=resume,
+            allow_different_cpu=allow_different_cpu,
+            command="" if resume is not None else shlex.join(["clearhead", *sys.argv[1:]]),
+            told=told,
+            **said,
+        )
     if json:
         print_json(run.to_json())
         return

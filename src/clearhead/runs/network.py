@@ -92,7 +92,8 @@ def drive(
     watch: Watch,
     told: Callable[[Step], None] | None,
 ) -> None:
-    """Take every step: log it, watch its loss, tell of it, and save the state now and then."""
+    """Take every step: log it, watch its loss, tell of it, and save the state now and then, or when interrupted."""
+    from clearhead.training.interrupt import TrainingInterrupted, deferred_interrupt
     from clearhead.training.log import RunLog, read_log
     from clearhead.training.state import save_state
 
@@ -101,15 +102,24 @@ def drive(
         watch.add(line["loss"])
     saved = time.monotonic()
     try:
-        for step in steps:
-            log.write(step)
-            watch.add(step.loss)
-            if told is not None:
-                told(step)
-            last = state.progress.finished
-            if last or step.score is not None or time.monotonic() - saved > settings.save_every:
-                save_state(folder / STATE, state)
-                saved = time.monotonic()
+        with deferred_interrupt() as stop:
+            for step in steps:
+                log.write(step)
+                watch.add(step.loss)
+                last, interrupted = state.progress.finished, False
+                try:
+                    if told is not None:
+                        told(step)
+                except KeyboardInterrupt:  # between two steps, so that the state is whole
+                    interrupted = True
+                interrupted = interrupted or stop.requested
+                due = last or step.score is not None or time.monotonic() - saved > settings.save_every
+                if due or interrupted:
+                    save_state(folder / STATE, state)
+                    saved = time.monotonic()
+                if interrupted:
+                    epochs = f" (epoch {step.epoch + 1:,})"
+                    raise TrainingInterrupted(f"stopped after step {step.step:,} of {step.steps:,}{epochs}; saved")
     finally:
         log.close()
 
