@@ -43,6 +43,7 @@ def pretrain(
     set: Annotated[list[str] | None, Parameter(name="--set")] = None,  # noqa: A002
     resume: Path | None = None,
     allow_different_cpu: bool = False,
+    keep_state: bool = False,
     json: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -102,6 +103,8 @@ def pretrain(
         A run folder to go on with.
     allow_different_cpu
         Resume also where the CPU, precision, threads or torch differ, so that the last digits of the result change.
+    keep_state
+        Keep the state of the optimizer in the folder of the finished run; without it, it is removed.
     json
         Print one JSON object about the run.
     quiet
@@ -118,6 +121,7 @@ def pretrain(
         "tokenizer": tokenizer, "vocabulary": vocabulary, "minutes": minutes, "steps": steps, "text": text,
         "documents": documents, "encoding": encoding, "language": language, "length": length, "masking": masking,
         "rate": rate, "batch_tokens": batch_tokens, "seed": seed, "device": device, "threads": threads,
+        "keep_state": keep_state or None,
     }  # fmt: skip
     said = {key: value for key, value in choices.items() if value is not None}
     for key, value in parse_set(set or []).items():

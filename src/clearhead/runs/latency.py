@@ -10,7 +10,7 @@ from statistics import median
 
 from clearhead.data import Columns, Row, Source, TextRow
 from clearhead.runs.finish import METRICS, REPORT, SPLIT
-from clearhead.runs.network import STATE
+from clearhead.runs.fitted import STATE
 from clearhead.runs.predict import predictions
 from clearhead.runs.predictor import Predictor
 

@@ -62,13 +62,16 @@ class Job:
     folder: Path  # for its state and log
     model: Model | None = None
     told: Told = None
+    finish: bool = False  # a network that was stopped is taken as it is
     count: Callable[[str, int, int | None], None] = lambda *_: None
 
 
 def fit_network(job: Job) -> Result:
     """Fine-tune all weights, or the head alone."""
     assert job.model is not None
-    fitted = train_network(job.model, job.prepared, job.plan, job.settings, job.folder, job.told)
+    fitted = train_network(
+        job.model, job.prepared, job.plan, job.settings, job.folder, job.told, finish=job.finish
+    )  # fmt: skip
     return network_result(job, fitted.notes, fitted.steps)
 
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.errors import InputError
 from clearhead.model import Model
+from clearhead.runs.fitted import STATE
 from clearhead.runs.plan import LOWER_IS_BETTER, RunPlan
 from clearhead.runs.prepare import PartRows, Prepared
 from clearhead.scoring import network_logits
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-STATE = "state"
 CLEARLY = 0.05  # better than a constant answer by so much is learning
 
 
@@ -51,8 +52,13 @@ def train_network(
     settings: TrainSettings,
     folder: Path,
     told: Callable[[Step], None] | None = None,
+    *,
+    finish: bool = False,
 ) -> Fitted:
-    """Learn to the end, from the last saved state if there is one; the model then has the best weights."""
+    """Learn to the end, from the last saved state if there is one; the model then has the best weights.
+
+    With `finish`, a run that was stopped ends where it stands.
+    """
     from clearhead.training.loop import train_steps
     from clearhead.training.optimise import optimiser
     from clearhead.training.state import Progress, State, fold, load_state
@@ -63,25 +69,61 @@ def train_network(
     weights = _row_weights(data, settings, prepared)
     state = State(model.module, optimiser(model.module, settings), Progress())
     load_state(folder / STATE, state)
+    score = _scorer(model, prepared, plan, scale)
+    if finish:
+        finish_state(state, data, settings, folder, score)
     own = prepared.task.baseline
     constant = baseline_loss(data.targets, objective, weights, settings.smoothing) if own is None else own(data)
     watch = Watch(constant, settings)
     steps = train_steps(
         state, data, settings, objective=objective, row_weights=weights,
-        score=_scorer(model, prepared, plan, scale), device=str(model.core.device),
+        score=score, device=str(model.core.device), seconds=seconds_of(plan),
     )  # fmt: skip
     drive(state, steps, folder, settings, watch, told)
     state.restore_best()
     fold(model.module, scale)
     model.module.eval()
     verdict = watch.verdict() if not _beats(state.progress.best_score, model, prepared, plan) else None
-    notes = [] if verdict is None else [verdict]
+    notes = [*early_note(state, data, settings, plan), *([] if verdict is None else [verdict])]
     return Fitted(
         notes=tuple(notes),
         scores=tuple(state.progress.scores),
         best_epoch=state.progress.best_epoch,
         steps=state.progress.step,
     )
+
+
+def seconds_of(plan: RunPlan) -> float | None:
+    """The time that a network may learn; several seeds share it."""
+    return None if plan.minutes is None else 60 * plan.minutes / plan.seeds
+
+
+def finish_state(
+    state: State, data: Any, settings: TrainSettings, folder: Path, score: Callable[[], float] | None
+) -> None:
+    """End a run that was stopped where it stands, and save that, so that a kill does not undo it."""
+    from clearhead.training.loop import finish_here
+    from clearhead.training.state import save_state
+
+    if not state.progress.step:
+        raise InputError(f"{folder} has made no step yet, so that there is nothing to finish: resume it.")
+    finish_here(state, data, settings, score)
+    save_state(folder / STATE, state)
+
+
+def early_note(state: State, data: Any, settings: TrainSettings, plan: RunPlan) -> list[str]:
+    """A sentence where a run ended before its last epoch, because of the time or because somebody asked for it."""
+    from clearhead.training.loop import epoch_of, total_steps
+
+    progress = state.progress
+    planned = progress.planned is not None and progress.step == progress.planned
+    if not progress.stopped and not (planned and progress.step < total_steps(data, settings)):
+        return []
+    timed = seconds_of(plan) is not None and (planned or progress.seconds >= (seconds_of(plan) or 0))
+    why = f"stopped after {plan.minutes:g} minutes" if timed else "finished early"
+    epoch, _ = epoch_of(data, settings, progress.step)
+    kept = "the last weights" if progress.best_epoch < 0 else f"epoch {progress.best_epoch + 1}"
+    return [f"{why} at epoch {epoch + 1} of {settings.epochs}; kept {kept}"]
 
 
 def drive(
@@ -100,7 +142,7 @@ def drive(
     log = RunLog(folder, state.progress.step)
     for line in read_log(folder):
         watch.add(line["loss"])
-    saved = time.monotonic()
+    saved, planned = time.monotonic(), state.progress.planned
     try:
         with deferred_interrupt() as stop:
             for step in steps:
@@ -114,9 +156,9 @@ def drive(
                     interrupted = True
                 interrupted = interrupted or stop.requested
                 due = last or step.score is not None or time.monotonic() - saved > settings.save_every
-                if due or interrupted:
+                if due or interrupted or planned != state.progress.planned:
                     save_state(folder / STATE, state)
-                    saved = time.monotonic()
+                    saved, planned = time.monotonic(), state.progress.planned
                 if interrupted:
                     epochs = f" (epoch {step.epoch + 1:,})"
                     raise TrainingInterrupted(f"stopped after step {step.step:,} of {step.steps:,}{epochs}; saved")

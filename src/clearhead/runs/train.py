@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -16,14 +15,16 @@ from clearhead.errors import CheckpointError, InputError
 from clearhead.loading import load
 from clearhead.model import Model
 from clearhead.runs.arranged import arranged, check_next_words, in_orders
+from clearhead.runs.cost import cost_of
 from clearhead.runs.examples import Second, second_look
 from clearhead.runs.finish import METRICS, REPORT, Run, SeedScore, measured, passport, write_metrics, write_split
+from clearhead.runs.fitted import SEEDS, STATE, drop_state, restore_saved
 from clearhead.runs.machines import begin_computing, computes_alone, on_machine
 from clearhead.runs.methods import FITS, Job, Result, network_result
-from clearhead.runs.network import STATE, restore_network
+from clearhead.runs.network import restore_network
 from clearhead.runs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
 from clearhead.runs.prepare import Look, Prepared, look, prepare
-from clearhead.runs.run_file import RUN, Computed, begin_run, read_saved
+from clearhead.runs.run_file import RUN, Computed, Fitted, begin_run, read_saved
 from clearhead.runs.sizes import classes, for_few_rows, for_task, longest, with_threads
 from clearhead.tasks.orders import both_orders
 from clearhead.threads import within_threads
@@ -65,10 +66,11 @@ def run_train(
     command: str = "",
     resume: bool = False,
     allow_different_cpu: bool = False,
+    finish: bool = False,
     report: bool = True,
     told: Told | None = None,
 ) -> Run:
-    """Train to the end, or on from where a killed run stands."""
+    """Train to the end, or on from where a killed run stands, or `finish` it as it is."""
     tell = told or Told()
     begun = time.perf_counter()
     if plan.method in NETWORK and is_words(plan.model):
@@ -109,8 +111,9 @@ def run_train(
     _begin(folder, plan, prepared, command, computed, resume=resume)
     tell.begun(folder)
     fitting = time.perf_counter()
+    over = read_saved(folder).fitted
     try:
-        result, scores, best = _seeds(seen, prepared, plan, folder, model, tell)
+        result, scores, best = _seeds(seen, prepared, plan, folder, model, tell, over, finish=finish)
     except InputError:
         if not resume:
             _take_back(folder, there)
@@ -122,7 +125,7 @@ def run_train(
         pooling = best_of.pooling if seen.task.words is None else None
         plan = replace(plan, layer=best_of.layer, pooling=pooling, layers=None)
     reading, found, notes = measured(prepared, result, plan)
-    seeds = [plan.settings.seed + place for place in range(plan.seeds)]
+    seeds = [score.seed for score in scores] or [plan.settings.seed]
     trained = passport(
         prepared, plan, reading, found, seeds=seeds, max_length=max_length, command=command, computed=computed
     )  # fmt: skip
@@ -149,6 +152,8 @@ def run_train(
         second = second_look(folder, prepared.parts, found, plan.device, tell.count, run.seconds)
         run = replace(run, cost={**run.cost, **second.cost})
         run = replace(run, report=_report(run, plan, prepared, trained, folder, best, second))
+    if plan.method in NETWORK:
+        drop_state(folder, result.notes, keep=plan.keep_state)
     write_metrics(folder, found, scores, swept)  # last: it is finished
     return run
 
@@ -221,20 +226,24 @@ def _take_back(folder: Path, there: bool) -> None:
 
 
 def _seed_folder(folder: Path, seed: int) -> Path:
-    return folder / "seeds" / f"seed-{seed}"
+    return folder / SEEDS / f"seed-{seed}"
 
 
 def _seeds(
-    seen: Look, prepared: Prepared, plan: RunPlan, folder: Path, model: Model | None, tell: Told
+    seen: Look, prepared: Prepared, plan: RunPlan, folder: Path, model: Model | None, tell: Told,
+    over: Fitted | None, *, finish: bool,
 ) -> tuple[Result, tuple[SeedScore, ...], int]:
     """One fit per seed; the one that is best on dev is kept."""
     first = plan.settings.seed
     if plan.seeds == 1:
         job = Job(
             prepared=prepared, plan=plan, settings=plan.settings, folder=folder, model=model,
-            told=tell.step, count=tell.count,
+            told=tell.step, count=tell.count, finish=finish,
         )  # fmt: skip
         tell.seed(first, 0, 1)
+        if over is not None and model is not None:
+            restore_saved(model, folder)
+            return network_result(job, tuple(over.notes)), (), first
         return FITS[plan.method](job), (), first
     scores: list[SeedScore] = []
     for place in range(plan.seeds):
@@ -243,15 +252,21 @@ def _seeds(
         if (own / RESULT).exists():
             scores.append(_read_score(own, seed))
             continue
+        if finish and not (own / STATE).exists():
+            continue  # it was not begun
         own.mkdir(parents=True, exist_ok=True)
         tell.seed(seed, place, plan.seeds)
         settings = replace(plan.settings, seed=seed)
         fresh = model if place == 0 else _model(seen, plan, seed, tell)
-        job = Job(prepared=prepared, plan=plan, settings=settings, folder=own, model=fresh, told=tell.step)
+        job = Job(
+            prepared=prepared, plan=plan, settings=settings, folder=own, model=fresh, told=tell.step, finish=finish
+        )  # fmt: skip
         found = measured(prepared, FITS[plan.method](job), plan)[1]
         score = SeedScore(seed=seed, dev=_known(found.get("dev")), test=_known(found.get("test")))
         write_json(own / RESULT, asdict(score))
         scores.append(score)
+    if not scores:
+        raise InputError(f"{folder} has made no step yet, so that there is nothing to finish: resume it.")
     sign = -1 if plan.metric in LOWER_IS_BETTER else 1
     best = max(scores, key=lambda one: (float("-inf") if one.dev is None else sign * one.dev, -one.seed)).seed
     settings = replace(plan.settings, seed=best)
@@ -259,10 +274,10 @@ def _seeds(
     job = Job(prepared=prepared, plan=plan, settings=settings, folder=_seed_folder(folder, best), model=fresh)
     if plan.method not in NETWORK or fresh is None:
         return FITS[plan.method](job), tuple(scores), best
-    restore_network(fresh, prepared, settings, job.folder)
-    for score in scores:
-        if score.seed != best:
-            shutil.rmtree(_seed_folder(folder, score.seed) / STATE, ignore_errors=True)
+    if over is not None:
+        restore_saved(fresh, folder)
+    else:
+        restore_network(fresh, prepared, settings, job.folder)
     return network_result(job), tuple(scores), best
 
 
@@ -277,23 +292,6 @@ def _read_score(folder: Path, seed: int) -> SeedScore:
 def _known(made: Evaluation | None) -> float | None:
     """The main metric, where there is one that is defined."""
     return made.value if made is not None and isfinite(made.value) else None
-
-
-def cost_of(folder: Path, begun: float, fitted: float) -> dict[str, float]:
-    """What the run took, from its log and this process."""
-    import resource
-
-    from clearhead.training.log import read_log
-
-    made = {"seconds": round(time.perf_counter() - begun, 1), "fitting seconds": round(fitted, 3)}
-    tokens = seconds = 0.0
-    for line in read_log(folder):
-        tokens += line["tokens"]
-        seconds += line["seconds"]
-    if seconds:
-        made |= {"training seconds": round(seconds, 1), "tokens per second": round(tokens / seconds)}
-    made["peak memory MB"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-    return made
 
 
 def _report(

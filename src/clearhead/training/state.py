@@ -42,6 +42,9 @@ class Progress:
     finished: bool = False
     scores: list[float] = field(default_factory=list)  # of each evaluation
     recent: list[int] = field(default_factory=list)  # epochs whose weights are averaged
+    planned: int | None = None  # steps that fit a time budget; None: there is none, or it is not planned yet
+    seconds: float = 0.0  # of a time budget that are spent
+    stopped: bool = False  # before the last step, because the time was over or somebody asked for it
 
     def check(self, name: str) -> None:
         """One sentence for the first value that no run can have come to."""
@@ -52,6 +55,8 @@ class Progress:
             (math.inf not in self.scores, "scores must be below infinity"),  # one that is not defined is NaN or -inf
             (_is_best(self.best_score, self.scores), "best_score must be the highest of the scores"),
             (self.best_score is None or self.best_epoch >= 0, "best_epoch must be at least 0 where there is a score"),
+            (self.planned is None or self.planned >= 1, f"planned must be at least 1, got {self.planned}"),
+            (0 <= self.seconds < math.inf, "seconds must be finite and at least 0"),
             (self.recent == sorted({one for one in self.recent if one >= 0}), "recent must be epochs in their order"),
         )
         for holds, said in rules:
@@ -60,8 +65,10 @@ class Progress:
 
     def check_steps(self, steps: int, patience: int | None) -> None:
         """One sentence where a run of so many steps cannot stand so."""
-        ended = self.step == steps or (patience is not None and self.waited >= patience)
-        if self.step > steps or self.finished != ended:
+        within = self.planned is None or self.planned <= steps
+        steps = steps if self.planned is None else self.planned
+        ended = self.step == steps or self.stopped or (patience is not None and self.waited >= patience)
+        if not within or self.step > steps or self.finished != ended:
             stands = f"step {self.step:,} of {steps:,}, {'finished' if self.finished else 'not finished'}"
             raise CheckpointError(f"progress.json is damaged: it says {stands}.")
 
