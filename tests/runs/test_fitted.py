@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,27 @@ def test_pretraining_too(tmp_path: Path, family: str) -> None:
     again = clearhead.pretrain(resume=run.folder, report=False, told=Told(step=no_step))
     same(run.folder, before)
     assert again.judged == run.judged
+
+
+def test_a_kill_while_the_text_of_pretraining_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = planted_text(tmp_path / "text.txt", 30, 5)
+    whole = clearhead.pretrain(text, output=tmp_path / "whole", report=False, **LANGUAGE_MODEL)
+
+    remove = shutil.rmtree
+
+    def half_removed(place: Path, **options: Any) -> None:
+        if place.name != "corpus":
+            remove(place, **options)
+            return
+        (place / "00000.tokens").unlink()  # in whatever order a system lists them
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", half_removed)
+        with pytest.raises(KeyboardInterrupt):
+            clearhead.pretrain(text, output=tmp_path / "half", report=False, **LANGUAGE_MODEL)
+    half = clearhead.pretrain(resume=tmp_path / "half", report=False)
+    assert half.judged == whole.judged
 
 
 def test_it_is_kept_where_that_is_wanted(tmp_path: Path, tiny: str) -> None:

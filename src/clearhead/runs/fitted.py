@@ -31,13 +31,11 @@ def drop_state(folder: Path, notes: Sequence[str], *, keep: bool) -> None:
 
 def restore_saved(model: Model, folder: Path) -> None:
     """Give a model that was made anew the weights of its run, which are in a model folder already."""
-    import torch
+    from clearhead.training.state import copy_into
 
     saved = dict(load(folder, "core", str(model.core.device)).module.named_parameters())
     own = dict(model.module.named_parameters())
     if saved.keys() != own.keys() or any(saved[name].shape != own[name].shape for name in own):
         raise CheckpointError(f"{folder} does not hold the weights of its run: train anew.")
-    with torch.no_grad():
-        for name, parameter in own.items():
-            parameter.copy_(saved[name])
+    copy_into(model.module, saved)
     model.module.eval()

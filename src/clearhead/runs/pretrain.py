@@ -17,6 +17,7 @@ from clearhead.families import FAMILIES
 from clearhead.loading import need_torch
 from clearhead.model import Model
 from clearhead.pretraining.lesson import Objective, make_kit
+from clearhead.pretraining.shards import INDEX
 from clearhead.runs.cost import cost_of
 from clearhead.runs.finish import METRICS, versions
 from clearhead.runs.fitted import STATE, drop_state, restore_saved
@@ -299,6 +300,7 @@ def _finish(
     if report:
         run = replace(run, report=write_report(run, plan, exam.objective, model.family.title, log, command))
     for name in (CORPUS, HELD):
+        (folder / name / INDEX).unlink(missing_ok=True)  # first: shards without it are made anew after a kill
         shutil.rmtree(folder / name, ignore_errors=True)
     for path in folder.glob("*.bin"):
         path.unlink()

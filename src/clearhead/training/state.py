@@ -123,16 +123,16 @@ class State:
             return
         now = {name: tensor.clone() for name, tensor in self.named().items()}
         every = list(self.recent.values())
-        _copy_into(self.network, {name: torch.stack([one[name] for one in every]).mean(0) for name in now})
+        copy_into(self.network, {name: torch.stack([one[name] for one in every]).mean(0) for name in now})
         try:
             yield
         finally:
-            _copy_into(self.network, now)
+            copy_into(self.network, now)
 
     def restore_best(self) -> None:
         """Put the best weights back."""
         if self.best:
-            _copy_into(self.network, self.best)
+            copy_into(self.network, self.best)
 
 
 def fold(network: Network, scale: tuple[float, float] | None) -> None:
@@ -234,7 +234,7 @@ def load_state(folder: Path, state: State) -> bool:
     kept = _fitting(best, sizes) if has_best else {}
     recent = {epoch: _fitting(folder / _epoch_name(epoch), sizes) for epoch in progress.recent}
     set_adam_tensors(state, moments, progress.step)
-    _copy_into(state.network, weights)
+    copy_into(state.network, weights)
     state.progress, state.best, state.recent = progress, kept, recent
     _sweep(folder, place.name, progress.recent)
     return True
@@ -288,7 +288,8 @@ def set_adam_tensors(state: State, tensors: Mapping[str, Tensor], steps: int) ->
             state.adam.state[parameter][kind] = moved.clone().to(parameter.device)
 
 
-def _copy_into(network: Network, tensors: Mapping[str, Tensor]) -> None:
+def copy_into(network: Network, tensors: Mapping[str, Tensor]) -> None:
+    """Give a network the weights of these names."""
     with torch.no_grad():
         for name, parameter in network.named_parameters():
             parameter.copy_(tensors[name])
