@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
+FITTING = "fitting the linear model"
 CHUNK = 1000  # texts that a classic model reads at once
 PROBLEMS = {  # as transformers calls them
     "classes": "single_label_classification",
@@ -65,12 +66,17 @@ class Job:
     finish: bool = False  # a network that was stopped is taken as it is
     count: Callable[[str, int, int | None], None] = lambda *_: None
 
+    def told_of(self, what: str) -> Callable[[int, int], None]:
+        """A callback for how far one thing is."""
+        return lambda done, total: self.count(what, done, total)
+
 
 def fit_network(job: Job) -> Result:
     """Fine-tune all weights, or the head alone."""
     assert job.model is not None
     fitted = train_network(
-        job.model, job.prepared, job.plan, job.settings, job.folder, job.told, finish=job.finish
+        job.model, job.prepared, job.plan, job.settings, job.folder, job.told, finish=job.finish,
+        count=job.told_of("measuring dev rows"),
     )  # fmt: skip
     return network_result(job, fitted.notes, fitted.steps)
 
@@ -89,7 +95,9 @@ def network_result(job: Job, notes: tuple[str, ...] = (), steps: int = 0) -> Res
 
     task = job.prepared.task
     return Result(
-        logits=lambda part: network_logits(model.runner, data_of(model, part), task),
+        logits=lambda part: network_logits(
+            model.runner, data_of(model, part), task, told=job.told_of("measuring")
+        ),
         save=save,
         notes=notes,
         steps=steps,
@@ -125,6 +133,7 @@ def fit_features(job: Job) -> Result:
     linear = fit_linear(
         features(train) if sweep is None else sweep.features, train.targets, prepared.space,
         strength=plan.strength, class_weight=job.settings.class_weight, seed=job.settings.seed,
+        progress=job.told_of(FITTING),
     )  # fmt: skip
     classic = ClassicModel(method="linear", linear=linear)
 
@@ -158,7 +167,7 @@ def fit_word_features(job: Job) -> Result:
         return word_features(model, data, layer=layer, told=lambda done, all_: job.count("features", done, all_))
 
     data = whole.select(some_rows(whole, MOST_FITTED, seed))
-    linear = fit_tagger(features(data), known_tags(data), prepared, plan, seed=seed)
+    linear = fit_tagger(features(data), known_tags(data), prepared, plan, seed=seed, progress=job.told_of(FITTING))
     classic = ClassicModel(method="linear", linear=linear)
 
     def save(folder: Path, trained: Trained) -> None:
@@ -190,10 +199,12 @@ def fit_words(job: Job) -> Result:
 
     prepared = job.prepared
     train = prepared.parts["train"]
+    job.count("counting words", 0, None)
     tfidf, matrix = fit_tfidf(train.texts, pairs=prepared.columns.text_b is not None)
     linear = fit_linear(
         matrix, train.targets, prepared.space,
         strength=job.plan.strength, class_weight=job.settings.class_weight, seed=job.settings.seed,
+        progress=job.told_of(FITTING),
     )  # fmt: skip
     return _classic(ClassicModel(method="tfidf", tfidf=tfidf, linear=linear))
 

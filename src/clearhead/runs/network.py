@@ -54,10 +54,11 @@ def train_network(
     told: Callable[[Step], None] | None = None,
     *,
     finish: bool = False,
+    count: Callable[[int, int], None] | None = None,
 ) -> Fitted:
     """Learn to the end, from the last saved state if there is one; the model then has the best weights.
 
-    With `finish`, a run that was stopped ends where it stands.
+    With `finish`, a run that was stopped ends where it stands; `count` tells how far the dev rows are measured.
     """
     from clearhead.training.loop import train_steps
     from clearhead.training.optimise import optimiser
@@ -69,7 +70,7 @@ def train_network(
     weights = _row_weights(data, settings, prepared)
     state = State(model.module, optimiser(model.module, settings), Progress())
     load_state(folder / STATE, state)
-    score = _scorer(model, prepared, plan, scale)
+    score = _scorer(model, prepared, plan, scale, count)
     if finish:
         finish_state(state, data, settings, folder, score)
     own = prepared.task.baseline
@@ -167,7 +168,8 @@ def drive(
 
 
 def _scorer(
-    model: Model, prepared: Prepared, plan: RunPlan, scale: tuple[float, float] | None
+    model: Model, prepared: Prepared, plan: RunPlan, scale: tuple[float, float] | None,
+    count: Callable[[int, int], None] | None,
 ) -> Callable[[], float] | None:
     """The metric on the dev rows that epochs are compared by; higher is better."""
     if "dev" not in prepared.parts:
@@ -175,7 +177,7 @@ def _scorer(
     dev = data_of(model, prepared.parts["dev"])
 
     def score() -> float:
-        logits = network_logits(model.runner, dev, prepared.task)
+        logits = network_logits(model.runner, dev, prepared.task, told=count)
         return _value(logits if scale is None else logits * scale[1] + scale[0], prepared, plan)
 
     return score

@@ -75,6 +75,7 @@ def run_train(
     begun = time.perf_counter()
     if plan.method in NETWORK and is_words(plan.model):
         raise InputError(f"{plan.model} holds word vectors, which are no network: say --method features.")
+    tell.count("loading", 0, None)
     plan, machine = on_machine(plan)
     computed = begin_computing(folder, machine, resume=resume, allowed=allow_different_cpu, say=tell.say)
     if not resume:
@@ -88,6 +89,7 @@ def run_train(
     for line in (*(said for source in sources.values() for said in source.said), *seen.columns.said):
         tell.say(line)
     tell.say(f"task: {seen.task.name} ({seen.task.about}; {_labels_said(seen)})")
+    tell.count("loading the model", 0, None)
     model = _model(seen, plan, plan.settings.seed, tell)
     if model is not None and (head_pooling := model.shape.head_pooling) in ("first", "mean"):
         plan = replace(plan, head_pooling=head_pooling)  # from here on as if it had been said
@@ -124,6 +126,7 @@ def run_train(
         best_of = result.sweep.best
         pooling = best_of.pooling if seen.task.words is None else None
         plan = replace(plan, layer=best_of.layer, pooling=pooling, layers=None)
+    tell.count("measuring", 0, None)
     reading, found, notes = measured(prepared, result, plan)
     seeds = [score.seed for score in scores] or [plan.settings.seed]
     trained = passport(
@@ -149,6 +152,7 @@ def run_train(
         machine=computed.last,
     )
     if report:
+        tell.count("writing the report", 0, None)
         second = second_look(folder, prepared.parts, found, plan.device, tell.count, run.seconds)
         run = replace(run, cost={**run.cost, **second.cost})
         run = replace(run, report=_report(run, plan, prepared, trained, folder, best, second))
@@ -259,7 +263,8 @@ def _seeds(
         settings = replace(plan.settings, seed=seed)
         fresh = model if place == 0 else _model(seen, plan, seed, tell)
         job = Job(
-            prepared=prepared, plan=plan, settings=settings, folder=own, model=fresh, told=tell.step, finish=finish
+            prepared=prepared, plan=plan, settings=settings, folder=own, model=fresh, told=tell.step, finish=finish,
+            count=tell.count,
         )  # fmt: skip
         found = measured(prepared, FITS[plan.method](job), plan)[1]
         score = SeedScore(seed=seed, dev=_known(found.get("dev")), test=_known(found.get("test")))
@@ -271,7 +276,10 @@ def _seeds(
     best = max(scores, key=lambda one: (float("-inf") if one.dev is None else sign * one.dev, -one.seed)).seed
     settings = replace(plan.settings, seed=best)
     fresh = _model(seen, plan, best, tell)
-    job = Job(prepared=prepared, plan=plan, settings=settings, folder=_seed_folder(folder, best), model=fresh)
+    job = Job(
+        prepared=prepared, plan=plan, settings=settings, folder=_seed_folder(folder, best), model=fresh,
+        count=tell.count,
+    )  # fmt: skip
     if plan.method not in NETWORK or fresh is None:
         return FITS[plan.method](job), tuple(scores), best
     if over is not None:
