@@ -31,6 +31,7 @@ def test_describe(run: Run, masked_model: Path) -> None:
     assert (told["layers"], told["width"], told["heads"], told["head"]) == (2, 12, 3, "masked")
     assert told["parameters"] == sum(told["parts"].values()) == clearhead.load(masked_model).parameters
     assert told["passport"]["clearhead"] == clearhead.__version__
+    assert told["disk_bytes"] == sum(path.stat().st_size for path in masked_model.iterdir())
 
 
 def test_tokens(run: Run, masked_model: Path) -> None:

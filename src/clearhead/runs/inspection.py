@@ -26,6 +26,7 @@ from clearhead.runs.reviews import spans_source
 from clearhead.tasks import Asked, Task, check_task, task_by_look, task_for, task_named
 from clearhead.tasks.encoded import encoded
 from clearhead.tasks.view import plain_view
+from clearhead.threads import limit_threads
 from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def _estimate(
     source: Source, columns: Columns, found: Inspection, reference: str, own: Task | None, kind: Kind | None
 ) -> dict[str, Any]:
     """Time and memory of fine-tuning with the default settings, from a few real steps on the first rows."""
-    from clearhead.runs.sizes import classes, for_few_rows
+    from clearhead.runs.sizes import classes, for_few_rows, with_threads
     from clearhead.training.trial import trial
 
     check, counter = (None, None) if own is None or own.counter is None else (own.form.check, own.counter())
@@ -192,7 +193,9 @@ def _estimate(
     data = encoded(table, segments=model.shape.stack.segments > 1)
     settings = TrainSettings()
     begun = time.perf_counter()
-    speed, memory = trial(model.module, data, settings, task.objective(space), steps=TRIAL)
+    with limit_threads(None):  # as many as a run would use, and afterwards as before
+        with_threads(RunPlan(), model)
+        speed, memory = trial(model.module, data, settings, task.objective(space), steps=TRIAL)
     rows_to_train = found.parts.get("train", round(found.rows * (1 - RunPlan().dev_share - RunPlan().test_share)))
     epochs = for_few_rows(rows_to_train, settings, classes(space)).epochs
     tokens = float(data.row_tokens.mean()) * rows_to_train * epochs
