@@ -148,7 +148,7 @@ def inspect_for(
         if rows is not None:
             opened = open_source(rows)
             others[part] = plain_view(task, opened, columns_beside(opened, columns, task), chosen)[0]
-    found = inspect_data(first, columns=chosen, **others, **how)
+    found = inspect_data(first, columns=chosen, labelled=False, **others, **how)  # the task's own check saw to it
     if task.name == "tag":
         return found
     alone = replace(found, near=Alike(), near_leaks=Alike(), findings=[])  # questions on one passage are alike
