@@ -93,7 +93,7 @@ def test_another_job_starts_over(
         assert run(*arguments, *options)[0] == 0
         assert worked["chunks"] == 5
         found = np.load(tmp_path / "out.npy")
-        np.testing.assert_allclose(found, model.embed(lines, **choices), atol=1e-6)  # type: ignore[arg-type]
+        np.testing.assert_allclose(found, model.embed(lines, **choices), atol=1e-6)
         (tmp_path / "out.npy").unlink()
     interrupted()
     lines[3] = "a big city"

@@ -52,7 +52,7 @@ def trial(
         tokens += step.tokens
         most = max(most, step.tokens)
     spent = time.perf_counter() - begin
-    added = (memory.peak() or before) - before - LEARNED * size  # beside the weights, by as many tokens as were tried
-    added = max(added, 0) * max(min(largest, settings.micro_tokens) / min(most, settings.micro_tokens), 1)
+    beside = max((memory.peak() or before) - before - LEARNED * size, 0)  # the weights, by as many tokens as were tried
+    added = beside * max(min(largest, settings.micro_tokens) / min(most, settings.micro_tokens), 1)
     speed = tokens / spent if tokens else first.tokens / first.seconds
     return speed, before + (LEARNED + KEPT) * size + max(added, activations)
