@@ -37,6 +37,13 @@ def test_the_same_list(tmp_path: Path, name: str) -> None:
     assert sum(found.parts.values()) == found.rows
 
 
+def test_a_file_without_any_label_can_be_looked_at(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("text,label\n" + "".join(f"film {n},\n" for n in range(8)))
+    found = clearhead.inspect(path, label="label", model=None)
+    assert (found.rows, found.unusable) == (8, ())
+
+
 def test_rows_with_several_labels_may_have_none(tmp_path: Path) -> None:
     labels = ["a|b", "a", "", "b", "a|b", "b|a"] * 4
     path = tmp_path / "several.csv"

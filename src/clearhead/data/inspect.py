@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -109,6 +109,7 @@ class _Pass:
         self.part, self.number = array("b"), array("q")
         self.hash, self.length = array("Q"), array("q")
         self.label, self.tokens = array("i"), array("i")
+        self.blank = array("b")  # whether the label is missing
         self.codes: dict[str, int] = {}
         self.counter = LabelCounter(kind=kind)
         self._space = LabelSpace(kind="number") if kind == "number" else None  # what is no number is a bad row
@@ -130,7 +131,6 @@ class _Pass:
             own.good += 1
             if labelled and columns.label is not None and is_missing(row.label):
                 own.blank.add(unlabelled(row))
-                own.blanks[row.split or part] += 1
             chunk.append(row)
             size += len(row.text) + len(row.text_b or "")
             if len(chunk) == CHUNK or size > CHUNK_CHARACTERS:
@@ -149,6 +149,7 @@ class _Pass:
             self.hash.append(text_hash(row.text, row.text_b))
             self.length.append(len(row.text) + len(row.text_b or ""))
             self.mojibake += is_mojibake(row.text)
+            self.blank.append(is_missing(row.label))
             self._count(row.label)
         joined = [row.text if row.text_b is None else f"{row.text} {row.text_b}" for row in rows]
         if len(self.number) <= NEAR_ROWS:
@@ -218,7 +219,7 @@ def inspect_data(
         raise InputError(f"{first.name} holds no rows that can be used.")
     if max_length is None and tokenizer is not None:
         max_length = getattr(tokenizer, "max_length", None)
-    return _made(opened, chosen, seen, max_length)
+    return _made(opened, chosen, seen, max_length, labelled=labelled)
 
 
 def _guessed(source: Source) -> Columns:
@@ -228,21 +229,28 @@ def _guessed(source: Source) -> Columns:
         return guess_columns(source, labelled=False)  # a file without labels can be looked at, too
 
 
-def _made(opened: dict[str, Source], columns: Columns, seen: _Pass, max_length: int | None) -> Inspection:
+def _made(
+    opened: dict[str, Source], columns: Columns, seen: _Pass, max_length: int | None, *, labelled: bool
+) -> Inspection:
     import numpy as np
 
     hashes, parts = np.frombuffer(seen.hash, np.uint64), np.frombuffer(seen.part, np.int8)
-    groups = list(_equal(hashes))
     labels = np.frombuffer(seen.label, np.int32)
     firsts = np.unique(hashes, return_index=True)[1].astype(np.int64)
-    near = seen.near.groups(np.sort(firsts[firsts < NEAR_ROWS]))
     space = seen.counter.space() if columns.label is not None and seen.counter.total else None
-    several = space is not None and space.kind == "multilabel"
+    several = space is None or space.kind == "multilabel"  # then no label at all is an answer, or no row has one
+    used = np.ones(len(hashes), bool)
     bad: Counter[str] = Counter()
     for own in seen.sources:
-        own.settle(several=several)
+        if not several:
+            own.leave_out_blank()
         bad.update(own.bad.counts)
-    blanks = sum((own.blanks for own in seen.sources), Counter[str]())
+    if labelled and not several and columns.label is not None:
+        used = np.frombuffer(seen.blank, np.int8) == 0
+    groups = _among(_equal(hashes), used)
+    near = _among(seen.near.groups(np.sort(firsts[firsts < NEAR_ROWS])), used)
+    tokens = np.frombuffer(seen.tokens, np.int32)
+    tokens = tokens[used[: len(tokens)]]
     where = "" if len(seen.sources) == 1 else "{}: "
     least, total, most, filled = seen.values
     whole = space is not None and space.kind == "number" and isfinite(total)  # a sum may be too large
@@ -250,11 +258,11 @@ def _made(opened: dict[str, Source], columns: Columns, seen: _Pass, max_length: 
         sources=tuple(source.name for source in opened.values()),
         said=tuple(sentence for source in opened.values() for sentence in source.said),
         columns=columns,
-        rows=len(hashes) - blanks.total(),
+        rows=int(used.sum()),
         bad=dict(bad),
         bad_rows=tuple(where.format(own.source.name) + str(row) for own in seen.sources for row in own.bad.first)[:20],
         unusable=tuple(own.bad.listing(own.source, own.good) for own in seen.sources if own.bad.total),
-        parts={name: int((parts == place).sum()) - blanks[name] for place, name in enumerate(seen.names)},
+        parts={name: int(((parts == place) & used).sum()) for place, name in enumerate(seen.names)},
         kind=None if space is None else space.kind,
         labels=dict(seen.counter.balance().most_common()),
         numbers=(least, total / filled, most) if whole and filled else None,
@@ -263,14 +271,20 @@ def _made(opened: dict[str, Source], columns: Columns, seen: _Pass, max_length: 
         leaks=_alike([group for group in groups if len(set(parts[group].tolist())) > 1], seen),
         near_leaks=_alike([group for group in near if len(set(parts[group].tolist())) > 1], seen),
         conflicts=_alike([group for group in groups if len(set(labels[group].tolist()) - {-1}) > 1], seen),
-        characters=_lengths(np.frombuffer(seen.length, np.int64)),
-        tokens=_lengths(np.frombuffer(seen.tokens, np.int32)) if len(seen.tokens) else None,
-        token_rows=len(seen.tokens),
+        characters=_lengths(np.frombuffer(seen.length, np.int64)[used]),
+        tokens=_lengths(tokens) if len(tokens) else None,
+        token_rows=len(tokens),
         max_length=max_length,
-        too_long=_longer(seen.tokens, max_length),
+        too_long=_longer(tokens.tolist(), max_length),
         mojibake=seen.mojibake,
     )
     return replace(inspection, findings=findings_of(inspection))
+
+
+def _among(groups: Iterable[Sequence[int]], used: Array) -> list[list[int]]:
+    """Groups of rows with those alone that can be used, where several of them are left."""
+    kept = ([place for place in group if used[place]] for group in groups)
+    return [group for group in kept if len(group) > 1]
 
 
 def _longer(tokens: Sequence[int], most: int | None) -> int | None:

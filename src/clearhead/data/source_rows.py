@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 
 from clearhead.data.examples import BadRows
@@ -16,13 +15,9 @@ class SourceRows:
     source: Source
     bad: BadRows = field(default_factory=BadRows)
     blank: BadRows = field(default_factory=BadRows)
-    blanks: Counter[str] = field(default_factory=Counter)  # by part
     good: int = 0
 
-    def settle(self, *, several: bool) -> None:
-        """A row without a label cannot be used, unless rows can have several: then none is an answer, too."""
-        if several:
-            self.blanks.clear()
-        else:
-            self.bad.merge(self.blank)
-            self.good -= self.blank.total
+    def leave_out_blank(self) -> None:
+        """A row without a label cannot be used."""
+        self.bad.merge(self.blank)
+        self.good -= self.blank.total
