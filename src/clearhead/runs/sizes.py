@@ -7,6 +7,7 @@ from math import ceil
 from typing import TypeVar
 
 from clearhead.data import LabelSpace
+from clearhead.data.form import Fit
 from clearhead.errors import InputError
 from clearhead.model import Model
 from clearhead.runs.plan import RunPlan
@@ -68,3 +69,11 @@ def longest(plan: RunPlan, model: Model | None) -> int | None:
     if length is not None and (plan.stride or 0) > length - SPECIAL:
         raise InputError(f"stride is {plan.stride}; windows of {length} tokens can share at most {length - SPECIAL}.")
     return length
+
+
+def length_policy(plan: RunPlan, model: Model) -> Fit:
+    """How texts are read that are longer than the model can."""
+    return Fit(
+        max_length=longest(plan, model), long=plan.long, stride=plan.stride or 0, max_answer=plan.max_answer,
+        max_tokens=plan.max_tokens,
+    )  # fmt: skip
