@@ -184,6 +184,7 @@ class PairFeatures(NamedTuple):
     """Two texts of each row compared, and how they were read."""
 
     features: Array  # (rows, 2 * width)
+    cosine: Array  # (rows,)
     truncated: Array  # (rows,) tokens that were cut off from either text
     windows: Array  # (rows,) the most windows that one of the two texts was read in
 
@@ -205,7 +206,10 @@ def pair_features(
     vectors = table_features(model, data, layer=layer, pooling=pooling, told=told)
     count, cut, windows = len(rows), table.truncated, data.row_windows
     longest = np.maximum(windows[:count], windows[count:])
-    return PairFeatures(compare_vectors(vectors), cut[:count] + cut[count:], longest)
+    first, second = np.split(vectors.astype(np.float64), 2)
+    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    cosine = (first * second).sum(1) / np.maximum(lengths, 1e-30)
+    return PairFeatures(compare_vectors(vectors), cosine, cut[:count] + cut[count:], longest)
 
 
 def separate_texts(rows: Sequence[TextRow], model: Model, fit: Fit) -> TokenTable:

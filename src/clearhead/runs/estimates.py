@@ -46,16 +46,16 @@ def features_seconds(plan: RunPlan, prepared: Prepared) -> float:
 
 def network_seconds(plan: RunPlan, prepared: Prepared) -> float:
     """Of a fine-tuning or of a new head: a few real steps, then all epochs with the dev rows after each."""
-    from clearhead.runs.sizes import classes, for_few_rows, with_threads
+    from clearhead.runs.sizes import choose_settings, with_threads
     from clearhead.training.trial import trial
 
-    task, space, settings = prepared.task, prepared.space, plan.settings
-    if plan.auto_epochs:
-        settings = for_few_rows(len(prepared.parts["train"]), settings, classes(space))
+    task, space = prepared.task, prepared.space
     model = load(
         plan.model, "core", plan.device, head=task.head, labels=task.outputs(space), fresh=True,
         head_pooling=plan.head_pooling,
     )
+    two_texts = prepared.columns.text_b is not None
+    settings = choose_settings(plan, task, space, len(prepared.parts["train"]), model.shape, two_texts=two_texts)
     with_threads(replace(plan, settings=settings), model)  # as many as the run would use
     speed, _ = trial(model.module, _sample(model, prepared), settings, task.objective(space), steps=TRIAL)
     tokens = _tokens(model, prepared)

@@ -69,7 +69,7 @@ class Job:
 def fit_network(job: Job) -> Result:
     """Fine-tune all weights, or the head alone."""
     assert job.model is not None
-    fitted = train_network(job.model, job.prepared, job.plan, job.settings, job.folder, job.told)
+    fitted = train_network(job.model, job.prepared, job.plan, job.settings, job.folder, job.told, job.count)
     return network_result(job, fitted.notes, fitted.steps)
 
 

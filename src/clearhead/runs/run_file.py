@@ -12,7 +12,7 @@ from clearhead.checkpoint.passport import DataMark
 from clearhead.config import decode, read_json, sweep, write_json
 from clearhead.errors import CheckpointError, InputError
 from clearhead.machine import Machine, differences
-from clearhead.runs.plan import EARLIER, RunPlan
+from clearhead.runs.plan import EARLIER, EARLIER_SETTINGS, RunPlan
 
 RUN = "run.json"
 FORMAT = 1
@@ -103,10 +103,18 @@ def read_saved(folder: Path) -> SavedRun:
         raise InputError(f"{folder} is a run of pre-training; go on with clearhead pretrain --resume {folder}.")
     if saved.get("format") != FORMAT:
         raise CheckpointError(f"{RUN} is of another version of clearhead.")
-    plan = saved.get("plan")
-    made = decode(saved | ({"plan": EARLIER | plan} if isinstance(plan, dict) else {}), SavedRun, RUN)
+    made = decode(saved | {"plan": with_earlier(saved.get("plan"))}, SavedRun, RUN)
     checked(made.plan.check)
     return made
+
+
+def with_earlier(plan: Any) -> Any:
+    """A plan as it was written, with what could not be chosen at that time as it was then."""
+    if not isinstance(plan, dict):
+        return plan
+    settings = plan.get("settings")
+    older = {"settings": EARLIER_SETTINGS | settings} if isinstance(settings, dict) else {}
+    return EARLIER | plan | older
 
 
 def checked(check: Callable[[], None]) -> None:
