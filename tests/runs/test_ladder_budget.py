@@ -147,6 +147,25 @@ def test_time_is_kept_for_what_is_worth_most(tiny: str, tmp_path: Path, slow: Sl
     assert made.not_tried == ("finetune",)
 
 
+def test_trying_out_a_later_method_takes_no_time_from_an_earlier_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing: Any = None  # is read
+    clock = [0.0]
+    monkeypatch.setattr("clearhead.runs.budget.time.perf_counter", lambda: clock[0])
+
+    def try_out(plan: Any, prepared: Any) -> Estimate:
+        clock[0] += 9.0
+        return Estimate(seconds=100.0, epoch_seconds=100.0, settings=TrainSettings(epochs=1))
+
+    monkeypatch.setitem(rungs.METHODS, "finetune", replace(METHODS["finetune"], estimate=try_out))
+    known = {"features": Estimate(seconds=5.0)}
+    budget = Budget(seconds=10.0, started=0.0, prepared=nothing, progress=Told(), estimates=known)
+    _, rung = allot(budget, "features", RunPlan(method="features"), {"finetune": RunPlan()})
+    assert clock == [9.0]
+    assert rung.left_out is None
+    _, rung = allot(budget, "finetune", RunPlan())
+    assert rung.left_out == "finetune would take about 2 min, 1.0 s are left; --budget 3m"
+
+
 def test_a_method_that_cannot_be_tried_out_keeps_nobody_else_out(
     tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,23 +60,24 @@ def allot(
         reason = f"{method}: no time is left of {spoken(budget.seconds)}; --budget {advised}"
         return plan, Rung(method=method, left_out=reason, needs_budget=advised)
     estimate = budget.estimate(method, plan)
+    left = budget.left  # before others are tried out, for which this method cannot be held to account
     waiting = _estimates(budget, later or {}) if estimate.seconds > 0 else {}
     kept = sum(other.seconds_of(least_epochs(other, (later or {})[name])) for name, other in waiting.items())
-    if kept > budget.left:  # they do not fit in any case, and keep nobody else out
+    if kept > left:  # they do not fit in any case, and keep nobody else out
         kept, waiting = 0.0, {}
-    if estimate.seconds <= budget.left - kept:
+    if estimate.seconds <= left - kept:
         return plan, Rung(method=method)
     together = estimate.seconds + sum(other.seconds for other in waiting.values())
     advised = budget_for(budget.spent + together)
     rung = Rung(method=method, needs_seconds=round(estimate.seconds, 1), needs_budget=advised)
-    epochs = estimate.epochs_within(budget.left - kept)
+    epochs = estimate.epochs_within(left - kept)
     if METHODS[method].often_best and estimate.settings and epochs >= least_epochs(estimate, plan):
         shorter = replace(plan, auto_epochs=False, settings=replace(estimate.settings, epochs=epochs))
         return shorter, replace(rung, epochs=epochs, planned_epochs=estimate.epochs)
-    left = f"{spoken(max(budget.left, 0.0))} are left"
+    rest = f"{spoken(max(left, 0.0))} are left"
     if waiting:
-        left += f", {spoken(kept)} of them kept for {' and '.join(waiting)}"
-    reason = f"{method} would take about {spoken(estimate.seconds)}, {left}; --budget {advised}"
+        rest += f", {spoken(kept)} of them kept for {' and '.join(waiting)}"
+    reason = f"{method} would take about {spoken(estimate.seconds)}, {rest}; --budget {advised}"
     return plan, replace(rung, left_out=reason)
 
 
