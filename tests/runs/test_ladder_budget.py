@@ -227,7 +227,13 @@ def test_a_state_of_before_methods_could_be_shortened(tiny: str, tmp_path: Path)
     assert call(tiny, folder, epochs=1, methods="majority,head").rung("head").reused
 
 
-@pytest.mark.parametrize("change", [{"epochs": 0}, {"epochs": -3}, {"epochs": 10**9}, {"method": "tfidf"}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epochs": 0, "planned_epochs": 3}, {"epochs": -3, "planned_epochs": 3}, {"epochs": 2},
+        {"epochs": 2, "planned_epochs": 10**9}, {"method": "tfidf"},
+    ],
+)  # fmt: skip
 def test_a_damaged_state_is_refused(change: dict[str, Any], tmp_path: Path) -> None:
     ladder(labelled(40), output=tmp_path / "out", methods="majority")
     kept = tmp_path / "out" / "ladder.json"

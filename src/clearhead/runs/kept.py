@@ -88,7 +88,8 @@ def _rung(method: str, saved: Any) -> Rung:
     )  # fmt: skip
     if not all(value is None or isfinite(value) for value in values):
         raise CheckpointError(f"{LADDER} is damaged: expected finite numbers of {shown(rung.method, 40)}.")
-    if rung.method != method or not all(n is None or 1 <= n <= MOST_EPOCHS for n in (rung.epochs, rung.planned_epochs)):
+    epochs = (rung.epochs, rung.planned_epochs)
+    if rung.method != method or not (epochs == (None, None) or all(1 <= (n or 0) <= MOST_EPOCHS for n in epochs)):
         raise CheckpointError(f"{LADDER} is damaged: expected a result of {method}.")
     return rung
 
