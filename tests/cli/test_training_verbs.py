@@ -27,7 +27,7 @@ FLAGS = {
     ),
     "ladder": (
         "--budget", "--dev", "--test", "--task", "--text", "--text-b", "--label", "--id", "--split", "--model",
-        "--methods", "--set", "--seed", "--rows", "--skip-bad-rows", "--output", "-o", "--json", "--quiet",
+        "--methods", "--margin", "--set", "--seed", "--rows", "--skip-bad-rows", "--output", "-o", "--json", "--quiet",
     ),
     "evaluate": ("--report", "--slice", "--against", "--part", "--label", "--skip-bad-rows", "--json", "--quiet"),
     "predict": ("--output", "-o", "--format", "--prefix", "--probabilities", "--abstain-below", "--json", "--quiet"),
