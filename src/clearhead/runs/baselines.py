@@ -14,6 +14,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.checkpoint.passport import Trained
 from clearhead.errors import ClearheadError
 from clearhead.loading import load
 from clearhead.runs.finish import held_out_logits, measured
@@ -122,9 +123,7 @@ class ComparedPairs:
             self._columns(name, train), train.targets, job.prepared.space,
             strength=job.plan.strength, class_weight=job.settings.class_weight, seed=job.settings.seed,
         )  # fmt: skip
-        return Result(
-            logits=lambda part: linear.logits(self._columns(name, part)), save=lambda folder, trained: None
-        )  # fmt: skip
+        return Result(logits=lambda part: linear.logits(self._columns(name, part)), save=_unsaved)
 
     def _columns(self, name: str, part: PartRows) -> Array:
         if id(part) not in self._made:
@@ -134,6 +133,11 @@ class ComparedPairs:
             )
         made = self._made[id(part)]
         return made.cosine[:, None] if name == "cosine" else made.features
+
+
+def _unsaved(folder: Path, trained: Trained) -> None:
+    """A baseline is measured and forgotten."""
+    raise AssertionError(f"no baseline is saved, and one was to be in {folder} for {trained.task}")
 
 
 def _fewer_rows(prepared: Prepared, seed: int) -> Prepared:

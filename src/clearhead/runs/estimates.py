@@ -78,8 +78,7 @@ def network_seconds(plan: RunPlan, prepared: Prepared) -> Estimate:
         plan.model, "core", plan.device, head=task.head, labels=task.outputs(space), fresh=True,
         head_pooling=plan.head_pooling,
     )
-    two_texts = prepared.columns.text_b is not None
-    settings = choose_settings(plan, task, space, len(prepared.parts["train"]), model.shape, two_texts=two_texts)
+    settings = choose_settings(plan, task, space, len(prepared.parts["train"]), model.shape)
     with_threads(replace(plan, settings=settings), model)  # as many as the run would use
     speed, _ = trial(model.module, _sample(model, prepared), settings, task.objective(space), steps=TRIAL)
     tokens = _tokens(model, prepared)

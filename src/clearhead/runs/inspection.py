@@ -194,9 +194,7 @@ def _estimate(
     begun = time.perf_counter()
     speed, memory = trial(model.module, data, settings, task.objective(space), steps=TRIAL)
     rows_to_train = found.parts.get("train", round(found.rows * (1 - RunPlan().dev_share - RunPlan().test_share)))
-    epochs = choose_settings(
-        RunPlan(), task, space, rows_to_train, model.shape, two_texts=columns.text_b is not None
-    ).epochs
+    epochs = choose_settings(RunPlan(), task, space, rows_to_train, model.shape).epochs
     tokens = float(data.row_tokens.mean()) * rows_to_train * epochs
     return {
         "model": reference,

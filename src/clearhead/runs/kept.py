@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from clearhead.config import decode, is_taken, read_json, shown, write_json
 from clearhead.errors import CheckpointError, InputError
 from clearhead.runs.finish import METRICS, SPLIT
-from clearhead.runs.plan import EARLIER, EARLIER_SETTINGS, NETWORK, RunPlan
+from clearhead.runs.plan import EARLIER, NETWORK, RunPlan
 from clearhead.runs.prepare import Prepared
 from clearhead.runs.resumed import PATHS, is_same
 from clearhead.runs.run_file import RUN, read_saved
@@ -102,7 +102,6 @@ def _with_defaults(plan: Any) -> Any:
     own = plan.get("settings")
     if plan.get("method") in NETWORK:
         usual |= EARLIER
-        usual["settings"] |= EARLIER_SETTINGS
     made = {**usual, **plan}
     return {**made, "settings": {**usual["settings"], **own}} if isinstance(own, dict) else made
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 STATE = "state"
-LEAST_DEV = 20  # dev rows that epochs are compared on; with fewer, chance would choose
+LEAST_DEV = 10  # dev rows that epochs are compared on; with fewer, chance would choose
 RISING = 0.01  # a last epoch that gains so much is not the last that would
 CLEARLY = 0.05  # better than a constant answer by so much is learning
 
@@ -71,20 +71,21 @@ def train_network(
     if state.progress.step == 0 and _starts_probed(model, settings, objective):
         count("fitting the head", 0, None)
         probe_head(model.module, data, prepared.space, settings, objective=objective, device=str(model.core.device))
-        if score is not None:
+        if score is not None and can_choose(prepared):
             state.judge_start(score())
     own = prepared.task.baseline
     constant = baseline_loss(data.targets, objective, weights, settings.smoothing) if own is None else own(data)
     watch = Watch(constant, settings)
     steps = train_steps(
-        state, data, settings, objective=objective, row_weights=weights, score=score, device=str(model.core.device),
+        state, data, settings, objective=objective, row_weights=weights, score=score, chooses=can_choose(prepared),
+        device=str(model.core.device),
     )  # fmt: skip
     drive(state, steps, folder, settings, watch, told)
     state.restore_best()
     fold(model.module, scale)
     model.module.eval()
     verdict = watch.verdict() if not _beats(state.progress.best_score, model, prepared, plan) else None
-    kept = describe_kept(state.progress, settings, plan.metric or prepared.task.main(prepared.space), prepared.parts)
+    kept = describe_kept(state.progress, plan.metric or prepared.task.main(prepared.space), prepared)
     notes = [note for note in (verdict, kept) if note is not None]
     return Fitted(
         notes=tuple(notes),
@@ -94,14 +95,18 @@ def train_network(
     )
 
 
-def describe_kept(
-    progress: Progress, settings: TrainSettings, metric: str, parts: Mapping[str, PartRows]
-) -> str | None:  # fmt: skip
-    """Which weights were kept and why, and whether more epochs might be better; None: nothing was there to choose."""
-    dev, scores = len(parts.get("dev", ())), progress.scores
+def can_choose(prepared: Prepared) -> bool:
+    """Whether there are enough dev rows to compare epochs on them."""
+    return len(prepared.parts.get("dev", ())) >= LEAST_DEV
+
+
+def describe_kept(progress: Progress, metric: str, prepared: Prepared) -> str | None:
+    """Which weights were kept and why, and whether more epochs might be better; None: there are no dev rows."""
+    dev, scores = len(prepared.parts.get("dev", ())), progress.scores
     if progress.best_score is None:
-        few = f"{dev} dev rows are too few to choose an epoch by (at least {LEAST_DEV}): the last one was kept."
-        return few if dev else None
+        return None
+    if not can_choose(prepared):
+        return f"{dev} dev rows are too few to choose an epoch by (at least {LEAST_DEV}): the last one was kept."
     sign = -1 if metric in LOWER_IS_BETTER else 1
     found = f"dev {metric} {sign * progress.best_score:.4f}"
     if progress.best_epoch < 0:
@@ -157,8 +162,7 @@ def _scorer(
     model: Model, prepared: Prepared, plan: RunPlan, scale: tuple[float, float] | None
 ) -> Callable[[], float] | None:
     """The metric on the dev rows that epochs are compared by; higher is better."""
-    rows = len(prepared.parts.get("dev", ()))
-    if not rows or (rows < LEAST_DEV and plan.settings.patience is None):
+    if "dev" not in prepared.parts:
         return None
     dev = data_of(model, prepared.parts["dev"])
 

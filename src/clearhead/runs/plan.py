@@ -153,8 +153,8 @@ class RunPlan:
             pooling_modes(self.pooling.split("+"))
 
 
-EARLIER: dict[str, Any] = {"head_pooling": None, "auto_rate": False}  # of runs from before these could be chosen
-EARLIER_SETTINGS: dict[str, Any] = {"head_start": "random"}
+# of runs from before these could be chosen
+EARLIER: dict[str, Any] = {"head_pooling": None, "auto_rate": False, "baselines": False}
 KNOWN = {*CLASSIFY, *BINARY, *MULTILABEL, *PROBS, *REGRESS, "precision", "recall", "f1", "exact_match"}
 BATCH = {"batch_rows", "batch_tokens"}
 LOWER_IS_BETTER = ("log_loss", "mse", "mae")

@@ -12,7 +12,7 @@ from clearhead.checkpoint.passport import DataMark
 from clearhead.config import decode, read_json, sweep, write_json
 from clearhead.errors import CheckpointError, InputError
 from clearhead.machine import Machine, differences
-from clearhead.runs.plan import EARLIER, EARLIER_SETTINGS, RunPlan
+from clearhead.runs.plan import EARLIER, RunPlan
 
 RUN = "run.json"
 FORMAT = 1
@@ -110,11 +110,7 @@ def read_saved(folder: Path) -> SavedRun:
 
 def with_earlier(plan: Any) -> Any:
     """A plan as it was written, with what could not be chosen at that time as it was then."""
-    if not isinstance(plan, dict):
-        return plan
-    settings = plan.get("settings")
-    older = {"settings": EARLIER_SETTINGS | settings} if isinstance(settings, dict) else {}
-    return EARLIER | plan | older
+    return EARLIER | plan if isinstance(plan, dict) else plan
 
 
 def checked(check: Callable[[], None]) -> None:

@@ -117,7 +117,7 @@ def rung_plan(method: str, *layers: Mapping[str, Any]) -> RunPlan:
     """The plan of one rung, out of what was said for all of them."""
     left = (set() if method == "features" else FEATURES_ONLY) | (set() if method in NETWORK else NETWORK_ONLY)
     mine = [{key: value for key, value in layer.items() if key.replace("-", "_") not in left} for layer in layers]
-    return make_plan(*mine, {"method": method})
+    return make_plan(*mine, {"method": method, "baselines": False})  # the ladder has them itself
 
 
 def budget_seconds(given: str | float) -> float:

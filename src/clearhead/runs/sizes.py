@@ -17,7 +17,7 @@ from clearhead.tasks import Task
 from clearhead.training.settings import PROBED, TrainSettings
 
 ENOUGH_STEPS = 150  # of a fine-tuning on few rows
-LABEL_STEPS = 25  # for each label: a new head that starts at random learns them one row at a time
+LABEL_STEPS = 10  # for each label: a new head that starts at random learns them one row at a time
 PROBED_LABEL_STEPS = 6  # the same for a head that was fitted before (training/probe.py)
 MOST_EPOCHS = 20
 FASTER = 20  # times the rate, for a new head that starts at random and sees few rows, ...
@@ -36,17 +36,15 @@ def with_threads(plan: Plan, model: Model | None = None) -> Plan:
 
 
 def choose_settings(
-    plan: RunPlan, task: Task, space: LabelSpace, rows: int, shape: ModelShape, *, two_texts: bool, is_new: bool = True
+    plan: RunPlan, task: Task, space: LabelSpace, rows: int, shape: ModelShape, *, is_new: bool = True
 ) -> TrainSettings:  # fmt: skip
-    """Rate, epochs and start of the head that suit the model, the task and the rows, where they were not given."""
+    """Rate and epochs that suit the model, the task and the rows, where they were not given."""
     settings = plan.settings
     if plan.auto_rate:
         settings = replace(settings, rate=usual_rate(shape.stack.width))
-    start = settings.head_start
-    if not is_new or task.objective(space) not in PROBED or (start == "auto" and two_texts):
-        start = "random"
-    settings = replace(settings, head_start="random" if start == "random" else "probe")
-    probed = settings.head_start == "probe"
+    can_probe = is_new and task.objective(space) in PROBED
+    probed = settings.head_start == "probe" and can_probe
+    settings = replace(settings, head_start="probe" if probed else "random")
     return for_few_rows(rows, settings, classes(space), probed=probed) if plan.auto_epochs else settings
 
 

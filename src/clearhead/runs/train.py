@@ -115,7 +115,7 @@ def run_train(
     if model is not None and plan.method in NETWORK:
         settings = choose_settings(
             plan, prepared.task, prepared.space, len(prepared.parts["train"]), model.shape,
-            two_texts=prepared.columns.text_b is not None, is_new="head.out.weight" in model.fresh,
+            is_new="head.out.weight" in model.fresh,
         )  # fmt: skip
         if plan.auto_epochs:
             tell.say(f"epochs: {settings.epochs} (chosen from the dataset size; override with --epochs)")

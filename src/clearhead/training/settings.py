@@ -20,9 +20,8 @@ class TrainSettings:
     epochs: int = 3  # BERT's paper: two to four
     rate: float = 5e-5
     head_rate: float | None = None  # a fresh head may learn faster; None: as the rest
-    # a new head starts as the linear model that fits the frozen features best (training/probe.py), or at random;
-    # auto: fitted for single texts and tags, at random for two texts, of which a new cross-encoder knows nothing
-    head_start: Literal["auto", "probe", "random"] = "auto"
+    # a new head starts at random, or as the linear model that fits the frozen features best (training/probe.py)
+    head_start: Literal["random", "probe"] = "random"
     batch_rows: int | None = 32  # rows a step, or ...
     batch_tokens: int | None = None  # ... as many rows as fit in so many tokens
     micro_tokens: int = 2048  # a step is cut into parts of this size, for memory; their gradients add up
