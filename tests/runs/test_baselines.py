@@ -13,6 +13,7 @@ import pytest
 
 from clearhead.api import evaluate, load_predictor, predict, train
 from clearhead.data import LabelSpace
+from clearhead.data.columns import Columns
 from clearhead.runs.baselines import Baseline, verdict
 from clearhead.runs.network import LEAST_DEV, describe_kept
 from clearhead.runs.plan import make_plan
@@ -134,10 +135,11 @@ def test_a_cheaper_method_that_is_better_is_named() -> None:
 
 
 def kept(rows: int, **progress: Any) -> str | None:
-    parts = {"dev": [0] * rows} if rows else {}
+    parts: dict[str, Any] = {"dev": [0] * rows} if rows else {}
+    space = LabelSpace(names=("a", "b"))
     prepared = Prepared(
-        task=TASKS["classify"], columns=None, space=LabelSpace(names=("a", "b")), parts=parts, said=(), skipped={}
-    )  # type: ignore[arg-type]  # fmt: skip
+        task=TASKS["classify"], columns=Columns(text="text"), space=space, parts=parts, said=(), skipped={}
+    )  # fmt: skip
     return describe_kept(Progress(**progress), "accuracy", prepared)
 
 

@@ -89,7 +89,6 @@ def test_the_head_answers_as_the_linear_model_does(tiny: str) -> None:
     with torch.no_grad():
         logits = logits_of(model.module.eval(), part, "cpu").numpy()
         bias = model.module.head.out.bias.numpy()
-    assert (logits.argmax(1) == data.targets).mean() > 0.8
     order = np.random.default_rng(0).permutation(len(data))  # as head_features draws them
     assert logits[order][:, :2] == pytest.approx(linear.logits(features)[:, :2], abs=1e-3)
     assert bias[2] == pytest.approx(bias[:2].min() - 10, abs=1e-4)  # no row has this class: unlikely, and no more
