@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     import numpy as np
 
     from clearhead.training.loop import Step
-    from clearhead.training.state import State
+    from clearhead.training.state import Progress, State
     from clearhead.training.watch import Watch
 
     Array = np.ndarray[Any, Any]
 
+LEAST_DEV = 10  # dev rows that epochs are compared on; with fewer, chance would choose
+RISING = 0.01  # a last epoch that gains so much is not the last that would
 CLEARLY = 0.05  # better than a constant answer by so much is learning
 
 
@@ -36,7 +38,7 @@ class Fitted:
 
     notes: tuple[str, ...]
     scores: tuple[float, ...]  # of the dev rows, by epoch
-    best_epoch: int  # counted from 0; -1: there were no dev rows
+    best_epoch: int  # counted from 0; -1: the start was the best, or there were no dev rows
     steps: int
 
 
@@ -52,9 +54,9 @@ def train_network(
     settings: TrainSettings,
     folder: Path,
     told: Callable[[Step], None] | None = None,
+    count: Callable[[str, int, int | None], None] = lambda *_: None,
     *,
     finish: bool = False,
-    count: Callable[[int, int], None] | None = None,
 ) -> Fitted:
     """Learn to the end, from the last saved state if there is one; the model then has the best weights.
 
@@ -62,6 +64,7 @@ def train_network(
     """
     from clearhead.training.loop import train_steps
     from clearhead.training.optimise import optimiser
+    from clearhead.training.probe import probe_head
     from clearhead.training.state import Progress, State, fold, load_state
     from clearhead.training.watch import Watch, baseline_loss
 
@@ -70,22 +73,29 @@ def train_network(
     weights = _row_weights(data, settings, prepared)
     state = State(model.module, optimiser(model.module, settings), Progress())
     load_state(folder / STATE, state)
-    score = _scorer(model, prepared, plan, scale, count)
+    score, chooses = _scorer(model, prepared, plan, scale, count), can_choose(prepared)
     if finish:
-        finish_state(state, data, settings, folder, score)
+        finish_state(state, data, settings, folder, score, chooses=chooses)
+    if state.progress.step == 0 and _starts_probed(model, settings, objective):
+        count("fitting the head", 0, None)
+        probe_head(model.module, data, prepared.space, settings, objective=objective, device=str(model.core.device))
+        if score is not None and chooses:
+            state.judge_start(score())
     own = prepared.task.baseline
     constant = baseline_loss(data.targets, objective, weights, settings.smoothing) if own is None else own(data)
     watch = Watch(constant, settings)
     steps = train_steps(
-        state, data, settings, objective=objective, row_weights=weights,
-        score=score, device=str(model.core.device), seconds=seconds_of(plan),
+        state, data, settings, objective=objective, row_weights=weights, score=score, chooses=chooses,
+        device=str(model.core.device), seconds=seconds_of(plan),
     )  # fmt: skip
     drive(state, steps, folder, settings, watch, told)
     state.restore_best()
     fold(model.module, scale)
     model.module.eval()
     verdict = watch.verdict() if not _beats(state.progress.best_score, model, prepared, plan) else None
-    notes = [*early_note(state, data, settings, plan), *([] if verdict is None else [verdict])]
+    kept = describe_kept(state.progress, plan.metric or prepared.task.main(prepared.space), prepared)
+    early = early_note(state, data, settings, plan, chooses=chooses)
+    notes = [note for note in (*early, verdict, kept) if note is not None]
     return Fitted(
         notes=tuple(notes),
         scores=tuple(state.progress.scores),
@@ -100,19 +110,22 @@ def seconds_of(plan: RunPlan) -> float | None:
 
 
 def finish_state(
-    state: State, data: Any, settings: TrainSettings, folder: Path, score: Callable[[], float] | None
-) -> None:
+    state: State, data: Any, settings: TrainSettings, folder: Path, score: Callable[[], float] | None, *,
+    chooses: bool = True,
+) -> None:  # fmt: skip
     """End a run that was stopped where it stands, and save that, so that a kill does not undo it."""
     from clearhead.training.loop import finish_here
     from clearhead.training.state import save_state
 
     if not state.progress.step:
         raise InputError(f"{folder} has made no step yet, so that there is nothing to finish: resume it.")
-    finish_here(state, data, settings, score)
+    finish_here(state, data, settings, score, chooses=chooses)
     save_state(folder / STATE, state)
 
 
-def early_note(state: State, data: Any, settings: TrainSettings, plan: RunPlan) -> list[str]:
+def early_note(
+    state: State, data: Any, settings: TrainSettings, plan: RunPlan, *, chooses: bool = True
+) -> list[str]:  # fmt: skip
     """A sentence where a run ended before its last epoch, because of the time or because somebody asked for it."""
     from clearhead.training.loop import epoch_of, total_steps
 
@@ -123,8 +136,43 @@ def early_note(state: State, data: Any, settings: TrainSettings, plan: RunPlan) 
     timed = seconds_of(plan) is not None and (planned or progress.seconds >= (seconds_of(plan) or 0))
     why = f"stopped after {plan.minutes:g} minutes" if timed else "finished early"
     epoch, _ = epoch_of(data, settings, progress.step)
-    kept = "the last weights" if progress.best_epoch < 0 else f"epoch {progress.best_epoch + 1}"
+    kept = f"epoch {progress.best_epoch + 1}"
+    if progress.best_epoch < 0 or not chooses:
+        kept = "the start" if chooses and progress.start_score is not None else "the last weights"
     return [f"{why} at epoch {epoch + 1} of {settings.epochs}; kept {kept}"]
+
+
+def can_choose(prepared: Prepared) -> bool:
+    """Whether there are enough dev rows to compare epochs on them."""
+    return len(prepared.parts.get("dev", ())) >= LEAST_DEV
+
+
+def describe_kept(progress: Progress, metric: str, prepared: Prepared) -> str | None:
+    """Which weights were kept and why, and whether more epochs might be better; None: there are no dev rows."""
+    dev, scores = len(prepared.parts.get("dev", ())), progress.scores
+    if progress.best_score is None:
+        return None
+    if not can_choose(prepared):
+        return f"{dev} dev rows are too few to choose an epoch by (at least {LEAST_DEV}): the last one was kept."
+    sign = -1 if metric in LOWER_IS_BETTER else 1
+    found = f"dev {metric} {sign * progress.best_score:.4f}"
+    if progress.best_epoch < 0:
+        best = f" (the best had {sign * max(scores):.4f})" if scores else ""
+        return f"Kept the start, a head fitted on frozen features: {found}; no epoch was better{best}."
+    kept = f"Kept epoch {progress.best_epoch + 1} of {len(scores)}: {found}."
+    before = scores[-2] if len(scores) > 1 else progress.start_score
+    is_last = progress.best_epoch == len(scores) - 1
+    if not is_last or before is None or scores[-1] - before < max(RISING, 1 / dev) * max(abs(scores[-1]), RISING):
+        return kept
+    return f"{kept} The dev rows were still answered better with each epoch: more may help (epochs: {2 * len(scores)})."
+
+
+def _starts_probed(model: Model, settings: TrainSettings, objective: str) -> bool:
+    """Whether the head is new and can be fitted before the network learns."""
+    from clearhead.training.probe import can_probe
+
+    is_new = "head.out.weight" in model.fresh
+    return settings.head_start == "probe" and is_new and can_probe(model.module, objective)
 
 
 def drive(
@@ -169,7 +217,7 @@ def drive(
 
 def _scorer(
     model: Model, prepared: Prepared, plan: RunPlan, scale: tuple[float, float] | None,
-    count: Callable[[int, int], None] | None,
+    count: Callable[[str, int, int | None], None],
 ) -> Callable[[], float] | None:
     """The metric on the dev rows that epochs are compared by; higher is better."""
     if "dev" not in prepared.parts:
@@ -177,7 +225,9 @@ def _scorer(
     dev = data_of(model, prepared.parts["dev"])
 
     def score() -> float:
-        logits = network_logits(model.runner, dev, prepared.task, told=count)
+        logits = network_logits(
+            model.runner, dev, prepared.task, told=lambda done, total: count("measuring dev rows", done, total)
+        )
         return _value(logits if scale is None else logits * scale[1] + scale[0], prepared, plan)
 
     return score

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from clearhead.config import decode, is_taken, read_json, write_json
 from clearhead.data import BadRow, Row, Source
@@ -15,9 +15,19 @@ from clearhead.errors import CheckpointError, InputError
 from clearhead.loading import load
 from clearhead.model import Model
 from clearhead.runs.arranged import arranged, check_next_words, in_orders
+from clearhead.runs.baselines import Baseline, fit_baselines, verdict
 from clearhead.runs.cost import cost_of
-from clearhead.runs.examples import Second, second_look
-from clearhead.runs.finish import METRICS, REPORT, Run, SeedScore, measured, passport, write_metrics, write_split
+from clearhead.runs.examples import second_look
+from clearhead.runs.finish import (
+    METRICS,
+    Run,
+    SeedScore,
+    held_out_logits,
+    measured,
+    passport,
+    write_metrics,
+    write_split,
+)
 from clearhead.runs.fitted import SEEDS, STATE, drop_state, restore_saved
 from clearhead.runs.machines import begin_computing, computes_alone, on_machine
 from clearhead.runs.methods import FITS, Job, Result, network_result
@@ -25,7 +35,8 @@ from clearhead.runs.network import restore_network
 from clearhead.runs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
 from clearhead.runs.prepare import Look, Prepared, look, prepare
 from clearhead.runs.run_file import RUN, Computed, Fitted, begin_run, read_saved
-from clearhead.runs.sizes import classes, for_few_rows, for_task, longest, with_threads
+from clearhead.runs.sizes import choose_settings, for_task, longest, with_threads
+from clearhead.runs.train_report import write_report
 from clearhead.tasks.orders import both_orders
 from clearhead.threads import within_threads
 from clearhead.words import is_words
@@ -105,10 +116,16 @@ def run_train(
     prepared = prepare(seen, plan, None if model is None else model.tokenizer, max_length)
     for line in prepared.said:
         tell.say(line)
-    if plan.auto_epochs and plan.method in NETWORK:
-        settings = for_few_rows(len(prepared.parts["train"]), plan.settings, classes(prepared.space))
-        plan = replace(plan, auto_epochs=False, settings=settings)
-        tell.say(f"epochs: {settings.epochs} (by the number of rows and labels; say another with --epochs)")
+    if model is not None and plan.method in NETWORK:
+        settings = choose_settings(
+            plan, prepared.task, prepared.space, len(prepared.parts["train"]), model.shape,
+            is_new="head.out.weight" in model.fresh,
+        )  # fmt: skip
+        if plan.auto_epochs:
+            tell.say(f"epochs: {settings.epochs} (chosen from the dataset size; override with --epochs)")
+        if plan.auto_rate:
+            tell.say(f"learning rate: {settings.rate:g} (chosen from the model size; override with --rate)")
+        plan = replace(plan, auto_epochs=False, auto_rate=False, settings=settings)
     there = folder.exists()
     _begin(folder, plan, prepared, command, computed, resume=resume)
     tell.begun(folder)
@@ -127,7 +144,13 @@ def run_train(
         pooling = best_of.pooling if seen.task.words is None else None
         plan = replace(plan, layer=best_of.layer, pooling=pooling, layers=None)
     tell.count("measuring", 0, None)
-    reading, found, notes = measured(prepared, result, plan)
+    logits = held_out_logits(prepared, result)
+    reading, found, notes = measured(prepared, logits, plan)
+    main = next((part for part in ("test", "dev") if part in found), None)
+    baselines: tuple[Baseline, ...] = ()
+    if main is not None:
+        baselines = fit_baselines(prepared, plan, folder, logits, reading, main, tell.count)
+        notes = (*notes, *filter(None, [verdict(baselines, found[main].main, found[main].value)]))
     seeds = [score.seed for score in scores] or [plan.settings.seed]
     trained = passport(
         prepared, plan, reading, found, seeds=seeds, max_length=max_length, command=command, computed=computed
@@ -149,13 +172,15 @@ def run_train(
         seconds=time.perf_counter() - begun,
         cost=cost_of(folder if plan.seeds == 1 else _seed_folder(folder, best), begun, fitted),
         sweep=swept,
+        baselines=baselines,
         machine=computed.last,
     )
     if report:
         tell.count("writing the report", 0, None)
         second = second_look(folder, prepared.parts, found, plan.device, tell.count, run.seconds)
         run = replace(run, cost={**run.cost, **second.cost})
-        run = replace(run, report=_report(run, plan, prepared, trained, folder, best, second))
+        log_folder = folder if plan.seeds == 1 else _seed_folder(folder, best)
+        run = replace(run, report=write_report(run, plan, prepared, trained, log_folder, second))
     if plan.method in NETWORK:
         drop_state(folder, result.notes, keep=plan.keep_state)
     write_metrics(folder, found, scores, swept)  # last: it is finished
@@ -266,7 +291,7 @@ def _seeds(
             prepared=prepared, plan=plan, settings=settings, folder=own, model=fresh, told=tell.step, finish=finish,
             count=tell.count,
         )  # fmt: skip
-        found = measured(prepared, FITS[plan.method](job), plan)[1]
+        found = measured(prepared, held_out_logits(prepared, FITS[plan.method](job)), plan)[1]
         score = SeedScore(seed=seed, dev=_known(found.get("dev")), test=_known(found.get("test")))
         write_json(own / RESULT, asdict(score))
         scores.append(score)
@@ -300,37 +325,3 @@ def _read_score(folder: Path, seed: int) -> SeedScore:
 def _known(made: Evaluation | None) -> float | None:
     """The main metric, where there is one that is defined."""
     return made.value if made is not None and isfinite(made.value) else None
-
-
-def _report(
-    run: Run, plan: RunPlan, prepared: Prepared, trained: Any, folder: Path, best: int, second: Second
-) -> Path:
-    """The one-file report beside the model."""
-    from clearhead.report.page import ReportData, save_report
-    from clearhead.runs.inspection import inspect_for, used_rows
-    from clearhead.training.log import read_log
-
-    train = prepared.parts["train"]
-    inspection = None
-    if sum(run.rows.values()) <= MOST_INSPECTED and plan.train is not None:
-        rows = plan.train if plan.rows is None else used_rows(prepared)
-        inspection = inspect_for(prepared.task, rows, train.columns, dev=plan.dev, test=plan.test)
-    data = ReportData(
-        title=f"{folder.name}: {run.task}",
-        command=trained.command,
-        parts=dict(run.evaluations),
-        inspection=inspection,
-        log=list(read_log(folder if plan.seeds == 1 else _seed_folder(folder, best))),
-        seeds=[asdict(score) for score in run.seeds],
-        settings=trained.settings,
-        passport=asdict(trained),
-        notes=[*run.said, *run.notes, *second.notes],
-        examples=second.examples,
-        cost=dict(run.cost),
-        sweep=[asdict(one) for one in run.sweep],
-        machine={} if run.machine is None else run.machine.lines(),
-    )
-    return save_report(data, folder / REPORT)
-
-
-MOST_INSPECTED = 100_000  # rows; beyond that `clearhead inspect` is a job of its own

@@ -88,12 +88,13 @@ def train_steps(
     objective: str,
     row_weights: Array | None = None,
     score: Callable[[], float] | None = None,
+    chooses: bool = True,
     device: str = "cpu",
     seconds: float | None = None,
 ) -> Iterator[Step]:
     """Learn from where the state stands to the end; `score` is asked after each epoch, and higher is better.
 
-    With `seconds`, as many steps as fit this time.
+    The best epoch is kept, or the last one where `chooses` is False. With `seconds`, as many steps as fit this time.
     """
     settings.check()
     if torch.device(device).type == "cpu":
@@ -123,7 +124,7 @@ def train_steps(
                 steps = budget.spend(cost, made.seconds, steps, _costs(data, settings, epoch, number + 1))
                 state.progress.stopped = budget.is_spent and done < steps
             if number == len(rows_of) - 1 or done == steps or state.progress.stopped:
-                made = _ended(state, score, made, settings.average)
+                made = _ended(state, score, made, settings.average, chooses=chooses)
             state.progress.finished = done == steps or state.progress.stopped or _tired(state, settings)
             yield made
             if state.progress.finished:
@@ -149,7 +150,7 @@ def epoch_of(data: Rows, settings: TrainSettings, step: int) -> tuple[int, bool]
 
 
 def finish_here(
-    state: State, data: Rows, settings: TrainSettings, score: Callable[[], float] | None = None
+    state: State, data: Rows, settings: TrainSettings, score: Callable[[], float] | None = None, *, chooses: bool = True
 ) -> None:
     """End a run where it stands: its weights are measured unless they were, and nothing more is learned."""
     state.progress.check_steps(total_steps(data, settings), settings.patience)
@@ -157,7 +158,7 @@ def finish_here(
         return
     epoch, measured = epoch_of(data, settings, state.progress.step)
     if not measured:
-        judge_weights(state, score, epoch, settings.average)
+        judge_weights(state, score, epoch, settings.average, chooses=chooses)
     state.progress.stopped = state.progress.finished = True
 
 
@@ -244,16 +245,16 @@ def result_of(network: Any, part: Part, device: str, *, whole: bool = False) -> 
     )  # fmt: skip
 
 
-def _ended(state: State, score: Callable[[], float] | None, made: Step, average: int) -> Step:
+def _ended(state: State, score: Callable[[], float] | None, made: Step, average: int, *, chooses: bool) -> Step:
     """The end of an epoch, or of a run within one."""
-    judged = judge_weights(state, score, made.epoch, average)
+    judged = judge_weights(state, score, made.epoch, average, chooses=chooses)
     return made if judged is None else replace(made, score=judged[0], best=judged[1])
 
 
 def judge_weights(
-    state: State, score: Callable[[], float] | None, epoch: int, average: int
+    state: State, score: Callable[[], float] | None, epoch: int, average: int, *, chooses: bool
 ) -> tuple[float, bool] | None:
-    """Judge the mean of the last few epochs, and keep it if it is the best so far: its score, and whether it is."""
+    """Judge the mean of the last few epochs, and keep it if it is the best, or in any case: its score, and whether."""
     state.network.eval()
     if average > 1:
         state.remember(epoch, average)
@@ -263,7 +264,10 @@ def judge_weights(
                 state.keep_best()
             return None
         value = float(score())
-        return value, state.judged(value, epoch)
+        better = state.judged(value, epoch)
+        if not chooses:
+            state.keep_best()
+        return value, better and chooses
 
 
 def _tired(state: State, settings: TrainSettings) -> bool:
