@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # not from typing: importing the package imports nothing
 if TYPE_CHECKING:
+    from typing import Any
+
     from clearhead.ancestors import contrast, load_words, word2vec
     from clearhead.api import (
         create,

@@ -47,6 +47,7 @@ GOOD = {
     "convert": "convert {bert} {out}/ü",
     "export": "export {bert} {out}/ü",
 }
+SILENT = ("embed", "convert", "export")  # what they say goes to standard error
 MISTAKES = ("pretrain", "ladder", "bench", "complexity")  # what would take long; the sentence has such letters as well
 WRITES = {verb: line for verb, line in GOOD.items() if " -o " in line and " -o -" not in line}
 WRITES["explain"] = "explain {bert} stadt -o {out}/x.svg"
@@ -138,6 +139,26 @@ def test_a_closed_output(
     assert "Traceback" not in said
     if code == 2 and verb not in MISTAKES:
         assert said.splitlines()[-1].startswith("clearhead: Standard output is closed")
+
+
+@pytest.mark.parametrize("buffered", [True, False], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize("verb", GOOD)
+def test_a_full_output(
+    verb: str, buffered: bool, filled: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full")
+    out = io.TextIOWrapper(io.FileIO("/dev/full", "w")) if buffered else io.TextIOWrapper(
+        io.BufferedWriter(io.FileIO("/dev/full", "w"), 1), write_through=True
+    )  # fmt: skip
+    monkeypatch.setattr(sys, "stdout", out)
+    code = called(filled(GOOD[verb]))
+    out.close()
+    said = capsys.readouterr().err.splitlines()
+    assert not any("Traceback" in line for line in said)
+    assert code == (2 if verb not in SILENT else 0), said
+    if code == 2 and verb not in MISTAKES:
+        assert said[-1].endswith("cannot be written: No space left on device.")
 
 
 @pytest.mark.parametrize("verb", READS)
