@@ -41,6 +41,7 @@ def test_a_prompt_goes_on(gpt2: Path, run: Run) -> None:
     made = clearhead.load(gpt2).generate([PROMPT], max_length=8)[0]
     code, out, err = run("generate", gpt2, PROMPT, "--max-length", "8")
     assert (code, out, err) == (0, PROMPT + made.text + "\n", "")
+    assert run("generate", gpt2, PROMPT, "--max-length", "8", "-o", "-") == (code, out, err)
     assert run("generate", gpt2, PROMPT, "--max-length", "8", "--new-only")[1] == made.text + "\n"
     assert run("generate", gpt2, PROMPT, "--max-length", "8", "--stream")[1] == out
     assert run("generate", gpt2, PROMPT, "--max-length", "8", "--stream", "--new-only")[1] == made.text + "\n"
