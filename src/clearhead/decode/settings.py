@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import isfinite
 from numbers import Real
 from typing import Any, Literal
@@ -37,6 +37,13 @@ class Decoding:
     prefix: str | tuple[int, ...] = ()  # what every answer begins with
     forbidden: tuple[str | tuple[int, ...], ...] = ()  # words, or words in a row, that no answer has
     stop: tuple[str, ...] = ()  # texts at which an answer ends; they are not part of it
+
+    def __repr__(self) -> str:
+        """The settings that differ from the defaults."""
+        from clearhead.notebook import one_line
+
+        given = ((one.name, getattr(self, one.name), one.default) for one in fields(self))
+        return one_line("Decoding", *(f"{name}={value!r}" for name, value, default in given if value != default))
 
     def __post_init__(self) -> None:
         for name, least in (("beam", 1), ("best", 1), ("max_length", 1), ("groups", 1), ("no_repeat_ngram", 0)):

@@ -41,6 +41,14 @@ class Predicted:
         """As plain values."""
         return asdict(self)
 
+    def __repr__(self) -> str:
+        from clearhead.notebook import one_line
+
+        counts = {"truncated": self.truncated, "without an answer": self.abstained}
+        counts |= {"skipped": sum(self.skipped.values())}
+        some = [f"{count:,} {name}" for name, count in counts.items() if count]
+        return one_line("Predicted", f"{self.rows:,} rows", *some, f"output {self.output}")
+
     def _repr_html_(self) -> str:
         """The counts as a table in a notebook."""
         from clearhead.notebook import table_html

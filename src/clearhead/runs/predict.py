@@ -21,6 +21,12 @@ class FoundSpan:
     probability: float
     label: str | None = None  # of a tagged one; None: it is an answer
 
+    def __repr__(self) -> str:
+        from clearhead.notebook import one_line
+
+        where = f"characters {self.start} to {self.end}"
+        return one_line("FoundSpan", repr(self.text), self.label, where, f"probability={self.probability:.3f}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
@@ -42,6 +48,22 @@ class Prediction:
     answer: str | None = None  # to a question; empty: the passage does not say
     nbest: tuple[FoundSpan, ...] = ()  # the best answers, best first
     option: int | None = None  # which of the options, counted from 0
+
+    def __repr__(self) -> str:
+        from clearhead.notebook import one_line
+
+        spans = None if self.spans is None else " ".join(f"{span.text}/{span.label}" for span in self.spans[:5])
+        answers: tuple[tuple[str, object], ...] = (
+            ("value", None if self.value is None else round(self.value, 4)),
+            ("label", self.label), ("labels", None if self.labels is None else ", ".join(self.labels)),
+            ("answer", None if self.answer is None else repr(self.answer)), ("spans", spans or None),
+        )  # fmt: skip
+        found = [f"{name}={value}" for name, value in answers if value is not None]
+        if self.spans is not None and not self.spans:
+            found.append("no spans")
+        sure = None if self.probability is None else f"probability={self.probability:.3f}"
+        cut = f"truncated={self.truncated}" if self.truncated else None
+        return one_line("Prediction", "abstained" if self.abstained else None, *found, sure, cut)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values: what there is of the answer, and always whether there is one and what was cut off."""

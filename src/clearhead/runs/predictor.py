@@ -72,6 +72,13 @@ class Predictor:
     folder: Path
     trained: Trained | None = None
 
+    def __repr__(self) -> str:
+        from clearhead.notebook import one_line
+
+        labels = self.space.names
+        some = ", ".join(labels[:5]) + (f", ... ({len(labels):,} labels)" if len(labels) > 5 else "")
+        return one_line("Predictor", f"{self.task.name} by {self.method}", some, f"folder {self.folder}")
+
     @property
     def reads_two(self) -> bool | None:
         """Whether it was trained on two texts; None: nobody knows."""

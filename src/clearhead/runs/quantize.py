@@ -56,6 +56,13 @@ class Quantised:
     verdict: Int8Verdict
     seconds: float
 
+    def __repr__(self) -> str:
+        from clearhead.notebook import one_line
+
+        one = self.verdict
+        cost = f"{one.metric} {one.before:.4f} in float and {one.after:.4f} in int8 on {one.rows:,} rows"
+        return one_line("Quantised", cost, f"folder {self.folder}")
+
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
         return {"folder": str(self.folder), "seconds": round(self.seconds, 2), **vars(self.verdict)}
