@@ -8,6 +8,7 @@ if TYPE_CHECKING:
 
     from clearhead.ancestors import contrast, load_words, word2vec
     from clearhead.api import (
+        ask,
         create,
         evaluate,
         inspect,
@@ -47,6 +48,7 @@ __version__ = "0.1.0"
 
 # Names are looked up when they are first used, so that importing the package costs nothing.
 _HOMES = {
+    "ask": "api",
     "bench": "deployment",
     "complexity": "runs.complexity",
     "contrast": "ancestors",
@@ -120,6 +122,7 @@ __all__ = [
     "TruncationWarning",
     "WordVectors",
     "__version__",
+    "ask",
     "bench",
     "complexity",
     "contrast",

@@ -29,6 +29,7 @@ GOOD = {
     "ladder": "ladder {place}/über.csv --methods größe -o {out}/x",
     "evaluate": "evaluate {counted} {place}/über.csv",
     "predict": "predict {counted} {place}/über.csv -o -",
+    "ask": "ask {answers} größe✓ ein_hund_sieht_über_das_haus",
     "describe": "describe {bert}",
     "models": "models",
     "learn-tokenizer": "learn-tokenizer {place}/über.txt -o {out}/ü --size 300",
@@ -83,10 +84,13 @@ def places(tmp_path_factory: pytest.TempPathFactory, masked_model: Path) -> dict
     config: dict[str, int | None] = {"width": 16, "heads": 2, "feed_width": 16, "encoder_layers": 1}
     config |= {"decoder_layers": 1, "vocab_size": spoken.tokenizer.vocab_size, "pad_token_id": spoken.tokenizer.pad_id}
     config |= {"eos_token_id": spoken.tokenizer.eos_id, "decoder_start_token_id": spoken.tokenizer.bos_id}
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    answers = clearhead.create("bert", config=sizes, head="span", tokenizer=clearhead.load(masked_model).tokenizer)
     made = clearhead.create("transformer", config=config, head="seq2seq", tokenizer=spoken.tokenizer)
     return {
         "place": place, "bert": masked_model, "gpt": tiny_gpt(place / "gpt"), "vectors": place / "royal.bin",
-        "counted": place / "counted", "translator": made.save(place / "translator"),
+        "counted": place / "counted", "answers": answers.save(place / "answers"),
+        "translator": made.save(place / "translator"),
     }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ VERBS = {
     "ladder": ("ladder:ladder", "Train every method on the same rows and recommend the cheapest that is as good."),
     "evaluate": ("evaluate:evaluate", "Measure a trained model on rows whose labels are known."),
     "predict": ("predict:predict", "Answer a text, or every row of a file, with a trained model."),
+    "ask": ("ask:ask", "Find the answer to a question in a passage."),
     "models": ("models:models", "List the models on this machine: aliases, shipped ones and the hub's cache."),
     "describe": ("describe:describe", "Tell what a model is: architecture, sizes, tokenizer, head, passport."),
     "learn-tokenizer": ("learn_tokenizer:learn_tokenizer", "Learn a tokenizer from text: BPE, unigram or WordPiece."),
@@ -108,6 +109,8 @@ def _run(arguments: Sequence[str]) -> None:
     from cyclopts import App
 
     from clearhead import __version__
+    from clearhead.caller import speaking
+    from clearhead.cli.flags import ShellCaller
     from clearhead.cli.streams import typed
 
     app = App(
@@ -121,7 +124,8 @@ def _run(arguments: Sequence[str]) -> None:
     for verb, (place, said) in VERBS.items():
         app.command(f"clearhead.cli.{place}", name=verb, help=said)
     app.register_install_completion_command(help="Install completion for this shell.")
-    app(typed(arguments), exit_on_error=False, print_error=False)
+    with speaking(ShellCaller(next((argument for argument in arguments if argument in VERBS), None))):
+        app(typed(arguments), exit_on_error=False, print_error=False)
 
 
 def _refused(error: OSError) -> str:

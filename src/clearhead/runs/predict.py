@@ -65,14 +65,16 @@ class Prediction:
         cut = f"truncated={self.truncated}" if self.truncated else None
         return one_line("Prediction", "abstained" if self.abstained else None, *found, sure, cut)
 
+    @property
+    def place(self) -> tuple[int, int] | None:
+        """Where an answer stands in its passage, in characters [start, end); None where there is none."""
+        return (self.nbest[0].start, self.nbest[0].end) if self.answer else None
+
     def to_json(self) -> dict[str, Any]:
         """Plain values: what there is of the answer, and always whether there is one and what was cut off."""
         always = {"abstained": self.abstained, "truncated": self.truncated, "windows": self.windows}
         some = {name: value for name, value in asdict(self).items() if value not in (None, (), {}) and name != "row"}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in some.items()} | always
-
-
-MOST_ANSWERS = 5  # that a prediction shows
 
 
 def _tagged(predictor: Predictor, chunk: Chunk, place: int, row: TextRow, common: dict[str, Any]) -> Prediction:
@@ -102,8 +104,8 @@ def _tagged(predictor: Predictor, chunk: Chunk, place: int, row: TextRow, common
 
 
 def _answered_question(
-    predictor: Predictor, chunk: Chunk, place: int, row: TextRow, common: dict[str, Any]  # noqa: ARG001
-) -> Prediction:  # fmt: skip
+    predictor: Predictor, chunk: Chunk, place: int, row: TextRow, common: dict[str, Any]
+) -> Prediction:
     """The answer as it stands in the passage, and the runners-up."""
     from math import isfinite
 
@@ -111,7 +113,7 @@ def _answered_question(
     passage = row.text_b or ""
     nbest: list[FoundSpan] = []
     for rank in range(found.scores.shape[1]):
-        if not isfinite(found.scores[place, rank]) or len(nbest) == MOST_ANSWERS:
+        if not isfinite(found.scores[place, rank]) or len(nbest) == predictor.best:
             break
         start, end = int(found.begins[place, rank]), int(found.ends[place, rank])
         text = passage[start:end]

@@ -1,0 +1,73 @@
+"""The flags of every verb, out of the signatures of their functions: what a message may name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from functools import cache
+from importlib import import_module
+from types import UnionType
+from typing import Any, get_args, get_type_hints
+
+from cyclopts import Parameter
+
+from clearhead.cli import VERBS
+
+ALIASES = {"slices": "slice"}  # what is called otherwise in Python
+SHORT = {"--output": "-o"}
+
+
+@cache
+def flags_of(verb: str) -> dict[str, tuple[str, ...]]:
+    """Settings of a verb by their names in Python, each with its flags."""
+    module, name = VERBS[verb][0].split(":")
+    function = getattr(import_module(f"clearhead.cli.{module}"), name)
+    hints = get_type_hints(function, include_extras=True)
+    made: dict[str, tuple[str, ...]] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            made |= _flags(parameter.name, hints[parameter.name])
+    return made
+
+
+def _flags(name: str, hint: Any) -> dict[str, tuple[str, ...]]:
+    for group in (hint, *get_args(hint)) if isinstance(hint, UnionType) else (hint,):
+        if is_dataclass(group):
+            return {field.name: (_flag(field.name),) for field in fields(group)}
+    named = next((part.name for part in get_args(hint) if isinstance(part, Parameter) and part.name), ())
+    return {name: tuple(named) or (_flag(name),)}
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def every_flag() -> Iterator[str]:
+    """All flags of all verbs, and the `--no-` forms of what can be switched off."""
+    yield from ("--help", "--version", "--install-completion")
+    for verb in VERBS:
+        for flags in flags_of(verb).values():
+            yield from flags
+            yield from (f"--no-{flag.removeprefix('--')}" for flag in flags if flag.startswith("--"))
+
+
+class ShellCaller:
+    """A person who typed a verb: its settings are flags, or pairs for --set."""
+
+    def __init__(self, verb: str | None) -> None:
+        self._verb = verb
+
+    def setting(self, name: str, value: object) -> str:
+        """`--epochs 3`; `--set stride=16` where the verb has no flag of its own; the bare name where it has neither."""
+        known = flags_of(self._verb) if self._verb is not None else {}
+        flags = known.get(name) or known.get(ALIASES.get(name, name))
+        if flags:
+            flag = SHORT.get(flags[0], flags[0])
+            return flag if value is None or value is True else f"{flag} {value}"
+        given = f"{name}={'VALUE' if value is None else value}"
+        return f"--set {given}" if "set" in known else name if value is None else given
+
+    def verb(self, name: str) -> str:
+        """`clearhead train`."""
+        return f"clearhead {name}"
