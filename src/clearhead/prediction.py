@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -48,6 +49,7 @@ def evaluate(
 ) -> Evaluation:
     """Measure a trained model on rows whose labels are known; with `against`, beside another model.
 
+    The source is a file, a table, a list of dicts, or of a model of single texts a list of (text, label) pairs.
     `part` ("dev" or "test") takes those rows of the training file alone that the run held out.
     `input_format` (csv, tsv, jsonl or text) says how a file or a handle is written that does not tell it.
     """
@@ -68,6 +70,8 @@ def evaluate(
         )[0]  # fmt: skip
     predictor = _predictor(model)
     opened = open_source(source, format=input_format, expected=predictor.column_names)
+    if opened.kind == "pairs" and not predictor.reads_two and label is None and predictor.task.columns is None:
+        opened, text, label = replace(opened, kind="list"), "text", "text_b"  # rows are (text, label)
     if isinstance(predictor.scorer, AspectScorer):
         opened, text, text_b, label = spans_source(opened, text, text_b, label), None, None, None
     made = run_evaluate(
@@ -91,16 +95,33 @@ def predict(
     skip_bad_rows: bool = False,
     input_format: str | None = None,
 ) -> list[Prediction]:
-    """What a trained model says of each row: of a file, a table, or a list of dicts, texts or (text, text) pairs."""
+    """What a trained model says of each row, as a list: of a file, a table, a Series, texts, pairs of texts or dicts.
+
+    One text or one dict is one row, and gives a list of one; a string is a text unless it names a file, or looks like
+    the name of one.
+    """
     from clearhead.data import open_source
     from clearhead.runs.predict import predictions
     from clearhead.runs.roles import report_columns
 
     predictor = _predictor(model)
-    opened = open_source(source, format=input_format, expected=predictor.column_names)
+    opened = open_source(_rows(source), format=input_format, expected=predictor.column_names)
     columns = predictor.columns_in(opened, text, text_b, options=options, labelled=False)
     report_columns(predictor, opened, columns)
     return list(predictions(predictor, opened, columns, skip_bad_rows=skip_bad_rows))
+
+
+def _rows(source: Any) -> Any:
+    """One text and one row as a list of one; the rest as it is."""
+    from clearhead.data.paths import is_text
+
+    if isinstance(source, str):
+        if not source.strip():
+            raise InputError("The text is empty; give a text, a file, rows or a table.")
+        return [source] if is_text(source) else source
+    if isinstance(source, Mapping) and any(isinstance(value, str) for value in source.values()):
+        return [source]  # columns are lists
+    return source
 
 
 def predict_text(model: str | os.PathLike[str] | Predictor, *texts: str) -> Prediction:

@@ -78,7 +78,7 @@ def test_all_bad_rows_are_one_error() -> None:
     for part in (
         "row 2: text is empty", "row 4: text is missing", "row 6: text is a list", "row 7: text holds a NUL",
         "row 8: text holds half a character", "row 9: text has 2,000 characters", "row 10: the label is missing",
-        "row 11: the label is missing", "row 13: the label is missing", "row 14: a int", "--skip-bad-rows",
+        "row 11: the label is missing", "row 13: a text, and row 1 is a dict", "row 14: a int", "--skip-bad-rows",
     ):  # fmt: skip
         assert part in message
     examples = load_examples(source, COLUMNS, max_cell=1000, skip_bad_rows=True)

@@ -50,6 +50,8 @@ def open_source(
     if isinstance(source, Source):
         return source
     if isinstance(source, str | os.PathLike):
+        if source == "":
+            raise InputError("The name of the file is empty; give a file, rows or a table.")
         if source == "-":
             raise InputError("'-' stands for the standard input: hand over its handle, sys.stdin.buffer.")
         path = Path(source)

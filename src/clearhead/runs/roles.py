@@ -37,6 +37,8 @@ def find_columns(
         raise InputError(f"{reference} reads one text; leave --text-b out.")
     if two is False:
         _refuse_pairs(predictor, source)
+    if two and source.kind == "list" and source.columns == ("text",):
+        raise InputError(f"{source.name}: this model reads two texts; give pairs such as [(text, second text)].")
     known = {} if predictor.trained is None else predictor.trained.columns
     names = {part: name or (known.get(part) if known.get(part) in source.columns else None)
              for part, name in asked.items()}  # fmt: skip
