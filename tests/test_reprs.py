@@ -64,7 +64,7 @@ def gpt(place: Path) -> clearhead.Model:
 
 
 def bert(place: Path, backend: str = "engine") -> clearhead.Model:
-    return clearhead.load(place / "bert/model", backend)  # type: ignore[arg-type]
+    return clearhead.load(place / "bert/model", backend)
 
 
 TEXT = "the film was great and the music " * 3

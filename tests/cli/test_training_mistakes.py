@@ -61,7 +61,7 @@ MISTAKES = {
     "predict MODEL reviews.csv -o reviews.csv": "is the input itself",
     "predict MODEL reviews.csv --json --format csv": "--json prints rows as JSON lines",
     "predict MODEL reviews.csv -o out.csv --format xml": "format must be one of csv, tsv, jsonl",
-    "predict MODEL reviews.csv -o out.csv --abstain-below 2": "abstain_below must be from 0 to 1",
+    "predict MODEL reviews.csv -o out.csv --abstain-below 2": "--abstain-below must be from 0 to 1, got 2",
     "predict MODEL reviews.csv -o out.csv --text-b label": "reads one text; leave --text-b out",
     "predict MODEL empty.csv -o out.csv": "empty.csv is empty",
     "inspect none.csv": "none.csv is not there",

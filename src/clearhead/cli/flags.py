@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib import import_module
@@ -58,16 +59,24 @@ class ShellCaller:
     def __init__(self, verb: str | None) -> None:
         self._verb = verb
 
-    def setting(self, name: str, value: object) -> str:
+    def setting(self, name: str, value: object, of: str | None) -> str:
         """`--epochs 3`; `--set stride=16` where the verb has no flag of its own; the bare name where it has neither."""
-        known = flags_of(self._verb) if self._verb is not None else {}
+        verb = of or self._verb
+        known = flags_of(verb) if verb is not None else {}
         flags = known.get(name) or known.get(ALIASES.get(name, name))
         if flags:
             flag = SHORT.get(flags[0], flags[0])
             return flag if value is None or value is True else f"{flag} {value}"
-        given = f"{name}={'VALUE' if value is None else value}"
-        return f"--set {given}" if "set" in known else name if value is None else given
+        if value is None:
+            return name
+        return f"--set {name}={value}" if "set" in known else f"{name}={value}"
 
     def verb(self, name: str) -> str:
         """`clearhead train`."""
         return f"clearhead {name}"
+
+    def command(self, name: str, arguments: tuple[str, ...], settings: Mapping[str, object]) -> str:
+        """`clearhead train --resume runs/one`."""
+        given = (self.setting(key, shlex.quote(value) if isinstance(value, str) else value, name)
+                 for key, value in settings.items())  # fmt: skip
+        return " ".join((self.verb(name), *given, *map(shlex.quote, arguments)))

@@ -71,9 +71,10 @@ class Ladder:
 
         found = next((rung for rung in self.rungs if rung.method == self.recommended), None)
         score = "" if found is None or found.value is None else f" {self.metric} {found.value:.3f}"
-        interval = "" if not score or found.low is None else f" ({found.low:.3f} to {found.high:.3f})"
+        if found is not None and found.low is not None:
+            score += f" ({found.low:.3f} to {found.high:.3f})"
         measured = sum(rung.left_out is None for rung in self.rungs)
-        recommended = f"recommended {self.recommended}{score}{interval} on {self.rows:,} {self.part} rows"
+        recommended = f"recommended {self.recommended}{score} on {self.rows:,} {self.part} rows"
         return one_line("Ladder", self.task, recommended, f"{measured} methods measured", f"folder {self.folder}")
 
     def _repr_html_(self) -> str:

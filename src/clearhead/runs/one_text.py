@@ -55,11 +55,11 @@ def answer_question(predictor: Predictor, question: str, passage: str, best: int
     return answer_texts(replace(predictor, best=best), (question, passage))
 
 
-def _check(predictor: Predictor, texts: Sequence[str]) -> None:
+def _check(predictor: Predictor, texts: Sequence[Any]) -> None:
     """Refuse empty texts, and too few or too many of them for what the model reads."""
     for number, text in enumerate(texts, start=1):
         if not isinstance(text, str):
-            hint = f"; for several texts use {verb('predict')}" if isinstance(text, list | tuple) else ""
+            hint = f"; for several texts use {verb('predict')}"
             raise InputError(f"Text {number} of {len(texts)} is a {type(text).__name__}, expected a string{hint}.")
         if not text.strip():
             raise InputError(f"Text {number} of {len(texts)} is empty; expected words to answer.")

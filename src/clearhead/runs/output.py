@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
+from clearhead.caller import setting
 from clearhead.config import decode, discard, read_json, write_json
 from clearhead.data import BadRow, Columns, Row, Source, survey
 from clearhead.data.conll import SUFFIXES
@@ -246,7 +247,8 @@ def _format(output: Path | IO[bytes], said: str | None, source: Source, predicto
             ending = "conll"
         ending = "squad" if ending == "json" and "squad" in known else ending
         if ending not in known:
-            raise InputError(f"{output} must end in {', '.join(f'.{name}' for name in WRITERS)}, or say --format.")
+            endings = ", ".join(f".{name}" for name in WRITERS)
+            raise InputError(f"{output} must end in {endings}, or say {setting('format', 'FORMAT')}.")
         said = ending
     if said is not None:
         if said not in known:

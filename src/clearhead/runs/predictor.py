@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.caller import verb
+from clearhead.caller import setting, verb
 from clearhead.checkpoint.activation import read_activation
 from clearhead.checkpoint.folder import read_folder
 from clearhead.checkpoint.passport import Passport, Trained, check_label_names, read_passport
@@ -159,7 +159,7 @@ def load_predictor(
     passport = _passport(folder)
     trained = None if passport is None else passport.trained
     if abstain_below is not None and not 0 <= abstain_below <= 1:
-        raise InputError(f"abstain_below must be from 0 to 1, and it is {abstain_below}.")
+        raise InputError(f"{setting('abstain_below')} must be from 0 to 1, got {abstain_below}.")
     if trained is not None and trained.task == "translate":
         raise InputError(f"{reference} translates: use {verb('translate')}.")
     if trained is None:
@@ -324,7 +324,8 @@ def _untrained_own(
 
 def _check_silence(task: Task, reference: str, space: LabelSpace) -> None:
     if space.kind == "number":
-        raise InputError(f"{reference} answers with numbers, and {task.name} is never unsure; leave abstain_below out.")
+        sure = f"answers with numbers, and {task.name} is never unsure"
+        raise InputError(f"{reference} {sure}; leave {setting('abstain_below')} out.")
 
 
 def _checked(reading: Reading, space: LabelSpace) -> Reading:
