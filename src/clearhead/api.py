@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.loading import create, has_tokenizer, load, load_tokenizers
 from clearhead.prediction import ask, evaluate, load_predictor, predict, predict_file, predict_text
@@ -193,7 +194,7 @@ def ladder(
     from clearhead.runs.rungs import budget_seconds, chosen_methods, rung_plan
 
     if "method" in choices:
-        raise InputError("A ladder tries several methods; say which ones with methods.")
+        raise InputError(f"A ladder tries several methods; say which ones with {setting('methods', 'a,b')}.")
     if choices.get("task") == "aspect":
         raise InputError("aspect is two tasks, tag and pair; climb the ladder with each of them.")
     if choices.get("task") == "translate":

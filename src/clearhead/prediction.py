@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from clearhead.caller import setting
 from clearhead.errors import InputError
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def evaluate(
     if isinstance(model, str | os.PathLike) and trained is not None:
         opened = open_source(source, format=input_format, expected=tuple(trained.columns.values()))
         if against is not None or slices:
-            raise InputError("Translators are measured alone and by source length; leave against and slices out.")
+            both = f"{setting('against')} and {setting('slices')}"
+            raise InputError(f"Translators are measured alone and by source length; leave {both} out.")
         return evaluate_translator(
             Path(model), opened, part=part, columns=(text, label), skip_bad_rows=skip_bad_rows, told=told,
             report=None if report is None else Path(report), command=command,

@@ -63,7 +63,7 @@ def test_ladder_says_what_it_leaves_out(run: Run, here: Path) -> None:
     [
         (("--budget", "long"), "budget is 'long'; say a time above 0 such as 90s, 10m or 1h."),
         (("--methods", "best"), "There is no method 'best'; a ladder has majority, tfidf, features, head, finetune."),
-        (("--set", "method=tfidf"), "A ladder tries several methods; say which ones with methods."),
+        (("--set", "method=tfidf"), "A ladder tries several methods; say which ones with --methods a,b."),
         (("--set", "dev=other.csv"), "--set is for settings"),
         (("--label", "mood"), "mood"),
     ],

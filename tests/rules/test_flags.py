@@ -15,6 +15,7 @@ import clearhead
 from clearhead.caller import command, setting, speaking, verb
 from clearhead.cli import VERBS
 from clearhead.cli.flags import ALIASES, ShellCaller, every_flag, flags_of
+from clearhead.decode.settings import Decoding
 from clearhead.runs.output import predict_file
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.predictor import load_predictor
@@ -24,6 +25,7 @@ from clearhead.training.settings import TrainSettings
 ROOT = Path(clearhead.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 FLAG = re.compile(r"(?<![\w-])(?:--[a-z]+(?:-[a-z]+)*(?![\w-])|-o\b|(?<=\s)--$)")  # the last: a name follows
+PLANS = (RunPlan, PretrainPlan, TrainSettings)  # whose fields `train`, `ladder` and `pretrain` take
 OF_OTHERS = {"--no-deps"}  # of pip
 PAGES = {"runs/pretrain_card.py", "checkpoint/mean_head.py"}  # texts that are written into model folders
 # messages that still name a flag to whoever calls; no file may be added
@@ -76,18 +78,18 @@ def settings_named() -> Iterator[tuple[str, str, str | None]]:
 
 
 def keywords() -> set[str]:
-    """Every keyword of a public function, with the fields that `train`, `ladder` and `pretrain` take."""
+    """Every keyword of a public function, with the fields of plans and of decoding."""
     functions = [getattr(clearhead, name) for name in clearhead.__all__]
     known = {name for function in (*functions, predict_file, load_predictor) if inspect.isfunction(function)
              for name in inspect.signature(inspect.unwrap(function)).parameters}  # fmt: skip
-    return known | {one.name for kind in (RunPlan, PretrainPlan, TrainSettings) for one in fields(kind)}
+    return known | {one.name for kind in (*PLANS, Decoding) for one in fields(kind)}
 
 
 def test_settings_in_messages_exist_for_both_callers() -> None:
     found = set(settings_named())
     assert len(found) > 25
     flags = {name for one in VERBS for name in flags_of(one)} | set(ALIASES)
-    fields_set = {one.name for kind in (RunPlan, PretrainPlan, TrainSettings) for one in fields(kind)}
+    fields_set = {one.name for kind in PLANS for one in fields(kind)}
     for path, name, of in found:
         assert name in keywords(), f"{path}: {name} is no keyword"
         assert name in flags | fields_set, f"{path}: {name} is no flag"

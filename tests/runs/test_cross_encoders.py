@@ -106,7 +106,7 @@ def test_columns_of_texts_that_are_not_read_are_reported(reranker: Path, caplog:
     with caplog.at_level(logging.WARNING, "clearhead"):
         predict(reranker, rows)
     assert [record.message for record in caplog.records] == [
-        f"{reranker} reads sentence1 and sentence2, and not the texts of comment; --text and --text-b choose columns."
+        f"{reranker} reads sentence1 and sentence2, and not the texts of comment; text and text_b choose columns."
     ]
     caplog.clear()
     with caplog.at_level(logging.WARNING, "clearhead"):

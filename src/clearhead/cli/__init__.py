@@ -111,6 +111,7 @@ def _run(arguments: Sequence[str]) -> None:
     from clearhead import __version__
     from clearhead.caller import speaking
     from clearhead.cli.flags import ShellCaller
+    from clearhead.cli.screen import plain_warnings
     from clearhead.cli.streams import typed
 
     app = App(
@@ -124,7 +125,8 @@ def _run(arguments: Sequence[str]) -> None:
     for verb, (place, said) in VERBS.items():
         app.command(f"clearhead.cli.{place}", name=verb, help=said)
     app.register_install_completion_command(help="Install completion for this shell.")
-    with speaking(ShellCaller(next((argument for argument in arguments if argument in VERBS), None))):
+    spoken = next((argument for argument in arguments if argument in VERBS), None)
+    with plain_warnings(), speaking(ShellCaller(spoken)):
         app(typed(arguments), exit_on_error=False, print_error=False)
 
 

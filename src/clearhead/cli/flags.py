@@ -15,7 +15,7 @@ from cyclopts import Parameter
 
 from clearhead.cli import VERBS
 
-ALIASES = {"slices": "slice"}  # what is called otherwise in Python
+ALIASES = {"slices": "slice", "forbidden": "forbid"}  # what is called otherwise in Python
 SHORT = {"--output": "-o"}
 
 
