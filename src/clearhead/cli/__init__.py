@@ -81,12 +81,15 @@ def _note_interrupts(interrupts: list[int]) -> bool:
 
 
 def _guarded(arguments: Sequence[str] | None, interrupts: list[int]) -> None:
+    from contextlib import nullcontext
+
     from cyclopts import CycloptsError
 
+    from clearhead.cli.screen import plain_warnings
     from clearhead.cli.streams import any_streams, flush_output, leave_output
     from clearhead.errors import ClearheadError, MissingExtraError, MissingPackageError
 
-    with any_streams():
+    with any_streams(), plain_warnings() if arguments is None else nullcontext():  # a program shows its own
         try:
             _run(sys.argv[1:] if arguments is None else arguments)
             flush_output()
@@ -111,7 +114,6 @@ def _run(arguments: Sequence[str]) -> None:
     from clearhead import __version__
     from clearhead.caller import speaking
     from clearhead.cli.flags import ShellCaller
-    from clearhead.cli.screen import plain_warnings
     from clearhead.cli.streams import typed
 
     app = App(
@@ -126,7 +128,7 @@ def _run(arguments: Sequence[str]) -> None:
         app.command(f"clearhead.cli.{place}", name=verb, help=said)
     app.register_install_completion_command(help="Install completion for this shell.")
     spoken = next((argument for argument in arguments if argument in VERBS), None)
-    with plain_warnings(), speaking(ShellCaller(spoken)):
+    with speaking(ShellCaller(spoken)):
         app(typed(arguments), exit_on_error=False, print_error=False)
 
 
