@@ -138,12 +138,15 @@ def section(name: str, record: dict[str, Any]) -> str:
         f"{name}: {made['rows']:,} rows of {made['part']}, {record['threads']} thread{'s' * (record['threads'] > 1)}"
     )
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return f"`{record['command']}` ({about})\n\n{table}\n\n{made['reason']}"
+    reason = " ".join(sentence for sentence in (made["reason"], made.get("caveat")) if sentence)
+    return f"`{record['command']}` ({about})\n\n{table}\n\n{reason}"
 
 
 def cells(rung: dict[str, Any], taken: bool) -> list[str]:
     """A method's line; the recommended one is set in bold."""
-    name = f"**{rung['method']}**" if taken else rung["method"]
+    epochs = rung.get("epochs")  # fewer than planned, where not all fitted into the budget
+    name = rung["method"] if epochs is None else f"{rung['method']} ({epochs} of {rung['planned_epochs']} epochs)"
+    name = f"**{name}**" if taken else name
     if rung["left_out"] is not None:
         return [name, rung["left_out"].replace("|", "\\|"), *[""] * (len(HEADER) - 2)]
     gap = rung["difference"]
@@ -183,7 +186,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", default=",".join(SETS), help=f"of {', '.join(SETS)}, commas between them")
     parser.add_argument("--budget", default="20m", help="for each data set: 90s, 20m, 1h")
-    parser.add_argument("--methods", help="some of majority, tfidf, features, head, finetune; without it, all")
+    parser.add_argument("--methods", help="some of majority, tfidf, features, finetune, head; without it, all but head")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--out", type=Path, default=OUT, help="folder of the ladders")
     parser.add_argument("--rows", type=int, help="only so many rows of each file, to try things out")

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.loading import create, has_tokenizer, load, load_tokenizers
 from clearhead.prediction import ask, evaluate, load_predictor, predict, predict_file, predict_text
@@ -180,32 +179,29 @@ def ladder(
     output: str | os.PathLike[str] | None = None,
     budget: str | float = "10m",
     methods: str | Sequence[str] | None = None,
+    margin: float | None = None,
     allow_different_cpu: bool = False,
     command: str = "",
     told: Told | None = None,
     **choices: Any,
 ) -> Ladder:
-    """Train every method on the same rows as far as the budget allows, and recommend the cheapest that is as good.
+    """Train several methods on the same rows as far as the budget allows, and recommend the cheapest that is as good.
 
+    As good: with its 95 % interval at most `margin` worse than the best (None: 0.01, or as the metric has it).
     `choices` are those of `train`; the same call with the same `output` goes on with what is finished there.
     """
     from clearhead.data import open_source
     from clearhead.runs.ladder import run_ladder
-    from clearhead.runs.rungs import budget_seconds, chosen_methods, rung_plan
+    from clearhead.runs.rungs import budget_seconds, check_choices, chosen_methods, rung_plan
 
-    if "method" in choices:
-        raise InputError(f"A ladder tries several methods; say which ones with {setting('methods', 'a,b')}.")
-    if choices.get("task") == "aspect":
-        raise InputError("aspect is two tasks, tag and pair; climb the ladder with each of them.")
-    if choices.get("task") == "translate":
-        raise InputError("translate is learned in one way alone; there is no ladder of methods for it.")
+    check_choices(choices)
     given = {part: rows for part, rows in (("train", source), ("dev", dev), ("test", test)) if rows is not None}
     paths = {part: _path(rows) for part, rows in given.items()}
     plans = {method: rung_plan(method, paths, choices) for method in chosen_methods(methods)}
     folder = ladder_folder(paths.get("train")) if output is None else Path(output)
     opened = {part: open_source(rows) for part, rows in given.items()}
     return run_ladder(
-        plans, opened, folder, budget=budget_seconds(budget), allow_different_cpu=allow_different_cpu,
+        plans, opened, folder, budget=budget_seconds(budget), margin=margin, allow_different_cpu=allow_different_cpu,
         command=command, told=told,
     )  # fmt: skip
 

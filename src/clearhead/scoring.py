@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from clearhead.batch import Batch, check_outputs, groups
@@ -74,9 +74,13 @@ class FeatureScorer:
     layer: Layer | None = None
     pooling: tuple[str, ...] | None = None
     task: Task = CLASSIFY
+    separate: bool = False  # two texts are encoded one by one, and their vectors compared
 
     def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
         """Pool the encoder's layers to features, then one matrix; of a tagger, the features of each word."""
+        if self.separate:
+            made = pair_features(self.model, rows, self.fit, layer=self.layer, pooling=self.pooling)
+            return Scores(self.classic.logits(features=made.features), made.truncated, made.windows)
         table = encode_rows(rows, columns, self.model.tokenizer, fit=self.fit, form=self.task.form)
         data = readable(table, self.model)
         if self.task.words is not None:
@@ -174,6 +178,57 @@ def table_features(
     """(rows, width): the encoder's vectors as `Model.embed` makes them; a row's windows are averaged."""
     embedder = Embedder(model, layer, pooling, None, "")
     return window_features(model, data, lambda *batch: [embedder.vectors(*batch)], budget=budget, told=told)[0]
+
+
+class PairFeatures(NamedTuple):
+    """Two texts of each row compared, and how they were read."""
+
+    features: Array  # (rows, 2 * width)
+    cosine: Array  # (rows,)
+    truncated: Array  # (rows,) tokens that were cut off from either text
+    windows: Array  # (rows,) the most windows that one of the two texts was read in
+
+
+def pair_features(
+    model: Model,
+    rows: Sequence[TextRow],
+    fit: Fit,
+    *,
+    layer: Layer | None = None,
+    pooling: Sequence[str] | None = None,
+    told: Told = None,
+) -> PairFeatures:
+    """Both texts of each row encoded one by one, as a sentence encoder learned to read them, then compared."""
+    import numpy as np
+
+    table = separate_texts(rows, model, fit)
+    data = readable(table, model)
+    vectors = table_features(model, data, layer=layer, pooling=pooling, told=told)
+    count, cut, windows = len(rows), table.truncated, data.row_windows
+    longest = np.maximum(windows[:count], windows[count:])
+    first, second = np.split(vectors.astype(np.float64), 2)
+    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    cosine = (first * second).sum(1) / np.maximum(lengths, 1e-30)
+    return PairFeatures(compare_vectors(vectors), cosine, cut[:count] + cut[count:], longest)
+
+
+def separate_texts(rows: Sequence[TextRow], model: Model, fit: Fit) -> TokenTable:
+    """The first texts of all rows, then their second texts, each as a row of its own."""
+    firsts = [replace(row, text_b=None) for row in rows]
+    seconds = [replace(row, text=row.text_b or "", text_b=None) for row in rows]
+    return encode_rows([*firsts, *seconds], Columns(text="text"), model.tokenizer, fit=fit)
+
+
+def compare_vectors(vectors: Array) -> Array:
+    """(2 * rows, width) of first and second texts to (rows, 2 * width): |a - b| and a * b.
+
+    A linear model can weigh every direction of either. The sum of a * b alone is the cosine of vectors of length 1, so
+    that whatever the untrained cosine knows is there.
+    """
+    import numpy as np
+
+    first, second = np.split(vectors, 2)
+    return np.concatenate([np.abs(first - second), first * second], axis=1)
 
 
 def window_features(

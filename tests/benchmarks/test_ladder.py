@@ -45,7 +45,7 @@ def test_a_section_says_what_was_stored(tmp_path: Path) -> None:
         "recommended": "tfidf",
         "reason": "Why.",
     }
-    record = {"command": "clearhead ladder FILE", "threads": 2, "ladder": made}
+    record: dict[str, Any] = {"command": "clearhead ladder FILE", "threads": 2, "ladder": made}
     ladder.stored(tmp_path, "trec").write_text(json.dumps(record))
     lines = ladder.table(["trec", "sst2"], tmp_path).split("\n")
     assert lines == [
@@ -61,6 +61,12 @@ def test_a_section_says_what_was_stored(tmp_path: Path) -> None:
         "",
         "sst2: waiting",
     ]
+    short = RUNG | {"method": "finetune", "epochs": 2, "planned_epochs": 5}
+    record["ladder"] = made | {"rungs": [short], "recommended": "finetune", "caveat": "Rerun."}
+    ladder.stored(tmp_path, "trec").write_text(json.dumps(record))
+    lines = ladder.table(["trec"], tmp_path).split("\n")
+    assert lines[4].startswith("| **finetune (2 of 5 epochs)** | 0.8123 |")
+    assert lines[-1] == "Why. Rerun."
 
 
 def test_the_command_is_the_one_of_the_command_line() -> None:

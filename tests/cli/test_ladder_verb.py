@@ -32,7 +32,7 @@ def test_ladder_says_which_method_to_take(run: Run, here: Path, tiny: str) -> No
     assert code == 0
     for said in ("test (12 rows)", "accuracy", "95 % interval", "training", "one text", "size", "tfidf"):
         assert said in out
-    assert "is the best" in out or "within noise" in out
+    assert "Recommended: " in out
     assert "report: runs/reviews-ladder/report.html" in err
     assert (here / "runs/reviews-ladder/report.html").exists()
     code, out, err = run(*call, "--json")  # the same folder: nothing is trained again
@@ -42,27 +42,39 @@ def test_ladder_says_which_method_to_take(run: Run, here: Path, tiny: str) -> No
     assert all(rung["reused"] for rung in told["rungs"])
     assert set(told["rungs"][1]) == {
         "method", "left_out", "folder", "value", "low", "high", "training_seconds", "latency_ms", "size_mb", "reused",
-        "difference",
+        "difference", "epochs", "planned_epochs", "needs_seconds", "needs_budget",
     }  # fmt: skip
     assert (told["part"], told["rows"], told["metric"]) == ("test", 12, "accuracy")
     code, out, err = run(*call, "--quiet")
     assert (code, err) == (0, "")
     assert told["reason"] in " ".join(out.split())
+    assert (told["margin"], told["not_tried"], told["caveat"]) == (0.01, [], None)
+    code, out, _ = run(*call, "--json", "--margin", "1")
+    assert code == 0
+    assert (json.loads(out)["margin"], json.loads(out)["recommended"]) == (1.0, "tfidf")
 
 
 def test_ladder_says_what_it_leaves_out(run: Run, here: Path) -> None:
     code, out, _ = run("ladder", "reviews.csv", "--model", "nowhere", "-o", "out", "--seed", 3, "--budget", "90s")
     assert code == 0
     lines = [line for line in out.splitlines() if line.startswith("left out: ")]
-    assert [line.split(": ")[1] for line in lines] == ["features", "head", "finetune"]
+    assert [line.split(": ")[1] for line in lines] == ["features", "finetune"]
     assert all("nowhere" in line for line in lines)
+    last = out.splitlines()[-1]
+    assert last.startswith("Not tried: finetune (")
+    assert last.endswith("it is often the best method.")
+    code, out, _ = run("ladder", "reviews.csv", "--model", "nowhere", "-o", "out", "--seed", 3, "--json")
+    assert (json.loads(out)["not_tried"], json.loads(out)["caveat"]) == (["finetune"], last)
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("--budget", "long"), "budget is 'long'; say a time above 0 such as 90s, 10m or 1h."),
-        (("--methods", "best"), "There is no method 'best'; a ladder has majority, tfidf, features, head, finetune."),
+        (("--methods", "best"), "There is no method 'best'; a ladder has majority, tfidf, features, finetune, head."),
+        (("--margin", "-1"), "margin must be a number from 0 to 1e+09, in units of the metric; got '-1.0'."),
+        (("--margin", "nan"), "margin must be a number from 0 to 1e+09, in units of the metric; got 'nan'."),
+        (("--margin", "some"), "--margin"),
         (("--set", "method=tfidf"), "A ladder tries several methods; say which ones with --methods a,b."),
         (("--set", "dev=other.csv"), "--set is for settings"),
         (("--label", "mood"), "mood"),

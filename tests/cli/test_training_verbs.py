@@ -27,7 +27,7 @@ FLAGS = {
     ),
     "ladder": (
         "--budget", "--dev", "--test", "--task", "--text", "--text-b", "--label", "--id", "--split", "--model",
-        "--methods", "--set", "--seed", "--rows", "--skip-bad-rows", "--output", "-o", "--json", "--quiet",
+        "--methods", "--margin", "--set", "--seed", "--rows", "--skip-bad-rows", "--output", "-o", "--json", "--quiet",
     ),
     "evaluate": ("--report", "--slice", "--against", "--part", "--label", "--skip-bad-rows", "--json", "--quiet"),
     "predict": ("--output", "-o", "--format", "--prefix", "--probabilities", "--abstain-below", "--json", "--quiet"),
@@ -67,7 +67,8 @@ def test_train_alone_does_the_sensible_thing(run: Run, here: Path, tiny: str) ->
     for said in (
         "comma-separated, UTF-8, header: id, text, label", "text: text (by its name)", "label: label (by its name)",
         "task: classify (one text, one label or several; 2 labels: bad, good)", "rows: 96 train, 12 dev, 12 test",
-        "epochs: 20 (by the number of rows", "epoch 1: loss ", "model: runs/reviews", "report: runs/reviews/report",
+        "epochs: 20 (chosen from the dataset size; ", "learning rate: 0.002 (chosen from the model size; ",
+        "epoch 1: loss ", "model: runs/reviews", "report: runs/reviews/report",
     ):  # fmt: skip
         assert said in err
     assert "test (12 rows)" in out

@@ -146,7 +146,10 @@ def rungs(**changes: Any) -> list[dict[str, Any]]:
 
 def climbed(**changes: Any) -> dict[str, Any]:
     """A ladder as in ladder.json."""
-    made = {"metric": "accuracy", "part": "test", "rows": 300, "recommended": "head", "reason": "It is."}
+    made = {
+        "metric": "accuracy", "part": "test", "rows": 300, "margin": 0.01, "recommended": "head", "reason": "It is.",
+        "not_tried": (), "caveat": None,
+    }  # fmt: skip
     return made | {"rungs": rungs()} | changes
 
 

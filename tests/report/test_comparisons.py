@@ -31,6 +31,12 @@ def test_the_ladder_is_told() -> None:
     assert said.count("recommended") == 3  # in the text, beside the picture and in the table
     assert "−0.100 (−0.200 to 0.010)" in said
     assert "best" in said
+    assert "at most 0.010 worse than the best" in said
+    assert "Not tried" not in said
+    short = [{**rungs()[4], "epochs": 2, "planned_epochs": 5}]
+    said = Reader(report_html(whole(ladder=climbed(caveat="Not tried: all of it.", rungs=short)))).said("ladder")
+    assert said.startswith("Which method It is. Not tried: all of it. ")
+    assert "finetune (2 of 5 epochs)" in said
     without = climbed(rungs=[*rungs()[:2], {**rungs()[2], "left_out": "features would take about 14 min"}])
     assert "left out: features would take about 14 min" in Reader(report_html(whole(ladder=without))).said("ladder")
 
@@ -55,7 +61,7 @@ def test_the_sweep_is_told_the_best_first() -> None:
 @pytest.mark.parametrize("wild", HOSTILE)
 def test_nothing_in_them_runs(wild: str) -> None:
     some = [*rungs(method=wild)[:2], *rungs(left_out=wild)[:1]]
-    ladder = climbed(reason=wild, recommended=wild, metric=wild, part=wild, rungs=some)
+    ladder = climbed(reason=wild, caveat=wild, recommended=wild, metric=wild, part=wild, rungs=some)
     page = Reader(report_html(whole(ladder=ladder, sweep=swept(2, layer=wild, pooling=wild))))
     assert not {"script", "img", "iframe", "object"} & {tag for tag, _ in page.tags}
     assert not [name for _, own in page.tags for name in own if name.startswith("on")]

@@ -102,7 +102,9 @@ def test_few_rows_get_more_epochs_and_a_faster_head() -> None:
     plain = TrainSettings()
     assert for_few_rows(100_000, plain) == plain
     few = for_few_rows(400, plain)
-    assert (few.epochs, few.head_rate) == (10, 20 * plain.rate)
+    assert (few.epochs, few.head_rate) == (12, 20 * plain.rate)
+    assert for_few_rows(400, plain, probed=True).head_rate is None  # a head that was fitted needs no faster rate
+    assert for_few_rows(400, TrainSettings(rate=2e-4)).head_rate == 1e-3
     assert for_few_rows(10, plain).epochs == 20
     assert for_few_rows(400, TrainSettings(head_rate=1e-4)).head_rate == 1e-4
     assert for_few_rows(400, TrainSettings(frozen=True)).head_rate is None

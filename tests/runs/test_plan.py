@@ -71,7 +71,7 @@ def test_a_head_alone_learns_faster_unless_something_is_said() -> None:
         ({"leraning_rate": 3}, "There is no setting 'leraning_rate'"),
         (
             {"zzz": 1},
-            "There is no setting 'zzz'; there are average, batch_rows, batch_tokens",
+            "There is no setting 'zzz'; there are average, baselines, batch_rows, batch_tokens",
         ),
         ({"settings": {}}, "There is no setting 'settings'"),
         ({"auto_epochs": True}, "There is no setting 'auto_epochs'"),

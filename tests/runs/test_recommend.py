@@ -1,4 +1,4 @@
-"""The cheapest method within noise of the best, and the sentence that says why."""
+"""The cheapest method that is shown to be almost as good as the best, the sentence that says why, and caveats."""
 
 from __future__ import annotations
 
@@ -8,75 +8,227 @@ import numpy as np
 import pytest
 
 from clearhead.data.labels import LabelSpace
-from clearhead.runs.recommend import Asked, compared, recommendation
+from clearhead.errors import InputError
+from clearhead.runs.recommend import Asked, checked_margin, compared, default_margin, recommendation, untried
 from clearhead.runs.rungs import Difference, Rung
 from clearhead.tasks import TASKS
 from clearhead.tasks.task import Answers
 
+COSTS = {"majority": (0.01, 0.05), "tfidf": (2.0, 0.25), "features": (20.0, 50.0), "finetune": (120.0, 100.0)}
 
-def rung(method: str, right: Any, targets: Any, seconds: float, latency: float) -> tuple[Rung, Answers]:
-    """A rung that has these rows right."""
+
+def measured(method: str, right: Any, targets: Any) -> tuple[Rung, Answers]:
+    """A rung that has these rows right, and its answers."""
+    seconds, latency = COSTS[method]
     answers = Answers(labels=np.where(right, targets, 1 - targets))
     value = float(np.mean(right))
     return Rung(method=method, value=value, training_seconds=seconds, latency_ms=latency, size_mb=1.0), answers
 
 
-def judged(*made: tuple[Rung, Answers], targets: Any) -> tuple[tuple[Rung, ...], str, str]:
-    asked = Asked(
-        task=TASKS["classify"], space=LabelSpace(names=("a", "b")), metric="accuracy", part="test", targets=targets
-    )
-    found = compared([one for one, _ in made], {one.method: answers for one, answers in made}, asked)
-    return found, *recommendation(found, asked)
+def judged(
+    right: dict[str, Any], *, rows: int, margin: float | None = None
+) -> tuple[dict[str, Rung], str, str]:  # fmt: skip
+    """Methods by the rows that they have right: compared by their answers, and one of them recommended."""
+    targets = np.arange(rows) % 2
+    pairs = [measured(method, rows_right, targets) for method, rows_right in right.items()]
+    asked = asking("accuracy", targets, margin)
+    rungs = compared([rung for rung, _ in pairs], {rung.method: answers for rung, answers in pairs}, asked)
+    return {rung.method: rung for rung in rungs}, *recommendation(rungs, asked)
 
 
-def test_the_cheapest_within_noise_of_the_best_is_taken() -> None:
-    draw = np.random.default_rng(0)
-    targets = draw.integers(0, 2, 400)
-    half = targets == 0
-    good = draw.random(400) < 0.9
-    better = good.copy()
-    better[np.flatnonzero(~good)[:5]] = True
-    better[np.flatnonzero(good)[:3]] = False
-    floor = rung("majority", half, targets, 0.01, 0.05)
-    words, network = rung("tfidf", good, targets, 2.0, 0.25), rung("finetune", better, targets, 120.0, 100.0)
-    found, taken, reason = judged(floor, words, network, targets=targets)
+def asking(metric: str, targets: Any, margin: float | None = None) -> Asked:
+    task = "regress" if metric in ("mse", "mae", "r2", "pearson") else "classify"
+    return Asked(
+        task=TASKS[task], space=LabelSpace(names=("a", "b")), metric=metric, part="test", targets=targets, margin=margin
+    )  # fmt: skip
+
+
+def chosen(metric: str, *rungs: Rung, rows: int = 1000, margin: float | None = None) -> tuple[str, str]:
+    """What is recommended of rungs whose differences to the best are given."""
+    return recommendation(rungs, asking(metric, np.arange(rows) % 2, margin))
+
+
+def result(method: str, value: float, *gap: float) -> Rung:
+    """A rung with its difference to the best and the ends of its interval; without them, the best."""
+    seconds, latency = COSTS[method]
+    difference = Difference(difference=gap[0], low=gap[1], high=gap[2], p=0.5) if gap else None
+    return Rung(method=method, value=value, difference=difference, training_seconds=seconds, latency_ms=latency)
+
+
+def wrong_on(rows: int, *places: int) -> Any:
+    """All rows right but these."""
+    right = np.ones(rows, bool)
+    right[list(places)] = False
+    return right
+
+
+def test_with_many_rows_the_cheapest_within_the_margin_is_taken() -> None:
+    rows = 4000
+    right = {
+        "majority": np.arange(rows) % 2 == 0,
+        "tfidf": wrong_on(rows, *range(400), *range(500, 510)),
+        "finetune": wrong_on(rows, *range(400)),
+    }
+    rungs, taken, reason = judged(right, rows=rows)
+    gap = rungs["tfidf"].difference
     assert taken == "tfidf"
-    assert found[2].difference is None
-    assert found[1].difference is not None
-    assert found[1].difference.within_noise
-    assert found[1].difference.difference == pytest.approx(-2 / 400)
-    low, high = found[1].difference.low, found[1].difference.high
+    assert rungs["finetune"].difference is None
+    assert gap is not None
+    assert gap.high is not None
+    assert gap.high < 0  # clearly worse, and by so little that it does not matter
     assert reason == (
-        f"tfidf: accuracy {words[0].value:.3f} is within noise of the best (finetune {network[0].value:.3f}, "
-        f"difference -0.005, {low:.3f} to {high:.3f}) on 400 test rows, "
-        "at 1/60 of its training time and 1/400 of its latency."
+        "tfidf: accuracy 0.897 on 4,000 test rows is at most 0.01 worse than the best (finetune 0.900, difference "
+        f"-0.003, {gap.low:.3f} to {gap.high:.3f}), at 1/60 of its training time and 1/400 of its latency."
     )
-    clearly = good | (draw.random(400) < 0.8)
-    _, taken, reason = judged(floor, words, rung("finetune", clearly, targets, 120.0, 100.0), targets=targets)
+    assert judged(right, rows=rows, margin=0.001)[1] == "finetune"
+    assert judged(right, rows=rows, margin=0)[1] == "finetune"
+
+
+def test_with_few_rows_the_best_is_taken_and_the_doubt_is_said() -> None:
+    """An interval that includes 0 is what few rows always have: it is no reason to take the cheaper method."""
+    right = {
+        "majority": np.arange(80) % 2 == 0,
+        "tfidf": wrong_on(80, *range(8)),
+        "finetune": wrong_on(80, *range(6, 11)),
+    }
+    rungs, taken, reason = judged(right, rows=80)
+    gap = rungs["tfidf"].difference
+    assert gap is not None
+    assert gap.low is not None
+    assert gap.high is not None
+    assert gap.low < 0 < gap.high
     assert taken == "finetune"
-    assert "is the best, and every cheaper method is worse (the nearest is tfidf" in reason
-    _, taken, reason = judged(words, network, targets=targets)
-    assert taken == "tfidf"
-    _, taken, reason = judged(words, targets=targets)
-    assert reason.endswith("it is the only method that was measured.")
-    _, taken, reason = judged(network, rung("tfidf", half, targets, 1.0, 1.0), targets=targets)
-    assert reason.endswith("is the best, and it is the cheapest method, too.")
-
-
-def test_a_floor_that_is_not_beaten_is_said_to_be_one() -> None:
-    targets = np.array([0, 1, 0, 1, 0, 1, 0, 0])
-    some = targets == 0
-    more = some.copy()
-    more[1] = True
-    _, taken, reason = judged(
-        rung("majority", some, targets, 0.1, 0.1), rung("tfidf", more, targets, 1.0, 1.0), targets=targets
+    assert reason == (
+        "finetune: accuracy 0.938 is the best on 80 test rows. These rows are too few to tell differences below "
+        f"{(gap.high - gap.low) / 2:.2g}, so the cheaper tfidf (0.900) may be as good."
     )
-    assert taken == "majority"
-    assert "no method is clearly better than an answer that does not look at the text" in reason
-    assert "on 8 test rows" in reason
+    assert judged(right, rows=80, margin=0.2)[1] == "tfidf"
 
 
-def test_noise_is_an_interval_that_includes_nothing() -> None:
-    assert Difference(difference=-0.01, low=-0.02, high=0.0, p=0.1).within_noise
-    assert not Difference(difference=-0.01, low=-0.02, high=-0.001, p=0.01).within_noise
-    assert not Difference(difference=None, low=None, high=None, p=None).within_noise
+def test_equal_answers_on_few_rows_do_not_show_that_methods_are_equal() -> None:
+    """The bootstrap of two methods that never differ has no width; twelve rows have a resolution all the same."""
+    worse = wrong_on(12, 0)
+    _, taken, reason = judged({"majority": np.arange(12) % 2 == 0, "tfidf": worse, "finetune": worse}, rows=12)
+    assert taken == "tfidf"  # of equal figures the cheapest, with the doubt
+    assert reason.endswith("These rows are too few to tell differences below 0.25, so finetune (0.917) may be better.")
+    same = (result("tfidf", 0.9, 0.0, 0.0, 0.0), result("finetune", 0.9000001))
+    assert chosen("accuracy", *same, rows=299)[0] == "finetune"
+    assert chosen("accuracy", *same, rows=301)[0] == "tfidf"
+
+
+def test_what_is_clearly_worse_is_not_taken() -> None:
+    worse = (result("majority", 0.5, -0.4, -0.43, -0.37), result("tfidf", 0.8, -0.1, -0.12, -0.08))
+    assert chosen("accuracy", *worse, result("finetune", 0.9)) == (
+        "finetune",
+        "finetune: accuracy 0.900 is the best, and every cheaper method is worse (the nearest is tfidf 0.800, "
+        "difference -0.100, -0.120 to -0.080) on 1,000 test rows.",
+    )
+    edge = result("tfidf", 0.895, -0.005, -0.01, 0.0)  # the end of the interval is the margin: not within it
+    assert chosen("accuracy", edge, result("finetune", 0.9))[0] == "finetune"
+    assert chosen("accuracy", edge, result("finetune", 0.9), margin=0.0101)[0] == "tfidf"
+
+
+def test_the_cheapest_that_is_good_enough_not_the_nearest() -> None:
+    rungs = (
+        result("tfidf", 0.893, -0.007, -0.012, -0.002),
+        result("features", 0.896, -0.004, -0.009, 0.001),
+        result("finetune", 0.9),
+    )
+    assert chosen("accuracy", *rungs)[0] == "features"
+    assert chosen("accuracy", *rungs, margin=0.02)[0] == "tfidf"
+
+
+@pytest.mark.parametrize("metric", ["log_loss", "mse", "mae"])
+def test_less_is_better_for_some_metrics(metric: str) -> None:
+    margin = {"log_loss": 0.01, "mse": 0.0025, "mae": 0.005}[metric]  # labels are 0 and 1: variance 1/4, deviation 1/2
+    floor = result("majority", 0.9, 0.6, 0.5, 0.7)
+    near = result("tfidf", 0.3 + margin / 4, margin / 4, -margin / 4, 0.9 * margin)
+    taken, reason = chosen(metric, floor, near, result("finetune", 0.3), rows=4000)
+    assert taken == "tfidf"
+    assert f"is at most {margin:.3g} worse than the best (finetune 0.300" in reason
+    far = result("tfidf", 0.3 + margin / 4, margin / 4, -margin / 4, 1.1 * margin)
+    taken, reason = chosen(metric, floor, far, result("finetune", 0.3), rows=4000)
+    assert taken == "finetune"
+    assert "so the cheaper tfidf" in reason
+    taken, reason = chosen(metric, floor, result("tfidf", 0.5, 0.2, 0.1, 0.3), result("finetune", 0.3))
+    assert taken == "finetune"
+    assert "every cheaper method is worse (the nearest is tfidf 0.500" in reason
+
+
+def test_the_floor_is_recommended_only_where_nothing_beats_it() -> None:
+    near = (result("majority", 0.899, -0.001, -0.003, 0.001), result("tfidf", 0.9))
+    taken, reason = chosen("accuracy", *near, rows=50_000)
+    assert taken == "tfidf"
+    assert reason.startswith("tfidf: accuracy 0.900 is the best on 50,000 test rows. The best is not clearly better")
+    assert "majority (0.899, difference -0.001, -0.003 to 0.001), which does not look at the text" in reason
+    few = (result("majority", 0.5, -0.1, -0.4, 0.1), result("tfidf", 0.55, -0.05, -0.3, 0.2), result("finetune", 0.6))
+    taken, reason = chosen("accuracy", *few, rows=20)
+    assert taken == "finetune"
+    assert reason.count(". ") == 1  # two sentences, not three
+    assert "not clearly better than majority" in reason
+    equal = (result("majority", 0.9), result("tfidf", 0.9, 0.0, -0.01, 0.01))
+    assert chosen("accuracy", *equal) == (
+        "majority", "majority: accuracy 0.900 on 1,000 test rows, and no method that reads the text is better.",
+    )  # fmt: skip
+
+
+def test_one_method_and_the_cheapest() -> None:
+    assert chosen("accuracy", result("tfidf", 0.9)) == (
+        "tfidf", "tfidf: accuracy 0.900 on 1,000 test rows; it is the only method that was measured.",
+    )  # fmt: skip
+    best = (result("tfidf", 0.9), result("features", 0.8, -0.1, -0.2, -0.05), Rung(method="finetune", left_out="no"))
+    assert chosen("accuracy", *best)[1].endswith("is the best, and it is the cheapest method, too.")
+    assert chosen("accuracy", Rung(method="majority", value=None), result("tfidf", 0.9))[0] == "tfidf"
+    undefined = Rung(method="tfidf", value=0.8, difference=Difference(difference=None, low=None, high=None, p=None))
+    taken, reason = chosen("accuracy", undefined, result("finetune", 0.9), rows=1)
+    assert taken == "finetune"
+    assert "too few to tell methods apart, so the cheaper tfidf (0.800) may be as good." in reason
+    with pytest.raises(InputError, match=r"No method could be measured\. gone"):
+        chosen("accuracy", Rung(method="tfidf", left_out="gone"))
+
+
+def test_margins_of_metrics() -> None:
+    labels = np.array([0.0, 10.0, 20.0, 30.0])
+    assert [default_margin(name, labels) for name in ("accuracy", "f1", "roc_auc", "r2", "log_loss")] == [0.01] * 5
+    assert [default_margin(name, labels) for name in ("matthews", "pearson", "spearman")] == [0.02] * 3
+    assert default_margin("mse", labels) == pytest.approx(0.01 * np.var(labels))
+    assert default_margin("mse", labels * 10) == pytest.approx(100 * default_margin("mse", labels))
+    assert default_margin("mae", labels) == pytest.approx(0.1)
+
+
+def test_margins_that_can_be() -> None:
+    assert checked_margin(None) is None
+    assert [checked_margin(value) for value in (0, 0.5, np.float32(0.25))] == [0.0, 0.5, 0.25]
+    for value in (-0.01, float("nan"), float("inf"), "0.1", True, [0.1], 10**400):
+        with pytest.raises(InputError, match="margin must be a number from 0 to 1e\\+09, in units of the metric; got "):
+            checked_margin(value)
+
+
+def test_an_often_best_method_that_is_missing_is_named() -> None:
+    done = result("tfidf", 0.9)
+    late = Rung(method="finetune", left_out="finetune would take ...", needs_seconds=360.0, needs_budget="11m")
+    assert untried((done, late)) == (
+        ("finetune",),
+        "Not tried: finetune (needs about 6 min; rerun with --budget 11m); it is often the best method.",
+    )
+    none = Rung(method="finetune", left_out="finetune: no time is left of 1.0 s; --budget 30s", needs_budget="30s")
+    assert "(no time was left; rerun with --budget 30s)" in str(untried((done, none))[1])
+    failed = Rung(method="finetune", left_out="finetune failed with ValueError: bad")
+    assert untried((failed,))[1] == (
+        "Not tried: finetune (failed with ValueError: bad); it is often the best method."
+    )  # fmt: skip
+    torchless = Rung(method="finetune", left_out="finetune: Training a network needs torch.")
+    assert "Not tried: finetune (Training a network needs torch);" in str(untried((torchless,))[1])
+    assert untried((done, Rung(method="head", left_out="head would take long"))) == ((), None)
+    assert untried((done, result("finetune", 0.8))) == ((), None)
+
+
+def test_a_shortened_method_is_said_to_be() -> None:
+    short = Rung(
+        method="finetune", value=0.9, epochs=2, planned_epochs=5, needs_seconds=360.0, needs_budget="11m"
+    )  # fmt: skip
+    assert untried((short,)) == (
+        (),
+        "finetune was trained for 2 of 5 epochs to fit the budget; all of them take about 6 min: rerun with "
+        "--budget 11m.",
+    )

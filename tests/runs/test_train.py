@@ -149,12 +149,13 @@ def test_epochs_are_enough_for_few_rows_and_three_for_many(tiny: str, tmp_path: 
     settings = RunPlan().settings
     assert for_few_rows(100_000, settings) == settings
     assert settings.epochs == 3
-    assert [for_few_rows(rows, settings).epochs for rows in (1000, 10)] == [4, 20]
-    assert for_few_rows(10_000, settings, labels=77).epochs == 7  # 25 steps for each of them
+    assert [for_few_rows(rows, settings).epochs for rows in (1000, 10)] == [5, 20]
+    assert for_few_rows(2_700, settings, labels=77).epochs == 10  # ten steps for each of them
+    assert for_few_rows(2_700, settings, labels=77, probed=True).epochs == 6  # six where the head was fitted before
     assert (for_few_rows(10, settings).head_rate or 0) > settings.rate  # a new head has little time to learn
     said: list[str] = []
     train(labelled(20), output=tmp_path / "run", model=tiny, told=Told(say=said.append))
-    assert "epochs: 20 (by the number of rows and labels; say another with --epochs)" in said
+    assert "epochs: 20 (chosen from the dataset size; override with --epochs)" in said
     assert any(line.startswith("task: classify (one text, one label or several; 2 labels: bad, good)") for line in said)
 
 

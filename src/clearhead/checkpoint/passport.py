@@ -45,6 +45,7 @@ class Trained:
     layer_scores: list[float] = field(default_factory=list)  # of weighted layers: s, the word vectors first ...
     layer_gamma: float = 1.0  # ... and gamma, of gamma * sum_j softmax(s)_j h_j
     pooling: list[str] = field(default_factory=list)
+    pairs: Literal["together", "separate"] = "together"  # how features read two texts; separate: |a - b| and a * b
     temperature: float = 1.0
     thresholds: list[float] = field(default_factory=list)
     abstain_below: float | None = None

@@ -1,6 +1,6 @@
 """Classic methods: TF-IDF, linear models and the majority class; fitted by scikit-learn, predicted in plain numpy."""
 
-from clearhead.classic.linear import Linear, fit_linear
+from clearhead.classic.linear import Linear, fit_linear, fit_probe
 from clearhead.classic.majority import Majority, fit_majority
 from clearhead.classic.mixture import Mixture, fit_mixture, mixture_weights
 from clearhead.classic.model import ClassicModel, load_classic, save_classic
@@ -18,6 +18,7 @@ __all__ = [
     "fit_linear",
     "fit_majority",
     "fit_mixture",
+    "fit_probe",
     "fit_tfidf",
     "load_classic",
     "mixture_weights",

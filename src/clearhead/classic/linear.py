@@ -112,6 +112,35 @@ def fit_linear(
     return Linear(weight.astype(np.float32), bias.astype(np.float32), float(strength), solved.converged)
 
 
+def fit_probe(
+    features: Array,
+    targets: Given,
+    space: LabelSpace,
+    *,
+    tried: int,
+    class_weight: ClassWeight = "none",
+    seed: int = 0,
+) -> Linear:
+    """A linear model to start a network's head from; the strength is chosen on at most `tried` rows.
+
+    All columns are divided by one number, their size, and not each by its own spread: what hardly varies gets no large
+    weight, which would turn a small change of the network below into a large one of its answers.
+    """
+    truth, matrix = checked_targets(targets, space), _checked(features)
+    known: dict[str, Any] = {"kind": space.kind, "outputs": outputs_of(space), "class_weight": class_weight}
+    scale = float(np.sqrt(np.square(matrix).mean())) or 1.0
+    mean = matrix.mean(0)
+    matrix -= mean
+    matrix /= scale
+    some = np.sort(np.random.default_rng(seed).permutation(len(truth))[:tried])
+    with few_threads(matrix.size):
+        strength = choose_strength(matrix[some], truth[some], seed=seed, **known)
+        solved = solve(matrix, truth, strength=strength, **known)
+    weight = solved.weight / scale
+    bias = solved.bias - weight @ mean
+    return Linear(weight.astype(np.float32), bias.astype(np.float32), float(strength), solved.converged)
+
+
 def _checked(features: Any) -> Any:
     """Finite numbers of (rows, columns), in float64 unless that takes gigabytes."""
     sparse = hasattr(features, "tocsr")

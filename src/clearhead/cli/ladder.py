@@ -1,4 +1,4 @@
-"""clearhead ladder: every method on the same rows, from the cheapest on, and which one to take."""
+"""clearhead ladder: several methods on the same rows, from the cheapest on, and which one to take."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def ladder(
     output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
     model: str | None = None,
     methods: str | None = None,
+    margin: float | None = None,
     rows: int | None = None,
     set: Annotated[list[str] | None, Parameter(name="--set")] = None,  # noqa: A002
     seed: int | None = None,
@@ -40,7 +41,7 @@ def ladder(
     json: bool = False,
     quiet: bool = False,
 ) -> None:
-    """Train every method on the same rows within a time budget, and recommend the cheapest that is as good as the best.
+    """Train several methods on the same rows within a time budget, and recommend the cheapest that is as good.
 
     The same command with the same folder goes on: what is finished there is not trained again.
 
@@ -49,7 +50,8 @@ def ladder(
     file
         Rows with labels: CSV, TSV, JSONL, Parquet, or a folder with a sub-folder of text files for each label.
     budget
-        How much time there is: 90s, 10m, 1h. A method that would not fit is left out, and says what it would take.
+        How much time there is: 90s, 10m, 1h. Fine-tuning gets fewer epochs if it has to; a method that does not fit is
+        left out, with the budget that it needs.
     dev
         Rows to choose epochs and fit thresholds on; without it, some of the training rows.
     test
@@ -71,9 +73,12 @@ def ladder(
     output
         The folder with a run for each method and the report; without it, runs/NAME-ladder.
     model
-        The model that features, head and finetune start from.
+        The model that features, finetune and head start from.
     methods
-        Some of majority, tfidf, features, head, finetune, with commas; without it, all of them.
+        Some of majority, tfidf, features, finetune, head, with commas; without it, all but head.
+    margin
+        How much worse than the best a cheaper method may be, with its 95 % interval, in units of the metric; without
+        it, 0.01 (0.02 for correlations, 1 % of a constant's error for mse and mae).
     rows
         Train on so many rows, drawn by the seed; without it, on all.
     set
@@ -110,8 +115,8 @@ def ladder(
                 download=bars,
             )  # fmt: skip
             made = api.ladder(
-                file, dev=dev, test=test, output=output, budget=budget, methods=methods, told=told,
-                allow_different_cpu=allow_different_cpu,
+                file, dev=dev, test=test, output=output, budget=budget, methods=methods, margin=margin,
+                told=told, allow_different_cpu=allow_different_cpu,
                 command=shlex.join(["clearhead", *sys.argv[1:]]), **said,
             )  # fmt: skip
     except KeyboardInterrupt:
@@ -135,4 +140,6 @@ def show_ladder(made: Any) -> None:
     for rung in made.rungs:
         if rung.left_out is not None:
             sys.stdout.write(f"left out: {rung.left_out}\n")
-    sys.stdout.write(f"{made.reason}\n")
+    sys.stdout.write(f"Recommended: {made.reason}\n")
+    if made.caveat is not None:
+        sys.stdout.write(f"{made.caveat}\n")

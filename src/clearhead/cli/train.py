@@ -214,6 +214,9 @@ def show_run(run: Any) -> None:
         )  # fmt: skip
     else:
         say("Nothing was measured: no rows were held out, or there are too few different ones.")
+    if run.baselines:
+        heads = ("method", run.main, "95 % interval", "this model minus it")
+        print_table(heads, baseline_rows(run), title=f"baselines on the same {run.measured_on} rows")
     if run.sweep:
         names = ("layer", "pooling", "score", "spread", "seconds")
         print_table(names, sweep_rows(run.sweep), title="layers (cross-validation)")
@@ -222,6 +225,21 @@ def show_run(run: Any) -> None:
     say(f"model: {run.folder}")
     if run.report is not None:
         say(f"report: {run.report}")
+
+
+def baseline_rows(run: Any) -> list[tuple[str, ...]]:
+    """Cheap methods beside the trained one as lines of a table."""
+    from clearhead.notebook import between, figure
+
+    rows: list[tuple[str, ...]] = []
+    for one in run.baselines:
+        found = one.difference
+        gap = "not defined" if found.difference is None else f"{found.difference:+.4f}"
+        gap += "" if found.low is None or found.high is None else f" ({found.low:+.4f} to {found.high:+.4f})"
+        some = "" if one.rows >= run.rows["train"] else f" ({one.rows:,} training rows)"
+        interval = "" if one.low is None or one.high is None else between(one.low, one.high)
+        rows.append((one.method + some, figure(one.value), interval, gap))
+    return rows
 
 
 def sweep_rows(sweep: Any) -> list[tuple[str, ...]]:

@@ -27,6 +27,7 @@ def ladder(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
     for rung in rungs:
         rung["between"] = _between(rung["low"], rung["high"])
         rung["chosen"] = rung["method"] == found["recommended"]
+        rung["label"] = _label(rung)
     metric = metric_name(str(found["metric"]))
     return {**found, "rungs": rungs, "name": metric, "picture": _rungs(rungs, metric)}
 
@@ -55,6 +56,12 @@ def _rungs(rungs: Sequence[Mapping[str, Any]], metric: str) -> Markup | None:
         add(plot.root, "text", shorten(_name(rung), 12.0), class_="name", x=beside, y=level + 4,
             text_anchor="end" if left else "start")  # fmt: skip
     return plot.svg()
+
+
+def _label(rung: Mapping[str, Any]) -> str:
+    """The method, with how much of it there was time for."""
+    epochs = rung.get("epochs")
+    return _name(rung) if epochs is None else f"{_name(rung)} ({epochs} of {rung['planned_epochs']} epochs)"
 
 
 def _name(rung: Mapping[str, Any]) -> str:

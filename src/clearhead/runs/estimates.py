@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from clearhead.errors import ClearheadError
@@ -13,6 +13,7 @@ from clearhead.runs.network import data_of
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.prepare import Prepared
 from clearhead.scoring import table_features
+from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     from clearhead.model import Model
@@ -25,7 +26,29 @@ FORWARD = 3  # a pass without the way back is so many times as fast as a trainin
 SWEPT = 19  # fits in place of one, where all layers are tried
 
 
-def features_seconds(plan: RunPlan, prepared: Prepared) -> float:
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """How long a method would take here as planned, and how much of that is one epoch."""
+
+    seconds: float
+    epoch_seconds: float = 0.0  # of one epoch, with the dev rows after it
+    settings: TrainSettings | None = None  # of a network: what it would train with, as many epochs as planned
+
+    @property
+    def epochs(self) -> int:
+        """How many are planned; 0: it has none."""
+        return 0 if self.settings is None else self.settings.epochs
+
+    def seconds_of(self, epochs: int) -> float:
+        """The same with fewer epochs."""
+        return self.seconds - (self.epochs - epochs) * self.epoch_seconds
+
+    def epochs_within(self, seconds: float) -> int:
+        """How many of the planned epochs fit into a time; 0: not one."""
+        return next((epochs for epochs in range(self.epochs, 0, -1) if self.seconds_of(epochs) <= seconds), 0)
+
+
+def features_seconds(plan: RunPlan, prepared: Prepared) -> Estimate:
     """Of frozen features and a linear model: a pass over some rows and a fit to them, for all rows."""
     import numpy as np
 
@@ -41,27 +64,29 @@ def features_seconds(plan: RunPlan, prepared: Prepared) -> float:
     with suppress(ClearheadError):  # rows that are fitted otherwise, or too few of them
         fit_linear(vectors, sample.targets, prepared.space, strength=plan.strength)
     fit = (time.perf_counter() - begun) * len(prepared.parts["train"]) / len(sample)
-    return sum(_tokens(model, prepared).values()) / speed + fit * (1 if plan.layers is None else SWEPT)
+    reading = sum(_tokens(model, prepared).values()) / speed
+    return Estimate(seconds=reading + fit * (1 if plan.layers is None else SWEPT))
 
 
-def network_seconds(plan: RunPlan, prepared: Prepared) -> float:
+def network_seconds(plan: RunPlan, prepared: Prepared) -> Estimate:
     """Of a fine-tuning or of a new head: a few real steps, then all epochs with the dev rows after each."""
-    from clearhead.runs.sizes import classes, for_few_rows, with_threads
+    from clearhead.runs.sizes import choose_settings, with_threads
     from clearhead.training.trial import trial
 
-    task, space, settings = prepared.task, prepared.space, plan.settings
-    if plan.auto_epochs:
-        settings = for_few_rows(len(prepared.parts["train"]), settings, classes(space))
+    task, space = prepared.task, prepared.space
     model = load(
         plan.model, "core", plan.device, head=task.head, labels=task.outputs(space), fresh=True,
         head_pooling=plan.head_pooling,
     )
+    settings = choose_settings(plan, task, space, len(prepared.parts["train"]), model.shape)
     with_threads(replace(plan, settings=settings), model)  # as many as the run would use
     speed, _ = trial(model.module, _sample(model, prepared), settings, task.objective(space), steps=TRIAL)
     tokens = _tokens(model, prepared)
-    answered = tokens.get("dev", 0.0) * (settings.epochs + 1) + tokens.get("test", 0.0)
     forward = speed if settings.frozen else FORWARD * speed
-    return plan.seeds * (tokens["train"] * settings.epochs / speed + answered / forward)
+    dev, test = tokens.get("dev", 0.0) / forward, tokens.get("test", 0.0) / forward
+    epoch = tokens["train"] / speed + dev
+    seconds = plan.seeds * (epoch * settings.epochs + dev + test)
+    return Estimate(seconds=seconds, epoch_seconds=plan.seeds * epoch, settings=settings)
 
 
 def _sample(model: Model, prepared: Prepared) -> Encoded:

@@ -65,12 +65,18 @@ class Run:
     seconds: float = 0.0
     cost: Mapping[str, float] = field(default_factory=dict)
     sweep: tuple[Swept, ...] = ()  # layers and poolings that were tried, where that was asked for
+    baselines: tuple[Any, ...] = ()  # cheap methods on the same rows (`runs/baselines.py`)
     machine: Machine | None = None  # that it computed on
 
     @property
     def measured_on(self) -> str | None:
         """The part whose figures count: test, or dev where there is no test."""
         return next((part for part in ("test", "dev") if part in self.evaluations), None)
+
+    @property
+    def main(self) -> str:
+        """The metric that counts first."""
+        return "" if self.measured_on is None else self.evaluations[self.measured_on].main
 
     @property
     def metrics(self) -> dict[str, Any]:
@@ -133,16 +139,21 @@ class Run:
             "seconds": round(self.seconds, 2),
             "cost": dict(self.cost),
             "sweep": [asdict(one) for one in self.sweep],
+            "baselines": [asdict(one) for one in self.baselines],
             "machine": None if self.machine is None else asdict(self.machine),
         }
 
 
+def held_out_logits(prepared: Prepared, result: Result) -> dict[str, Any]:
+    """What a fitted model says of the rows that it did not learn from, by part."""
+    return {name: result.logits(part) for name, part in prepared.parts.items() if name != "train"}
+
+
 def measured(
-    prepared: Prepared, result: Result, plan: RunPlan
+    prepared: Prepared, logits: Mapping[str, Any], plan: RunPlan
 ) -> tuple[Reading, dict[str, Evaluation], tuple[str, ...]]:
     """The reading that dev rows suggest, and how good the answers are on dev and test."""
     task, space = prepared.task, prepared.space
-    logits = {name: result.logits(part) for name, part in prepared.parts.items() if name != "train"}
     reading, notes = Reading(), []
     if "dev" in logits:
         targets = prepared.parts["dev"].targets

@@ -175,7 +175,7 @@ def _estimate(
     source: Source, columns: Columns, found: Inspection, reference: str, own: Task | None, kind: Kind | None
 ) -> dict[str, Any]:
     """Time and memory of fine-tuning with the default settings, from a few real steps on the first rows."""
-    from clearhead.runs.sizes import classes, for_few_rows
+    from clearhead.runs.sizes import choose_settings
     from clearhead.training.trial import trial
 
     check, counter = (None, None) if own is None or own.counter is None else (own.form.check, own.counter())
@@ -196,7 +196,7 @@ def _estimate(
     begun = time.perf_counter()
     speed, memory = trial(model.module, data, settings, task.objective(space), steps=TRIAL)
     rows_to_train = found.parts.get("train", round(found.rows * (1 - RunPlan().dev_share - RunPlan().test_share)))
-    epochs = for_few_rows(rows_to_train, settings, classes(space)).epochs
+    epochs = choose_settings(RunPlan(), task, space, rows_to_train, model.shape).epochs
     tokens = float(data.row_tokens.mean()) * rows_to_train * epochs
     return {
         "model": reference,

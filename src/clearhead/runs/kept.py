@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from math import isfinite
@@ -16,8 +17,9 @@ from clearhead.runs.finish import METRICS, SPLIT
 from clearhead.runs.plan import EARLIER, NETWORK, RunPlan
 from clearhead.runs.prepare import Prepared
 from clearhead.runs.resumed import PATHS, is_same
-from clearhead.runs.run_file import read_saved
+from clearhead.runs.run_file import RUN, read_saved
 from clearhead.runs.rungs import METHODS, Rung
+from clearhead.training.settings import MOST_EPOCHS
 
 LADDER = "ladder.json"
 FORMAT = 1
@@ -57,14 +59,14 @@ class Kept:
                     f"{folder} holds a ladder with other settings ({_other(before[method], asked[method])}); "
                     f"name another folder with {setting('output', 'FOLDER')}."
                 )
-        rungs = {method: _rung(rung) for method, rung in finished.items() if method in METHODS}
-        done = {method: rung for method, rung in rungs.items() if (folder / method / METRICS).is_file()}
+        rungs = {method: _rung(method, rung) for method, rung in finished.items() if method in METHODS}
+        done = {method: rung for method, rung in rungs.items() if (folder / rung.folder_name / METRICS).is_file()}
         return cls(asked={**before, **asked}, finished=done)
 
     def check_rows(self, folder: Path, prepared: Prepared) -> None:
         """Refuse to compare with what was trained on other rows."""
-        for method in self.finished:
-            check_marks(folder / method, prepared)
+        for rung in self.finished.values():
+            check_marks(folder / rung.folder_name, prepared)
 
     def write(self, folder: Path, made: Written | None = None) -> None:
         """Keep it, with the whole ladder once there is one."""
@@ -73,12 +75,24 @@ class Kept:
         write_json(folder / LADDER, {"format": FORMAT, **told, "asked": dict(self.asked), "finished": finished})
 
 
-def _rung(saved: Any) -> Rung:
+def begun_epochs(folder: Path, method: str) -> list[int]:
+    """How many epochs the shortened runs of a method have that were begun, in order."""
+    paths = [path for path in folder.glob(f"{method}-*-epochs") if (path / RUN).is_file()]
+    names = (re.fullmatch(r"-([1-9][0-9]{0,5})-epochs", path.name.removeprefix(method)) for path in paths)
+    return sorted(int(name[1]) for name in names if name is not None)
+
+
+def _rung(method: str, saved: Any) -> Rung:
     """A rung that is finished, with numbers that can be."""
     rung = decode(saved, Rung, LADDER)
-    values = (rung.value, rung.low, rung.high, rung.training_seconds, rung.latency_ms, rung.size_mb)
+    values = (
+        rung.value, rung.low, rung.high, rung.training_seconds, rung.latency_ms, rung.size_mb, rung.needs_seconds
+    )  # fmt: skip
     if not all(value is None or isfinite(value) for value in values):
         raise CheckpointError(f"{LADDER} is damaged: expected finite numbers of {shown(rung.method, 40)}.")
+    epochs = (rung.epochs, rung.planned_epochs)
+    if rung.method != method or not (epochs == (None, None) or all(1 <= (n or 0) <= MOST_EPOCHS for n in epochs)):
+        raise CheckpointError(f"{LADDER} is damaged: expected a result of {method}.")
     return rung
 
 
@@ -87,9 +101,9 @@ def _with_defaults(plan: Any) -> Any:
     if not isinstance(plan, dict):
         return plan
     usual = json.loads(json.dumps(asdict(RunPlan())))
+    own = plan.get("settings")
     if plan.get("method") in NETWORK:
         usual |= EARLIER
-    own = plan.get("settings")
     made = {**usual, **plan}
     return {**made, "settings": {**usual["settings"], **own}} if isinstance(own, dict) else made
 

@@ -1,4 +1,4 @@
-"""Which method? All of them on the same rows, from the cheapest on, as far as the time allows."""
+"""Which method? Several on the same rows, from the cheapest on, as far as the time allows."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from typing import Any
 from clearhead.data import Row, Source
 from clearhead.errors import ClearheadError, InputError
 from clearhead.loading import load, need_torch
+from clearhead.notebook import one_line
+from clearhead.runs.budget import Budget, allot
 from clearhead.runs.evaluate import Scored, scored_part
 from clearhead.runs.finish import REPORT
-from clearhead.runs.kept import Kept, check_marks
+from clearhead.runs.kept import Kept, begun_epochs, check_marks
 from clearhead.runs.latency import latency_ms, megabytes
 from clearhead.runs.machines import check_begun
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.predictor import load_predictor
 from clearhead.runs.prepare import Look, PartRows, Prepared, look, prepare
-from clearhead.runs.recommend import Asked, compared, recommendation
+from clearhead.runs.recommend import Asked, checked_margin, compared, recommendation, untried
 from clearhead.runs.run_file import RUN, read_saved
-from clearhead.runs.rungs import METHODS, Rung, budget_for, rung_cells, spoken
+from clearhead.runs.rungs import METHODS, Rung, recommended_facts, run_folder_name, rung_cells, spoken
 from clearhead.runs.train import Told, run_train
 from clearhead.tasks.evaluation import Evaluation, evaluation
 from clearhead.tasks.task import Reading
@@ -46,8 +48,11 @@ class Ladder:
     part: str  # test, or dev where there is no test
     rows: int  # of that part
     rungs: tuple[Rung, ...]  # from the cheapest on
+    margin: float  # how much worse than the best a cheaper method may be, in units of the metric
     recommended: str  # the method
     reason: str
+    not_tried: tuple[str, ...]  # methods that are often the best, and were left out
+    caveat: str | None  # what to know of them, and of methods that were shortened to fit the budget
     budget_seconds: float
     seconds: float
     report: Path | None = None
@@ -67,15 +72,8 @@ class Ladder:
         return plain
 
     def __repr__(self) -> str:
-        from clearhead.notebook import one_line
-
-        found = next((rung for rung in self.rungs if rung.method == self.recommended), None)
-        score = "" if found is None or found.value is None else f" {self.metric} {found.value:.3f}"
-        if found is not None and found.low is not None:
-            score += f" ({found.low:.3f} to {found.high:.3f})"
-        measured = sum(rung.left_out is None for rung in self.rungs)
-        recommended = f"recommended {self.recommended}{score} on {self.rows:,} {self.part} rows"
-        return one_line("Ladder", self.task, recommended, f"{measured} methods measured", f"folder {self.folder}")
+        found = recommended_facts(self.rungs, self.recommended, self.metric)
+        return one_line("Ladder", self.task, *found, f"{self.rows:,} {self.part} rows", f"folder {self.folder}")
 
     def _repr_html_(self) -> str:
         heads = ("method", self.metric, "95 % interval", "training", "one text", "size")
@@ -86,7 +84,8 @@ class Ladder:
             for rung in self.rungs
         )
         titles = "".join(f"<th>{escape(head)}</th>" for head in heads)
-        return f"<p>{escape(self.reason)}</p><table><tr>{titles}</tr>{lines}</table>"
+        caveat = "" if self.caveat is None else f"<p>{escape(self.caveat)}</p>"
+        return f"<p>{escape(self.reason)}</p>{caveat}<table><tr>{titles}</tr>{lines}</table>"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,8 +98,8 @@ class Climb:
     metric: str
     folder: Path
     command: str
-    budget: float
-    begun: float
+    budget: Budget
+    margin: float | None  # None: that of the metric
     missing: str | None  # why there is no model to start from
     allowed: bool  # a rung that was begun on another machine is resumed
     tell: Told
@@ -110,11 +109,6 @@ class Climb:
         """The rows that are measured on."""
         return self.prepared.parts[self.part]
 
-    @property
-    def left(self) -> float:
-        """Seconds of the budget."""
-        return self.budget - (time.perf_counter() - self.begun)
-
 
 def run_ladder(
     plans: Mapping[str, RunPlan],
@@ -122,13 +116,15 @@ def run_ladder(
     folder: Path,
     *,
     budget: float,
+    margin: float | None = None,
     allow_different_cpu: bool = False,
     command: str = "",
     told: Told | None = None,
 ) -> Ladder:
     """Train and measure every method for which there is time; what was finished before is read back."""
+    margin = checked_margin(margin)
     with limit_threads(next(iter(plans.values())).threads):
-        return _climbed(plans, sources, folder, budget, allow_different_cpu, command, told)
+        return _climbed(plans, sources, folder, budget, margin, allow_different_cpu, command, told)
 
 
 def _climbed(
@@ -136,6 +132,7 @@ def _climbed(
     sources: Mapping[str, Source],
     folder: Path,
     budget: float,
+    margin: float | None,
     allow_different_cpu: bool,
     command: str,
     told: Told | None,
@@ -143,8 +140,10 @@ def _climbed(
     tell, begun = told or Told(), time.perf_counter()
     state = Kept.read(folder, plans)
     for method in plans.keys() - state.finished.keys():
-        if (folder / method / RUN).is_file():
-            check_begun(folder / method, allowed=allow_different_cpu)
+        for epochs in (None, *begun_epochs(folder, method)):
+            own = folder / run_folder_name(method, epochs)
+            if (own / RUN).is_file():
+                check_begun(own, allowed=allow_different_cpu)
     plan = next(iter(plans.values()))
     seen = look(sources, plan)
     for line in (*(said for source in sources.values() for said in source.said), *seen.columns.said):
@@ -159,16 +158,16 @@ def _climbed(
         raise InputError("There are too few different rows to hold any out, and so none to compare methods on.")
     climb = Climb(
         sources=sources, prepared=prepared, part=part, metric=plan.metric or prepared.task.main(prepared.space),
-        folder=folder, command=command, budget=budget, begun=begun, missing=missing,
-        allowed=allow_different_cpu, tell=tell,
+        folder=folder, command=command, missing=missing, allowed=allow_different_cpu, tell=tell, margin=margin,
+        budget=Budget(seconds=budget, started=begun, prepared=prepared, progress=tell),
     )  # fmt: skip
     state.write(folder)
     tell.begun(folder)
     rungs: list[Rung] = []
     scored: dict[str, tuple[Reading, Scored]] = {}
-    for method, one in plans.items():
+    for method in plans:
         try:
-            rung, answered = _rung(climb, method, one, state.finished.get(method))
+            rung, answered = _rung(climb, method, plans, state.finished)
             if answered is not None:
                 scored[method] = answered
         except ClearheadError as error:
@@ -190,46 +189,31 @@ def _said(rung: Rung, metric: str) -> str:
     """A rung in one line."""
     if rung.left_out is not None:
         return f"left out: {rung.left_out}"
-    _, value, between, training, latency, size = rung_cells(rung)
+    name, value, between, training, latency, size = rung_cells(rung)
     again = " (read back, not trained again)" if rung.reused else ""
     interval = f" ({between})" if between else ""
-    return f"{rung.method}: {metric} {value}{interval}, trained in {training}, {latency} a text, {size}{again}"
+    return f"{name}: {metric} {value}{interval}, trained in {training}, {latency} a text, {size}{again}"
 
 
 def _rung(
-    climb: Climb, method: str, plan: RunPlan, known: Rung | None
+    climb: Climb, method: str, plans: Mapping[str, RunPlan], finished: Mapping[str, Rung]
 ) -> tuple[Rung, tuple[Reading, Scored] | None]:
     """One method trained and measured, or read back, or left out because it would take too long."""
-    own, tell = climb.folder / method, climb.tell
-    rung = None if known is None else replace(known, reused=True, difference=None, folder=str(own))
-    if rung is None:
+    tell, plan, rung = climb.tell, plans[method], finished.get(method)
+    if rung is not None:
+        rung = replace(rung, reused=True, difference=None, folder=str(climb.folder / rung.folder_name))
+    shortened = rung is not None and rung.epochs is not None
+    if rung is None or (shortened and climb.missing is None):
         if METHODS[method].network and climb.missing is not None:
             raise InputError(climb.missing)
-        why = _too_long(climb, method, plan)
-        if why is not None:
-            return Rung(method=method, left_out=why), None
-        inner = replace(tell, say=lambda _: None, begun=lambda _: None)
-        resume = (own / RUN).is_file()
-        if resume:
-            plan = replace(plan, threads=read_saved(own).plan.threads)  # as many as it was begun with
-        run = run_train(
-            plan, climb.sources, own, command=climb.command, resume=resume, allow_different_cpu=climb.allowed,
-            told=inner,
-        )  # fmt: skip
-        for note in run.notes:
-            tell.say(f"{method}: {note}")
-        check_marks(own, climb.prepared)
-        interval = run.evaluations[climb.part].metrics[climb.metric]
-        rung = Rung(
-            method=method,
-            folder=str(own),
-            value=_known(interval.value),
-            low=_known(interval.low),
-            high=_known(interval.high),
-            training_seconds=max(run.cost["fitting seconds"], run.cost.get("training seconds", 0.0), LEAST_SECONDS),
-            size_mb=round(megabytes(own), 3),
-        )
-    predictor = load_predictor(own, device=plan.device)
+        after = list(plans)[list(plans).index(method) + 1 :]
+        later = {name: plans[name] for name in after if METHODS[name].often_best and name not in finished}
+        fitting, allotted = allot(climb.budget, method, plan, later)
+        if rung is None or (allotted.left_out is None and allotted.epochs is None):  # there is time for all of it now
+            if allotted.left_out is not None:
+                return allotted, None
+            rung = _trained(climb, fitting, allotted)
+    predictor = load_predictor(str(rung.folder), device=plan.device)
     rows = climb.rows
     held = climb.part if rows.source is climb.sources["train"] else None
     scored = scored_part(
@@ -245,21 +229,37 @@ def _rung(
     return rung, (predictor.reading, scored)
 
 
-def _too_long(climb: Climb, method: str, plan: RunPlan) -> str | None:
-    """A sentence when a method would not fit into what is left of the time."""
-    estimate = METHODS[method].estimate
-    if climb.left > 0 and estimate is None:
-        return None
-    spent = climb.budget - climb.left
-    if climb.left <= 0 or estimate is None:
-        return f"{method}: no time is left of {spoken(climb.budget)}; --budget {budget_for(2 * spent)}"
-    climb.tell.count(f"{method}: trying out how long it takes", 0, None)
-    seconds = estimate(plan, climb.prepared)
-    if seconds <= climb.left:
-        climb.tell.say(f"{method}: it will take about {spoken(seconds)}, {spoken(climb.left)} are left")
-        return None
-    left = f"{spoken(max(climb.left, 0.0))} are left"
-    return f"{method} would take about {spoken(seconds)}, {left}; --budget {budget_for(spent + seconds)}"
+def _trained(climb: Climb, plan: RunPlan, rung: Rung) -> Rung:
+    """A method trained as it was allotted, or on from where it was stopped."""
+    method, tell = rung.method, climb.tell
+    begun = [epochs for epochs in begun_epochs(climb.folder, method) if epochs < (rung.planned_epochs or 0)]
+    if begun:  # it was stopped, and goes on, whatever would fit by now
+        rung = replace(rung, epochs=begun[-1])
+    own = climb.folder / rung.folder_name
+    if (estimate := climb.budget.estimates.get(method)) is not None:
+        seconds = estimate.seconds if rung.epochs is None else estimate.seconds_of(rung.epochs)
+        tell.say(f"{rung.name}: it will take about {spoken(seconds)}, {spoken(climb.budget.left)} are left")
+    resume = (own / RUN).is_file()
+    if resume:
+        saved = read_saved(own).plan  # as many threads and epochs as it was begun with
+        plan = replace(plan, threads=saved.threads, auto_epochs=saved.auto_epochs, settings=saved.settings)
+    run = run_train(
+        plan, climb.sources, own, command=climb.command, resume=resume, allow_different_cpu=climb.allowed,
+        told=replace(tell, say=lambda _: None, begun=lambda _: None),
+    )  # fmt: skip
+    for note in run.notes:
+        tell.say(f"{method}: {note}")
+    check_marks(own, climb.prepared)
+    interval = run.evaluations[climb.part].metrics[climb.metric]
+    return replace(
+        rung,
+        folder=str(own),
+        value=_known(interval.value),
+        low=_known(interval.low),
+        high=_known(interval.high),
+        training_seconds=max(run.cost["fitting seconds"], run.cost.get("training seconds", 0.0), LEAST_SECONDS),
+        size_mb=round(megabytes(own), 3),
+    )
 
 
 def _prepared(seen: Look, plans: Mapping[str, RunPlan], tell: Told) -> tuple[Prepared, str | None]:
@@ -289,10 +289,13 @@ def _known(value: float) -> float | None:
 def _finished(climb: Climb, rungs: tuple[Rung, ...], scored: Mapping[str, tuple[Reading, Scored]]) -> Ladder:
     """All rungs compared on the same rows, the one to take, and a page about it."""
     task, space = climb.prepared.task, climb.prepared.space
-    asked = Asked(task=task, space=space, metric=climb.metric, part=climb.part, targets=climb.rows.targets)
+    asked = Asked(
+        task=task, space=space, metric=climb.metric, part=climb.part, targets=climb.rows.targets, margin=climb.margin
+    )  # fmt: skip
     answers = {method: task.read(one.logits, space, reading) for method, (reading, one) in scored.items()}
     rungs = compared(rungs, answers, asked)
     method, reason = recommendation(rungs, asked)
+    not_tried, caveat = untried(rungs)
     made = Ladder(
         folder=climb.folder,
         task=task.name,
@@ -300,10 +303,13 @@ def _finished(climb: Climb, rungs: tuple[Rung, ...], scored: Mapping[str, tuple[
         part=climb.part,
         rows=len(climb.rows),
         rungs=rungs,
+        margin=asked.allowed,
         recommended=method,
         reason=reason,
-        budget_seconds=climb.budget,
-        seconds=round(time.perf_counter() - climb.begun, 2),
+        not_tried=not_tried,
+        caveat=caveat,
+        budget_seconds=climb.budget.seconds,
+        seconds=round(climb.budget.spent, 2),
     )
     reading, one = scored[method]
     found = evaluation(
@@ -318,7 +324,7 @@ def _report(climb: Climb, made: Ladder, found: Evaluation) -> Path:
     from clearhead.report.page import ReportData, save_report
 
     rest = f"What follows the comparison tells of {made.recommended}; every method has a report in its own folder."
-    machine = read_saved(climb.folder / made.recommended).computed.last
+    machine = read_saved(Path(str(made.rung(made.recommended).folder))).computed.last
     data = ReportData(
         title=f"{climb.folder.name}: {made.recommended}",
         command=climb.command,

@@ -15,12 +15,13 @@ from clearhead.features import Layer, pooling_modes
 from clearhead.model import Model
 from clearhead.runs.network import data_of, train_network
 from clearhead.runs.plan import RunPlan
-from clearhead.runs.prepare import PartRows, Prepared
+from clearhead.runs.prepare import PartRows, Prepared, text_rows
+from clearhead.runs.sizes import length_policy
 from clearhead.runs.sweep import Sweep, sweep_texts
 from clearhead.runs.taggers import MOST_FITTED, fit_tagger, known_tags, some_rows, sweep_words
 from clearhead.runs.weighted import WEIGHTED, Weighed, weigh_texts, weigh_words
 from clearhead.runs.wordfeatures import fit_vectors
-from clearhead.scoring import network_logits, table_features, word_features
+from clearhead.scoring import network_logits, pair_features, table_features, word_features
 from clearhead.tasks.encoded import Encoded
 from clearhead.training.settings import TrainSettings
 
@@ -68,7 +69,7 @@ class Job:
 def fit_network(job: Job) -> Result:
     """Fine-tune all weights, or the head alone."""
     assert job.model is not None
-    fitted = train_network(job.model, job.prepared, job.plan, job.settings, job.folder, job.told)
+    fitted = train_network(job.model, job.prepared, job.plan, job.settings, job.folder, job.told, job.count)
     return network_result(job, fitted.notes, fitted.steps)
 
 
@@ -111,12 +112,16 @@ def fit_features(job: Job) -> Result:
     if plan.layers == "sweep":
         sweep = sweep_texts(model, prepared, plan, seed=job.settings.seed, tell=job.count)
         layer, pooling = sweep.best.layer, (sweep.best.pooling,)
+    separate = prepared.columns.text_b is not None and weighed is None
 
     def features(part: PartRows) -> Array:
-        data = data_of(model, part)
-        return table_features(
-            model, data, layer=layer, pooling=pooling, told=lambda done, total: job.count("features", done, total)
-        )
+        def told(done: int, total: int) -> None:
+            job.count("features", done, total)
+
+        if separate:
+            fit = length_policy(plan, model)
+            return pair_features(model, text_rows(part), fit, layer=layer, pooling=pooling, told=told).features
+        return table_features(model, data_of(model, part), layer=layer, pooling=pooling, told=told)
 
     train = prepared.parts["train"]
     linear = fit_linear(
@@ -126,6 +131,7 @@ def fit_features(job: Job) -> Result:
     classic = ClassicModel(method="linear", linear=linear)
 
     def save(folder: Path, trained: Trained) -> None:
+        trained = replace(trained, pairs="separate" if separate else "together")
         replace(model, trained=_weighed(trained, weighed)).save(folder)
         save_classic(folder, classic)
 

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     import numpy as np
 
     from clearhead.training.loop import Step
-    from clearhead.training.state import State
+    from clearhead.training.state import Progress, State
     from clearhead.training.watch import Watch
 
     Array = np.ndarray[Any, Any]
 
 STATE = "state"
+LEAST_DEV = 10  # dev rows that epochs are compared on; with fewer, chance would choose
+RISING = 0.01  # a last epoch that gains so much is not the last that would
 CLEARLY = 0.05  # better than a constant answer by so much is learning
 
 
@@ -35,7 +37,7 @@ class Fitted:
 
     notes: tuple[str, ...]
     scores: tuple[float, ...]  # of the dev rows, by epoch
-    best_epoch: int  # counted from 0; -1: there were no dev rows
+    best_epoch: int  # counted from 0; -1: the start was the best, or there were no dev rows
     steps: int
 
 
@@ -51,10 +53,12 @@ def train_network(
     settings: TrainSettings,
     folder: Path,
     told: Callable[[Step], None] | None = None,
+    count: Callable[[str, int, int | None], None] = lambda *_: None,
 ) -> Fitted:
     """Learn to the end, from the last saved state if there is one; the model then has the best weights."""
     from clearhead.training.loop import train_steps
     from clearhead.training.optimise import optimiser
+    from clearhead.training.probe import probe_head
     from clearhead.training.state import Progress, State, fold, load_state
     from clearhead.training.watch import Watch, baseline_loss
 
@@ -63,25 +67,65 @@ def train_network(
     weights = _row_weights(data, settings, prepared)
     state = State(model.module, optimiser(model.module, settings), Progress())
     load_state(folder / STATE, state)
+    score = _scorer(model, prepared, plan, scale)
+    if state.progress.step == 0 and _starts_probed(model, settings, objective):
+        count("fitting the head", 0, None)
+        probe_head(model.module, data, prepared.space, settings, objective=objective, device=str(model.core.device))
+        if score is not None and can_choose(prepared):
+            state.judge_start(score())
     own = prepared.task.baseline
     constant = baseline_loss(data.targets, objective, weights, settings.smoothing) if own is None else own(data)
     watch = Watch(constant, settings)
     steps = train_steps(
-        state, data, settings, objective=objective, row_weights=weights,
-        score=_scorer(model, prepared, plan, scale), device=str(model.core.device),
+        state, data, settings, objective=objective, row_weights=weights, score=score, chooses=can_choose(prepared),
+        device=str(model.core.device),
     )  # fmt: skip
     drive(state, steps, folder, settings, watch, told)
     state.restore_best()
     fold(model.module, scale)
     model.module.eval()
     verdict = watch.verdict() if not _beats(state.progress.best_score, model, prepared, plan) else None
-    notes = [] if verdict is None else [verdict]
+    kept = describe_kept(state.progress, plan.metric or prepared.task.main(prepared.space), prepared)
+    notes = [note for note in (verdict, kept) if note is not None]
     return Fitted(
         notes=tuple(notes),
         scores=tuple(state.progress.scores),
         best_epoch=state.progress.best_epoch,
         steps=state.progress.step,
     )
+
+
+def can_choose(prepared: Prepared) -> bool:
+    """Whether there are enough dev rows to compare epochs on them."""
+    return len(prepared.parts.get("dev", ())) >= LEAST_DEV
+
+
+def describe_kept(progress: Progress, metric: str, prepared: Prepared) -> str | None:
+    """Which weights were kept and why, and whether more epochs might be better; None: there are no dev rows."""
+    dev, scores = len(prepared.parts.get("dev", ())), progress.scores
+    if progress.best_score is None:
+        return None
+    if not can_choose(prepared):
+        return f"{dev} dev rows are too few to choose an epoch by (at least {LEAST_DEV}): the last one was kept."
+    sign = -1 if metric in LOWER_IS_BETTER else 1
+    found = f"dev {metric} {sign * progress.best_score:.4f}"
+    if progress.best_epoch < 0:
+        best = f" (the best had {sign * max(scores):.4f})" if scores else ""
+        return f"Kept the start, a head fitted on frozen features: {found}; no epoch was better{best}."
+    kept = f"Kept epoch {progress.best_epoch + 1} of {len(scores)}: {found}."
+    before = scores[-2] if len(scores) > 1 else progress.start_score
+    is_last = progress.best_epoch == len(scores) - 1
+    if not is_last or before is None or scores[-1] - before < max(RISING, 1 / dev) * max(abs(scores[-1]), RISING):
+        return kept
+    return f"{kept} The dev rows were still answered better with each epoch: more may help (epochs: {2 * len(scores)})."
+
+
+def _starts_probed(model: Model, settings: TrainSettings, objective: str) -> bool:
+    """Whether the head is new and can be fitted before the network learns."""
+    from clearhead.training.probe import can_probe
+
+    is_new = "head.out.weight" in model.fresh
+    return settings.head_start == "probe" and is_new and can_probe(model.module, objective)
 
 
 def drive(

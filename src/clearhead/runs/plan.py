@@ -89,9 +89,11 @@ class RunPlan:
     pooling: str | None = None  # ... and which tokens
     layers: Literal["sweep"] | None = None  # features: try every layer and pooling, and take the best
     strength: float | None = None  # of a logistic regression (C); None: by cross-validation
+    baselines: bool = True  # measure the most frequent answer and frozen features beside a trained network
     device: str = "auto"
     threads: int | None = None
     auto_epochs: bool = True  # as many epochs as the rows need; False where they were said
+    auto_rate: bool = True  # the learning rate that suits the model; False where it was said
     settings: TrainSettings = field(default_factory=TrainSettings)
 
     @property
@@ -151,12 +153,13 @@ class RunPlan:
             pooling_modes(self.pooling.split("+"))
 
 
-EARLIER = {"head_pooling": None}  # of runs that were begun before it could be chosen
+# of runs from before these could be chosen
+EARLIER: dict[str, Any] = {"head_pooling": None, "auto_rate": False, "baselines": False}
 KNOWN = {*CLASSIFY, *BINARY, *MULTILABEL, *PROBS, *REGRESS, "precision", "recall", "f1", "exact_match"}
 BATCH = {"batch_rows", "batch_tokens"}
 LOWER_IS_BETTER = ("log_loss", "mse", "mae")
 _SETTINGS = {field.name for field in fields(TrainSettings)}
-_PLAN = {field.name for field in fields(RunPlan)} - {"settings", "auto_epochs"}
+_PLAN = {field.name for field in fields(RunPlan)} - {"settings", "auto_epochs", "auto_rate"}
 
 
 def metrics_of(kind: str, labels: int) -> tuple[str, ...]:
@@ -191,7 +194,8 @@ def make_plan(*layers: Mapping[str, Any]) -> RunPlan:
     settings = {key: value for key, value in said.items() if key in _SETTINGS}
     plan = {key: value for key, value in said.items() if key in _PLAN}
     try:
-        made = decode({**plan, "auto_epochs": "epochs" not in said, "settings": settings}, RunPlan, "settings")
+        chosen = {"auto_epochs": "epochs" not in said, "auto_rate": "rate" not in said, "settings": settings}
+        made = decode({**plan, **chosen}, RunPlan, "settings")
     except ConfigError as error:
         raise InputError(plain_setting(str(error), RunPlan)) from None
     made.check()

@@ -249,8 +249,9 @@ def _scorer(folder: Path, trained: Trained, loaded: Callable[[], Model]) -> Scor
         pooling = tuple(trained.pooling) or None
         layer = kept_layer(trained, model.shape.stack.layers)
         return FeatureScorer(
-            model=model, fit=_fit(trained, model), classic=classic, layer=layer, pooling=pooling, task=task
-        )
+            model=model, fit=_fit(trained, model), classic=classic, layer=layer, pooling=pooling, task=task,
+            separate=trained.pairs == "separate",
+        )  # fmt: skip
     return ClassicScorer(classic=classic)
 
 

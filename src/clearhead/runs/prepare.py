@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.caller import setting
 from clearhead.checkpoint.passport import DataMark
 from clearhead.data import Columns, LabelSpace, Source, TokenTable, checked_rows, guess_columns, split_rows, survey
+from clearhead.data.examples import TextRow
 from clearhead.data.form import Encoder
 from clearhead.data.source import BadRow
 from clearhead.data.split import draw_rows
@@ -72,6 +73,14 @@ class PartRows:
         """Which rows these are: equal marks are equal texts and labels in equal order."""
         digest = rows_digest(self.table.hashes[self.places], self.targets, self.space)
         return DataMark(name=self.source.name, rows=len(self), sha256=digest)
+
+
+def text_rows(part: PartRows) -> list[TextRow]:
+    """The rows of a part with their texts, read once more."""
+    return [
+        TextRow(number=number, text=text, text_b=text_b, label=None, id=None, split=None)
+        for number, (text, text_b) in zip(part.numbers.tolist(), part.texts(), strict=True)
+    ]
 
 
 def rows_digest(hashes: Array, targets: Any, space: LabelSpace) -> str:

@@ -1,18 +1,20 @@
-"""Which rung to take: the cheapest within noise of the best, and why, in one sentence."""
+"""Which rung to take: the cheapest that is shown to be at most a margin worse than the best, and why."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from clearhead.config import shown
 from clearhead.data.labels import LabelSpace
 from clearhead.errors import InputError
 from clearhead.metrics import paired_test
 from clearhead.metrics.measure import BINARY, CLASSIFY, MULTILABEL, PROBS, REGRESS
 from clearhead.runs.plan import LOWER_IS_BETTER
-from clearhead.runs.rungs import METHODS, Difference, Rung
+from clearhead.runs.rungs import METHODS, Difference, Rung, spoken
 from clearhead.tasks.task import Answers, Task
 
 if TYPE_CHECKING:
@@ -21,19 +23,59 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 DRAWS = 2000
+MARGIN = 0.01  # of metrics from 0 to 1, and of log loss: there 1 % of the probability of the right label
+MARGINS: Mapping[str, float] = {"matthews": 0.02, "pearson": 0.02, "spearman": 0.02}  # from -1 to 1, twice as far
+RULE_OF_THREE = 3  # rows on which two methods never differ still allow, at 95 %, a difference on 3 in so many
+LARGEST = 1e9  # margin
+LONGEST = 300  # characters of a reason
+ROUNDING = 1e-9  # a difference that is the margin is not within it, whatever the last bits are
 KNOWN: Mapping[str, Callable[..., float]] = {**PROBS, **REGRESS, **MULTILABEL, **BINARY, **CLASSIFY}
 ALIKE = 1.5  # costs that differ by less than this factor are about the same
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What the rungs are compared by, and on which rows."""
+    """What the rungs are compared by, on which rows, and how much worse a cheaper one may be."""
 
     task: Task
     space: LabelSpace
     metric: str
     part: str
     targets: Any
+    margin: float | None = None  # None: that of the metric
+
+    @property
+    def allowed(self) -> float:
+        """The margin, in units of the metric."""
+        return default_margin(self.metric, self.targets) if self.margin is None else self.margin
+
+    @property
+    def resolution(self) -> float:
+        """A difference that so few rows cannot exclude, however alike the answers are."""
+        scale = default_margin(self.metric, self.targets) / MARGIN
+        return scale * RULE_OF_THREE / max(len(self.targets), 1)
+
+
+def default_margin(metric: str, targets: Any) -> float:
+    """How much worse a cheaper method may be; errors are in units of the labels: 1 % of those of the best constant."""
+    if metric not in ("mse", "mae"):
+        return MARGINS.get(metric, MARGIN)
+    import numpy as np
+
+    labels = np.asarray(targets, dtype=float)
+    errors = (labels - labels.mean()) ** 2 if metric == "mse" else np.abs(labels - np.median(labels))
+    return MARGIN * float(errors.mean())
+
+
+def checked_margin(margin: Any) -> float | None:
+    """A margin that can be, or one sentence; None stays None."""
+    if margin is None:
+        return None
+    is_number = isinstance(margin, Real) and not isinstance(margin, bool)
+    if not (is_number and 0 <= margin <= LARGEST):
+        expected = f"a number from 0 to {LARGEST:g}, in units of the metric"
+        raise InputError(f"margin must be {expected}; got {shown(margin, 40)!r}.")
+    return float(margin)
 
 
 def compared(rungs: Sequence[Rung], answers: Mapping[str, Answers], asked: Asked) -> tuple[Rung, ...]:
@@ -76,41 +118,100 @@ def _known(value: float) -> float | None:
 
 
 def recommendation(rungs: Sequence[Rung], asked: Asked) -> tuple[str, str]:
-    """The cheapest rung within noise of the best, and the reason."""
+    """The cheapest rung that is at most the margin worse than the best, else the best, and the reason.
+
+    The floor is the answer only where no method beats it.
+    """
     best = best_rung(rungs, asked.metric)
     measured = [rung for rung in rungs if rung.value is not None]
-    taken = next(
-        rung
-        for rung in measured
-        if rung.method == best.method or (rung.difference is not None and rung.difference.within_noise)
-    )
+    cheaper = measured[: measured.index(best)]
     on = f"on {len(asked.targets):,} {asked.part} rows"
-    figure = f"{asked.metric} {taken.value:.3f}"
-    if taken.method != best.method and taken.difference is not None:
+    figure = f"{asked.metric} {best.value:.3f}"
+    if len(measured) == 1:
+        return best.method, f"{best.method}: {figure} {on}; it is the only method that was measured."
+    if METHODS[best.method].floor:
+        return best.method, f"{best.method}: {figure} {on}, and no method that reads the text is better."
+    readers = [rung for rung in cheaper if not METHODS[rung.method].floor]
+    doubt = _doubt_about_floor(measured, asked)
+    taken = next((rung for rung in readers if _loss(rung, asked)[1] < asked.allowed - ROUNDING), None)
+    if taken is not None:
         beside = f"({best.method} {best.value:.3f}, {_difference(taken.difference)})"
-        if METHODS[taken.method].floor:
-            floor = "no method is clearly better than an answer that does not look at the text"
-            return taken.method, f"{taken.method}: {floor}: {figure} is within noise of the best {beside} {on}."
         cost = f"{_share(taken.training_seconds, best.training_seconds, 'training time')} and "
         cost += _share(taken.latency_ms, best.latency_ms, "latency")
-        return taken.method, f"{taken.method}: {figure} is within noise of the best {beside} {on}, at {cost}."
-    cheaper = measured[: measured.index(taken)]
-    if len(measured) == 1:
-        return taken.method, f"{taken.method}: {figure} {on}; it is the only method that was measured."
+        within = f"{asked.metric} {taken.value:.3f} {on} is at most {asked.allowed:.3g} worse than the best {beside}"
+        return taken.method, f"{taken.method}: {within}, at {cost}.{doubt}"
+    undecided = next((rung for rung in readers if _loss(rung, asked)[0] <= 0), None)
+    better = (rung for rung in measured[len(cheaper) + 1 :] if _loss(rung, asked)[0] < -asked.allowed)
+    if undecided is not None or doubt:
+        doubt = doubt or _doubt(undecided, asked, "as good")
+        return best.method, f"{best.method}: {figure} is the best {on}.{doubt}"
+    doubt = _doubt(next(better, None), asked, "better")
     if not cheaper:
-        return taken.method, f"{taken.method}: {figure} {on} is the best, and it is the cheapest method, too."
+        return best.method, f"{best.method}: {figure} {on} is the best, and it is the cheapest method, too.{doubt}"
     near = best_rung(cheaper, asked.metric)
-    gap = "" if near.difference is None else f", {_difference(near.difference)}"
-    beside = f"(the nearest is {near.method} {near.value:.3f}{gap})"
-    return taken.method, f"{taken.method}: {figure} is the best, and every cheaper method is worse {beside} {on}."
+    beside = f"(the nearest is {near.method} {near.value:.3f}, {_difference(near.difference)})"
+    worse = f"{figure} is the best, and every cheaper method is worse {beside} {on}"
+    return best.method, f"{best.method}: {worse}.{doubt}"
 
 
-def _difference(one: Difference) -> str:
-    if one.difference is None:
+def _loss(rung: Rung, asked: Asked) -> tuple[float, float]:
+    """From how much to how much worse than the best a rung is, with what its rows cannot exclude."""
+    gap = rung.difference
+    if gap is None or gap.difference is None or gap.low is None or gap.high is None:
+        return -math.inf, math.inf
+    sign = 1 if asked.metric in LOWER_IS_BETTER else -1
+    low, high = sorted((sign * gap.low, sign * gap.high))
+    middle = sign * gap.difference
+    return min(low, middle - asked.resolution), max(high, middle + asked.resolution)
+
+
+def _doubt(rung: Rung | None, asked: Asked, verdict: str) -> str:
+    """A sentence about what the rows are too few for."""
+    if rung is None:
+        return ""
+    low, high = _loss(rung, asked)
+    apart = f"differences below {(high - low) / 2:.2g}" if math.isfinite(high - low) else "methods apart"
+    name = f"the cheaper {rung.method}" if verdict == "as good" else rung.method
+    return f" These rows are too few to tell {apart}, so {name} ({rung.value:.3f}) may be {verdict}."
+
+
+def _doubt_about_floor(measured: Sequence[Rung], asked: Asked) -> str:
+    """A sentence where the best is not clearly better than an answer that does not look at the text."""
+    floor = next((rung for rung in measured if METHODS[rung.method].floor), None)
+    if floor is None or _loss(floor, asked)[0] > 0:
+        return ""
+    beside = f"({floor.value:.3f}, {_difference(floor.difference)})"
+    return f" The best is not clearly better than {floor.method} {beside}, which does not look at the text."
+
+
+def untried(rungs: Sequence[Rung]) -> tuple[tuple[str, ...], str | None]:
+    """The methods among the often best that were left out, and a sentence on those and on what was shortened."""
+    missing = [rung for rung in rungs if METHODS[rung.method].often_best and rung.left_out is not None]
+    sentences = [f"Not tried: {rung.method} ({_why(rung)}); it is often the best method." for rung in missing]
+    sentences += [
+        f"{rung.method} was trained for {rung.epochs} of {rung.planned_epochs} epochs to fit the budget; all of them "
+        f"take about {spoken(rung.needs_seconds or 0.0)}: rerun with --budget {rung.needs_budget}."
+        for rung in rungs
+        if rung.epochs is not None and rung.left_out is None
+    ]
+    return tuple(rung.method for rung in missing), " ".join(sentences) or None
+
+
+def _why(rung: Rung) -> str:
+    """Why a method was left out, without its name."""
+    if rung.needs_budget is None:
+        reason = (rung.left_out or "").removeprefix(rung.method).lstrip(": ")
+        return shown(reason, LONGEST).rstrip(".")
+    needs = "no time was left" if rung.needs_seconds is None else f"needs about {spoken(rung.needs_seconds)}"
+    return f"{needs}; rerun with --budget {rung.needs_budget}"
+
+
+def _difference(gap: Difference | None) -> str:
+    if gap is None or gap.difference is None:
         return "difference not defined"
-    if one.low is None or one.high is None:
-        return f"difference {one.difference:.3f}"
-    return f"difference {one.difference:.3f}, {one.low:.3f} to {one.high:.3f}"
+    if gap.low is None or gap.high is None:
+        return f"difference {gap.difference:.3f}"
+    return f"difference {gap.difference:.3f}, {gap.low:.3f} to {gap.high:.3f}"
 
 
 def _share(mine: float | None, other: float | None, of: str) -> str:

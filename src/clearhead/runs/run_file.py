@@ -104,10 +104,14 @@ def read_saved(folder: Path) -> SavedRun:
         raise InputError(f"{folder} is a run of pre-training; go on with {again}.")
     if saved.get("format") != FORMAT:
         raise CheckpointError(f"{RUN} is of another version of clearhead.")
-    plan = saved.get("plan")
-    made = decode(saved | ({"plan": EARLIER | plan} if isinstance(plan, dict) else {}), SavedRun, RUN)
+    made = decode(saved | {"plan": with_earlier(saved.get("plan"))}, SavedRun, RUN)
     checked(made.plan.check)
     return made
+
+
+def with_earlier(plan: Any) -> Any:
+    """A plan as it was written, with what could not be chosen at that time as it was then."""
+    return EARLIER | plan if isinstance(plan, dict) else plan
 
 
 def checked(check: Callable[[], None]) -> None:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from clearhead.caller import setting
 from clearhead.config import shown
 from clearhead.errors import InputError
-from clearhead.runs.estimates import features_seconds, network_seconds
+from clearhead.runs.estimates import Estimate, features_seconds, network_seconds
 from clearhead.runs.plan import NETWORK, RunPlan, make_plan
 from clearhead.runs.prepare import Prepared
 
@@ -25,18 +26,23 @@ SPARE = 1.2  # times an estimate, when a budget is advised
 class Method:
     """A method of `train` as a rung."""
 
-    estimate: Callable[[RunPlan, Prepared], float] | None = None  # its seconds; None: too few to ask
+    estimate: Callable[[RunPlan, Prepared], Estimate] | None = None  # how long it takes; None: too short to ask
     network: bool = True  # whether it starts from a model
     floor: bool = False  # whether it learns nothing of the texts
+    often_best: bool = False  # whether the budget keeps time for it, and its absence is part of the recommendation
+    is_default: bool = True  # whether it is tried where no methods are named
 
 
-METHODS: dict[str, Method] = {  # in the order of their cost, in training and in use
+# In the order in which they are trained and shown: by cost. A new head predicts as slowly as a fine-tuned network,
+# trains about as long, and was worse than features on all data sets of docs/results.md: last, and only on request.
+METHODS: dict[str, Method] = {
     "majority": Method(network=False, floor=True),
     "tfidf": Method(network=False),
     "features": Method(estimate=features_seconds),
-    "head": Method(estimate=network_seconds),
-    "finetune": Method(estimate=network_seconds),
+    "finetune": Method(estimate=network_seconds, often_best=True),
+    "head": Method(estimate=network_seconds, is_default=False),
 }
+DEFAULT_METHODS = tuple(name for name, method in METHODS.items() if method.is_default)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,11 +53,6 @@ class Difference:
     low: float | None  # of its 95 % interval
     high: float | None
     p: float | None  # the chance of so much by luck alone
-
-    @property
-    def within_noise(self) -> bool:
-        """Whether the interval includes 0."""
-        return self.low is not None and self.high is not None and self.low <= 0 <= self.high
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,12 +70,41 @@ class Rung:
     size_mb: float | None = None  # of the files that are needed to predict
     reused: bool = False  # it had been trained before
     difference: Difference | None = None  # to the best; None: this is the best
+    epochs: int | None = None  # fewer than planned, so that it fits into the budget; None: as planned
+    planned_epochs: int | None = None  # where it had fewer
+    needs_seconds: float | None = None  # where it had fewer, or was left out for want of time: what all would take
+    needs_budget: str | None = None  # ... and a --budget that is enough
+
+    @property
+    def name(self) -> str:
+        """The method, with how much of it there was time for."""
+        return self.method if self.epochs is None else f"{self.method} ({self.epochs} of {self.planned_epochs} epochs)"
+
+    @property
+    def folder_name(self) -> str:
+        """Its folder in that of the ladder."""
+        return run_folder_name(self.method, self.epochs)
+
+
+def run_folder_name(method: str, epochs: int | None = None) -> str:
+    """Where a method is trained: with fewer epochs in a folder of its own, so that all of them can follow."""
+    return method if epochs is None else f"{method}-{epochs}-epochs"
+
+
+def recommended_facts(rungs: Sequence[Rung], method: str, metric: str) -> tuple[str, str]:
+    """The method to take with its score, and how many were measured, in words."""
+    found = next((rung for rung in rungs if rung.method == method), None)
+    score = "" if found is None or found.value is None else f" {metric} {found.value:.3f}"
+    if found is not None and found.low is not None:
+        score += f" ({found.low:.3f} to {found.high:.3f})"
+    measured = sum(rung.left_out is None for rung in rungs)
+    return f"recommended {method}{score}", f"{measured} methods measured"
 
 
 def chosen_methods(given: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The methods that were asked for, in the order of their cost."""
+    """The methods that were asked for, in the order of their cost; without a word, all but the new head."""
     if given is None:
-        return tuple(METHODS)
+        return DEFAULT_METHODS
     asked = [name.strip() for name in (given.split(",") if isinstance(given, str) else given)]
     for name in asked:
         if name not in METHODS:
@@ -84,11 +114,21 @@ def chosen_methods(given: str | Sequence[str] | None) -> tuple[str, ...]:
     return tuple(name for name in METHODS if name in asked)
 
 
+def check_choices(choices: Mapping[str, Any]) -> None:
+    """Refuse what no ladder can be made with."""
+    if "method" in choices:
+        raise InputError(f"A ladder tries several methods; say which ones with {setting('methods', 'a,b')}.")
+    if choices.get("task") == "aspect":
+        raise InputError("aspect is two tasks, tag and pair; climb the ladder with each of them.")
+    if choices.get("task") == "translate":
+        raise InputError("translate is learned in one way alone; there is no ladder of methods for it.")
+
+
 def rung_plan(method: str, *layers: Mapping[str, Any]) -> RunPlan:
     """The plan of one rung, out of what was said for all of them."""
     left = (set() if method == "features" else FEATURES_ONLY) | (set() if method in NETWORK else NETWORK_ONLY)
     mine = [{key: value for key, value in layer.items() if key.replace("-", "_") not in left} for layer in layers]
-    return make_plan(*mine, {"method": method})
+    return make_plan(*mine, {"method": method, "baselines": False})  # the ladder has them itself
 
 
 def budget_seconds(given: str | float) -> float:
@@ -118,10 +158,10 @@ def spoken(seconds: float) -> str:
 def rung_cells(rung: Rung) -> tuple[str, ...]:
     """A rung as a line of a table."""
     if rung.left_out is not None:
-        return rung.method, f"left out: {rung.left_out}", "", "", "", ""
+        return rung.name, f"left out: {rung.left_out}", "", "", "", ""
     between = "" if rung.low is None or rung.high is None else f"{rung.low:.4f} to {rung.high:.4f}"
     return (
-        rung.method,
+        rung.name,
         "not defined" if rung.value is None else f"{rung.value:.4f}",
         between,
         spoken(rung.training_seconds or 0.0),

@@ -7,17 +7,23 @@ from math import ceil
 from typing import TypeVar
 
 from clearhead.data import LabelSpace
+from clearhead.data.form import Fit
 from clearhead.errors import InputError
 from clearhead.model import Model
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.pretrain_plan import PretrainPlan
+from clearhead.shape import ModelShape
 from clearhead.tasks import Task
-from clearhead.training.settings import TrainSettings
+from clearhead.training.settings import PROBED, TrainSettings
 
-ENOUGH_STEPS = 120  # of a fine-tuning on few rows
-LABEL_STEPS = 25  # for each label: a new head learns them one row at a time
+ENOUGH_STEPS = 150  # of a fine-tuning on few rows
+LABEL_STEPS = 10  # for each label: a new head that starts at random learns them one row at a time
+PROBED_LABEL_STEPS = 6  # the same for a head that was fitted before (training/probe.py)
 MOST_EPOCHS = 20
-FASTER = 20  # times the rate, for a new head that sees few rows
+FASTER = 20  # times the rate, for a new head that starts at random and sees few rows, ...
+MOST_HEAD_RATE = 1e-3  # ... up to this
+USUAL_WIDTH = 768  # of BERT-base, for which its authors chose the rate in TrainSettings
+LEAST_RATE, MOST_RATE = 1e-5, 2e-3
 SPECIAL = 4  # tokens of a window that do not move on
 Plan = TypeVar("Plan", RunPlan, PretrainPlan)
 
@@ -29,13 +35,39 @@ def with_threads(plan: Plan, model: Model | None = None) -> Plan:
     return replace(plan, threads=use_threads(plan.threads, None if model is None else model.shape, plan.settings))
 
 
-def for_few_rows(rows: int, settings: TrainSettings, labels: int = 2) -> TrainSettings:
-    """Three epochs for many rows, as BERT's authors do; more for few rows or many classes, and a faster head then."""
+def choose_settings(
+    plan: RunPlan, task: Task, space: LabelSpace, rows: int, shape: ModelShape, *, is_new: bool = True
+) -> TrainSettings:  # fmt: skip
+    """Rate and epochs that suit the model, the task and the rows, where they were not given."""
+    settings = plan.settings
+    if plan.auto_rate:
+        settings = replace(settings, rate=usual_rate(shape.stack.width))
+    can_probe = is_new and task.objective(space) in PROBED
+    probed = settings.head_start == "probe" and can_probe
+    settings = replace(settings, head_start="probe" if probed else "random")
+    return for_few_rows(rows, settings, classes(space), probed=probed) if plan.auto_epochs else settings
+
+
+def usual_rate(width: int) -> float:
+    """The learning rate of a fine-tuning: 5e-5 for a width of 768, and higher the narrower the model is.
+
+    Over widths of 128, 256 and 384 the best rate grows about as the square of 768 / width (docs/results.md).
+    """
+    rate = TrainSettings().rate * (USUAL_WIDTH / max(width, 1)) ** 2
+    return float(f"{min(max(rate, LEAST_RATE), MOST_RATE):.1e}")
+
+
+def for_few_rows(rows: int, settings: TrainSettings, labels: int = 2, *, probed: bool = False) -> TrainSettings:
+    """Three epochs for many rows, as BERT's authors do; more for few rows or many classes.
+
+    A head that starts at random learns faster then.
+    """
     a_step = settings.batch_rows or 32
-    steps = max(ENOUGH_STEPS, LABEL_STEPS * labels)
+    steps = max(ENOUGH_STEPS, (PROBED_LABEL_STEPS if probed else LABEL_STEPS) * labels)
     epochs = min(max(ceil(steps * a_step / max(rows, 1)), settings.epochs), MOST_EPOCHS)
-    faster = epochs > settings.epochs and settings.head_rate is None and not settings.frozen
-    return replace(settings, epochs=epochs, head_rate=FASTER * settings.rate if faster else settings.head_rate)
+    faster = epochs > settings.epochs and settings.head_rate is None and not settings.frozen and not probed
+    head_rate = max(min(FASTER * settings.rate, MOST_HEAD_RATE), settings.rate) if faster else settings.head_rate
+    return replace(settings, epochs=epochs, head_rate=head_rate)
 
 
 def classes(space: LabelSpace) -> int:
@@ -68,3 +100,11 @@ def longest(plan: RunPlan, model: Model | None) -> int | None:
     if length is not None and (plan.stride or 0) > length - SPECIAL:
         raise InputError(f"stride is {plan.stride}; windows of {length} tokens can share at most {length - SPECIAL}.")
     return length
+
+
+def length_policy(plan: RunPlan, model: Model) -> Fit:
+    """How texts are read that are longer than the model can."""
+    return Fit(
+        max_length=longest(plan, model), long=plan.long, stride=plan.stride or 0, max_answer=plan.max_answer,
+        max_tokens=plan.max_tokens,
+    )  # fmt: skip

@@ -15,8 +15,9 @@ from clearhead.model import Model
 from clearhead.runs.choices import Choice, text_choices, text_features
 from clearhead.runs.network import data_of
 from clearhead.runs.plan import LOWER_IS_BETTER, RunPlan
-from clearhead.runs.prepare import PartRows, Prepared
-from clearhead.scoring import table_features
+from clearhead.runs.prepare import PartRows, Prepared, text_rows
+from clearhead.runs.sizes import length_policy
+from clearhead.scoring import compare_vectors, pair_features, readable, separate_texts, table_features
 from clearhead.tasks.task import Reading
 
 if TYPE_CHECKING:
@@ -92,23 +93,35 @@ def sweep_texts(model: Model, prepared: Prepared, plan: RunPlan, *, seed: int, t
 
     train = prepared.parts["train"]
     choices, notes = text_choices(model)
-    data = data_of(model, train)
+    pairs = text_rows(train) if train.columns.text_b is not None else None
+    fit = length_policy(plan, model)
     rows = np.arange(len(train))
     if len(rows) > MOST_SWEPT:
         rows = np.sort(np.random.default_rng(seed).permutation(len(rows))[:MOST_SWEPT])
     folds = _folds(train, rows, seed)
+    if pairs is None:
+        data = data_of(model, train).select(rows)
+    else:
+        data = readable(separate_texts([pairs[row] for row in rows.tolist()], model, fit), model)
     begun = time.perf_counter()
     features = text_features(
-        model, data.select(rows), choices, told=lambda done, total: tell("features of all layers", done, total)
-    )
+        model, data, choices, told=lambda done, total: tell("features of all layers", done, total)
+    )  # fmt: skip
+
+    def features_of(choice: Choice) -> Array:
+        made = features.of(choice)
+        return made if pairs is None else compare_vectors(made)
+
     seconds = time.perf_counter() - begun
     metric = plan.metric or prepared.task.main(prepared.space)
     judge = linear_judge(train.targets[rows], prepared, plan, seed=seed)
-    swept = cross_validate(choices, features.of, folds, judge, tell=tell)
+    swept = cross_validate(choices, features_of, folds, judge, tell=tell)
     best = best_of(swept, metric)
-    chosen = features.of(best)
-    if len(rows) < len(train):
-        chosen = table_features(model, data, layer=best.layer, pooling=(best.pooling,))
+    chosen = features_of(best)
+    if len(rows) < len(train) and pairs is not None:
+        chosen = pair_features(model, pairs, fit, layer=best.layer, pooling=(best.pooling,)).features
+    elif len(rows) < len(train):
+        chosen = table_features(model, data_of(model, train), layer=best.layer, pooling=(best.pooling,))
     found = next(one for one in swept if (one.layer, one.pooling) == (best.layer, best.pooling))
     some = f"{len(rows):,} of {len(train):,}" if len(rows) < len(train) else f"{len(rows):,}"
     how = f"{folds.max() + 1}-fold cross-validation on {some} training rows"

@@ -16,15 +16,26 @@ from clearhead.errors import CheckpointError, InputError
 from clearhead.loading import load
 from clearhead.model import Model
 from clearhead.runs.arranged import arranged, check_next_words, in_orders
+from clearhead.runs.baselines import Baseline, fit_baselines, verdict
 from clearhead.runs.examples import Second, second_look
-from clearhead.runs.finish import METRICS, REPORT, Run, SeedScore, measured, passport, write_metrics, write_split
+from clearhead.runs.finish import (
+    METRICS,
+    REPORT,
+    Run,
+    SeedScore,
+    held_out_logits,
+    measured,
+    passport,
+    write_metrics,
+    write_split,
+)
 from clearhead.runs.machines import begin_computing, computes_alone, on_machine
 from clearhead.runs.methods import FITS, Job, Result, network_result
 from clearhead.runs.network import STATE, restore_network
 from clearhead.runs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
 from clearhead.runs.prepare import Look, Prepared, look, prepare
 from clearhead.runs.run_file import RUN, Computed, begin_run, read_saved
-from clearhead.runs.sizes import classes, for_few_rows, for_task, longest, with_threads
+from clearhead.runs.sizes import choose_settings, for_task, longest, with_threads
 from clearhead.tasks.orders import both_orders
 from clearhead.threads import within_threads
 from clearhead.words import is_words
@@ -101,10 +112,16 @@ def run_train(
     prepared = prepare(seen, plan, None if model is None else model.tokenizer, max_length)
     for line in prepared.said:
         tell.say(line)
-    if plan.auto_epochs and plan.method in NETWORK:
-        settings = for_few_rows(len(prepared.parts["train"]), plan.settings, classes(prepared.space))
-        plan = replace(plan, auto_epochs=False, settings=settings)
-        tell.say(f"epochs: {settings.epochs} (by the number of rows and labels; say another with --epochs)")
+    if model is not None and plan.method in NETWORK:
+        settings = choose_settings(
+            plan, prepared.task, prepared.space, len(prepared.parts["train"]), model.shape,
+            is_new="head.out.weight" in model.fresh,
+        )  # fmt: skip
+        if plan.auto_epochs:
+            tell.say(f"epochs: {settings.epochs} (chosen from the dataset size; override with --epochs)")
+        if plan.auto_rate:
+            tell.say(f"learning rate: {settings.rate:g} (chosen from the model size; override with --rate)")
+        plan = replace(plan, auto_epochs=False, auto_rate=False, settings=settings)
     there = folder.exists()
     _begin(folder, plan, prepared, command, computed, resume=resume)
     tell.begun(folder)
@@ -121,7 +138,13 @@ def run_train(
         best_of = result.sweep.best
         pooling = best_of.pooling if seen.task.words is None else None
         plan = replace(plan, layer=best_of.layer, pooling=pooling, layers=None)
-    reading, found, notes = measured(prepared, result, plan)
+    logits = held_out_logits(prepared, result)
+    reading, found, notes = measured(prepared, logits, plan)
+    main = next((part for part in ("test", "dev") if part in found), None)
+    baselines: tuple[Baseline, ...] = ()
+    if main is not None:
+        baselines = fit_baselines(prepared, plan, folder, logits, reading, main, tell.count)
+        notes = (*notes, *filter(None, [verdict(baselines, found[main].main, found[main].value)]))
     seeds = [plan.settings.seed + place for place in range(plan.seeds)]
     trained = passport(
         prepared, plan, reading, found, seeds=seeds, max_length=max_length, command=command, computed=computed
@@ -143,6 +166,7 @@ def run_train(
         seconds=time.perf_counter() - begun,
         cost=cost_of(folder if plan.seeds == 1 else _seed_folder(folder, best), begun, fitted),
         sweep=swept,
+        baselines=baselines,
         machine=computed.last,
     )
     if report:
@@ -248,7 +272,7 @@ def _seeds(
         settings = replace(plan.settings, seed=seed)
         fresh = model if place == 0 else _model(seen, plan, seed, tell)
         job = Job(prepared=prepared, plan=plan, settings=settings, folder=own, model=fresh, told=tell.step)
-        found = measured(prepared, FITS[plan.method](job), plan)[1]
+        found = measured(prepared, held_out_logits(prepared, FITS[plan.method](job)), plan)[1]
         score = SeedScore(seed=seed, dev=_known(found.get("dev")), test=_known(found.get("test")))
         write_json(own / RESULT, asdict(score))
         scores.append(score)

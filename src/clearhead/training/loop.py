@@ -87,9 +87,13 @@ def train_steps(
     objective: str,
     row_weights: Array | None = None,
     score: Callable[[], float] | None = None,
+    chooses: bool = True,
     device: str = "cpu",
 ) -> Iterator[Step]:
-    """Learn from where the state stands to the end; `score` is asked after each epoch, and higher is better."""
+    """Learn from where the state stands to the end; `score` is asked after each epoch, and higher is better.
+
+    The best epoch is kept, or the last one where `chooses` is False.
+    """
     settings.check()
     if torch.device(device).type == "cpu":
         quicken(state.network)
@@ -112,7 +116,7 @@ def train_steps(
             made = _step(state, data, rows, settings, objective, row_weights, done, steps, device, epoch)
             state.progress.step = done
             if number == len(rows_of) - 1:
-                made = _ended(state, score, made, settings.average)
+                made = _ended(state, score, made, settings.average, chooses=chooses)
             state.progress.finished = done == steps or _tired(state, settings)
             yield made
         if state.progress.finished:
@@ -202,7 +206,9 @@ def result_of(network: Any, part: Part, device: str, *, whole: bool = False) -> 
     )  # fmt: skip
 
 
-def _ended(state: State, score: Callable[[], float] | None, made: Step, average: int) -> Step:
+def _ended(
+    state: State, score: Callable[[], float] | None, made: Step, average: int, *, chooses: bool
+) -> Step:  # fmt: skip
     """The end of an epoch: the mean of the last few is what is judged, and kept if it is the best so far."""
     state.network.eval()
     if average > 1:
@@ -214,7 +220,9 @@ def _ended(state: State, score: Callable[[], float] | None, made: Step, average:
             return made
         value = float(score())
         better = state.judged(value, made.epoch)
-    return replace(made, score=value, best=better)
+        if not chooses:
+            state.keep_best()
+    return replace(made, score=value, best=better and chooses)
 
 
 def _tired(state: State, settings: TrainSettings) -> bool:

@@ -9,6 +9,7 @@ from typing import Literal
 from clearhead.errors import InputError
 
 MOST_BATCH = 10**9  # rows or tokens
+PROBED = ("cross_entropy", "binary", "squared", "tags")  # objectives of heads that a linear model can start
 MOST_EPOCHS = 100_000  # the steps of every one are counted before the first
 
 
@@ -19,6 +20,8 @@ class TrainSettings:
     epochs: int = 3  # BERT's paper: two to four
     rate: float = 5e-5
     head_rate: float | None = None  # a fresh head may learn faster; None: as the rest
+    # a new head starts at random, or as the linear model that fits the frozen features best (training/probe.py)
+    head_start: Literal["random", "probe"] = "random"
     batch_rows: int | None = 32  # rows a step, or ...
     batch_tokens: int | None = None  # ... as many rows as fit in so many tokens
     micro_tokens: int = 2048  # a step is cut into parts of this size, for memory; their gradients add up

@@ -37,7 +37,8 @@ class Progress:
 
     step: int = 0  # steps done
     best_score: float | None = None
-    best_epoch: int = -1
+    best_epoch: int = -1  # counted from 0; -1: before the first, or no score yet
+    start_score: float | None = None  # before the first epoch, where that was measured
     waited: int = 0  # evaluations since the best
     finished: bool = False
     scores: list[float] = field(default_factory=list)  # of each evaluation
@@ -49,14 +50,18 @@ class Progress:
             (self.step >= 0, f"step must be at least 0, got {self.step}"),
             (self.best_epoch >= -1, f"best_epoch must be at least -1, got {self.best_epoch}"),
             (0 <= self.waited <= len(self.scores), f"waited must be from 0 to the number of scores, got {self.waited}"),
-            (math.inf not in self.scores, "scores must be below infinity"),  # one that is not defined is NaN or -inf
-            (_is_best(self.best_score, self.scores), "best_score must be the highest of the scores"),
-            (self.best_score is None or self.best_epoch >= 0, "best_epoch must be at least 0 where there is a score"),
+            (math.inf not in self.all_scores, "scores must be below infinity"),  # not defined: NaN or -inf
+            (_is_best(self.best_score, self.all_scores), "best_score must be the highest of the scores"),
             (self.recent == sorted({one for one in self.recent if one >= 0}), "recent must be epochs in their order"),
         )
         for holds, said in rules:
             if not holds:
                 raise CheckpointError(f"{name} is damaged: {said}.")
+
+    @property
+    def all_scores(self) -> list[float]:
+        """Those of the epochs behind that of the start."""
+        return self.scores if self.start_score is None else [self.start_score, *self.scores]
 
     def check_steps(self, steps: int, patience: int | None) -> None:
         """One sentence where a run of so many steps cannot stand so."""
@@ -90,16 +95,21 @@ class State:
         """Remember the weights as they are now."""
         self.best = {name: tensor.clone() for name, tensor in self.named().items()}
 
+    def judge_start(self, value: float) -> None:
+        """Note how good the network is before the first step, and keep it until an epoch is better."""
+        self.progress.start_score = self.progress.best_score = value
+        self.keep_best()
+
     def judged(self, value: float, epoch: int) -> bool:
         """Note a score, and keep the weights if it is the best so far."""
         progress = self.progress
+        is_rising = not progress.scores or value > max(progress.scores)  # patience begins with the first epoch
+        progress.waited = 0 if is_rising else progress.waited + 1
         progress.scores.append(value)
         better = progress.best_score is None or value > progress.best_score
         if better:
-            progress.best_score, progress.best_epoch, progress.waited = value, epoch, 0
+            progress.best_score, progress.best_epoch = value, epoch
             self.keep_best()
-        else:
-            progress.waited += 1
         return better
 
     def remember(self, epoch: int, most: int) -> None:

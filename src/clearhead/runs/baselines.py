@@ -1,0 +1,173 @@
+"""What a trained network has to beat on the same rows: the most frequent answer, untrained cosine, frozen features.
+
+Each of them costs seconds where fine-tuning costs minutes. A network that is not better than they are is not worth its
+cost, and the end of the run says so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.checkpoint.passport import Trained
+from clearhead.errors import ClearheadError
+from clearhead.loading import load
+from clearhead.runs.finish import held_out_logits, measured
+from clearhead.runs.methods import FITS, Job, Result
+from clearhead.runs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
+from clearhead.runs.prepare import PartRows, Prepared, text_rows
+from clearhead.runs.recommend import Asked, difference
+from clearhead.runs.rungs import Difference
+from clearhead.runs.sizes import length_policy
+from clearhead.scoring import PairFeatures, pair_features
+from clearhead.tasks.task import Reading
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clearhead.model import Model
+
+    Array = np.ndarray[Any, Any]
+
+MOST_ROWS = 5_000  # training rows that a baseline is fitted on
+Count = Callable[[str, int, int | None], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """A cheap method beside the trained network."""
+
+    method: str  # majority, cosine or features
+    rows: int  # training rows that it was fitted on
+    value: float | None  # the main metric; None: not defined on these rows
+    low: float | None
+    high: float | None
+    difference: Difference  # the network's metric minus this one's, on the same rows
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
+
+
+def fit_baselines(
+    prepared: Prepared, plan: RunPlan, folder: Path, logits: Mapping[str, Any], reading: Reading, part: str,
+    count: Count,
+) -> tuple[Baseline, ...]:  # fmt: skip
+    """Every baseline of a task, measured on the rows that the network was measured on."""
+    task, space = prepared.task, prepared.space
+    if not plan.baselines or plan.method not in NETWORK or "features" not in task.methods or plan.both_orders:
+        return ()
+    metric = plan.metric or task.main(space)
+    asked = Asked(task=task, space=space, metric=metric, part=part, targets=prepared.parts[part].targets)
+    mine = task.read(logits[part], space, reading)
+    fewer = _fewer_rows(prepared, plan.settings.seed)
+    settings = replace(plan.settings, frozen=False)
+    own = replace(plan, method="features", settings=settings, head_pooling="auto", target_accuracy=None)
+    job = Job(prepared=fewer, plan=own, settings=settings, folder=folder, count=count)
+    made = []
+    for method, fit in _fits(job).items():
+        begun = time.perf_counter()
+        try:
+            found = held_out_logits(fewer, fit())
+        except ClearheadError:
+            continue  # such as classes of one row each, to which nothing can be fitted
+        their_reading, evaluations, _ = measured(fewer, found, own)
+        theirs = task.read(found[part], space, their_reading)
+        interval = evaluations[part].metrics[metric]
+        value, low, high = (
+            float(one) if isfinite(one) else None for one in (interval.value, interval.low, interval.high)
+        )  # fmt: skip
+        made.append(
+            Baseline(
+                method=method, rows=len(fewer.parts["train"]), value=value, low=low, high=high,
+                difference=difference(mine, theirs, asked), seconds=round(time.perf_counter() - begun, 2),
+            )
+        )  # fmt: skip
+    return tuple(made)
+
+
+def _fits(job: Job) -> dict[str, Callable[[], Result]]:
+    """How each baseline of a task is fitted."""
+    fits: dict[str, Callable[[], Result]] = {}
+    if "majority" in job.prepared.task.methods:
+        fits["majority"] = lambda: FITS["majority"](job)
+    try:
+        model = load(job.plan.model, device=job.plan.device, head=None, threads=job.plan.threads)
+    except ClearheadError:
+        return fits  # no encoder without its head
+    if job.prepared.columns.text_b is None:
+        return fits | {"features": lambda: FITS["features"](replace(job, model=model))}
+    compared = ComparedPairs(model, job)
+    return fits | {"cosine": partial(compared.fit, "cosine"), "features": partial(compared.fit, "features")}
+
+
+class ComparedPairs:
+    """Two baselines of pairs out of one pass: the untrained cosine as a single number, and |a - b| and a * b."""
+
+    def __init__(self, model: Model, job: Job) -> None:
+        self._model, self._job = model, job
+        self._made: dict[int, PairFeatures] = {}
+
+    def fit(self, name: str) -> Result:
+        """A linear model on the one or the other."""
+        from clearhead.classic import fit_linear
+
+        job, train = self._job, self._job.prepared.parts["train"]
+        linear = fit_linear(
+            self._columns(name, train), train.targets, job.prepared.space,
+            strength=job.plan.strength, class_weight=job.settings.class_weight, seed=job.settings.seed,
+        )  # fmt: skip
+        return Result(logits=lambda part: linear.logits(self._columns(name, part)), save=_unsaved)
+
+    def _columns(self, name: str, part: PartRows) -> Array:
+        if id(part) not in self._made:
+            fit = length_policy(self._job.plan, self._model)
+            self._made[id(part)] = pair_features(
+                self._model, text_rows(part), fit, told=lambda done, total: self._job.count("features", done, total)
+            )
+        made = self._made[id(part)]
+        return made.cosine[:, None] if name == "cosine" else made.features
+
+
+def _unsaved(folder: Path, trained: Trained) -> None:
+    """A baseline is measured and forgotten."""
+    raise AssertionError(f"no baseline is saved, and one was to be in {folder} for {trained.task}")
+
+
+def _fewer_rows(prepared: Prepared, seed: int) -> Prepared:
+    """The same with at most so many training rows that a baseline takes seconds."""
+    import numpy as np
+
+    train = prepared.parts["train"]
+    if len(train) <= MOST_ROWS:
+        return prepared
+    rows = np.sort(np.random.default_rng(seed).permutation(len(train))[:MOST_ROWS])
+    return replace(prepared, parts={**prepared.parts, "train": replace(train, places=train.places[rows])})
+
+
+def verdict(baselines: tuple[Baseline, ...], metric: str, value: float) -> str | None:
+    """A sentence where a cheaper method is better than the network beyond noise; None: none is."""
+    sign = -1.0 if metric in LOWER_IS_BETTER else 1.0
+
+    def loses(one: Baseline) -> bool:
+        bound = one.difference.high if sign > 0 else one.difference.low
+        return one.value is not None and bound is not None and sign * bound < 0
+
+    better = [one for one in baselines if loses(one)]
+    if not better:
+        return None
+    best = max(better, key=lambda one: sign * (one.value or 0.0))
+    advice = {
+        "features": "train with --method features (Python: method='features')",
+        "cosine": "compare the vectors of `embed` by their cosine, or train with --method features",
+        "majority": "check the labels, or train longer or on more rows",
+    }[best.method]
+    found = best.difference
+    gap = f"difference {found.difference:+.3f}, {found.low:+.3f} to {found.high:+.3f}"
+    return f"{best.method} is better than this model: {metric} {best.value:.3f} against {value:.3f} ({gap}); {advice}."

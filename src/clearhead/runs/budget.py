@@ -1,0 +1,97 @@
+"""The time of a ladder: what each method would take of it, and what fits into the rest."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from clearhead.runs.estimates import Estimate
+from clearhead.runs.plan import RunPlan
+from clearhead.runs.prepare import Prepared
+from clearhead.runs.rungs import METHODS, Rung, budget_for, spoken
+from clearhead.runs.train import Told
+
+LEAST_SHARE = 3  # one in so many of the planned epochs must fit: fewer would measure the budget, not the method
+log = logging.getLogger("clearhead")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """The seconds of one call of a ladder."""
+
+    seconds: float
+    started: float  # by time.perf_counter
+    prepared: Prepared
+    progress: Told
+    estimates: dict[str, Estimate] = field(default_factory=dict)  # of the methods that were tried out
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the ladder was started."""
+        return time.perf_counter() - self.started
+
+    @property
+    def left(self) -> float:
+        """Seconds until the budget is used up."""
+        return self.seconds - self.spent
+
+    def estimate(self, method: str, plan: RunPlan) -> Estimate:
+        """How long a method takes, tried out once; 0 seconds where that is too little to try out."""
+        measure = METHODS[method].estimate
+        if measure is None:
+            return Estimate(seconds=0.0)
+        if method not in self.estimates:
+            self.progress.count(f"{method}: trying out how long it takes", 0, None)
+            self.estimates[method] = measure(plan, self.prepared)
+        return self.estimates[method]
+
+
+def allot(
+    budget: Budget, method: str, plan: RunPlan, later: Mapping[str, RunPlan] | None = None
+) -> tuple[RunPlan, Rung]:  # fmt: skip
+    """The plan that fits into what is left, and a rung that holds how it was shortened, or why it is left out.
+
+    `later` are methods that are worth more and still to be trained: time is kept for the least of each.
+    """
+    if budget.left <= 0 and method not in budget.estimates:
+        advised = budget_for(2 * budget.spent)
+        reason = f"{method}: no time is left of {spoken(budget.seconds)}; --budget {advised}"
+        return plan, Rung(method=method, left_out=reason, needs_budget=advised)
+    estimate = budget.estimate(method, plan)
+    left = budget.left  # before others are tried out, for which this method cannot be held to account
+    waiting = _estimates(budget, later or {}) if estimate.seconds > 0 else {}
+    kept = sum(other.seconds_of(least_epochs(other, (later or {})[name])) for name, other in waiting.items())
+    if kept > left:  # they do not fit in any case, and keep nobody else out
+        kept, waiting = 0.0, {}
+    if estimate.seconds <= left - kept:
+        return plan, Rung(method=method)
+    together = estimate.seconds + sum(other.seconds for other in waiting.values())
+    advised = budget_for(budget.spent + together)
+    rung = Rung(method=method, needs_seconds=round(estimate.seconds, 1), needs_budget=advised)
+    epochs = estimate.epochs_within(left - kept)
+    if METHODS[method].often_best and estimate.settings and epochs >= least_epochs(estimate, plan):
+        shorter = replace(plan, auto_epochs=False, settings=replace(estimate.settings, epochs=epochs))
+        return shorter, replace(rung, epochs=epochs, planned_epochs=estimate.epochs)
+    rest = f"{spoken(max(left, 0.0))} are left"
+    if waiting:
+        rest += f", {spoken(kept)} of them kept for {' and '.join(waiting)}"
+    reason = f"{method} would take about {spoken(estimate.seconds)}, {rest}; --budget {advised}"
+    return plan, replace(rung, left_out=reason)
+
+
+def least_epochs(estimate: Estimate, plan: RunPlan) -> int:
+    """The fewest epochs that still tell what a method is worth; a number that the user set is not changed."""
+    return -(-estimate.epochs // LEAST_SHARE) if plan.auto_epochs else estimate.epochs
+
+
+def _estimates(budget: Budget, plans: Mapping[str, RunPlan]) -> dict[str, Estimate]:
+    """Of methods whose turn comes later; what fails then need not fail now."""
+    estimates = {}
+    for method, plan in plans.items():
+        try:
+            estimates[method] = budget.estimate(method, plan)
+        except Exception:  # its own turn reports it
+            log.debug("%s could not be tried out", method, exc_info=True)
+    return estimates

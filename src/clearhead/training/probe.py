@@ -1,0 +1,95 @@
+"""Linear probing before fine-tuning: a new head starts as the best linear model on what the encoder knows already.
+
+A random head sends random gradients into the encoder until it has learned something itself, and with few rows the
+encoder forgets more than it gains. Kumar et al. (2022, LP-FT) fit the head first, on frozen features, then train all.
+The fit is a logistic or ridge regression on the activations before the output matrix.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from clearhead.data import LabelSpace
+from clearhead.tasks.encoded import Encoded
+from clearhead.training.loop import micro_batches, result_of
+from clearhead.training.objectives import pool_windows
+from clearhead.training.precision import computing
+from clearhead.training.settings import PROBED, TrainSettings
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clearhead.core.models import Network
+
+    Array = np.ndarray[Any, Any]
+
+MOST_ROWS = 10_000  # training rows, or words that have a tag, that a head is fitted on
+MOST_TRIED = 4_000  # of them that the regularization is chosen on
+UNSEEN_GAP = 10.0  # so far below the others is the logit of a class that no training row has
+
+
+def can_probe(network: Network, objective: str) -> bool:
+    """Whether the head ends in a linear layer that a linear model can take the place of."""
+    return network.head is not None and objective in PROBED and network.head.out.bias is not None
+
+
+def probe_head(
+    network: Network, data: Encoded, space: LabelSpace, settings: TrainSettings, *, objective: str, device: str
+) -> None:
+    """Fit the output layer of a new head on the training rows, with everything below it as it is."""
+    import numpy as np
+
+    from clearhead.classic import fit_probe
+
+    features, targets = head_features(network, data, settings, device)
+    if objective == "tags":
+        space = LabelSpace(names=space.names, kind="classes")
+    linear = fit_probe(
+        features, targets, space, tried=MOST_TRIED, class_weight=settings.class_weight, seed=settings.seed
+    )  # fmt: skip
+    weight, bias = linear.weight, linear.bias
+    if space.kind == "classes":
+        seen = np.isin(np.arange(len(bias)), targets)
+        bias = np.where(seen, bias, bias[seen].min() - UNSEEN_GAP)
+    assert network.head is not None
+    out = network.head.out
+    with torch.no_grad():
+        out.weight.copy_(torch.as_tensor(weight))
+        out.bias.copy_(torch.as_tensor(bias))
+
+
+def head_features(network: Network, data: Encoded, settings: TrainSettings, device: str) -> tuple[Array, Any]:
+    """The activations before the output layer, without dropout, and the targets: of rows, or of words with a tag."""
+    import numpy as np
+
+    rows = np.random.default_rng(settings.seed).permutation(len(data))[:MOST_ROWS]
+    head, was_training = network.head, network.training
+    assert head is not None
+    out = head.out
+    made: list[Array] = []
+    targets: list[Any] = []
+    count = 0
+    network.eval()
+    head.out = torch.nn.Identity()  # type: ignore[assignment]
+    try:
+        with torch.no_grad():
+            for places in micro_batches(data.row_tokens[rows], settings.micro_tokens):
+                part = data.take(rows[places])
+                with computing(settings.precision, device):
+                    found = result_of(network, part, device).logits.float()
+                if "reads" in part.marks:  # words with a tag
+                    found, known = found[part.marks["reads"]], part.targets.values[part.marks["known"]]
+                else:
+                    owners = torch.as_tensor(part.owners, device=device)
+                    found, known = pool_windows(found, owners, part.rows), part.targets
+                made.append(found.cpu().numpy())
+                targets.append(known)
+                count += len(known)
+                if count >= MOST_ROWS:
+                    break
+    finally:
+        head.out = out
+        network.train(was_training)
+    return np.concatenate(made), np.concatenate(targets)
