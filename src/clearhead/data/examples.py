@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+from clearhead.caller import setting
 from clearhead.data.columns import Columns, titled
 from clearhead.data.files import SURROGATE
 from clearhead.data.labels import Kind, LabelCounter, LabelSpace, is_missing, is_text
@@ -126,7 +127,7 @@ class BadRows:
         raise InputError(
             f"{source.name}: {self.total:,} of {self.total + good:,} rows cannot be used:\n"
             + "\n".join(lines)
-            + "\nMend them, or go on without them with --skip-bad-rows (skip_bad_rows=True)."
+            + f"\nFix these rows, or skip them with {setting('skip_bad_rows', True)}."
         )
 
 

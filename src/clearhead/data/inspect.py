@@ -88,6 +88,20 @@ class Inspection:
         """All of it as plain values."""
         return asdict(self)
 
+    def __repr__(self) -> str:
+        from clearhead.notebook import one_line
+
+        names = list(self.labels)
+        labels = ", ".join(names[:5]) + (f", ... ({len(names):,} labels)" if len(names) > 5 else "")
+        grave = [finding.severity for finding in self.findings]
+        found = ", ".join(f"{grave.count(severity)} {severity}" for severity in dict.fromkeys(grave))
+        named = ", ".join(dict.fromkeys(self.sources))
+        bad = sum(self.bad.values())
+        return one_line(
+            "Inspection", f"{self.rows:,} rows of {named}", f"{bad:,} bad rows" if bad else None,
+            f"{self.kind}: {labels}" if labels else self.kind, f"findings: {found or 'none'}",
+        )  # fmt: skip
+
     def _repr_html_(self) -> str:
         """The labels as a table in a notebook, with what was found."""
         from clearhead.notebook import table_html
