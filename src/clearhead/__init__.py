@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # not from typing: importing the package imports nothing
 if TYPE_CHECKING:
+    from typing import Any
+
     from clearhead.ancestors import contrast, load_words, word2vec
     from clearhead.api import (
+        ask,
         create,
         evaluate,
         inspect,
@@ -46,6 +48,7 @@ __version__ = "0.1.0"
 
 # Names are looked up when they are first used, so that importing the package costs nothing.
 _HOMES = {
+    "ask": "api",
     "bench": "deployment",
     "complexity": "runs.complexity",
     "contrast": "ancestors",
@@ -119,6 +122,7 @@ __all__ = [
     "TruncationWarning",
     "WordVectors",
     "__version__",
+    "ask",
     "bench",
     "complexity",
     "contrast",

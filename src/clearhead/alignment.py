@@ -50,8 +50,10 @@ class Alignment:
         }
 
     def __repr__(self) -> str:
-        pairs = ", ".join(f"{self.source_words[s]}–{self.target_words[t]}" for s, t in self.links[:8])
-        return f"Alignment({pairs}{', ...' if len(self.links) > 8 else ''})"
+        from clearhead.notebook import one_line
+
+        pairs = (f"{self.source_words[s]}–{self.target_words[t]}" for s, t in self.links[:8])
+        return one_line("Alignment", ", ".join(pairs) + (", ..." if len(self.links) > 8 else ""))
 
 
 class Aligns:

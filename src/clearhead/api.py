@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
 from clearhead.loading import create, has_tokenizer, load, load_tokenizers
+from clearhead.prediction import ask, evaluate, load_predictor, predict, predict_file, predict_text
 from clearhead.runs.folders import alone, free_folder, ladder_folder, with_absolute_model
 
 if TYPE_CHECKING:
     from clearhead.data import Inspection
     from clearhead.runs.finish import Run
     from clearhead.runs.ladder import Ladder
-    from clearhead.runs.output import Predicted
-    from clearhead.runs.predict import Prediction
-    from clearhead.runs.predictor import Predictor
     from clearhead.runs.pretrain_result import Pretrained
     from clearhead.runs.train import Told
-    from clearhead.tasks.evaluation import Evaluation
 
 def inspect(
     source: Any,
@@ -211,125 +208,7 @@ def _path(rows: Any) -> str | None:
     return str(Path(rows).absolute()) if isinstance(rows, str | os.PathLike) else None
 
 
-def load_predictor(model: str | os.PathLike[str], **choices: Any) -> Predictor:
-    """A trained folder, loaded once to evaluate or predict with it many times."""
-    from clearhead.runs.aspects import is_aspects, load_aspects
-    from clearhead.runs.predictor import load_predictor as loaded
-
-    if is_aspects(Path(model)):
-        if choices.get("precision") == "int8":
-            raise InputError(f"{model} holds two models: quantise its folders find and judge, each by itself.")
-        kept = {name: choices[name] for name in ("device", "abstain_below") if name in choices}
-        return load_aspects(Path(model), **kept)
-    return loaded(os.fspath(model), **choices)
-
-
-def evaluate(
-    model: str | os.PathLike[str] | Predictor,
-    source: Any,
-    *,
-    text: str | None = None,
-    text_b: str | None = None,
-    label: str | None = None,
-    options: str | None = None,
-    slices: Sequence[str] = (),
-    part: str | None = None,
-    against: str | os.PathLike[str] | Predictor | None = None,
-    report: str | os.PathLike[str] | None = None,
-    skip_bad_rows: bool = False,
-    input_format: str | None = None,
-    told: Callable[[int], None] | None = None,
-    command: str = "",
-) -> Evaluation:
-    """Measure a trained model on rows whose labels are known; with `against`, beside another model.
-
-    `part` ("dev" or "test") takes those rows of the training file alone that the run held out.
-    `input_format` (csv, tsv, jsonl or text) says how a file or a handle is written that does not tell it.
-    """
-    from clearhead.data import open_source
-    from clearhead.runs.aspects import AspectScorer
-    from clearhead.runs.evaluate import evaluation_report, run_evaluate
-    from clearhead.runs.reviews import spans_source
-    from clearhead.runs.translations import evaluate_translator, translator
-
-    trained = translator(Path(model)) if isinstance(model, str | os.PathLike) else None
-    if isinstance(model, str | os.PathLike) and trained is not None:
-        opened = open_source(source, format=input_format, expected=tuple(trained.columns.values()))
-        if against is not None or slices:
-            raise InputError("Translators are measured alone and by source length; leave against and slices out.")
-        return evaluate_translator(
-            Path(model), opened, part=part, columns=(text, label), skip_bad_rows=skip_bad_rows, told=told,
-            report=None if report is None else Path(report), command=command,
-        )[0]  # fmt: skip
-    predictor = _predictor(model)
-    opened = open_source(source, format=input_format, expected=predictor.column_names)
-    if isinstance(predictor.scorer, AspectScorer):
-        opened, text, text_b, label = spans_source(opened, text, text_b, label), None, None, None
-    made = run_evaluate(
-        predictor, opened, text=text, text_b=text_b, label=label, options=options, slices=slices, part=part,
-        skip_bad_rows=skip_bad_rows, told=told,
-        against=None if against is None else _predictor(against),
-    )  # fmt: skip
-    if report is not None:
-        columns = predictor.columns_in(opened, text, text_b, label)
-        evaluation_report(predictor, opened, made, Path(report), command, columns)
-    return made
-
-
-def predict(
-    model: str | os.PathLike[str] | Predictor,
-    source: Any,
-    *,
-    text: str | None = None,
-    text_b: str | None = None,
-    options: str | None = None,
-    skip_bad_rows: bool = False,
-    input_format: str | None = None,
-) -> list[Prediction]:
-    """What a trained model says of each row: of a file, a table, or a list of dicts, texts or (text, text) pairs."""
-    from clearhead.data import open_source
-    from clearhead.runs.predict import predictions
-    from clearhead.runs.roles import report_columns
-
-    predictor = _predictor(model)
-    opened = open_source(source, format=input_format, expected=predictor.column_names)
-    columns = predictor.columns_in(opened, text, text_b, options=options, labelled=False)
-    report_columns(predictor, opened, columns)
-    return list(predictions(predictor, opened, columns, skip_bad_rows=skip_bad_rows))
-
-
-def predict_text(model: str | os.PathLike[str] | Predictor, *texts: str) -> Prediction:
-    """The answer to one text, to a pair, to a question and its passage, or to a question and its options."""
-    from clearhead.runs.one_text import answer_texts
-
-    if not texts:
-        raise InputError("There is no text to answer.")
-    return answer_texts(_predictor(model), texts)
-
-
-def predict_file(
-    model: str | os.PathLike[str] | Predictor,
-    source: Any,
-    output: str | os.PathLike[str] | IO[bytes],
-    *,
-    input_format: str | None = None,
-    **choices: Any,
-) -> Predicted:
-    """The same to a file with all input columns kept; it goes on where an interrupted run stopped."""
-    from clearhead.data import open_source
-    from clearhead.runs.output import predict_file as written
-
-    place = Path(output) if isinstance(output, str | os.PathLike) else output
-    predictor = _predictor(model)
-    opened = open_source(source, format=input_format, expected=predictor.column_names)
-    return written(predictor, opened, place, **choices)
-
-
-def _predictor(model: str | os.PathLike[str] | Predictor) -> Predictor:
-    return load_predictor(model) if isinstance(model, str | os.PathLike) else model
-
-
 __all__ = [
-    "create", "evaluate", "has_tokenizer", "inspect", "ladder", "load", "load_predictor", "load_tokenizers", "predict",
-    "predict_file", "predict_text", "pretrain", "train",
+    "ask", "create", "evaluate", "has_tokenizer", "inspect", "ladder", "load", "load_predictor", "load_tokenizers",
+    "predict", "predict_file", "predict_text", "pretrain", "train",
 ]  # fmt: skip

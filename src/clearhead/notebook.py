@@ -1,4 +1,4 @@
-"""Results as small tables in a notebook: HTML that stands alone, every text in it escaped."""
+"""Results as one line, and as small tables in a notebook: HTML that stands alone, every text in it escaped."""
 
 from __future__ import annotations
 
@@ -25,6 +25,17 @@ def table_html(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]
         made.append(f"<p><small>and {len(rows) - MOST_ROWS:,} more</small></p>")
     made += [f"<p><small>{_shown(note)}</small></p>" for note in notes[:MOST_ROWS]]
     return "".join([*made, "</div>"])
+
+
+def one_line(kind: str, *facts: object) -> str:
+    """A value as one short line, `Kind(fact, fact)`: facts that are None or empty are left out, long ones are cut."""
+    plain = (str(fact) for fact in facts if fact is not None and fact != "")
+    return f"{kind}({', '.join(map(_cut, plain))})"
+
+
+def _cut(text: str) -> str:
+    short = text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS // 2]}...{text[-MOST_LETTERS // 3 :]}"
+    return "".join(letter if letter.isprintable() else "?" for letter in short)
 
 
 def figure(value: float | None) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.batch import Batch
 from clearhead.config import shown
 from clearhead.errors import InputError
-from clearhead.notebook import table_html
+from clearhead.notebook import one_line, table_html
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,6 +73,11 @@ class Contrast:
     def to_json(self) -> dict[str, Any]:
         """Plain values, as `--json` prints them."""
         return asdict(self)
+
+    def __repr__(self) -> str:
+        cosines = [f"{layer.name} {layer.cosine:.3f}" for layer in (self.layers[:1] + self.layers[-1:])]
+        sentences = f"{len(self.occurrences)} sentences"
+        return one_line("Contrast", repr(self.word), sentences, self.model, f"cosine: {' ... '.join(cosines)}")
 
     def _repr_html_(self) -> str:
         rows = [(layer.name, f"{layer.cosine:.4f}") for layer in self.layers]

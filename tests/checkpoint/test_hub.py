@@ -335,7 +335,8 @@ def test_pickles_are_refused_unless_asked_for(local: LocalHub) -> None:
     files = {"config.json": b"{}", "pytorch_model.bin": b"pickle"}
     local.repo("org/m").commit(files)
     for reference in ("org/m", "org/m@main"):
-        with pytest.raises(UnsafeError, match=f"clearhead convert {reference} --allow-pickle"):
+        command = rf'clearhead\.convert\("{reference}", "NEW-FOLDER", allow_pickle=True\)'
+        with pytest.raises(UnsafeError, match=command):
             locate(reference)
     assert local.fetched("org/m") == []
     assert _files(locate("org/m", pickle=True)) == files

@@ -46,6 +46,7 @@ VERBS = {
     "embed as rows": ("embed", "MODEL", "TEXTS", "-o", "out.jsonl"),
     "convert": ("convert", "MODEL", "copy"),
     "export": ("export", "MODEL", "graph"),
+    "quantize": ("quantize", "MODEL", "TEXTS", "-o", "small", "--least-cosine", "0.1"),
     "learn-tokenizer": ("learn-tokenizer", "TEXTS", "-o", "learned", "--size", "300"),
     "word2vec": ("word2vec", "TEXTS", "-o", "words.txt", "--width", "8", "--min-count", "1", "--epochs", "1"),
 }
@@ -66,6 +67,8 @@ def test_verbs_that_write_files(
     assert "Traceback" not in err
     assert "too large" in err
     assert err.count("\n") == 1
+    assert len(err) < 300 + 2 * len(str(tmp_path))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["texts.txt"]
 
 
 @pytest.mark.parametrize(("unbuffered", "what"), [("1", "Standard output or a file"), ("", "Standard output")])

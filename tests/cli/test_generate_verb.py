@@ -41,6 +41,7 @@ def test_a_prompt_goes_on(gpt2: Path, run: Run) -> None:
     made = clearhead.load(gpt2).generate([PROMPT], max_length=8)[0]
     code, out, err = run("generate", gpt2, PROMPT, "--max-length", "8")
     assert (code, out, err) == (0, PROMPT + made.text + "\n", "")
+    assert run("generate", gpt2, PROMPT, "--max-length", "8", "-o", "-") == (code, out, err)
     assert run("generate", gpt2, PROMPT, "--max-length", "8", "--new-only")[1] == made.text + "\n"
     assert run("generate", gpt2, PROMPT, "--max-length", "8", "--stream")[1] == out
     assert run("generate", gpt2, PROMPT, "--max-length", "8", "--stream", "--new-only")[1] == made.text + "\n"
@@ -164,10 +165,10 @@ def test_mistakes_are_one_sentence(gpt2: Path, masked_model: Path, run: Run, tmp
         "add --json": ("generate", gpt2, tmp_path / "in.txt", "--sample", "--best", "2"),
         "--column is for files": ("generate", gpt2, "a text", "--column", "b"),
         "beam=1 and best=1": ("generate", gpt2, "a text", "--stream", "--beam", "2"),
-        "temperature is for samples": ("generate", gpt2, "a text", "--temperature", "2"),
+        "--temperature is for samples: set --sample, too": ("generate", gpt2, "a text", "--temperature", "2"),
         "finds at most 1": ("generate", gpt2, "a text", "--best", "2"),
         "the model numbers 48": ("generate", gpt2, "a text " * 60),
-        "max_length must be": ("generate", gpt2, "a text", "--max-length", "0"),
+        "--max-length must be": ("generate", gpt2, "a text", "--max-length", "0"),
     }
     for said, arguments in wrong.items():
         code, out, err = run(*arguments)

@@ -75,7 +75,7 @@ def test_ladder_says_what_it_leaves_out(run: Run, here: Path) -> None:
         (("--margin", "-1"), "margin must be a number from 0 to 1e+09, in units of the metric; got '-1.0'."),
         (("--margin", "nan"), "margin must be a number from 0 to 1e+09, in units of the metric; got 'nan'."),
         (("--margin", "some"), "--margin"),
-        (("--set", "method=tfidf"), "A ladder tries several methods; say which ones with methods."),
+        (("--set", "method=tfidf"), "A ladder tries several methods; say which ones with --methods a,b."),
         (("--set", "dev=other.csv"), "--set is for settings"),
         (("--label", "mood"), "mood"),
     ],

@@ -29,6 +29,7 @@ GOOD = {
     "ladder": "ladder {place}/über.csv --methods größe -o {out}/x",
     "evaluate": "evaluate {counted} {place}/über.csv",
     "predict": "predict {counted} {place}/über.csv -o -",
+    "ask": "ask {answers} größe✓ ein_hund_sieht_über_das_haus",
     "describe": "describe {bert}",
     "models": "models",
     "learn-tokenizer": "learn-tokenizer {place}/über.txt -o {out}/ü --size 300",
@@ -47,6 +48,7 @@ GOOD = {
     "convert": "convert {bert} {out}/ü",
     "export": "export {bert} {out}/ü",
 }
+SILENT = ("embed", "convert", "export")  # what they say goes to standard error
 MISTAKES = ("pretrain", "ladder", "bench", "complexity")  # what would take long; the sentence has such letters as well
 WRITES = {verb: line for verb, line in GOOD.items() if " -o " in line and " -o -" not in line}
 WRITES["explain"] = "explain {bert} stadt -o {out}/x.svg"
@@ -82,10 +84,13 @@ def places(tmp_path_factory: pytest.TempPathFactory, masked_model: Path) -> dict
     config: dict[str, int | None] = {"width": 16, "heads": 2, "feed_width": 16, "encoder_layers": 1}
     config |= {"decoder_layers": 1, "vocab_size": spoken.tokenizer.vocab_size, "pad_token_id": spoken.tokenizer.pad_id}
     config |= {"eos_token_id": spoken.tokenizer.eos_id, "decoder_start_token_id": spoken.tokenizer.bos_id}
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    answers = clearhead.create("bert", config=sizes, head="span", tokenizer=clearhead.load(masked_model).tokenizer)
     made = clearhead.create("transformer", config=config, head="seq2seq", tokenizer=spoken.tokenizer)
     return {
         "place": place, "bert": masked_model, "gpt": tiny_gpt(place / "gpt"), "vectors": place / "royal.bin",
-        "counted": place / "counted", "translator": made.save(place / "translator"),
+        "counted": place / "counted", "answers": answers.save(place / "answers"),
+        "translator": made.save(place / "translator"),
     }  # fmt: skip
 
 
@@ -138,6 +143,26 @@ def test_a_closed_output(
     assert "Traceback" not in said
     if code == 2 and verb not in MISTAKES:
         assert said.splitlines()[-1].startswith("clearhead: Standard output is closed")
+
+
+@pytest.mark.parametrize("buffered", [True, False], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize("verb", GOOD)
+def test_a_full_output(
+    verb: str, buffered: bool, filled: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full")
+    out = io.TextIOWrapper(io.FileIO("/dev/full", "w")) if buffered else io.TextIOWrapper(
+        io.BufferedWriter(io.FileIO("/dev/full", "w"), 1), write_through=True
+    )  # fmt: skip
+    monkeypatch.setattr(sys, "stdout", out)
+    code = called(filled(GOOD[verb]))
+    out.close()
+    said = capsys.readouterr().err.splitlines()
+    assert not any("Traceback" in line for line in said)
+    assert code == (2 if verb not in SILENT else 0), said
+    if code == 2 and verb not in MISTAKES:
+        assert said[-1].endswith("cannot be written: No space left on device.")
 
 
 @pytest.mark.parametrize("verb", READS)
@@ -211,3 +236,11 @@ def test_a_c_locale_in_a_child(places: dict[str, Path]) -> None:
     done = child(f"tokens {places['bert']} 'ürban ✓' --json", **bare)
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["ids"][0] == 2
+
+
+def test_warnings_are_sentences(places: dict[str, Path], tmp_path: Path) -> None:
+    done = child(f"export {places['bert']} {tmp_path / 'int8'} --precision int8 --quiet")
+    assert done.returncode == 0
+    assert done.stderr.startswith("clearhead: Nobody has measured what int8 costs")
+    assert ".py:" not in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -213,15 +213,15 @@ def test_predict_counts_what_it_left_out(run: Run, here: Path, words: Path) -> N
     assert "3 rows: out.csv" in err
 
 
-@pytest.mark.parametrize("form", ["csv", "jsonl", "tsv"])
-def test_predict_is_a_filter(form: str, here: Path, words: Path) -> None:
+@pytest.mark.parametrize(("form", "flags"), [("csv", ["-o", "-"]), ("jsonl", []), ("tsv", [])])
+def test_predict_is_a_filter(form: str, flags: list[str], here: Path, words: Path) -> None:
     texts = ["it was good", "it was awful"]
     given = {
         "csv": "n,text\n" + "".join(f"{n},{text}\n" for n, text in enumerate(texts)),
         "tsv": "n\ttext\n" + "".join(f"{n}\t{text}\n" for n, text in enumerate(texts)),
         "jsonl": "".join(json.dumps({"n": n, "text": text}) + "\n" for n, text in enumerate(texts)),
     }[form]
-    command = [sys.executable, "-m", "clearhead", "predict", str(words), "-", "-o", "-"]
+    command = [sys.executable, "-m", "clearhead", "predict", str(words), "-", *flags]
     done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "2 rows: standard output\n")
     if form == "jsonl":
@@ -274,3 +274,16 @@ def test_describe_tells_what_a_model_of_counted_words_knows(words: Path, tmp_pat
     (other / "classic.json").write_text("{}")
     code, _, err = run("describe", other)
     assert (code, err.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize("flags", [(), ("-o", "-")], ids=["default", "-o -"])
+def test_predict_writes_to_standard_output(flags: tuple[str, ...], here: Path, words: Path) -> None:
+    (here / "new.csv").write_text("n,text\n0,it was good\n1,it was awful\n")
+    command = [sys.executable, "-m", "clearhead", "predict", str(words), "new.csv", *flags]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "2 rows: standard output\n")
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert [(row["n"], row["prediction"]) for row in rows] == [("0", "good"), ("1", "bad")]
+    quiet = subprocess.run([*command, "--json", "--quiet"], capture_output=True, text=True, check=False)
+    assert (quiet.returncode, quiet.stderr) == (0, "")
+    assert [json.loads(line)["prediction"] for line in quiet.stdout.splitlines()] == ["good", "bad"]

@@ -29,7 +29,7 @@ WORKS = {
 REFUSED = {
     "empty cells": (HEADED + "x\t\n\ty\n", "row 21 (line 22): b is empty"),
     "one column": ("a\n" + "ein hund\n" * 9, "has one column, a"),
-    "three columns": ("a\tb\tc\n" + "x y\tz\tw\n" * 9, "--source and --target"),
+    "three columns": ("a\tb\tc\n" + "x y\tz\tw\n" * 9, "--source COLUMN and --target COLUMN"),
     "nothing": ("", "is empty"),
     "a header alone": ("a\tb\n", "no rows to train on"),
     "bytes that are no text": (HEADED + "x\0y\tz\n", "NUL byte"),

@@ -36,6 +36,7 @@ def test_a_text_and_its_best_translations(translator: Path, run: Run) -> None:
     code, out, err = run("translate", translator, "ein hund sieht.", "--quiet")
     assert (code, err) == (0, "")
     assert out.endswith(".\n")
+    assert run("translate", translator, "ein hund sieht.", "--quiet", "-o", "-") == (code, out, err)
     code, out, _ = run("translate", translator, "ein hund sieht.", "--beam", "3", "--best", "3", "--json")
     told = json.loads(out)
     assert code == 0

@@ -136,7 +136,7 @@ def test_a_table_of_other_names_is_warned_of() -> None:
         source = open_source(handle)
         assert source.kind == "lines"
         assert source.warnings == (
-            "the input is read as a text a line; if it is a table, say so with --input-format csv.",
+            'the input is read as a text a line; if it is a table, say so with input_format="csv".',
         )
     with pipe("Hi, you\nYes, me\nNo, them\n") as handle:
         assert open_source(handle).warnings == ()

@@ -169,9 +169,9 @@ def test_empty_input() -> None:
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"beam": 0}, "beam must be a whole number from 1, and it is 0"),
-    ({"beam": "4"}, "beam must be a whole number"),
-    ({"beam": 2.0}, "beam must be a whole number"),
+    ({"beam": 0}, "beam must be an integer >= 1, got 0"),
+    ({"beam": "4"}, "beam must be an integer"),
+    ({"beam": 2.0}, "beam must be an integer"),
     ({"max_length": 0}, "max_length must be"),
     ({"max_length": 3, "min_length": 4}, "min_length is 4, more than max_length"),
     ({"length_penalty": float("nan")}, "length_penalty must be a number"),

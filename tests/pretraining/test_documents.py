@@ -47,7 +47,7 @@ def test_long_lines_without_blank_ones_are_documents(tmp_path: Path) -> None:
     assert notes == ["a.txt: it has no blank lines and long ones, so that each line is a document."]
     made, notes = documents(write(tmp_path / "b.txt", "One.\nTwo.\nThree.\n"))
     assert made == [["One.", "Two.", "Three."]]
-    assert "say --documents lines if each line is one" in notes[0]
+    assert 'say documents="lines" if each line is one' in notes[0]
     assert documents(tmp_path / "b.txt", documents="lines")[0] == [["One."], ["Two."], ["Three."]]
     assert documents(tmp_path / "a.txt", documents="file")[0] == [[line, line]]
 

@@ -18,7 +18,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 # the layers of design.md, lowest first
 LAYERS = (
-    ("errors", "config", "notebook", "machine", "threads"),
+    ("errors", "caller", "config", "notebook", "machine", "threads"),
     ("shape", "tensors", "batch", "runner", "text"),
     ("families",),
     ("checkpoint",),
@@ -30,7 +30,7 @@ LAYERS = (
     ("training", "explain"),
     ("report",),
     ("runs",),
-    ("api", "deployment", "ancestors"),
+    ("api", "deployment", "prediction", "ancestors"),
     ("estimators",),
     ("cli", "__main__"),
 )

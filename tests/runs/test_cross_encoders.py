@@ -106,7 +106,7 @@ def test_columns_of_texts_that_are_not_read_are_reported(reranker: Path, caplog:
     with caplog.at_level(logging.WARNING, "clearhead"):
         predict(reranker, rows)
     assert [record.message for record in caplog.records] == [
-        f"{reranker} reads sentence1 and sentence2, and not the texts of comment; --text and --text-b choose columns."
+        f"{reranker} reads sentence1 and sentence2, and not the texts of comment; text and text_b choose columns."
     ]
     caplog.clear()
     with caplog.at_level(logging.WARNING, "clearhead"):
@@ -132,7 +132,7 @@ def test_tuples_are_pairs(reranker: Path, pair: Run, fitted: Run) -> None:
         predict(fitted.folder, PAIRS)
     with pytest.raises(InputError, match=r"a tuple, expected .* two texts of a pair as \(text, second text\)"):
         predict(reranker, [("one", "two", "three")])
-    with pytest.raises(InputError, match=r"text_b"):
+    with pytest.raises(InputError, match="row 2: a text, and row 1 is a pair of texts; give rows of one kind"):
         predict(pair.folder, [("one", "two"), "three"])
 
 

@@ -91,7 +91,7 @@ def test_slices_by_columns_length_and_label(words: Run) -> None:
     assert {one.name for one in by["label"]} == {"bad", "good"}
     assert sum(one.rows for one in by["id"]) == 120
     assert sum(one.rows for one in made.slices if one.column == "length in characters") == 120
-    with pytest.raises(InputError, match="the list has no column 'city' for --slice; it has id, text, label, shop"):
+    with pytest.raises(InputError, match="the list has no column 'city' for slices; it has id, text, label, shop"):
         evaluate(words.folder, noisy(), slices=["city"])
 
 
@@ -157,9 +157,9 @@ def test_a_page_about_it(words: Run, tmp_path: Path) -> None:
 
 
 def test_labels_that_are_not_there(words: Run, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no column of the list reads like a label: .* Say which one with --label"):
+    with pytest.raises(InputError, match=r"no column of the list reads like a label: .* Say which one with label="):
         evaluate(words.folder, [{"text": row["text"]} for row in labelled(10)])
-    with pytest.raises(InputError, match="has no column 'stars' for --label"):
+    with pytest.raises(InputError, match="has no column 'stars' for label"):
         evaluate(words.folder, labelled(10), label="stars")
     rows = labelled(10)
     rows[3]["label"] = ""

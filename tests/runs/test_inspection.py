@@ -107,7 +107,7 @@ def test_what_can_be_read_once_is_refused(tiny: str) -> None:
 
 
 def test_columns_that_are_not_there(reviews: Path, tiny: str) -> None:
-    with pytest.raises(InputError, match="has no column 'stars' for --label"):
+    with pytest.raises(InputError, match="has no column 'stars' for label"):
         inspect(reviews, label="stars", model=tiny)
-    with pytest.raises(InputError, match="has no column 'body' for --text"):
+    with pytest.raises(InputError, match="has no column 'body' for text"):
         inspect(reviews, text="body", model=tiny)

@@ -144,3 +144,24 @@ def test_the_command_line_says_how_to_resume(tmp_path: Path, tiny: str, data: Pa
     assert ("press Ctrl-C again" in err) == (flag is None)
     assert "Traceback" not in err
     assert saved_step(run) == f"step-{step:08d}"
+
+
+def test_the_handler_of_the_command_line_is_deferred_too() -> None:
+    noted: list[int] = []
+
+    def handle(number: int, _: object) -> None:
+        noted.append(number)
+        raise KeyboardInterrupt
+
+    handle.raises_interrupt = True  # type: ignore[attr-defined]
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        with deferred_interrupt() as stop:
+            signal.raise_signal(signal.SIGINT)
+            assert (stop.requested, noted) == (True, [])
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        assert noted == [signal.SIGINT]
+        assert signal.getsignal(signal.SIGINT) is handle
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -123,7 +123,7 @@ def test_no_model(place: str, error: type[ClearheadError], tmp_path: Path, monke
 
 
 def test_an_encoder_that_never_learned_to_answer(tiny: str) -> None:
-    with pytest.raises(InputError, match="was not trained to answer with labels; train one with clearhead train"):
+    with pytest.raises(InputError, match=r"it turns texts into vectors \(Model\.embed\); train one with clearhead\."):
         load_predictor(tiny)
 
 

@@ -86,7 +86,7 @@ def test_a_run_records_its_machine_everywhere(half: Path) -> None:
 
 def test_another_cpu_is_refused_and_allowed(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     as_other(monkeypatch)
-    with pytest.raises(InputError, match=rf"instruction set \w+, here {OTHER}.*--allow-different-cpu"):
+    with pytest.raises(InputError, match=rf"instruction set \w+, here {OTHER}.*allow_different_cpu=True"):
         train(resume=half)
     said: list[str] = []
     run = train(resume=half, allow_different_cpu=True, report=False, told=Told(say=said.append))
@@ -133,7 +133,7 @@ def test_a_run_of_an_earlier_version_resumes_with_a_note(half: Path, monkeypatch
     assert any("does not record the CPU" in line for line in said)
     as_other(monkeypatch)
     (half / "metrics.json").unlink()
-    with pytest.raises(InputError, match="allow-different-cpu"):  # since then it is known
+    with pytest.raises(InputError, match="allow_different_cpu=True"):  # since then it is known
         train(resume=half)
 
 
@@ -142,7 +142,7 @@ def test_pretraining_does_the_same(place: Path, tmp_path: Path, monkeypatch: pyt
     assert read_json(half / "run.json")["machine"]["precision"] == "float"
     with monkeypatch.context() as patch:
         as_other(patch)
-        with pytest.raises(InputError, match=rf"here {OTHER}.*--allow-different-cpu"):
+        with pytest.raises(InputError, match=rf"here {OTHER}.*allow_different_cpu=True"):
             pretrain(resume=half)
         run = pretrain(resume=half, allow_different_cpu=True)
     facts = read_json(half / "pretraining.json")
@@ -157,7 +157,7 @@ def test_a_ladder_does_the_same(place: Path, tmp_path: Path, monkeypatch: pytest
     with pytest.raises(KeyboardInterrupt):
         ladder(place / "rows.csv", output=tmp_path / "out", told=Told(step=_interrupt), **choices)
     as_other(monkeypatch)
-    with pytest.raises(InputError, match="allow-different-cpu"):
+    with pytest.raises(InputError, match="allow_different_cpu=True"):
         ladder(place / "rows.csv", output=tmp_path / "out", **choices)
     made = ladder(place / "rows.csv", output=tmp_path / "out", allow_different_cpu=True, **choices)
     assert made.rung("head").left_out is None

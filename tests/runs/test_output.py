@@ -141,7 +141,7 @@ def test_several_labels_and_numbers(several: Run, number: Run, tmp_path: Path) -
 
 def test_a_prefix_for_the_new_columns(words: Run, reviews: Path, tmp_path: Path) -> None:
     predict_file(words.folder, reviews, tmp_path / "one.csv")
-    with pytest.raises(InputError, match=r"one.csv has a column 'prediction' already; name the new ones .* --prefix"):
+    with pytest.raises(InputError, match=r"one.csv has a column 'prediction' already; name the new ones with prefix="):
         predict_file(words.folder, tmp_path / "one.csv", tmp_path / "two.csv")
     predict_file(words.folder, tmp_path / "one.csv", tmp_path / "two.csv", prefix="second_")
     for row in table(tmp_path / "two.csv"):
@@ -163,7 +163,7 @@ def test_abstentions_are_empty_and_marked(words: Run, tmp_path: Path) -> None:
     assert told.abstained == 1
     predict_file(words.folder, texts, tmp_path / "free.csv")
     assert "abstained" not in table(tmp_path / "free.csv")[0]
-    with pytest.raises(InputError, match="abstain_below must be from 0 to 1, and it is"):
+    with pytest.raises(InputError, match="abstain_below must be from 0 to 1, got"):
         load_predictor(words.folder, abstain_below=1.5)
 
 
@@ -226,12 +226,12 @@ def test_places_that_cannot_be_written(words: Run, reviews: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("name", "choices", "said"),
     [
-        ("out.txt", {}, r"out.txt must end in .csv, .tsv, .jsonl, or say --format"),
+        ("out.txt", {}, r"out.txt must end in .csv, .tsv, .jsonl, or say format="),
         ("out", {}, "must end in"),
         ("out.csv.gz", {}, "must end in"),
         ("out.csv", {"format": "xml"}, "format must be one of csv, tsv, jsonl, and it is 'xml'"),
-        ("out.csv", {"text": "body"}, "has no column 'body' for --text"),
-        ("out.csv", {"text_b": "label"}, "reads one text; leave --text-b out"),
+        ("out.csv", {"text": "body"}, "has no column 'body' for text"),
+        ("out.csv", {"text_b": "label"}, "reads one text; leave text_b out"),
     ],
 )
 def test_what_cannot_be_is_said_at_once(
@@ -248,7 +248,7 @@ def test_a_format_that_the_name_does_not_say(words: Run, reviews: Path, tmp_path
 
 
 def test_a_model_of_two_texts_wants_two(pair: Run, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="Say which one with --text-b"):
+    with pytest.raises(InputError, match=r"this model reads two texts; give pairs"):
         predict(pair.folder, ["it was good"])
     rows = [{"one": "it was good", "two": "it was bad"}]
     assert predict(pair.folder, rows, text="one", text_b="two")[0].label in pair.labels

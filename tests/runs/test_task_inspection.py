@@ -111,12 +111,12 @@ def test_what_does_not_go_together_is_said(tmp_path: Path) -> None:
     rows = [{"text": "a film", "label": "good"}, {"text": "the end", "label": "bad"}]
     wrong: tuple[tuple[dict[str, Any], str], ...] = (
         ({"task": "spell"}, "task must be one of classify, .*, aspect, translate, and it is 'spell'"),
-        ({"task": "translate"}, "clearhead train looks at its rows"),
+        ({"task": "translate"}, "clearhead.train looks at its rows"),
         ({"task": "pair"}, "no second column of texts"),
-        ({"task": "classify", "options": "text"}, "--options is for questions with options"),
-        ({"options": "text"}, "--options is for questions with options"),
-        ({"task": "aspect", "options": "text"}, "--options is for questions with options"),
-        ({"task": "choice", "options": "text,nowhere"}, "no column 'nowhere' for --options"),
+        ({"task": "classify", "options": "text"}, "options is for questions with options"),
+        ({"options": "text"}, "options is for questions with options"),
+        ({"task": "aspect", "options": "text"}, "options is for questions with options"),
+        ({"task": "choice", "options": "text,nowhere"}, "no column 'nowhere' for options"),
     )
     for choices, said in wrong:
         with pytest.raises(InputError, match=said):

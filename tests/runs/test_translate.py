@@ -134,7 +134,7 @@ def test_a_checkpoint_is_taught_further(tmp_path: Path, made: clearhead.Run) -> 
 @pytest.mark.parametrize(
     ("rows", "choices", "said"),
     [
-        ([{"a": "x", "b": "y", "c": "z"}], {}, "--source and --target"),
+        ([{"a": "x", "b": "y", "c": "z"}], {}, 'source="COLUMN" and target="COLUMN"'),
         ([{"a": "x", "b": "y"}], {"source": "nowhere"}, "no column 'nowhere'"),
         ([{"a": "x", "b": "y"}], {"source": "a", "target": "a"}, "same column"),
         ([{"a": "x", "b": ""}] * 3, {}, "cannot be used"),

@@ -75,7 +75,7 @@ def test_the_command_line_tells_it(mute: str, tmp_path: Path, capsys: pytest.Cap
 
 
 def test_mistakes_are_one_sentence(run: Run, tiny: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="max does not add up; say --pooling mean"):
+    with pytest.raises(InputError, match='max does not add up; say pooling="mean"'):
         train(
             labelled(60), output=tmp_path / "no", model=tiny, method="features", layer="weighted", pooling="max"
         )

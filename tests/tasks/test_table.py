@@ -40,8 +40,8 @@ def test_columns_and_labels_say_the_task(columns: Columns, space: LabelSpace, na
 @pytest.mark.parametrize(
     ("name", "columns", "space", "said"),
     [
-        ("pair", ONE, CLASSES, "pair needs a second text; say which column holds it with --text-b"),
-        ("classify", TWO, CLASSES, "classify reads one text, and there are two; use --task pair"),
+        ("pair", ONE, CLASSES, "pair needs a second text; say which column holds it with text_b="),
+        ("classify", TWO, CLASSES, 'classify reads one text, and there are two; use task="pair"'),
         ("regress", ONE, CLASSES, "regress learns numbers, and column 'label' holds classes"),
         ("regress", ONE, SEVERAL, "regress learns numbers, and column 'label' holds several labels a row"),
         ("classify", ONE, NUMBERS, "classify learns classes, and column 'label' holds numbers"),

@@ -275,5 +275,5 @@ def test_several_labels_of_a_text_are_no_tags() -> None:
 
 def test_a_file_without_tags_says_so(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "rows.csv", [{"text": "a b", "length": 3}])
-    with pytest.raises(InputError, match="no column of tags or spans among text, length; say which one with --label"):
+    with pytest.raises(InputError, match="no column of tags or spans among text, length; say which one with label="):
         look(path)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from clearhead.caller import command
 from clearhead.errors import CheckpointError, HubError, ModelNotFoundError, UnsafeError
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -132,7 +133,8 @@ def _weights(names: Collection[str], folder: str, reference: str, *, pickle: boo
         if name.startswith(PICKLE) and not pickle:
             raise UnsafeError(
                 f"'{reference}' has only pickled weights ({folder}{name}), which can run code when they are read: "
-                f"convert them once with `clearhead convert {reference} --allow-pickle`, or choose a model with {SAFE}"
+                f"convert them once with {command('convert', reference, 'NEW-FOLDER', allow_pickle=True)}, or choose a "
+                f"model with {SAFE}"
             )
         return [folder + name]
     return []

@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from clearhead.caller import command
 from clearhead.config import read_json, shown, whole_file, write_json
 from clearhead.errors import CheckpointError, TensorError, UnsafeError
 
@@ -86,7 +87,7 @@ def stored_tensors(folder: Path, model: Path | None = None) -> dict[str, Stored]
     if pickles:
         raise UnsafeError(
             f"{pickles[0]} is a pickle, which can run code when it is read. If you trust it, convert it once: "
-            f"clearhead convert --allow-pickle {model or folder} NEW-FOLDER."
+            f"{command('convert', model or folder, 'NEW-FOLDER', allow_pickle=True)}."
         )
     others = sorted(shown(path.name) for path in folder.glob("*.safetensors"))
     hint = f" (found {', '.join(others[:3])})" if others else ""

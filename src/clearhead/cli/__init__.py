@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
 
-from clearhead import __version__
-from clearhead.cli.streams import any_streams, flush_output, leave_output, typed
-from clearhead.errors import ClearheadError
+TYPE_CHECKING = False  # nothing is imported before `main`, which says it in one line when Ctrl-C stops an import
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
+INTERRUPTED = 130  # exit code of what Ctrl-C stopped: 128 and the number of the signal
 # verb -> (where it lives, what --help says of it)
 VERBS = {
     "inspect": ("inspect:inspect", "Look at data before training on it: columns, labels, duplicates, leaks, lengths."),
@@ -18,6 +17,7 @@ VERBS = {
     "ladder": ("ladder:ladder", "Train every method on the same rows and recommend the cheapest that is as good."),
     "evaluate": ("evaluate:evaluate", "Measure a trained model on rows whose labels are known."),
     "predict": ("predict:predict", "Answer a text, or every row of a file, with a trained model."),
+    "ask": ("ask:ask", "Find the answer to a question in a passage."),
     "models": ("models:models", "List the models on this machine: aliases, shipped ones and the hub's cache."),
     "describe": ("describe:describe", "Tell what a model is: architecture, sizes, tokenizer, head, passport."),
     "learn-tokenizer": ("learn_tokenizer:learn_tokenizer", "Learn a tokenizer from text: BPE, unigram or WordPiece."),
@@ -41,16 +41,65 @@ VERBS = {
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one verb; a user's mistake is one sentence on stderr and exit code 2.
 
-    So is whatever the system refuses: a name that is too long, a disk that is full, a stream that is closed.
+    So is whatever the system refuses: a name that is too long, a disk that is full, a stream that is closed. Ctrl-C is
+    a line and exit code 130, also while a library is imported that turns it into an error of its own.
     """
+    interrupts: list[int] = []
+    noted = False
+    try:
+        noted = arguments is None and _note_interrupts(interrupts)
+        _guarded(arguments, interrupts)
+    except KeyboardInterrupt:
+        _stop_interrupted(noted)
+    except Exception:
+        if not interrupts:
+            raise
+        _stop_interrupted(noted)
+    finally:
+        if noted and not interrupts:
+            import signal
+
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _note_interrupts(interrupts: list[int]) -> bool:
+    """Note every Ctrl-C and raise KeyboardInterrupt as Python does; False where somebody else handles it."""
+    import signal
+    import threading
+
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return False
+
+    def handle(number: int, _frame: object) -> None:
+        interrupts.append(number)
+        raise KeyboardInterrupt
+
+    handle.raises_interrupt = True  # type: ignore[attr-defined]  # training may finish its step first
+    signal.signal(signal.SIGINT, handle)
+    return True
+
+
+def _guarded(arguments: Sequence[str] | None, interrupts: list[int]) -> None:
+    from contextlib import nullcontext
+
     from cyclopts import CycloptsError
 
-    with any_streams():
+    from clearhead.cli.screen import plain_warnings
+    from clearhead.cli.streams import any_streams, flush_output, leave_output
+    from clearhead.errors import ClearheadError, MissingExtraError, MissingPackageError
+
+    with any_streams(), plain_warnings() if arguments is None else nullcontext():  # a program shows its own
         try:
             _run(sys.argv[1:] if arguments is None else arguments)
             flush_output()
-        except ClearheadError as error:
+        except (MissingExtraError, MissingPackageError) as error:
+            if interrupts:  # the package is there, and its import was interrupted
+                raise KeyboardInterrupt from None
             _stop(str(error))
+        except ClearheadError as error:
+            _stop(str(error), INTERRUPTED if interrupts else 2)
         except CycloptsError as error:
             _stop(_plain(error))
         except BrokenPipeError:  # the reader of our output has gone; nothing is left to say
@@ -63,17 +112,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _run(arguments: Sequence[str]) -> None:
     from cyclopts import App
 
+    from clearhead import __version__
+    from clearhead.caller import speaking
+    from clearhead.cli.flags import ShellCaller
+    from clearhead.cli.streams import typed
+
     app = App(
         name="clearhead",
         help="From the text you have to a language model you understand, can trust and can afford to run.",
         version=__version__,
         help_format="plaintext",
         result_action="return_value",
+        suppress_keyboard_interrupt=False,
     )
     for verb, (place, said) in VERBS.items():
         app.command(f"clearhead.cli.{place}", name=verb, help=said)
     app.register_install_completion_command(help="Install completion for this shell.")
-    app(typed(arguments), exit_on_error=False, print_error=False)
+    spoken = next((argument for argument in arguments if argument in VERBS), None)
+    with speaking(ShellCaller(spoken)):
+        app(typed(arguments), exit_on_error=False, print_error=False)
 
 
 def _refused(error: OSError) -> str:
@@ -91,14 +148,38 @@ def _plain(error: Exception) -> str:
     return f"{said} (see clearhead --help)"
 
 
-def _stop(said: str) -> None:
+def _stop(said: str, code: int = 2) -> None:
+    from contextlib import suppress
+
+    from clearhead.cli.streams import flush_output, leave_output
+    from clearhead.errors import ClearheadError
+
     with suppress(OSError):
         sys.stderr.write(f"clearhead: {said}\n")
     with suppress(ClearheadError, BrokenPipeError):
         flush_output()
-        sys.exit(2)
+        sys.exit(code)
     leave_output()
-    sys.exit(2)
+    sys.exit(code)
+
+
+def _stop_interrupted(noted: bool) -> None:
+    """One line; a second Ctrl-C ends the process at once."""
+    from contextlib import suppress
+
+    if noted:
+        import signal
+
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    with suppress(OSError, AttributeError, ValueError):  # stderr is closed or full
+        sys.stderr.write("clearhead: interrupted\n")
+    try:
+        sys.stdout.flush()
+    except (OSError, AttributeError, ValueError):
+        from clearhead.cli.streams import leave_output
+
+        leave_output()
+    sys.exit(INTERRUPTED)
 
 
 __all__ = ["VERBS", "main"]

@@ -2,51 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from clearhead.cli.screen import print_json, say
+from clearhead.data.paths import is_text
 from clearhead.errors import InputError
 
 if TYPE_CHECKING:
     from clearhead.runs.predict import Prediction
     from clearhead.runs.predictor import Predictor
 
-DATA_SUFFIXES = frozenset((
-    ".csv", ".tsv", ".tab", ".json", ".jsonl", ".ndjson", ".txt", ".parquet", ".arrow", ".feather", ".gz", ".zip",
-    ".xlsx", ".conll", ".conllu", ".conll2003", ".iob", ".iob2", ".bio", ".ner",
-))  # fmt: skip
 BAR = 24  # characters of a probability of 1
 MOST_LABELS = 10  # that are listed, the most probable ones
-
-
-def is_text(value: str) -> bool:
-    """Whether an argument is a text: not -, not a file that exists, and not what looks like a path."""
-    if value == "-" or os.path.lexists(_safe(value)):
-        return False
-    path = PurePath(_safe(value))
-    suffix = path.suffix.lower()
-    blanks = sum(character.isspace() for character in value)
-    if suffix in DATA_SUFFIXES and blanks < 2:  # a file's name has at most a few words, and is not a sentence
-        return False
-    if blanks or "://" in value:
-        return True
-    slashed = "/" in value or os.sep in value
-    return not (
-        value.startswith(("./", "../", "/", "~/"))
-        or value.endswith("/")
-        or (slashed and (re.fullmatch(r"\.[a-z][a-z0-9]{0,9}", suffix) or any(mark in value for mark in "*?[")))
-    )
-
-
-def _safe(value: str) -> str:
-    """A name that the system can be asked for: no null bytes, and no longer than a path can be."""
-    return value.replace("\0", " ")[:4000]
 
 
 def print_answer(
@@ -140,3 +110,6 @@ def refuse_file_options(given: dict[str, Any]) -> None:
     for name, value in given.items():
         if value:
             raise InputError(f"--{name.replace('_', '-')} is for files; a text is answered on the screen.")
+
+
+__all__ = ["is_text", "print_answer", "refuse_file_options"]

@@ -17,6 +17,8 @@ from clearhead.cli.screen import say
 from clearhead.config import discard, named, read_json, write_json, writing
 from clearhead.errors import ClearheadError, InputError
 
+STANDARD_OUTPUT = Path("-")
+
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)

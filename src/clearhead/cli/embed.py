@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from clearhead.cli import INTERRUPTED
 from clearhead.cli.loading import load_model
 from clearhead.cli.screen import print_json, progress, say
 from clearhead.errors import InputError, MissingExtraError
@@ -86,7 +87,7 @@ def embed(
             made = write_vectors(output, texts, embedder, batch_tokens=BATCH_TOKENS, key=key, told=bar)
     except KeyboardInterrupt:
         say("stopped; the same command goes on where it stopped." if key is not None else "stopped.")
-        raise
+        raise SystemExit(INTERRUPTED) from None
     cut = [str(warning.message) for warning in caught if issubclass(warning.category, TruncationWarning)]
     if json:
         print_json({"texts": made.texts, "width": made.width, "output": str(output), "truncated": cut,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from clearhead.cli.decoding import DecodingOptions, answers_file, comes_in_lines, texts_given
+from clearhead.cli.decoding import STANDARD_OUTPUT, DecodingOptions, answers_file, comes_in_lines, texts_given
 from clearhead.cli.loading import load_model
 from clearhead.cli.screen import progress, say
 from clearhead.cli.streams import json_text
@@ -21,7 +21,7 @@ def generate(
     prompt: Annotated[str, Parameter(allow_leading_hyphen=True)],  # - is standard input
     /,
     *,
-    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
+    output: Annotated[Path | None, Parameter(name=("--output", "-o"), allow_leading_hyphen=True)] = None,
     column: str | None = None,
     input_format: Annotated[str | None, Parameter(name=("--input-format", "--format"))] = None,
     beam: int = 1,
@@ -42,7 +42,8 @@ def generate(
     prompt
         A text; a file (one prompt a line, .csv, .tsv, .jsonl); or - for standard input.
     output
-        A file for the texts, a line each; a job that was stopped goes on where it stands.
+        A file for the texts, a line each; without it, or with -, standard output. A job that was stopped goes on where
+        it stands.
     column
         The column of a table that holds the prompts.
     input_format
@@ -66,6 +67,7 @@ def generate(
 
     chosen = options or DecodingOptions()
     choices = chosen.choices(beam=beam, max_length=max_length)
+    output = None if output == STANDARD_OUTPUT else output
     lined = comes_in_lines(prompt)
     if stream and (lined or json or output is not None):
         raise InputError("--stream writes the answer to one prompt as it comes: leave files, -o and --json out.")

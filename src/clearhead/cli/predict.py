@@ -48,8 +48,8 @@ def predict(
     more
         The second text of a pair, the passage of a question, or the options of a question.
     output
-        Of rows: .csv, .tsv or .jsonl (.conll of tags, .json of answers); - for standard output. An incomplete output
-        file is resumed.
+        Of rows: a file in .csv, .tsv or .jsonl (.conll of tags, .json of answers); without it, or with -, standard
+        output. An incomplete output file is resumed.
     text
         The column with the text; without it, as in training.
     text_b
@@ -72,7 +72,8 @@ def predict(
     precision
         float or int8; without it, int8 where `clearhead quantize` found it good enough.
     json
-        Print one JSON object: the answer to a text, or what was done with a file.
+        Print one JSON object: the answer to a text, or what was done with an output file; of rows on standard output,
+        an object a line.
     quiet
         Say nothing; of a text, print the answer alone.
     """
@@ -90,17 +91,15 @@ def predict(
         return
     if more:
         raise InputError(f"{file} is a file; texts after it cannot be answered with it.")
-    if output is None:
-        if file != "-":
-            if not Path(file).exists():
-                raise InputError(f"{file} does not exist.")
-            raise InputError("Name where the answers go with -o, such as answers.csv, or - for standard output.")
-        output = "-"
-    if json and output == "-":
-        raise InputError("--json and -o - both want standard output; use one of them.")
-    silent = quiet or json
+    output = "-" if output is None else output
     if file == "-" and input_format is None and format in FORMATS and (format == "text" or _names_format(output)):
         format, input_format = None, format  # noqa: A001
+    if json and output == "-":
+        if format not in (None, "jsonl"):
+            raise InputError(f"--json prints rows as JSON lines, and --format says {format}; use one of them.")
+        format, json = "jsonl", False  # noqa: A001
+    seen = output == "-" and sys.stdout.isatty()  # a bar would stand between the rows
+    silent = quiet or json or seen
     rows: Any = input_bytes() if file == "-" else file
     place: Any = sys.stdout.buffer if output == "-" else Path(output)
     with model_notes(quiet=quiet), downloads(quiet=silent) as bars, progress("predicting", quiet=silent) as bar:
@@ -126,7 +125,7 @@ def predict(
         say(f"went on after row {made.resumed:,}", quiet=quiet)
     for line in counted(made):
         say(line, quiet=quiet)
-    say(f"{made.rows:,} rows: {'standard output' if output == '-' else made.output}", quiet=quiet)
+    say(f"{made.rows:,} rows: {'standard output' if output == '-' else made.output}", quiet=quiet or seen)
 
 
 def _names_format(output: str) -> bool:

@@ -72,6 +72,26 @@ def stages(*, quiet: bool) -> Iterator[Callable[[str, int, int | None], None] | 
 
 
 @contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Our own warnings are a sentence on stderr, without the line of code that they come from."""
+    import warnings
+
+    before = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+        if category.__module__.split(".")[0] == "clearhead":
+            say(f"clearhead: {message}")
+        else:
+            before(message, category, *rest, **more)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
+
+
+@contextmanager
 def model_notes(*, quiet: bool) -> Iterator[None]:
     """What loading has to say goes to stderr as it is, or nowhere."""
     log = logging.getLogger("clearhead")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from clearhead.cli.decoding import DecodingOptions, answers_file, comes_in_lines, texts_given
+from clearhead.cli.decoding import STANDARD_OUTPUT, DecodingOptions, answers_file, comes_in_lines, texts_given
 from clearhead.cli.loading import load_model
 from clearhead.cli.screen import progress, say
 from clearhead.cli.streams import json_text
@@ -23,7 +23,7 @@ def translate(
     text: Annotated[str, Parameter(allow_leading_hyphen=True)],  # - is standard input
     /,
     *,
-    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
+    output: Annotated[Path | None, Parameter(name=("--output", "-o"), allow_leading_hyphen=True)] = None,
     column: str | None = None,
     input_format: Annotated[str | None, Parameter(name=("--input-format", "--format"))] = None,
     beam: int = 4,
@@ -45,8 +45,9 @@ def translate(
     text
         A text; a file (one text a line, .csv, .tsv, .jsonl); or - for standard input.
     output
-        A file for the translations, a line each; a job that was stopped goes on where it stands. With --best, every
-        translation has a line of its own: the number of its source, its rank, its score and the text, with tabs.
+        A file for the translations, a line each; without it, or with -, standard output. A job that was stopped goes
+        on where it stands. With --best, every translation has a line of its own: the number of its source, its rank,
+        its score and the text, with tabs.
     column
         The column of a table that holds the text.
     input_format
@@ -74,6 +75,7 @@ def translate(
 
     choices = (options or DecodingOptions()).choices(beam=beam, max_length=max_length)
     choices["coverage_penalty"] = coverage_penalty
+    output = None if output == STANDARD_OUTPUT else output
     if align and not json:
         raise InputError("--align is told by --json: give both, or leave it out.")
     if not text.strip():

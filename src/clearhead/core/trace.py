@@ -28,6 +28,10 @@ class LayerTrace:
     context: Array  # (heads, queries, head_width)
     products: bool = True  # scores are made of query times key; not those of additive attention
 
+    def __repr__(self) -> str:
+        heads, queries, keys = self.probs.shape
+        return f"LayerTrace(layer {self.layer}, {heads} heads, {queries} queries, {keys} keys)"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:

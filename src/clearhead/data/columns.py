@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from clearhead.caller import setting
 from clearhead.config import shown
 from clearhead.data.header import is_number
 from clearhead.data.names import IDS, LABELS, NUMBERS, PAIRS, PARTS, SPLITS, TEXT_PAIRS, TEXTS, plain
@@ -114,10 +115,10 @@ def guess_columns(
     """
     said: list[str] = []
     looks = _looks(source)
-    for part, name in (("text", text), ("text-b", text_b), ("label", label), ("id", id), ("split", split)):
+    for part, name in (("text", text), ("text_b", text_b), ("label", label), ("id", id), ("split", split)):
         if name is not None and name not in source.columns:
             has = titles(source.columns)
-            raise InputError(f"{source.name} has no column {titled(name)!r} for --{part}; it has {has}.")
+            raise InputError(f"{source.name} has no column {titled(name)!r} for {setting(part)}; it has {has}.")
     said += [f"{part}: {titled(name)} (as said)" for part, name in (("text", text), ("second text", text_b)) if name]
     taken = {name for name in (text, text_b, label, id, split) if name is not None}
     free = [look for name, look in looks.items() if name not in taken]
@@ -226,12 +227,14 @@ def _text(source: Source, free: list[_Look], looks: list[_Look]) -> tuple[str, s
     texts = texts or sorted((look for look in free if not look.numeric and not look.lists and not look.is_label),
                             key=lambda look: -look.characters)  # fmt: skip
     if not texts:
-        raise InputError(f"no column of {source.name} reads like texts: {_listed(looks)}. Say which one with --text.")
+        which = setting("text", "COLUMN")
+        raise InputError(f"no column of {source.name} reads like texts: {_listed(looks)}. Say which one with {which}.")
     if len(texts) > 1 and texts[1].characters > 0.5 * texts[0].characters:
         both = f"{titled(texts[0].name)} and {titled(texts[1].name)}"
         raise InputError(
-            f"{both} of {source.name} both read like texts: {_listed(looks)}. Say which one with --text (and --text-b "
-            f"for a task on two texts), or --task translate where one is written for the other."
+            f"{both} of {source.name} both read like texts: {_listed(looks)}. Say which one with "
+            f"{setting('text', 'COLUMN')} (and the other with {setting('text_b')} for a task on two texts), or "
+            f"{setting('task', 'translate')} where one is written for the other."
         )
     return texts[0].name, "the longest texts"
 
@@ -239,8 +242,9 @@ def _text(source: Source, free: list[_Look], looks: list[_Look]) -> tuple[str, s
 def _second(source: Source, free: list[_Look]) -> str:
     texts = [look for look in free if look.is_text]
     if len(texts) != 1:
+        which = setting("text_b", "COLUMN")
         count = "no second column" if not texts else f"{len(texts)} more columns"
-        raise InputError(f"{source.name} has {count} of texts: {_listed(free)}. Say which one with --text-b.")
+        raise InputError(f"{source.name} has {count} of texts: {_listed(free)}. Say which one with {which}.")
     return texts[0].name
 
 
@@ -255,7 +259,7 @@ def _label(
         others = [look for look in free if look.is_label]
     if by_name is not None:
         rest = [look.name for look in others if look is not by_name]
-        also = f"; {titles(rest, 5)} could be one, too: say it with --label" if rest else ""
+        also = f"; {titles(rest, 5)} could be one, too: say it with {setting('label', 'COLUMN')}" if rest else ""
         return by_name.name, f"by its name{also}"
     if not labelled:
         return None, ""
@@ -265,11 +269,12 @@ def _label(
     if len(others) == 1:
         return others[0].name, f"{others[0].distinct:,} different values that come again and again"
     if others:
-        names = titles([look.name for look in others], 10)
+        names, which = titles([look.name for look in others], 10), setting("label", "COLUMN")
         raise InputError(
-            f"{names} of {source.name} could each be the label: {_listed(looks)}. Say which one with --label."
+            f"{names} of {source.name} could each be the label: {_listed(looks)}. Say which one with {which}."
         )
-    raise InputError(f"no column of {source.name} reads like a label: {_listed(looks)}. Say which one with --label.")
+    which = setting("label", "COLUMN")
+    raise InputError(f"no column of {source.name} reads like a label: {_listed(looks)}. Say which one with {which}.")
 
 
 def _listed(looks: Sequence[_Look]) -> str:

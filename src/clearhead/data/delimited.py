@@ -13,7 +13,7 @@ from clearhead.data.source import BYTES, CELLS, DAMAGE, LONG, NUL, QUOTES, BadRo
 
 DELIMITERS = {"\t": "tab", "|": "pipe", ";": "semicolon", ",": "comma"}  # rarest in texts first
 REASONS = {
-    BYTES: "some bytes are not text in this encoding; say the file's encoding (encoding=, --encoding) if it is another",
+    BYTES: "some bytes are not text in this encoding; save the file as UTF-8",
     DAMAGE: "the file is damaged from here on and cannot be read further",
     LONG: f"longer than {MOST_RECORD:,} characters",
     NUL: "holds a NUL byte",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+from clearhead.caller import setting
 from clearhead.data.columns import Columns, titled
 from clearhead.data.files import SURROGATE
 from clearhead.data.labels import Kind, LabelCounter, LabelSpace, is_missing, is_text
@@ -129,8 +130,7 @@ class BadRows:
         if not self.total:
             return
         raise InputError(
-            self.listing(source, good)
-            + "\nMend them, or go on without them with --skip-bad-rows (skip_bad_rows=True)."
+            f"{self.listing(source, good)}\nFix these rows, or skip them with {setting('skip_bad_rows', True)}."
         )
 
 

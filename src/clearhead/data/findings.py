@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from clearhead.caller import setting
 from clearhead.config import shown
 
 if TYPE_CHECKING:
@@ -97,9 +98,9 @@ def _labels(found: Inspection) -> Iterator[Finding]:
     most, least = max(counts.values()), min(counts.values())
     if found.kind == "classes" and most >= UNEVEN * least:
         top = next(iter(counts))
-        share = most / found.rows
+        share, weight = most / found.rows, setting("class_weight", "auto", of="train")
         yield Finding("note", f"the classes are uneven: {shown(top, 30)} has {share:.0%} of the rows, the smallest "
-                      f"{least:,} of {found.rows:,}; look at macro F1, and think of --class-weight auto.")  # fmt: skip
+                      f"{least:,} of {found.rows:,}; look at macro F1, and think of {weight}.")  # fmt: skip
 
 
 def _variants(counts: Mapping[str, int]) -> list[list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from clearhead.data.examples import TextRow, checked_rows, text_hash, unlabelled
 from clearhead.data.findings import Finding, findings_of, is_mojibake
 from clearhead.data.form import Encoder
 from clearhead.data.labels import MOST_NAMES, Kind, LabelCounter, LabelSpace, as_number, is_missing, spelled
-from clearhead.data.near import NearTexts
+from clearhead.data.near import NearTexts, equal_groups, groups_among
 from clearhead.data.readers import open_source
 from clearhead.data.source import BadRow, Source
 from clearhead.data.source_rows import SourceRows
@@ -90,6 +90,20 @@ class Inspection:
     def to_json(self) -> dict[str, Any]:
         """All of it as plain values."""
         return asdict(self)
+
+    def __repr__(self) -> str:
+        from clearhead.notebook import one_line
+
+        names = list(self.labels)
+        labels = ", ".join(names[:5]) + (f", ... ({len(names):,} labels)" if len(names) > 5 else "")
+        grave = [finding.severity for finding in self.findings]
+        found = ", ".join(f"{grave.count(severity)} {severity}" for severity in dict.fromkeys(grave))
+        named = ", ".join(dict.fromkeys(self.sources))
+        bad = sum(self.bad.values())
+        return one_line(
+            "Inspection", f"{self.rows:,} rows of {named}", f"{bad:,} bad rows" if bad else None,
+            f"{self.kind}: {labels}" if labels else self.kind, f"findings: {found or 'none'}",
+        )  # fmt: skip
 
     def _repr_html_(self) -> str:
         """The labels as a table in a notebook, with what was found."""
@@ -247,8 +261,8 @@ def _made(
         bad.update(own.bad.counts)
     if labelled and not several and columns.label is not None:
         used = np.frombuffer(seen.blank, np.int8) == 0
-    groups = _among(_equal(hashes), used)
-    near = _among(seen.near.groups(np.sort(firsts[firsts < NEAR_ROWS])), used)
+    groups = groups_among(equal_groups(hashes), used)
+    near = groups_among(seen.near.groups(np.sort(firsts[firsts < NEAR_ROWS])), used)
     tokens = np.frombuffer(seen.tokens, np.int32)
     tokens = tokens[used[: len(tokens)]]
     where = "" if len(seen.sources) == 1 else "{}: "
@@ -281,25 +295,8 @@ def _made(
     return replace(inspection, findings=findings_of(inspection))
 
 
-def _among(groups: Iterable[Sequence[int]], used: Array) -> list[list[int]]:
-    """Groups of rows with those alone that can be used, where several of them are left."""
-    kept = ([place for place in group if used[place]] for group in groups)
-    return [group for group in kept if len(group) > 1]
-
-
 def _longer(tokens: Sequence[int], most: int | None) -> int | None:
     return None if most is None or not len(tokens) else sum(count > most for count in tokens)
-
-
-def _equal(values: Array) -> Iterator[list[int]]:
-    """Places of equal values, for values that come more than once."""
-    import numpy as np
-
-    order = np.argsort(values, kind="stable")
-    ranked = values[order]
-    bounds = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1], True])
-    for place in np.flatnonzero(np.diff(bounds) > 1):
-        yield order[bounds[place] : bounds[place + 1]].tolist()
 
 
 def _alike(groups: Sequence[Sequence[int]], seen: _Pass) -> Alike:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from clearhead.caller import setting
 from clearhead.config import shown
 from clearhead.data.files import BROKEN_STREAM, SURROGATE, Blob, find_encoding, open_handle, open_path
 from clearhead.data.source import BadRow, Source, excerpt
@@ -66,7 +67,7 @@ def numbered_lines(file: Any, encoding: str | None, notes: list[str]) -> Iterato
             yield number, line
     said = f"{bad:,} lines that are not {spoken} text, the first is line {first:,}"
     if bad > MOST_BAD * count:
-        raise InputError(f"{blob.name} has {said}; say its encoding (encoding=, --encoding), or give a file of text.")
+        raise InputError(f"{blob.name} has {said}; say it with {setting('encoding', 'NAME')}, or give UTF-8.")
     if bad:
         notes.append(f"{blob.name} has {said}; they were passed over.")
 
@@ -150,7 +151,7 @@ def _chosen(source: Source, columns: str | Sequence[str] | None) -> list[str]:
         likely = [name for name in LIKELY if name in source.columns]
         if likely or len(source.columns) == 1:
             return [likely[0] if likely else source.columns[0]]
-        raise InputError(f"{source.name} has the columns {listed}; say which hold text (text=, --text a,b).")
+        raise InputError(f"{source.name} has the columns {listed}; say which hold text with {setting('text', 'a,b')}.")
     if isinstance(columns, str):
         columns = [columns] if columns in source.columns else [name.strip() for name in columns.split(",")]
     missing = [name for name in columns if name not in source.columns]

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from clearhead.caller import setting
 from clearhead.data.arrow import parquet
 from clearhead.data.conll import SUFFIXES, TAGS, Grid, find_grid, sentence_rows
 from clearhead.data.delimited import DELIMITERS, REASONS, Dialect, delimited_rows, find_dialect, head_lines, records
@@ -50,6 +51,8 @@ def open_source(
     if isinstance(source, Source):
         return source
     if isinstance(source, str | os.PathLike):
+        if source == "":
+            raise InputError("The name of the file is empty; give a file, rows or a table.")
         if source == "-":
             raise InputError("'-' stands for the standard input: hand over its handle, sys.stdin.buffer.")
         path = Path(source)
@@ -132,7 +135,7 @@ def _table_warnings(blob: Blob, head: str) -> tuple[str, ...]:
     if sign is None:
         return ()
     name = "tsv" if sign == "\t" else "csv"
-    return (f"{blob.name} is read as a text a line; if it is a table, say so with --input-format {name}.",)
+    return (f"{blob.name} is read as a text a line; if it is a table, say so with {setting('input_format', name)}.",)
 
 
 def _check_document(blob: Blob, head: str, kind: str) -> None:

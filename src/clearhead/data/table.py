@@ -57,6 +57,12 @@ class TokenTable:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def __repr__(self) -> str:
+        from clearhead.notebook import one_line
+
+        pieces = f"{len(self.starts) - 1:,} pieces"
+        return one_line("TokenTable", f"{len(self):,} rows", pieces, f"{len(self.ids):,} tokens")
+
     @property
     def lengths(self) -> Array:
         """(pieces,) tokens of each piece."""

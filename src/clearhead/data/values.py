@@ -23,6 +23,9 @@ def open_values(source: Any) -> Source:
         return _frame(source, lambda: source.itertuples(index=False, name=None), "pandas")
     if callable(getattr(source, "iter_rows", None)) and hasattr(source, "columns"):  # polars
         return _frame(source, source.iter_rows, "polars")
+    texts = _column_values(source)
+    if texts is not None:
+        return _iterable([_present(value) for value in texts], {}, kind.__name__)
     if callable(getattr(source, "__arrow_c_stream__", None)) and not hasattr(source, "features"):
         columns, rows = arrow.stream(source, kind.__name__)
         once = kind.__name__ == "RecordBatchReader"
@@ -37,6 +40,16 @@ def open_values(source: Any) -> Source:
         names = arrow.class_names(features) if module == "datasets" and isinstance(features, Mapping) else {}
         return _iterable(source, names)
     raise InputError(f"data cannot be read from a {kind.__name__}; give a file, a list of dicts or a table.")
+
+
+def _column_values(source: Any) -> list[Any] | None:
+    """The values of one column: a Series of pandas or polars, an array of Arrow; None: it is something else."""
+    if hasattr(source, "columns") or hasattr(source, "column_names"):
+        return None
+    for name, mark in (("to_pylist", "type"), ("to_list", "dtype")):
+        if callable(getattr(source, name, None)) and hasattr(source, mark):
+            return list(getattr(source, name)())
+    return None
 
 
 def _said(what: str, columns: Sequence[str]) -> str:
@@ -100,8 +113,8 @@ def _scalar(value: Any) -> Any:
     return value.tolist() if type(value).__module__ == "numpy" and hasattr(value, "tolist") else value
 
 
-def _iterable(source: Iterable[Any], names: dict[str, tuple[str, ...]]) -> Source:
-    kind = type(source).__name__
+def _iterable(source: Iterable[Any], names: dict[str, tuple[str, ...]], kind: str | None = None) -> Source:
+    kind = type(source).__name__ if kind is None else kind
     once = iter(source) is source
     forms: set[str] = set()
     opened: Callable[[], Rows] = lambda: _mappings(source, names, forms)  # noqa: E731
@@ -127,6 +140,7 @@ def columns_of(rows: Iterable[Row | BadRow]) -> tuple[str, ...]:
 
 def _mappings(source: Iterable[Any], names: dict[str, tuple[str, ...]], forms: set[str]) -> Rows:
     number = 0
+    first: tuple[str, int] | None = None  # what the rows are, and which was the first of them
     found: Iterator[Any] = iter(source)
     while True:
         number += 1
@@ -136,12 +150,19 @@ def _mappings(source: Iterable[Any], names: dict[str, tuple[str, ...]], forms: s
             return
         except ClearheadError:
             raise
+        form = _form(value)
+        if form is not None:
+            first = first or (form, number)
+            if first[0] != form:
+                reason = f"{form}, and row {first[1]:,} is {first[0]}; give rows of one kind"
+                yield BadRow(number, reason, excerpt(repr(value)), None, SHAPE)
+                continue
         if isinstance(value, str):
             yield Row(number, {"text": value})
         elif isinstance(value, Mapping):
             row = {str(key): _scalar(inner) for key, inner in value.items()}
             yield Row(number, arrow.named(row, names) if names else row)
-        elif isinstance(value, tuple | list) and len(value) == 2 and all(isinstance(one, str) for one in value):
+        elif form is not None:
             forms.add("pairs")
             yield Row(number, {"text": value[0], "text_b": value[1]})
         else:
@@ -150,3 +171,13 @@ def _mappings(source: Iterable[Any], names: dict[str, tuple[str, ...]], forms: s
                 "pair as (text, second text)"
             )
             yield BadRow(number, reason, excerpt(repr(value)), None, SHAPE)
+
+
+def _form(value: Any) -> str | None:
+    """What a row is, in words; None: nothing that holds a row."""
+    if isinstance(value, str):
+        return "a text"
+    if isinstance(value, Mapping):
+        return "a dict"
+    two = isinstance(value, tuple | list) and len(value) == 2 and all(isinstance(one, str) for one in value)
+    return "a pair of texts" if two else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clearhead.notebook import figure, table_html
+from clearhead.notebook import figure, one_line, table_html
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +19,9 @@ class Hypothesis:
     def __str__(self) -> str:
         return self.text
 
+    def __repr__(self) -> str:
+        return one_line(type(self).__name__, repr(self.text), f"score {self.score:.4f}", f"stopped by {self.stopped}")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Generated(Hypothesis):
@@ -27,6 +30,12 @@ class Generated(Hypothesis):
     source: str
     best: tuple[Hypothesis, ...]  # best first, this one too
     truncated: int = 0  # tokens of the source that were cut off
+
+    def __repr__(self) -> str:
+        others = f"{len(self.best)} answers" if len(self.best) > 1 else None
+        cut = f"{self.truncated} tokens of the source cut off" if self.truncated else None
+        score, stopped = f"score {self.score:.4f}", f"stopped by {self.stopped}"
+        return one_line("Generated", repr(self.text), score, stopped, others, cut)
 
     def _repr_html_(self) -> str:
         rows = [(one.text, figure(one.score), len(one.ids), one.stopped) for one in self.best]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import isfinite
 from numbers import Real
 from typing import Any, Literal
 
+from clearhead.caller import setting
 from clearhead.errors import InputError
 
 EarlyStopping = bool | Literal["never"]
@@ -38,6 +39,13 @@ class Decoding:
     forbidden: tuple[str | tuple[int, ...], ...] = ()  # words, or words in a row, that no answer has
     stop: tuple[str, ...] = ()  # texts at which an answer ends; they are not part of it
 
+    def __repr__(self) -> str:
+        """The settings that differ from the defaults."""
+        from clearhead.notebook import one_line
+
+        given = ((one.name, getattr(self, one.name), one.default) for one in fields(self))
+        return one_line("Decoding", *(f"{name}={value!r}" for name, value, default in given if value != default))
+
     def __post_init__(self) -> None:
         for name, least in (("beam", 1), ("best", 1), ("max_length", 1), ("groups", 1), ("no_repeat_ngram", 0)):
             _whole(name, getattr(self, name), least)
@@ -62,39 +70,45 @@ class Decoding:
         object.__setattr__(self, "forbidden", tuple(_words("forbidden", one) for one in listed))
         stops = _listed("stop", self.stop)
         if not all(isinstance(one, str) and one for one in stops):
-            raise InputError("stop must be texts of at least one letter.")
+            raise InputError(f"{setting('stop')} must be texts of at least one letter.")
         object.__setattr__(self, "stop", stops)
         self._check_together()
 
     def _check_together(self) -> None:
         """What no single setting can see."""
         if self.min_length is not None and self.min_length > self.max_length:
-            raise InputError(f"min_length is {self.min_length}, more than max_length, which is {self.max_length}.")
+            least, most = setting("min_length"), setting("max_length")
+            raise InputError(f"{least} is {self.min_length}, more than {most}, which is {self.max_length}.")
         if self.sample and self.beam > 1:
-            raise InputError(f"sample draws one answer at a time, and beam is {self.beam}; best gives several samples.")
+            beam = f"{setting('beam')} is {self.beam}"
+            said = f"{setting('sample')} draws one answer at a time, and {beam}"
+            raise InputError(f"{said}; {setting('best')} gives several samples.")
         if not self.sample:
             for name in ("temperature", "top_k", "top_p", "min_p"):
                 if getattr(self, name) is not None:
-                    raise InputError(f"{name} is for samples: set sample, too, or leave {name} out.")
+                    said = setting(name)
+                    raise InputError(f"{said} is for samples: set {setting('sample')}, too, or leave {said} out.")
             if self.best > self.beam:
-                raise InputError(f"best is {self.best}, and a beam of {self.beam} finds at most {self.beam} answers.")
+                best = f"{setting('best')} is {self.best}"
+                raise InputError(f"{best}, and a beam of {self.beam} finds at most {self.beam} answers.")
         if self.beam % self.groups:
             raise InputError(f"A beam of {self.beam} cannot be shared among {self.groups} groups evenly.")
         if self.diversity and self.groups == 1:
             raise InputError("diversity keeps groups apart, and there is one group; set groups, too.")
         if self.coverage_penalty and self.beam == 1:
-            raise InputError("coverage_penalty judges the hypotheses of a beam, and beam is 1.")
+            penalty = setting("coverage_penalty")
+            raise InputError(f"{penalty} judges the hypotheses of a beam, and {setting('beam')} is 1.")
 
 
 def _whole(name: str, value: Any, least: int, most: int = MOST) -> None:
     if not _is_id(value) or not least <= value <= most:
-        raise InputError(f"{name} must be a whole number from {least}, and it is {_said(value)}.")
+        raise InputError(f"{setting(name)} must be an integer >= {least}, got {_said(value)}.")
 
 
 def _real(name: str, value: Any, low: float, high: float) -> None:
     number = isinstance(value, Real) and value is not True and value is not False
     if not number or not isfinite(value) or not low <= value <= high:
-        raise InputError(f"{name} must be a number from {low:g} to {high:g}, and it is {_said(value)}.")
+        raise InputError(f"{setting(name)} must be a number from {low:g} to {high:g}, got {_said(value)}.")
 
 
 def _is_id(value: Any) -> bool:
@@ -108,7 +122,7 @@ def _listed(name: str, value: Any) -> tuple[Any, ...]:
     try:
         return tuple(value)
     except TypeError:
-        raise InputError(f"{name} must be a list, and it is {_said(value)}.") from None
+        raise InputError(f"{setting(name)} must be a list, and it is {_said(value)}.") from None
 
 
 def _words(name: str, value: Any) -> str | tuple[int, ...]:
@@ -117,7 +131,7 @@ def _words(name: str, value: Any) -> str | tuple[int, ...]:
         return value
     ids = _listed(name, value)
     if not all(_is_id(one) and 0 <= one < 1 << 31 for one in ids) or (name == "forbidden" and not ids):
-        raise InputError(f"{name} must be a text or token ids, and it is {_said(value)}.")
+        raise InputError(f"{setting(name)} must be a text or token ids, and it is {_said(value)}.")
     return tuple(int(one) for one in ids)
 
 

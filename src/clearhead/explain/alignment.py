@@ -39,6 +39,13 @@ class Alignment:
     words: bool  # the tokens of a word are taken together
     special_share: Array  # (target,): what each row gives to source tokens that are hidden
 
+    def __repr__(self) -> str:
+        from clearhead.notebook import one_line
+
+        head = "mean of the heads" if self.head is None else f"head {self.head}"
+        size = f"{len(self.target)} written and {len(self.source)} read tokens"
+        return one_line("Alignment", size, f"layer {self.layer} of {self.layers}", head)
+
     def rows(self, top: int = 3) -> list[tuple[str, list[tuple[str, float]]]]:
         """Each written word with the source words that it looked at most."""
         made = []

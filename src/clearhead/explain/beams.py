@@ -69,6 +69,12 @@ class BeamTree:
             number = self.nodes[number].parent
         return made[::-1]
 
+    def __repr__(self) -> str:
+        from clearhead.notebook import one_line
+
+        best = repr(self.answers[0][0]) if self.answers else "no answer"
+        return one_line("BeamTree", f"beam {self.beam}", f"{len(self.nodes)} hypotheses", best)
+
     def table(self) -> Table:
         """The answers with their scores."""
         rows = [

@@ -38,6 +38,11 @@ class Positions:
     first: int  # the number of the first row
     axes: tuple[str, str]  # what rows and columns are
 
+    def __repr__(self) -> str:
+        from clearhead.notebook import one_line
+
+        return one_line("Positions", self.kind, f"table {tuple(self.table.shape)}", self.title)
+
     @property
     def likeness(self) -> Array | None:
         """The cosine of each two positions' vectors; None where a row is no vector."""

@@ -56,6 +56,11 @@ class Decoded:
     opening: str  # what stands before the first of them
     steps: tuple[Step, ...]
 
+    def __repr__(self) -> str:
+        from clearhead.notebook import one_line
+
+        return one_line("Decoded", repr(self.text), f"{len(self.steps)} steps", self.how)
+
     def table(self) -> Table:
         """A row for each word: the word, its probability, what else was likely."""
         rows = []

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from clearhead.caller import verb
 from clearhead.pretraining.cuts import singles
 from clearhead.pretraining.lesson import Kit, Lesson, Objective, Texts
 
@@ -71,8 +72,8 @@ def no_sentinels(kit: Kit) -> str:
     """What a vocabulary lacks for span corruption."""
     if len(kit.sentinels) < 2:
         return (
-            "The tokenizer has no sentinels (<extra_id_0>, <extra_id_1>, ...); learn one that has with clearhead "
-            "learn-tokenizer --for t5."
+            "The tokenizer has no sentinels (<extra_id_0>, <extra_id_1>, ...); learn one for t5 with "
+            f"{verb('learn-tokenizer')}."
         )
     if kit.eos is None:
         return "The tokenizer has no end token, which a decoder stops with."

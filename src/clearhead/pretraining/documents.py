@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from clearhead.caller import setting
 from clearhead.config import shown
 from clearhead.data.files import MOST_NAME
 from clearhead.data.lines import TABLES, is_table, numbered_cells, numbered_lines
@@ -193,5 +194,5 @@ def survey(file: Path, encoding: str | None) -> Lay:
         return Lay(documents="blank")
     if lines > 1 and letters >= OWN_LINE * lines:
         return Lay(documents="lines", said="it has no blank lines and long ones, so that each line is a document.")
-    more = "" if lines == 1 else " (say --documents lines if each line is one)"
+    more = "" if lines == 1 else f" (say {setting('documents', 'lines')} if each line is one)"
     return Lay(documents="file", said=f"it has no blank lines, and is one document{more}.")

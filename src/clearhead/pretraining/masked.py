@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from clearhead.caller import verb
 from clearhead.pretraining.cuts import singles
 from clearhead.pretraining.lesson import Kit, Lesson, Objective, Texts
 
@@ -101,7 +102,7 @@ def masked(texts: Texts, kit: Kit, rng: np.random.Generator) -> Lesson:
 def no_mask(kit: Kit) -> str:
     """What a vocabulary lacks for masked words."""
     if kit.mask is None:
-        return "The tokenizer has no mask token; learn one that has with clearhead learn-tokenizer --for bert."
+        return f"The tokenizer has no mask token; learn one for bert with {verb('learn-tokenizer')}."
     return "" if len(kit.ordinary) else "The tokenizer knows special tokens alone, and no words."
 
 

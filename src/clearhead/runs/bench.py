@@ -11,7 +11,7 @@ from typing import Any
 
 from clearhead.config import scratch_folder, shown
 from clearhead.errors import InputError
-from clearhead.notebook import table_html
+from clearhead.notebook import one_line, table_html
 from clearhead.runs.race import PATIENCE, Race, Side
 from clearhead.runs.runtimes import RUNTIMES
 from clearhead.runs.sentences import SENTENCES
@@ -92,6 +92,10 @@ class Bench:
         from clearhead.report.speeds import speeds_picture
 
         return speeds_picture(self.title, [asdict(one) for one in self.runtimes if one.left_out is None])
+
+    def __repr__(self) -> str:
+        timed = [one for one in self.runtimes if one.left_out is None and one.texts_per_second is not None]
+        return one_line("Bench", self.title, *(f"{one.name} {one.texts_per_second:,.0f} texts/s" for one in timed[:6]))
 
     def _repr_html_(self) -> str:
         return table_html(self.title, *self.table(), self.notes)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from clearhead.caller import setting
 from clearhead.config import shown
 from clearhead.data import Columns
 from clearhead.data.source import Row, Source
@@ -89,7 +90,7 @@ def check_probabilities(predictor: Predictor, columns: Columns) -> None:
         "options": f"chooses among options of one column, whose {PROBABILITIES} are in their order already",
     }
     if kind in there and (kind != "options" or len(columns.options) < 2):
-        raise InputError(f"{predictor.reference} {there[kind]}; leave --probabilities out.")
+        raise InputError(f"{predictor.reference} {there[kind]}; leave {setting('probabilities')} out.")
 
 
 def _with_options(own: tuple[str, ...], cells: Cells, every: Sequence[str]) -> tuple[tuple[str, ...], Cells]:
@@ -109,7 +110,8 @@ def _with_silence(own: tuple[str, ...], cells: Cells, name: str) -> tuple[tuple[
 
 def _check_free(new: Sequence[str], names: Sequence[str], source: Source) -> None:
     if taken := sorted(set(new) & set(names)):
-        raise InputError(f"{source.name} has a column {taken[0]!r} already; name the new ones otherwise with --prefix.")
+        prefix = setting("prefix", "NAME")
+        raise InputError(f"{source.name} has a column {taken[0]!r} already; name the new ones with {prefix}.")
 
 
 def _maker(predictor: Predictor, prefix: str, *, probabilities: bool) -> Maker:

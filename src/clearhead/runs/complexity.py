@@ -10,7 +10,7 @@ from typing import Any
 
 from clearhead.errors import InputError
 from clearhead.loading import need_torch
-from clearhead.notebook import table_html
+from clearhead.notebook import one_line, table_html
 from clearhead.runs.growth_fit import LEAST_LENGTHS, Growth, crossing, crossing_interval, fit_growth
 
 LENGTHS = (32, 64, 128, 256, 512, 1024, 2048)
@@ -122,6 +122,10 @@ class Complexity:
         """Whether every growth and every crossing is known well enough to be printed."""
         known = len(self.lengths) < LEAST_LENGTHS or all(self.growth(kind.name) is not None for kind in KINDS)
         return known and all(one.resolved for one in self.crossovers)
+
+    def __repr__(self) -> str:
+        lengths, widths = (f"{min(sizes):,} to {max(sizes):,}" for sizes in (self.lengths, self.widths))
+        return one_line("Complexity", self.title, f"lengths {lengths}", f"widths {widths}")
 
     @property
     def title(self) -> str:

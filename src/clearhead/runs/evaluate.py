@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.caller import setting
 from clearhead.data import BadRow, Columns, Source, text_hash
 from clearhead.data.examples import BadRows
 from clearhead.errors import InputError
@@ -76,11 +77,12 @@ def run_evaluate(
     columns = predictor.columns_in(source, text, text_b, label, options=options)
     report_columns(predictor, source, columns)
     if columns.label is None:
-        raise InputError(f"{source.name} has no label column to measure against; say which one with --label.")
+        which = setting("label", "COLUMN")
+        raise InputError(f"{source.name} has no label column to measure against; say which one with {which}.")
     for name in slices:
         if name not in source.columns:
             there = ", ".join(source.columns[:30])
-            raise InputError(f"{source.name} has no column {name!r} for --slice; it has {there}.")
+            raise InputError(f"{source.name} has no column {name!r} for {setting('slices')}; it has {there}.")
     scored = _scored(predictor, source, columns, slices, told, skip_bad_rows=skip_bad_rows)
     if part is not None:
         _check_same(predictor, source, scored, part)

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from clearhead.caller import setting
 from clearhead.checkpoint.folder import AUTO, config_for, read_folder
 from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.passport import Passport, read_passport, write_passport
@@ -58,7 +59,7 @@ def _check_network(passport: Passport | None, said: str) -> None:
     if method == "features":
         raise InputError(
             f"{said} was trained with features: its answers come from a linear model beside the network, which an "
-            "export would leave out; train with --method head or finetune instead."
+            f"export would leave out; train with {setting('method', 'head', of='train')} instead."
         )
     if method not in NETWORKS:
         raise InputError(f"{said} was trained with {shown(method, 40)}, which has no network to export.")

@@ -94,6 +94,13 @@ class Run:
                 made[part] = {"mean": mean(values), "spread": stdev(values)}
         return made
 
+    def __repr__(self) -> str:
+        from clearhead.notebook import one_line
+
+        part = self.measured_on
+        measured = "nothing measured" if part is None else f"{part} {self.evaluations[part].headline}"
+        return one_line("Run", f"{self.task} by {self.method}", measured, f"folder {self.folder}")
+
     def _repr_html_(self) -> str:
         """The metrics of the parts as a table in a notebook."""
         from clearhead.notebook import between, figure, table_html

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+from clearhead.caller import setting, verb
 from clearhead.checkpoint.folder import read_folder
 from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.sentence import read_sentences
@@ -62,12 +63,13 @@ def run_inspect(
     if task is not None and task not in KNOWN_TASKS:
         raise InputError(f"task must be one of {', '.join(KNOWN_TASKS)}, and it is {task!r}.")
     if task == "translate":
-        raise InputError("Rows of translations have no labels to inspect; clearhead train looks at its rows first.")
+        raise InputError(f"Rows of translations have no labels to inspect; {verb('train')} looks at its rows first.")
     if task == ASPECT:
         return _aspects(opened, dev, test, said, model, options)
     own = _task(opened, said) if task is None else task_named(task)
     if options is not None and (own is None or own.name != "choice"):
-        raise InputError("--options is for questions with options; say --task choice, or leave it out.")
+        choice = setting("task", "choice")
+        raise InputError(f"{setting('options')} is for questions with options; say {choice}, or leave it out.")
     chosen = _own_columns(opened, said, own, options) if _reads_itself(own) else _chosen(opened, said, task)
     kind: Kind | None = "number" if task == "regress" else None
     tokenizer, notes = None, []

@@ -10,6 +10,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Protocol
 
+from clearhead.caller import setting
 from clearhead.config import decode, is_taken, read_json, shown, write_json
 from clearhead.errors import CheckpointError, InputError
 from clearhead.runs.finish import METRICS, SPLIT
@@ -44,7 +45,8 @@ class Kept:
         asked = {method: json.loads(json.dumps(asdict(plan))) for method, plan in plans.items()}
         if not (folder / LADDER).is_file():
             if is_taken(folder):
-                raise InputError(f"{folder} is there already and not empty; name another folder with -o.")
+                other = setting("output", "FOLDER")
+                raise InputError(f"{folder} is there already and not empty; name another folder with {other}.")
             return cls(asked=asked)
         saved = read_json(folder / LADDER)
         before, finished = saved.get("asked"), saved.get("finished")
@@ -55,7 +57,7 @@ class Kept:
             if before[method] != asked[method]:
                 raise InputError(
                     f"{folder} holds a ladder with other settings ({_other(before[method], asked[method])}); "
-                    "name another folder with -o."
+                    f"name another folder with {setting('output', 'FOLDER')}."
                 )
         rungs = {method: _rung(method, rung) for method, rung in finished.items() if method in METHODS}
         done = {method: rung for method, rung in rungs.items() if (folder / rung.folder_name / METRICS).is_file()}
@@ -138,4 +140,5 @@ def check_marks(folder: Path, prepared: Prepared) -> None:
         if name != "train" and part.source is train
     }
     if data != marks or held != own:
-        raise InputError(f"{folder} was trained or measured on other rows; name another folder with -o.")
+        other = setting("output", "FOLDER")
+        raise InputError(f"{folder} was trained or measured on other rows; name another folder with {other}.")

@@ -15,6 +15,7 @@ from typing import Any
 from clearhead.data import Row, Source
 from clearhead.errors import ClearheadError, InputError
 from clearhead.loading import load, need_torch
+from clearhead.notebook import one_line
 from clearhead.runs.budget import Budget, allot
 from clearhead.runs.evaluate import Scored, scored_part
 from clearhead.runs.finish import REPORT
@@ -26,7 +27,7 @@ from clearhead.runs.predictor import load_predictor
 from clearhead.runs.prepare import Look, PartRows, Prepared, look, prepare
 from clearhead.runs.recommend import Asked, checked_margin, compared, recommendation, untried
 from clearhead.runs.run_file import RUN, read_saved
-from clearhead.runs.rungs import METHODS, Rung, run_folder_name, rung_cells, spoken
+from clearhead.runs.rungs import METHODS, Rung, recommended_facts, run_folder_name, rung_cells, spoken
 from clearhead.runs.train import Told, run_train
 from clearhead.tasks.evaluation import Evaluation, evaluation
 from clearhead.tasks.task import Reading
@@ -69,6 +70,10 @@ class Ladder:
         plain |= {"folder": str(self.folder), "report": None if self.report is None else str(self.report)}
         plain["rungs"] = [asdict(rung) for rung in self.rungs]
         return plain
+
+    def __repr__(self) -> str:
+        found = recommended_facts(self.rungs, self.recommended, self.metric)
+        return one_line("Ladder", self.task, *found, f"{self.rows:,} {self.part} rows", f"folder {self.folder}")
 
     def _repr_html_(self) -> str:
         heads = ("method", self.metric, "95 % interval", "training", "one text", "size")

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from clearhead.caller import verb
+from clearhead.config import named, shown
 from clearhead.data import open_source
 from clearhead.errors import InputError
 from clearhead.runs.predict import Prediction, predictions
 from clearhead.runs.predictor import Predictor
+from clearhead.tasks.span import KEPT
 
 TEXT, SECOND, OPTIONS = "text", "text_b", "options"
+DOES = {
+    "classify": "labels texts", "pair": "labels pairs of texts", "regress": "gives a text a number",
+    "tag": "tags the words of a text", "choice": "chooses among options",
+}  # fmt: skip
 
 
 def answer_texts(predictor: Predictor, texts: Sequence[str]) -> Prediction:
@@ -29,10 +37,31 @@ def answer_texts(predictor: Predictor, texts: Sequence[str]) -> Prediction:
     return next(predictions(predictor, source, columns, skip_bad_rows=False))
 
 
-def _check(predictor: Predictor, texts: Sequence[str]) -> None:
+def answer_question(predictor: Predictor, question: str, passage: str, best: int) -> Prediction:
+    """The answer out of a passage and the `best` ones, from a model that finds answers."""
+    if predictor.space.kind != "answers":
+        does = DOES.get(predictor.task.name, "does something else")
+        raise InputError(
+            f"{named(predictor.reference)} {does}; {verb('ask')} needs a model that finds answers in a passage "
+            f"(task span). Use {verb('predict')} with this one."
+        )
+    if isinstance(best, bool) or not isinstance(best, int) or not 1 <= best <= KEPT:
+        raise InputError(f"best must be an integer from 1 to {KEPT}, got {shown(best, 40)}.")
+    for name, text in (("question", question), ("passage", passage)):
+        if not isinstance(text, str):
+            raise InputError(f"The {name} must be a text, got a {type(text).__name__}.")
+        if not text.strip():
+            raise InputError(f"The {name} is empty.")
+    return answer_texts(replace(predictor, best=best), (question, passage))
+
+
+def _check(predictor: Predictor, texts: Sequence[Any]) -> None:
     """Refuse empty texts, and too few or too many of them for what the model reads."""
     for number, text in enumerate(texts, start=1):
-        if not isinstance(text, str) or not text.strip():
+        if not isinstance(text, str):
+            hint = f"; for several texts use {verb('predict')}"
+            raise InputError(f"Text {number} of {len(texts)} is a {type(text).__name__}, expected a string{hint}.")
+        if not text.strip():
             raise InputError(f"Text {number} of {len(texts)} is empty; expected words to answer.")
     kind, name, got = predictor.space.kind, predictor.reference, len(texts)
     if kind == "options":

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
+from clearhead.caller import setting
 from clearhead.config import decode, discard, read_json, write_json
 from clearhead.data import BadRow, Columns, Row, Source, survey
 from clearhead.data.conll import SUFFIXES
@@ -40,6 +41,14 @@ class Predicted:
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
         return asdict(self)
+
+    def __repr__(self) -> str:
+        from clearhead.notebook import one_line
+
+        counts = {"truncated": self.truncated, "without an answer": self.abstained}
+        counts |= {"skipped": sum(self.skipped.values())}
+        some = [f"{count:,} {name}" for name, count in counts.items() if count]
+        return one_line("Predicted", f"{self.rows:,} rows", *some, f"output {self.output}")
 
     def _repr_html_(self) -> str:
         """The counts as a table in a notebook."""
@@ -241,7 +250,8 @@ def _format(output: Path | IO[bytes], said: str | None, source: Source, predicto
             ending = "conll"
         ending = "squad" if ending == "json" and "squad" in known else ending
         if ending not in known:
-            raise InputError(f"{output} must end in {', '.join(f'.{name}' for name in WRITERS)}, or say --format.")
+            endings = ", ".join(f".{name}" for name in WRITERS)
+            raise InputError(f"{output} must end in {endings}, or say {setting('format', 'FORMAT')}.")
         said = ending
     if said is not None:
         if said not in known:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from clearhead.caller import setting
 from clearhead.checkpoint.passport import DataMark
 from clearhead.data import BadRow, Columns, Row, Source, split_rows, text_hash
 from clearhead.data.columns import titles
@@ -86,10 +87,11 @@ def sides_of(source: Source, asked: RunPlan) -> Sides:
     elif second is None and len(left) == 1:
         second = left[0]
     if first is None or second is None:
-        missing = " and ".join(f"--{name}" for name, one in (("source", first), ("target", second)) if one is None)
+        sides = (("source", first), ("target", second))
+        missing = " and ".join(setting(name, "COLUMN") for name, one in sides if one is None)
         raise InputError(f"{source.name} has the columns {titles(columns)}: say what becomes what ({missing}).")
     if first == second:
-        raise InputError(f"--source and --target are the same column, {first!r}.")
+        raise InputError(f"{setting('source')} and {setting('target')} are the same column, {first!r}.")
     said = () if asked.source and asked.target else (f"columns: {first!r} is read, {second!r} is written",)
     return Sides(source=first, target=second, split=split, said=said)
 
@@ -113,7 +115,8 @@ def read_texts(sources: Mapping[str, Source], plan: RunPlan, count: Callable[[st
         for pair in pairs:
             own = pair.split if part == "train" and pair.split is not None else part
             if own != part and own in sources:
-                raise InputError(f"There are {own} rows in column {sides.split!r} and in --{own}; leave one out.")
+                both = f"in column {sides.split!r} and in {setting(own)}"
+                raise InputError(f"There are {own} rows {both}; leave one out.")
             found.setdefault(own, []).append(pair)
             names[own] = source.name
     if not found.get("train"):

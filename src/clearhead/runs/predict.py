@@ -21,6 +21,12 @@ class FoundSpan:
     probability: float
     label: str | None = None  # of a tagged one; None: it is an answer
 
+    def __repr__(self) -> str:
+        from clearhead.notebook import one_line
+
+        where = f"characters {self.start} to {self.end}"
+        return one_line("FoundSpan", repr(self.text), self.label, where, f"probability={self.probability:.3f}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
@@ -43,14 +49,32 @@ class Prediction:
     nbest: tuple[FoundSpan, ...] = ()  # the best answers, best first
     option: int | None = None  # which of the options, counted from 0
 
+    def __repr__(self) -> str:
+        from clearhead.notebook import one_line
+
+        spans = None if self.spans is None else " ".join(f"{span.text}/{span.label}" for span in self.spans[:5])
+        answers: tuple[tuple[str, object], ...] = (
+            ("value", None if self.value is None else round(self.value, 4)),
+            ("label", self.label), ("labels", None if self.labels is None else ", ".join(self.labels)),
+            ("answer", None if self.answer is None else repr(self.answer)), ("spans", spans or None),
+        )  # fmt: skip
+        found = [f"{name}={value}" for name, value in answers if value is not None]
+        if self.spans is not None and not self.spans:
+            found.append("no spans")
+        sure = None if self.probability is None else f"probability={self.probability:.3f}"
+        cut = f"truncated={self.truncated}" if self.truncated else None
+        return one_line("Prediction", "abstained" if self.abstained else None, *found, sure, cut)
+
+    @property
+    def place(self) -> tuple[int, int] | None:
+        """Where an answer stands in its passage, in characters [start, end); None where there is none."""
+        return (self.nbest[0].start, self.nbest[0].end) if self.answer else None
+
     def to_json(self) -> dict[str, Any]:
         """Plain values: what there is of the answer, and always whether there is one and what was cut off."""
         always = {"abstained": self.abstained, "truncated": self.truncated, "windows": self.windows}
         some = {name: value for name, value in asdict(self).items() if value not in (None, (), {}) and name != "row"}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in some.items()} | always
-
-
-MOST_ANSWERS = 5  # that a prediction shows
 
 
 def _tagged(predictor: Predictor, chunk: Chunk, place: int, row: TextRow, common: dict[str, Any]) -> Prediction:
@@ -80,8 +104,8 @@ def _tagged(predictor: Predictor, chunk: Chunk, place: int, row: TextRow, common
 
 
 def _answered_question(
-    predictor: Predictor, chunk: Chunk, place: int, row: TextRow, common: dict[str, Any]  # noqa: ARG001
-) -> Prediction:  # fmt: skip
+    predictor: Predictor, chunk: Chunk, place: int, row: TextRow, common: dict[str, Any]
+) -> Prediction:
     """The answer as it stands in the passage, and the runners-up."""
     from math import isfinite
 
@@ -89,7 +113,7 @@ def _answered_question(
     passage = row.text_b or ""
     nbest: list[FoundSpan] = []
     for rank in range(found.scores.shape[1]):
-        if not isfinite(found.scores[place, rank]) or len(nbest) == MOST_ANSWERS:
+        if not isfinite(found.scores[place, rank]) or len(nbest) == predictor.best:
             break
         start, end = int(found.begins[place, rank]), int(found.ends[place, rank])
         text = passage[start:end]

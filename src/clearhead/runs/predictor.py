@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.caller import setting, verb
 from clearhead.checkpoint.activation import read_activation
 from clearhead.checkpoint.folder import read_folder
 from clearhead.checkpoint.passport import Passport, Trained, check_label_names, read_passport
@@ -42,6 +43,10 @@ log = logging.getLogger("clearhead")
 CHUNK = 1024  # rows that are read, sorted by length and answered together
 UNNAMED = ("answers", "options")  # the outputs of such heads have no names in other people's files
 OWN_HEADS = ("tag", "span", "choice")
+OTHER_HEADS = {
+    "masked": ("guesses hidden words", "fill"), "pretraining": ("guesses hidden words", "fill"),
+    "causal": ("continues texts", "generate"), "seq2seq": ("writes texts", "translate"),
+}  # fmt: skip
 MOST_ANSWER = 10_000  # tokens
 KINDS = {"multi_label_classification": "multilabel", "regression": "number"}
 
@@ -71,6 +76,14 @@ class Predictor:
     reference: str
     folder: Path
     trained: Trained | None = None
+    best: int = 5  # answers to a question that are listed
+
+    def __repr__(self) -> str:
+        from clearhead.notebook import one_line
+
+        labels = self.space.names
+        some = ", ".join(labels[:5]) + (f", ... ({len(labels):,} labels)" if len(labels) > 5 else "")
+        return one_line("Predictor", f"{self.task.name} by {self.method}", some, f"folder {self.folder}")
 
     @property
     def reads_two(self) -> bool | None:
@@ -146,9 +159,9 @@ def load_predictor(
     passport = _passport(folder)
     trained = None if passport is None else passport.trained
     if abstain_below is not None and not 0 <= abstain_below <= 1:
-        raise InputError(f"abstain_below must be from 0 to 1, and it is {abstain_below}.")
+        raise InputError(f"{setting('abstain_below')} must be from 0 to 1, got {abstain_below}.")
     if trained is not None and trained.task == "translate":
-        raise InputError(f"{reference} translates: use clearhead translate, or Model.generate.")
+        raise InputError(f"{reference} translates: use {verb('translate')}.")
     if trained is None:
         model = load(reference, device=device, precision=precision, threads=threads, progress=progress)
         return _untrained(str(reference), folder, model, abstain_below)
@@ -262,7 +275,9 @@ def _untrained(reference: str, folder: Path, model: Model, abstain_below: float 
     if head in OWN_HEADS:
         return _untrained_own(reference, folder, model, TASKS[head], abstain_below)
     if head != "classify":
-        raise InputError(f"{reference} was not trained to answer with labels; train one with clearhead train.")
+        does, use = OTHER_HEADS.get(str(model.head), ("turns texts into vectors", "embed"))
+        work = f"it {does} ({verb(use)})"
+        raise InputError(f"{reference} was not trained to answer with labels: {work}; train one with {verb('train')}.")
     problem = model.config.get("problem_type")
     kind: Any = KINDS.get(str(problem), "number" if problem is None and len(model.labels) == 1 else "classes")
     if kind != "number":
@@ -310,7 +325,8 @@ def _untrained_own(
 
 def _check_silence(task: Task, reference: str, space: LabelSpace) -> None:
     if space.kind == "number":
-        raise InputError(f"{reference} answers with numbers, and {task.name} is never unsure; leave abstain_below out.")
+        sure = f"answers with numbers, and {task.name} is never unsure"
+        raise InputError(f"{reference} {sure}; leave {setting('abstain_below')} out.")
 
 
 def _checked(reading: Reading, space: LabelSpace) -> Reading:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from clearhead.caller import setting
 from clearhead.checkpoint.passport import DataMark
 from clearhead.data import Columns, LabelSpace, Source, TokenTable, checked_rows, guess_columns, split_rows, survey
 from clearhead.data.examples import TextRow
@@ -143,13 +144,13 @@ def look(sources: Mapping[str, Source], plan: RunPlan) -> Look:
         return _look_closer(sources, plan, found)
     columns = guess_columns(train, plan.text, plan.text_b, plan.label, plan.id, plan.split, plan.task)
     if plan.task == "pair" and columns.text_b is None:
-        raise InputError("pair needs a second text; say which column holds it with --text-b.")
+        raise InputError(f"pair needs a second text; say which column holds it with {setting('text_b', 'COLUMN')}.")
     kind = plan.labels or ("number" if plan.task == "regress" else None)
     if not train.again:
         raise InputError(f"{train.name} can be read only once; put it in a file to train on it.")
     space = survey(train, columns, kind=kind, separator=plan.separator, skip_bad_rows=plan.skip_bad_rows)
     if space is None:
-        raise InputError(f"{train.name} has no label column; say which one with --label.")
+        raise InputError(f"{train.name} has no label column; say which one with {setting('label', 'COLUMN')}.")
     if plan.task in ("classify", "pair") and space.kind == "number" and plan.labels is None:
         space = survey(train, columns, kind="classes", skip_bad_rows=plan.skip_bad_rows) or space
     task = task_for(columns, space) if plan.task is None else task_named(plan.task)
@@ -269,7 +270,8 @@ def _parts(name: str, table: TokenTable, seen: Look, plan: RunPlan) -> dict[str,
     for part in ("dev", "test"):
         if part in own and part in seen.sources:
             column = seen.columns.split
-            raise InputError(f"There are {part} rows in column {column!r} and in --{part}; leave one of the two out.")
+            both = f"in column {column!r} and in {setting(part)}"
+            raise InputError(f"There are {part} rows {both}; leave one of the two out.")
     given = own | set(seen.sources)
     dev = 0.0 if "dev" in given else plan.dev_share
     test = 0.0 if given & {"dev", "test"} else plan.test_share

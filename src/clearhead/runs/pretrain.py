@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from clearhead.caller import setting
 from clearhead.checkpoint.weights import present
 from clearhead.config import decode, read_json, sweep, write_json
 from clearhead.errors import CheckpointError, ClearheadError, InputError
@@ -164,7 +165,7 @@ def _with_steps(
     if steps <= most:
         why = f"for {minutes:g} minutes"
     else:
-        steps, why = most, f"which are {MOST_EPOCHS} epochs; --minutes or --steps for more"
+        steps, why = most, f"which are {MOST_EPOCHS} epochs; {setting('minutes')} or {setting('steps')} for more"
     tell.say(f"steps: {steps:,} ({seconds:.2f} s each now, {why}; a resumed run does as many)")
     made = replace(saved, plan=replace(plan, steps=steps, minutes=None), minutes=plan.minutes)
     write_pretrain(folder, made)
@@ -267,7 +268,7 @@ def _finish(
     judged = exam.judge(plan.steps, AT_LAST) if exam.held else None
     notes = []
     if judged is None:
-        notes.append("Nothing was measured: there is too little text to hold some out; give --dev a file.")
+        notes.append(f"Nothing was measured: there is too little text to hold some out; give {setting('dev')} a file.")
     elif judged.stuck:
         notes.append(stuck_because(judged, plan.steps, plan.settings.rate))
     elif history and (best := max(history, key=lambda one: one.score)).step < plan.steps:

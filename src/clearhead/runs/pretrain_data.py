@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.pretraining.cuts import Cut, Portion, hold_out, make_table, shuffled
 from clearhead.pretraining.documents import Stretch, corpus_files, stretches
@@ -50,7 +51,7 @@ def check_files(plan: PretrainPlan) -> None:
     learned = {path.resolve() for path in corpus_files(plan.files)}
     held = {path.resolve() for path in corpus_files(plan.dev)} if plan.dev else set()
     if both := learned & held:
-        raise InputError(f"{min(both).name} would be learned from and measured on; give --dev other text.")
+        raise InputError(f"{min(both).name} would be learned from and measured on; give {setting('dev')} other text.")
 
 
 def read_texts(plan: PretrainPlan, tokenizer: Tokenizer, folder: Path, tell: Told, least: int = 1) -> Texts:
@@ -134,7 +135,7 @@ class Teacher:
     def _nothing(self) -> str:
         if self.objective.losses == ("words", "pairs"):
             lacks = f"{self.what} has no documents of two sentences, which {self.objective.about} need"
-            return f"{lacks}; put blank lines between documents only, or use --objective mlm."
+            return f"{lacks}; put blank lines between documents only, or use {setting('objective', 'mlm')}."
         return f"{self.what} is too little."
 
     def left_out(self) -> list[str]:
@@ -143,7 +144,7 @@ class Teacher:
             return []
         alone = sum(self.portion.sentences(place) < 2 for place in range(len(self.portion)))
         said = f"{alone:,} of {len(self.portion):,} documents have one sentence alone, and are not learned from"
-        return [f"{said}; --objective mlm learns from them too."] if alone else []
+        return [f"{said}; {setting('objective', 'mlm')} learns from them too."] if alone else []
 
     def _of(self, epoch: int) -> Array:
         if epoch != self._epoch:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.caller import setting
 from clearhead.checkpoint.hub import locate
 from clearhead.errors import InputError
 from clearhead.families import FAMILIES
@@ -77,7 +78,7 @@ def make_tokenizer(plan: PretrainPlan, texts: Iterable[str], folder: Path, tell:
             )  # fmt: skip
         except TooSmallError as error:
             why = f"A vocabulary of {size:,} has no room for the letters of this text"
-            raise InputError(f"{why}; say at least --vocabulary {error.need}.") from None
+            raise InputError(f"{why}; say at least {setting('vocabulary', error.need)}.") from None
         tell.say(f"tokenizer: {learned.kind}, {learned.vocabulary:,} tokens, {learned.tokens_per_word:.2f} a word")
         for note in learned.notes:
             tell.say(note)

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
+from clearhead.caller import command
 from clearhead.config import decode, read_json, shown, write_json
 from clearhead.errors import CheckpointError, ConfigError, InputError
 from clearhead.families import FAMILIES
@@ -167,7 +168,7 @@ def read_pretrain(folder: Path) -> SavedPretrain:
         raise InputError(f"{folder} is no run: it has no {RUN}.")
     saved = read_json(folder / RUN)
     if saved.get("kind") != KIND:
-        raise InputError(f"{folder} is no run of pre-training; go on with clearhead train --resume.")
+        raise InputError(f"{folder} is no run of pre-training; go on with {command('train', resume=str(folder))}.")
     if saved.get("format") != FORMAT:
         raise CheckpointError(f"{RUN} is of another version of clearhead.")
     made = decode(saved, SavedPretrain, RUN)

@@ -34,6 +34,19 @@ class Pretrained:
     report: Path | None = None
     machine: Machine | None = None  # that it computed on
 
+    def __repr__(self) -> str:
+        from clearhead.notebook import one_line
+
+        found = self.judged
+        loss = None if found is None else f"loss {found.loss:.3f} ({found.loss_low:.3f} to {found.loss_high:.3f})"
+        right = None if found is None else f"words right {found.accuracy:.1%}"
+        size = f"{self.parameters:,} parameters"
+        learned = f"{self.steps:,} steps"
+        return one_line(
+            "Pretrained", f"{self.family} by {self.objective}", size, learned, loss or "nothing held out", right,
+            f"folder {self.folder}",
+        )  # fmt: skip
+
     def to_json(self) -> dict[str, Any]:
         """Plain values, as `--json` prints them."""
         names = ("family", "objective", "parameters", "documents", "tokens", "steps", "seen", "cost")

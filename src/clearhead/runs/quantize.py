@@ -14,7 +14,7 @@ from clearhead.checkpoint.folder import read_folder
 from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.passport import Int8Verdict, Passport, read_passport, write_passport
 from clearhead.checkpoint.sentence import read_sentences
-from clearhead.config import check_new, whole_folder
+from clearhead.config import check_new, whole_folder, writing
 from clearhead.data import BadRow, Row, Source, TextRow, checked_row, guess_columns, open_source
 from clearhead.data.table import encode_rows
 from clearhead.engine.calibrate import calibrated
@@ -55,6 +55,13 @@ class Quantised:
     folder: Path
     verdict: Int8Verdict
     seconds: float
+
+    def __repr__(self) -> str:
+        from clearhead.notebook import one_line
+
+        one = self.verdict
+        cost = f"{one.metric} {one.before:.4f} in float and {one.after:.4f} in int8 on {one.rows:,} rows"
+        return one_line("Quantised", cost, f"folder {self.folder}")
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -238,11 +245,17 @@ def _save(folder: Path, output: Path, plan: Int8Plan, verdict: Int8Verdict) -> N
     """The folder with the plan and the verdict, whole or not at all."""
     with whole_folder(output) as made:
         unused = shutil.ignore_patterns(*NOT_COPIED, *UNUSED_FILES, *UNUSED_FOLDERS, PLAN, ".*")
-        shutil.copytree(folder, made, ignore=unused, dirs_exist_ok=True)
+        shutil.copytree(folder, made, ignore=unused, dirs_exist_ok=True, copy_function=_copy_file)
         sentences = read_sentences(made)
         inner = made if sentences is None else sentences.encoder
         write_plan(inner, plan)
         write_passport(inner, replace(_passport(inner), int8=verdict))
+
+
+def _copy_file(source: str, target: str) -> None:
+    """Copy a file; the first one that cannot be written ends the copy with one sentence."""
+    with writing(Path(target)):
+        shutil.copy2(source, target)
 
 
 def _passport(folder: Path) -> Passport:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from clearhead.caller import setting
 from clearhead.checkpoint.passport import Trained
 from clearhead.data import Columns, Source, guess_columns
 from clearhead.data.columns import titled, titles
@@ -32,11 +33,13 @@ def find_columns(
         return _own_columns(predictor, source, asked, options, labelled=labelled)
     two, reference = predictor.reads_two, predictor.reference
     if options is not None:
-        raise InputError(f"{reference} does not choose among options; leave --options out.")
+        raise InputError(f"{reference} does not choose among options; leave {setting('options')} out.")
     if asked["text_b"] is not None and two is False:
-        raise InputError(f"{reference} reads one text; leave --text-b out.")
+        raise InputError(f"{reference} reads one text; leave {setting('text_b')} out.")
     if two is False:
         _refuse_pairs(predictor, source)
+    if two and source.kind == "list" and source.columns == ("text",):
+        raise InputError(f"{source.name}: this model reads two texts; give pairs such as [(text, second text)].")
     known = {} if predictor.trained is None else predictor.trained.columns
     names = {part: name or (known.get(part) if known.get(part) in source.columns else None)
              for part, name in asked.items()}  # fmt: skip
@@ -49,7 +52,8 @@ def find_columns(
         pairs=two is not False,
     )  # fmt: skip
     if pair and found.text_b is None:
-        raise InputError(f"{source.name}: this model reads two texts; say where the second is with --text-b.")
+        second = setting("text_b", "COLUMN")
+        raise InputError(f"{source.name}: this model reads two texts; say where the second is with {second}.")
     return replace(found, id=None, split=None)
 
 
@@ -94,6 +98,6 @@ def report_columns(predictor: Predictor, source: Source, columns: Columns) -> No
     if columns.unused_texts and trained.get("text") != columns.text:
         read = " and ".join(titled(name) for name in (columns.text, columns.text_b) if name is not None)
         log.warning(
-            "%s reads %s, and not the texts of %s; --text and --text-b choose columns.",
-            predictor.reference, read, titles(columns.unused_texts),
+            "%s reads %s, and not the texts of %s; %s and %s choose columns.",
+            predictor.reference, read, titles(columns.unused_texts), setting("text"), setting("text_b"),
         )  # fmt: skip

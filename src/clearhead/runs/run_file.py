@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from clearhead.caller import command, setting
 from clearhead.checkpoint.passport import DataMark
 from clearhead.config import decode, read_json, sweep, write_json
 from clearhead.errors import CheckpointError, InputError
@@ -16,7 +17,6 @@ from clearhead.runs.plan import EARLIER, RunPlan
 
 RUN = "run.json"
 FORMAT = 1
-FLAG = "--allow-different-cpu (Python: allow_different_cpu=True)"
 UNKNOWN = (
     "This run does not record the CPU, precision and library versions that it began with; if they differ here, its "
     "result differs in the last digits from that of an uninterrupted run."
@@ -108,7 +108,8 @@ def read_saved(folder: Path) -> SavedRun:
         raise InputError(f"{folder} is no run: it has no {RUN}.")
     saved = read_json(path)
     if saved.get("kind") == "pretrain":
-        raise InputError(f"{folder} is a run of pre-training; go on with clearhead pretrain --resume {folder}.")
+        again = command("pretrain", resume=str(folder))
+        raise InputError(f"{folder} is a run of pre-training; go on with {again}.")
     if saved.get("format") != FORMAT:
         raise CheckpointError(f"{RUN} is of another version of clearhead.")
     made = decode(saved | {"plan": with_earlier(saved.get("plan"))}, SavedRun, RUN)
@@ -153,7 +154,7 @@ def check_machine(folder: Path, computed: Computed, now: Machine, *, allowed: bo
     if not allowed:
         raise InputError(
             f"{folder} cannot be resumed with the same bits on this machine ({changed}): resume it where it was begun, "
-            f"or give {FLAG}."
+            f"or give {setting('allow_different_cpu', True)}."
         )
     return (f"Resumed on another machine ({changed}): the result differs in the last digits.",)
 

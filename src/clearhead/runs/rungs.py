@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from clearhead.caller import setting
 from clearhead.config import shown
 from clearhead.errors import InputError
 from clearhead.runs.estimates import Estimate, features_seconds, network_seconds
@@ -90,6 +91,16 @@ def run_folder_name(method: str, epochs: int | None = None) -> str:
     return method if epochs is None else f"{method}-{epochs}-epochs"
 
 
+def recommended_facts(rungs: Sequence[Rung], method: str, metric: str) -> tuple[str, str]:
+    """The method to take with its score, and how many were measured, in words."""
+    found = next((rung for rung in rungs if rung.method == method), None)
+    score = "" if found is None or found.value is None else f" {metric} {found.value:.3f}"
+    if found is not None and found.low is not None:
+        score += f" ({found.low:.3f} to {found.high:.3f})"
+    measured = sum(rung.left_out is None for rung in rungs)
+    return f"recommended {method}{score}", f"{measured} methods measured"
+
+
 def chosen_methods(given: str | Sequence[str] | None) -> tuple[str, ...]:
     """The methods that were asked for, in the order of their cost; without a word, all but the new head."""
     if given is None:
@@ -106,7 +117,7 @@ def chosen_methods(given: str | Sequence[str] | None) -> tuple[str, ...]:
 def check_choices(choices: Mapping[str, Any]) -> None:
     """Refuse what no ladder can be made with."""
     if "method" in choices:
-        raise InputError("A ladder tries several methods; say which ones with methods.")
+        raise InputError(f"A ladder tries several methods; say which ones with {setting('methods', 'a,b')}.")
     if choices.get("task") == "aspect":
         raise InputError("aspect is two tasks, tag and pair; climb the ladder with each of them.")
     if choices.get("task") == "translate":

@@ -22,7 +22,7 @@ PROBED_LABEL_STEPS = 6  # the same for a head that was fitted before (training/p
 MOST_EPOCHS = 20
 FASTER = 20  # times the rate, for a new head that starts at random and sees few rows, ...
 MOST_HEAD_RATE = 1e-3  # ... up to this
-USUAL_WIDTH = 768  # of BERT-base, for which its authors chose the rate in TrainSettings
+USUAL_WIDTH, USUAL_RATE = 768, 4e-5  # BERT-base, and within what its authors recommend for it
 LEAST_RATE, MOST_RATE = 1e-5, 2e-3
 SPECIAL = 4  # tokens of a window that do not move on
 Plan = TypeVar("Plan", RunPlan, PretrainPlan)
@@ -41,19 +41,20 @@ def choose_settings(
     """Rate and epochs that suit the model, the task and the rows, where they were not given."""
     settings = plan.settings
     if plan.auto_rate:
-        settings = replace(settings, rate=usual_rate(shape.stack.width))
+        settings = replace(settings, rate=usual_rate(shape.stack.width, per_word=task.words is not None))
     can_probe = is_new and task.objective(space) in PROBED
     probed = settings.head_start == "probe" and can_probe
     settings = replace(settings, head_start="probe" if probed else "random")
     return for_few_rows(rows, settings, classes(space), probed=probed) if plan.auto_epochs else settings
 
 
-def usual_rate(width: int) -> float:
-    """The learning rate of a fine-tuning: 5e-5 for a width of 768, and higher the narrower the model is.
+def usual_rate(width: int, *, per_word: bool = False) -> float:
+    """The learning rate of a fine-tuning: higher the narrower the model is, and for a label of each word.
 
-    Over widths of 128, 256 and 384 the best rate grows about as the square of 768 / width (docs/results.md).
+    On MiniLM and two smaller models the best rate grew about as the square of 768 / width, and was about twice as high
+    for tags, whose loss is a mean over many words.
     """
-    rate = TrainSettings().rate * (USUAL_WIDTH / max(width, 1)) ** 2
+    rate = (2 if per_word else 1) * USUAL_RATE * (USUAL_WIDTH / max(width, 1)) ** 2
     return float(f"{min(max(rate, LEAST_RATE), MOST_RATE):.1e}")
 
 

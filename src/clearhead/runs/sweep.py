@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from clearhead.caller import setting
 from clearhead.data import fold_rows
 from clearhead.errors import InputError
 from clearhead.model import Model
@@ -79,7 +80,8 @@ def best_of(swept: Iterable[Swept], metric: str) -> Choice:
     """The choice with the best mean; of equal ones the first."""
     known = [one for one in swept if one.score is not None]
     if not known:
-        raise InputError(f"{metric} is not defined on any fold of the training rows; say --layer and --pooling.")
+        both = f"{setting('layer')} and {setting('pooling')}"
+        raise InputError(f"{metric} is not defined on any fold of the training rows; choose {both}.")
     sign = -1 if metric in LOWER_IS_BETTER else 1
     best = max(known, key=lambda one: sign * (one.score or 0.0))
     return Choice(layer=best.layer, pooling=best.pooling)

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clearhead.caller import setting
 from clearhead.checkpoint.passport import Trained, read_passport, write_passport
 from clearhead.config import write_json
 from clearhead.data import Source
@@ -64,7 +65,7 @@ def run_translate(
         if getattr(plan.settings, name):
             raise InputError(f"{name} is for tasks with a head on an encoder; translate trains the whole network.")
     if plan.seeds > 1:
-        raise InputError("translate is trained with one seed at a time; run it again with another --seed.")
+        raise InputError(f"translate is trained with one seed at a time; run it again with another {setting('seed')}.")
     plan, machine = on_machine(plan)
     computed = begin_computing(folder, machine, resume=resume, allowed=allow_different_cpu, say=tell.say)
     if not resume:
@@ -75,7 +76,7 @@ def run_translate(
     if plan.auto_epochs and is_new(plan):
         epochs = min(max(ROWS_SEEN // len(texts.parts["train"]), 10), 60)
         plan = replace(plan, auto_epochs=False, settings=replace(plan.settings, epochs=epochs))
-        tell.say(f"epochs: {epochs} (by the number of rows; say another with --epochs)")
+        tell.say(f"epochs: {epochs} (by the number of rows; override with {setting('epochs', 'N')})")
     now = {"columns": {"source": texts.sides.source, "target": texts.sides.target}, "task": "translate"}
     marks = {part: asdict(texts.mark(part)) for part in texts.parts}
     there = folder.exists()

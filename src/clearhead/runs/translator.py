@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.families import FAMILIES
 from clearhead.families.family import config_said
@@ -90,7 +91,7 @@ def _tongues(plan: RunPlan, texts: Texts, folder: Path, tell: Told) -> Tongues:
                 )  # fmt: skip
             except TooSmallError as error:
                 why = f"A vocabulary of {size:,} has no room for the letters of these rows"
-                raise InputError(f"{why}; say at least --set vocabulary={error.need}.") from None
+                raise InputError(f"{why}; say at least {setting('vocabulary', error.need)}.") from None
             about = f"{learned.vocabulary:,} tokens, {learned.tokens_per_word:.2f} a word"
             tell.say(f"vocabulary ({name}): {about}")
         made[name] = load_tokenizer(place / name, "transformer", {"model_type": "transformer"}).source
@@ -127,7 +128,8 @@ def encode(model: Model, pairs: Sequence[Pair], plan: RunPlan) -> tuple[Parallel
     sources, targets = [one.ids for one in read], [one.ids for one in written]
     kept = [row for row in range(len(pairs)) if not read[row].truncated and not written[row].truncated]
     if not kept:
-        raise InputError(f"Every row is longer than {most} tokens; say how long they may be with --set max_length=N.")
+        longest = setting("max_length", "N")
+        raise InputError(f"Every row is longer than {most} tokens; say how long they may be with {longest}.")
     start = model.shape.start
     if start is None:
         raise InputError(f"{model.reference} does not say which token its decoder starts with.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.config import check_new, scratch_folder, shown, whole_folder
 from clearhead.errors import InputError
-from clearhead.notebook import table_html
+from clearhead.notebook import one_line, table_html
 
 if TYPE_CHECKING:
     from clearhead.text import Tokenizer
@@ -66,6 +66,11 @@ class Learned:
         with whole_folder(Path(folder)) as made:
             self.tokenizer.save(made)
         return Path(folder)
+
+    def __repr__(self) -> str:
+        facts = [value for name, value in self.facts() if name in ("kind", "vocabulary")]
+        per_word = f"{self.tokens_per_word:.3f} tokens per word"
+        return one_line("Learned", *facts, per_word, None if self.folder is None else f"folder {self.folder}")
 
     def _repr_html_(self) -> str:
         return table_html("tokenizer", ("what", "value"), self.facts())

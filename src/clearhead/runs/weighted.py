@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clearhead.batch import Batch
+from clearhead.caller import setting
 from clearhead.checkpoint.passport import Trained
 from clearhead.data import LabelSpace
 from clearhead.errors import CheckpointError, InputError
@@ -51,7 +52,8 @@ def weigh_texts(
 
     modes = tuple(pooling or model.pooling.modes)
     if wrong := [mode for mode in modes if mode not in LINEAR]:
-        raise InputError(f"layer=weighted adds up pooled layers, and {wrong[0]} does not add up; say --pooling mean.")
+        weighted, mean = setting("layer", "weighted"), setting("pooling", "mean")
+        raise InputError(f"{weighted} adds up pooled layers, and {wrong[0]} does not add up; say {mean}.")
     train = prepared.parts["train"]
     rows = np.sort(np.random.default_rng(seed).permutation(len(train))[:MOST_ROWS])
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
+from clearhead.caller import setting
 from clearhead.config import shown
 from clearhead.errors import InputError
 
@@ -54,7 +55,7 @@ class Delimited:
         """One line, or more where a cell has line breaks."""
         if late := values.keys() - self._known:
             said = f"A row has a column {shown(min(late), 40)!r} that the first rows do not have"
-            raise InputError(f"{said}; write JSON lines (--format jsonl), or put the input in a file.")
+            raise InputError(f"{said}; write JSON lines with {setting('format', 'jsonl')}, or put the input in a file.")
         return self._line([_cell(values.get(name), nested=name in self._nested) for name in self.names])
 
     def _line(self, cells: Sequence[str]) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from clearhead import config
+from clearhead.caller import setting
 from clearhead.data.columns import Columns
 from clearhead.data.labels import LabelSpace
 from clearhead.data.source import Source
@@ -46,9 +47,10 @@ def check_task(task: Task, columns: Columns, space: LabelSpace) -> None:
             raise InputError(f"Column {columns.label!r} has no tag but {', '.join(space.names)}; nothing to learn.")
         return
     if task.second is True and columns.text_b is None:
-        raise InputError(f"{task.name} needs a second text; say which column holds it with --text-b.")
+        which = setting("text_b", "COLUMN")
+        raise InputError(f"{task.name} needs a second text; say which column holds it with {which}.")
     if task.second is False and columns.text_b is not None:
-        raise InputError(f"{task.name} reads one text, and there are two; use --task pair.")
+        raise InputError(f"{task.name} reads one text, and there are two; use {setting('task', 'pair')}.")
     if space.kind not in task.kinds:
         wanted = "numbers" if task.kinds == ("number",) else "classes"
         raise InputError(f"{task.name} learns {wanted}, and column {columns.label!r} holds {SAID[space.kind]}.")

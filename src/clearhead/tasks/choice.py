@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from clearhead.caller import setting
 from clearhead.data.columns import Columns, guess_columns, titled
 from clearhead.data.labels import LabelSpace
 from clearhead.data.names import plain
@@ -66,12 +67,13 @@ def columns(source: Source, asked: Asked, labelled: bool) -> Columns:
     """Question, passage if there is one, options and the right one, by their names."""
     options = asked.options or option_columns(source)
     has = ", ".join(map(titled, source.columns[:20]))
-    for part, names in (("options", options), ("text", (asked.text,)), ("text-b", (asked.text_b,))):
+    for part, names in (("options", options), ("text", (asked.text,)), ("text_b", (asked.text_b,))):
         for name in names:
             if name is not None and name not in source.columns:
-                raise InputError(f"{source.name} has no column {titled(name)!r} for --{part}; it has {has}.")
+                raise InputError(f"{source.name} has no column {titled(name)!r} for {setting(part)}; it has {has}.")
     if not options:
-        raise InputError(f"{source.name} has no columns of options among {has}; name them with --options a,b,c.")
+        named = setting("options", "a,b,c")
+        raise InputError(f"{source.name} has no columns of options among {has}; name them with {named}.")
     called = {plain(name): name for name in reversed(source.columns) if name not in options}
     text, text_b = asked.text, asked.text_b
     if len(options) == 1 and plain(options[0]) == "question":
@@ -83,12 +85,14 @@ def columns(source: Source, asked: Asked, labelled: bool) -> Columns:
         else:
             text = next((called[name] for name in QUESTIONS if name in called), None)
     if text is None:
-        raise InputError(f"{source.name} has no column of questions among {has}; say which one with --text.")
+        which = setting("text", "COLUMN")
+        raise InputError(f"{source.name} has no column of questions among {has}; say which one with {which}.")
     label = asked.label or next((called[name] for name in LABELS if name in called and called[name] != text), None)
     if label is None and labelled:
-        raise InputError(f"{source.name} does not say which option is right among {has}; say where with --label.")
+        where = setting("label", "COLUMN")
+        raise InputError(f"{source.name} does not say which option is right among {has}; say where with {where}.")
     if label is not None and label not in source.columns:
-        raise InputError(f"{source.name} has no column {titled(label)!r} for --label; it has {has}.")
+        raise InputError(f"{source.name} has no column {titled(label)!r} for {setting('label')}; it has {has}.")
     rest = guess_columns(source, text, text_b, None, asked.id, asked.split, "classify", labelled=False)
     asks = [("question", text)] if text_b is None else [("passage", text), ("question", text_b)]
     said = [f"{part}: {titled(name)}" for part, name in asks]

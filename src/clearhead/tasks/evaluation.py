@@ -74,6 +74,19 @@ class Evaluation:
         """The main metric."""
         return self.metrics[self.main].value
 
+    @property
+    def headline(self) -> str:
+        """The main metric with its interval, and on how many rows."""
+        return f"{self.main} {self.metrics[self.main]} on {self.rows:,} rows" if self.main in self.metrics else ""
+
+    def __repr__(self) -> str:
+        from clearhead.notebook import one_line
+
+        against = self.against.get(self.main)
+        beside = None if against is None else f"difference {against.difference:+.3f}"
+        skipped = f"{sum(self.skipped.values()):,} rows skipped" if self.skipped else None
+        return one_line("Evaluation", self.task, self.headline, beside, skipped)
+
     def to_json(self) -> dict[str, Any]:
         """All of it as plain values, as `evaluate --json` prints it; what is not known is null."""
         from clearhead.metrics import to_json

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from clearhead.caller import setting
 from clearhead.data.columns import Columns, guess_columns, titled
 from clearhead.data.labels import LabelSpace
 from clearhead.data.names import plain
@@ -42,15 +43,16 @@ def columns(source: Source, asked: Asked, labelled: bool) -> Columns:
 
     def found(said: str | None, names: Sequence[str], option: str, what: str) -> str | None:
         if said is not None and said not in source.columns:
-            raise InputError(f"{source.name} has no column {titled(said)!r} for --{option}.")
+            raise InputError(f"{source.name} has no column {titled(said)!r} for {setting(option)}.")
         made = said or next((called[name] for name in names if name in called), None)
         if made is None and (option != "label" or labelled):
             has = ", ".join(map(titled, source.columns[:20]))
-            raise InputError(f"{source.name} has no column of {what} among {has}; say which one with --{option}.")
+            which = setting(option, "COLUMN")
+            raise InputError(f"{source.name} has no column of {what} among {has}; say which one with {which}.")
         return made
 
     text = found(asked.text, QUESTIONS, "text", "questions")
-    text_b = found(asked.text_b, PASSAGES, "text-b", "passages")
+    text_b = found(asked.text_b, PASSAGES, "text_b", "passages")
     label = found(asked.label, ANSWERS, "label", "answers")
     assert text is not None
     rest = guess_columns(source, text, text_b, None, asked.id, asked.split, "pair", labelled=False)

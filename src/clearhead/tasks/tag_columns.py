@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from clearhead.caller import setting
 from clearhead.data.columns import Columns, guess_columns, titled
 from clearhead.data.names import plain
 from clearhead.data.source import Row, Source
@@ -27,10 +28,11 @@ def columns(source: Source, asked: Asked, labelled: bool) -> Columns:
     text = asked.text or _text_column(source, called, label)
     if label is None and labelled:
         has = ", ".join(map(titled, source.columns[:20]))
-        raise InputError(f"{source.name} has no column of tags or spans among {has}; say which one with --label.")
+        which = setting("label", "COLUMN")
+        raise InputError(f"{source.name} has no column of tags or spans among {has}; say which one with {which}.")
     for part, name in (("text", text), ("label", label)):
         if name is not None and name not in source.columns:
-            raise InputError(f"{source.name} has no column {titled(name)!r} for --{part}.")
+            raise InputError(f"{source.name} has no column {titled(name)!r} for {setting(part)}.")
     found = guess_columns(source, text, None, None, asked.id, asked.split, "classify", labelled=False)
     said = (f"words: {titled(found.text)}", *((f"tags: {titled(label)}",) if label is not None else ()))
     return Columns(text=found.text, label=label, id=found.id, split=found.split, said=said)

@@ -24,6 +24,13 @@ class Encoding:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def __repr__(self) -> str:
+        from clearhead.notebook import one_line
+
+        some = " ".join(self.tokens[:12]) + (" ..." if len(self) > 12 else "")
+        cut = f"truncated={self.truncated}" if self.truncated else None
+        return one_line("Encoding", f"{len(self)} tokens: {some}", cut)
+
 
 @dataclass(frozen=True, slots=True)
 class Ids:

@@ -17,6 +17,7 @@ from typing import Any
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Pipeline
 
+from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.text.files import guarded
 from clearhead.text.uses import Choices
@@ -229,7 +230,8 @@ def _check_room(letters: int, room: int, choices: Choices) -> None:
         return
     others = [f"{len(choices.specials):,} special tokens"] + ["256 bytes"] * choices.byte_fallback
     need = choices.size - room + letters
-    less = "" if choices.split == "byte-level" else ", or keep fewer characters (characters=, --characters)"
+    fewer = setting("characters", "SHARE")
+    less = "" if choices.split == "byte-level" else f", or keep fewer characters with {fewer}"
     raise TooSmallError(
         need,
         f"size {choices.size:,} is too small for {' and '.join(others)} and {letters:,} forms of single characters; "

@@ -16,12 +16,14 @@ class TrainingInterrupted(KeyboardInterrupt):
 class StopRequest:
     """Whether a stop was requested, by SIGINT."""
 
-    def __init__(self) -> None:
+    def __init__(self, before: Any = signal.default_int_handler) -> None:
         self.requested = False
+        self.before = before  # the handler that raises KeyboardInterrupt
 
-    def handle(self, *_: Any) -> None:
+    def handle(self, number: int, frame: Any) -> None:
         """Note the first signal; from the second on, interrupt whatever is being done."""
         if self.requested:
+            self.before(number, frame)
             raise KeyboardInterrupt
         self.requested = True
         for notify in _listeners:
@@ -36,18 +38,21 @@ _listeners: list[Callable[[], None]] = []
 def deferred_interrupt() -> Iterator[StopRequest]:
     """Collect SIGINT instead of raising KeyboardInterrupt in the middle of a step.
 
-    Only Python's own handler is replaced, and only in the main thread: an application's own one is respected.
+    Only a handler that raises KeyboardInterrupt is replaced, Python's own or the command line's, and only in the main
+    thread: an application's own one is respected.
     """
-    request = StopRequest()
+    before = signal.getsignal(signal.SIGINT)
+    request = StopRequest(before)
     is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    raises = before is signal.default_int_handler or getattr(before, "raises_interrupt", False)
+    if not is_main or not raises:
         yield request
         return
     signal.signal(signal.SIGINT, request.handle)
     try:
         yield request
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

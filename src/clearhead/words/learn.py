@@ -38,6 +38,11 @@ class LearnedWords:
     sentences: int
     seconds: float  # of learning, without reading
 
+    def __repr__(self) -> str:
+        from clearhead.notebook import one_line
+
+        return one_line("LearnedWords", repr(self.vectors), f"from {self.read:,} words", f"{self.seconds:.1f} s")
+
     def to_json(self) -> dict[str, Any]:
         """Plain values, as `--json` prints them."""
         speed = round(self.read * self.settings.epochs / max(self.seconds, 1e-9))

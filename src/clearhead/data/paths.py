@@ -1,0 +1,36 @@
+"""Whether a string is a text, or the name of a file."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import PurePath
+
+DATA_SUFFIXES = frozenset((
+    ".csv", ".tsv", ".tab", ".json", ".jsonl", ".ndjson", ".txt", ".parquet", ".arrow", ".feather", ".gz", ".zip",
+    ".xlsx", ".conll", ".conllu", ".conll2003", ".iob", ".iob2", ".bio", ".ner",
+))  # fmt: skip
+
+
+def is_text(value: str) -> bool:
+    """Whether a string is a text: not -, not a file that exists, and not what looks like a path."""
+    if value == "-" or os.path.lexists(_safe(value)):
+        return False
+    path = PurePath(_safe(value))
+    suffix = path.suffix.lower()
+    blanks = sum(character.isspace() for character in value)
+    if suffix in DATA_SUFFIXES and blanks < 2:  # a file's name has at most a few words, and is not a sentence
+        return False
+    if blanks or "://" in value:
+        return True
+    slashed = "/" in value or os.sep in value
+    return not (
+        value.startswith(("./", "../", "/", "~/"))
+        or value.endswith("/")
+        or (slashed and (re.fullmatch(r"\.[a-z][a-z0-9]{0,9}", suffix) or any(mark in value for mark in "*?[")))
+    )
+
+
+def _safe(value: str) -> str:
+    """A name that the system can be asked for: no null bytes, and no longer than a path can be."""
+    return value.replace("\0", " ")[:4000]

@@ -1,0 +1,172 @@
+"""The public verbs of a trained model: ask it, predict with it, measure it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from clearhead.caller import setting
+from clearhead.errors import InputError
+
+if TYPE_CHECKING:
+    from clearhead.runs.output import Predicted
+    from clearhead.runs.predict import Prediction
+    from clearhead.runs.predictor import Predictor
+    from clearhead.tasks.evaluation import Evaluation
+
+
+def load_predictor(model: str | os.PathLike[str], **choices: Any) -> Predictor:
+    """A trained folder, loaded once to evaluate or predict with it many times."""
+    from clearhead.runs.aspects import is_aspects, load_aspects
+    from clearhead.runs.predictor import load_predictor as loaded
+
+    if is_aspects(Path(model)):
+        if choices.get("precision") == "int8":
+            raise InputError(f"{model} holds two models: quantise its folders find and judge, each by itself.")
+        kept = {name: choices[name] for name in ("device", "abstain_below") if name in choices}
+        return load_aspects(Path(model), **kept)
+    return loaded(os.fspath(model), **choices)
+
+
+def evaluate(
+    model: str | os.PathLike[str] | Predictor,
+    source: Any,
+    *,
+    text: str | None = None,
+    text_b: str | None = None,
+    label: str | None = None,
+    options: str | None = None,
+    slices: Sequence[str] = (),
+    part: str | None = None,
+    against: str | os.PathLike[str] | Predictor | None = None,
+    report: str | os.PathLike[str] | None = None,
+    skip_bad_rows: bool = False,
+    input_format: str | None = None,
+    told: Callable[[int], None] | None = None,
+    command: str = "",
+) -> Evaluation:
+    """Measure a trained model on rows whose labels are known; with `against`, beside another model.
+
+    The source is a file, a table, a list of dicts, or of a model of single texts a list of (text, label) pairs.
+    `part` ("dev" or "test") takes those rows of the training file alone that the run held out.
+    `input_format` (csv, tsv, jsonl or text) says how a file or a handle is written that does not tell it.
+    """
+    from clearhead.data import open_source
+    from clearhead.runs.aspects import AspectScorer
+    from clearhead.runs.evaluate import evaluation_report, run_evaluate
+    from clearhead.runs.reviews import spans_source
+    from clearhead.runs.translations import evaluate_translator, translator
+
+    trained = translator(Path(model)) if isinstance(model, str | os.PathLike) else None
+    if isinstance(model, str | os.PathLike) and trained is not None:
+        opened = open_source(source, format=input_format, expected=tuple(trained.columns.values()))
+        if against is not None or slices:
+            both = f"{setting('against')} and {setting('slices')}"
+            raise InputError(f"Translators are measured alone and by source length; leave {both} out.")
+        return evaluate_translator(
+            Path(model), opened, part=part, columns=(text, label), skip_bad_rows=skip_bad_rows, told=told,
+            report=None if report is None else Path(report), command=command,
+        )[0]  # fmt: skip
+    predictor = _predictor(model)
+    opened = open_source(source, format=input_format, expected=predictor.column_names)
+    if opened.kind == "pairs" and not predictor.reads_two and label is None and predictor.task.columns is None:
+        opened, text, label = replace(opened, kind="list"), "text", "text_b"  # rows are (text, label)
+    if isinstance(predictor.scorer, AspectScorer):
+        opened, text, text_b, label = spans_source(opened, text, text_b, label), None, None, None
+    made = run_evaluate(
+        predictor, opened, text=text, text_b=text_b, label=label, options=options, slices=slices, part=part,
+        skip_bad_rows=skip_bad_rows, told=told,
+        against=None if against is None else _predictor(against),
+    )  # fmt: skip
+    if report is not None:
+        columns = predictor.columns_in(opened, text, text_b, label)
+        evaluation_report(predictor, opened, made, Path(report), command, columns)
+    return made
+
+
+def predict(
+    model: str | os.PathLike[str] | Predictor,
+    source: Any,
+    *,
+    text: str | None = None,
+    text_b: str | None = None,
+    options: str | None = None,
+    skip_bad_rows: bool = False,
+    input_format: str | None = None,
+) -> list[Prediction]:
+    """What a trained model says of each row, as a list: of a file, a table, a Series, texts, pairs of texts or dicts.
+
+    One text or one dict is one row, and gives a list of one; a string is a text unless it names a file, or looks like
+    the name of one.
+    """
+    from clearhead.data import open_source
+    from clearhead.runs.predict import predictions
+    from clearhead.runs.roles import report_columns
+
+    predictor = _predictor(model)
+    opened = open_source(_rows(source), format=input_format, expected=predictor.column_names)
+    columns = predictor.columns_in(opened, text, text_b, options=options, labelled=False)
+    report_columns(predictor, opened, columns)
+    return list(predictions(predictor, opened, columns, skip_bad_rows=skip_bad_rows))
+
+
+def _rows(source: Any) -> Any:
+    """One text and one row as a list of one; the rest as it is."""
+    from clearhead.data.paths import is_text
+
+    if isinstance(source, str):
+        if not source.strip():
+            raise InputError("The text is empty; give a text, a file, rows or a table.")
+        return [source] if is_text(source) else source
+    if isinstance(source, Mapping) and any(isinstance(value, str) for value in source.values()):
+        return [source]  # columns are lists
+    return source
+
+
+def predict_text(model: str | os.PathLike[str] | Predictor, *texts: str) -> Prediction:
+    """The answer to one text, to a pair, to a question and its passage, or to a question and its options."""
+    from clearhead.runs.one_text import answer_texts
+
+    if not texts:
+        raise InputError("There is no text to answer.")
+    return answer_texts(_predictor(model), texts)
+
+
+def ask(
+    model: str | os.PathLike[str] | Predictor, question: str, passage: str, *, best: int = 5
+) -> Prediction:
+    """The answer to a question out of a passage, as it stands there, with the `best` answers in `nbest`.
+
+    An `answer` of "" means that the passage does not say. A long passage is read in windows.
+    """
+    from clearhead.runs.one_text import answer_question
+
+    return answer_question(_predictor(model), question, passage, best)
+
+
+def predict_file(
+    model: str | os.PathLike[str] | Predictor,
+    source: Any,
+    output: str | os.PathLike[str] | IO[bytes],
+    *,
+    input_format: str | None = None,
+    **choices: Any,
+) -> Predicted:
+    """The same to a file with all input columns kept; it goes on where an interrupted run stopped."""
+    from clearhead.data import open_source
+    from clearhead.runs.output import predict_file as written
+
+    place = Path(output) if isinstance(output, str | os.PathLike) else output
+    predictor = _predictor(model)
+    opened = open_source(source, format=input_format, expected=predictor.column_names)
+    return written(predictor, opened, place, **choices)
+
+
+def _predictor(model: str | os.PathLike[str] | Predictor) -> Predictor:
+    return load_predictor(model) if isinstance(model, str | os.PathLike) else model
+
+
+__all__ = ["ask", "evaluate", "load_predictor", "predict", "predict_file", "predict_text"]

@@ -1,0 +1,135 @@
+"""clearhead ask and clearhead.ask: an answer, where it stands, several of them, or that there is none."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import clearhead
+from clearhead.errors import InputError
+from tests.runs.task_rows import QUICK, questions, squad
+from tests.small import labelled, tiny_gpt, tiny_model
+
+Run = Callable[..., tuple[int, str, str]]
+QUESTION = "was it"
+PASSAGE = "we saw a film today and it was great, but the music of the end was poor"
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A model that always answers, one that never does, and some for other work."""
+    place = tmp_path_factory.mktemp("ask")
+    (place / "rows.json").write_text(json.dumps(squad(questions(60, none=0.3))))
+    tiny = tiny_model(place / "tiny")
+    choices: dict[str, Any] = {**QUICK, "model": str(tiny), "method": "head", "epochs": 1, "stride": 4}
+    choices["max_length"] = 24
+    answers = clearhead.train(place / "rows.json", output=place / "answers", **choices).folder
+    words = clearhead.train(labelled(60), output=place / "words", method="tfidf", report=False).folder
+    silent = place / "silent"
+    shutil.copytree(answers, silent)
+    for folder, threshold in ((answers, 1e6), (silent, -1e6)):  # how much likelier no answer must be than the best one
+        passport = json.loads((folder / "clearhead.json").read_text())
+        passport["trained"]["no_answer"] = threshold
+        (folder / "clearhead.json").write_text(json.dumps(passport))
+    return {"answers": answers, "silent": silent, "words": words, "gpt": tiny_gpt(place / "gpt"), "encoder": tiny}
+
+
+def test_an_answer_and_where_it_stands(models: dict[str, Path], run: Run) -> None:
+    made = clearhead.ask(models["answers"], QUESTION, PASSAGE)
+    assert made.place is not None
+    start, end = made.place
+    assert made.answer == PASSAGE[start:end] != ""
+    assert len(made.nbest) == 5
+    assert made == clearhead.predict_text(models["answers"], QUESTION, PASSAGE)
+    code, out, err = run("ask", models["answers"], QUESTION, PASSAGE)
+    assert (code, err) == (0, "")
+    head, around = out.splitlines()
+    assert head == f"{made.answer}  (probability {made.probability:.3f}, characters {start} to {end})"
+    assert f"[{made.answer}]" in around
+    assert run("ask", models["answers"], QUESTION, PASSAGE, "--quiet") == (0, f"{made.answer}\n", "")
+    told = json.loads(run("ask", models["answers"], QUESTION, PASSAGE, "--json")[1])
+    assert (told["question"], told["answer"], told["start"], told["end"]) == (QUESTION, made.answer, start, end)
+    assert len(told["nbest"]) == 5
+
+
+def test_the_best_answers(models: dict[str, Path], run: Run) -> None:
+    made = clearhead.ask(models["answers"], QUESTION, PASSAGE, best=8)
+    assert len(made.nbest) == 8
+    assert made.nbest[:5] == clearhead.ask(models["answers"], QUESTION, PASSAGE).nbest
+    code, out, _ = run("ask", models["answers"], QUESTION, PASSAGE, "--best", "8")
+    assert code == 0
+    listed = out.splitlines()[2:]
+    assert [line.split()[0] for line in listed] == [f"{place}." for place in range(1, 9)]
+    for line, span in zip(listed, made.nbest, strict=True):
+        assert f"{span.probability:.3f}  {span.text}" in line
+        assert line.endswith(f"characters {span.start} to {span.end}")
+    told = json.loads(run("ask", models["answers"], QUESTION, PASSAGE, "--best", "3", "--json")[1])
+    assert [one["text"] for one in told["nbest"]] == [span.text for span in made.nbest[:3]]
+
+
+def test_no_answer_is_said(models: dict[str, Path], run: Run) -> None:
+    made = clearhead.ask(models["silent"], QUESTION, PASSAGE)
+    assert (made.answer, made.place) == ("", None)
+    code, out, _ = run("ask", models["silent"], QUESTION, PASSAGE)
+    assert (code, out) == (0, f"The passage does not answer this question (probability {made.probability:.3f}).\n")
+    assert run("ask", models["silent"], QUESTION, PASSAGE, "--quiet")[1] == "\n"
+    told = json.loads(run("ask", models["silent"], QUESTION, PASSAGE, "--json")[1])
+    assert (told["answer"], told["start"]) == ("", None)
+    code, out, _ = run("ask", models["answers"], QUESTION, PASSAGE, "--abstain-below", "1")
+    assert code == 0
+    assert out.startswith("no answer (probability")
+    assert out.endswith("less than 1)\n")
+
+
+def test_a_long_passage_from_a_file_or_a_pipe(
+    models: dict[str, Path], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = f"{PASSAGE}. " * 20
+    expected = clearhead.ask(models["answers"], QUESTION, long)
+    assert (expected.windows > 3, expected.truncated) == (True, 0)
+    (tmp_path / "passage.txt").write_text(long)
+    code, out, _ = run("ask", models["answers"], QUESTION, "--file", tmp_path / "passage.txt", "--quiet")
+    assert (code, out) == (0, f"{expected.answer}\n")
+    for how in (["-"], ["--file", "-"]):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(long.encode())))
+        code, out, _ = run("ask", models["answers"], QUESTION, *how, "--json")
+        assert (code, json.loads(out)["start"]) == (0, expected.nbest[0].start)
+
+
+def test_mistakes_are_one_sentence(models: dict[str, Path], run: Run, tmp_path: Path) -> None:
+    (tmp_path / "bytes.txt").write_bytes(b"\xff\xfe\x80")
+    (tmp_path / "empty.txt").write_text(" \n")
+    answers = models["answers"]
+    mistakes: dict[str, tuple[Any, ...]] = {
+        "There is no passage: give one after the question": (answers, QUESTION),
+        "There are two passages": (answers, QUESTION, PASSAGE, "--file", tmp_path / "empty.txt"),
+        "empty.txt holds no text": (answers, QUESTION, "--file", tmp_path / "empty.txt"),
+        "bytes.txt is not UTF-8 text": (answers, QUESTION, "--file", tmp_path / "bytes.txt"),
+        "none.txt cannot be read: No such file": (answers, QUESTION, "--file", tmp_path / "none.txt"),
+        "The question is empty": (answers, " ", PASSAGE),
+        "best must be an integer from 1 to 20, got 21": (answers, QUESTION, PASSAGE, "--best", "21"),
+        "labels texts; clearhead ask needs a model that finds answers": (models["words"], QUESTION, PASSAGE),
+        "it continues texts (clearhead generate)": (models["gpt"], QUESTION, PASSAGE),
+        "it turns texts into vectors (clearhead embed)": (models["encoder"], QUESTION, PASSAGE),
+    }
+    for said, arguments in mistakes.items():
+        code, out, err = run("ask", *arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1), (said, err)
+        assert said in err
+
+
+def test_the_same_in_python(models: dict[str, Path]) -> None:
+    with pytest.raises(InputError, match=r"labels texts; clearhead\.ask needs .* Use clearhead\.predict with this one"):
+        clearhead.ask(models["words"], QUESTION, PASSAGE)
+    predictor = clearhead.load_predictor(models["answers"])
+    assert clearhead.ask(predictor, QUESTION, PASSAGE) == clearhead.ask(models["answers"], QUESTION, PASSAGE)
+    with pytest.raises(InputError, match="The passage must be a text, got a list"):
+        clearhead.ask(predictor, QUESTION, [PASSAGE])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="best must be an integer from 1 to 20, got 0"):
+        clearhead.ask(predictor, QUESTION, PASSAGE, best=0)
