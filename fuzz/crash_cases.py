@@ -129,6 +129,7 @@ CASES: dict[str, Callable[[Path], Case]] = dict((
     _case("evaluate", "evaluate", "@counted", "@rows.csv", "--part", "test", "--report", "page/report.html"),
     _case("embed", "embed", "@bert/model", "@prompts.txt", "-o", "vectors.npy"),
     _case("embed-lines", "embed", "@bert/model", "@prompts.txt", "-o", "vectors.jsonl"),
+    _case("embed-gzip", "embed", "@bert/model", "@prompts.txt", "-o", "vectors.jsonl.gz"),
     _case("translate", "translate", "@translator", "@german.txt", "-o", "english.txt", "--max-length", "8"),
     _case("translate-json", "translate", "@translator", "@german.txt", "-o", "english.jsonl", "--max-length", "8",
           "--json"),

@@ -55,6 +55,7 @@ def train(
     output: str | os.PathLike[str] | None = None,
     recipe: str | os.PathLike[str] | None = None,
     resume: str | os.PathLike[str] | None = None,
+    finish: bool = False,
     allow_different_cpu: bool = False,
     command: str = "",
     report: bool = True,
@@ -66,7 +67,8 @@ def train(
     `choices` are the fields of `RunPlan` and `TrainSettings`: task, text, label, model, method, epochs, rate, seed, ...
     `resume` goes on with a run that was stopped; rows that came as Python values are then given again, and what else is
     said must be what was said when the run began. A `command` that is run again goes on with its own run in the same
-    way. On a machine that cannot reproduce the bits of the run it is refused, unless `allow_different_cpu`.
+    way. On a machine that cannot reproduce the bits of the run it is refused, unless `allow_different_cpu`. `minutes`
+    ends training in that time; `resume` with `finish` takes a stopped run as it is: best weights, measured and saved.
     """
     from clearhead.data import open_source
     from clearhead.runs.again import begun_before
@@ -77,6 +79,8 @@ def train(
     given = {"train": rows, "dev": dev, "test": test}
     paths = {part: _path(rows) for part, rows in given.items()}
     recipes = {} if recipe is None else read_recipe(Path(recipe))
+    if finish and resume is None:
+        raise InputError("finish is for a run that was stopped: name it with resume.")
     if resume is not None:
         plan, command = read_run(Path(resume))
         folder = Path(resume)
@@ -95,25 +99,19 @@ def train(
     if sources["train"] is None:
         raise InputError("There is nothing to train on: give a file, a folder or rows.")
     opened = {part: open_source(rows) for part, rows in sources.items() if rows is not None}
-    begun = resume is not None
+    choice: dict[str, Any] = {"command": command, "report": report, "told": told, "resume": resume is not None}
+    choice |= {"allow_different_cpu": allow_different_cpu}
     if plan.task == "aspect":
         from clearhead.runs.aspects import run_aspects
 
-        return run_aspects(
-            plan, opened, folder, command=command, resume=begun, allow_different_cpu=allow_different_cpu, report=report,
-            told=told,
-        )  # fmt: skip
+        if finish:
+            raise InputError("aspect trains two models, one after the other: resume it to its end instead of finish.")
+        return run_aspects(plan, opened, folder, **choice)
     if plan.task == "translate":
         from clearhead.runs.translate import run_translate
 
-        return run_translate(
-            plan, opened, folder, command=command, resume=begun, allow_different_cpu=allow_different_cpu,
-            report=report, told=told,
-        )  # fmt: skip
-    return run_train(
-        plan, opened, folder, command=command, resume=begun, allow_different_cpu=allow_different_cpu, report=report,
-        told=told,
-    )  # fmt: skip
+        return run_translate(plan, opened, folder, finish=finish, **choice)
+    return run_train(plan, opened, folder, finish=finish, **choice)
 
 
 @alone

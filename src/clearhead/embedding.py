@@ -47,6 +47,7 @@ class Embedder:
         self.plan, own = _plan(model.pooling, layer, pooling)
         self.dense = model.dense if own else ()
         self.normalize = self.plan.normalize if normalize is None else normalize
+        self.seen = self.cut = self.lost = 0  # texts so far, those that were too long, and their tokens left out
 
     def embed(
         self, texts: Iterable[str], batch_tokens: int, progress: Callable[[int, int], None] | None = None
@@ -65,20 +66,23 @@ class Embedder:
                 progress(done, len(rows))
         return made
 
-    def stream(self, texts: Iterable[str], batch_tokens: int) -> Iterator[Array]:
-        """The vectors of some texts at a time, in the order given; the next ones are read while these are worked on."""
+    def stream(self, texts: Iterable[str], batch_tokens: int, *, skip: int = 0) -> Iterator[Array]:
+        """The vectors of some texts at a time, in the order given; the next ones are read while these are worked on.
+
+        `skip` texts, as many as the vectors of an earlier stream, are read and passed over: the rest has the same bits.
+        """
         check_list(texts)
-        skip = self._prompt_tokens()
-        cut, lost, seen = 0, 0, 0
+        prompt_tokens = self._prompt_tokens()
         few = isinstance(texts, list) and len(texts) <= FIRST  # nothing follows that could be read ahead
-        every = (self._encoded(chunk) for chunk in chunks(texts))
+        every = (self._encoded(chunk) for chunk in chunks(texts, skip))
         for encoded in every if few else ahead(every):
             longer = [one.truncated for one in encoded if one.truncated]
-            cut, lost, seen = cut + len(longer), lost + sum(longer), seen + len(encoded)
-            yield self._vectors(encoded, skip, batch_tokens)
-        if cut:
+            self.cut, self.lost, self.seen = self.cut + len(longer), self.lost + sum(longer), self.seen + len(encoded)
+            yield self._vectors(encoded, prompt_tokens, batch_tokens)
+        if self.cut:
             warnings.warn(
-                f"{cut} of {seen} texts are longer than {self._limit} tokens: {lost} tokens were left out.",
+                f"{self.cut} of {self.seen} texts are longer than {self._limit} tokens: {self.lost} tokens were left "
+                "out.",
                 TruncationWarning,
                 stacklevel=4,
             )
@@ -174,16 +178,20 @@ def check_list(texts: object) -> None:
         raise InputError(f"embed takes a list of texts, and it was given {type(texts).__name__}.")
 
 
-def chunks(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Texts some at a time, few first so that work begins at once; what is no text is refused with its place."""
+def chunks(texts: Iterable[str], skip: int = 0) -> Iterator[list[str]]:
+    """Texts some at a time, few first so that work begins at once; what is no text is refused with its place.
+
+    The chunks of the first `skip` texts are left out.
+    """
     seen, size = 0, FIRST
     rows = iter(texts)
     while some := list(islice(rows, size)):
         for place, text in enumerate(some):
             if not isinstance(text, str):
                 raise InputError(f"texts[{seen + place}] is {type(text).__name__}, expected a text.")
-        yield some
         seen, size = seen + len(some), CHUNK
+        if seen > skip:
+            yield some
 
 
 def ahead(items: Iterator[Made]) -> Iterator[Made]:

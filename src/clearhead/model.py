@@ -143,7 +143,7 @@ class Model(Generates, Aligns):
 
         Another layer or pooling is a feature of its own: the folder's dense steps and unit length are then left out.
         """
-        embedder = Embedder(self, layer, pooling, normalize, self._prompt(prompt, prompt_name))
+        embedder = Embedder(self, layer, pooling, normalize, self.prompt_text(prompt, prompt_name))
         return embedder.embed(texts, batch_tokens, progress)
 
     def embed_stream(
@@ -158,10 +158,10 @@ class Model(Generates, Aligns):
         batch_tokens: int = BATCH_TOKENS,
     ) -> Iterator[Array]:
         """The same for texts without end: the vectors of some of them at a time, in their order, in bounded memory."""
-        embedder = Embedder(self, layer, pooling, normalize, self._prompt(prompt, prompt_name))
+        embedder = Embedder(self, layer, pooling, normalize, self.prompt_text(prompt, prompt_name))
         return embedder.stream(texts, batch_tokens)
 
-    def _prompt(self, prompt: str | None, name: str | None) -> str:
+    def prompt_text(self, prompt: str | None, name: str | None) -> str:
         """The text to put before each input."""
         known = dict(self.pooling.prompts)
         if prompt is not None:

@@ -43,7 +43,7 @@ MISTAKES = {
     "train reviews.csv --dev none.csv": "none.csv is not there",
     "train --resume none": "none is no run: it has no run.json",
     "train --resume .": ". is no run: it has no run.json",
-    "train --resume MODEL --epochs 3": "A resumed run keeps its settings",
+    "train --resume MODEL --epochs 3": "is finished: there is nothing to resume",
     "train reviews.csv -o MODEL": "is there already and not empty; name another folder with -o",
     "train reviews.csv -o reviews.csv": "is there already",
     "evaluate MODEL": "requires an argument",

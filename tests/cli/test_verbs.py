@@ -31,6 +31,7 @@ def test_describe(run: Run, masked_model: Path) -> None:
     assert (told["layers"], told["width"], told["heads"], told["head"]) == (2, 12, 3, "masked")
     assert told["parameters"] == sum(told["parts"].values()) == clearhead.load(masked_model).parameters
     assert told["passport"]["clearhead"] == clearhead.__version__
+    assert told["disk_bytes"] == sum(path.stat().st_size for path in masked_model.iterdir())
 
 
 def test_tokens(run: Run, masked_model: Path) -> None:
@@ -65,7 +66,7 @@ def test_embed_writes_what_the_library_gives(run: Run, masked_model: Path, tmp_p
     out = tmp_path / f"vectors{ending}"
     code, told, _ = run("embed", masked_model, tmp_path / "texts.csv", "-o", out, "--json")
     assert code == 0
-    assert json.loads(told) == {"texts": 3, "width": 12, "output": str(out), "truncated": []}
+    assert json.loads(told) == {"texts": 3, "width": 12, "output": str(out), "truncated": [], "resumed": 0}
     expected = clearhead.load(masked_model).embed(texts)
     if ending == ".npy":
         found = np.load(out)

@@ -200,3 +200,57 @@ def test_two_models_in_one_folder_are_exported_one_by_one(tmp_path: Path) -> Non
     (tmp_path / "aspects.json").write_text("{}")
     with pytest.raises(ClearheadError, match=r"holds two models; export .*/find and .*/judge, each on its own"):
         clearhead.export(tmp_path, tmp_path / "out")
+
+
+def read_export(folder: Path, texts: list[str]) -> tuple[list[str], np.ndarray[Any, Any]]:
+    """Labels and probabilities from the ONNX file, its tokenizer and export.json alone, as the docs say."""
+    from tokenizers import Tokenizer
+
+    about = json.loads((folder / "export.json").read_text())
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.enable_padding(pad_id=about["pad"])
+    encoded = tokenizer.encode_batch(texts)
+    columns = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
+    given = {name: np.array([getattr(one, key) for one in encoded]) for name, key in columns.items()}
+    logits = from_file(folder / MODEL, given)["logits"].astype(np.float64)
+    scaled = logits / about["calibration"]["temperature"]
+    if about["calibration"]["activation"] == "sigmoid":
+        return about["labels"], 1 / (1 + np.exp(-scaled))
+    scores = np.exp(scaled - scaled.max(1, keepdims=True))
+    return about["labels"], scores / scores.sum(1, keepdims=True)
+
+
+@pytest.mark.parametrize("kind", ["classes", "multilabel"])
+def test_another_reader_gets_the_same_probabilities(kind: str, small: Path, tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = list(labelled(120))
+    if kind == "multilabel":
+        rows = [{**row, "label": [row["label"], *(["long"] if place % 3 else [])]} for place, row in enumerate(rows)]
+    choices: dict[str, Any] = {"epochs": 3, "rate": 3e-3, "dev_share": 0.3, "threads": 1, "target_accuracy": 0.6}
+    run = clearhead.train(rows, output=tmp_path / "run", model=str(small), labels=kind, report=False, **choices)
+    trained = json.loads((run.folder / "clearhead.json").read_text())["trained"]
+    assert trained["temperature"] != 1.0  # so that leaving it out would show
+    out = clearhead.export(run.folder, tmp_path / "out")
+    about = json.loads((out / "export.json").read_text())
+    assert about["task"] == "classify"
+    calibration = about["calibration"]
+    assert calibration["temperature"] == trained["temperature"]
+    assert calibration["abstain_below"] == trained["abstain_below"]
+    texts = [str(row["text"]) for row in rows[:20]]
+    labels, probs = read_export(out, texts)
+    for said, own in zip(clearhead.predict(run.folder, texts), probs, strict=True):
+        expected = dict(said.probabilities or {})
+        assert expected == pytest.approx(dict(zip(labels, own.tolist(), strict=True)), abs=1e-4)
+        if kind == "multilabel" and not said.abstained:
+            limits = calibration["thresholds"]
+            assert list(limits.values()) == trained["thresholds"]
+            sure = {name: value for name, value in expected.items() if abs(value - limits[name]) > 1e-4}
+            taken = {name for name in sure if sure[name] >= limits[name]}
+            assert taken == set(said.labels or ()) & set(sure)
+
+
+def test_numbers_have_no_temperature(small: Path, tmp_path: Path) -> None:
+    rows = [{"text": row["text"], "score": float(len(row["text"]))} for row in labelled(60)]
+    run = clearhead.train(rows, output=tmp_path / "run", model=str(small), task="regress", epochs=1, report=False)
+    out = clearhead.export(run.folder, tmp_path / "out")
+    about = json.loads((out / "export.json").read_text())
+    assert about["calibration"] == {"activation": "none", "abstain_below": None}

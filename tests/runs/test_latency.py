@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from clearhead.api import load_predictor
 from clearhead.data import Columns, Row, TextRow, open_source
 from clearhead.runs import latency
 from clearhead.runs.finish import Run
-from clearhead.runs.latency import TIMED, latency_ms, served
+from clearhead.runs.latency import TIMED, disk_bytes, latency_ms, megabytes, served
 from clearhead.runs.predictor import Predictor
 from clearhead.scoring import Scorer, Scores
 from tests.clock import Clock
@@ -41,6 +42,21 @@ def slowed(run: Run, seconds: float, monkeypatch: pytest.MonkeyPatch) -> tuple[P
     predictor = load_predictor(run.folder)
     slow = Slow(predictor.scorer, seconds, clock)
     return replace(predictor, scorer=slow), slow
+
+
+def test_only_what_predicts_counts_as_size(tmp_path: Path) -> None:
+    sizes = {
+        "model.safetensors": 1000, "config.json": 10, "encoder/vocab.txt": 5, "pytorch_model.bin": 999,
+        "state/step-1/adam.safetensors": 3000, "seeds/seed-0/log.jsonl": 7, "onnx/model.onnx": 500, "report.html": 40,
+        "metrics.json": 3, ".cache/lock": 9,
+    }  # fmt: skip
+    for name, size in sizes.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"x" * size)
+    assert disk_bytes(tmp_path) == 1015
+    assert megabytes(tmp_path) == 1015 / 1e6
+    (tmp_path / "model.safetensors").unlink()
+    assert disk_bytes(tmp_path) == 1014  # the pickle is what there is
 
 
 def test_rows_are_asked_one_by_one_and_the_first_do_not_count(words: Run, monkeypatch: pytest.MonkeyPatch) -> None:

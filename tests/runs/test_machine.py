@@ -99,6 +99,7 @@ def test_another_cpu_is_refused_and_allowed(half: Path, monkeypatch: pytest.Monk
     assert passport is not None
     assert passport.trained is not None
     assert [one.instructions for one in passport.trained.resumed_on] == [OTHER]
+    (half / "metrics.json").unlink()  # as if it had been killed at its end
     train(resume=half, report=False)  # there it goes on without being asked again
 
 
@@ -131,6 +132,7 @@ def test_a_run_of_an_earlier_version_resumes_with_a_note(half: Path, monkeypatch
     train(resume=half, report=False, told=Told(say=said.append))
     assert any("does not record the CPU" in line for line in said)
     as_other(monkeypatch)
+    (half / "metrics.json").unlink()
     with pytest.raises(InputError, match="allow_different_cpu=True"):  # since then it is known
         train(resume=half)
 
@@ -171,6 +173,7 @@ def test_words_are_counted_alike_on_every_cpu(place: Path, tmp_path: Path, monke
     assert (run.machine.threads, run.machine.libraries) == (None, {})
     as_other(monkeypatch)
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    (tmp_path / "words" / "metrics.json").unlink()
     train(resume=tmp_path / "words", report=False)
 
 

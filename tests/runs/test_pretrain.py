@@ -45,6 +45,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("family", ["bert", "electra"])
 def test_a_killed_run_ends_in_the_same_bytes(text: Path, tmp_path: Path, family: str) -> None:
     choices = CHOICES | {"family": family, "steps": 12, "evaluations": 3, "save_every": 0.0, "precision": "float"}
+    choices |= {"keep_state": True}
     whole = clearhead.pretrain(text, output=tmp_path / "whole", **choices)
     script = tmp_path / "run.py"
     script.write_text(

@@ -17,6 +17,7 @@ from fuzz.kill import contents
 from tests.small import labelled, tiny_model, write_csv
 
 SETTINGS: dict[str, Any] = {"epochs": 2, "rate": 3e-3, "batch_rows": 16, "save_every": 0.0, "threads": 1}
+SETTINGS["keep_state"] = True  # so that the optimizer's state is compared too
 
 
 class StopError(Exception):
@@ -53,10 +54,11 @@ def test_a_stopped_run_ends_in_the_same_bits(tmp_path: Path, tiny: str, data: Pa
     assert run.metrics["accuracy"].value >= 0.5
 
 
-def test_a_finished_run_can_be_resumed_to_no_effect(tmp_path: Path, tiny: str, data: Path) -> None:
+def test_a_finished_run_is_not_resumed(tmp_path: Path, tiny: str, data: Path) -> None:
     train(data, output=tmp_path / "run", model=tiny, **SETTINGS)
     before = contents(tmp_path / "run")
-    train(resume=tmp_path / "run")
+    with pytest.raises(InputError, match="run is finished: there is nothing to resume"):
+        train(resume=tmp_path / "run")
     assert contents(tmp_path / "run") == before
 
 
@@ -84,6 +86,7 @@ def test_what_a_kill_left_half_written_is_swept_away(tmp_path: Path, tiny: str, 
     kept = tmp_path / "run" / ".gitignore"
     for path in (*debris, kept):
         path.write_text("half")
+    (tmp_path / "run" / "metrics.json").unlink()  # killed before it was finished
     train(resume=tmp_path / "run")
     kept.unlink()
     assert contents(tmp_path / "run") == before
@@ -128,7 +131,7 @@ def step(made):
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
 train(sys.argv[1], output=sys.argv[2], model=sys.argv[3], epochs=2, rate=3e-3, batch_rows=16, save_every=0.0,
-      threads=1, precision="float", command="x", told=Told(step=step))
+      threads=1, precision="float", command="x", keep_state=True, told=Told(step=step))
 """
 
 

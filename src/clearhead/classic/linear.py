@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,8 +85,12 @@ def fit_linear(
     strength: float | None = None,
     class_weight: ClassWeight = "none",
     seed: int = 0,
+    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Linear:
-    """Logistic regression for classes and labels, ridge regression for numbers; features dense or scipy sparse."""
+    """Logistic regression for classes and labels, ridge regression for numbers; features dense or scipy sparse.
+
+    `progress` receives how many fits are done, and how many there are at most while the strength is chosen.
+    """
     truth, matrix = checked_targets(targets, space), _checked(features)
     if matrix.shape[0] != len(truth):
         raise InputError(f"features have {matrix.shape[0]} rows and targets {len(truth)}; they must have as many.")
@@ -101,7 +106,8 @@ def fit_linear(
     moments = standardise(matrix) if isinstance(matrix, np.ndarray) else None  # sparse rows are of length 1 already
     with few_threads(matrix.size if moments is not None else 0):  # products with sparse rows have one thread anyway
         if strength is None:
-            strength = choose_strength(matrix, truth, seed=seed, **known)
+            strength = choose_strength(matrix, truth, seed=seed, progress=progress, **known)
+        progress(0, 1)
         solved = solve(matrix, truth, strength=strength, **known)
     weight, bias = solved.weight, solved.bias
     if moments is not None:

@@ -6,7 +6,7 @@ these, and the scores that are kept take the spreads back, so that they apply to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +61,7 @@ def fit_mixture(
     strength: float | None = None,
     class_weight: ClassWeight = "none",
     seed: int = 0,
+    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Mixture:
     """Learn s together with a linear model on the sum; `layers` are (rows, width) each."""
     truth = checked_targets(targets, space)
@@ -81,7 +82,8 @@ def fit_mixture(
             even = stacked.mean(0)
             standardise(even)
             known = {"kind": space.kind, "outputs": outputs_of(space), "class_weight": class_weight}
-            strength = choose_strength(even, truth, seed=seed, **known)  # type: ignore[arg-type]
+            strength = choose_strength(even, truth, seed=seed, progress=progress, **known)  # type: ignore[arg-type]
+        progress(0, 1)
         scores = _minimised(stacked, truth, weights, space.kind, outputs_of(space), strength)
     if silent.all():
         raise InputError("no layer tells these rows apart, so that there is nothing to weigh.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,13 @@ DENSE = (1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0)
 
 
 def choose_strength(
-    matrix: Any, targets: Array, *, kind: Kind, outputs: int, class_weight: ClassWeight, seed: int
-) -> float:
-    """The strength with the smallest loss on held-out rows, from small to large until it no longer gets better."""
+    matrix: Any, targets: Array, *, kind: Kind, outputs: int, class_weight: ClassWeight, seed: int,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> float:  # fmt: skip
+    """The strength with the smallest loss on held-out rows, from small to large until it no longer gets better.
+
+    `progress` receives how many fits are done, and how many there are at most.
+    """
     rows = np.random.default_rng(seed).permutation(len(targets))[:MOST_ROWS]
     matrix, targets = matrix[rows], targets[rows]
     if kind == "multilabel":
@@ -39,9 +44,11 @@ def choose_strength(
     if len(held) < LEAST_ROWS or (held == held[0]).all():
         return USUAL
     best, least = USUAL, np.inf
-    for strength in DENSE if isinstance(matrix, np.ndarray) else SPARSE:
+    strengths = DENSE if isinstance(matrix, np.ndarray) else SPARSE
+    for place, strength in enumerate(strengths):
         losses = np.zeros(targets.shape)
         for fold in range(used):
+            progress(place * used + fold, len(strengths) * used)
             out = folds == fold
             solved = solve(
                 matrix[~out], targets[~out], kind=kind, outputs=outputs, strength=strength, class_weight=class_weight

@@ -34,10 +34,21 @@ def describe(reference: str, /, *, json: bool = False, quiet: bool = False) -> N
         _counted(reference, json=json)
         return
     model = load_model(reference, quiet=silent)
+    size = _disk_bytes(reference)
     if json:
-        print_json(_told(model))
+        print_json(_told(model) | {"disk_bytes": size})
     else:
-        print_table(("what", "value"), rows(model), title=model.reference)
+        room = [] if size is None else [("size on disk", f"{size / 1e6:,.1f} MB (what is needed to predict)")]
+        print_table(("what", "value"), [*rows(model), *room], title=model.reference)
+
+
+def _disk_bytes(reference: str) -> int | None:
+    """What the files of a model take that are needed to use it."""
+    from clearhead.runs.latency import disk_bytes
+    from clearhead.runs.vector_files import model_folder
+
+    folder = model_folder(reference)
+    return None if folder is None else disk_bytes(folder)
 
 
 def _aspects(reference: str, *, json: bool, quiet: bool) -> None:
@@ -63,9 +74,10 @@ def _counted(reference: str, *, json: bool) -> None:
     from clearhead.runs.counted import counted_facts, counted_rows
 
     if json:
-        print_json({"reference": reference} | counted_facts(Path(reference)))
+        print_json({"reference": reference, "disk_bytes": _disk_bytes(reference)} | counted_facts(Path(reference)))
     else:
-        print_table(("what", "value"), counted_rows(Path(reference)), title=reference)
+        room = ("size on disk", f"{(_disk_bytes(reference) or 0) / 1e6:,.1f} MB (what is needed to predict)")
+        print_table(("what", "value"), [*counted_rows(Path(reference)), room], title=reference)
 
 
 def _told(model: Any) -> dict[str, Any]:

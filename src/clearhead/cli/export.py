@@ -45,9 +45,9 @@ def export(
     about = read_json(folder / ABOUT)
     files = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
     if json:
-        print_json({"folder": str(folder), "files": files, **about})
+        print_json({"folder": str(folder), "files": files, "disk_bytes": sum(files.values()), **about})
         return
-    say(f"{folder}: {', '.join(files)}", quiet=quiet)
+    say(f"{folder}: {', '.join(files)} ({sum(files.values()) / 1e6:,.1f} MB)", quiet=quiet)
     inputs, outputs = (", ".join(about[part]) for part in ("inputs", "outputs"))
     say(f"The {about['graph']} graph in {about['precision']} takes {inputs} and gives {outputs}.", quiet=quiet)
     for note in about["notes"]:

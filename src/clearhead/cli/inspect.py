@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from clearhead.cli.screen import model_notes, print_json, print_table
@@ -68,6 +69,8 @@ def inspect(
         print_table(("what", "value"), facts(found), title=", ".join(found.sources))
         if found.labels:
             print_table(("label", "rows", "share"), balance(found))
+        for listing in found.unusable:  # as `train` lists them
+            sys.stdout.write(listing + "\n")
     print_table(("", "finding"), [(one.severity, one.sentence) for one in found.findings] or [("", "nothing odd")])
 
 

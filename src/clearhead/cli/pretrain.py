@@ -43,6 +43,7 @@ def pretrain(
     set: Annotated[list[str] | None, Parameter(name="--set")] = None,  # noqa: A002
     resume: Path | None = None,
     allow_different_cpu: bool = False,
+    keep_state: bool = False,
     json: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -102,13 +103,15 @@ def pretrain(
         A run folder to go on with.
     allow_different_cpu
         Resume also where the CPU, precision, threads or torch differ, so that the last digits of the result change.
+    keep_state
+        Keep the state of the optimizer in the folder of the finished run; without it, it is removed.
     json
         Print one JSON object about the run.
     quiet
         Say nothing.
     """
     from clearhead import api
-    from clearhead.cli.training import TrainingScreen
+    from clearhead.cli.training import TrainingScreen, resumable
     from clearhead.runs.plan import parse_set
     from clearhead.runs.train import Told
 
@@ -118,6 +121,7 @@ def pretrain(
         "tokenizer": tokenizer, "vocabulary": vocabulary, "minutes": minutes, "steps": steps, "text": text,
         "documents": documents, "encoding": encoding, "language": language, "length": length, "masking": masking,
         "rate": rate, "batch_tokens": batch_tokens, "seed": seed, "device": device, "threads": threads,
+        "keep_state": keep_state or None,
     }  # fmt: skip
     said = {key: value for key, value in choices.items() if value is not None}
     for key, value in parse_set(set or []).items():
@@ -126,17 +130,15 @@ def pretrain(
             raise InputError(f"--set is for settings, and {key!r} is none; {said_how}.")
         said[key] = value
     begun: list[Path] = []
-    try:
-        with model_notes(quiet=True), downloads(quiet=silent) as bars, TrainingScreen(quiet=silent) as screen:
-            told = Told(say=screen.say, step=screen.progress, begun=begun.append, count=screen.count, download=bars)
-            run = api.pretrain(
-                files, output=output, dev=dev or (), resume=resume, allow_different_cpu=allow_different_cpu, told=told,
-                command="" if resume is not None else shlex.join(["clearhead", *sys.argv[1:]]), **said,
-            )  # fmt: skip
-    except KeyboardInterrupt:
-        if begun:
-            say(f"stopped; go on with: clearhead pretrain --resume {shlex.quote(str(begun[0]))}", quiet=quiet)
-        raise
+    with (
+        resumable("pretrain", begun, quiet=silent), model_notes(quiet=True), downloads(quiet=silent) as bars,
+        TrainingScreen(quiet=silent) as screen,
+    ):  # fmt: skip
+        told = Told(say=screen.say, step=screen.progress, begun=begun.append, count=screen.count, download=bars)
+        run = api.pretrain(
+            files, output=output, dev=dev or (), resume=resume, allow_different_cpu=allow_different_cpu, told=told,
+            command="" if resume is not None else shlex.join(["clearhead", *sys.argv[1:]]), **said,
+        )  # fmt: skip
     if json:
         print_json(run.to_json())
     elif not quiet:

@@ -60,6 +60,8 @@ def quantize(
         Say nothing.
     """
     from clearhead import deployment
+    from clearhead.runs.latency import disk_bytes
+    from clearhead.runs.vector_files import model_folder
 
     silent = quiet or json
     with model_notes(quiet=silent), stages(quiet=silent) as told:
@@ -78,4 +80,6 @@ def quantize(
     print_table(names, rows, title=f"{verdict.rows:,} rows: {verdict.data}")
     if verdict.worst is not None:
         say(f"worst cosine: {verdict.worst:.4f}")
-    say(f"model: {made.folder}")
+    sizes = [None if folder is None else disk_bytes(folder) for folder in (model_folder(reference), made.folder)]
+    before, after = ("" if size is None else f"{size / 1e6:,.1f} MB" for size in sizes)
+    say(f"model: {made.folder} ({after} on disk{f', {before} before' if before else ''})")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -44,8 +46,8 @@ def _read(name: str, path: Path, column: str | None, format: str | None, expecte
             yield text
     except UnicodeDecodeError as error:
         raise InputError(f"{name} is not UTF-8 text (byte {error.start}).") from None
-    except OSError as error:
-        raise InputError(f"{name} cannot be read: {error.strerror or error}.") from None
+    except (OSError, EOFError, zlib.error) as error:  # gzip raises all three
+        raise InputError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
     if not count:
         raise InputError("Standard input holds no text." if name == "-" else f"{name} holds no text.")
 
@@ -54,8 +56,11 @@ def _lines(name: str, path: Path, column: str | None, format: str | None, expect
     if name == "-":
         yield from _rows(input_lines(), "standard input", column, format or _kind_of(""), expected)
         return
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        yield from _rows(file, path.name, column, format or _kind_of(path.suffix.lower()), expected)
+    packed = path.suffix.lower() == ".gz"
+    inner = path.with_suffix("") if packed else path  # texts.csv of texts.csv.gz
+    opened: Any = gzip.open if packed else open
+    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+        yield from _rows(file, inner.name, column, format or _kind_of(inner.suffix.lower()), expected)
 
 
 def _kind_of(suffix: str) -> str | None:

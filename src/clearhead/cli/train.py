@@ -14,7 +14,7 @@ from clearhead.cli.loading import downloads
 from clearhead.cli.screen import model_notes, print_json, print_table, say
 from clearhead.errors import InputError
 
-TAKEN = ("train", "dev", "test", "output", "recipe", "resume", "allow_different_cpu", "command", "told")
+TAKEN = ("train", "dev", "test", "output", "recipe", "resume", "finish", "allow_different_cpu", "command", "told")
 NUMBER = re.compile("-?[0-9]{1,6}")
 
 
@@ -39,6 +39,7 @@ def train(
     model: str | None = None,
     method: str | None = None,
     epochs: int | None = None,
+    minutes: float | None = None,
     rate: float | None = None,
     batch_rows: int | None = None,
     batch_tokens: int | None = None,
@@ -54,7 +55,9 @@ def train(
     set: Annotated[list[str] | None, Parameter(name="--set")] = None,  # noqa: A002
     recipe: Path | None = None,
     resume: Path | None = None,
+    finish: bool = False,
     allow_different_cpu: bool = False,
+    keep_state: bool = False,
     skip_bad_rows: bool = False,
     json: bool = False,
     quiet: bool = False,
@@ -101,6 +104,8 @@ def train(
         finetune, head, features, tfidf or majority.
     epochs
         How often every row is seen; without it, by the number of rows.
+    minutes
+        Train for so long at most: as many steps as fit, with a learning rate that ends with them.
     rate
         The highest learning rate.
     batch_rows
@@ -132,8 +137,12 @@ def train(
         A TOML file of settings; what is said on the command line comes before it.
     resume
         A run folder to go on with.
+    finish
+        With --resume: no further steps; measure and save the best weights so far.
     allow_different_cpu
         Resume also where the CPU, precision, threads or torch differ, so that the last digits of the result change.
+    keep_state
+        Keep the state of the optimizer in the folder of the finished run; without it, it is removed.
     skip_bad_rows
         Leave out rows that cannot be used, and count them.
     json
@@ -142,7 +151,7 @@ def train(
         Say nothing.
     """
     from clearhead import api
-    from clearhead.cli.training import TrainingScreen
+    from clearhead.cli.training import TrainingScreen, resumable
     from clearhead.runs.plan import parse_set
     from clearhead.runs.train import Told
 
@@ -150,35 +159,35 @@ def train(
     choices: dict[str, Any] = {
         "task": task, "source": source, "target": target, "family": family, "preset": preset,
         "text": text, "text_b": text_b, "label": label, "id": id, "split": split, "options": options,
-        "model": model, "method": method, "epochs": epochs, "rate": rate, "batch_rows": batch_rows,
+        "model": model, "method": method, "epochs": epochs, "minutes": minutes, "rate": rate, "batch_rows": batch_rows,
         "batch_tokens": batch_tokens, "class_weight": class_weight, "layer": _number(layer), "pooling": pooling,
         "layers": layers, "rows": rows, "seed": seed, "seeds": seeds, "device": device, "threads": threads,
         "skip_bad_rows": skip_bad_rows or None,
+        "keep_state": keep_state or None,
     }  # fmt: skip
     said = {key: value for key, value in choices.items() if value is not None} | free_settings(parse_set(set or []))
     begun: list[Path] = []
-    try:
-        with model_notes(quiet=True), downloads(quiet=silent) as bars, TrainingScreen(quiet=silent) as screen:
-            told = Told(
-                say=screen.say, step=screen.step, begun=begun.append, count=screen.count, seed=screen.seed,
-                download=bars,
-            )  # fmt: skip
-            run = api.train(
-                train,
-                dev=dev,
-                test=test,
-                output=output,
-                recipe=recipe,
-                resume=resume,
-                allow_different_cpu=allow_different_cpu,
-                command="" if resume is not None else shlex.join(["clearhead", *sys.argv[1:]]),
-                told=told,
-                **said,
-            )
-    except KeyboardInterrupt:
-        if begun:
-            say(f"stopped; go on with: clearhead train --resume {shlex.quote(str(begun[0]))}", quiet=quiet)
-        raise
+    with (
+        resumable("train", begun, quiet=silent), model_notes(quiet=True), downloads(quiet=silent) as bars,
+        TrainingScreen(quiet=silent) as screen,
+    ):  # fmt: skip
+        told = Told(
+            say=screen.say, step=screen.step, begun=begun.append, count=screen.count, seed=screen.seed,
+            download=bars,
+        )  # fmt: skip
+        run = api.train(
+            train,
+            dev=dev,
+            test=test,
+            output=output,
+            recipe=recipe,
+            resume=resume,
+            finish=finish,
+            allow_different_cpu=allow_different_cpu,
+            command="" if resume is not None else shlex.join(["clearhead", *sys.argv[1:]]),
+            told=told,
+            **said,
+        )
     if json:
         print_json(run.to_json())
         return

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
+import shlex
 import sys
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.cli.screen import say
@@ -13,6 +18,28 @@ if TYPE_CHECKING:
     from clearhead.training.loop import Step
 
 RECENT = 20  # steps that the shown loss and speed are means of
+NOTICED = b"\nstopping after this step; press Ctrl-C again to stop at once\n"
+
+
+@contextmanager
+def resumable(verb: str, begun: list[Path], *, quiet: bool) -> Iterator[None]:
+    """Name the command that resumes a run which Ctrl-C stops; `begun` holds its folder once it can be resumed."""
+    from clearhead.training.interrupt import TrainingInterrupted, on_stop_request
+
+    def notice() -> None:
+        if not quiet:
+            os.write(2, NOTICED)  # in a signal handler: the stream itself may be in use
+
+    try:
+        with on_stop_request(notice):
+            yield
+    except KeyboardInterrupt as error:
+        where = f"{error}." if isinstance(error, TrainingInterrupted) else "stopped."
+        if begun:
+            say(f"{where}\nresume with: clearhead {verb} --resume {shlex.quote(str(begun[0]))}")
+        else:
+            say("stopped before training began.")
+        raise
 
 
 class TrainingScreen:

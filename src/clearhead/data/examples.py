@@ -117,18 +117,26 @@ class BadRows:
         """How many there are."""
         return self.counts.total()
 
+    def listing(self, source: Source, good: int) -> str:
+        """How many of the rows cannot be used, and the first of them with the reason, a line each."""
+        lines = [f"  {bad}" for bad in self.first[:LISTED]]
+        if self.total > LISTED:
+            lines.append(f"  and {self.total - LISTED:,} more")
+        head = f"{source.name}: {self.total:,} of {self.total + good:,} rows cannot be used:"
+        return "\n".join((head, *lines))
+
     def refuse(self, source: Source, good: int) -> None:
         """Raise the one error that lists them, if there are any."""
         if not self.total:
             return
-        lines = [f"  {bad}" for bad in self.first[:LISTED]]
-        if self.total > LISTED:
-            lines.append(f"  and {self.total - LISTED:,} more")
         raise InputError(
-            f"{source.name}: {self.total:,} of {self.total + good:,} rows cannot be used:\n"
-            + "\n".join(lines)
-            + f"\nFix these rows, or skip them with {setting('skip_bad_rows', True)}."
+            self.listing(source, good) + f"\nFix these rows, or skip them with {setting('skip_bad_rows', True)}."
         )
+
+
+def unlabelled(row: TextRow) -> BadRow:
+    """A row whose label is missing, as it is listed."""
+    return BadRow(row.number, "the label is missing", excerpt(row.text), row.line, NO_LABEL)
 
 
 def load_examples(

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.columns import Columns, guess_columns, titled, titles
-from clearhead.data.examples import BadRows, TextRow, checked_rows, text_hash
+from clearhead.data.examples import TextRow, checked_rows, text_hash, unlabelled
 from clearhead.data.findings import Finding, findings_of, is_mojibake
 from clearhead.data.form import Encoder
 from clearhead.data.labels import MOST_NAMES, Kind, LabelCounter, LabelSpace, as_number, is_missing, spelled
 from clearhead.data.near import NearTexts
 from clearhead.data.readers import open_source
 from clearhead.data.source import BadRow, Source
+from clearhead.data.source_rows import SourceRows
 from clearhead.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ class Inspection:
     rows: int  # that can be used
     bad: dict[str, int]  # rows that cannot, by problem
     bad_rows: tuple[str, ...]  # the first of them
+    unusable: tuple[str, ...]  # the same as `train` lists them, for each source that has some
     parts: dict[str, int]  # rows in train, dev and test, or in all
     kind: str | None  # classes, multilabel or number; None without labels
     labels: dict[str, int]  # rows of each label, most frequent first
@@ -120,22 +123,28 @@ class _Pass:
         self.part, self.number = array("b"), array("q")
         self.hash, self.length = array("Q"), array("q")
         self.label, self.tokens = array("i"), array("i")
+        self.blank = array("b")  # whether the label is missing
         self.codes: dict[str, int] = {}
         self.counter = LabelCounter(kind=kind)
         self._space = LabelSpace(kind="number") if kind == "number" else None  # what is no number is a bad row
         self.values: list[float] = [float("inf"), 0.0, float("-inf"), 0]
-        self.bad = BadRows()
+        self.sources: list[SourceRows] = []
         self.near = NearTexts()
         self.mojibake = 0
         self._tokenizer = tokenizer
 
-    def read(self, source: Source, columns: Columns, part: str) -> None:
+    def read(self, source: Source, columns: Columns, part: str, *, labelled: bool) -> None:
         chunk: list[TextRow] = []
         size = 0
+        own = SourceRows(source)
+        self.sources.append(own)
         for row in checked_rows(source, columns, self._space):
             if isinstance(row, BadRow):
-                self.bad.add(row if part == "all" else replace(row, reason=f"{row.reason} ({part})"))
+                own.bad.add(row)
                 continue
+            own.good += 1
+            if labelled and columns.label is not None and is_missing(row.label):
+                own.blank.add(unlabelled(row))
             chunk.append(row)
             size += len(row.text) + len(row.text_b or "")
             if len(chunk) == CHUNK or size > CHUNK_CHARACTERS:
@@ -154,6 +163,7 @@ class _Pass:
             self.hash.append(text_hash(row.text, row.text_b))
             self.length.append(len(row.text) + len(row.text_b or ""))
             self.mojibake += is_mojibake(row.text)
+            self.blank.append(is_missing(row.label))
             self._count(row.label)
         joined = [row.text if row.text_b is None else f"{row.text} {row.text_b}" for row in rows]
         if len(self.number) <= NEAR_ROWS:
@@ -199,10 +209,11 @@ def inspect_data(
     dev: Any = None,
     test: Any = None,
     kind: Kind | None = None,
+    labelled: bool = True,
 ) -> Inspection:
     """Read everything once and tell what a careful person would want to know before training.
 
-    `kind` says what the labels are; without it, their values do.
+    `kind` says what the labels are; without it, their values do. `labelled` rows must have one.
     """
     opened = {"all" if dev is None and test is None else "train": open_source(source)}
     opened |= {name: open_source(given) for name, given in (("dev", dev), ("test", test)) if given is not None}
@@ -216,13 +227,13 @@ def inspect_data(
             raise InputError(f"{data.name} has no column {titled(missing[0])!r}; it has {titles(data.columns)}.")
         if len(opened) > 1 or chosen.split not in data.columns:
             known = replace(chosen, split=None)
-        seen.read(data, known, part)
+        seen.read(data, known, part, labelled=labelled)
     if not seen.number:
-        seen.bad.refuse(first, 0)
+        seen.sources[0].bad.refuse(first, 0)
         raise InputError(f"{first.name} holds no rows that can be used.")
     if max_length is None and tokenizer is not None:
         max_length = getattr(tokenizer, "max_length", None)
-    return _made(opened, chosen, seen, max_length)
+    return _made(opened, chosen, seen, max_length, labelled=labelled)
 
 
 def _guessed(source: Source) -> Columns:
@@ -232,25 +243,40 @@ def _guessed(source: Source) -> Columns:
         return guess_columns(source, labelled=False)  # a file without labels can be looked at, too
 
 
-def _made(opened: dict[str, Source], columns: Columns, seen: _Pass, max_length: int | None) -> Inspection:
+def _made(
+    opened: dict[str, Source], columns: Columns, seen: _Pass, max_length: int | None, *, labelled: bool
+) -> Inspection:
     import numpy as np
 
     hashes, parts = np.frombuffer(seen.hash, np.uint64), np.frombuffer(seen.part, np.int8)
-    groups = list(_equal(hashes))
     labels = np.frombuffer(seen.label, np.int32)
     firsts = np.unique(hashes, return_index=True)[1].astype(np.int64)
-    near = seen.near.groups(np.sort(firsts[firsts < NEAR_ROWS]))
     space = seen.counter.space() if columns.label is not None and seen.counter.total else None
+    several = space is None or space.kind == "multilabel"  # then no label at all is an answer, or no row has one
+    used = np.ones(len(hashes), bool)
+    bad: Counter[str] = Counter()
+    for own in seen.sources:
+        if not several:
+            own.leave_out_blank()
+        bad.update(own.bad.counts)
+    if labelled and not several and columns.label is not None:
+        used = np.frombuffer(seen.blank, np.int8) == 0
+    groups = _among(_equal(hashes), used)
+    near = _among(seen.near.groups(np.sort(firsts[firsts < NEAR_ROWS])), used)
+    tokens = np.frombuffer(seen.tokens, np.int32)
+    tokens = tokens[used[: len(tokens)]]
+    where = "" if len(seen.sources) == 1 else "{}: "
     least, total, most, filled = seen.values
     whole = space is not None and space.kind == "number" and isfinite(total)  # a sum may be too large
     inspection = Inspection(
         sources=tuple(source.name for source in opened.values()),
         said=tuple(sentence for source in opened.values() for sentence in source.said),
         columns=columns,
-        rows=len(hashes),
-        bad=dict(seen.bad.counts),
-        bad_rows=tuple(str(bad) for bad in seen.bad.first[:20]),
-        parts={name: int((parts == place).sum()) for place, name in enumerate(seen.names)},
+        rows=int(used.sum()),
+        bad=dict(bad),
+        bad_rows=tuple(where.format(own.source.name) + str(row) for own in seen.sources for row in own.bad.first)[:20],
+        unusable=tuple(own.bad.listing(own.source, own.good) for own in seen.sources if own.bad.total),
+        parts={name: int(((parts == place) & used).sum()) for place, name in enumerate(seen.names)},
         kind=None if space is None else space.kind,
         labels=dict(seen.counter.balance().most_common()),
         numbers=(least, total / filled, most) if whole and filled else None,
@@ -259,14 +285,20 @@ def _made(opened: dict[str, Source], columns: Columns, seen: _Pass, max_length: 
         leaks=_alike([group for group in groups if len(set(parts[group].tolist())) > 1], seen),
         near_leaks=_alike([group for group in near if len(set(parts[group].tolist())) > 1], seen),
         conflicts=_alike([group for group in groups if len(set(labels[group].tolist()) - {-1}) > 1], seen),
-        characters=_lengths(np.frombuffer(seen.length, np.int64)),
-        tokens=_lengths(np.frombuffer(seen.tokens, np.int32)) if len(seen.tokens) else None,
-        token_rows=len(seen.tokens),
+        characters=_lengths(np.frombuffer(seen.length, np.int64)[used]),
+        tokens=_lengths(tokens) if len(tokens) else None,
+        token_rows=len(tokens),
         max_length=max_length,
-        too_long=_longer(seen.tokens, max_length),
+        too_long=_longer(tokens.tolist(), max_length),
         mojibake=seen.mojibake,
     )
     return replace(inspection, findings=findings_of(inspection))
+
+
+def _among(groups: Iterable[Sequence[int]], used: Array) -> list[list[int]]:
+    """Groups of rows with those alone that can be used, where several of them are left."""
+    kept = ([place for place in group if used[place]] for group in groups)
+    return [group for group in kept if len(group) > 1]
 
 
 def _longer(tokens: Sequence[int], most: int | None) -> int | None:

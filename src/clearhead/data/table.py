@@ -9,10 +9,19 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.columns import Columns
-from clearhead.data.examples import MOST_CELL, BadRows, Check, TextRow, checked_row, checked_rows, text_hash
+from clearhead.data.examples import (
+    MOST_CELL,
+    BadRows,
+    Check,
+    TextRow,
+    checked_row,
+    checked_rows,
+    text_hash,
+    unlabelled,
+)
 from clearhead.data.form import FORM, LONGEST_ANSWER, Encoder, Fit, Form, Pieces
 from clearhead.data.labels import Kind, LabelCounter, LabelSpace, is_missing
-from clearhead.data.source import NO_LABEL, BadRow, Row, Source, excerpt
+from clearhead.data.source import BadRow, Row, Source
 from clearhead.errors import InputError
 
 if TYPE_CHECKING:
@@ -146,7 +155,7 @@ def survey(
         if isinstance(row, BadRow):
             bad.add(row)
         elif labels is None and columns.label is not None and is_missing(row.label):
-            blank.add(BadRow(row.number, "the label is missing", excerpt(row.text), row.line, NO_LABEL))
+            blank.add(unlabelled(row))
         else:
             good += 1
             if labels is None and columns.label is not None:

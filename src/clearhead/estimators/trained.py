@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -115,8 +114,6 @@ class Trained(BaseEstimator):  # type: ignore[misc]
             test_share=0.0,
             **choices,
         )
-        if self.folder is None:
-            shutil.rmtree(kept.folder / "state", ignore_errors=True)
         self.n_features_in_ = len(sides_of(rows))
         self.kept_ = kept
 

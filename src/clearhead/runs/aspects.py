@@ -159,7 +159,10 @@ def _plan_for(plan: RunPlan, name: str, split: str | None) -> RunPlan:
     if name == JUDGE:
         own = {"task": "pair", "label": "label", "text_b": "aspect", "metric": None}
     given: dict[str, Any] = {"train": None, "dev": None, "test": None, "rows": None}  # reviews that are read and drawn
-    return replace(plan, **columns, **own, **given, split=split, skip_bad_rows=False)
+    return replace(
+        plan, **columns, **own, **given, split=split, skip_bad_rows=False,
+        minutes=None if plan.minutes is None else plan.minutes / 2,
+    )  # fmt: skip
 
 
 def _trained(

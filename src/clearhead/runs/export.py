@@ -22,6 +22,11 @@ from clearhead.shape import Pooling
 
 NETWORKS = ("finetune", "head")  # methods whose answers come out of the network itself
 ALONE = "In eight bits a call has one scale: give one text a call, and no neighbour changes an answer."
+# by the kind of labels: what turns logits, divided by the temperature, into probabilities
+ACTIVATIONS = {
+    "classes": "softmax", "multilabel": "sigmoid", "number": "none", "tags": "softmax", "options": "softmax",
+    "answers": "softmax",
+}  # fmt: skip
 ROWS = {"choice": "one per option", "span": "one per question with its passage"}
 
 
@@ -87,7 +92,8 @@ def _write(place: Path, model: Model, *, portable: bool, progress: Progress | No
     if model.passport is not None:
         write_passport(place, model.passport)
     precision = {"precision": "float" if runner.int8 is None else "int8"}
-    facts = about(g) | precision | _facts(model) | ({} if pooling is None else {"pooling": _told(pooling)})
+    facts = about(g) | precision | _facts(model) | _calibration(model)
+    facts |= {} if pooling is None else {"pooling": _told(pooling)}
     write_json(place / ABOUT, facts | {"notes": notes})
 
 
@@ -114,6 +120,23 @@ def _facts(model: Model) -> dict[str, Any]:
         made["rows"] = ROWS.get(str(shape.head.kind), "one per text")
     made |= {"pad": shape.stack.pad, "max_length": model.max_length(model.pooling)}
     return made | ({"start": shape.start} if shape.decoder is not None else {})
+
+
+def _calibration(model: Model) -> dict[str, Any]:
+    """How `predict` makes answers out of the logits, so that another reader comes to the same ones."""
+    trained = model.trained
+    if trained is None or trained.kind not in ACTIVATIONS:
+        return {}
+    made: dict[str, Any] = {"activation": ACTIVATIONS[trained.kind]}
+    if trained.kind != "number":
+        made["temperature"] = trained.temperature
+    if trained.kind == "multilabel":
+        limits = trained.thresholds or [0.5] * len(trained.labels)
+        made["thresholds"] = dict(zip(trained.labels, limits, strict=True))
+    if trained.kind == "answers":
+        made |= {"no_answer": trained.no_answer, "max_answer": trained.max_answer}
+    made["abstain_below"] = trained.abstain_below
+    return {"task": trained.task, "calibration": made}
 
 
 def _told(pooling: Pooling) -> dict[str, Any]:

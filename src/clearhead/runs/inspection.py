@@ -27,6 +27,7 @@ from clearhead.runs.reviews import spans_source
 from clearhead.tasks import Asked, Task, check_task, task_by_look, task_for, task_named
 from clearhead.tasks.encoded import encoded
 from clearhead.tasks.view import plain_view
+from clearhead.threads import limit_threads
 from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def inspect_for(
         if rows is not None:
             opened = open_source(rows)
             others[part] = plain_view(task, opened, columns_beside(opened, columns, task), chosen)[0]
-    found = inspect_data(first, columns=chosen, **others, **how)
+    found = inspect_data(first, columns=chosen, labelled=False, **others, **how)  # the task's own check saw to it
     if task.name == "tag":
         return found
     alone = replace(found, near=Alike(), near_leaks=Alike(), findings=[])  # questions on one passage are alike
@@ -175,7 +176,7 @@ def _estimate(
     source: Source, columns: Columns, found: Inspection, reference: str, own: Task | None, kind: Kind | None
 ) -> dict[str, Any]:
     """Time and memory of fine-tuning with the default settings, from a few real steps on the first rows."""
-    from clearhead.runs.sizes import choose_settings
+    from clearhead.runs.sizes import choose_settings, with_threads
     from clearhead.training.trial import trial
 
     check, counter = (None, None) if own is None or own.counter is None else (own.form.check, own.counter())
@@ -194,7 +195,9 @@ def _estimate(
     data = encoded(table, segments=model.shape.stack.segments > 1)
     settings = TrainSettings()
     begun = time.perf_counter()
-    speed, memory = trial(model.module, data, settings, task.objective(space), steps=TRIAL)
+    with limit_threads(None):  # as many as a run would use, and afterwards as before
+        with_threads(RunPlan(), model)
+        speed, memory = trial(model.module, data, settings, task.objective(space), steps=TRIAL)
     rows_to_train = found.parts.get("train", round(found.rows * (1 - RunPlan().dev_share - RunPlan().test_share)))
     epochs = choose_settings(RunPlan(), task, space, rows_to_train, model.shape).epochs
     tokens = float(data.row_tokens.mean()) * rows_to_train * epochs

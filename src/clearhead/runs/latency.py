@@ -10,7 +10,7 @@ from statistics import median
 
 from clearhead.data import Columns, Row, Source, TextRow
 from clearhead.runs.finish import METRICS, REPORT, SPLIT
-from clearhead.runs.network import STATE
+from clearhead.runs.fitted import STATE
 from clearhead.runs.predict import predictions
 from clearhead.runs.predictor import Predictor
 
@@ -19,7 +19,8 @@ LEAST, MOST = 20, 100  # predictions that are timed
 ENOUGH = 3.0  # seconds after which the least will do
 TIMED, TIMED_SECONDS = 20, 1.0  # texts and seconds that a report has for it
 UNUSED_FILES = {METRICS, REPORT, SPLIT, "run.json", "log.jsonl"}
-UNUSED_FOLDERS = {STATE, "seeds", "tensorboard"}
+UNUSED_FOLDERS = {STATE, "seeds", "tensorboard", "onnx", "openvino"}  # the last two are other people's exports
+OTHERS_WEIGHTS = {".bin", ".h5", ".ot", ".msgpack", ".ckpt"}  # the same weights in other forms, beside safetensors
 
 
 def latency_ms(
@@ -68,9 +69,17 @@ def served(predictor: Predictor, source: Source, columns: Columns) -> dict[str, 
 
 def megabytes(folder: Path) -> float:
     """The files of a run that are needed to predict with it."""
+    return disk_bytes(folder) / 1e6
+
+
+def disk_bytes(folder: Path) -> int:
+    """The bytes on disk of the files that are needed to predict with a folder."""
+    safe = any(folder.glob("*.safetensors"))
     total = 0
     for path in folder.rglob("*"):
         inside = path.relative_to(folder)
-        if path.is_file() and inside.parts[0] not in UNUSED_FOLDERS and path.name not in UNUSED_FILES:
+        if inside.parts[0] in UNUSED_FOLDERS or path.name in UNUSED_FILES or inside.parts[0].startswith("."):
+            continue
+        if path.is_file() and not (safe and path.suffix in OTHERS_WEIGHTS):
             total += path.stat().st_size
-    return total / 1e6
+    return total

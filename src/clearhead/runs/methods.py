@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
+FITTING = "fitting the linear model"
 CHUNK = 1000  # texts that a classic model reads at once
 PROBLEMS = {  # as transformers calls them
     "classes": "single_label_classification",
@@ -63,13 +64,20 @@ class Job:
     folder: Path  # for its state and log
     model: Model | None = None
     told: Told = None
+    finish: bool = False  # a network that was stopped is taken as it is
     count: Callable[[str, int, int | None], None] = lambda *_: None
+
+    def told_of(self, what: str) -> Callable[[int, int], None]:
+        """A callback for how far one thing is."""
+        return lambda done, total: self.count(what, done, total)
 
 
 def fit_network(job: Job) -> Result:
     """Fine-tune all weights, or the head alone."""
     assert job.model is not None
-    fitted = train_network(job.model, job.prepared, job.plan, job.settings, job.folder, job.told, job.count)
+    fitted = train_network(
+        job.model, job.prepared, job.plan, job.settings, job.folder, job.told, job.count, finish=job.finish
+    )  # fmt: skip
     return network_result(job, fitted.notes, fitted.steps)
 
 
@@ -87,7 +95,9 @@ def network_result(job: Job, notes: tuple[str, ...] = (), steps: int = 0) -> Res
 
     task = job.prepared.task
     return Result(
-        logits=lambda part: network_logits(model.runner, data_of(model, part), task),
+        logits=lambda part: network_logits(
+            model.runner, data_of(model, part), task, told=job.told_of("measuring")
+        ),
         save=save,
         notes=notes,
         steps=steps,
@@ -127,6 +137,7 @@ def fit_features(job: Job) -> Result:
     linear = fit_linear(
         features(train) if sweep is None else sweep.features, train.targets, prepared.space,
         strength=plan.strength, class_weight=job.settings.class_weight, seed=job.settings.seed,
+        progress=job.told_of(FITTING),
     )  # fmt: skip
     classic = ClassicModel(method="linear", linear=linear)
 
@@ -161,7 +172,7 @@ def fit_word_features(job: Job) -> Result:
         return word_features(model, data, layer=layer, told=lambda done, all_: job.count("features", done, all_))
 
     data = whole.select(some_rows(whole, MOST_FITTED, seed))
-    linear = fit_tagger(features(data), known_tags(data), prepared, plan, seed=seed)
+    linear = fit_tagger(features(data), known_tags(data), prepared, plan, seed=seed, progress=job.told_of(FITTING))
     classic = ClassicModel(method="linear", linear=linear)
 
     def save(folder: Path, trained: Trained) -> None:
@@ -193,10 +204,12 @@ def fit_words(job: Job) -> Result:
 
     prepared = job.prepared
     train = prepared.parts["train"]
+    job.count("counting words", 0, None)
     tfidf, matrix = fit_tfidf(train.texts, pairs=prepared.columns.text_b is not None)
     linear = fit_linear(
         matrix, train.targets, prepared.space,
         strength=job.plan.strength, class_weight=job.settings.class_weight, seed=job.settings.seed,
+        progress=job.told_of(FITTING),
     )  # fmt: skip
     return _classic(ClassicModel(method="tfidf", tfidf=tfidf, linear=linear))
 

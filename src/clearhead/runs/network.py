@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.errors import InputError
 from clearhead.model import Model
+from clearhead.runs.fitted import STATE
 from clearhead.runs.plan import LOWER_IS_BETTER, RunPlan
 from clearhead.runs.prepare import PartRows, Prepared
 from clearhead.scoring import network_logits
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-STATE = "state"
 LEAST_DEV = 10  # dev rows that epochs are compared on; with fewer, chance would choose
 RISING = 0.01  # a last epoch that gains so much is not the last that would
 CLEARLY = 0.05  # better than a constant answer by so much is learning
@@ -54,8 +55,13 @@ def train_network(
     folder: Path,
     told: Callable[[Step], None] | None = None,
     count: Callable[[str, int, int | None], None] = lambda *_: None,
+    *,
+    finish: bool = False,
 ) -> Fitted:
-    """Learn to the end, from the last saved state if there is one; the model then has the best weights."""
+    """Learn to the end, from the last saved state if there is one; the model then has the best weights.
+
+    With `finish`, a run that was stopped ends where it stands; `count` tells how far the dev rows are measured.
+    """
     from clearhead.training.loop import train_steps
     from clearhead.training.optimise import optimiser
     from clearhead.training.probe import probe_head
@@ -67,18 +73,20 @@ def train_network(
     weights = _row_weights(data, settings, prepared)
     state = State(model.module, optimiser(model.module, settings), Progress())
     load_state(folder / STATE, state)
-    score = _scorer(model, prepared, plan, scale)
+    score, chooses = _scorer(model, prepared, plan, scale, count), can_choose(prepared)
+    if finish:
+        finish_state(state, data, settings, folder, score, chooses=chooses)
     if state.progress.step == 0 and _starts_probed(model, settings, objective):
         count("fitting the head", 0, None)
         probe_head(model.module, data, prepared.space, settings, objective=objective, device=str(model.core.device))
-        if score is not None and can_choose(prepared):
+        if score is not None and chooses:
             state.judge_start(score())
     own = prepared.task.baseline
     constant = baseline_loss(data.targets, objective, weights, settings.smoothing) if own is None else own(data)
     watch = Watch(constant, settings)
     steps = train_steps(
-        state, data, settings, objective=objective, row_weights=weights, score=score, chooses=can_choose(prepared),
-        device=str(model.core.device),
+        state, data, settings, objective=objective, row_weights=weights, score=score, chooses=chooses,
+        device=str(model.core.device), seconds=seconds_of(plan),
     )  # fmt: skip
     drive(state, steps, folder, settings, watch, told)
     state.restore_best()
@@ -86,13 +94,52 @@ def train_network(
     model.module.eval()
     verdict = watch.verdict() if not _beats(state.progress.best_score, model, prepared, plan) else None
     kept = describe_kept(state.progress, plan.metric or prepared.task.main(prepared.space), prepared)
-    notes = [note for note in (verdict, kept) if note is not None]
+    early = early_note(state, data, settings, plan, chooses=chooses)
+    notes = [note for note in (*early, verdict, kept) if note is not None]
     return Fitted(
         notes=tuple(notes),
         scores=tuple(state.progress.scores),
         best_epoch=state.progress.best_epoch,
         steps=state.progress.step,
     )
+
+
+def seconds_of(plan: RunPlan) -> float | None:
+    """The time that a network may learn; several seeds share it."""
+    return None if plan.minutes is None else 60 * plan.minutes / plan.seeds
+
+
+def finish_state(
+    state: State, data: Any, settings: TrainSettings, folder: Path, score: Callable[[], float] | None, *,
+    chooses: bool = True,
+) -> None:  # fmt: skip
+    """End a run that was stopped where it stands, and save that, so that a kill does not undo it."""
+    from clearhead.training.loop import finish_here
+    from clearhead.training.state import save_state
+
+    if not state.progress.step:
+        raise InputError(f"{folder} has made no step yet, so that there is nothing to finish: resume it.")
+    finish_here(state, data, settings, score, chooses=chooses)
+    save_state(folder / STATE, state)
+
+
+def early_note(
+    state: State, data: Any, settings: TrainSettings, plan: RunPlan, *, chooses: bool = True
+) -> list[str]:  # fmt: skip
+    """A sentence where a run ended before its last epoch, because of the time or because somebody asked for it."""
+    from clearhead.training.loop import epoch_of, total_steps
+
+    progress = state.progress
+    planned = progress.planned is not None and progress.step == progress.planned
+    if not progress.stopped and not (planned and progress.step < total_steps(data, settings)):
+        return []
+    timed = seconds_of(plan) is not None and (planned or progress.seconds >= (seconds_of(plan) or 0))
+    why = f"stopped after {plan.minutes:g} minutes" if timed else "finished early"
+    epoch, _ = epoch_of(data, settings, progress.step)
+    kept = f"epoch {progress.best_epoch + 1}"
+    if progress.best_epoch < 0 or not chooses:
+        kept = "the start" if chooses and progress.start_score is not None else "the last weights"
+    return [f"{why} at epoch {epoch + 1} of {settings.epochs}; kept {kept}"]
 
 
 def can_choose(prepared: Prepared) -> bool:
@@ -136,30 +183,41 @@ def drive(
     watch: Watch,
     told: Callable[[Step], None] | None,
 ) -> None:
-    """Take every step: log it, watch its loss, tell of it, and save the state now and then."""
+    """Take every step: log it, watch its loss, tell of it, and save the state now and then, or when interrupted."""
+    from clearhead.training.interrupt import TrainingInterrupted, deferred_interrupt
     from clearhead.training.log import RunLog, read_log
     from clearhead.training.state import save_state
 
     log = RunLog(folder, state.progress.step)
     for line in read_log(folder):
         watch.add(line["loss"])
-    saved = time.monotonic()
+    saved, planned = time.monotonic(), state.progress.planned
     try:
-        for step in steps:
-            log.write(step)
-            watch.add(step.loss)
-            if told is not None:
-                told(step)
-            last = state.progress.finished
-            if last or step.score is not None or time.monotonic() - saved > settings.save_every:
-                save_state(folder / STATE, state)
-                saved = time.monotonic()
+        with deferred_interrupt() as stop:
+            for step in steps:
+                log.write(step)
+                watch.add(step.loss)
+                last, interrupted = state.progress.finished, False
+                try:
+                    if told is not None:
+                        told(step)
+                except KeyboardInterrupt:  # between two steps, so that the state is whole
+                    interrupted = True
+                interrupted = interrupted or stop.requested
+                due = last or step.score is not None or time.monotonic() - saved > settings.save_every
+                if due or interrupted or planned != state.progress.planned:
+                    save_state(folder / STATE, state)
+                    saved, planned = time.monotonic(), state.progress.planned
+                if interrupted:
+                    epochs = f" (epoch {step.epoch + 1:,})"
+                    raise TrainingInterrupted(f"stopped after step {step.step:,} of {step.steps:,}{epochs}; saved")
     finally:
         log.close()
 
 
 def _scorer(
-    model: Model, prepared: Prepared, plan: RunPlan, scale: tuple[float, float] | None
+    model: Model, prepared: Prepared, plan: RunPlan, scale: tuple[float, float] | None,
+    count: Callable[[str, int, int | None], None],
 ) -> Callable[[], float] | None:
     """The metric on the dev rows that epochs are compared by; higher is better."""
     if "dev" not in prepared.parts:
@@ -167,7 +225,9 @@ def _scorer(
     dev = data_of(model, prepared.parts["dev"])
 
     def score() -> float:
-        logits = network_logits(model.runner, dev, prepared.task)
+        logits = network_logits(
+            model.runner, dev, prepared.task, told=lambda done, total: count("measuring dev rows", done, total)
+        )
         return _value(logits if scale is None else logits * scale[1] + scale[0], prepared, plan)
 
     return score

@@ -70,6 +70,7 @@ class Counts:
     truncated: int = 0
     windowed: int = 0
     abstained: int = 0
+    lost: int = 0  # tokens that were cut off, where vectors are written
     skipped: dict[str, int] = field(default_factory=dict)
 
 
@@ -157,7 +158,7 @@ class _Job:
         """Write beside the output, keep count of what is safe, and rename in the end."""
         partial, mark = partial_files(output)
         key = self._key()
-        begun = None if key is None else _begun(partial, mark, key)
+        begun = None if key is None else read_mark(partial, mark, key)
         if begun is not None:
             self.counts = begun.counts
         resumed = self.counts.rows
@@ -216,7 +217,7 @@ class _Job:
     def done(self, output: str, resumed: int) -> Predicted:
         """What came of it."""
         names = {"text": self.columns.text, "text_b": self.columns.text_b}
-        counts = {key: value for key, value in asdict(self.counts).items() if key != "read"}
+        counts = {key: value for key, value in asdict(self.counts).items() if key not in ("read", "lost")}
         used = {part: name for part, name in names.items() if name is not None}
         return Predicted(output=output, resumed=resumed, columns=used, **counts)
 
@@ -228,11 +229,13 @@ class _Job:
         trained = None if predictor.trained is None else asdict(predictor.trained)
         weights = (*predictor.folder.glob("*.safetensors"), *predictor.folder.glob("*/*.safetensors"))
         writer = [self.writer.names, self.writer.kind]
-        said = [sorted(map(_state, weights)), trained, asdict(predictor.reading), _state(path), asdict(self.columns)]
-        return hashlib.sha256(json.dumps([*said, writer], default=str).encode()).hexdigest()
+        files = [sorted(map(file_state, weights)), file_state(path)]
+        said = [*files, trained, asdict(predictor.reading), asdict(self.columns), writer]
+        return hashlib.sha256(json.dumps(said, default=str).encode()).hexdigest()
 
 
-def _state(path: Path) -> tuple[str, int, int]:
+def file_state(path: Path) -> tuple[str, int, int]:
+    """What changes when a file does: its place, size and time."""
     status = path.stat()
     return str(path.resolve()), status.st_size, status.st_mtime_ns
 
@@ -304,7 +307,7 @@ def _surveyed(
     return count, tuple(names)
 
 
-def _begun(partial: Path, mark: Path, key: str) -> Mark | None:
+def read_mark(partial: Path, mark: Path, key: str) -> Mark | None:
     """Where an interrupted run of the same job stands."""
     if not (partial.is_file() and mark.is_file()):
         return None

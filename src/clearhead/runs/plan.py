@@ -28,6 +28,7 @@ POOLED_TASKS = f"head_pooling is for tasks with one vector per text ({', '.join(
 MOST_RECIPE = 1 << 20
 MOST_DOTS = 1000  # in one line of it
 MOST_THREADS = max(256, os.cpu_count() or 1)  # a system refuses thousands, and the process ends with it
+MOST_MINUTES = 366 * 24 * 60
 VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 METHOD_DEFAULTS: dict[str, dict[str, Any]] = {"head": {"frozen": True, "rate": 1e-3, "epochs": 10}}  # few weights learn
 
@@ -92,6 +93,8 @@ class RunPlan:
     baselines: bool = True  # measure the most frequent answer and frozen features beside a trained network
     device: str = "auto"
     threads: int | None = None
+    minutes: float | None = None  # of fitting, in all its seeds: as many steps as fit; None: all epochs
+    keep_state: bool = False  # True: the optimizer's state stays in the folder of a finished run
     auto_epochs: bool = True  # as many epochs as the rows need; False where they were said
     auto_rate: bool = True  # the learning rate that suits the model; False where it was said
     settings: TrainSettings = field(default_factory=TrainSettings)
@@ -136,6 +139,9 @@ class RunPlan:
             (self.strength is None or self.strength > 0, "strength must be above 0"),
             (self.threads is None or self.threads >= 1, "threads must be at least 1"),
             (self.threads is None or self.threads <= MOST_THREADS, f"threads must be at most {MOST_THREADS}"),
+            (self.minutes is None or 0 < self.minutes <= MOST_MINUTES, "minutes must be above 0 and at most a year"),
+            (self.minutes is None or self.method in NETWORK,
+             "minutes is for methods finetune and head, which train a network"),
             (self.method == "features" or (self.layer is None and self.pooling is None),
              "layer and pooling are for method features"),
             (self.method == "features" or self.layers is None, "layers=sweep is for method features"),

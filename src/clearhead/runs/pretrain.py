@@ -18,8 +18,10 @@ from clearhead.families import FAMILIES
 from clearhead.loading import need_torch
 from clearhead.model import Model
 from clearhead.pretraining.lesson import Objective, make_kit
+from clearhead.pretraining.shards import INDEX
+from clearhead.runs.cost import cost_of
 from clearhead.runs.finish import METRICS, versions
-from clearhead.runs.network import STATE
+from clearhead.runs.fitted import STATE, drop_state, restore_saved
 from clearhead.runs.pretrain_data import (
     AT_LAST,
     CORPUS,
@@ -49,7 +51,7 @@ from clearhead.runs.pretrain_plan import FORMAT, KIND, PretrainPlan, SavedPretra
 from clearhead.runs.pretrain_result import Pretrained, write_report
 from clearhead.runs.run_file import RUN, check_machine
 from clearhead.runs.sizes import with_threads
-from clearhead.runs.train import Told, check_folder, cost_of
+from clearhead.runs.train import Told, check_folder
 from clearhead.threads import within_threads
 
 MINUTES = 30.0  # unless steps or minutes are said
@@ -75,8 +77,6 @@ def run_pretrain(
     machine = torch_machine(plan.settings.precision, plan.device)
     plan = replace(plan, settings=plan.settings.resolved(machine.precision))
     saved = SavedPretrain(format=FORMAT, kind=KIND, plan=plan, command=command, machine=machine)
-    if resume and (folder / METRICS).exists():
-        raise InputError(f"{folder} holds a run that is finished.")
     there = folder.exists()
     check_files(plan)
     if resume:
@@ -84,7 +84,9 @@ def run_pretrain(
         for note in check_machine(folder, before.computed, machine, allowed=allow_different_cpu):
             tell.say(note)
         computed = before.computed.resumed(machine)
-        saved = replace(saved, source=before.source, machine=computed.machine, resumed_on=computed.resumed_on)
+        saved = replace(
+            saved, source=before.source, machine=computed.machine, resumed_on=computed.resumed_on, fitted=before.fitted
+        )  # fmt: skip
     else:
         check_folder(folder)
         write_pretrain(folder, saved)
@@ -116,7 +118,7 @@ def run_pretrain(
     exam = Exam(
         model=model, learner=learner, objective=objective, teacher=teacher, texts=texts, held=held, plan=plan, tell=tell
     )  # fmt: skip
-    history = _fit(exam, folder)
+    history = _fit(exam, folder) if saved.fitted is None else _fitted(exam, folder)
     return _finish(exam, folder, saved, history, begun, report=report)
 
 
@@ -235,6 +237,15 @@ def _fit(exam: Exam, folder: Path) -> tuple[Judged, ...]:
     return tuple(history)
 
 
+def _fitted(exam: Exam, folder: Path) -> tuple[Judged, ...]:
+    """What a run that was killed after its training had come to."""
+    restore_saved(exam.model, folder)
+    if exam.objective.name == "rtd":
+        restore_saved(generator_model(exam.model, exam.learner), folder / GENERATOR)
+    exam.learner.eval()
+    return tuple(_read_history(folder))
+
+
 def _read_history(folder: Path) -> list[Judged]:
     path = folder / EVALUATIONS
     if not present(folder, EVALUATIONS):
@@ -290,8 +301,10 @@ def _finish(
     if report:
         run = replace(run, report=write_report(run, plan, exam.objective, model.family.title, log, command))
     for name in (CORPUS, HELD):
+        (folder / name / INDEX).unlink(missing_ok=True)  # first: shards without it are made anew after a kill
         shutil.rmtree(folder / name, ignore_errors=True)
     for path in folder.glob("*.bin"):
         path.unlink()
+    drop_state(folder, (), keep=plan.keep_state)
     write_json(folder / METRICS, {"held_out": None if judged is None else judged.to_json()})  # last: it is finished
     return run

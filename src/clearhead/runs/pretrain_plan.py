@@ -20,7 +20,7 @@ from clearhead.pretraining.lesson import Masking
 from clearhead.pretraining.objectives import OBJECTIVES
 from clearhead.runs.configs import take_config, width_of
 from clearhead.runs.plan import MOST_THREADS, plain_setting
-from clearhead.runs.run_file import RUN, Computed, checked
+from clearhead.runs.run_file import RUN, Computed, Fitted, checked
 from clearhead.training.settings import TrainSettings
 
 FORMAT = 2  # of what a run's lessons are made of
@@ -64,6 +64,7 @@ class PretrainPlan:
     evaluations: int = 10  # of what is held out, evenly over the run
     device: str = "auto"
     threads: int | None = None
+    keep_state: bool = False  # True: the optimizer's state stays in the folder of a finished run
     settings: TrainSettings = field(default_factory=TrainSettings)
 
     def check(self) -> None:
@@ -153,6 +154,7 @@ class SavedPretrain:
     minutes: float | None = None  # that the steps of the plan were found for
     machine: Machine | None = None
     resumed_on: list[Machine] = field(default_factory=list)
+    fitted: Fitted | None = None
 
     @property
     def computed(self) -> Computed:

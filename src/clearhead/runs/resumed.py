@@ -10,6 +10,7 @@ from typing import Any
 
 from clearhead.config import named, read_json, shown
 from clearhead.errors import InputError
+from clearhead.runs.finish import METRICS
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.pretrain_plan import PretrainPlan
 from clearhead.runs.run_file import RUN
@@ -22,7 +23,9 @@ RESOLVED = ("head_pooling", "precision", "device")  # the plan of a run has what
 def check_resumed(
     folder: Path, plan: RunPlan | PretrainPlan, said: Mapping[str, Any], output: str | os.PathLike[str] | None
 ) -> None:
-    """Refuse settings, files or a folder that are not those of the run; the same ones may be said again."""
+    """Refuse a run that is finished, and settings, files or a folder that are not those of the run."""
+    if (folder / METRICS).exists():
+        raise InputError(f"{folder} is finished: there is nothing to resume. Use its model, or begin another run.")
     if output is not None and not _is_same_path(output, folder):
         raise _differs("the folder", folder, output)
     kept = asdict(plan)

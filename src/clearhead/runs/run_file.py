@@ -77,6 +77,13 @@ class Computed:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """Training is over, and the model folder has its weights; with what there was to say about it."""
+
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
 class SavedRun:
     """A run.json of training."""
 
@@ -86,6 +93,7 @@ class SavedRun:
     data: RunData = field(default_factory=RunData)
     machine: Machine | None = None
     resumed_on: list[Machine] = field(default_factory=list)
+    fitted: Fitted | None = None
 
     @property
     def computed(self) -> Computed:
@@ -122,14 +130,17 @@ def checked(check: Callable[[], None]) -> None:
         raise CheckpointError(f"{RUN} is damaged: {error}") from None
 
 
-def write_saved(folder: Path, plan: RunPlan, data: Mapping[str, Any], command: str, computed: Computed) -> None:
+def write_saved(
+    folder: Path, plan: RunPlan, data: Mapping[str, Any], command: str, computed: Computed, fitted: Fitted | None = None
+) -> None:  # fmt: skip
     """Write down what is being trained, and where."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder} cannot be made: {error.strerror or error}.") from None
     saved = {"format": FORMAT, "command": command, "plan": asdict(plan), "data": dict(data)}
-    write_json(folder / RUN, saved | asdict(computed))
+    over = {} if fitted is None else {"fitted": asdict(fitted)}
+    write_json(folder / RUN, saved | asdict(computed) | over)
 
 
 def check_machine(folder: Path, computed: Computed, now: Machine, *, allowed: bool) -> tuple[str, ...]:
@@ -162,4 +173,4 @@ def begin_run(
             raise InputError(f"The {what} are not those that {folder} was begun with: train anew, or restore them.")
     sweep(folder)
     if saved.computed != computed:  # another machine goes on
-        write_saved(folder, saved.plan, before, saved.command, computed)
+        write_saved(folder, saved.plan, before, saved.command, computed, saved.fitted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data import LabelSpace, fold_rows
@@ -41,8 +41,9 @@ def known_tags(data: Encoded) -> Array:
 
 
 def fit_tagger(
-    features: Array, tags: Array, prepared: Prepared, plan: RunPlan, *, seed: int, strength: float | None = None
-) -> Linear:
+    features: Array, tags: Array, prepared: Prepared, plan: RunPlan, *, seed: int, strength: float | None = None,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> Linear:  # fmt: skip
     """A logistic regression over words; the strength is found on some of them."""
     import numpy as np
 
@@ -52,8 +53,8 @@ def fit_tagger(
     chosen = strength or plan.strength
     if chosen is None:
         some = np.sort(np.random.default_rng(seed).permutation(len(tags))[:MOST_TRIED])
-        chosen = fit_linear(features[some], tags[some], space, seed=seed).strength
-    return fit_linear(features, tags, space, strength=chosen, seed=seed)
+        chosen = fit_linear(features[some], tags[some], space, seed=seed, progress=progress).strength
+    return fit_linear(features, tags, space, strength=chosen, seed=seed, progress=progress)
 
 
 def some_rows(data: Encoded, words: int, seed: int, least: int = 1) -> Array:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from clearhead.config import decode, is_taken, read_json, write_json
 from clearhead.data import BadRow, Row, Source
@@ -17,10 +16,10 @@ from clearhead.loading import load
 from clearhead.model import Model
 from clearhead.runs.arranged import arranged, check_next_words, in_orders
 from clearhead.runs.baselines import Baseline, fit_baselines, verdict
-from clearhead.runs.examples import Second, second_look
+from clearhead.runs.cost import cost_of
+from clearhead.runs.examples import second_look
 from clearhead.runs.finish import (
     METRICS,
-    REPORT,
     Run,
     SeedScore,
     held_out_logits,
@@ -29,13 +28,15 @@ from clearhead.runs.finish import (
     write_metrics,
     write_split,
 )
+from clearhead.runs.fitted import SEEDS, STATE, drop_state, restore_saved
 from clearhead.runs.machines import begin_computing, computes_alone, on_machine
 from clearhead.runs.methods import FITS, Job, Result, network_result
-from clearhead.runs.network import STATE, restore_network
+from clearhead.runs.network import restore_network
 from clearhead.runs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
 from clearhead.runs.prepare import Look, Prepared, look, prepare
-from clearhead.runs.run_file import RUN, Computed, begin_run, read_saved
+from clearhead.runs.run_file import RUN, Computed, Fitted, begin_run, read_saved
 from clearhead.runs.sizes import choose_settings, for_task, longest, with_threads
+from clearhead.runs.train_report import write_report
 from clearhead.tasks.orders import both_orders
 from clearhead.threads import within_threads
 from clearhead.words import is_words
@@ -76,14 +77,16 @@ def run_train(
     command: str = "",
     resume: bool = False,
     allow_different_cpu: bool = False,
+    finish: bool = False,
     report: bool = True,
     told: Told | None = None,
 ) -> Run:
-    """Train to the end, or on from where a killed run stands."""
+    """Train to the end, or on from where a killed run stands, or `finish` it as it is."""
     tell = told or Told()
     begun = time.perf_counter()
     if plan.method in NETWORK and is_words(plan.model):
         raise InputError(f"{plan.model} holds word vectors, which are no network: say --method features.")
+    tell.count("loading", 0, None)
     plan, machine = on_machine(plan)
     computed = begin_computing(folder, machine, resume=resume, allowed=allow_different_cpu, say=tell.say)
     if not resume:
@@ -97,6 +100,7 @@ def run_train(
     for line in (*(said for source in sources.values() for said in source.said), *seen.columns.said):
         tell.say(line)
     tell.say(f"task: {seen.task.name} ({seen.task.about}; {_labels_said(seen)})")
+    tell.count("loading the model", 0, None)
     model = _model(seen, plan, plan.settings.seed, tell)
     if model is not None and (head_pooling := model.shape.head_pooling) in ("first", "mean"):
         plan = replace(plan, head_pooling=head_pooling)  # from here on as if it had been said
@@ -126,8 +130,9 @@ def run_train(
     _begin(folder, plan, prepared, command, computed, resume=resume)
     tell.begun(folder)
     fitting = time.perf_counter()
+    over = read_saved(folder).fitted
     try:
-        result, scores, best = _seeds(seen, prepared, plan, folder, model, tell)
+        result, scores, best = _seeds(seen, prepared, plan, folder, model, tell, over, finish=finish)
     except InputError:
         if not resume:
             _take_back(folder, there)
@@ -138,6 +143,7 @@ def run_train(
         best_of = result.sweep.best
         pooling = best_of.pooling if seen.task.words is None else None
         plan = replace(plan, layer=best_of.layer, pooling=pooling, layers=None)
+    tell.count("measuring", 0, None)
     logits = held_out_logits(prepared, result)
     reading, found, notes = measured(prepared, logits, plan)
     main = next((part for part in ("test", "dev") if part in found), None)
@@ -145,7 +151,7 @@ def run_train(
     if main is not None:
         baselines = fit_baselines(prepared, plan, folder, logits, reading, main, tell.count)
         notes = (*notes, *filter(None, [verdict(baselines, found[main].main, found[main].value)]))
-    seeds = [plan.settings.seed + place for place in range(plan.seeds)]
+    seeds = [score.seed for score in scores] or [plan.settings.seed]
     trained = passport(
         prepared, plan, reading, found, seeds=seeds, max_length=max_length, command=command, computed=computed
     )  # fmt: skip
@@ -170,9 +176,13 @@ def run_train(
         machine=computed.last,
     )
     if report:
+        tell.count("writing the report", 0, None)
         second = second_look(folder, prepared.parts, found, plan.device, tell.count, run.seconds)
         run = replace(run, cost={**run.cost, **second.cost})
-        run = replace(run, report=_report(run, plan, prepared, trained, folder, best, second))
+        log_folder = folder if plan.seeds == 1 else _seed_folder(folder, best)
+        run = replace(run, report=write_report(run, plan, prepared, trained, log_folder, second))
+    if plan.method in NETWORK:
+        drop_state(folder, result.notes, keep=plan.keep_state)
     write_metrics(folder, found, scores, swept)  # last: it is finished
     return run
 
@@ -245,20 +255,24 @@ def _take_back(folder: Path, there: bool) -> None:
 
 
 def _seed_folder(folder: Path, seed: int) -> Path:
-    return folder / "seeds" / f"seed-{seed}"
+    return folder / SEEDS / f"seed-{seed}"
 
 
 def _seeds(
-    seen: Look, prepared: Prepared, plan: RunPlan, folder: Path, model: Model | None, tell: Told
+    seen: Look, prepared: Prepared, plan: RunPlan, folder: Path, model: Model | None, tell: Told,
+    over: Fitted | None, *, finish: bool,
 ) -> tuple[Result, tuple[SeedScore, ...], int]:
     """One fit per seed; the one that is best on dev is kept."""
     first = plan.settings.seed
     if plan.seeds == 1:
         job = Job(
             prepared=prepared, plan=plan, settings=plan.settings, folder=folder, model=model,
-            told=tell.step, count=tell.count,
+            told=tell.step, count=tell.count, finish=finish,
         )  # fmt: skip
         tell.seed(first, 0, 1)
+        if over is not None and model is not None:
+            restore_saved(model, folder)
+            return network_result(job, tuple(over.notes)), (), first
         return FITS[plan.method](job), (), first
     scores: list[SeedScore] = []
     for place in range(plan.seeds):
@@ -267,26 +281,36 @@ def _seeds(
         if (own / RESULT).exists():
             scores.append(_read_score(own, seed))
             continue
+        if finish and not (own / STATE).exists():
+            continue  # it was not begun
         own.mkdir(parents=True, exist_ok=True)
         tell.seed(seed, place, plan.seeds)
         settings = replace(plan.settings, seed=seed)
         fresh = model if place == 0 else _model(seen, plan, seed, tell)
-        job = Job(prepared=prepared, plan=plan, settings=settings, folder=own, model=fresh, told=tell.step)
+        job = Job(
+            prepared=prepared, plan=plan, settings=settings, folder=own, model=fresh, told=tell.step, finish=finish,
+            count=tell.count,
+        )  # fmt: skip
         found = measured(prepared, held_out_logits(prepared, FITS[plan.method](job)), plan)[1]
         score = SeedScore(seed=seed, dev=_known(found.get("dev")), test=_known(found.get("test")))
         write_json(own / RESULT, asdict(score))
         scores.append(score)
+    if not scores:
+        raise InputError(f"{folder} has made no step yet, so that there is nothing to finish: resume it.")
     sign = -1 if plan.metric in LOWER_IS_BETTER else 1
     best = max(scores, key=lambda one: (float("-inf") if one.dev is None else sign * one.dev, -one.seed)).seed
     settings = replace(plan.settings, seed=best)
     fresh = _model(seen, plan, best, tell)
-    job = Job(prepared=prepared, plan=plan, settings=settings, folder=_seed_folder(folder, best), model=fresh)
+    job = Job(
+        prepared=prepared, plan=plan, settings=settings, folder=_seed_folder(folder, best), model=fresh,
+        count=tell.count,
+    )  # fmt: skip
     if plan.method not in NETWORK or fresh is None:
         return FITS[plan.method](job), tuple(scores), best
-    restore_network(fresh, prepared, settings, job.folder)
-    for score in scores:
-        if score.seed != best:
-            shutil.rmtree(_seed_folder(folder, score.seed) / STATE, ignore_errors=True)
+    if over is not None:
+        restore_saved(fresh, folder)
+    else:
+        restore_network(fresh, prepared, settings, job.folder)
     return network_result(job), tuple(scores), best
 
 
@@ -301,54 +325,3 @@ def _read_score(folder: Path, seed: int) -> SeedScore:
 def _known(made: Evaluation | None) -> float | None:
     """The main metric, where there is one that is defined."""
     return made.value if made is not None and isfinite(made.value) else None
-
-
-def cost_of(folder: Path, begun: float, fitted: float) -> dict[str, float]:
-    """What the run took, from its log and this process."""
-    import resource
-
-    from clearhead.training.log import read_log
-
-    made = {"seconds": round(time.perf_counter() - begun, 1), "fitting seconds": round(fitted, 3)}
-    tokens = seconds = 0.0
-    for line in read_log(folder):
-        tokens += line["tokens"]
-        seconds += line["seconds"]
-    if seconds:
-        made |= {"training seconds": round(seconds, 1), "tokens per second": round(tokens / seconds)}
-    made["peak memory MB"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-    return made
-
-
-def _report(
-    run: Run, plan: RunPlan, prepared: Prepared, trained: Any, folder: Path, best: int, second: Second
-) -> Path:
-    """The one-file report beside the model."""
-    from clearhead.report.page import ReportData, save_report
-    from clearhead.runs.inspection import inspect_for, used_rows
-    from clearhead.training.log import read_log
-
-    train = prepared.parts["train"]
-    inspection = None
-    if sum(run.rows.values()) <= MOST_INSPECTED and plan.train is not None:
-        rows = plan.train if plan.rows is None else used_rows(prepared)
-        inspection = inspect_for(prepared.task, rows, train.columns, dev=plan.dev, test=plan.test)
-    data = ReportData(
-        title=f"{folder.name}: {run.task}",
-        command=trained.command,
-        parts=dict(run.evaluations),
-        inspection=inspection,
-        log=list(read_log(folder if plan.seeds == 1 else _seed_folder(folder, best))),
-        seeds=[asdict(score) for score in run.seeds],
-        settings=trained.settings,
-        passport=asdict(trained),
-        notes=[*run.said, *run.notes, *second.notes],
-        examples=second.examples,
-        cost=dict(run.cost),
-        sweep=[asdict(one) for one in run.sweep],
-        machine={} if run.machine is None else run.machine.lines(),
-    )
-    return save_report(data, folder / REPORT)
-
-
-MOST_INSPECTED = 100_000  # rows; beyond that `clearhead inspect` is a job of its own

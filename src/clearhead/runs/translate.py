@@ -18,14 +18,16 @@ from clearhead.errors import ClearheadError, InputError
 from clearhead.loading import load, need_torch
 from clearhead.metrics.translation import measure_translations
 from clearhead.model import Model
+from clearhead.runs.cost import cost_of
 from clearhead.runs.finish import REPORT, SPLIT, Run, base_name, versions, write_metrics
+from clearhead.runs.fitted import STATE, drop_state, restore_saved
 from clearhead.runs.machines import begin_computing, on_machine
-from clearhead.runs.network import STATE, drive
+from clearhead.runs.network import drive, early_note, finish_state, seconds_of
 from clearhead.runs.parallel import Texts, read_texts
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.run_file import RUN, Computed, begin_run, read_saved, write_saved
 from clearhead.runs.sizes import with_threads
-from clearhead.runs.train import Told, check_folder, cost_of
+from clearhead.runs.train import Told, check_folder
 from clearhead.runs.translation_report import write_report
 from clearhead.runs.translations import Translated, translated, translations
 from clearhead.runs.translator import VOCABULARY, encode, is_new, make_model
@@ -48,10 +50,11 @@ def run_translate(
     command: str = "",
     resume: bool = False,
     allow_different_cpu: bool = False,
+    finish: bool = False,
     report: bool = True,
     told: Told | None = None,
 ) -> Run:
-    """Train to the end, or on from where a killed run stands."""
+    """Train to the end, or on from where a killed run stands, or `finish` it as it is."""
     need_torch("Learning to translate")
     from clearhead.training.log import read_log
 
@@ -92,7 +95,13 @@ def run_translate(
     tell.begun(folder)
     notes = [f"{long:,} training rows are too long to learn from, and were left out."] if long else []
     tell.say(f"model: {model.family.title}, {model.parameters:,} parameters; {int(data.row_tokens.sum()):,} tokens")
-    notes += [*_fit(model, data, texts, plan, folder, tell), *computed.notes()]
+    over = read_saved(folder).fitted
+    if over is None:
+        learned = _fit(model, data, texts, plan, folder, tell, finish=finish)
+    else:
+        restore_saved(model, folder)
+        learned = over.notes
+    notes += [*learned, *computed.notes()]
     trained = _trained(plan, texts, command, computed)
     replace(model, trained=trained).save(folder)
     model = load(folder, device=plan.device, threads=plan.threads)  # as it was saved
@@ -123,6 +132,7 @@ def run_translate(
         machine=computed.last,
     )
     if not report:
+        drop_state(folder, learned, keep=plan.keep_state)
         write_metrics(folder, evaluations, ())
         return run
     tell.count("writing the report", 0, None)
@@ -131,6 +141,7 @@ def run_translate(
         evaluations=evaluations, trained=trained, command=command, notes=[*run.said, *run.notes], cost=run.cost,
         log=list(read_log(folder)), texts=texts, settings=trained.settings,
     )  # fmt: skip
+    drop_state(folder, learned, keep=plan.keep_state)
     write_metrics(folder, evaluations, ())  # last: it is finished
     return replace(run, report=made)
 
@@ -143,7 +154,9 @@ def _take_back(folder: Path, there: bool) -> None:
         folder.rmdir()
 
 
-def _fit(model: Model, data: Parallel, texts: Texts, plan: RunPlan, folder: Path, tell: Told) -> list[str]:
+def _fit(
+    model: Model, data: Parallel, texts: Texts, plan: RunPlan, folder: Path, tell: Told, *, finish: bool
+) -> list[str]:  # fmt: skip
     """Learn to the end from the last saved state; the model then has the best weights."""
     import numpy as np
 
@@ -155,17 +168,21 @@ def _fit(model: Model, data: Parallel, texts: Texts, plan: RunPlan, folder: Path
     settings = plan.settings
     state = State(model.module, optimiser(model.module, settings), Progress())
     load_state(folder / STATE, state)
+    score = _scorer(model, texts, plan)
+    if finish:
+        finish_state(state, data, settings, folder, score)
     constant = baseline_loss(data.target.ids, "cross_entropy", None, settings.smoothing)
     watch = Watch(constant, settings, words=True)
     steps = train_steps(
-        state, data, settings, objective="words", score=_scorer(model, texts, plan), device=str(model.core.device),
+        state, data, settings, objective="words", score=score, device=str(model.core.device), seconds=seconds_of(plan),
         row_weights=data.row_words.astype(np.float64),  # every word counts alike, as in the paper
     )  # fmt: skip
     drive(state, steps, folder, settings, watch, tell.step)
     state.restore_best()
     model.module.eval()
     stuck = watch.verdict()
-    return [] if stuck is None or (state.progress.best_score or 0) > 1 else [stuck]
+    early = early_note(state, data, settings, plan)
+    return early if stuck is None or (state.progress.best_score or 0) > 1 else [*early, stuck]
 
 
 def _scorer(model: Model, texts: Texts, plan: RunPlan) -> Callable[[], float] | None:

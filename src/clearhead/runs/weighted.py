@@ -68,6 +68,7 @@ def weigh_texts(
     mixture = fit_mixture(
         layers, train.targets[rows], prepared.space,
         strength=plan.strength, class_weight=plan.settings.class_weight, seed=seed,
+        progress=lambda done, all_: tell("weighing the layers", done, all_),
     )  # fmt: skip
     return Weighed(mixture=mixture, note=_note(mixture, len(rows), len(train), "rows"))
 
@@ -82,7 +83,10 @@ def weigh_words(
     part = data.select(some_rows(data, MOST_WORDS, seed))
     layers = window_words(model, part, list, told=lambda done, all_: tell("all layers", done, all_))
     space = LabelSpace(names=prepared.space.names, kind="classes")
-    mixture = fit_mixture(layers, known_tags(part), space, strength=plan.strength, seed=seed)
+    mixture = fit_mixture(
+        layers, known_tags(part), space, strength=plan.strength, seed=seed,
+        progress=lambda done, all_: tell("weighing the layers", done, all_),
+    )  # fmt: skip
     return Weighed(mixture=mixture, note=_note(mixture, len(part), len(data), "rows"))
 
 

@@ -46,6 +46,7 @@ def fit_vectors(job: Job) -> Result:
     linear = fit_linear(
         part_features(vectors, train, job), train.targets, prepared.space,
         strength=plan.strength, class_weight=job.settings.class_weight, seed=job.settings.seed,
+        progress=job.told_of("fitting the linear model"),
     )  # fmt: skip
     classic = ClassicModel(method="linear", linear=linear)
 

@@ -15,6 +15,7 @@ from clearhead.core.attention import fused
 from clearhead.data.batches import token_batches
 from clearhead.errors import ClearheadError
 from clearhead.tasks.encoded import Part
+from clearhead.training.budget import TimeBudget
 from clearhead.training.dropout import attend, quicken
 from clearhead.training.objectives import next_words, row_losses
 from clearhead.training.optimise import clip, learned, set_rate, share
@@ -89,16 +90,19 @@ def train_steps(
     score: Callable[[], float] | None = None,
     chooses: bool = True,
     device: str = "cpu",
+    seconds: float | None = None,
 ) -> Iterator[Step]:
     """Learn from where the state stands to the end; `score` is asked after each epoch, and higher is better.
 
-    The best epoch is kept, or the last one where `chooses` is False.
+    The best epoch is kept, or the last one where `chooses` is False. With `seconds`, as many steps as fit this time.
     """
     settings.check()
     if torch.device(device).type == "cpu":
         quicken(state.network)
     steps = total_steps(data, settings)
     state.progress.check_steps(steps, settings.patience)
+    steps = state.progress.planned or steps
+    budget = None if seconds is None else TimeBudget(seconds, state.progress)
     done = 0
     for epoch in range(settings.epochs):
         rows_of = batches(data, settings, epoch)
@@ -115,12 +119,47 @@ def train_steps(
                 continue
             made = _step(state, data, rows, settings, objective, row_weights, done, steps, device, epoch)
             state.progress.step = done
-            if number == len(rows_of) - 1:
+            if budget is not None:
+                cost = int(data.row_tokens[rows].sum())
+                steps = budget.spend(cost, made.seconds, steps, _costs(data, settings, epoch, number + 1))
+                state.progress.stopped = budget.is_spent and done < steps
+            if number == len(rows_of) - 1 or done == steps or state.progress.stopped:
                 made = _ended(state, score, made, settings.average, chooses=chooses)
-            state.progress.finished = done == steps or _tired(state, settings)
+            state.progress.finished = done == steps or state.progress.stopped or _tired(state, settings)
             yield made
-        if state.progress.finished:
-            return
+            if state.progress.finished:
+                return
+
+
+def _costs(data: Rows, settings: TrainSettings, epoch: int, begin: int) -> Iterator[int]:
+    """The tokens of every step from a place in an epoch on."""
+    for later in range(epoch, settings.epochs):
+        for rows in batches(data, settings, later)[begin:]:
+            yield int(data.row_tokens[rows].sum())
+        begin = 0
+
+
+def epoch_of(data: Rows, settings: TrainSettings, step: int) -> tuple[int, bool]:
+    """The epoch, counted from 0, of the last of so many steps, and whether that step ends it."""
+    done = 0
+    for epoch in range(settings.epochs):
+        done += len(batches(data, settings, epoch))
+        if step <= done:
+            return epoch, step == done
+    return settings.epochs - 1, True
+
+
+def finish_here(
+    state: State, data: Rows, settings: TrainSettings, score: Callable[[], float] | None = None, *, chooses: bool = True
+) -> None:
+    """End a run where it stands: its weights are measured unless they were, and nothing more is learned."""
+    state.progress.check_steps(total_steps(data, settings), settings.patience)
+    if state.progress.finished:
+        return
+    epoch, measured = epoch_of(data, settings, state.progress.step)
+    if not measured:
+        judge_weights(state, score, epoch, settings.average, chooses=chooses)
+    state.progress.stopped = state.progress.finished = True
 
 
 def _step(
@@ -206,23 +245,29 @@ def result_of(network: Any, part: Part, device: str, *, whole: bool = False) -> 
     )  # fmt: skip
 
 
-def _ended(
-    state: State, score: Callable[[], float] | None, made: Step, average: int, *, chooses: bool
-) -> Step:  # fmt: skip
-    """The end of an epoch: the mean of the last few is what is judged, and kept if it is the best so far."""
+def _ended(state: State, score: Callable[[], float] | None, made: Step, average: int, *, chooses: bool) -> Step:
+    """The end of an epoch, or of a run within one."""
+    judged = judge_weights(state, score, made.epoch, average, chooses=chooses)
+    return made if judged is None else replace(made, score=judged[0], best=judged[1])
+
+
+def judge_weights(
+    state: State, score: Callable[[], float] | None, epoch: int, average: int, *, chooses: bool
+) -> tuple[float, bool] | None:
+    """Judge the mean of the last few epochs, and keep it if it is the best, or in any case: its score, and whether."""
     state.network.eval()
     if average > 1:
-        state.remember(made.epoch, average)
+        state.remember(epoch, average)
     with state.averaged():
         if score is None:
             if average > 1:
                 state.keep_best()
-            return made
+            return None
         value = float(score())
-        better = state.judged(value, made.epoch)
+        better = state.judged(value, epoch)
         if not chooses:
             state.keep_best()
-    return replace(made, score=value, best=better and chooses)
+        return value, better and chooses
 
 
 def _tired(state: State, settings: TrainSettings) -> bool:

@@ -43,6 +43,9 @@ class Progress:
     finished: bool = False
     scores: list[float] = field(default_factory=list)  # of each evaluation
     recent: list[int] = field(default_factory=list)  # epochs whose weights are averaged
+    planned: int | None = None  # steps that fit a time budget; None: there is none, or it is not planned yet
+    seconds: float = 0.0  # of a time budget that are spent
+    stopped: bool = False  # before the last step, because the time was over or somebody asked for it
 
     def check(self, name: str) -> None:
         """One sentence for the first value that no run can have come to."""
@@ -52,6 +55,8 @@ class Progress:
             (0 <= self.waited <= len(self.scores), f"waited must be from 0 to the number of scores, got {self.waited}"),
             (math.inf not in self.all_scores, "scores must be below infinity"),  # not defined: NaN or -inf
             (_is_best(self.best_score, self.all_scores), "best_score must be the highest of the scores"),
+            (self.planned is None or self.planned >= 1, f"planned must be at least 1, got {self.planned}"),
+            (0 <= self.seconds < math.inf, "seconds must be finite and at least 0"),
             (self.recent == sorted({one for one in self.recent if one >= 0}), "recent must be epochs in their order"),
         )
         for holds, said in rules:
@@ -65,8 +70,10 @@ class Progress:
 
     def check_steps(self, steps: int, patience: int | None) -> None:
         """One sentence where a run of so many steps cannot stand so."""
-        ended = self.step == steps or (patience is not None and self.waited >= patience)
-        if self.step > steps or self.finished != ended:
+        within = self.planned is None or self.planned <= steps
+        steps = steps if self.planned is None else self.planned
+        ended = self.step == steps or self.stopped or (patience is not None and self.waited >= patience)
+        if not within or self.step > steps or self.finished != ended:
             stands = f"step {self.step:,} of {steps:,}, {'finished' if self.finished else 'not finished'}"
             raise CheckpointError(f"progress.json is damaged: it says {stands}.")
 
@@ -126,16 +133,16 @@ class State:
             return
         now = {name: tensor.clone() for name, tensor in self.named().items()}
         every = list(self.recent.values())
-        _copy_into(self.network, {name: torch.stack([one[name] for one in every]).mean(0) for name in now})
+        copy_into(self.network, {name: torch.stack([one[name] for one in every]).mean(0) for name in now})
         try:
             yield
         finally:
-            _copy_into(self.network, now)
+            copy_into(self.network, now)
 
     def restore_best(self) -> None:
         """Put the best weights back."""
         if self.best:
-            _copy_into(self.network, self.best)
+            copy_into(self.network, self.best)
 
 
 def fold(network: Network, scale: tuple[float, float] | None) -> None:
@@ -237,7 +244,7 @@ def load_state(folder: Path, state: State) -> bool:
     kept = _fitting(best, sizes) if has_best else {}
     recent = {epoch: _fitting(folder / _epoch_name(epoch), sizes) for epoch in progress.recent}
     set_adam_tensors(state, moments, progress.step)
-    _copy_into(state.network, weights)
+    copy_into(state.network, weights)
     state.progress, state.best, state.recent = progress, kept, recent
     _sweep(folder, place.name, progress.recent)
     return True
@@ -291,7 +298,8 @@ def set_adam_tensors(state: State, tensors: Mapping[str, Tensor], steps: int) ->
             state.adam.state[parameter][kind] = moved.clone().to(parameter.device)
 
 
-def _copy_into(network: Network, tensors: Mapping[str, Tensor]) -> None:
+def copy_into(network: Network, tensors: Mapping[str, Tensor]) -> None:
+    """Give a network the weights of these names."""
     with torch.no_grad():
         for name, parameter in network.named_parameters():
             parameter.copy_(tensors[name])

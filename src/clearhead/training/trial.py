@@ -8,18 +8,27 @@ import torch
 
 from clearhead.core.models import Network
 from clearhead.tasks.encoded import Encoded
+from clearhead.training import memory
 from clearhead.training.loop import batches, train_steps
 from clearhead.training.optimise import optimiser
 from clearhead.training.settings import TrainSettings
 from clearhead.training.state import Progress, State
 
-COPIES = 5  # of every weight: itself, its gradient, two moments, the best so far
+LEARNED = 3  # copies of every weight that the first step makes: its gradient and two moments
+KEPT = 2  # further ones that a run makes later: the best so far, and what saving and measuring take
+PROGRAM = 270_000_000  # bytes of Python with torch and a small file read, where the system does not tell
 
 
 def trial(
     network: Network, data: Encoded, settings: TrainSettings, objective: str, *, steps: int
 ) -> tuple[float, float]:
-    """Tokens a second, and bytes of memory beside the program itself; the network has learned a little afterwards."""
+    """Tokens a second, and the bytes that a whole run in a process like this one would hold at most.
+
+    That is what the process holds now, with the program, the rows and the weights; what the steps here add at their
+    peak (gradients, moments, activations and what the allocator cannot give back); and what comes later in a run. Where
+    the system does not tell, or the process had room to spare, it is at least what the tensors are. The network has
+    learned a little afterwards.
+    """
     state = State(network, optimiser(network, settings), Progress())
     made = train_steps(state, data, settings, objective=objective)
     weights = {parameter.data_ptr(): parameter.numel() * parameter.element_size() for parameter in network.parameters()}
@@ -31,12 +40,19 @@ def trial(
             kept[place] = tensor.untyped_storage().nbytes()
         return tensor
 
+    size = sum(weights.values())
+    before = memory.resident() or PROGRAM + size
+    memory.forget_peak()
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         first = next(made)  # also fills caches and the optimiser's moments
     largest = max(int(data.row_tokens[rows].sum()) for rows in batches(data, settings, 0))
-    memory = COPIES * sum(weights.values()) + sum(kept.values()) * min(largest, settings.micro_tokens) / first.tokens
-    tokens, begin = 0, time.perf_counter()
+    activations = sum(kept.values()) / first.tokens * min(largest, settings.micro_tokens)
+    tokens, most, begin = 0, first.tokens, time.perf_counter()
     for _, step in zip(range(steps), made, strict=False):
         tokens += step.tokens
-    speed = tokens / (time.perf_counter() - begin) if tokens else first.tokens / first.seconds
-    return speed, float(memory)
+        most = max(most, step.tokens)
+    spent = time.perf_counter() - begin
+    beside = max((memory.peak() or before) - before - LEARNED * size, 0)  # the weights, by as many tokens as were tried
+    added = beside * max(min(largest, settings.micro_tokens) / min(most, settings.micro_tokens), 1)
+    speed = tokens / spent if tokens else first.tokens / first.seconds
+    return speed, before + (LEARNED + KEPT) * size + max(added, activations)

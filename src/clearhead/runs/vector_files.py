@@ -1,0 +1,209 @@
+"""Vectors of texts as files: written as they come, resumed where an interrupted job stopped, complete or not there."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from clearhead.config import discard, whole_file, write_json, writing
+from clearhead.errors import ClearheadError, InputError
+from clearhead.runs.output import Counts, Mark, file_state, partial_files, read_mark
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clearhead.embedding import Embedder
+
+    Array = np.ndarray[Any, Any]
+
+MODEL_FILES = (".safetensors", ".json", ".txt", ".model", ".spm", ".bpe", ".onnx")
+RESUMABLE = (".npy", ".jsonl", ".jsonl.gz")
+ENDINGS = (*RESUMABLE, ".parquet")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vectors:
+    """What was written."""
+
+    texts: int
+    width: int
+    resumed: int  # texts whose vectors an earlier, interrupted job had written
+
+
+def ending_of(output: Path) -> str:
+    """The kind of file that a name stands for."""
+    ending = next((one for one in ENDINGS if output.name.endswith(one)), None)
+    if ending is None:
+        raise InputError(f"{output} must end in {', '.join(ENDINGS)}.")
+    return ending
+
+
+def job_key(folder: Path, source: Path, options: dict[str, Any]) -> str:
+    """What must be the same for an interrupted job to be resumed: the model's files, the input and every option."""
+    from clearhead import __version__
+
+    files = [path for pattern in ("*", "*/*") for path in folder.glob(pattern) if path.suffix in MODEL_FILES]
+    states = [sorted(file_state(path) for path in files if path.is_file()), file_state(source)]
+    text = json.dumps([__version__, states, options], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def write_vectors(
+    output: Path,
+    texts: Iterable[str],
+    embedder: Embedder,
+    *,
+    batch_tokens: int,
+    key: str | None = None,
+    told: Callable[[int, int | None], None] | None = None,
+) -> Vectors:
+    """The vectors of texts to a file; with a `key`, on from where an interrupted job with the same one stopped."""
+    ending = ending_of(output)
+    if key is None or ending not in RESUMABLE:
+        with whole_file(output) as file:
+            if ending == ".parquet":
+                return _write_parquet(file, texts, embedder, batch_tokens, told)
+            return _write(file, ending, texts, embedder, batch_tokens, Counts(), told)
+    partial, mark = partial_files(output)
+    begun = read_mark(partial, mark, key)
+    counts = Counts() if begun is None else begun.counts
+
+    def save(file: IO[bytes]) -> None:
+        file.flush()
+        os.fsync(file.fileno())
+        write_json(mark, asdict(Mark(key=key, bytes=file.tell(), counts=counts).sealed()))
+
+    try:
+        with writing(output):
+            output.parent.mkdir(parents=True, exist_ok=True)
+            if begun is None:
+                discard(mark)  # of another job, before its vectors are overwritten
+            with partial.open("wb" if begun is None else "r+b") as file:
+                if begun is not None:
+                    file.truncate(begun.bytes)
+                    file.seek(0, os.SEEK_END)
+                made = _write(file, ending, texts, embedder, batch_tokens, counts, told, save)
+            partial.replace(output)
+    except InputError:  # the input has to change, and then the job is another one
+        discard(mark)
+        partial.unlink(missing_ok=True)
+        raise
+    discard(mark)
+    return made
+
+
+def _write(
+    file: IO[bytes],
+    ending: str,
+    texts: Iterable[str],
+    embedder: Embedder,
+    batch_tokens: int,
+    counts: Counts,
+    told: Callable[[int, int | None], None] | None,
+    save: Callable[[IO[bytes]], None] = lambda _: None,
+) -> Vectors:
+    """Chunk after chunk from where the counts stand; `save` is called when one is written."""
+    resumed, width = counts.rows, embedder.width
+    embedder.seen, embedder.cut, embedder.lost = counts.rows, counts.truncated, counts.lost
+    chunk = {".npy": _npy_rows, ".jsonl": _json_lines, ".jsonl.gz": _gzipped_lines}[ending]
+    if ending == ".npy" and not resumed:
+        _write_header(file, 0, width)
+    waiting: deque[str] = deque()
+    for vectors in embedder.stream(_kept(texts, waiting, resumed), batch_tokens, skip=resumed):
+        file.write(chunk([waiting.popleft() for _ in range(len(vectors))], vectors))
+        counts.rows += len(vectors)
+        counts.truncated, counts.lost = embedder.cut, embedder.lost
+        save(file)
+        if told is not None:
+            told(counts.rows, None)
+    if ending == ".npy":
+        file.seek(0)
+        _write_header(file, counts.rows, width)
+        file.seek(0, os.SEEK_END)
+    return Vectors(texts=counts.rows, width=width, resumed=resumed)
+
+
+def _kept(texts: Iterable[str], waiting: deque[str], skip: int) -> Iterator[str]:
+    """The same texts, each of them but the first ones kept until its vector is written."""
+    for place, text in enumerate(texts):
+        if place >= skip:
+            waiting.append(text)
+        yield text
+
+
+def _write_header(file: IO[bytes], count: int, width: int) -> None:
+    """The header of an array; it leaves room for the number of rows to grow."""
+    import numpy as np
+
+    np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (count, width)})
+
+
+def _npy_rows(_: list[str], vectors: Array) -> bytes:
+    import numpy as np
+
+    return np.ascontiguousarray(vectors, "<f4").tobytes()
+
+
+def _json_lines(texts: list[str], vectors: Array) -> bytes:
+    rows = (
+        {"text": text, "vector": [float(f"{number:.8g}") for number in vector]}
+        for text, vector in zip(texts, vectors, strict=True)
+    )
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+
+
+def _gzipped_lines(texts: list[str], vectors: Array) -> bytes:
+    """A gzip member of its own, without a time in it: members one after the other are a gzip file."""
+    return gzip.compress(_json_lines(texts, vectors), mtime=0)
+
+
+def _write_parquet(
+    file: IO[bytes], texts: Iterable[str], embedder: Embedder, batch_tokens: int,
+    told: Callable[[int, int | None], None] | None,
+) -> Vectors:  # fmt: skip
+    count, waiting = 0, deque[str]()
+    with _parquet_writer(file) as write:
+        for vectors in embedder.stream(_kept(texts, waiting, 0), batch_tokens):
+            write([waiting.popleft() for _ in range(len(vectors))], vectors)
+            count += len(vectors)
+            if told is not None:
+                told(count, None)
+    return Vectors(texts=count, width=embedder.width, resumed=0)
+
+
+@contextmanager
+def _parquet_writer(file: IO[bytes]) -> Iterator[Callable[[list[str], Array], None]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    writer: Any = None
+
+    def write(texts: list[str], vectors: Array) -> None:
+        nonlocal writer
+        flat = pa.array(vectors.reshape(-1))
+        columns = {"text": pa.array(texts), "vector": pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])}
+        table = pa.table(columns)
+        writer = writer or pq.ParquetWriter(file, table.schema)
+        writer.write_table(table)
+
+    yield write
+    if writer is not None:
+        writer.close()
+
+
+def model_folder(reference: str) -> Path | None:
+    """Where the files of a model that was loaded just now are; None where that cannot be told."""
+    from clearhead.checkpoint.hub import locate
+
+    try:
+        return locate(reference, offline=True).folder
+    except ClearheadError:
+        return None

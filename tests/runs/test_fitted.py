@@ -1,0 +1,131 @@
+"""A finished run has no optimizer state; killed on the way there, it takes its weights from its own model folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import clearhead
+from clearhead.errors import CheckpointError, InputError
+from clearhead.runs.train import Told
+from fuzz.kill import contents
+from tests.parallel import parallel, write_tsv
+from tests.planted import planted_text
+from tests.small import labelled, tiny_model, write_csv
+
+SETTINGS: dict[str, Any] = {"epochs": 2, "rate": 3e-3, "batch_rows": 16, "threads": 1, "command": "x"}
+TRANSLATOR: dict[str, Any] = {
+    "task": "translate", "family": "rnn", "vocabulary": 120,
+    "config": '{"width": 8, "encoder_layers": 1, "decoder_layers": 1}',
+}  # fmt: skip
+LANGUAGE_MODEL: dict[str, Any] = {
+    "preset": "tiny", "vocabulary": 400, "length": 16, "steps": 4, "evaluations": 2, "batch_tokens": 128, "threads": 1,
+    "command": "x",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tiny_model(tmp_path_factory.mktemp("tiny")))
+
+
+def no_step(_: Any) -> None:
+    raise AssertionError("the run was trained again")
+
+
+def killed_before_its_end(folder: Path) -> dict[str, bytes]:
+    """What a run came to, which then loses its last file."""
+    before = contents(folder)
+    assert "fitted" in json.loads(before["run.json"])
+    (folder / "metrics.json").unlink()
+    return before
+
+
+def same(folder: Path, before: dict[str, bytes]) -> None:
+    timed = ("pretraining.json", "README.md")
+    now = contents(folder)
+    assert now.keys() == before.keys()
+    assert [name for name in now if name not in timed and now[name] != before[name]] == []
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+@pytest.mark.parametrize("task", ["classify", "regress"])
+def test_the_state_goes_and_a_kill_in_between_does_not_hurt(tmp_path: Path, tiny: str, seeds: int, task: str) -> None:
+    rows = labelled(80)
+    if task == "regress":
+        rows = [{"text": row["text"], "label": str(len(row["text"]))} for row in rows]
+    data = write_csv(tmp_path / "rows.csv", rows)
+    run = clearhead.train(data, output=tmp_path / "run", model=tiny, seeds=seeds, task=task, **SETTINGS)
+    assert not list(run.folder.rglob("state"))
+    assert clearhead.predict(run.folder, ["a good film"])
+    before = killed_before_its_end(run.folder)
+    again = clearhead.train(resume=run.folder, told=Told(step=no_step))
+    same(run.folder, before)
+    assert again.seeds == run.seeds
+    assert again.notes == run.notes
+    with pytest.raises(InputError, match="is finished"):
+        clearhead.train(resume=run.folder)
+
+
+def test_a_translator_too(tmp_path: Path) -> None:
+    rows = write_tsv(tmp_path / "pairs.tsv", parallel(40))
+    run = clearhead.train(rows, output=tmp_path / "run", report=False, **TRANSLATOR, **SETTINGS)
+    assert not (run.folder / "state").exists()
+    before = killed_before_its_end(run.folder)
+    clearhead.train(resume=run.folder, report=False, told=Told(step=no_step))
+    same(run.folder, before)
+
+
+@pytest.mark.parametrize("family", ["bert", "electra", "gpt2", "t5"])
+def test_pretraining_too(tmp_path: Path, family: str) -> None:
+    text = planted_text(tmp_path / "text.txt", 30, 5)
+    run = clearhead.pretrain(text, output=tmp_path / "run", report=False, family=family, **LANGUAGE_MODEL)
+    assert not (run.folder / "state").exists()
+    before = killed_before_its_end(run.folder)
+    again = clearhead.pretrain(resume=run.folder, report=False, told=Told(step=no_step))
+    same(run.folder, before)
+    assert again.judged == run.judged
+
+
+def test_a_kill_while_the_text_of_pretraining_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = planted_text(tmp_path / "text.txt", 30, 5)
+    whole = clearhead.pretrain(text, output=tmp_path / "whole", report=False, **LANGUAGE_MODEL)
+
+    remove = shutil.rmtree
+
+    def half_removed(place: Path, **options: Any) -> None:
+        if place.name != "corpus":
+            remove(place, **options)
+            return
+        (place / "00000.tokens").unlink()  # in whatever order a system lists them
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", half_removed)
+        with pytest.raises(KeyboardInterrupt):
+            clearhead.pretrain(text, output=tmp_path / "half", report=False, **LANGUAGE_MODEL)
+    half = clearhead.pretrain(resume=tmp_path / "half", report=False)
+    assert half.judged == whole.judged
+
+
+def test_it_is_kept_where_that_is_wanted(tmp_path: Path, tiny: str) -> None:
+    data = write_csv(tmp_path / "rows.csv", labelled(40))
+    run = clearhead.train(data, output=tmp_path / "run", model=tiny, keep_state=True, **SETTINGS)
+    assert (run.folder / "state" / "latest.json").is_file()
+    assert "fitted" not in json.loads((run.folder / "run.json").read_text())
+
+
+def test_a_model_folder_of_another_run_is_refused(tmp_path: Path, tiny: str) -> None:
+    data = write_csv(tmp_path / "rows.csv", labelled(40))
+    run = clearhead.train(data, output=tmp_path / "run", model=tiny, **SETTINGS)
+    (run.folder / "metrics.json").unlink()
+    three = [{**row, "label": "xyz"[place % 3]} for place, row in enumerate(labelled(60))]
+    other = clearhead.train(three, output=tmp_path / "other", model=tiny, **SETTINGS)
+    for name in ("config.json", "model.safetensors", "clearhead.json"):
+        (run.folder / name).write_bytes((other.folder / name).read_bytes())
+    with pytest.raises(CheckpointError, match="does not hold the weights of its run"):
+        clearhead.train(resume=run.folder)

@@ -1,0 +1,146 @@
+"""Ctrl-C: the step is finished and saved, the message names the command that resumes, and the bits are the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import clearhead
+from clearhead.training import loop
+from clearhead.training.interrupt import TrainingInterrupted, deferred_interrupt, on_stop_request
+from fuzz.kill import contents
+from tests.parallel import parallel, write_tsv
+from tests.planted import planted_text
+from tests.small import labelled, tiny_model, write_csv
+
+SETTINGS: dict[str, Any] = {"epochs": 2, "rate": 3e-3, "batch_rows": 16, "save_every": 1e6, "threads": 1}
+MODEL = '{"width": 8, "encoder_layers": 1, "decoder_layers": 1}'
+TRANSLATOR: dict[str, Any] = {"task": "translate", "family": "rnn", "vocabulary": 120, "config": MODEL, "report": False}
+LANGUAGE_MODEL: dict[str, Any] = {
+    "preset": "tiny", "vocabulary": 200, "length": 16, "steps": 8, "evaluations": 2, "batch_tokens": 128, "threads": 1,
+    "save_every": 1e6, "report": False,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tiny_model(tmp_path_factory.mktemp("tiny")))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write_csv(tmp_path / "rows.csv", labelled(120))
+
+
+def interrupt_in_step(monkeypatch: pytest.MonkeyPatch, module: Any, number: int) -> None:
+    """SIGINT while the gradient of a step is clipped, in the middle of that step."""
+    calls, clip = [], module.clip
+
+    def clipped(*arguments: Any) -> float:
+        calls.append(1)
+        if len(calls) == number:
+            signal.raise_signal(signal.SIGINT)
+        return float(clip(*arguments))
+
+    monkeypatch.setattr(module, "clip", clipped)
+
+
+def saved_step(folder: Path) -> str:
+    return str(json.loads((folder / "state" / "latest.json").read_text())["step"])
+
+
+@pytest.mark.parametrize("number", [1, 5, 6, 12])  # the first step, within an epoch, its end, the last
+def test_the_step_is_finished_and_saved(
+    tmp_path: Path, tiny: str, data: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clearhead.train(data, output=tmp_path / "whole", model=tiny, command="x", **SETTINGS)
+    with monkeypatch.context() as patch:
+        interrupt_in_step(patch, loop, number)
+        with pytest.raises(TrainingInterrupted, match=f"after step {number} of 12"):
+            clearhead.train(data, output=tmp_path / "half", model=tiny, command="x", **SETTINGS)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert saved_step(tmp_path / "half") == f"step-{number:08d}"
+    assert len((tmp_path / "half" / "log.jsonl").read_text().splitlines()) == number
+    clearhead.train(resume=tmp_path / "half")
+    assert contents(tmp_path / "half") == contents(tmp_path / "whole")
+
+
+def test_a_translator_is_saved_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = write_tsv(tmp_path / "pairs.tsv", parallel(40))
+    choices = TRANSLATOR | SETTINGS | {"batch_rows": 8, "command": "x"}
+    clearhead.train(rows, output=tmp_path / "whole", **choices)
+    with monkeypatch.context() as patch:
+        interrupt_in_step(patch, loop, 3)
+        with pytest.raises(KeyboardInterrupt):
+            clearhead.train(rows, output=tmp_path / "half", **choices)
+    assert saved_step(tmp_path / "half") == "step-00000003"
+    clearhead.train(resume=tmp_path / "half", report=False)
+    assert contents(tmp_path / "half") == contents(tmp_path / "whole")
+
+
+def test_pretraining_is_saved_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from clearhead.training import pretrain
+
+    text = planted_text(tmp_path / "text.txt", 30, 5)
+    clearhead.pretrain(text, output=tmp_path / "whole", **LANGUAGE_MODEL)
+    with monkeypatch.context() as patch:
+        interrupt_in_step(patch, pretrain, 5)
+        with pytest.raises(KeyboardInterrupt):
+            clearhead.pretrain(text, output=tmp_path / "half", **LANGUAGE_MODEL)
+    assert saved_step(tmp_path / "half") == "step-00000005"
+    clearhead.pretrain(resume=tmp_path / "half", report=False)
+    for name in ("model.safetensors", "evaluations.json", "tokenizer.json"):
+        assert (tmp_path / "half" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_the_second_signal_stops_at_once() -> None:
+    noticed: list[int] = []
+    with on_stop_request(lambda: noticed.append(1)), deferred_interrupt() as stop:
+        signal.raise_signal(signal.SIGINT)
+        assert (stop.requested, noticed) == (True, [1])
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_the_handler_of_an_application_is_respected() -> None:
+    seen: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+    try:
+        with deferred_interrupt() as stop:
+            signal.raise_signal(signal.SIGINT)
+        assert (seen, stop.requested) == ([1], False)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("flag", ["--quiet", "--json", None])
+def test_the_command_line_says_how_to_resume(tmp_path: Path, tiny: str, data: Path, flag: str | None) -> None:
+    run = tmp_path / "a run"
+    command = [sys.executable, "-m", "clearhead", "train", str(data), "--model", tiny, "-o", str(run)]
+    command += ["--epochs", "900", "--batch-rows", "16", "--threads", "1", "--set", "save_every=1e6"]
+    command += [] if flag is None else [flag]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    log = run / "log.jsonl"
+    while child.poll() is None and (not log.exists() or log.read_bytes().count(b"\n") < 2):
+        time.sleep(0.01)
+    os.kill(child.pid, signal.SIGINT)
+    out, err = child.communicate(timeout=120)
+    assert (child.returncode, out) == (130, ""), err
+    lines = err.splitlines()
+    step = len(log.read_text().splitlines())
+    assert f"stopped after step {step} of 5400" in lines[-2].replace(",", "")
+    assert lines[-1] == f"resume with: clearhead train --resume {shlex.quote(str(run))}"
+    assert ("press Ctrl-C again" in err) == (flag is None)
+    assert "Traceback" not in err
+    assert saved_step(run) == f"step-{step:08d}"

@@ -1,0 +1,54 @@
+"""inspect lists the rows that cannot be used exactly as train refuses them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import clearhead
+from clearhead.errors import InputError
+
+FILES = {
+    "classes.csv": 'text,label\ngood film,a\n,b\nbad film,b\n"only text"\nfine,a\nnice,\nlovely,b\nawful,a\nyes,b\n',
+    "numbers.csv": "text,label\n" + "".join(f"film {n},{n}.5\n" for n in range(30)) + "no number,many\n",
+    "split.csv": "text,label,split\n"
+    + "".join(f"film {n},{'ab'[n % 2]},train\n" for n in range(9)) + "x,,dev\n,a,dev\n",
+    "many.csv": "text,label\n" + "".join(f"film {n},{'ab'[n % 2] if n % 2 else ''}\n" for n in range(60)),
+    "tags.jsonl": "".join(json.dumps({"tokens": ["a", "b"], "tags": ["O", "B-X"]}) + "\n" for _ in range(8))
+    + json.dumps({"tokens": ["a", "b"], "tags": ["O"]}) + "\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_same_list(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text(FILES[name])
+    task = {"numbers.csv": "regress", "tags.jsonl": "tag"}.get(name)
+    label, method = (None, "head") if task == "tag" else ("label", "majority")
+    with pytest.raises(InputError) as refused:
+        clearhead.train(path, output=tmp_path / "run", method=method, task=task, label=label)
+    listed, _, advice = str(refused.value).rpartition("\n")
+    assert "skip_bad_rows" in advice
+    found = clearhead.inspect(path, task=task, label=label, model=None)
+    assert found.unusable == (listed,)
+    assert f"{sum(found.bad.values()):,} of {sum(found.bad.values()) + found.rows:,} rows" in listed
+    assert sum(found.parts.values()) == found.rows
+
+
+def test_a_file_without_any_label_can_be_looked_at(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("text,label\n" + "".join(f"film {n},\n" for n in range(8)))
+    found = clearhead.inspect(path, label="label", model=None)
+    assert (found.rows, found.unusable) == (8, ())
+
+
+def test_rows_with_several_labels_may_have_none(tmp_path: Path) -> None:
+    labels = ["a|b", "a", "", "b", "a|b", "b|a"] * 4
+    path = tmp_path / "several.csv"
+    path.write_text("text,labels\n" + "".join(f"film {n},{one}\n" for n, one in enumerate(labels)))
+    run = clearhead.train(path, output=tmp_path / "run", method="majority", report=False)
+    assert sum(run.rows.values()) == 24
+    found = clearhead.inspect(path, model=None)
+    assert (found.kind, found.rows, found.unusable) == ("multilabel", 24, ())
