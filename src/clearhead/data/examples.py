@@ -130,7 +130,7 @@ class BadRows:
         if not self.total:
             return
         raise InputError(
-            f"{self.listing(source, good)}\nFix these rows, or skip them with {setting('skip_bad_rows', True)}."
+            self.listing(source, good) + f"\nFix these rows, or skip them with {setting('skip_bad_rows', True)}."
         )
 
 
