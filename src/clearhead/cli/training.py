@@ -37,8 +37,7 @@ def resumable(verb: str, begun: list[Path], *, quiet: bool) -> Iterator[None]:
         where = f"{error}." if isinstance(error, TrainingInterrupted) else "stopped."
         if begun:
             say(f"{where}\nresume with: clearhead {verb} --resume {shlex.quote(str(begun[0]))}")
-        else:
-            say("stopped before training began.")
+            error.reported = True  # type: ignore[attr-defined]  # nothing more is said of it
         raise
 
 

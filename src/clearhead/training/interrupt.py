@@ -36,18 +36,21 @@ _listeners: list[Callable[[], None]] = []
 def deferred_interrupt() -> Iterator[StopRequest]:
     """Collect SIGINT instead of raising KeyboardInterrupt in the middle of a step.
 
-    Only Python's own handler is replaced, and only in the main thread: an application's own one is respected.
+    Python's own handler is replaced, and one that does the same (`raises_interrupt`, as the command line has it), and
+    only in the main thread: an application's own one is respected.
     """
     request = StopRequest()
+    before = signal.getsignal(signal.SIGINT)
     is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    is_plain = before is signal.default_int_handler or getattr(before, "raises_interrupt", False)
+    if not is_main or not is_plain:
         yield request
         return
     signal.signal(signal.SIGINT, request.handle)
     try:
         yield request
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
