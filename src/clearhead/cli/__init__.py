@@ -49,8 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         noted = arguments is None and _note_interrupts(interrupts)
         _guarded(arguments, interrupts)
-    except KeyboardInterrupt:
-        _stop_interrupted(noted)
+    except KeyboardInterrupt as error:
+        _stop_interrupted(noted, reported=getattr(error, "reported", False))
     except Exception:
         if not interrupts:
             raise
@@ -76,7 +76,7 @@ def _note_interrupts(interrupts: list[int]) -> bool:
         interrupts.append(number)
         raise KeyboardInterrupt
 
-    handle.raises_interrupt = True  # type: ignore[attr-defined]  # training may finish its step first
+    handle.raises_interrupt = True  # type: ignore[attr-defined]  # training finishes its step first
     signal.signal(signal.SIGINT, handle)
     return True
 
@@ -163,8 +163,8 @@ def _stop(said: str, code: int = 2) -> None:
     sys.exit(code)
 
 
-def _stop_interrupted(noted: bool) -> None:
-    """One line; a second Ctrl-C ends the process at once."""
+def _stop_interrupted(noted: bool, *, reported: bool = False) -> None:
+    """One line, unless the verb has said more; a second Ctrl-C ends the process at once."""
     from contextlib import suppress
 
     if noted:
@@ -172,7 +172,7 @@ def _stop_interrupted(noted: bool) -> None:
 
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     with suppress(OSError, AttributeError, ValueError):  # stderr is closed or full
-        sys.stderr.write("clearhead: interrupted\n")
+        sys.stderr.write("" if reported else "clearhead: interrupted\n")
     try:
         sys.stdout.flush()
     except (OSError, AttributeError, ValueError):

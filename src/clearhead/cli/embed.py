@@ -85,9 +85,11 @@ def embed(
         with warnings.catch_warnings(record=True) as caught, progress("embedding", quiet=quiet or json) as bar:
             warnings.simplefilter("always", TruncationWarning)
             made = write_vectors(output, texts, embedder, batch_tokens=BATCH_TOKENS, key=key, told=bar)
-    except KeyboardInterrupt:
-        say("stopped; the same command goes on where it stopped." if key is not None else "stopped.")
-        raise SystemExit(INTERRUPTED) from None
+    except KeyboardInterrupt as error:
+        if key is not None:
+            say("stopped; the same command continues where it stopped.")
+            error.reported = True  # type: ignore[attr-defined]
+        raise
     cut = [str(warning.message) for warning in caught if issubclass(warning.category, TruncationWarning)]
     if json:
         print_json({"texts": made.texts, "width": made.width, "output": str(output), "truncated": cut,

@@ -119,9 +119,10 @@ def ladder(
                 told=told, allow_different_cpu=allow_different_cpu,
                 command=shlex.join(["clearhead", *sys.argv[1:]]), **said,
             )  # fmt: skip
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         if begun:
-            say("stopped; the same command goes on with what is finished.", quiet=quiet)
+            say("stopped; the same command continues with what is finished.", quiet=quiet)
+            error.reported = True  # type: ignore[attr-defined]
         raise
     if json:
         print_json(made.to_json())

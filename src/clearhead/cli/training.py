@@ -38,8 +38,10 @@ def resumable(verb: str, begun: list[Path], *, quiet: bool) -> Iterator[None]:
         if not begun:
             raise
         where = f"{error}." if isinstance(error, TrainingInterrupted) else "stopped."
-        say(f"{where}\nresume with: clearhead {verb} --resume {shlex.quote(str(begun[0]))}")
-        raise SystemExit(INTERRUPTED) from None
+        if begun:
+            say(f"{where}\nresume with: clearhead {verb} --resume {shlex.quote(str(begun[0]))}")
+            error.reported = True  # type: ignore[attr-defined]  # nothing more is said of it
+        raise
 
 
 class TrainingScreen:

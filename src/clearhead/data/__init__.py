@@ -5,8 +5,9 @@ from clearhead.data.columns import Columns, guess_columns
 from clearhead.data.examples import Examples, TextRow, checked_row, checked_rows, load_examples, text_hash
 from clearhead.data.findings import Finding
 from clearhead.data.form import Fit
-from clearhead.data.inspect import Alike, Inspection, Lengths, inspect_data
+from clearhead.data.inspect import Alike, Inspection, inspect_data
 from clearhead.data.labels import LabelCounter, LabelSpace, read_labels
+from clearhead.data.lengths import Lengths
 from clearhead.data.readers import open_source
 from clearhead.data.source import BadRow, Row, Source
 from clearhead.data.split import fold_rows, split_from_column, split_rows

@@ -14,7 +14,8 @@ from clearhead.data.examples import TextRow, checked_rows, text_hash, unlabelled
 from clearhead.data.findings import Finding, findings_of, is_mojibake
 from clearhead.data.form import Encoder
 from clearhead.data.labels import MOST_NAMES, Kind, LabelCounter, LabelSpace, as_number, is_missing, spelled
-from clearhead.data.near import NearTexts, equal_groups, groups_among
+from clearhead.data.lengths import Lengths, lengths_of
+from clearhead.data.near import NearTexts
 from clearhead.data.readers import open_source
 from clearhead.data.source import BadRow, Source
 from clearhead.data.source_rows import SourceRows
@@ -31,22 +32,8 @@ COUNTED = 200_000  # characters of a text whose tokens are counted; the rest of 
 TOKENISED = 50_000  # rows whose tokens are counted; the others are like them
 NEAR_ROWS = 1_000_000  # rows that are compared for likeness
 SHOWN = 10  # examples of each finding
-MOST_BARS = 32
 
 Place = tuple[str, int]  # the part (train, dev, test, or all) and the number of a row
-
-
-@dataclass(frozen=True, kw_only=True)
-class Lengths:
-    """How long texts are."""
-
-    least: int
-    mean: float
-    median: int
-    p90: int
-    p99: int
-    most: int
-    histogram: tuple[tuple[int, int], ...]  # (up to so long, so many), in powers of two
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,8 +272,8 @@ def _made(
         leaks=_alike([group for group in groups if len(set(parts[group].tolist())) > 1], seen),
         near_leaks=_alike([group for group in near if len(set(parts[group].tolist())) > 1], seen),
         conflicts=_alike([group for group in groups if len(set(labels[group].tolist()) - {-1}) > 1], seen),
-        characters=_lengths(np.frombuffer(seen.length, np.int64)[used]),
-        tokens=_lengths(tokens) if len(tokens) else None,
+        characters=lengths_of(np.frombuffer(seen.length, np.int64)[used]),
+        tokens=lengths_of(tokens) if len(tokens) else None,
         token_rows=len(tokens),
         max_length=max_length,
         too_long=_longer(tokens.tolist(), max_length),
@@ -317,20 +304,3 @@ def _spread(group: Sequence[int], seen: _Pass) -> list[int]:
     for place in group:
         first.setdefault(seen.part[place], place)
     return [*first.values(), *(place for place in group if place not in first.values())]
-
-
-def _lengths(values: Array) -> Lengths:
-    import numpy as np
-
-    bars: list[tuple[int, int]] = []
-    upto, before = 1, 0
-    while before < len(values) and len(bars) < MOST_BARS:
-        count = int((values <= upto).sum())
-        if count > before or bars:
-            bars.append((upto, count - before))
-        before, upto = count, upto * 2
-    median, p90, p99 = (int(part) for part in np.quantile(values, (0.5, 0.9, 0.99), method="higher"))
-    return Lengths(
-        least=int(values.min()), mean=round(float(values.mean()), 1), median=median, p90=p90, p99=p99,
-        most=int(values.max()), histogram=tuple(bars),
-    )  # fmt: skip

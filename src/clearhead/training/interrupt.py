@@ -38,14 +38,14 @@ _listeners: list[Callable[[], None]] = []
 def deferred_interrupt() -> Iterator[StopRequest]:
     """Collect SIGINT instead of raising KeyboardInterrupt in the middle of a step.
 
-    Only a handler that raises KeyboardInterrupt is replaced, Python's own or the command line's, and only in the main
-    thread: an application's own one is respected.
+    Python's own handler is replaced, and one that does the same (`raises_interrupt`, as the command line has it), and
+    only in the main thread: an application's own one is respected.
     """
+    request = StopRequest()
     before = signal.getsignal(signal.SIGINT)
-    request = StopRequest(before)
     is_main = threading.current_thread() is threading.main_thread()
-    raises = before is signal.default_int_handler or getattr(before, "raises_interrupt", False)
-    if not is_main or not raises:
+    is_plain = before is signal.default_int_handler or getattr(before, "raises_interrupt", False)
+    if not is_main or not is_plain:
         yield request
         return
     signal.signal(signal.SIGINT, request.handle)
