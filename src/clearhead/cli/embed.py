@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from clearhead.cli import INTERRUPTED
 from clearhead.cli.loading import load_model
 from clearhead.cli.screen import print_json, progress, say
 from clearhead.errors import InputError, MissingExtraError

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.cli import INTERRUPTED
 from clearhead.cli.screen import say
 
 if TYPE_CHECKING:
@@ -35,8 +34,6 @@ def resumable(verb: str, begun: list[Path], *, quiet: bool) -> Iterator[None]:
         with on_stop_request(notice):
             yield
     except KeyboardInterrupt as error:
-        if not begun:
-            raise
         where = f"{error}." if isinstance(error, TrainingInterrupted) else "stopped."
         if begun:
             say(f"{where}\nresume with: clearhead {verb} --resume {shlex.quote(str(begun[0]))}")

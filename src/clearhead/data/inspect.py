@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -248,8 +248,8 @@ def _made(
         bad.update(own.bad.counts)
     if labelled and not several and columns.label is not None:
         used = np.frombuffer(seen.blank, np.int8) == 0
-    groups = groups_among(equal_groups(hashes), used)
-    near = groups_among(seen.near.groups(np.sort(firsts[firsts < NEAR_ROWS])), used)
+    groups = _among(_equal(hashes), used)
+    near = _among(seen.near.groups(np.sort(firsts[firsts < NEAR_ROWS])), used)
     tokens = np.frombuffer(seen.tokens, np.int32)
     tokens = tokens[used[: len(tokens)]]
     where = "" if len(seen.sources) == 1 else "{}: "
@@ -282,8 +282,25 @@ def _made(
     return replace(inspection, findings=findings_of(inspection))
 
 
+def _among(groups: Iterable[Sequence[int]], used: Array) -> list[list[int]]:
+    """Groups of rows with those alone that can be used, where several of them are left."""
+    kept = ([place for place in group if used[place]] for group in groups)
+    return [group for group in kept if len(group) > 1]
+
+
 def _longer(tokens: Sequence[int], most: int | None) -> int | None:
     return None if most is None or not len(tokens) else sum(count > most for count in tokens)
+
+
+def _equal(values: Array) -> Iterator[list[int]]:
+    """Places of equal values, for values that come more than once."""
+    import numpy as np
+
+    order = np.argsort(values, kind="stable")
+    ranked = values[order]
+    bounds = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1], True])
+    for place in np.flatnonzero(np.diff(bounds) > 1):
+        yield order[bounds[place] : bounds[place + 1]].tolist()
 
 
 def _alike(groups: Sequence[Sequence[int]], seen: _Pass) -> Alike:

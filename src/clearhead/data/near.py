@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -133,20 +133,3 @@ def _joined(edges: set[tuple[int, int]]) -> list[list[int]]:
     for place in sorted(parent):
         groups.setdefault(root(place), []).append(place)
     return [group for group in groups.values() if len(group) > 1]
-
-
-def equal_groups(values: Array) -> Iterator[list[int]]:
-    """Places of equal values, for values that come more than once."""
-    import numpy as np
-
-    order = np.argsort(values, kind="stable")
-    ranked = values[order]
-    bounds = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1], True])
-    for place in np.flatnonzero(np.diff(bounds) > 1):
-        yield order[bounds[place] : bounds[place + 1]].tolist()
-
-
-def groups_among(groups: Iterable[Sequence[int]], used: Array) -> list[list[int]]:
-    """Groups of rows with those alone that can be used, where several of them are left."""
-    kept = ([place for place in group if used[place]] for group in groups)
-    return [group for group in kept if len(group) > 1]

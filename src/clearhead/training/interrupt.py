@@ -16,14 +16,12 @@ class TrainingInterrupted(KeyboardInterrupt):
 class StopRequest:
     """Whether a stop was requested, by SIGINT."""
 
-    def __init__(self, before: Any = signal.default_int_handler) -> None:
+    def __init__(self) -> None:
         self.requested = False
-        self.before = before  # the handler that raises KeyboardInterrupt
 
-    def handle(self, number: int, frame: Any) -> None:
+    def handle(self, *_: Any) -> None:
         """Note the first signal; from the second on, interrupt whatever is being done."""
         if self.requested:
-            self.before(number, frame)
             raise KeyboardInterrupt
         self.requested = True
         for notify in _listeners:
