@@ -68,7 +68,15 @@ def test_verbs_that_write_files(
     assert "too large" in err
     assert err.count("\n") == 1
     assert len(err) < 300 + 2 * len(str(tmp_path))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["texts.txt"]
+    left = sorted(path.name for path in tmp_path.iterdir())
+    if not verb.startswith("embed"):
+        assert left == ["texts.txt"]
+        return
+    assert left == [f"{VERBS[verb][-1]}.partial", "texts.txt"]  # what was embedded is not lost: there may be room later
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.getrlimit(resource.RLIMIT_FSIZE)[1],) * 2)
+    code, _, err = run(*(names.get(word, word) for word in VERBS[verb]), "--quiet")
+    assert (code, err) == (0, "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([VERBS[verb][-1], "texts.txt"])
 
 
 @pytest.mark.parametrize(("unbuffered", "what"), [("1", "Standard output or a file"), ("", "Standard output")])
