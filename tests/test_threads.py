@@ -257,9 +257,9 @@ def test_threads_of_a_run(tmp_path: Path) -> None:
     """A tiny model gets one thread, `threads` limits BLAS too, and afterwards torch has as many as before."""
     rows, tiny = write_csv(tmp_path / "rows.csv", labelled(60)), tiny_model(tmp_path / "model")
     jobs: dict[str, dict[str, Any]] = {
-        "tiny": {"epochs": 1},
-        "said": {"epochs": 1, "threads": 2},
-        "wide": {"epochs": 1, "batch_tokens": 1 << 22, "micro_tokens": 1 << 22},
+        "tiny": {"epochs": 1, "baselines": False},
+        "said": {"epochs": 1, "threads": 2, "baselines": False},
+        "wide": {"epochs": 1, "baselines": False, "batch_tokens": 1 << 22, "micro_tokens": 1 << 22},
         "features": {"method": "features", "threads": 1, "strength": 1.0},
         "tfidf": {"method": "tfidf", "threads": 1, "strength": 1.0},
     }
