@@ -153,6 +153,12 @@ def climbed(**changes: Any) -> dict[str, Any]:
     return made | {"rungs": rungs()} | changes
 
 
+def baseline(method: str, value: float) -> dict[str, Any]:
+    """A cheap method beside the model, as `Run.to_json()` has it."""
+    gap = {"difference": 0.125, "low": 0.05, "high": 0.2, "p": 0.01}
+    return {"method": method, "rows": 1234, "value": value, "low": 0.5, "high": 0.75, "difference": gap, "seconds": 1.0}
+
+
 def swept(layers: int = 6, **changes: Any) -> list[dict[str, Any]]:
     """Some layers, each with two poolings."""
     plain = {"spread": 0.02, "seconds": 1.5}
@@ -183,6 +189,7 @@ def whole(**changes: Any) -> ReportData:
         "passport": {"format": 1, "trained": {"task": "classify", "labels": list(LABELS)}},
         "notes": ["The loss did not move in the first epoch; a higher rate may help."],
         "sweep": swept(),
+        "baselines": [baseline("majority", 0.25), baseline("features", 0.625)],
         "ladder": climbed(),
         "machine": {"precision": "float", "threads": "2", "instructions": "AVX2", "torch": "2.13.0"},
         "cost": {"training seconds": 61.5, "tokens per second": 4321.0, "peak memory MB": 812},

@@ -11,7 +11,7 @@ from clearhead.report import report_html, save_report
 from clearhead.report.charts import powers
 from tests.explain.test_browser import browser, opened
 from tests.report.pages import Reader
-from tests.report.samples import HOSTILE, METHODS, climbed, rungs, swept, whole
+from tests.report.samples import HOSTILE, METHODS, baseline, climbed, rungs, swept, whole
 
 __all__ = ["browser"]  # the fixture
 
@@ -45,6 +45,17 @@ def test_rows_that_chose_are_said_to_have() -> None:
     said = Reader(report_html(whole(ladder=climbed(part="dev", metric="log_loss")))).said("ladder")
     assert "used to choose the epoch" in said
     assert "Down is better" in said
+
+
+def test_baselines_stand_beside_the_model() -> None:
+    one = baseline("features", 0.625)
+    said = Reader(report_html(whole(baselines=[one]))).said("baselines")
+    for word in ("this model", "features", "0.625", "0.500 to 0.750", "0.125", "0.050 to 0.200", "1,234"):
+        assert word in said, word
+    undefined = {**one, "value": None, "low": None, "high": None, "difference": dict.fromkeys(one["difference"])}
+    assert "features" in Reader(report_html(whole(baselines=[undefined]))).said("baselines")
+    assert "baselines" not in Reader(report_html(whole(baselines=()))).sections
+    assert "baselines" not in Reader(report_html(whole(baselines=[one], parts={}))).sections
 
 
 def test_the_sweep_is_told_the_best_first() -> None:

@@ -29,8 +29,7 @@ PLANS = (RunPlan, PretrainPlan, TrainSettings)  # whose fields `train`, `ladder`
 OF_OTHERS = {"--no-deps"}  # of pip
 PAGES = {"runs/pretrain_card.py", "checkpoint/mean_head.py"}  # texts that are written into model folders
 # messages that still name a flag to whoever calls; no file may be added
-LATER = {"runs/plan.py", "runs/train.py", "runs/methods.py", "runs/ladder.py", "training/watch.py"}
-LATER |= {"runs/baselines.py", "runs/budget.py", "runs/recommend.py"}
+LATER = {"runs/plan.py"}  # it reads `--set` itself
 
 
 def strings(path: Path) -> Iterator[tuple[int, str]]:

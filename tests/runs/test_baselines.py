@@ -129,7 +129,7 @@ def test_a_cheaper_method_that_is_better_is_named() -> None:
     said = verdict((noise, worse), "accuracy", 0.85)
     assert said is not None
     assert said.startswith("features is better than this model: accuracy 0.900 against 0.850 (difference -0.060")
-    assert "--method features" in said
+    assert 'method="features"' in said
     assert verdict((baseline("features", 0.3, 0.02, 0.1),), "log_loss", 0.36) is not None  # lower is better
     assert verdict((baseline("features", 0.4, -0.1, -0.02),), "log_loss", 0.34) is None
     undefined = replace(worse, value=None)
@@ -151,7 +151,7 @@ def test_the_epoch_that_was_kept_is_named() -> None:
     assert chosen == "Kept epoch 2 of 3: dev accuracy 0.8000."
     rising = kept(100, scores=[0.5, 0.7, 0.8], best_score=0.8, best_epoch=2)
     assert rising is not None
-    assert "more may help (epochs: 6)" in rising
+    assert "more may help (epochs=6)" in rising
     flat = kept(100, scores=[0.5, 0.799, 0.8], best_score=0.8, best_epoch=2)
     assert flat == "Kept epoch 3 of 3: dev accuracy 0.8000."
     start = kept(100, scores=[0.5, 0.7], best_score=0.85, best_epoch=-1, start_score=0.85)

@@ -160,7 +160,7 @@ def test_estimates_come_from_real_steps(tiny: str, tmp_path: Path) -> None:
     chosen: dict[str, Any] = {"model": tiny, "methods": "features,head,finetune", **FAST}
     ladder(labelled(100), output=tmp_path / "out", told=Told(say=said.append), **chosen)
     assert sum("it will take about" in line for line in said) == 3
-    with pytest.raises(InputError, match=r"features: no time is left of 0\.00 s; --budget 30s"):
+    with pytest.raises(InputError, match=r'features: no time is left of 0\.00 s; budget="30s"'):
         ladder(labelled(100), output=tmp_path / "none", budget="0.001s", **chosen)
 
 

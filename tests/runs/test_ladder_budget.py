@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -79,9 +80,9 @@ def test_fine_tuning_gets_fewer_epochs_where_not_all_fit(tiny: str, tmp_path: Pa
     assert made.not_tried == ()
     assert made.caveat == (
         "finetune was trained for 2 of 6 epochs to fit the budget; all of them take about 10 min: rerun with "
-        "--budget 15m."
+        'budget="15m".'
     )
-    assert made.caveat in (tmp_path / "out" / "report.html").read_text()
+    assert made.caveat in unescape((tmp_path / "out" / "report.html").read_text())
     assert made.caveat in made._repr_html_()
     assert "<td>finetune (2 of 6 epochs)</td>" in made._repr_html_()
     again = call(tiny, tmp_path / "out", methods="majority,finetune", budget="4m")
@@ -98,13 +99,13 @@ def test_what_does_not_fit_at_all_is_left_out_and_said(tiny: str, tmp_path: Path
     slow("finetune", 840.0, epochs=6)  # two epochs are the least that tell anything
     made = call(tiny, tmp_path / "out", methods="majority,tfidf,finetune", budget="4m")
     left = made.rung("finetune")
-    assert str(left.left_out).startswith("finetune would take about 14 min, 4 min are left; --budget 20m")
+    assert str(left.left_out).startswith('finetune would take about 14 min, 4 min are left; budget="20m"')
     assert not list((tmp_path / "out").glob("finetune*"))
     assert made.not_tried == ("finetune",)
     assert made.caveat == (
-        "Not tried: finetune (needs about 14 min; rerun with --budget 20m); it is often the best method."
+        'Not tried: finetune (needs about 14 min; rerun with budget="20m"); it is often the best method.'
     )  # fmt: skip
-    page = (tmp_path / "out" / "report.html").read_text()
+    page = unescape((tmp_path / "out" / "report.html").read_text())
     assert str(left.left_out) in page
     assert made.caveat in page
     assert made.to_json()["not_tried"] == ("finetune",)
@@ -121,10 +122,10 @@ def test_what_is_known_of_a_method_is_said_when_no_time_is_left() -> None:
     known = {"finetune": Estimate(seconds=840.0, epoch_seconds=140.0, settings=TrainSettings(epochs=6))}
     budget = Budget(seconds=1.0, started=perf_counter() - 60.0, prepared=nothing, progress=Told(), estimates=known)
     _, left = allot(budget, "finetune", RunPlan())
-    assert left.left_out == "finetune would take about 14 min, 0.00 s are left; --budget 20m"
+    assert left.left_out == 'finetune would take about 14 min, 0.00 s are left; budget="20m"'
     assert (left.needs_seconds, left.needs_budget) == (840.0, "20m")
     _, unknown = allot(budget, "features", RunPlan(method="features"))
-    assert unknown.left_out == "features: no time is left of 1.0 s; --budget 3m"
+    assert unknown.left_out == 'features: no time is left of 1.0 s; budget="3m"'
 
 
 def test_epochs_that_were_said_are_not_changed(tiny: str, tmp_path: Path, slow: Slow) -> None:
@@ -138,7 +139,7 @@ def test_time_is_kept_for_what_is_worth_most(tiny: str, tmp_path: Path, slow: Sl
     slow("finetune", 270.0, epochs=3)
     made = call(tiny, tmp_path / "out", budget="4m")
     assert made.rung("features").left_out == (
-        "features would take about 3 min, 4 min are left, 2 min of them kept for finetune; --budget 10m"
+        'features would take about 3 min, 4 min are left, 2 min of them kept for finetune; budget="10m"'
     )
     assert made.rung("finetune").epochs == 2
     slow("finetune", 3000.0, epochs=3)  # not one epoch fits: nothing is kept
@@ -163,7 +164,7 @@ def test_trying_out_a_later_method_takes_no_time_from_an_earlier_one(monkeypatch
     assert clock == [9.0]
     assert rung.left_out is None
     _, rung = allot(budget, "finetune", RunPlan())
-    assert rung.left_out == "finetune would take about 2 min, 1.0 s are left; --budget 3m"
+    assert rung.left_out == 'finetune would take about 2 min, 1.0 s are left; budget="3m"'
 
 
 def test_a_method_that_cannot_be_tried_out_keeps_nobody_else_out(

@@ -209,10 +209,10 @@ def test_an_often_best_method_that_is_missing_is_named() -> None:
     late = Rung(method="finetune", left_out="finetune would take ...", needs_seconds=360.0, needs_budget="11m")
     assert untried((done, late)) == (
         ("finetune",),
-        "Not tried: finetune (needs about 6 min; rerun with --budget 11m); it is often the best method.",
+        'Not tried: finetune (needs about 6 min; rerun with budget="11m"); it is often the best method.',
     )
-    none = Rung(method="finetune", left_out="finetune: no time is left of 1.0 s; --budget 30s", needs_budget="30s")
-    assert "(no time was left; rerun with --budget 30s)" in str(untried((done, none))[1])
+    none = Rung(method="finetune", left_out="finetune: no time is left of 1.0 s", needs_budget="30s")
+    assert '(no time was left; rerun with budget="30s")' in str(untried((done, none))[1])
     failed = Rung(method="finetune", left_out="finetune failed with ValueError: bad")
     assert untried((failed,))[1] == (
         "Not tried: finetune (failed with ValueError: bad); it is often the best method."
@@ -230,5 +230,5 @@ def test_a_shortened_method_is_said_to_be() -> None:
     assert untried((short,)) == (
         (),
         "finetune was trained for 2 of 5 epochs to fit the budget; all of them take about 6 min: rerun with "
-        "--budget 11m.",
+        'budget="11m".',
     )

@@ -115,7 +115,7 @@ def test_new_settings_are_refused(tmp_path: Path, tiny: str, data: Path) -> None
         train(data, output=tmp_path / "run", model=tiny, told=stop_at(3), **SETTINGS)
     with pytest.raises(InputError, match="keeps its settings"):
         train(resume=tmp_path / "run", epochs=3)
-    with pytest.raises(InputError, match="not finished: go on with --resume"):
+    with pytest.raises(InputError, match="not finished: continue it with resume="):
         train(data, output=tmp_path / "run", model=tiny, **SETTINGS)
     with pytest.raises(InputError, match=r"it has no run\.json"):
         train(resume=tmp_path)

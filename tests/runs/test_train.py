@@ -155,7 +155,7 @@ def test_epochs_are_enough_for_few_rows_and_three_for_many(tiny: str, tmp_path: 
     assert (for_few_rows(10, settings).head_rate or 0) > settings.rate  # a new head has little time to learn
     said: list[str] = []
     train(labelled(20), output=tmp_path / "run", model=tiny, told=Told(say=said.append))
-    assert "epochs: 20 (chosen from the dataset size; override with --epochs)" in said
+    assert "epochs: 20 (chosen from the dataset size; override with epochs)" in said
     assert any(line.startswith("task: classify (one text, one label or several; 2 labels: bad, good)") for line in said)
 
 
@@ -197,9 +197,9 @@ def unfinished(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (taken_file, "is there already and not empty; name another folder with -o"),
-        (taken_folder, "is there already and not empty; name another folder with -o"),
-        (unfinished, "holds a run that is not finished: go on with --resume"),
+        (taken_file, "is there already and not empty; name another folder with output"),
+        (taken_folder, "is there already and not empty; name another folder with output"),
+        (unfinished, "holds a run that is not finished: continue it with resume="),
     ],
 )
 def test_a_folder_that_is_taken(make: Callable[[Path], None], said: str, tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_what_word_vectors_cannot_do_is_said(vectors: Path, tmp_path: Path) -> N
     rows = write_csv(tmp_path / "rows.csv", labelled(60))
     with pytest.raises(InputError, match="have no layers"):
         clearhead.train(rows, output=tmp_path / "a", method="features", model=str(vectors), layer="last")
-    with pytest.raises(InputError, match="say --method features"):
+    with pytest.raises(InputError, match='say method="features"'):
         clearhead.train(rows, output=tmp_path / "a", model=str(vectors))
     strange = save_vectors(tmp_path / "strange.txt", WordVectors(words=("x", "y"), matrix=np.ones((2, 3), np.float32)))
     with pytest.raises(InputError, match="knows no word"):

@@ -95,5 +95,5 @@ def test_the_sweep_takes_the_best_layer(tiny: str, tagged: Path, tmp_path: Path)
 
 
 def test_a_tagger_has_no_pooling(tiny: str, tagged: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="tag reads the token of each word; leave --pooling out"):
+    with pytest.raises(InputError, match="tag reads the token of each word; leave pooling out"):
         train(tagged, output=tmp_path / "run", model=tiny, method="features", pooling="mean")

@@ -84,6 +84,24 @@ def _apart(places: Sequence[float], least: float, most: float) -> list[float]:
     return [made[number] for number in range(len(places))]
 
 
+def baselines(found: Sequence[Mapping[str, Any]], part: tuple[str, Any] | None) -> dict[str, Any] | None:
+    """Cheap methods beside the trained network, measured on the rows of its first part."""
+    if not found or part is None:
+        return None
+    name, measured = part
+    rows = [
+        {
+            **one, "between": _between(one["low"], one["high"]), "gap": one["difference"]["difference"],
+            "gap_between": _between(one["difference"]["low"], one["difference"]["high"]),
+        }
+        for one in found[:MOST_ROWS]
+    ]  # fmt: skip
+    main = measured.metrics[measured.main]
+    own = {"value": known(main.value), "between": _between(known(main.low), known(main.high))}
+    lower = measured.main in LOWER_IS_BETTER
+    return {"rows": rows, "own": own, "metric": metric_name(measured.main), "lower": lower, "part": name}
+
+
 def sweep(found: Sequence[Mapping[str, Any]], main: str | None) -> dict[str, Any] | None:
     """The layers and poolings that were tried, the best first, as a table with bars and a picture."""
     if not found:

@@ -45,6 +45,7 @@ class ReportData:
     cost: Mapping[str, Any] = field(default_factory=dict)
     sweep: Sequence[Mapping[str, Any]] = ()  # {"layer": "last", "pooling": "mean", "score": 0.9, "spread": 0.01}
     ladder: Mapping[str, Any] | None = None  # as in ladder.json
+    baselines: Sequence[Mapping[str, Any]] = ()  # cheap methods on the same rows, as in `Run.to_json()`
     examples: Mapping[str, Shown] = field(default_factory=dict)  # rows to look at, by part
     sections: Sequence[Section] = ()  # what others have to tell: a ladder, a sweep
     lead: str = ""  # the result in a sentence, where no part was measured
@@ -93,6 +94,7 @@ SECTIONS = {  # what there is to tell, in its order: the name of its values, and
     "data": "The data",
     "curves": "Learning",
     "metrics": "Metrics",
+    "baselines": "Baselines",
     "labels": "Labels",
     "confusion": "Confusion",
     "worst": "Worst answers",
@@ -159,6 +161,7 @@ def _run(data: ReportData, parts: Mapping[str, Evaluation]) -> dict[str, Any]:
         "seeds": {"lines": lines, "each": data.seeds[:MOST_SEEDS], "metric": metric or "score"} if lines else None,
         "sweep": comparisons.sweep(data.sweep, main),
         "ladder": comparisons.ladder(data.ladder),
+        "baselines": comparisons.baselines(data.baselines, next(iter(parts.items()), None)),
         "cost": _lines({words.COSTS.get(name, (name,))[0]: words.cost(name, data.cost[name]) for name in data.cost}),
         "machine": _lines(data.machine),
         "settings": _lines(data.settings),

@@ -14,6 +14,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.caller import setting
 from clearhead.checkpoint.passport import Trained
 from clearhead.errors import ClearheadError
 from clearhead.loading import load
@@ -163,9 +164,10 @@ def verdict(baselines: tuple[Baseline, ...], metric: str, value: float) -> str |
     if not better:
         return None
     best = max(better, key=lambda one: sign * (one.value or 0.0))
+    features = setting("method", "features", of="train")
     advice = {
-        "features": "train with --method features (Python: method='features')",
-        "cosine": "compare the vectors of `embed` by their cosine, or train with --method features",
+        "features": f"train with {features}",
+        "cosine": f"compare the vectors of `embed` by their cosine, or train with {features}",
         "majority": "check the labels, or train longer or on more rows",
     }[best.method]
     found = best.difference

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from clearhead.caller import setting
 from clearhead.runs.estimates import Estimate
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.prepare import Prepared
@@ -57,7 +58,7 @@ def allot(
     """
     if budget.left <= 0 and method not in budget.estimates:
         advised = budget_for(2 * budget.spent)
-        reason = f"{method}: no time is left of {spoken(budget.seconds)}; --budget {advised}"
+        reason = f"{method}: no time is left of {spoken(budget.seconds)}; {setting('budget', advised)}"
         return plan, Rung(method=method, left_out=reason, needs_budget=advised)
     estimate = budget.estimate(method, plan)
     left = budget.left  # before others are tried out, for which this method cannot be held to account
@@ -77,7 +78,7 @@ def allot(
     rest = f"{spoken(max(left, 0.0))} are left"
     if waiting:
         rest += f", {spoken(kept)} of them kept for {' and '.join(waiting)}"
-    reason = f"{method} would take about {spoken(estimate.seconds)}, {rest}; --budget {advised}"
+    reason = f"{method} would take about {spoken(estimate.seconds)}, {rest}; {setting('budget', advised)}"
     return plan, replace(rung, left_out=reason)
 
 

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.caller import setting
 from clearhead.checkpoint.activation import with_activation
 from clearhead.checkpoint.passport import Passport, Trained, write_passport
 from clearhead.errors import InputError
@@ -160,7 +161,7 @@ def fit_word_features(job: Job) -> Result:
     assert model is not None
     assert prepared.task.words is not None
     if plan.pooling is not None:
-        raise InputError(f"{prepared.task.name} reads the token of each word; leave --pooling out.")
+        raise InputError(f"{prepared.task.name} reads the token of each word; leave {setting('pooling')} out.")
     sweep = sweep_words(model, prepared, plan, seed=job.settings.seed, tell=job.count) if plan.layers else None
     layer: Layer | None = plan.layer if sweep is None else sweep.best.layer
     spread = prepared.task.words

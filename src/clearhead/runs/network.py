@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.model import Model
 from clearhead.runs.fitted import STATE
@@ -164,7 +165,8 @@ def describe_kept(progress: Progress, metric: str, prepared: Prepared) -> str | 
     is_last = progress.best_epoch == len(scores) - 1
     if not is_last or before is None or scores[-1] - before < max(RISING, 1 / dev) * max(abs(scores[-1]), RISING):
         return kept
-    return f"{kept} The dev rows were still answered better with each epoch: more may help (epochs: {2 * len(scores)})."
+    more = setting("epochs", 2 * len(scores))
+    return f"{kept} The dev rows were still answered better with each epoch: more may help ({more})."
 
 
 def _starts_probed(model: Model, settings: TrainSettings, objective: str) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from clearhead.caller import setting
 from clearhead.config import shown
 from clearhead.data.labels import LabelSpace
 from clearhead.errors import InputError
@@ -190,7 +191,7 @@ def untried(rungs: Sequence[Rung]) -> tuple[tuple[str, ...], str | None]:
     sentences = [f"Not tried: {rung.method} ({_why(rung)}); it is often the best method." for rung in missing]
     sentences += [
         f"{rung.method} was trained for {rung.epochs} of {rung.planned_epochs} epochs to fit the budget; all of them "
-        f"take about {spoken(rung.needs_seconds or 0.0)}: rerun with --budget {rung.needs_budget}."
+        f"take about {spoken(rung.needs_seconds or 0.0)}: rerun with {setting('budget', rung.needs_budget)}."
         for rung in rungs
         if rung.epochs is not None and rung.left_out is None
     ]
@@ -203,7 +204,7 @@ def _why(rung: Rung) -> str:
         reason = (rung.left_out or "").removeprefix(rung.method).lstrip(": ")
         return shown(reason, LONGEST).rstrip(".")
     needs = "no time was left" if rung.needs_seconds is None else f"needs about {spoken(rung.needs_seconds)}"
-    return f"{needs}; rerun with --budget {rung.needs_budget}"
+    return f"{needs}; rerun with {setting('budget', rung.needs_budget)}"
 
 
 def _difference(gap: Difference | None) -> str:

@@ -9,6 +9,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clearhead.caller import setting
 from clearhead.config import decode, is_taken, read_json, write_json
 from clearhead.data import BadRow, Row, Source
 from clearhead.errors import CheckpointError, InputError
@@ -85,7 +86,7 @@ def run_train(
     tell = told or Told()
     begun = time.perf_counter()
     if plan.method in NETWORK and is_words(plan.model):
-        raise InputError(f"{plan.model} holds word vectors, which are no network: say --method features.")
+        raise InputError(f"{plan.model} holds word vectors, which are no network: say {setting('method', 'features')}.")
     tell.count("loading", 0, None)
     plan, machine = on_machine(plan)
     computed = begin_computing(folder, machine, resume=resume, allowed=allow_different_cpu, say=tell.say)
@@ -122,9 +123,9 @@ def run_train(
             is_new="head.out.weight" in model.fresh,
         )  # fmt: skip
         if plan.auto_epochs:
-            tell.say(f"epochs: {settings.epochs} (chosen from the dataset size; override with --epochs)")
+            tell.say(f"epochs: {settings.epochs} (chosen from the dataset size; override with {setting('epochs')})")
         if plan.auto_rate:
-            tell.say(f"learning rate: {settings.rate:g} (chosen from the model size; override with --rate)")
+            tell.say(f"learning rate: {settings.rate:g} (chosen from the model size; override with {setting('rate')})")
         plan = replace(plan, auto_epochs=False, auto_rate=False, settings=settings)
     there = folder.exists()
     _begin(folder, plan, prepared, command, computed, resume=resume)
@@ -203,9 +204,10 @@ def check_folder(folder: Path) -> None:
     """One sentence where a run cannot begin in a folder."""
     taken = is_taken(folder)
     if taken and (folder / RUN).exists() and not (folder / METRICS).exists():
-        raise InputError(f"{folder} holds a run that is not finished: go on with --resume {folder}, or name another.")
+        resumed = setting("resume", str(folder))
+        raise InputError(f"{folder} holds a run that is not finished: continue it with {resumed}, or name another.")
     if taken:
-        raise InputError(f"{folder} is there already and not empty; name another folder with -o.")
+        raise InputError(f"{folder} is there already and not empty; name another folder with {setting('output')}.")
 
 
 def _labels_said(seen: Look) -> str:

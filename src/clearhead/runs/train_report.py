@@ -40,6 +40,7 @@ def write_report(
         examples=second.examples,
         cost=dict(run.cost),
         sweep=[asdict(one) for one in run.sweep],
+        baselines=[asdict(one) for one in run.baselines],
         machine={} if run.machine is None else run.machine.lines(),
     )
     return save_report(data, run.folder / REPORT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from clearhead.caller import setting
 from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -71,6 +72,6 @@ class Watch:
         if len(self._losses) < LAST:
             reasons.append(f"there were too few steps ({len(self._losses)}; more epochs or smaller batches give more)")
         if settings.frozen:
-            reasons.append("only the head learns (try --method finetune, or a higher head_rate)")
+            reasons.append(f"only the head learns (try {setting('method', 'finetune')}, or a higher head_rate)")
         what = "targets do not depend on the sources" if self._words else "labels do not depend on this text column"
         return [*reasons, f"the {what}, or are mixed up"]
