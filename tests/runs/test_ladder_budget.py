@@ -83,7 +83,7 @@ def test_fine_tuning_gets_fewer_epochs_where_not_all_fit(tiny: str, tmp_path: Pa
         'budget="15m".'
     )
     assert made.caveat in unescape((tmp_path / "out" / "report.html").read_text())
-    assert made.caveat in made._repr_html_()
+    assert made.caveat in unescape(made._repr_html_())
     assert "<td>finetune (2 of 6 epochs)</td>" in made._repr_html_()
     again = call(tiny, tmp_path / "out", methods="majority,finetune", budget="4m")
     assert again.rung("finetune") == replace(rung, reused=True)
