@@ -11,7 +11,7 @@ FUZZ_RUNS ?= 10000
 FUZZ_KILL ?= 200
 FUZZ_CRASH ?= 40
 
-.PHONY: demo test test-slow coverage parity margins check bench engine pretrain translate finetune ladder words fuzz docs-check clean
+.PHONY: demo test test-slow coverage parity margins check bench engine pretrain translate finetune defaults ladder words fuzz docs-check clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
@@ -58,6 +58,9 @@ translate: $(VENV)/.dev  # decoding beside its peers; some minutes, resumable, r
 
 finetune: $(VENV)/.dev  # quality beside a plain transformers loop; hours, resumable, results in benchmarks/out
 	$(BIN)/python benchmarks/finetune.py
+
+defaults: $(VENV)/.dev  # default settings of train beside others; hours, resumable, results in benchmarks/results
+	$(BIN)/python benchmarks/defaults.py
 
 words: $(VENV)/.dev  # word2vec beside gensim; ten minutes, needs CLEARHEAD_DATA
 	$(BIN)/python benchmarks/words.py

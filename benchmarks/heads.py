@@ -13,7 +13,6 @@ folder of data sets.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import tempfile
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from finetune_tasks import Row, Rows, Task, data_folder, label_names, read_rows, truth_of
+from run_records import append_record, read_records
 
 from clearhead.data.split import draw_rows
 
@@ -153,15 +153,8 @@ def run(task: Task, size: str, seed: int, head: str) -> dict[str, Any]:
 
 
 def finished(out: Path) -> dict[tuple[str, str, int, str], dict[str, Any]]:
-    """The runs that are there; a line that was cut off by a kill is none."""
-    found = {}
-    for line in out.read_text().splitlines() if out.is_file() else []:
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        found[record["task"], record["rows"], record["seed"], record["head"]] = record
-    return found
+    """The runs that are there."""
+    return read_records(out, ("task", "rows", "seed", "head"))
 
 
 def table(records: dict[tuple[str, str, int, str], dict[str, Any]], tasks: list[str], sizes: list[str]) -> str:
@@ -209,16 +202,12 @@ def main() -> None:
     for size in sizes:
         if size != ALL and not size.isdigit():
             parser.error(f"rows are numbers or {ALL}, got {size!r}")
-    if not given.table:
-        given.out.parent.mkdir(parents=True, exist_ok=True)
     todo = [] if given.table else list(product(sizes, range(given.seeds), tasks, heads))
     for size, seed, name, head in todo:
         if (name, size, seed, head) in finished(given.out):
             continue
         record = run(TASKS[name], size, seed, head)
-        with given.out.open("a+") as file:
-            whole = not given.out.stat().st_size or given.out.read_bytes().endswith(b"\n")
-            file.write(("" if whole else "\n") + json.dumps(record) + "\n")
+        append_record(given.out, record)
         print(", ".join(f"{key} {value}" for key, value in record.items() if key != "digest"), flush=True)
     print(table(finished(given.out), tasks, sizes))
 

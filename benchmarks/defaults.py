@@ -1,0 +1,216 @@
+"""The default settings of `clearhead train` beside other choices, on ten data sets, three sizes and three seeds.
+
+    python benchmarks/defaults.py [--tasks trec,stsb] [--rows 200,1000,4000] [--seeds 3] [--choices default,features]
+    python benchmarks/defaults.py --table       # from the runs that are there, in Markdown
+
+A run sees what a user's file would hold: rows that a seed draws, from which `train` holds out a tenth to choose the
+epoch. It is measured once, on rows that no run sees (at most 1,000). Choices: `default`; `before`, the settings of
+earlier versions (a rate of 5e-5 for every model); `probe`, a head that is fitted first; `features`, frozen; `majority`.
+A finished run is a line of benchmarks/results/defaults.jsonl; a rerun skips it. CLEARHEAD_DATA is the data folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from finetune_tasks import Row, data_folder, read_rows
+from run_records import append_record, read_records
+
+from clearhead.data.split import draw_rows
+
+OUT = Path(__file__).resolve().parent / "results" / "defaults.jsonl"
+MEASURED = 1000  # held-out rows, at most
+LONGEST = 128  # tokens: longer texts are cut
+Key = tuple[str, int, int, str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """Where the rows of a task lie, and the metric that it is measured by."""
+
+    name: str
+    task: str
+    metric: str
+    train: str
+    held_out: str | None = None  # None: drawn from the training file
+    columns: Mapping[str, str]
+
+
+def _pairs(name: str, **more: Any) -> Dataset:
+    columns = {"text": "sentence1", "text_b": "sentence2", "label": "label"} | more.pop("columns", {})
+    said: dict[str, Any] = {"task": "pair", "metric": "accuracy", "train": f"{name}/train.tsv", "columns": columns}
+    return Dataset(name=name, **(said | {"held_out": f"{name}/dev.tsv"} | more))
+
+
+def _texts(name: str, text: str, label: str = "label", **more: Any) -> Dataset:
+    said: dict[str, Any] = {"task": "classify", "metric": "accuracy", "train": f"{name}/train.tsv"}
+    return Dataset(name=name, columns={"text": text, "label": label}, **(said | more))
+
+
+DATASETS = {
+    one.name: one
+    for one in (
+        _texts("sst2", "sentence", held_out="sst2/dev.tsv"),
+        _texts("trec", "question", "coarse"),
+        _texts("banking77", "text"),
+        _texts("ag_news", "description", train="ag_news/train.tsv.gz"),
+        _texts("sms_spam", "text"),
+        _pairs("mrpc"),
+        _pairs("quora", train="quora/dev.tsv.gz", held_out=None, columns={"text": "question1", "text_b": "question2"}),
+        _pairs("stsb", task="regress", metric="spearman", columns={"label": "score"}),
+        _pairs("sick", task="regress", metric="spearman", columns={"label": "relatedness"}),
+        Dataset(
+            name="conll2003", task="tag", metric="f1", train="conll2003/train.conll.gz",
+            held_out="conll2003/valid.conll.gz", columns={},
+        ),
+        Dataset(
+            name="wnut17", task="tag", metric="f1", train="wnut17/train.conll", held_out="wnut17/dev.conll", columns={}
+        ),
+    )
+}  # fmt: skip
+CHOICES = ("default", "before", "probe", "features", "majority")
+
+
+def load(data: Dataset, rows: int, seed: int) -> tuple[list[Row], list[Row]]:
+    """The rows that a seed draws, and the held-out ones, which are always the same."""
+    every = read(data, data.train)
+    if data.held_out is None:
+        held = set(draw_rows(len(every), MEASURED).tolist())
+        train = [row for number, row in enumerate(every) if number not in held]
+        measure = [every[number] for number in sorted(held)]
+    else:
+        train, measure = every, read(data, data.held_out)
+        measure = [measure[number] for number in draw_rows(len(measure), MEASURED)]
+    if rows < len(train):
+        train = [train[number] for number in draw_rows(len(train), rows, seed)]
+    return train, measure
+
+
+def read(data: Dataset, file: str) -> list[Row]:
+    """The rows of a file, with the columns that count; numbers as numbers, sentences as words and tags."""
+    if data.task == "tag":
+        return sentences(data_folder() / file)
+    rows = [{name: row[name] for name in data.columns.values()} for row in read_rows(data_folder() / file)]
+    label = data.columns["label"]
+    return [row | {label: float(row[label])} for row in rows] if data.task == "regress" else rows
+
+
+def sentences(path: Path) -> list[Row]:
+    """Sentences of a column file as words and the tags of its last column."""
+    if not path.exists():  # some are packed, some are not
+        path = path.with_suffix("") if path.suffix == ".gz" else path.with_name(path.name + ".gz")
+    if not path.exists():
+        raise SystemExit(f"{path} is not there; set CLEARHEAD_DATA to the folder of data sets.")
+    raw = path.read_bytes()
+    text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
+    made: list[Row] = []
+    for block in text.split("\n\n"):
+        cells = [line.split("\t") for line in block.splitlines() if line.strip()]
+        if cells:
+            made.append({"tokens": [cell[0] for cell in cells], "tags": [cell[-1] for cell in cells]})
+    return made
+
+
+def settings_of(choice: str, data: Dataset, train: list[Row]) -> dict[str, Any]:
+    """What is passed to `train` beside the rows."""
+    if choice in ("features", "majority"):
+        return {"method": choice}
+    if choice == "before":
+        labels = {str(row[data.columns["label"]]) for row in train} if data.task in ("classify", "pair") else "12"
+        epochs = min(max(ceil(max(120, 25 * len(labels)) * 32 / max(0.9 * len(train), 1)), 3), 20)
+        return {"rate": 5e-5, "epochs": epochs, "head_rate": 1e-3 if epochs > 3 else None}
+    return {"head_start": "probe"} if choice == "probe" else {}
+
+
+def run(data: Dataset, rows: int, seed: int, choice: str, model: str, precision: str) -> dict[str, Any]:
+    """One run as a line of the file."""
+    import clearhead
+
+    verbs: Any = clearhead
+    train, measure = load(data, rows, seed)
+    wall, cpu = time.perf_counter(), time.process_time()
+    with tempfile.TemporaryDirectory() as folder:
+        made = verbs.train(
+            train, task=data.task, model=model, seed=seed, output=Path(folder) / "model", test_share=0.0,
+            max_length=LONGEST, long="cut", precision=precision, threads=1, report=False, baselines=False,
+            **data.columns, **settings_of(choice, data, train),
+        )  # fmt: skip
+        seconds = round(time.perf_counter() - wall, 1), round(time.process_time() - cpu, 1)
+        found = verbs.evaluate(made.folder, measure).metrics[data.metric].value
+        plan = json.loads((made.folder / "run.json").read_text())["plan"]["settings"]
+    return {
+        "task": data.name, "rows": rows, "seed": seed, "choice": choice, "model": model, "metric": data.metric,
+        "score": float(found), "train_rows": len(train), "measured_rows": len(measure), "epochs": plan["epochs"],
+        "rate": plan["rate"], "precision": precision, "seconds": seconds[0], "cpu_seconds": seconds[1],
+        "kept": next((note for note in made.notes if note.startswith("Kept ")), ""),
+    }  # fmt: skip
+
+
+def finished(out: Path) -> dict[Key, dict[str, Any]]:
+    """The runs that are there."""
+    return read_records(out, ("task", "rows", "seed", "choice", "model"))
+
+
+def table(records: Mapping[Key, Mapping[str, Any]], model: str) -> str:
+    """Means and ranges over the seeds, a line for each data set and size, in Markdown."""
+    chosen = [choice for choice in CHOICES if any(key[3:] == (choice, model) for key in records)]
+    lines = [f"| task | metric | rows | {' | '.join(chosen)} | CPU seconds, default |"]
+    lines.append("|---" * (len(chosen) + 4) + "|")
+    for task, rows in sorted({(key[0], key[1]) for key in records if key[4] == model}):
+        cells, seconds, metric = [], "-", ""
+        for choice in chosen:
+            some = [one for key, one in records.items() if (*key[:2], *key[3:]) == (task, rows, choice, model)]
+            scores = [one["score"] for one in some]
+            metric = some[0]["metric"] if some else metric
+            spread = f" ({min(scores):.3f} to {max(scores):.3f})" if len(scores) > 1 else ""
+            cells.append(f"{statistics.mean(scores):.3f}{spread}" if scores else "-")
+            if choice == "default" and some:
+                seconds = f"{statistics.mean(one['cpu_seconds'] for one in some):.0f}"
+        lines.append(f"| {task} | {metric} | {rows:,} | {' | '.join(cells)} | {seconds} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run what is missing, the cheapest first, then print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", default=",".join(DATASETS), help=f"of {', '.join(DATASETS)}, commas between them")
+    parser.add_argument("--rows", default="200,1000,4000", help="rows, commas between them")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--choices", default=",".join(CHOICES), help=f"of {', '.join(CHOICES)}")
+    parser.add_argument("--model", default="default")
+    parser.add_argument("--precision", default="float", choices=("float", "bf16"))
+    parser.add_argument("--out", type=Path, default=OUT, help="file of the finished runs")
+    parser.add_argument("--table", action="store_true", help="run nothing, only print the table")
+    given = parser.parse_args()
+    tasks, choices = given.tasks.split(","), given.choices.split(",")
+    for kind, asked, known in (("task", tasks, tuple(DATASETS)), ("choice", choices, CHOICES)):
+        for name in asked:
+            if name not in known:
+                parser.error(f"{name!r} is no {kind}; there are {', '.join(known)}")
+    if not all(size.isdigit() and int(size) > 0 for size in given.rows.split(",")):
+        parser.error(f"rows are numbers above 0, got {given.rows!r}")
+    sizes = [int(size) for size in given.rows.split(",")]
+    for size, seed, name, choice in [] if given.table else product(sizes, range(given.seeds), tasks, choices):
+        if choice == "majority" and DATASETS[name].task == "tag":
+            continue
+        if (name, size, seed, choice, given.model) in finished(given.out):
+            continue
+        record = run(DATASETS[name], size, seed, choice, given.model, given.precision)
+        append_record(given.out, record)
+        print(", ".join(f"{key} {value}" for key, value in record.items()), flush=True)
+    print(table(finished(given.out), given.model))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""The benchmark of default settings: rows that stay held out, runs that are not repeated, one line for each size."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import defaults
+import pytest
+
+from tests.small import labelled
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder with texts in the place of trec and sentences in that of wnut17."""
+    rows = ["question\tcoarse\tfine", *(f"{row['id']} {row['text']}\t{row['label']}\tx" for row in labelled(120))]
+    (tmp_path / "trec").mkdir()
+    (tmp_path / "trec" / "train.tsv").write_text("\n".join(rows) + "\n")
+    sentences = "".join(f"good\tB-X\nfilm {number}\tO\n\n" for number in range(40))
+    (tmp_path / "wnut17").mkdir()
+    (tmp_path / "wnut17" / "train.conll.gz").write_bytes(gzip.compress(sentences.encode()))
+    (tmp_path / "wnut17" / "dev.conll").write_text(sentences)
+    monkeypatch.setenv("CLEARHEAD_DATA", str(tmp_path))
+    monkeypatch.setattr(defaults, "MEASURED", 30)
+    return tmp_path
+
+
+def test_held_out_rows_are_never_trained_on(data: Path) -> None:
+    (train, measure), (others, same) = (defaults.load(defaults.DATASETS["trec"], 50, seed) for seed in (0, 1))
+    assert (len(train), len(measure)) == (50, 30)
+    assert measure == same
+    assert train != others
+    assert not {row["question"] for row in train} & {row["question"] for row in measure}
+
+
+def test_sentences_are_read_packed_or_not(data: Path) -> None:
+    train, measure = defaults.load(defaults.DATASETS["wnut17"], 10, 0)
+    assert (len(train), len(measure)) == (10, 30)
+    assert measure[0]["tokens"][0] == "good"
+    assert measure[0]["tags"] == ["B-X", "O"]
+
+
+def test_earlier_settings_are_those_of_earlier_versions(data: Path) -> None:
+    trec = defaults.DATASETS["trec"]
+    train = [{"question": "x", "coarse": str(number % 77)} for number in range(3000)]
+    assert defaults.settings_of("before", trec, train) == {"rate": 5e-5, "epochs": 20, "head_rate": 1e-3}
+    few = [{"question": "x", "coarse": str(number % 2)} for number in range(9000)]
+    assert defaults.settings_of("before", trec, few) == {"rate": 5e-5, "epochs": 3, "head_rate": None}
+    assert defaults.settings_of("default", trec, train) == {}
+
+
+def record(choice: str, seed: int, score: float, **more: Any) -> dict[str, Any]:
+    made = {"task": "trec", "rows": 200, "seed": seed, "choice": choice, "model": "default", "metric": "accuracy"}
+    return made | {"score": score, "cpu_seconds": 10.0} | more
+
+
+def test_what_is_done_is_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, ran = tmp_path / "results" / "defaults.jsonl", []
+
+    def run(data: Any, rows: int, seed: int, choice: str, model: str, precision: str) -> dict[str, Any]:
+        ran.append((data.name, rows, seed, choice, model, precision))
+        return record(choice, seed, 0.5 + seed / 4, rows=rows)
+
+    monkeypatch.setattr(defaults, "run", run)
+    said = "defaults.py --tasks trec --rows 200 --seeds 2 --choices default,features --out"
+    monkeypatch.setattr(sys, "argv", [*said.split(), str(out)])
+    defaults.main()
+    defaults.main()
+    assert len(ran) == 4
+    assert len([json.loads(line) for line in out.read_text().splitlines()]) == 4
+    printed = capsys.readouterr().out
+    assert "| trec | accuracy | 200 | 0.625 (0.500 to 0.750) | 0.625 (0.500 to 0.750) | 10 |" in printed
+
+
+@pytest.mark.parametrize("wrong", [("--tasks", "imdb"), ("--choices", "best"), ("--rows", "few"), ("--rows", "0")])
+def test_mistakes_are_said(wrong: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["defaults.py", *wrong])
+    with pytest.raises(SystemExit) as stopped:
+        defaults.main()
+    assert stopped.value.code == 2
