@@ -153,6 +153,7 @@ def test_networks_learn_the_same_twice(method: str, model: str) -> None:
     if method == "finetune":
         assert one.score(texts, labels) > 0.9
         assert one.run_.rows["dev"] == 40
+        assert one.run_.baselines == ()
         other = TextClassifier(**choices, random_state=6).fit(texts, labels)
         assert (other.predict_proba(texts) != one.predict_proba(texts)).any()
 

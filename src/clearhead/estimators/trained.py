@@ -106,7 +106,8 @@ class Trained(BaseEstimator):  # type: ignore[misc]
             output=kept.folder,
             report=self.folder is not None,
             told=Told(say=said_aloud) if self.verbose else None,
-            **dict(self.settings or {}) | {name: value for name, value in mine.items() if value is not None},
+            # cross-validation compares models itself, and should not pay for it in every fit
+            **{"baselines": False} | dict(self.settings or {}) | {k: v for k, v in mine.items() if v is not None},
             **dict[str, Any]((name, name) for name in TEXTS if name in rows[0]),
             label="label",
             seed=seed_of(self.random_state),
