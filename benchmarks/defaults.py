@@ -1,12 +1,13 @@
 """The default settings of `clearhead train` beside other choices, on ten data sets, three sizes and three seeds.
 
-    python benchmarks/defaults.py [--tasks trec,stsb] [--rows 200,1000,4000] [--seeds 3] [--choices default,features]
+    python benchmarks/defaults.py [--tasks trec,stsb] [--rows 8-shot,200,1000,4000] [--seeds 3] [--choices default]
     python benchmarks/defaults.py --table       # from the runs that are there, in Markdown
 
 A run sees what a user's file would hold: rows that a seed draws, from which `train` holds out a tenth to choose the
-epoch. It is measured once, on rows that no run sees (at most 1,000). Choices: `default`; `before`, the settings of
-earlier versions (a rate of 5e-5 for every model); `probe`, a head that is fitted first; `features`, frozen; `majority`.
-A finished run is a line of benchmarks/results/defaults.jsonl; a rerun skips it. CLEARHEAD_DATA is the data folder.
+epoch. It is measured once, on rows that no run sees (at most 1,000, of labels that the training rows have). Choices:
+`default`; `before`, the settings of earlier versions (a rate of 5e-5 for every model); `probe`, a head that is fitted
+first; `features`, frozen; `majority`. A finished run is a line of benchmarks/results/defaults.jsonl; a rerun skips it.
+CLEARHEAD_DATA is the data folder.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import random
 import statistics
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import product
 from math import ceil
 from pathlib import Path
@@ -32,7 +35,8 @@ from clearhead.data.split import draw_rows
 OUT = Path(__file__).resolve().parent / "results" / "defaults.jsonl"
 MEASURED = 1000  # held-out rows, at most
 LONGEST = 128  # tokens: longer texts are cut
-Key = tuple[str, int, int, str, str]
+SHOTS = "-shot"  # rows of each class, in place of rows in all
+Key = tuple[str, str, int, str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +86,7 @@ DATASETS = {
 CHOICES = ("default", "before", "probe", "features", "majority")
 
 
-def load(data: Dataset, rows: int, seed: int) -> tuple[list[Row], list[Row]]:
+def load(data: Dataset, rows: str, seed: int) -> tuple[list[Row], list[Row]]:
     """The rows that a seed draws, and the held-out ones, which are always the same."""
     every = read(data, data.train)
     if data.held_out is None:
@@ -92,9 +96,26 @@ def load(data: Dataset, rows: int, seed: int) -> tuple[list[Row], list[Row]]:
     else:
         train, measure = every, read(data, data.held_out)
         measure = [measure[number] for number in draw_rows(len(measure), MEASURED)]
-    if rows < len(train):
-        train = [train[number] for number in draw_rows(len(train), rows, seed)]
+    if rows.endswith(SHOTS):
+        train = few_shots(train, data.columns["label"], int(rows.removesuffix(SHOTS)), seed)
+    else:
+        train = [train[number] for number in draw_rows(len(train), int(rows), seed)]
+    if data.task in ("classify", "pair"):  # labels that no training row has cannot be answered
+        label = data.columns["label"]
+        known = {row[label] for row in train}
+        measure = [row for row in measure if row[label] in known]
     return train, measure
+
+
+def few_shots(rows: list[Row], label: str, shots: int, seed: int) -> list[Row]:
+    """As many rows of each class, drawn by the seed."""
+    counts: Counter[str] = Counter()
+    drawn = []
+    for row in random.Random(seed).sample(rows, len(rows)):
+        counts[row[label]] += 1
+        if counts[row[label]] <= shots:
+            drawn.append(row)
+    return drawn
 
 
 def read(data: Dataset, file: str) -> list[Row]:
@@ -133,7 +154,7 @@ def settings_of(choice: str, data: Dataset, train: list[Row]) -> dict[str, Any]:
     return {"head_start": "probe"} if choice == "probe" else {}
 
 
-def run(data: Dataset, rows: int, seed: int, choice: str, model: str, precision: str) -> dict[str, Any]:
+def run(data: Dataset, rows: str, seed: int, choice: str, model: str, precision: str) -> dict[str, Any]:
     """One run as a line of the file."""
     import clearhead
 
@@ -143,17 +164,20 @@ def run(data: Dataset, rows: int, seed: int, choice: str, model: str, precision:
     with tempfile.TemporaryDirectory() as folder:
         made = verbs.train(
             train, task=data.task, model=model, seed=seed, output=Path(folder) / "model", test_share=0.0,
-            max_length=LONGEST, long="cut", precision=precision, threads=1, report=False, baselines=False,
+            max_length=LONGEST, long="cut", precision=precision, threads=1, report=False, baselines=choice == "default",
             **data.columns, **settings_of(choice, data, train),
         )  # fmt: skip
         seconds = round(time.perf_counter() - wall, 1), round(time.process_time() - cpu, 1)
         found = verbs.evaluate(made.folder, measure).metrics[data.metric].value
         plan = json.loads((made.folder / "run.json").read_text())["plan"]["settings"]
+    beside = {one.method: [one.value, asdict(one.difference)] for one in made.baselines}
+    dev = made.evaluations["dev"].metrics[data.metric].value if "dev" in made.evaluations else None
     return {
         "task": data.name, "rows": rows, "seed": seed, "choice": choice, "model": model, "metric": data.metric,
         "score": float(found), "train_rows": len(train), "measured_rows": len(measure), "epochs": plan["epochs"],
         "rate": plan["rate"], "precision": precision, "seconds": seconds[0], "cpu_seconds": seconds[1],
         "kept": next((note for note in made.notes if note.startswith("Kept ")), ""),
+        "dev_rows": made.rows.get("dev", 0), "dev": dev, "dev_baselines": beside,
     }  # fmt: skip
 
 
@@ -167,7 +191,7 @@ def table(records: Mapping[Key, Mapping[str, Any]], model: str) -> str:
     chosen = [choice for choice in CHOICES if any(key[3:] == (choice, model) for key in records)]
     lines = [f"| task | metric | rows | {' | '.join(chosen)} | CPU seconds, default |"]
     lines.append("|---" * (len(chosen) + 4) + "|")
-    for task, rows in sorted({(key[0], key[1]) for key in records if key[4] == model}):
+    for task, rows in sorted({(key[0], key[1]) for key in records if key[4] == model}, key=_order):
         cells, seconds, metric = [], "-", ""
         for choice in chosen:
             some = [one for key, one in records.items() if (*key[:2], *key[3:]) == (task, rows, choice, model)]
@@ -177,8 +201,14 @@ def table(records: Mapping[Key, Mapping[str, Any]], model: str) -> str:
             cells.append(f"{statistics.mean(scores):.3f}{spread}" if scores else "-")
             if choice == "default" and some:
                 seconds = f"{statistics.mean(one['cpu_seconds'] for one in some):.0f}"
-        lines.append(f"| {task} | {metric} | {rows:,} | {' | '.join(cells)} | {seconds} |")
+        lines.append(f"| {task} | {metric} | {rows} | {' | '.join(cells)} | {seconds} |")
     return "\n".join(lines)
+
+
+def _order(line: tuple[str, str]) -> tuple[str, int, int]:
+    """By task, few shots first, then by the number of rows."""
+    task, rows = line
+    return task, not rows.endswith(SHOTS), int(rows.removesuffix(SHOTS))
 
 
 def main() -> None:
@@ -198,11 +228,13 @@ def main() -> None:
         for name in asked:
             if name not in known:
                 parser.error(f"{name!r} is no {kind}; there are {', '.join(known)}")
-    if not all(size.isdigit() and int(size) > 0 for size in given.rows.split(",")):
-        parser.error(f"rows are numbers above 0, got {given.rows!r}")
-    sizes = [int(size) for size in given.rows.split(",")]
+    sizes = given.rows.split(",")
+    if not all(size.removesuffix(SHOTS).isdigit() and int(size.removesuffix(SHOTS)) > 0 for size in sizes):
+        parser.error(f"rows are numbers above 0, or 8{SHOTS} for eight of each class, got {given.rows!r}")
     for size, seed, name, choice in [] if given.table else product(sizes, range(given.seeds), tasks, choices):
         if choice == "majority" and DATASETS[name].task == "tag":
+            continue
+        if size.endswith(SHOTS) and DATASETS[name].task not in ("classify", "pair"):
             continue
         if (name, size, seed, choice, given.model) in finished(given.out):
             continue

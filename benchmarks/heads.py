@@ -3,11 +3,11 @@
     python benchmarks/heads.py [--tasks sst2,trec] [--rows 500,2000,all] [--seeds 3] [--heads first,mean,peer]
     python benchmarks/heads.py --table          # from the runs that are there, in Markdown
 
-Every run fine-tunes the default model with a rate of 5e-5 and the epochs that the table shows, in float32 and without
-dev rows, and is measured once, after its last epoch, on the same held-out rows (at most 1,000). Heads are compared in
-pairs: a seed draws the training rows and starts the run, the same for each head. `peer` is a plain `transformers` loop
-with as many epochs. A finished run is a line of benchmarks/results/heads.jsonl; a rerun skips it. CLEARHEAD_DATA is the
-folder of data sets.
+Every run fine-tunes the default model with a rate of 5e-5 and the epochs that the table shows, without dev rows, and
+is measured once, after its last epoch, on the same held-out rows (at most 1,000). Heads are compared in pairs: a seed
+draws the training rows and starts the run, the same for each head, in the same precision (float32, or `--precision
+bf16` in half the time where the CPU has it). `peer` is a plain `transformers` loop in float32 with as many epochs. A
+finished run is a line of benchmarks/results/heads.jsonl; a rerun skips it. CLEARHEAD_DATA is the folder of data sets.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def settings_of(task: Task, rows: Rows) -> dict[str, Any]:
     return {"epochs": epochs, "rate": RATE, "head_rate": 20 * RATE if epochs > 3 else None}
 
 
-def ours(task: Task, rows: Rows, seed: int, head: str) -> list[Any]:
+def ours(task: Task, rows: Rows, seed: int, head: str, precision: str) -> list[Any]:
     """The answers of clearhead with a head that reads the first token or the mean."""
     import clearhead
     from clearhead.runs.predictor import load_predictor
@@ -93,7 +93,7 @@ def ours(task: Task, rows: Rows, seed: int, head: str) -> list[Any]:
         run = verbs.train(
             rows.train, task=task.kind, **columns, head_pooling=head, seed=seed, output=Path(place) / "model",
             **settings_of(task, rows), dev_share=0.0, test_share=0.0, baselines=False,
-            max_length=LONGEST, long="cut", precision="float", threads=1, report=False,
+            max_length=LONGEST, long="cut", precision=precision, threads=1, report=False,
             save_every=1e9,
         )  # fmt: skip
         bare = [{key: value for key, value in row.items() if key != task.label} for row in rows.measure]
@@ -131,11 +131,11 @@ def score(task: Task, truth: list[Any], said: list[Any]) -> float:
     return float(statistics.mean(one == other for one, other in zip(truth, said, strict=True)))
 
 
-def run(task: Task, size: str, seed: int, head: str) -> dict[str, Any]:
+def run(task: Task, size: str, seed: int, head: str, precision: str) -> dict[str, Any]:
     """One run as a line of the file."""
     rows = load(task, size, seed)
     wall, cpu = time.perf_counter(), time.process_time()
-    said = peer(task, rows, seed) if head == "peer" else ours(task, rows, seed, head)
+    said = peer(task, rows, seed) if head == "peer" else ours(task, rows, seed, head, precision)
     return {
         "task": task.name,
         "rows": size,
@@ -148,19 +148,22 @@ def run(task: Task, size: str, seed: int, head: str) -> dict[str, Any]:
         "epochs": settings_of(task, rows)["epochs"],
         "seconds": round(time.perf_counter() - wall, 1),
         "cpu_seconds": round(time.process_time() - cpu, 1),
+        "precision": "float" if head == "peer" else precision,
         "digest": rows.digest(),
     }
 
 
 def finished(out: Path) -> dict[tuple[str, str, int, str], dict[str, Any]]:
-    """The runs that are there."""
-    return read_records(out, ("task", "rows", "seed", "head"))
+    """The runs that are there; the first ones did not note that they were in float32."""
+    records = read_records(out, ("task", "rows", "seed", "head"))
+    return {key: {"precision": "float"} | record for key, record in records.items()}
 
 
 def table(records: dict[tuple[str, str, int, str], dict[str, Any]], tasks: list[str], sizes: list[str]) -> str:
     """Means over the seeds that both heads have, and the differences between them, in Markdown."""
-    lines = ["| task | metric | rows | epochs | seeds | first | mean | mean - first (range) | plain transformers |"]
-    lines.append("|---|---|---|---|---|---|---|---|---|")
+    names = ["task", "metric", "rows", "epochs", "seeds", "precision"]
+    names += ["first", "mean", "mean - first (range)", "plain transformers"]
+    lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
     for size in sizes:
         for task in tasks:
             by: dict[str, dict[int, dict[str, Any]]] = {head: {} for head in HEADS}
@@ -171,15 +174,18 @@ def table(records: dict[tuple[str, str, int, str], dict[str, Any]], tasks: list[
             if not seeds:
                 continue
             one = by["mean"][seeds[0]]
-            if any(by["first"][seed]["digest"] != by["mean"][seed]["digest"] for seed in seeds):
-                raise SystemExit(f"The runs of {task} are of different rows; move the file away and run again.")
+            for key, what in (("digest", "rows"), ("precision", "precisions")):
+                if any(by["first"][seed][key] != by["mean"][seed][key] for seed in seeds):
+                    raise SystemExit(f"The runs of {task} are of different {what}; move the file away and run again.")
+            precisions = dict.fromkeys(by["mean"][seed]["precision"] for seed in seeds)
             gaps = [by["mean"][seed]["score"] - by["first"][seed]["score"] for seed in seeds]
             means = [f"{statistics.mean(by[head][seed]['score'] for seed in seeds):.4f}" for head in HEADS[:2]]
             theirs = [by["peer"][seed]["score"] for seed in seeds if seed in by["peer"]]
             beside = "-" if not theirs else f"{statistics.mean(theirs):.4f}"
             beside += f" ({len(theirs)} of {len(seeds)} seeds)" if theirs and len(theirs) < len(seeds) else ""
             between = f"{statistics.mean(gaps):+.4f} ({min(gaps):+.4f} to {max(gaps):+.4f})"
-            cells = [task, one["metric"], f"{one['train_rows']:,}", one["epochs"], len(seeds), *means, between, beside]
+            cells = [task, one["metric"], f"{one['train_rows']:,}", one["epochs"], len(seeds), ", ".join(precisions)]
+            cells += [*means, between, beside]
             lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
 
@@ -191,6 +197,7 @@ def main() -> None:
     parser.add_argument("--rows", default=f"500,2000,{ALL}", help="training rows, commas between them")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--heads", default=",".join(HEADS), help=f"of {', '.join(HEADS)}")
+    parser.add_argument("--precision", default="float", choices=("float", "bf16"))
     parser.add_argument("--out", type=Path, default=OUT, help="file of the finished runs")
     parser.add_argument("--table", action="store_true", help="run nothing, only print the table")
     given = parser.parse_args()
@@ -206,7 +213,7 @@ def main() -> None:
     for size, seed, name, head in todo:
         if (name, size, seed, head) in finished(given.out):
             continue
-        record = run(TASKS[name], size, seed, head)
+        record = run(TASKS[name], size, seed, head, given.precision)
         append_record(given.out, record)
         print(", ".join(f"{key} {value}" for key, value in record.items() if key != "digest"), flush=True)
     print(table(finished(given.out), tasks, sizes))

@@ -30,7 +30,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_held_out_rows_are_never_trained_on(data: Path) -> None:
-    (train, measure), (others, same) = (defaults.load(defaults.DATASETS["trec"], 50, seed) for seed in (0, 1))
+    (train, measure), (others, same) = (defaults.load(defaults.DATASETS["trec"], "50", seed) for seed in (0, 1))
     assert (len(train), len(measure)) == (50, 30)
     assert measure == same
     assert train != others
@@ -38,7 +38,7 @@ def test_held_out_rows_are_never_trained_on(data: Path) -> None:
 
 
 def test_sentences_are_read_packed_or_not(data: Path) -> None:
-    train, measure = defaults.load(defaults.DATASETS["wnut17"], 10, 0)
+    train, measure = defaults.load(defaults.DATASETS["wnut17"], "10", 0)
     assert (len(train), len(measure)) == (10, 30)
     assert measure[0]["tokens"][0] == "good"
     assert measure[0]["tags"] == ["B-X", "O"]
@@ -54,7 +54,7 @@ def test_earlier_settings_are_those_of_earlier_versions(data: Path) -> None:
 
 
 def record(choice: str, seed: int, score: float, **more: Any) -> dict[str, Any]:
-    made = {"task": "trec", "rows": 200, "seed": seed, "choice": choice, "model": "default", "metric": "accuracy"}
+    made = {"task": "trec", "rows": "200", "seed": seed, "choice": choice, "model": "default", "metric": "accuracy"}
     return made | {"score": score, "cpu_seconds": 10.0} | more
 
 
@@ -63,7 +63,7 @@ def test_what_is_done_is_not_run_again(
 ) -> None:
     out, ran = tmp_path / "results" / "defaults.jsonl", []
 
-    def run(data: Any, rows: int, seed: int, choice: str, model: str, precision: str) -> dict[str, Any]:
+    def run(data: Any, rows: str, seed: int, choice: str, model: str, precision: str) -> dict[str, Any]:
         ran.append((data.name, rows, seed, choice, model, precision))
         return record(choice, seed, 0.5 + seed / 4, rows=rows)
 

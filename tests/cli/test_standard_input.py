@@ -63,6 +63,20 @@ def test_predict(run: Run, model: Path, tmp_path: Path, piped: Piped) -> None:
     assert (code, "format must be one of csv, tsv, jsonl, text" in err) == (2, True)
 
 
+def test_predict_counts_blank_lines(run: Run, model: Path, tmp_path: Path, piped: Piped) -> None:
+    lines = "it was good\n\n  \nit was bad\n\n"
+    for name, text in (("pipe", None), ("file", lines)):
+        place: Any = "-" if text is None else tmp_path / "lines.txt"
+        piped(lines) if text is None else place.write_text(text)
+        code, out, err = run("predict", model, place, "-o", tmp_path / f"{name}.csv", "--json")
+        assert code == 0, err
+        assert (json.loads(out)["rows"], json.loads(out)["blank_lines"]) == (2, 3)
+    piped(lines)
+    assert "3 blank lines were passed over" in run("predict", model, "-", "-o", tmp_path / "again.csv")[2]
+    piped("it was good\n")
+    assert "blank lines" not in run("predict", model, "-", "-o", tmp_path / "none.csv")[2]
+
+
 def test_predict_keeps_the_format_of_its_output(
     run: Run, model: Path, piped: Piped, monkeypatch: pytest.MonkeyPatch
 ) -> None:

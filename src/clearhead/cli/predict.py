@@ -125,6 +125,8 @@ def predict(
         say(f"went on after row {made.resumed:,}", quiet=quiet)
     for line in counted(made):
         say(line, quiet=quiet)
+    if made.blank_lines:
+        say(f"{made.blank_lines:,} blank lines were passed over.", quiet=quiet)
     say(f"{made.rows:,} rows: {'standard output' if output == '-' else made.output}", quiet=quiet or seen)
 
 

@@ -253,10 +253,11 @@ def _open_table(
 
 
 def _open_lines(blob: Blob, encoding: str, spoken: str, newline: str, warnings: tuple[str, ...] = ()) -> Source:
+    blank: list[int] = []  # numbers of the blank lines that the last reading came upon
     source = Source(
         name=blob.name, kind="lines", columns=("text",), encoding=encoding, has_header=False, warnings=warnings,
         said=(f"a text a line, {spoken}; column: text",),
-        open=lambda: _line_rows(lines_of(blob, encoding, newline)),
+        open=lambda: _line_rows(lines_of(blob, encoding, newline), blank), blank_lines=lambda: len(blank),
     )  # fmt: skip
     return _made(blob, source, "")
 
@@ -267,10 +268,12 @@ def _all_fit(head: str, dialect: Dialect) -> bool:
     return len(counts) == 1 and dialect.delimiter == "\t"
 
 
-def _line_rows(lines: Iterable[Line]) -> Rows:
+def _line_rows(lines: Iterable[Line], blank: list[int]) -> Rows:
     number = 0
+    blank.clear()
     for place, line, problem in lines:
         if problem is None and not line.strip():
+            blank.append(place)
             continue
         number += 1
         kind = problem or (NUL if "\0" in line else None)

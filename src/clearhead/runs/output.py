@@ -37,6 +37,7 @@ class Predicted:
     abstained: int
     skipped: dict[str, int]
     columns: dict[str, str]
+    blank_lines: int = 0  # of a text a line: passed over
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -46,7 +47,7 @@ class Predicted:
         from clearhead.notebook import one_line
 
         counts = {"truncated": self.truncated, "without an answer": self.abstained}
-        counts |= {"skipped": sum(self.skipped.values())}
+        counts |= {"skipped": sum(self.skipped.values()), "blank lines": self.blank_lines}
         some = [f"{count:,} {name}" for name, count in counts.items() if count]
         return one_line("Predicted", f"{self.rows:,} rows", *some, f"output {self.output}")
 
@@ -55,7 +56,7 @@ class Predicted:
         from clearhead.notebook import table_html
 
         counted = {"rows": self.rows, "from an earlier run": self.resumed, "of which something was cut": self.truncated,
-                   "read in windows": self.windowed, "without an answer": self.abstained}  # fmt: skip
+                   "read in windows": self.windowed, "without an answer": self.abstained, "blank lines passed over": self.blank_lines}  # fmt: skip
         counted |= {f"left out: {problem}": count for problem, count in self.skipped.items()}
         rows = [(name, f"{count:,}") for name, count in counted.items() if count or name == "rows"]
         return table_html(f"predictions in {self.output}", ("rows", "count"), rows)
@@ -219,7 +220,8 @@ class _Job:
         names = {"text": self.columns.text, "text_b": self.columns.text_b}
         counts = {key: value for key, value in asdict(self.counts).items() if key not in ("read", "lost")}
         used = {part: name for part, name in names.items() if name is not None}
-        return Predicted(output=output, resumed=resumed, columns=used, **counts)
+        blank = self.source.blank_lines()
+        return Predicted(output=output, resumed=resumed, columns=used, blank_lines=blank, **counts)
 
     def _key(self) -> str | None:
         """What must be the same for a half-written file to be gone on with; None: rows that are not in a file."""
