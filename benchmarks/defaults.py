@@ -5,9 +5,9 @@
 
 A run sees what a user's file would hold: rows that a seed draws, from which `train` holds out a tenth to choose the
 epoch. It is measured once, on rows that no run sees (at most 1,000, of labels that the training rows have). Choices:
-`default`; `before`, the settings of earlier versions (a rate of 5e-5 for every model); `probe`, a head that is fitted
-first; `features`, frozen; `majority`. A finished run is a line of benchmarks/results/defaults.jsonl; a rerun skips it.
-CLEARHEAD_DATA is the data folder.
+`default`; `finetune`, always; `before`, the settings of earlier versions (fine-tuning with a rate of 5e-5 for every
+model); `probe`, a head that is fitted first; `features`, frozen; `majority`. A finished run is a line of
+benchmarks/results/defaults.jsonl; a rerun skips it. CLEARHEAD_DATA is the data folder.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ DATASETS = {
         ),
     )
 }  # fmt: skip
-CHOICES = ("default", "before", "probe", "features", "majority")
+CHOICES = ("default", "finetune", "before", "probe", "features", "majority")
 
 
 def load(data: Dataset, rows: str, seed: int) -> tuple[list[Row], list[Row]]:
@@ -145,13 +145,13 @@ def sentences(path: Path) -> list[Row]:
 
 def settings_of(choice: str, data: Dataset, train: list[Row]) -> dict[str, Any]:
     """What is passed to `train` beside the rows."""
-    if choice in ("features", "majority"):
+    if choice in ("finetune", "features", "majority"):
         return {"method": choice}
     if choice == "before":
         labels = {str(row[data.columns["label"]]) for row in train} if data.task in ("classify", "pair") else "12"
         epochs = min(max(ceil(max(120, 25 * len(labels)) * 32 / max(0.9 * len(train), 1)), 3), 20)
-        return {"rate": 5e-5, "epochs": epochs, "head_rate": 1e-3 if epochs > 3 else None}
-    return {"head_start": "probe"} if choice == "probe" else {}
+        return {"method": "finetune", "rate": 5e-5, "epochs": epochs, "head_rate": 1e-3 if epochs > 3 else None}
+    return {"method": "finetune", "head_start": "probe"} if choice == "probe" else {}
 
 
 def run(data: Dataset, rows: str, seed: int, choice: str, model: str, precision: str) -> dict[str, Any]:
@@ -164,8 +164,8 @@ def run(data: Dataset, rows: str, seed: int, choice: str, model: str, precision:
     with tempfile.TemporaryDirectory() as folder:
         made = verbs.train(
             train, task=data.task, model=model, seed=seed, output=Path(folder) / "model", test_share=0.0,
-            max_length=LONGEST, long="cut", precision=precision, threads=1, report=False, baselines=choice == "default",
-            **data.columns, **settings_of(choice, data, train),
+            max_length=LONGEST, long="cut", precision=precision, threads=1, report=False,
+            baselines=choice in ("default", "finetune"), **data.columns, **settings_of(choice, data, train),
         )  # fmt: skip
         seconds = round(time.perf_counter() - wall, 1), round(time.process_time() - cpu, 1)
         found = verbs.evaluate(made.folder, measure).metrics[data.metric].value
@@ -174,8 +174,9 @@ def run(data: Dataset, rows: str, seed: int, choice: str, model: str, precision:
     dev = made.evaluations["dev"].metrics[data.metric].value if "dev" in made.evaluations else None
     return {
         "task": data.name, "rows": rows, "seed": seed, "choice": choice, "model": model, "metric": data.metric,
-        "score": float(found), "train_rows": len(train), "measured_rows": len(measure), "epochs": plan["epochs"],
-        "rate": plan["rate"], "precision": precision, "seconds": seconds[0], "cpu_seconds": seconds[1],
+        "method": made.method, "score": float(found), "train_rows": len(train), "measured_rows": len(measure),
+        "epochs": plan["epochs"], "rate": plan["rate"], "precision": precision,
+        "seconds": seconds[0], "cpu_seconds": seconds[1],
         "kept": next((note for note in made.notes if note.startswith("Kept ")), ""),
         "dev_rows": made.rows.get("dev", 0), "dev": dev, "dev_baselines": beside,
     }  # fmt: skip
@@ -232,7 +233,7 @@ def main() -> None:
     if not all(size.removesuffix(SHOTS).isdigit() and int(size.removesuffix(SHOTS)) > 0 for size in sizes):
         parser.error(f"rows are numbers above 0, or 8{SHOTS} for eight of each class, got {given.rows!r}")
     for size, seed, name, choice in [] if given.table else product(sizes, range(given.seeds), tasks, choices):
-        if choice == "majority" and DATASETS[name].task == "tag":
+        if choice == "majority" and DATASETS[name].task in ("tag", "regress"):
             continue
         if size.endswith(SHOTS) and DATASETS[name].task not in ("classify", "pair"):
             continue

@@ -38,7 +38,7 @@ def test_held_out_rows_are_the_same_and_never_trained_on(data: Path) -> None:
 
 def record(head: str, seed: int, score: float, **more: Any) -> dict[str, Any]:
     made = {"task": "trec", "rows": "500", "seed": seed, "head": head, "metric": "accuracy", "score": score}
-    return made | {"train_rows": 500, "epochs": 10, "digest": f"rows {seed}"} | more
+    return made | {"train_rows": 500, "epochs": 10, "digest": f"rows {seed}", "precision": "float"} | more
 
 
 def by_key(*records: dict[str, Any]) -> dict[Any, Any]:
@@ -48,12 +48,16 @@ def by_key(*records: dict[str, Any]) -> dict[Any, Any]:
 def test_the_table_compares_seeds_that_both_heads_have() -> None:
     told = [record("first", 0, 0.5), record("mean", 0, 0.75), record("first", 1, 0.25), record("mean", 1, 0.75)]
     told += [record("first", 2, 0.99), record("peer", 1, 0.3)]
+    told[2:4] = [one | {"precision": "bf16"} for one in told[2:4]]
     *_, line = heads.table(by_key(*told), ["trec", "sst2"], ["500", "2000"]).splitlines()
     assert line == (
-        "| trec | accuracy | 500 | 10 | 2 | 0.3750 | 0.7500 | +0.3750 (+0.2500 to +0.5000) | 0.3000 (1 of 2 seeds) |"
+        "| trec | accuracy | 500 | 10 | 2 | float, bf16 | 0.3750 | 0.7500 | +0.3750 (+0.2500 to +0.5000) "
+        "| 0.3000 (1 of 2 seeds) |"
     )
     with pytest.raises(SystemExit, match="different rows"):
         heads.table(by_key(told[0], record("mean", 0, 0.5, digest="others")), ["trec"], ["500"])
+    with pytest.raises(SystemExit, match="different precisions"):
+        heads.table(by_key(told[0], record("mean", 0, 0.5, precision="bf16")), ["trec"], ["500"])
 
 
 def test_what_is_done_is_not_run_again(
@@ -61,9 +65,9 @@ def test_what_is_done_is_not_run_again(
 ) -> None:
     out, ran = tmp_path / "heads.jsonl", []
 
-    def run(task: Any, size: str, seed: int, head: str) -> dict[str, Any]:
+    def run(task: Any, size: str, seed: int, head: str, precision: str) -> dict[str, Any]:
         ran.append((task.name, size, seed, head))
-        return record(head, seed, 0.5, rows=size, task=task.name)
+        return record(head, seed, 0.5, rows=size, task=task.name, precision=precision)
 
     monkeypatch.setattr(heads, "run", run)
     out.write_text(json.dumps(record("first", 0, 0.5)) + "\n" + '{"task": "trec", "ro')  # the last one was cut off

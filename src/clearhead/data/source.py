@@ -99,7 +99,7 @@ class Source:
     warnings: tuple[str, ...] = ()  # what people may have meant otherwise, in sentences
     label_names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of columns that hold numbers for names
     open: Callable[[], Rows] = field(repr=False, compare=False)
-    blank_lines: Callable[[], int] = field(default=lambda: 0, repr=False, compare=False)  # of a text a line, read so far
+    blank_lines: Callable[[], int] = field(default=lambda: 0, repr=False, compare=False)  # of texts a line, so far
 
     @property
     def again(self) -> bool:

@@ -161,7 +161,7 @@ def _plan_for(plan: RunPlan, name: str, split: str | None) -> RunPlan:
     given: dict[str, Any] = {"train": None, "dev": None, "test": None, "rows": None}  # reviews that are read and drawn
     return replace(
         plan, **columns, **own, **given, split=split, skip_bad_rows=False,
-        minutes=None if plan.minutes is None else plan.minutes / 2,
+        minutes=None if plan.minutes is None else plan.minutes / 2, auto_method=False,
     )  # fmt: skip
 
 

@@ -41,14 +41,14 @@ Count = Callable[[str, int, int | None], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """A cheap method beside the trained network."""
+    """Another method beside the kept model."""
 
-    method: str  # majority, cosine or features
+    method: str  # majority, cosine or features; finetune beside features that were kept
     rows: int  # training rows that it was fitted on
     value: float | None  # the main metric; None: not defined on these rows
     low: float | None
     high: float | None
-    difference: Difference  # the network's metric minus this one's, on the same rows
+    difference: Difference  # the kept model's metric minus this one's, on the same rows
     seconds: float
 
     def to_json(self) -> dict[str, Any]:
@@ -56,38 +56,68 @@ class Baseline:
         return asdict(self)
 
 
-def fit_baselines(
-    prepared: Prepared, plan: RunPlan, folder: Path, logits: Mapping[str, Any], reading: Reading, part: str,
-    count: Count,
-) -> tuple[Baseline, ...]:  # fmt: skip
-    """Every baseline of a task, measured on the rows that the network was measured on."""
-    task, space = prepared.task, prepared.space
-    if not plan.baselines or plan.method not in NETWORK or "features" not in task.methods or plan.both_orders:
+@dataclass(frozen=True, kw_only=True)
+class FittedBaseline:
+    """What a cheap method says of the rows that it did not learn from."""
+
+    method: str
+    rows: int  # training rows
+    logits: Mapping[str, Any]  # by part
+    seconds: float
+
+
+def has_baselines(prepared: Prepared, plan: RunPlan) -> bool:
+    """Whether cheap methods can do what a run does."""
+    of_networks = plan.method in NETWORK and not plan.both_orders
+    return plan.baselines and of_networks and "features" in prepared.task.methods and len(prepared.parts) > 1
+
+
+def fit_baselines(prepared: Prepared, plan: RunPlan, folder: Path, count: Count) -> tuple[FittedBaseline, ...]:
+    """Every baseline of a task."""
+    if not has_baselines(prepared, plan):
         return ()
-    metric = plan.metric or task.main(space)
-    asked = Asked(task=task, space=space, metric=metric, part=part, targets=prepared.parts[part].targets)
-    mine = task.read(logits[part], space, reading)
     fewer = _fewer_rows(prepared, plan.settings.seed)
-    settings = replace(plan.settings, frozen=False)
-    own = replace(plan, method="features", settings=settings, head_pooling="auto", target_accuracy=None)
-    job = Job(prepared=fewer, plan=own, settings=settings, folder=folder, count=count)
+    own = features_plan(plan)
+    job = Job(prepared=fewer, plan=own, settings=own.settings, folder=folder, count=count)
     made = []
     for method, fit in _fits(job).items():
         begun = time.perf_counter()
         try:
-            found = held_out_logits(fewer, fit())
+            logits = held_out_logits(fewer, fit())
         except ClearheadError:
             continue  # such as classes of one row each, to which nothing can be fitted
-        their_reading, evaluations, _ = measured(fewer, found, own)
-        theirs = task.read(found[part], space, their_reading)
+        seconds = round(time.perf_counter() - begun, 2)
+        made.append(FittedBaseline(method=method, rows=len(fewer.parts["train"]), logits=logits, seconds=seconds))
+    return tuple(made)
+
+
+def features_plan(plan: RunPlan) -> RunPlan:
+    """The plan of a network as one of frozen features."""
+    settings = replace(plan.settings, frozen=False)
+    return replace(plan, method="features", settings=settings, head_pooling="auto", minutes=None, auto_method=False)
+
+
+def compare_baselines(
+    fits: tuple[FittedBaseline, ...], prepared: Prepared, plan: RunPlan, logits: Mapping[str, Any], reading: Reading,
+    part: str,
+) -> tuple[Baseline, ...]:  # fmt: skip
+    """Every baseline beside the kept model, on the same rows."""
+    task, space = prepared.task, prepared.space
+    metric = plan.metric or task.main(space)
+    asked = Asked(task=task, space=space, metric=metric, part=part, targets=prepared.parts[part].targets)
+    mine = task.read(logits[part], space, reading)
+    made = []
+    for fit in fits:
+        their_reading, evaluations, _ = measured(prepared, fit.logits, replace(plan, target_accuracy=None))
+        theirs = task.read(fit.logits[part], space, their_reading)
         interval = evaluations[part].metrics[metric]
         value, low, high = (
             float(one) if isfinite(one) else None for one in (interval.value, interval.low, interval.high)
         )  # fmt: skip
         made.append(
             Baseline(
-                method=method, rows=len(fewer.parts["train"]), value=value, low=low, high=high,
-                difference=difference(mine, theirs, asked), seconds=round(time.perf_counter() - begun, 2),
+                method=fit.method, rows=fit.rows, value=value, low=low, high=high,
+                difference=difference(mine, theirs, asked), seconds=fit.seconds,
             )
         )  # fmt: skip
     return tuple(made)
@@ -168,6 +198,7 @@ def verdict(baselines: tuple[Baseline, ...], metric: str, value: float) -> str |
     advice = {
         "features": f"train with {features}",
         "cosine": f"compare the vectors of `embed` by their cosine, or train with {features}",
+        "finetune": f"train with {setting('method', 'finetune', of='train')}",
         "majority": "check the labels, or train longer or on more rows",
     }[best.method]
     found = best.difference

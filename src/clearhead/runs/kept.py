@@ -100,7 +100,7 @@ def _with_defaults(plan: Any) -> Any:
     """A plan as it was written, with what later versions can choose as they leave it."""
     if not isinstance(plan, dict):
         return plan
-    usual = json.loads(json.dumps(asdict(RunPlan())))
+    usual = json.loads(json.dumps(asdict(RunPlan(auto_method=False))))  # a rung names its method
     own = plan.get("settings")
     if plan.get("method") in NETWORK:
         usual |= EARLIER

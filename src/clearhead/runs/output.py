@@ -56,7 +56,8 @@ class Predicted:
         from clearhead.notebook import table_html
 
         counted = {"rows": self.rows, "from an earlier run": self.resumed, "of which something was cut": self.truncated,
-                   "read in windows": self.windowed, "without an answer": self.abstained, "blank lines passed over": self.blank_lines}  # fmt: skip
+                   "read in windows": self.windowed, "without an answer": self.abstained,
+                   "blank lines passed over": self.blank_lines}  # fmt: skip
         counted |= {f"left out: {problem}": count for problem, count in self.skipped.items()}
         rows = [(name, f"{count:,}") for name, count in counted.items() if count or name == "rows"]
         return table_html(f"predictions in {self.output}", ("rows", "count"), rows)

@@ -97,6 +97,7 @@ class RunPlan:
     keep_state: bool = False  # True: the optimizer's state stays in the folder of a finished run
     auto_epochs: bool = True  # as many epochs as the rows need; False where they were said
     auto_rate: bool = True  # the learning rate that suits the model; False where it was said
+    auto_method: bool = True  # frozen features where they are better; False where the method was said
     settings: TrainSettings = field(default_factory=TrainSettings)
 
     @property
@@ -160,12 +161,16 @@ class RunPlan:
 
 
 # of runs from before these could be chosen
-EARLIER: dict[str, Any] = {"head_pooling": None, "auto_rate": False, "baselines": False}
+EARLIER: dict[str, Any] = {"head_pooling": None, "auto_rate": False, "auto_method": False, "baselines": False}
 KNOWN = {*CLASSIFY, *BINARY, *MULTILABEL, *PROBS, *REGRESS, "precision", "recall", "f1", "exact_match"}
 BATCH = {"batch_rows", "batch_tokens"}
 LOWER_IS_BETTER = ("log_loss", "mse", "mae")
 _SETTINGS = {field.name for field in fields(TrainSettings)}
-_PLAN = {field.name for field in fields(RunPlan)} - {"settings", "auto_epochs", "auto_rate"}
+CHOSEN = {"auto_epochs", "auto_rate", "auto_method"}  # by what was left open, and not by a name of their own
+_PLAN = {field.name for field in fields(RunPlan)} - {"settings", *CHOSEN}
+# who names one of these wants a network: epochs, rate and the like, which no other method has
+_OF_ALL = {"seed", "class_weight", "precision", "save_every"}
+_OF_NETWORKS = {*_SETTINGS, "head_pooling", "both_orders", "seeds", "minutes"} - _OF_ALL
 
 
 def metrics_of(kind: str, labels: int) -> tuple[str, ...]:
@@ -190,6 +195,7 @@ def make_plan(*layers: Mapping[str, Any]) -> RunPlan:
             near = get_close_matches(key, sorted(_SETTINGS | _PLAN), n=1)
             hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(sorted(_SETTINGS | _PLAN))}."
             raise InputError(f"There is no setting {shown(key, 40)!r}{hint}")
+    auto_method = "method" not in said and not said.keys() & _OF_NETWORKS
     said = METHOD_DEFAULTS.get(str(said.get("method")), {}) | said
     if said.get("task") == "translate":
         new = NEW_RECURRENT if said.get("family") == "rnn" else NEW_TRANSLATOR
@@ -200,8 +206,8 @@ def make_plan(*layers: Mapping[str, Any]) -> RunPlan:
     settings = {key: value for key, value in said.items() if key in _SETTINGS}
     plan = {key: value for key, value in said.items() if key in _PLAN}
     try:
-        chosen = {"auto_epochs": "epochs" not in said, "auto_rate": "rate" not in said, "settings": settings}
-        made = decode({**plan, **chosen}, RunPlan, "settings")
+        chosen = {"auto_epochs": "epochs" not in said, "auto_rate": "rate" not in said, "auto_method": auto_method}
+        made = decode({**plan, **chosen, "settings": settings}, RunPlan, "settings")
     except ConfigError as error:
         raise InputError(plain_setting(str(error), RunPlan)) from None
     made.check()

@@ -11,7 +11,7 @@ from typing import Any
 from clearhead.config import named, read_json, shown
 from clearhead.errors import InputError
 from clearhead.runs.finish import METRICS
-from clearhead.runs.plan import RunPlan
+from clearhead.runs.plan import CHOSEN, RunPlan
 from clearhead.runs.pretrain_plan import PretrainPlan
 from clearhead.runs.run_file import RUN
 
@@ -38,7 +38,7 @@ def check_resumed(
         name = key.replace("-", "_")
         if value is None or (value == AUTO and name in RESOLVED):
             continue
-        if name not in kept or name == "auto_epochs":
+        if name not in kept or name in CHOSEN:
             raise InputError(f"There is no setting {shown(key, 40)!r}.")
         if not is_same(name, kept[name], value):
             raise _differs(name, kept[name], value)

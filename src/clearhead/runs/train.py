@@ -16,7 +16,7 @@ from clearhead.errors import CheckpointError, InputError
 from clearhead.loading import load
 from clearhead.model import Model
 from clearhead.runs.arranged import arranged, check_next_words, in_orders
-from clearhead.runs.baselines import Baseline, fit_baselines, verdict
+from clearhead.runs.baselines import Baseline, compare_baselines, features_plan, fit_baselines, verdict
 from clearhead.runs.cost import cost_of
 from clearhead.runs.examples import second_look
 from clearhead.runs.finish import (
@@ -31,6 +31,7 @@ from clearhead.runs.finish import (
 )
 from clearhead.runs.fitted import SEEDS, STATE, drop_state, restore_saved
 from clearhead.runs.machines import begin_computing, computes_alone, on_machine
+from clearhead.runs.method_choice import keep_better, starts_with_features
 from clearhead.runs.methods import FITS, Job, Result, network_result
 from clearhead.runs.network import restore_network
 from clearhead.runs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
@@ -117,6 +118,11 @@ def run_train(
     prepared = prepare(seen, plan, None if model is None else model.tokenizer, max_length)
     for line in prepared.said:
         tell.say(line)
+    if starts_with_features(prepared, plan):
+        why = "two texts and too few dev rows to compare it with fine-tuning"
+        tell.say(f"method: features ({why}; override with {setting('method', 'finetune')})")
+        plan = features_plan(plan)
+        model = _model(seen, plan, plan.settings.seed, tell)
     if model is not None and plan.method in NETWORK:
         settings = choose_settings(
             plan, prepared.task, prepared.space, len(prepared.parts["train"]), model.shape,
@@ -145,12 +151,15 @@ def run_train(
         pooling = best_of.pooling if seen.task.words is None else None
         plan = replace(plan, layer=best_of.layer, pooling=pooling, layers=None)
     tell.count("measuring", 0, None)
-    logits = held_out_logits(prepared, result)
+    trains_network, beside = plan.method in NETWORK, fit_baselines(prepared, plan, folder, tell.count)
+    job = Job(prepared=prepared, plan=plan, settings=plan.settings, folder=folder, count=tell.count)
+    kept = keep_better(job, result, held_out_logits(prepared, result), beside, fitted)
+    plan, result, logits = kept.plan, kept.result, kept.logits
     reading, found, notes = measured(prepared, logits, plan)
     main = next((part for part in ("test", "dev") if part in found), None)
     baselines: tuple[Baseline, ...] = ()
     if main is not None:
-        baselines = fit_baselines(prepared, plan, folder, logits, reading, main, tell.count)
+        baselines = compare_baselines(kept.beside, prepared, plan, logits, reading, main)
         notes = (*notes, *filter(None, [verdict(baselines, found[main].main, found[main].value)]))
     seeds = [score.seed for score in scores] or [plan.settings.seed]
     trained = passport(
@@ -185,6 +194,8 @@ def run_train(
     if plan.method in NETWORK:
         drop_state(folder, result.notes, keep=plan.keep_state)
     write_metrics(folder, found, scores, swept)  # last: it is finished
+    if trains_network and plan.method not in NETWORK:  # the model folder has no weights of the network to resume from
+        drop_state(folder, result.notes, keep=plan.keep_state)
     return run
 
 
