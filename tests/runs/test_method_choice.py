@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from clearhead.api import evaluate, train
 from clearhead.runs import train as train_module
@@ -15,6 +16,7 @@ from clearhead.runs.method_choice import LEAST_PAIRS, prefers_features
 from clearhead.runs.plan import make_plan
 from clearhead.runs.rungs import Difference
 from clearhead.runs.train import Told
+from clearhead.training.state import Progress, State
 from tests.runs.rows import Rows, paired
 from tests.small import labelled
 
@@ -108,6 +110,17 @@ def test_a_run_that_was_killed_at_its_end_keeps_the_same(
     names = ("model.safetensors", "classic.safetensors", "metrics.json")
     assert [(folder / name).read_bytes() for name in names] == [(kept.folder / name).read_bytes() for name in names]
     assert not (folder / "state").exists()
+
+
+def test_of_equal_epochs_the_last_is_kept() -> None:
+    network = torch.nn.Linear(1, 1)
+    state = State(network, torch.optim.AdamW(network.parameters()), Progress())  # type: ignore[arg-type]
+    judged = [state.judged(score, epoch) for epoch, score in enumerate((0.5, 0.7, 0.7, 0.6))]
+    assert (judged, state.progress.best_epoch, state.progress.best_score) == ([True, True, True, False], 2, 0.7)
+    probed = State(network, torch.optim.AdamW(network.parameters()), Progress())  # type: ignore[arg-type]
+    probed.judge_start(0.7)
+    assert not probed.judged(0.7, 0)  # the start is kept until an epoch is better
+    assert probed.progress.best_epoch == -1
 
 
 def test_one_text_is_fine_tuned_as_before(tiny: str, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import clearhead
 from clearhead.errors import InputError
+from clearhead.runs import network
 from clearhead.runs.train import Told
 from clearhead.training import budget, loop, optimise
 from fuzz.kill import contents
@@ -28,6 +29,12 @@ SETTINGS: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(tiny_model(tmp_path_factory.mktemp("tiny")))
+
+
+@pytest.fixture(autouse=True)
+def few_dev_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twelve dev rows choose the epoch."""
+    monkeypatch.setattr(network, "LEAST_DEV", 10)
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ def train(
     model
         A model folder, a hub id, or an alias such as `default`; with --method features also word vectors.
     method
-        finetune, head, features, tfidf or majority; without it, finetune, or features where they answer dev rows better.
+        finetune, head, features, tfidf or majority; without it, finetune, or features where dev rows favor them.
     epochs
         How often every row is seen; without it, by the number of rows.
     minutes

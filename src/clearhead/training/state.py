@@ -108,12 +108,13 @@ class State:
         self.keep_best()
 
     def judged(self, value: float, epoch: int) -> bool:
-        """Note a score, and keep the weights if it is the best so far."""
+        """Note a score, and keep the weights if none was better so far."""
         progress = self.progress
         is_rising = not progress.scores or value > max(progress.scores)  # patience begins with the first epoch
         progress.waited = 0 if is_rising else progress.waited + 1
         progress.scores.append(value)
         better = progress.best_score is None or value > progress.best_score
+        better = better or (value == progress.best_score and progress.best_epoch >= 0)  # of equal epochs, the last
         if better:
             progress.best_score, progress.best_epoch = value, epoch
             self.keep_best()
