@@ -12,7 +12,8 @@ import torch
 
 from clearhead.api import evaluate, train
 from clearhead.runs import train as train_module
-from clearhead.runs.method_choice import LEAST_PAIRS, prefers_features
+from clearhead.runs.method_choice import prefers_features
+from clearhead.runs.network import LEAST_DEV
 from clearhead.runs.plan import make_plan
 from clearhead.runs.rungs import Difference
 from clearhead.runs.train import Told
@@ -64,7 +65,7 @@ def test_who_names_a_method_or_a_setting_of_networks_gets_one(said: dict[str, An
 def test_few_pairs_are_learned_by_features(tiny: str, tmp_path: Path) -> None:
     said: list[str] = []
     told = Told(say=said.append)
-    run = train(paired(10 * LEAST_PAIRS - 60), output=tmp_path / "run", model=tiny, told=told, **QUIET)
+    run = train(paired(10 * LEAST_DEV - 60), output=tmp_path / "run", model=tiny, told=told, **QUIET)
     assert (run.method, run.baselines) == ("features", ())
     assert any(line.startswith("method: features (two texts and too few dev rows") for line in said)
     assert not (run.folder / "log.jsonl").exists()
