@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 from collections import Counter
@@ -18,6 +19,8 @@ from tests.variation import IS_VARIED, emulate_cpu, scaled, vary_training
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 emulate_cpu()
 vary_training()
+if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets its background jobs ignore Ctrl-C
 
 settings.register_profile(
     "steady",
