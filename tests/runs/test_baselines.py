@@ -133,6 +133,9 @@ def test_a_cheaper_method_that_is_better_is_named() -> None:
     assert 'method="features"' in said
     assert verdict((baseline("features", 0.3, 0.02, 0.1),), "log_loss", 0.36) is not None  # lower is better
     assert verdict((baseline("features", 0.4, -0.1, -0.02),), "log_loss", 0.34) is None
+    cosine = verdict((baseline("cosine", 0.9, -0.1, -0.02),), "accuracy", 0.85)  # beside features
+    assert cosine is not None
+    assert cosine.endswith("compare the vectors of `embed` by their cosine.")
     undefined = replace(worse, value=None)
     assert verdict((undefined,), "accuracy", 0.85) is None
 

@@ -66,7 +66,8 @@ def test_few_pairs_are_learned_by_features(tiny: str, tmp_path: Path) -> None:
     said: list[str] = []
     told = Told(say=said.append)
     run = train(paired(10 * LEAST_DEV - 60), output=tmp_path / "run", model=tiny, told=told, **QUIET)
-    assert (run.method, run.baselines) == ("features", ())
+    assert run.method == "features"
+    assert [one.method for one in run.baselines] == ["majority", "cosine"]
     assert any(line.startswith("method: features (two texts and too few dev rows") for line in said)
     assert not (run.folder / "log.jsonl").exists()
     tuned = train(paired(100), output=tmp_path / "tuned", model=tiny, method="finetune", epochs=1, **QUIET)

@@ -68,8 +68,10 @@ class FittedBaseline:
 
 def has_baselines(prepared: Prepared, plan: RunPlan) -> bool:
     """Whether cheap methods can do what a run does."""
-    of_networks = plan.method in NETWORK and not plan.both_orders
-    return plan.baselines and of_networks and "features" in prepared.task.methods and len(prepared.parts) > 1
+    two_texts = prepared.columns.text_b is not None  # features of two texts have the cosine beside them
+    fits = plan.method in NETWORK or (plan.method == "features" and two_texts)
+    can = "features" in prepared.task.methods and not plan.both_orders and len(prepared.parts) > 1
+    return plan.baselines and fits and can
 
 
 def fit_baselines(prepared: Prepared, plan: RunPlan, folder: Path, count: Count) -> tuple[FittedBaseline, ...]:
@@ -80,7 +82,7 @@ def fit_baselines(prepared: Prepared, plan: RunPlan, folder: Path, count: Count)
     own = features_plan(plan)
     job = Job(prepared=fewer, plan=own, settings=own.settings, folder=folder, count=count)
     made = []
-    for method, fit in _fits(job).items():
+    for method, fit in _fits(job, keeps_network=plan.method in NETWORK).items():
         begun = time.perf_counter()
         try:
             logits = held_out_logits(fewer, fit())
@@ -123,8 +125,8 @@ def compare_baselines(
     return tuple(made)
 
 
-def _fits(job: Job) -> dict[str, Callable[[], Result]]:
-    """How each baseline of a task is fitted."""
+def _fits(job: Job, *, keeps_network: bool) -> dict[str, Callable[[], Result]]:
+    """How each baseline of a task is fitted; features are none beside features."""
     fits: dict[str, Callable[[], Result]] = {}
     if "majority" in job.prepared.task.methods:
         fits["majority"] = lambda: FITS["majority"](job)
@@ -135,7 +137,8 @@ def _fits(job: Job) -> dict[str, Callable[[], Result]]:
     if job.prepared.columns.text_b is None:
         return fits | {"features": lambda: FITS["features"](replace(job, model=model))}
     compared = ComparedPairs(model, job)
-    return fits | {"cosine": partial(compared.fit, "cosine"), "features": partial(compared.fit, "features")}
+    names = ("cosine", "features") if keeps_network else ("cosine",)
+    return fits | {name: partial(compared.fit, name) for name in names}
 
 
 class ComparedPairs:
@@ -194,10 +197,11 @@ def verdict(baselines: tuple[Baseline, ...], metric: str, value: float) -> str |
     if not better:
         return None
     best = max(better, key=lambda one: sign * (one.value or 0.0))
+    is_network = any(one.method == "features" for one in baselines)
     features = setting("method", "features", of="train")
     advice = {
         "features": f"train with {features}",
-        "cosine": f"compare the vectors of `embed` by their cosine, or train with {features}",
+        "cosine": "compare the vectors of `embed` by their cosine" + (f", or train with {features}" if is_network else ""),
         "finetune": f"train with {setting('method', 'finetune', of='train')}",
         "majority": "check the labels, or train longer or on more rows",
     }[best.method]
