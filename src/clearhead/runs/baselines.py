@@ -197,11 +197,11 @@ def verdict(baselines: tuple[Baseline, ...], metric: str, value: float) -> str |
     if not better:
         return None
     best = max(better, key=lambda one: sign * (one.value or 0.0))
-    is_network = any(one.method == "features" for one in baselines)
     features = setting("method", "features", of="train")
+    otherwise = f", or train with {features}" if any(one.method == "features" for one in baselines) else ""
     advice = {
         "features": f"train with {features}",
-        "cosine": "compare the vectors of `embed` by their cosine" + (f", or train with {features}" if is_network else ""),
+        "cosine": f"compare the vectors of `embed` by their cosine{otherwise}",
         "finetune": f"train with {setting('method', 'finetune', of='train')}",
         "majority": "check the labels, or train longer or on more rows",
     }[best.method]
