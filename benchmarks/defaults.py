@@ -5,8 +5,8 @@
 
 A run sees what a user's file would hold: rows that a seed draws, from which `train` holds out a tenth to choose the
 epoch. It is measured once, on rows that no run sees (at most 1,000, of labels that the training rows have). Choices:
-`default`; `finetune`, always; `before`, the settings of earlier versions (fine-tuning with a rate of 5e-5 for every
-model); `probe`, a head that is fitted first; `features`, frozen; `majority`. A finished run is a line of
+`default`; `finetune`, always; `before`, rate and epochs of earlier versions (5e-5 for every model), all else as today;
+`probe`, a head that is fitted first; `features`, frozen; `majority`. A finished run is a line of
 benchmarks/results/defaults.jsonl; a rerun skips it. CLEARHEAD_DATA is the data folder.
 """
 
@@ -198,8 +198,8 @@ def table(records: Mapping[Key, Mapping[str, Any]], model: str) -> str:
             some = [one for key, one in records.items() if (*key[:2], *key[3:]) == (task, rows, choice, model)]
             scores = [one["score"] for one in some]
             metric = some[0]["metric"] if some else metric
-            spread = f" ({min(scores):.3f} to {max(scores):.3f})" if len(scores) > 1 else ""
-            cells.append(f"{statistics.mean(scores):.3f}{spread}" if scores else "-")
+            spread = f"{min(scores):.3f} to {max(scores):.3f}, {len(scores)} seeds" if len(scores) > 1 else "1 seed"
+            cells.append(f"{statistics.mean(scores):.3f} ({spread})" if scores else "-")
             if choice == "default" and some:
                 seconds = f"{statistics.mean(one['cpu_seconds'] for one in some):.0f}"
         lines.append(f"| {task} | {metric} | {rows} | {' | '.join(cells)} | {seconds} |")
