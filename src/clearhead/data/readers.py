@@ -253,11 +253,11 @@ def _open_table(
 
 
 def _open_lines(blob: Blob, encoding: str, spoken: str, newline: str, warnings: tuple[str, ...] = ()) -> Source:
-    blank: list[int] = []  # numbers of the blank lines that the last reading came upon
+    blank = [0]  # lines that the last reading passed over: a count alone, for a file may hold nothing else
     source = Source(
         name=blob.name, kind="lines", columns=("text",), encoding=encoding, has_header=False, warnings=warnings,
         said=(f"a text a line, {spoken}; column: text",),
-        open=lambda: _line_rows(lines_of(blob, encoding, newline), blank), blank_lines=lambda: len(blank),
+        open=lambda: _line_rows(lines_of(blob, encoding, newline), blank), blank_lines=lambda: blank[0],
     )  # fmt: skip
     return _made(blob, source, "")
 
@@ -270,10 +270,10 @@ def _all_fit(head: str, dialect: Dialect) -> bool:
 
 def _line_rows(lines: Iterable[Line], blank: list[int]) -> Rows:
     number = 0
-    blank.clear()
+    blank[0] = 0
     for place, line, problem in lines:
         if problem is None and not line.strip():
-            blank.append(place)
+            blank[0] += 1
             continue
         number += 1
         kind = problem or (NUL if "\0" in line else None)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-LEAST_DEV = 50  # dev rows that epochs are compared on; with fewer, chance chooses, and the last epoch is better
+LEAST_DEV = 50  # dev rows that epochs are compared on; with fewer, chance would choose
 RISING = 0.01  # a last epoch that gains so much is not the last that would
 CLEARLY = 0.05  # better than a constant answer by so much is learning
 
