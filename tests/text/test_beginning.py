@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import pytest
 
 from clearhead.errors import InputError
-from clearhead.text import Encoding, Tokenizer, beginning, load_tokenizer
+from clearhead.text import Encoding, Tokenizer, beginning, load_tokenizer, pipeline
 from clearhead.text.encoding import truncate
+from clearhead.text.words_alone import word_reader
 from tests.text.tokenizer_folders import SENTENCES, marian
 
 Family = Callable[[str, str], tuple[Tokenizer, Any]]
@@ -126,3 +128,84 @@ def test_marian_sources_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(beginning, "PER_TOKEN", 4)
     assert ours.encode(text, max_length=12) == whole
     assert ours.encode_ids([text], max_length=12)[0].truncated == whole.truncated
+
+
+@pytest.mark.parametrize("name", ["distilbert", "electra", "mpnet"])
+def test_words_are_counted_once_where_a_pipeline_reads_each_alone(
+    family: Family, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, _ = family(name, "legacy")
+    backend: Any = ours._backend
+    assert backend._word_reader is not None
+    text = "\tthe keeper's  lamp,\nÉlan Éa 東京 [MASK] a[MASK]b xyzzy\u00a0x\u3000y \x1c \x0bq\r\n" * 40
+    items: list[Any] = [text, ("a keeper", text), (text, text[3:]), (text[7:], text), "x" * 900, "short", " " * 900]
+    whole = [truncate(one, 24) for one in ours.encode_batch(items)]
+    monkeypatch.setattr(pipeline, "LONG", 100)
+    monkeypatch.setattr(pipeline, "PER_TOKEN", 2)
+    found = backend.ids(items, split=False, max_length=24)
+    assert [(one.ids, one.segments, one.truncated) for one in found] == [
+        (one.ids, one.segments, one.truncated) for one in whole
+    ]
+    assert backend.count(text) == len(ours.encode(text)) - 2
+
+
+@pytest.mark.parametrize("name", ["bert_real", "distilbert", "electra", "mpnet"])
+def test_words_are_counted_as_the_library_counts_them(
+    family: Family, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, _ = family(name, "legacy")
+    backend: Any = ours._backend
+    draw = random.Random(7)
+    parts = ["keeper", "e", "é", "e\u0301", "Σ", "я", "東", "-", "_", "[MASK]", "[mask]", "<mask>", "7", "\u200d", "ß"]
+    monkeypatch.setattr(pipeline, "LONG", 0)
+    for _ in range(150):
+        words = ["".join(draw.choices(parts, k=draw.choice((1, 3, 40, 99, 140)))) for _ in range(4)]
+        text = draw.choice((" ", "\n", "-", "!")).join(words)
+        whole = ours.encode(text)
+        assert backend.count(text) == whole.special.count(False), text
+
+
+def test_a_megabyte_of_one_long_word_is_read_once(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, _ = family("mpnet", "legacy")
+    backend: Any = ours._backend
+    word = "z" * 99 + " "
+    alone = backend.count(word)
+    read = 0
+    library = backend.pipeline
+
+    class Measured:
+        def encode_batch_fast(self, items: Sequence[Any], **how: Any) -> Any:
+            nonlocal read
+            read += sum(map(len, items))
+            return library.encode_batch_fast(items, **how)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(library, name)
+
+    monkeypatch.setattr(backend, "pipeline", Measured())
+    assert ours.encode_ids([word * 10_000], max_length=64)[0].truncated == 10_000 * alone + 2 - 64
+    assert read < 20_000  # of a million characters
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "_"}},
+        {"pre_tokenizer": None},
+        {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Punctuation", "behavior": "Isolated"}]}},
+        {"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}},
+        {"model": {"type": "BPE"}},
+        {"added_tokens": [{"content": "two words"}]},
+        {"added_tokens": [{"content": "two\u00a0words"}]},
+        {"added_tokens": [{"content": "東京"}]},
+    ],
+)
+def test_pipelines_that_look_over_blanks(change: dict[str, Any]) -> None:
+    words = {
+        "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Lowercase"}]},
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "model": {"type": "WordPiece"},
+        "added_tokens": [{"content": "[MASK]"}],
+    }
+    assert word_reader(words) is not None
+    assert word_reader(words | change) is None

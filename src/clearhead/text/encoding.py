@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from clearhead.errors import InputError
@@ -53,15 +53,20 @@ def truncate(encoding: Encoding, max_length: int, *, side: str = "right") -> Enc
     return select(encoding, kept, truncated=encoding.truncated + len(encoding) - max_length)
 
 
-def kept_positions(sides: list[int | None], max_length: int, side: str) -> list[int]:
-    """Which tokens stay when the longer text is cut first; `sides` says which text each token is from."""
+def kept_positions(
+    sides: list[int | None], max_length: int, side: str, whole: Sequence[int] | None = None
+) -> list[int]:
+    """Which tokens stay when the longer text is cut first; `sides` says which text each token is from.
+
+    Where these are only the first tokens of the texts, `whole` says how many each of them has.
+    """
     counts = (sides.count(0), sides.count(1))
     inserted = len(sides) - sum(counts)
     if inserted > max_length:
         raise InputError(
             f"max_length={max_length} leaves no room for the {inserted} special tokens; use at least {inserted}"
         )
-    kept = share(max_length - inserted, *counts)
+    kept = share(max_length - inserted, *((*whole, 0)[:2] if whole is not None else counts))
     positions = []
     for text in (None, 0, 1):
         own = [i for i, s in enumerate(sides) if s == text]

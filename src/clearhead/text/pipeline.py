@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 from tokenizers import AddedToken, processors
@@ -13,8 +15,12 @@ from clearhead.text.files import guarded
 from clearhead.text.limits import check_text_size
 from clearhead.text.recipes import Specials
 from clearhead.text.settings import Settings, Token
+from clearhead.text.words_alone import MODELS, WordReader, word_reader, words_by_frequency
 
 AT_ONCE = 1_000_000  # characters of texts that the library holds as tokens together: some hundred bytes for each
+LONG = 16_384  # characters of a text whose words are worth counting
+PER_TOKEN = 16  # characters of the first words for each token that is read, at first; most tokens have three to five
+GROWTH = 8  # of the first words where they do not suffice
 FEW_CHARACTERS = 1_500  # fewer need no look at their size, however much a pipeline makes them grow
 # A text, or a text already split into words; a tuple is a pair of one kind.
 Text = str | list[str]
@@ -53,11 +59,43 @@ class RustPipeline:
         """The same ids and segments, without tracking where each came from; cut at `max_length` if there is one."""
         with guarded("the tokenizer failed on this text"):
             self._check(items)
-            return [
+            long: dict[int, Ids] = {}
+            if max_length is not None and side == "right" and not split:
+                at = [place for place, item in enumerate(items) if _is_long(item)]
+                if at and (reader := self._word_reader) is not None:
+                    long = {place: self._ids_of_first_words(reader, items[place], max_length) for place in at}
+            short = [
                 Ids(e.ids, e.type_ids) if max_length is None or len(e) <= max_length else _cut_ids(e, max_length, side)
-                for some in stretches(items)
+                for some in stretches([item for place, item in enumerate(items) if place not in long])
                 for e in self.pipeline.encode_batch_fast(some, is_pretokenized=split)
             ]
+            if not long:
+                return short
+            rest = iter(short)
+            return [long[place] if place in long else next(rest) for place in range(len(items))]
+
+    @cached_property
+    def _word_reader(self) -> WordReader | None:
+        return word_reader(json.loads(self.pipeline.to_str())) if self.kind in MODELS else None
+
+    def _ids_of_first_words(self, reader: WordReader, item: Item, max_length: int) -> Ids:
+        """The first tokens of a text or a pair from its first words, and how many follow."""
+        texts = [str(part) for part in item] if isinstance(item, tuple) else [str(item)]
+        size = max(LONG, PER_TOKEN * max_length)
+        while True:
+            heads = [reader.first_words(text, size) for text in texts]
+            raw = self.pipeline.encode_batch_fast([tuple(heads) if isinstance(item, tuple) else heads[0]])[0]
+            sides = raw.sequence_ids
+            found = [sides.count(place) for place in range(len(texts))]
+            rests = [text[len(head) :] for head, text in zip(heads, texts, strict=True)]
+            if all(not rest or one >= max_length for rest, one in zip(rests, found, strict=True)):
+                break
+            size *= GROWTH
+        beyond = [self._count(rest) for rest in rests]
+        whole = [first + more for first, more in zip(found, beyond, strict=True)]
+        if len(raw) + sum(beyond) <= max_length:
+            return Ids(raw.ids, raw.type_ids)
+        return _cut_ids(raw, max_length, "right", whole)
 
     def pieces(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of texts alone, with nothing around them."""
@@ -73,7 +111,23 @@ class RustPipeline:
         """How many tokens a text alone has."""
         with guarded("the tokenizer failed on this text"):
             self._check([text])
+            return self._count(text)
+
+    def _count(self, text: str) -> int:
+        reader = self._word_reader if len(text) > LONG else None
+        if reader is None:
             return len(self.pipeline.encode_batch_fast([text], add_special_tokens=False)[0])
+        quick, count = [], 0
+        normalizer, splitter = self.pipeline.normalizer, self.pipeline.pre_tokenizer
+        for times, words in words_by_frequency(text):
+            if reader.is_slow(words):
+                normal = words if normalizer is None else normalizer.normalize_str(words)
+                if not reader.has_added(words) and not reader.has_added(normal):
+                    count += times * reader.count([word for word, _ in splitter.pre_tokenize_str(normal)])
+                    continue
+            quick.append((times, words))
+        found = self.pipeline.encode_batch_fast([words for _, words in quick], add_special_tokens=False)
+        return count + sum(times * len(one) for (times, _), one in zip(quick, found, strict=True))
 
     def _check(self, items: Sequence[Item]) -> None:
         for item in items:
@@ -184,10 +238,17 @@ def check_surrogates(text: str, where: str) -> None:
         ) from None
 
 
-def _cut_ids(raw: Any, max_length: int, side: str) -> Ids:
-    kept = kept_positions(raw.sequence_ids, max_length, side)
+def _is_long(item: Item) -> bool:
+    return max(map(len, item if isinstance(item, tuple) else (item,))) > LONG
+
+
+def _cut_ids(raw: Any, max_length: int, side: str, whole: Sequence[int] | None = None) -> Ids:
+    """The tokens that are kept; `whole` says how many each text has where these are only the first."""
+    sides = raw.sequence_ids
+    kept = kept_positions(sides, max_length, side, whole)
     ids, segments = raw.ids, raw.type_ids
-    return Ids([ids[i] for i in kept], [segments[i] for i in kept], len(ids) - max_length)
+    beyond = 0 if whole is None else sum(whole) - len(sides) + sides.count(None)
+    return Ids([ids[i] for i in kept], [segments[i] for i in kept], len(ids) + beyond - max_length)
 
 
 def _as_encoding(raw: Any) -> Encoding:
