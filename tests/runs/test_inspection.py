@@ -38,6 +38,13 @@ def test_every_kind_of_rows_is_tried_out(rows: Any, kind: str, tiny: str) -> Non
     json.dumps(found.to_json(), allow_nan=False)
 
 
+def test_few_pairs_are_learned_by_features(tiny: str) -> None:
+    for rows, method in ((paired(60), "features"), (paired(600), "finetune"), (labelled(60), "finetune")):
+        found = inspect(rows, model=tiny)
+        assert found.estimate is not None
+        assert (found.estimate["method"], found.estimate["default_method"]) == ("finetune", method)
+
+
 def test_a_file_in_the_order_of_its_labels_is_tried_out(tiny: str) -> None:
     rows = sorted(labelled(1200), key=lambda row: str(row["label"]))  # the first 512 rows have one label
     found = inspect(rows, model=tiny)

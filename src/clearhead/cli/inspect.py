@@ -107,7 +107,12 @@ def estimated(estimate: dict[str, Any] | None) -> list[tuple[str, str]]:
         return [("training", note) for note in estimate["notes"]]
     cost = f"about {lasting(estimate['seconds'])} and {estimate['memory_mb']:,} MB"
     said = f"{cost} for {estimate['epochs']} epochs of {estimate['method']}"
-    return [("training", f"{said} with {estimate['model']} here ({estimate['tokens_per_second']:,} tokens/s)")]
+    lines = [("training", f"{said} with {estimate['model']} here ({estimate['tokens_per_second']:,} tokens/s)")]
+    if estimate["default_method"] != estimate["method"]:
+        few = "two texts, and too few dev rows to compare methods on"
+        quick = f"without --method, train fits {estimate['default_method']} in seconds instead: {few}"
+        lines.append(("training", quick))
+    return lines
 
 
 def lasting(seconds: float) -> str:

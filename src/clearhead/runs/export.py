@@ -59,7 +59,7 @@ def _check_network(passport: Passport | None, said: str) -> None:
     if method == "features":
         raise InputError(
             f"{said} was trained with features: its answers come from a linear model beside the network, which an "
-            f"export would leave out; train with {setting('method', 'head', of='train')} instead."
+            f"export would leave out; train with {setting('method', 'finetune', of='train')} instead."
         )
     if method not in NETWORKS:
         raise InputError(f"{said} was trained with {shown(method, 40)}, which has no network to export.")

@@ -176,6 +176,7 @@ def _estimate(
     source: Source, columns: Columns, found: Inspection, reference: str, own: Task | None, kind: Kind | None
 ) -> dict[str, Any]:
     """Time and memory of fine-tuning with the default settings, from a few real steps on the first rows."""
+    from clearhead.runs.method_choice import learns_by_features
     from clearhead.runs.sizes import choose_settings, with_threads
     from clearhead.training.trial import trial
 
@@ -201,9 +202,12 @@ def _estimate(
     rows_to_train = found.parts.get("train", round(found.rows * (1 - RunPlan().dev_share - RunPlan().test_share)))
     epochs = choose_settings(RunPlan(), task, space, rows_to_train, model.shape).epochs
     tokens = float(data.row_tokens.mean()) * rows_to_train * epochs
+    dev_rows = found.parts.get("dev", round(found.rows * RunPlan().dev_share))
+    at_once = learns_by_features(columns, dev_rows) and "features" in task.methods
     return {
         "model": reference,
         "method": "finetune",
+        "default_method": "features" if at_once else "finetune",
         "epochs": epochs,
         "tokens_per_second": round(speed),
         "seconds": round(tokens / speed, 1),

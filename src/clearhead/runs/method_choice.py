@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from clearhead.caller import setting
+from clearhead.data import Columns
 from clearhead.loading import load
 from clearhead.runs.baselines import FittedBaseline, compare_baselines, features_plan, has_baselines
 from clearhead.runs.finish import held_out_logits, measured
 from clearhead.runs.methods import FITS, Job, Result
-from clearhead.runs.network import can_choose
+from clearhead.runs.network import LEAST_DEV, can_choose
 from clearhead.runs.plan import LOWER_IS_BETTER, RunPlan
 from clearhead.runs.prepare import Prepared
 from clearhead.runs.rungs import Difference
@@ -36,8 +37,13 @@ class KeptModel:
 
 def starts_with_features(prepared: Prepared, plan: RunPlan) -> bool:
     """Whether a network is not worth training: two texts, and too few dev rows to see whether it is the better one."""
-    chosen = _compares_texts(prepared) and not can_choose(prepared)
+    chosen = learns_by_features(prepared.columns, len(prepared.parts.get("dev", ())))
     return plan.auto_method and chosen and has_baselines(prepared, plan)
+
+
+def learns_by_features(columns: Columns, dev_rows: int) -> bool:
+    """Whether rows are two texts and too few to compare methods on."""
+    return columns.text_b is not None and dev_rows < LEAST_DEV
 
 
 def prefers_features(gap: Difference, metric: str, *, two_texts: bool) -> bool:
