@@ -66,7 +66,9 @@ def epochs(made: Peer, settings: dict[str, Any], seed: int) -> Iterator[int]:
     for epoch in range(settings["epochs"]):
         network.train()
         for chosen in torch.split(torch.randperm(made.size, generator=shuffle), size):
-            network(**made.batch(chosen.tolist())).loss.backward()
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=settings.get("precision") == "bf16"):
+                loss = network(**made.batch(chosen.tolist())).loss
+            loss.backward()
             torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
             optimiser.step()
             schedule.step()

@@ -6,7 +6,7 @@
 Every run fine-tunes the default model with a rate of 5e-5 and the epochs that the table shows, without dev rows, and
 is measured once, after its last epoch, on the same held-out rows (at most 1,000). Heads are compared in pairs: a seed
 draws the training rows and starts the run, the same for each head, in the same precision (float32, or `--precision
-bf16` in half the time where the CPU has it). `peer` is a plain `transformers` loop in float32 with as many epochs. A
+bf16` in half the time where the CPU has it). `peer` is a plain `transformers` loop with as many epochs. A
 finished run is a line of benchmarks/results/heads.jsonl; a rerun skips it. CLEARHEAD_DATA is the folder of data sets.
 """
 
@@ -101,7 +101,7 @@ def ours(task: Task, rows: Rows, seed: int, head: str, precision: str) -> list[A
     return [float(one.value) if task.kind == "regress" else one.label for one in said]
 
 
-def peer(task: Task, rows: Rows, seed: int) -> list[Any]:
+def peer(task: Task, rows: Rows, seed: int, precision: str) -> list[Any]:
     """The answers of a plain transformers loop with as many epochs."""
     import finetune_peers
     import torch
@@ -116,8 +116,8 @@ def peer(task: Task, rows: Rows, seed: int) -> list[Any]:
     finetune_peers.MOST_TOKENS = LONGEST
     torch.manual_seed(seed)
     made = finetune_peers.whole_texts(task, rows, locate("default").folder)
-    chosen = settings_of(task, rows)
-    for _ in finetune_peers.epochs(made, {"epochs": chosen["epochs"], "rate": RATE, "batch_rows": 32}, seed):
+    chosen = {"epochs": settings_of(task, rows)["epochs"], "rate": RATE, "batch_rows": 32, "precision": precision}
+    for _ in finetune_peers.epochs(made, chosen, seed):
         pass
     return finetune_peers.answers(made, made.encode(rows.measure))
 
@@ -135,7 +135,7 @@ def run(task: Task, size: str, seed: int, head: str, precision: str) -> dict[str
     """One run as a line of the file."""
     rows = load(task, size, seed)
     wall, cpu = time.perf_counter(), time.process_time()
-    said = peer(task, rows, seed) if head == "peer" else ours(task, rows, seed, head, precision)
+    said = peer(task, rows, seed, precision) if head == "peer" else ours(task, rows, seed, head, precision)
     return {
         "task": task.name,
         "rows": size,
@@ -148,7 +148,7 @@ def run(task: Task, size: str, seed: int, head: str, precision: str) -> dict[str
         "epochs": settings_of(task, rows)["epochs"],
         "seconds": round(time.perf_counter() - wall, 1),
         "cpu_seconds": round(time.process_time() - cpu, 1),
-        "precision": "float" if head == "peer" else precision,
+        "precision": precision,
         "digest": rows.digest(),
     }
 

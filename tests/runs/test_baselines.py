@@ -26,7 +26,7 @@ from clearhead.training.state import Progress
 from tests.runs.rows import QUICK, paired, scored
 from tests.small import labelled
 
-RATES = {128: 2e-3, 256: 2.5e-4, 384: 5e-5, 768: 5e-5, 1024: 5e-5, 8: 2e-3}
+RATES = {128: 2e-3, 256: 7e-4, 384: 5e-5, 768: 5e-5, 1024: 5e-5, 8: 2e-3}
 TAG_RATES = {128: 2e-3, 256: 7.2e-4, 384: 3.2e-4, 768: 8e-5, 1024: 4.5e-5, 8: 2e-3}
 
 

@@ -23,7 +23,8 @@ MOST_EPOCHS = 20
 FASTER = 20  # times the rate, for a new head that starts at random and sees few rows, ...
 MOST_HEAD_RATE = 1e-3  # ... up to this
 USUAL_WIDTH, TAG_RATE = 768, 8e-5  # of BERT-base; 3.2e-4 for MiniLM
-NARROW = 384  # MiniLM's width
+NARROW, STEEP = 384, 6.5  # MiniLM's width, and how fast the rate grows below it: 7e-4 at 256
+NARROW_RATE = 0.256  # divided by the width: the most for narrow models, 2e-3 at 128
 LEAST_RATE, MOST_RATE = 1e-5, 2e-3
 SPECIAL = 4  # tokens of a window that do not move on
 Plan = TypeVar("Plan", RunPlan, PretrainPlan)
@@ -52,13 +53,16 @@ def choose_settings(
 def usual_rate(width: int, *, per_word: bool = False) -> float:
     """The learning rate of a fine-tuning, by the width of the model.
 
-    A label of a text: 5e-5, as BERT's authors have it, and more only for models narrower than MiniLM. A label of each
-    word needs larger steps, for its loss is a mean over many words.
+    A label of a text: 5e-5, as BERT's authors have it, and much more for models narrower than MiniLM: three epochs
+    with small steps leave them half-taught (docs/results.md). A label of each word needs larger steps, for its loss
+    is a mean over many words.
     """
     if per_word:
         rate = TAG_RATE * (USUAL_WIDTH / max(width, 1)) ** 2
     else:
-        rate = TrainSettings().rate * max(1.0, NARROW / max(width, 1)) ** 4
+        rate = TrainSettings().rate
+        if width < NARROW:
+            rate = min(rate * (NARROW / max(width, 1)) ** STEEP, NARROW_RATE / max(width, 1))
     return float(f"{min(max(rate, LEAST_RATE), MOST_RATE):.1e}")
 
 
