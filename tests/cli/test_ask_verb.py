@@ -133,3 +133,16 @@ def test_the_same_in_python(models: dict[str, Path]) -> None:
         clearhead.ask(predictor, QUESTION, [PASSAGE])  # type: ignore[arg-type]
     with pytest.raises(InputError, match="best must be an integer from 1 to 20, got 0"):
         clearhead.ask(predictor, QUESTION, PASSAGE, best=0)
+
+
+def test_the_name_of_a_file_is_no_passage(models: dict[str, Path], run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "passage.txt"
+    file.write_text(PASSAGE)
+    code, out, err = run("ask", models["answers"], QUESTION, file)
+    assert (code, out) == (2, "")
+    assert "is a file; the passage of a file is read with --file." in err
+    code, out, err = run("ask", models["answers"], QUESTION, "nowhere.txt")
+    assert (code, out) == (2, "")
+    assert "nowhere.txt looks like a file, and is not there" in err
+    same = run("ask", models["answers"], QUESTION, PASSAGE)
+    assert run("ask", models["answers"], QUESTION, "--file", file) == same

@@ -49,7 +49,7 @@ def worked(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     return state
 
 
-@pytest.mark.parametrize("ending", [".npy", ".jsonl", ".jsonl.gz"])
+@pytest.mark.parametrize("ending", [".npy", ".jsonl", ".jsonl.gz", ".parquet"])
 @pytest.mark.parametrize("chunks", [0, 1, 3])
 def test_the_same_bytes_after_an_interruption(
     run: Run, masked_model: Path, texts: Path, tmp_path: Path, worked: dict[str, int], ending: str, chunks: int

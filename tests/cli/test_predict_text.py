@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -189,3 +190,18 @@ def test_whatever_is_there_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert not is_text("a good film")
     assert not is_text("broken")
     assert is_text("another film")
+
+
+def test_labels_of_other_people_do_not_write_to_the_terminal(
+    models: dict[str, str], run: Run, tmp_path: Path
+) -> None:
+    shutil.copytree(models["foreign"], tmp_path / "odd")
+    config = json.loads((tmp_path / "odd" / "config.json").read_text())
+    config |= {"id2label": {"0": "a\x1b[31m", "1": "b\nc"}, "label2id": {"a\x1b[31m": 0, "b\nc": 1}}
+    (tmp_path / "odd" / "config.json").write_text(json.dumps(config))
+    (tmp_path / "odd" / "clearhead.json").unlink()
+    for how in ((), ("--quiet",)):
+        code, out, _ = run("predict", tmp_path / "odd", TEXT, *how)
+        assert code == 0
+        assert len(out.splitlines()) == (1 if how else 3)
+        assert "\x1b" not in out

@@ -61,6 +61,8 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "prepended": {"normalizer": in_sequence("normalizers", *[{"type": "Prepend", "prepend": "a" * 900}] * 3)},
     "nested": {"normalizer": in_sequence("normalizers", in_sequence("normalizers", *[replacement("a", "a" * 90)] * 3))},
     "many steps": {"normalizer": in_sequence("normalizers", *[{"type": "NFC"}] * 100)},
+    "expanded again": {"normalizer": in_sequence("normalizers", *[{"type": "NFKD"}, replacement("′", "⁗")] * 20)},
+    "two templates": {"post_processor": in_sequence("processors", template([X, A]), template([A, X]))},
     "bytes of bytes": {"pre_tokenizer": in_sequence("pretokenizers", *[BYTES] * 30)},
     "a long rule": {"normalizer": {"type": "Precompiled", "precompiled_charsmap": LONG_RULE}},
     "pattern": {"pre_tokenizer": split("(a|a)*b")},

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from clearhead.cli.screen import print_json, say
+from clearhead.cli.screen import UNSEEN, print_json, say
 from clearhead.data.paths import is_text
 from clearhead.errors import InputError
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from clearhead.runs.predictor import Predictor
 
 BAR = 24  # characters of a probability of 1
+NEW_LINE = "\n"  # in a label or an answer
 MOST_LABELS = 10  # that are listed, the most probable ones
 
 
@@ -31,7 +32,7 @@ def print_answer(
     if made.truncated:
         say(f"{made.truncated:,} tokens were cut off: the text is longer than the model reads", quiet=quiet)
     lines = [_plain(made)] if quiet else _lines(predictor, made)
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.write("".join(f"{UNSEEN.sub('?', line.replace(NEW_LINE, ' '))}\n" for line in lines))
 
 
 def _with_options(made: Prediction, options: Sequence[str]) -> Prediction:

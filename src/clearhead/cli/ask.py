@@ -12,6 +12,7 @@ from clearhead.cli.loading import downloads
 from clearhead.cli.screen import UNSEEN, model_notes, print_json, say
 from clearhead.cli.streams import input_bytes
 from clearhead.config import named, reason
+from clearhead.data.paths import is_text
 from clearhead.errors import InputError
 
 if TYPE_CHECKING:
@@ -80,6 +81,9 @@ def _passage(passage: str | None, file: str | None) -> str:
         raise InputError(f"{problem}: give one after the question, or name a file with --file (- for standard input).")
     name = file if file is not None else passage
     if name != "-" and file is None:
+        if not is_text(str(name)):
+            what = "is a file" if Path(str(name)).exists() else "looks like a file, and is not there"
+            raise InputError(f"{named(name)} {what}; the passage of a file is read with --file.")
         return str(name)
     try:
         data = input_bytes().read(MOST_PASSAGE + 1) if name == "-" else _read(Path(str(name)))

@@ -14,6 +14,7 @@ from clearhead.model import Model
 from clearhead.runs.fitted import STATE
 from clearhead.runs.plan import LOWER_IS_BETTER, RunPlan
 from clearhead.runs.prepare import PartRows, Prepared
+from clearhead.runs.sizes import usual_rate
 from clearhead.scoring import network_logits
 from clearhead.tasks.encoded import Encoded, encoded
 from clearhead.tasks.task import Reading
@@ -84,7 +85,8 @@ def train_network(
             state.judge_start(score())
     own = prepared.task.baseline
     constant = baseline_loss(data.targets, objective, weights, settings.smoothing) if own is None else own(data)
-    watch = Watch(constant, settings)
+    per_word = prepared.task.words is not None
+    watch = Watch(constant, settings, usual_rate=usual_rate(model.shape.stack.width, per_word=per_word))
     steps = train_steps(
         state, data, settings, objective=objective, row_weights=weights, score=score, chooses=chooses,
         device=str(model.core.device), seconds=seconds_of(plan),

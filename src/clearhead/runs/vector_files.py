@@ -6,9 +6,10 @@ import gzip
 import hashlib
 import json
 import os
+import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 MODEL_FILES = (".safetensors", ".json", ".txt", ".model", ".spm", ".bpe", ".onnx")
-RESUMABLE = (".npy", ".jsonl", ".jsonl.gz")
-ENDINGS = (*RESUMABLE, ".parquet")
+ENDINGS = (".npy", ".jsonl", ".jsonl.gz", ".parquet")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,10 +67,10 @@ def write_vectors(
 ) -> Vectors:
     """The vectors of texts to a file; with a `key`, on from where an interrupted job with the same one stopped."""
     ending = ending_of(output)
-    if key is None or ending not in RESUMABLE:
+    if key is None:
+        if ending == ".parquet":
+            return _write_whole_parquet(output, texts, embedder, batch_tokens, told)
         with whole_file(output) as file:
-            if ending == ".parquet":
-                return _write_parquet(file, texts, embedder, batch_tokens, told)
             return _write(file, ending, texts, embedder, batch_tokens, Counts(), told)
     partial, mark = partial_files(output)
     begun = read_mark(partial, mark, key)
@@ -91,7 +91,11 @@ def write_vectors(
                     file.truncate(begun.bytes)
                     file.seek(0, os.SEEK_END)
                 made = _write(file, ending, texts, embedder, batch_tokens, counts, told, save)
-            partial.replace(output)
+            if ending == ".parquet":  # it has its table of contents at the end, so that nothing can be appended
+                _as_parquet(partial, output, made.width)
+                partial.unlink()
+            else:
+                partial.replace(output)
     except InputError:  # the input has to change, and then the job is another one
         discard(mark)
         partial.unlink(missing_ok=True)
@@ -113,7 +117,7 @@ def _write(
     """Chunk after chunk from where the counts stand; `save` is called when one is written."""
     resumed, width = counts.rows, embedder.width
     embedder.seen, embedder.cut, embedder.lost = counts.rows, counts.truncated, counts.lost
-    chunk = {".npy": _npy_rows, ".jsonl": _json_lines, ".jsonl.gz": _gzipped_lines}[ending]
+    chunk = {".npy": _npy_rows, ".jsonl": _json_lines, ".jsonl.gz": _gzipped_lines, ".parquet": _arrow_rows}[ending]
     if ending == ".npy" and not resumed:
         _write_header(file, 0, width)
     waiting: deque[str] = deque()
@@ -165,38 +169,52 @@ def _gzipped_lines(texts: list[str], vectors: Array) -> bytes:
     return gzip.compress(_json_lines(texts, vectors), mtime=0)
 
 
-def _write_parquet(
-    file: IO[bytes], texts: Iterable[str], embedder: Embedder, batch_tokens: int,
+def _write_whole_parquet(
+    output: Path, texts: Iterable[str], embedder: Embedder, batch_tokens: int,
     told: Callable[[int, int | None], None] | None,
 ) -> Vectors:  # fmt: skip
-    count, waiting = 0, deque[str]()
-    with _parquet_writer(file) as write:
-        for vectors in embedder.stream(_kept(texts, waiting, 0), batch_tokens):
-            write([waiting.popleft() for _ in range(len(vectors))], vectors)
-            count += len(vectors)
-            if told is not None:
-                told(count, None)
-    return Vectors(texts=count, width=embedder.width, resumed=0)
+    """Texts that can be read only once."""
+    with writing(output), tempfile.TemporaryFile() as file:
+        made = _write(file, ".parquet", texts, embedder, batch_tokens, Counts(), told)
+        file.seek(0)
+        _as_parquet(file, output, made.width)
+    return made
 
 
-@contextmanager
-def _parquet_writer(file: IO[bytes]) -> Iterator[Callable[[list[str], Array], None]]:
+def _arrow_rows(texts: list[str], vectors: Array) -> bytes:
+    """A stream of Arrow of its own: streams one after the other are read one after the other."""
+    import pyarrow as pa
+
+    flat = pa.array(vectors.reshape(-1))
+    columns = [pa.array(texts, pa.string()), pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])]
+    batch = pa.record_batch(columns, schema=_schema(vectors.shape[1]))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def _schema(width: int) -> Any:
+    import pyarrow as pa
+
+    return pa.schema({"text": pa.string(), "vector": pa.list_(pa.float32(), width)})
+
+
+def _as_parquet(streams: Path | IO[bytes], output: Path, width: int) -> None:
+    """Streams of Arrow as one Parquet file, a group of rows for each."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    writer: Any = None
-
-    def write(texts: list[str], vectors: Array) -> None:
-        nonlocal writer
-        flat = pa.array(vectors.reshape(-1))
-        columns = {"text": pa.array(texts), "vector": pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])}
-        table = pa.table(columns)
-        writer = writer or pq.ParquetWriter(file, table.schema)
-        writer.write_table(table)
-
-    yield write
-    if writer is not None:
-        writer.close()
+    with (
+        whole_file(output) as file,
+        (streams.open("rb") if isinstance(streams, Path) else nullcontext(streams)) as source,
+        pq.ParquetWriter(file, _schema(width)) as writer,
+    ):
+        size = source.seek(0, os.SEEK_END)
+        source.seek(0)
+        while source.tell() < size:
+            writer.write_table(pa.ipc.open_stream(source).read_all())
 
 
 def model_folder(reference: str) -> Path | None:

@@ -42,6 +42,7 @@ SHORT = 8  # bytes of what is put in at a position, which each stretch between t
 COMPOSED, COMPATIBLE, CASED = 3.0, 11.0, 1.5  # growth in UTF-8 of NFC and NFD, of NFKC and NFKD, and of lower case
 BYTES_AS_LETTERS = 2.0
 UNICODE = {"NFC": COMPOSED, "NFD": COMPOSED, "NFKC": COMPATIBLE, "NFKD": COMPATIBLE, "Lowercase": CASED}
+REMOVE = frozenset({"Strip", "StripAccents", "Nmt"})  # steps that put nothing in but blanks
 
 Step = dict[str, Any]
 
@@ -85,8 +86,11 @@ def normalizer_growth(data: dict[str, Any]) -> float:
 
 def check_recipe_parts(data: dict[str, Any]) -> None:
     """Refuse what even a recipe takes over: a template, added tokens or a vocabulary without bounds."""
-    for step in _steps(data.get("post_processor"), "post_processor"):
+    inserted = list(_steps(data.get("post_processor"), "post_processor"))
+    for step in inserted:
         _check_inserted(step)
+    if sum(step["type"] == "TemplateProcessing" for step in inserted) > 1:
+        raise TokenizerError("tokenizer.json: the post_processor has more than one template")
     check_added(added_tokens(data))
     check_model(data.get("model"))
 
@@ -125,11 +129,14 @@ def check_text_size(text: str, growth: float = 1.0, normalizer: Any = None, *, m
 
 def _growth(data: dict[str, Any], part: str, measure: Callable[[Step], float], most: float = MOST_GROWTH) -> float:
     """The product of the steps of one part."""
-    growth, seen = 1.0, set()
+    growth, seen = 1.0, set[str]()
     for step in _steps(data.get(part), part):
-        if step["type"] not in UNICODE or step["type"] not in seen:  # the second time there is nothing left to expand
+        if step["type"] not in seen:
             growth *= measure(step)
-        seen.add(step["type"])
+        if step["type"] in UNICODE:
+            seen.add(step["type"])  # the second time there is nothing left to expand, ...
+        elif step["type"] not in REMOVE:
+            seen.clear()  # ... but for what a step has put in
         if growth > most:
             raise TokenizerError(_endless(part, most))
     return growth

@@ -180,7 +180,7 @@ def _step(
     torch.manual_seed((settings.seed << 32) + number)
     weights = torch.ones(len(rows)) if row_weights is None else torch.as_tensor(row_weights[rows]).float()
     total = max(float(weights.sum()), TINY)
-    rate = set_rate(state.adam, share(number - 1, steps, settings))
+    rate = set_rate(state.adam, share(number - 1, steps, settings), settings.rate)
     state.adam.zero_grad(set_to_none=True)
     loss, tokens = 0.0, 0
     for places in micro_batches(data.row_tokens[rows], settings.micro_tokens):

@@ -90,11 +90,12 @@ def share(step: int, steps: int, settings: TrainSettings) -> float:
     return 0.5 * (1 + math.cos(math.pi * along)) if settings.schedule == "cosine" else 1.0 - along
 
 
-def set_rate(adam: torch.optim.AdamW, part: float) -> float:
-    """Give every group its part of its full rate; returns the largest."""
+def set_rate(adam: torch.optim.AdamW, part: float, usual: float) -> float:
+    """Give every group its part of its full rate; returns that of `usual`, or the largest where no group has it."""
     for group in adam.param_groups:
         group["lr"] = group["base"] * part
-    return max(float(group["lr"]) for group in adam.param_groups)
+    largest = max(float(group["base"]) for group in adam.param_groups)
+    return part * (usual if any(group["base"] == usual for group in adam.param_groups) else largest)
 
 
 def clip(parameters: Iterable[Tensor], longest: float) -> float:

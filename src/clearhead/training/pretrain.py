@@ -95,7 +95,7 @@ def _step(
     begin = time.perf_counter()
     network = state.network.train()
     torch.manual_seed((settings.seed << 32) + number)  # dropout, and what a generator draws
-    rate = set_rate(state.adam, share(number, steps, settings))
+    rate = set_rate(state.adam, share(number, steps, settings), settings.rate)
     state.adam.zero_grad(set_to_none=True)
     shares = {name: 1 / max(count, 1) for name, count in counts_of(lesson, losses).items()}
     loss = 0.0

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 STUCK = 0.98  # of the baseline's loss: what is not clearly below it is not learning
 LAST = 200  # steps whose mean loss is looked at
+HIGH, LOW = 3, 10  # times more or less than the usual rate is said to be too much or too little
 
 
 def baseline_loss(targets: Array, objective: str, weights: Array | None = None, smoothing: float = 0.0) -> float:
@@ -39,8 +40,11 @@ def baseline_loss(targets: Array, objective: str, weights: Array | None = None, 
 class Watch:
     """Follows the loss of a run, and says when it stands still."""
 
-    def __init__(self, baseline: float, settings: TrainSettings, *, words: bool = False) -> None:
+    def __init__(
+        self, baseline: float, settings: TrainSettings, *, words: bool = False, usual_rate: float | None = None
+    ) -> None:
         self._baseline, self._settings, self._words = baseline, settings, words  # words: answers are texts
+        self._usual_rate = settings.rate if usual_rate is None else usual_rate  # that suits the model and the task
         self._losses: deque[float] = deque(maxlen=LAST)
 
     def add(self, loss: float) -> None:
@@ -65,13 +69,14 @@ class Watch:
         reasons = []
         if self._words and settings.rate > 5e-3:
             reasons.append(f"the rate {settings.rate:g} is too high (try 1e-3 for a new model, 5e-5 for a taught one)")
-        elif settings.rate > 2e-4 and not settings.frozen and not self._words:
-            reasons.append(f"the rate {settings.rate:g} is too high for fine-tuning (try 5e-5)")
-        elif settings.rate < 5e-6:
-            reasons.append(f"the rate {settings.rate:g} is too low (try 5e-5)")
+        elif settings.rate > HIGH * self._usual_rate and not settings.frozen and not self._words:
+            reasons.append(f"the rate {settings.rate:g} is too high for this model (try {self._usual_rate:g})")
+        elif settings.rate < self._usual_rate / LOW and not self._words:
+            reasons.append(f"the rate {settings.rate:g} is too low (try {self._usual_rate:g})")
         if len(self._losses) < LAST:
             reasons.append(f"there were too few steps ({len(self._losses)}; more epochs or smaller batches give more)")
         if settings.frozen:
-            reasons.append(f"only the head learns (try {setting('method', 'finetune')}, or a higher head_rate)")
+            remedy = f"try {setting('method', 'finetune')}, or a higher {setting('head_rate')}"
+            reasons.append(f"only the head learns ({remedy})")
         what = "targets do not depend on the sources" if self._words else "labels do not depend on this text column"
         return [*reasons, f"the {what}, or are mixed up"]
