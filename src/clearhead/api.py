@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.loading import create, has_tokenizer, load, load_tokenizers
 from clearhead.prediction import ask, evaluate, load_predictor, predict, predict_file, predict_text
@@ -31,17 +32,19 @@ def inspect(
     options: str | None = None,
     model: str | None = "default",
     estimate: bool = True,
+    told: Callable[[str, int, int | None], None] | None = None,
 ) -> Inspection:
     """What a careful person would want to know of data before training on it.
 
     With a model, texts are measured in its tokens; with `estimate`, a few training steps tell what a run would take.
-    Without a `task`, rows are read as they look.
+    Without a `task`, rows are read as they look. `told` hears (what is done, how far, of how much).
     """
     from clearhead.runs.inspection import run_inspect
 
     columns = {"text": text, "text_b": text_b, "label": label}
     return run_inspect(
-        source, dev=dev, test=test, columns=columns, task=task, options=options, model=model, estimate=estimate
+        source, dev=dev, test=test, columns=columns, task=task, options=options, model=model, estimate=estimate,
+        told=told,
     )  # fmt: skip
 
 
@@ -80,7 +83,7 @@ def train(
     paths = {part: _path(rows) for part, rows in given.items()}
     recipes = {} if recipe is None else read_recipe(Path(recipe))
     if finish and resume is None:
-        raise InputError("finish is for a run that was stopped: name it with resume.")
+        raise InputError(f"{setting('finish')} is for a run that was stopped: name it with {setting('resume')}.")
     if resume is not None:
         plan, command = read_run(Path(resume))
         folder = Path(resume)

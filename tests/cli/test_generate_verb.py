@@ -164,7 +164,7 @@ def test_mistakes_are_one_sentence(gpt2: Path, masked_model: Path, run: Run, tmp
         "--stream writes the answer to one prompt": ("generate", gpt2, tmp_path / "in.txt", "--stream"),
         "add --json": ("generate", gpt2, tmp_path / "in.txt", "--sample", "--best", "2"),
         "--column is for files": ("generate", gpt2, "a text", "--column", "b"),
-        "beam=1 and best=1": ("generate", gpt2, "a text", "--stream", "--beam", "2"),
+        "--beam 1 and --best 1": ("generate", gpt2, "a text", "--stream", "--beam", "2"),
         "--temperature is for samples: set --sample, too": ("generate", gpt2, "a text", "--temperature", "2"),
         "finds at most 1": ("generate", gpt2, "a text", "--best", "2"),
         "the model numbers 48": ("generate", gpt2, "a text " * 60),

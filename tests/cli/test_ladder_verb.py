@@ -99,4 +99,4 @@ def test_train_sweeps_layers(run: Run, here: Path, tiny: str) -> None:
     assert len(swept) == 13
     code, _, err = run("train", "reviews.csv", "--layers", "sweep")
     assert code == 2
-    assert "layers=sweep is for method features" in err
+    assert "--layers sweep is for method features" in err

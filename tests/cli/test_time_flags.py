@@ -38,7 +38,7 @@ def test_enough_time_and_the_state(run: Run, command: tuple[object, ...], tmp_pa
 
 def test_finish(run: Run, command: tuple[object, ...], tmp_path: Path) -> None:
     code, _, err = run(*command, "--finish")
-    assert (code, "name it with resume" in err) == (2, True)
+    assert (code, "name it with --resume" in err) == (2, True)
 
     def stop(_: object) -> None:
         raise KeyboardInterrupt

@@ -14,7 +14,7 @@ import pytest
 import clearhead
 from clearhead.caller import command, setting, speaking, verb
 from clearhead.cli import VERBS
-from clearhead.cli.flags import ALIASES, ShellCaller, every_flag, flags_of
+from clearhead.cli.flags import ALIASES, ShellCaller, every_flag, flags_of, in_flags
 from clearhead.decode.settings import Decoding
 from clearhead.runs.output import predict_file
 from clearhead.runs.plan import RunPlan
@@ -121,3 +121,24 @@ def test_whole_commands_for_every_caller() -> None:
     with speaking(ShellCaller("embed")):
         assert command("train", resume="a run") == "clearhead train --resume 'a run'"
         assert command("convert", "old", "NEW", allow_pickle=True) == "clearhead convert --allow-pickle old NEW"
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("Training settings: batch_rows must be at least 1.", "Training settings: --batch-rows must be at least 1."),
+        ("give either batch_rows or batch_tokens.", "give either --batch-rows or --batch-tokens."),
+        ("layers=sweep is for method features.", "--layers sweep is for method features."),
+        ("epochs must be at least 1.", "--epochs must be at least 1."),
+        ("Setting class_weight: invalid.", "Setting --class-weight: invalid."),
+        ("rows.csv has no column 'batch_rows'; it has text_b, label.", None),  # the user's own words
+        ("my/batch_rows.csv is not there; batch_rows.csv neither.", None),
+        ("head_rate must be above 0.", None),  # it has no flag
+        ("The epochs of this run are over.", None),
+        ("rows.csv: 4 of 5 rows must be mended.", None),
+        ("--batch-rows must be at least 1.", None),
+    ],
+)
+def test_settings_in_the_checks_of_plans_are_flags_in_a_shell(said: str, read: str | None) -> None:
+    assert in_flags(said, "train") == (read or said)
+    assert in_flags(said, None) == said

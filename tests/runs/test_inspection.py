@@ -45,6 +45,16 @@ def test_few_pairs_are_learned_by_features(tiny: str) -> None:
         assert (found.estimate["method"], found.estimate["default_method"]) == ("finetune", method)
 
 
+def test_phases_are_told(tiny: str) -> None:
+    told: list[tuple[str, int, int | None]] = []
+    inspect(labelled(2500), model=tiny, told=lambda *one: told.append(one))
+    order = list(dict.fromkeys(what.split()[0] for what, _, _ in told))
+    assert order == ["reading", "trying"]
+    steps = [one for one in told if one[0].startswith("trying")]
+    assert steps[0][1:] == (0, 4)
+    assert steps[-1][1] >= 2
+
+
 def test_a_file_in_the_order_of_its_labels_is_tried_out(tiny: str) -> None:
     rows = sorted(labelled(1200), key=lambda row: str(row["label"]))  # the first 512 rows have one label
     found = inspect(rows, model=tiny)

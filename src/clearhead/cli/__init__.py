@@ -99,7 +99,8 @@ def _guarded(arguments: Sequence[str] | None, interrupts: list[int]) -> None:
                 raise KeyboardInterrupt from None
             _stop(str(error))
         except ClearheadError as error:
-            _stop(str(error), INTERRUPTED if interrupts else 2)
+            typed = sys.argv[1:] if arguments is None else arguments
+            _stop(_in_flags(str(error), typed), INTERRUPTED if interrupts else 2)
         except CycloptsError as error:
             _stop(_plain(error))
         except BrokenPipeError:  # the reader of our output has gone; nothing is left to say
@@ -131,6 +132,13 @@ def _run(arguments: Sequence[str]) -> None:
     spoken = next((argument for argument in arguments if argument in VERBS), None)
     with speaking(ShellCaller(spoken)):
         app(typed(arguments), exit_on_error=False, print_error=False)
+
+
+def _in_flags(message: str, arguments: Sequence[str]) -> str:
+    """A message with the flags of the verb that was typed."""
+    from clearhead.cli.flags import in_flags
+
+    return in_flags(message, next((argument for argument in arguments if argument in VERBS), None))
 
 
 def _refused(error: OSError) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -17,6 +18,7 @@ from clearhead.cli import VERBS
 
 ALIASES = {"slices": "slice", "forbidden": "forbid"}  # what is called otherwise in Python
 SHORT = {"--output": "-o"}
+COLUMNS = frozenset({"text", "text_b", "label", "source", "target", "id", "group"})  # often columns of the user's own
 
 
 @cache
@@ -51,6 +53,21 @@ def every_flag() -> Iterator[str]:
         for flags in flags_of(verb).values():
             yield from flags
             yield from (f"--no-{flag.removeprefix('--')}" for flag in flags if flag.startswith("--"))
+
+
+def in_flags(message: str, verb: str | None) -> str:
+    """A message with its settings as flags where the verb has them: checks of plans name them as Python does.
+
+    Only what can be nothing else is changed: names with an underscore, and plain words that something is said of.
+    """
+    known = {} if verb is None else {name: flags[0] for name, flags in flags_of(verb).items() if name not in COLUMNS}
+    for name, flag in known.items():
+        if flag.startswith("--"):
+            alone = rf"(?<![\w./'\"=-]){name}(?![\w/'\"=(-]|\.\w)"
+            spoken_of = rf"(?:^|(?<=: )|(?<=, )){name}(?= (?:must |is for |is '))"
+            message = re.sub(alone if "_" in name else spoken_of, flag, message)
+            message = re.sub(rf"(?<![\w./'\"-]){name}=(?=[a-z0-9])", f"{flag} ", message)
+    return message
 
 
 class ShellCaller:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from clearhead.cli.screen import model_notes, print_json, print_table
+from clearhead.cli.screen import model_notes, print_json, print_table, stages
 
 KINDS = {"classes": "classes", "multilabel": "several a row", "number": "numbers"}
 
@@ -57,10 +57,10 @@ def inspect(
     """
     from clearhead import api
 
-    with model_notes(quiet=True):
+    with model_notes(quiet=True), stages(quiet=quiet or json) as told:
         found = api.inspect(
             file, dev=dev, test=test, task=task, text=text, text_b=text_b, label=label, options=options, model=model,
-            estimate=estimate,
+            estimate=estimate, told=told,
         )  # fmt: skip
     if json:
         print_json(found.to_json())

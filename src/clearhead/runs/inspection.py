@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -22,7 +22,7 @@ from clearhead.data.table import encode_rows
 from clearhead.errors import ClearheadError, InputError
 from clearhead.loading import load, load_tokenizers
 from clearhead.runs.plan import KNOWN_TASKS, RunPlan
-from clearhead.runs.prepare import Prepared, columns_beside
+from clearhead.runs.prepare import Prepared, columns_beside, counted_rows
 from clearhead.runs.reviews import spans_source
 from clearhead.tasks import Asked, Task, check_task, task_by_look, task_for, task_named
 from clearhead.tasks.encoded import encoded
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from clearhead.model import Model
     from clearhead.text import Tokenizer
 
+Count = Callable[[str, int, int | None], None]  # (what is done, how far, of how much)
 SAMPLE = 512  # rows that the trial steps are taken from
 NOTHING = "there is nothing to learn"
 ASPECT = "aspect"
@@ -54,11 +55,14 @@ def run_inspect(
     options: str | None = None,
     model: str | None = "default",
     estimate: bool = True,
+    told: Count | None = None,
 ) -> Inspection:
     """Everything about the data, in the tokens of a model where there is one; without a task, as the data looks."""
     opened = open_source(source)
     if not opened.again:
         raise InputError(f"{opened.name} can be read only once; put it in a file to inspect it.")
+    tell: Count = told or (lambda *_: None)
+    opened = counted_rows(opened, tell)
     said: dict[str, Any] = {part: name for part, name in (columns or {}).items() if name is not None}
     if task is not None and task not in KNOWN_TASKS:
         raise InputError(f"task must be one of {', '.join(KNOWN_TASKS)}, and it is {task!r}.")
@@ -87,7 +91,7 @@ def run_inspect(
     if model is None or tokenizer is None or not estimate or chosen.label is None or found.kind is None:
         return replace(found, estimate={"notes": notes} if notes else None)
     try:
-        return replace(found, estimate=_estimate(opened, chosen, found, model, own, kind))
+        return replace(found, estimate=_estimate(opened, chosen, found, model, own, kind, tell))
     except ClearheadError as error:
         return replace(found, estimate={"notes": [f"Training was not tried out: {error}"]})
 
@@ -173,7 +177,13 @@ def _longest(reference: str, tokenizer: Tokenizer) -> int | None:
 
 
 def _estimate(
-    source: Source, columns: Columns, found: Inspection, reference: str, own: Task | None, kind: Kind | None
+    source: Source,
+    columns: Columns,
+    found: Inspection,
+    reference: str,
+    own: Task | None,
+    kind: Kind | None,
+    tell: Count,
 ) -> dict[str, Any]:
     """Time and memory of fine-tuning with the default settings, from a few real steps on the first rows."""
     from clearhead.runs.method_choice import learns_by_features
@@ -198,7 +208,9 @@ def _estimate(
     begun = time.perf_counter()
     with limit_threads(None):  # as many as a run would use, and afterwards as before
         with_threads(RunPlan(), model)
-        speed, memory = trial(model.module, data, settings, task.objective(space), steps=TRIAL)
+        tried = partial(tell, "trying out training steps")
+        tried(0, TRIAL + 1)
+        speed, memory = trial(model.module, data, settings, task.objective(space), steps=TRIAL, told=tried)
     rows_to_train = found.parts.get("train", round(found.rows * (1 - RunPlan().dev_share - RunPlan().test_share)))
     epochs = choose_settings(RunPlan(), task, space, rows_to_train, model.shape).epochs
     tokens = float(data.row_tokens.mean()) * rows_to_train * epochs

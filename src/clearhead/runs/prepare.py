@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from clearhead.checkpoint.passport import DataMark
 from clearhead.data import Columns, LabelSpace, Source, TokenTable, checked_rows, guess_columns, split_rows, survey
 from clearhead.data.examples import TextRow
 from clearhead.data.form import Encoder
-from clearhead.data.source import BadRow
+from clearhead.data.source import BadRow, Row
 from clearhead.data.split import draw_rows
 from clearhead.data.table import PARTS
 from clearhead.errors import InputError
@@ -29,6 +29,19 @@ if TYPE_CHECKING:
 
 ENOUGH_PASSAGES = 10  # to split by them
 MOST_TOGETHER = 0.05  # of the rows may have one first text and still stay together
+TOLD_ROWS = 1000  # rows between two words about reading
+
+
+def counted_rows(source: Source, count: Callable[[str, int, int | None], None]) -> Source:
+    """A source that tells how many of its rows were read; what can be read once stays as it is."""
+
+    def rows() -> Iterator[Row | BadRow]:
+        for place, row in enumerate(source.open(), 1):
+            if place % TOLD_ROWS == 0:
+                count(f"reading {source.name}", place, None)
+            yield row
+
+    return replace(source, open=rows) if source.again else source
 
 
 @dataclass(frozen=True, kw_only=True)

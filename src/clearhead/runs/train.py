@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from clearhead.caller import setting
 from clearhead.config import decode, is_taken, read_json, write_json
-from clearhead.data import BadRow, Row, Source
+from clearhead.data import Source
 from clearhead.errors import CheckpointError, InputError
 from clearhead.loading import load
 from clearhead.model import Model
@@ -35,7 +35,7 @@ from clearhead.runs.method_choice import keep_better, starts_with_features
 from clearhead.runs.methods import FITS, Job, Result, network_result
 from clearhead.runs.network import restore_network
 from clearhead.runs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
-from clearhead.runs.prepare import Look, Prepared, look, prepare
+from clearhead.runs.prepare import Look, Prepared, counted_rows, look, prepare
 from clearhead.runs.run_file import RUN, Computed, Fitted, begin_run, read_saved
 from clearhead.runs.sizes import choose_settings, for_task, longest, with_threads
 from clearhead.runs.train_report import write_report
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
 RESULT = "result.json"
 SAID_ABOUT = {"number": "numbers", "answers": "answers in passages", "options": "one right option"}
-TOLD_ROWS = 1000  # rows between two words about reading
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +92,7 @@ def run_train(
     computed = begin_computing(folder, machine, resume=resume, allowed=allow_different_cpu, say=tell.say)
     if not resume:
         check_folder(folder)
-    sources = {part: _counted(source, tell) for part, source in sources.items()}
+    sources = {part: counted_rows(source, tell.count) for part, source in sources.items()}
     seen = look(sources, plan)
     if plan.method not in seen.task.methods:
         how = ", ".join(seen.task.methods)
@@ -197,18 +196,6 @@ def run_train(
     if trains_network and plan.method not in NETWORK:  # the model folder has no weights of the network to resume from
         drop_state(folder, result.notes, keep=plan.keep_state)
     return run
-
-
-def _counted(source: Source, tell: Told) -> Source:
-    """A source that tells how many of its rows were read; what can be read once stays as it is."""
-
-    def rows() -> Iterator[Row | BadRow]:
-        for place, row in enumerate(source.open(), 1):
-            if place % TOLD_ROWS == 0:
-                tell.count(f"reading {source.name}", place, None)
-            yield row
-
-    return replace(source, open=rows) if source.again else source
 
 
 def check_folder(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import torch
 
@@ -16,13 +17,22 @@ from clearhead.training.state import Progress, State
 
 LEARNED = 3  # copies of every weight that the first step makes: its gradient and two moments
 KEPT = 2  # further ones that a run makes later: the best so far, and what saving and measuring take
+ENOUGH_SECONDS = 4.0  # of steps, to tell how fast they are
 PROGRAM = 270_000_000  # bytes of Python with torch and a small file read, where the system does not tell
 
 
 def trial(
-    network: Network, data: Encoded, settings: TrainSettings, objective: str, *, steps: int
+    network: Network,
+    data: Encoded,
+    settings: TrainSettings,
+    objective: str,
+    *,
+    steps: int,
+    told: Callable[[int, int], None] = lambda *_: None,
 ) -> tuple[float, float]:
     """Tokens a second, and the bytes that a whole run in a process like this one would hold at most.
+
+    As many `steps` as fit into a few seconds, after one that warms up; `told` hears of each.
 
     That is what the process holds now, with the program, the rows and the weights; what the steps here add at their
     peak (gradients, moments, activations and what the allocator cannot give back); and what comes later in a run. Where
@@ -48,9 +58,13 @@ def trial(
     largest = max(int(data.row_tokens[rows].sum()) for rows in batches(data, settings, 0))
     activations = sum(kept.values()) / first.tokens * min(largest, settings.micro_tokens)
     tokens, most, begin = 0, first.tokens, time.perf_counter()
-    for _, step in zip(range(steps), made, strict=False):
+    told(1, steps + 1)
+    for number, step in zip(range(steps), made, strict=False):
         tokens += step.tokens
         most = max(most, step.tokens)
+        told(number + 2, steps + 1)
+        if time.perf_counter() - begin > ENOUGH_SECONDS:
+            break
     spent = time.perf_counter() - begin
     beside = max((memory.peak() or before) - before - LEARNED * size, 0)  # the weights, by as many tokens as were tried
     added = beside * max(min(largest, settings.micro_tokens) / min(most, settings.micro_tokens), 1)

@@ -1,0 +1,28 @@
+"""A run that learns nothing is told why, and never that a rate is wrong which suits the model."""
+
+from __future__ import annotations
+
+from clearhead.training.settings import TrainSettings
+from clearhead.training.watch import Watch
+
+
+def reasons(rate: float, usual: float) -> str:
+    watch = Watch(0.7, TrainSettings(rate=rate), usual_rate=usual)
+    for _ in range(5):
+        watch.add(0.7)
+    return watch.verdict() or ""
+
+
+def test_the_usual_rate_is_not_blamed() -> None:
+    for usual in (5e-5, 7e-4, 2e-3):
+        assert "nothing was learned" in reasons(usual, usual)
+        assert "the rate" not in reasons(usual, usual)
+    assert "the rate 0.002 is too high for this model (try 5e-05)" in reasons(2e-3, 5e-5)
+    assert "the rate 1e-06 is too low (try 5e-05)" in reasons(1e-6, 5e-5)
+
+
+def test_what_learns_is_left_alone() -> None:
+    watch = Watch(0.7, TrainSettings())
+    assert watch.verdict() is None
+    watch.add(0.2)
+    assert watch.verdict() is None
