@@ -18,6 +18,8 @@ FILES = {
     "many.csv": "text,label\n" + "".join(f"film {n},{'ab'[n % 2] if n % 2 else ''}\n" for n in range(60)),
     "tags.jsonl": "".join(json.dumps({"tokens": ["a", "b"], "tags": ["O", "B-X"]}) + "\n" for _ in range(8))
     + json.dumps({"tokens": ["a", "b"], "tags": ["O"]}) + "\n",
+    "options.csv": "question,choice0,choice1,label\n"
+    + "".join(f"what {n},yes {n},no {n},{n % 2}\n" for n in range(20)) + "why,yes,no,9\n",
 }  # fmt: skip
 
 
@@ -25,8 +27,8 @@ FILES = {
 def test_the_same_list(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text(FILES[name])
-    task = {"numbers.csv": "regress", "tags.jsonl": "tag"}.get(name)
-    label, method = (None, "head") if task == "tag" else ("label", "majority")
+    task = {"numbers.csv": "regress", "tags.jsonl": "tag", "options.csv": "choice"}.get(name)
+    label, method = (None, "head") if task in ("tag", "choice") else ("label", "majority")
     with pytest.raises(InputError) as refused:
         clearhead.train(path, output=tmp_path / "run", method=method, task=task, label=label)
     listed, _, advice = str(refused.value).rpartition("\n")

@@ -32,6 +32,9 @@ def plain_view(task: Task, source: Source, columns: Columns, names: Columns | No
     def rows() -> Iterator[Row | BadRow]:
         for row in source.rows():
             found = row if isinstance(row, BadRow) else task.form.check(row, columns, None)
+            if isinstance(row, Row) and not isinstance(found, BadRow) and space is not None:
+                judged = task.form.check(row, columns, space)  # the label of an option that is not there
+                found = judged if isinstance(judged, BadRow) else found
             yield found if isinstance(found, BadRow) else _plain(found, kept, space)
 
     seen = replace(source, columns=tuple(dict.fromkeys(kept.values())), open=rows)
