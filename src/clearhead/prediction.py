@@ -99,18 +99,24 @@ def predict(
 ) -> list[Prediction]:
     """What a trained model says of each row, as a list: of a file, a table, a Series, texts, pairs of texts or dicts.
 
-    One text or one dict is one row, and gives a list of one; a string is a text unless it names a file, or looks like
-    the name of one.
+    One text, one dict, or one tuple for a model of pairs is one row, and gives a list of one; a string is a text unless
+    it names a file, or looks like the name of one.
     """
     from clearhead.data import open_source
     from clearhead.runs.predict import predictions
     from clearhead.runs.roles import report_columns
 
     predictor = _predictor(model)
+    if isinstance(source, tuple) and len(source) == 2 and predictor.reads_two and all(map(_is_string, source)):
+        source = [source]  # one pair, and not two texts
     opened = open_source(_rows(source), format=input_format, expected=predictor.column_names)
     columns = predictor.columns_in(opened, text, text_b, options=options, labelled=False)
     report_columns(predictor, opened, columns)
     return list(predictions(predictor, opened, columns, skip_bad_rows=skip_bad_rows))
+
+
+def _is_string(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _rows(source: Any) -> Any:

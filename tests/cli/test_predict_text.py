@@ -205,3 +205,9 @@ def test_labels_of_other_people_do_not_write_to_the_terminal(
         assert code == 0
         assert len(out.splitlines()) == (1 if how else 3)
         assert "\x1b" not in out
+
+
+def test_a_tuple_is_one_pair_for_a_model_of_pairs(models: dict[str, str]) -> None:
+    alone = clearhead.predict(models["pair"], (TEXT, "film"))
+    assert alone == clearhead.predict(models["pair"], [(TEXT, "film")])
+    assert len(clearhead.predict(models["classify"], (TEXT, "film"))) == 2

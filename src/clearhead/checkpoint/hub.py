@@ -114,8 +114,11 @@ def _locate_repo(
             folder, commit, fetched = fetch(repo, revision, token=token, progress=progress, pickle=pickle)
             return Located(folder=folder, source="hub" if fetched else "cache", revision=commit, reference=asked.text)
         except HubError as error:
-            if not (whole and is_down(error.__cause__)):
+            if not is_down(error.__cause__):
                 raise
+            if not whole:
+                text = f"{error}; there is no folder '{asked.text}' here either{_here()}"
+                raise HubError(text) from error.__cause__
     if held is None or held.missing:
         lack = "nothing of it" if held is None else "it without " + ", ".join(held.missing[:5])
         raise HubError(
