@@ -72,7 +72,7 @@ def test_majority_and_features_stand_beside_a_trained_network(tiny: str, reviews
     expected = run.metrics["accuracy"].value - majority.value
     assert majority.difference.difference == pytest.approx(expected)
     assert [one["method"] for one in run.to_json()["baselines"]] == ["majority", "features"]
-    assert own.baselines == ()  # what is cheap itself is compared by the ladder
+    assert [one.method for one in own.baselines] == ["majority"]
     assert train(reviews, output=tmp_path / "x", model=tiny, epochs=1, baselines=False, report=False).baselines == ()
 
 
@@ -146,7 +146,8 @@ def kept(rows: int, **progress: Any) -> str | None:
     prepared = Prepared(
         task=TASKS["classify"], columns=Columns(text="text"), space=space, parts=parts, said=(), skipped={}
     )  # fmt: skip
-    return describe_kept(Progress(**progress), "accuracy", prepared)
+    stopped = bool(progress.pop("was_stopped", False))
+    return describe_kept(Progress(**progress), "accuracy", prepared, was_stopped=stopped)
 
 
 def test_the_epoch_that_was_kept_is_named() -> None:
@@ -156,6 +157,9 @@ def test_the_epoch_that_was_kept_is_named() -> None:
     rising = kept(100, scores=[0.5, 0.7, 0.8], best_score=0.8, best_epoch=2)
     assert rising is not None
     assert "more may help (epochs=6)" in rising
+    stopped = kept(100, scores=[0.5, 0.7, 0.8], best_score=0.8, best_epoch=2, was_stopped=True)
+    assert stopped is not None
+    assert stopped.endswith("The run was finished before its time: more epochs may help.")
     flat = kept(100, scores=[0.5, 0.799, 0.8], best_score=0.8, best_epoch=2)
     assert flat == "Kept epoch 3 of 3: dev accuracy 0.8000."
     start = kept(100, scores=[0.5, 0.7], best_score=0.85, best_epoch=-1, start_score=0.85)

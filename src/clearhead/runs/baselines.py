@@ -68,8 +68,7 @@ class FittedBaseline:
 
 def has_baselines(prepared: Prepared, plan: RunPlan) -> bool:
     """Whether cheap methods can do what a run does."""
-    two_texts = prepared.columns.text_b is not None  # features of two texts have the cosine beside them
-    fits = plan.method in NETWORK or (plan.method == "features" and two_texts)
+    fits = plan.method in NETWORK or plan.method == "features"
     can = "features" in prepared.task.methods and not plan.both_orders and len(prepared.parts) > 1
     return plan.baselines and fits and can
 
@@ -130,11 +129,14 @@ def _fits(job: Job, *, keeps_network: bool) -> dict[str, Callable[[], Result]]:
     fits: dict[str, Callable[[], Result]] = {}
     if "majority" in job.prepared.task.methods:
         fits["majority"] = lambda: FITS["majority"](job)
+    one_text = job.prepared.columns.text_b is None
+    if one_text and not keeps_network:
+        return fits
     try:
         model = load(job.plan.model, device=job.plan.device, head=None, threads=job.plan.threads)
     except ClearheadError:
         return fits  # no encoder without its head
-    if job.prepared.columns.text_b is None:
+    if one_text:
         return fits | {"features": lambda: FITS["features"](replace(job, model=model))}
     compared = ComparedPairs(model, job)
     names = ("cosine", "features") if keeps_network else ("cosine",)

@@ -96,7 +96,8 @@ def train_network(
     fold(model.module, scale)
     model.module.eval()
     verdict = watch.verdict() if not _beats(state.progress.best_score, model, prepared, plan) else None
-    kept = describe_kept(state.progress, plan.metric or prepared.task.main(prepared.space), prepared)
+    metric = plan.metric or prepared.task.main(prepared.space)
+    kept = describe_kept(state.progress, metric, prepared, was_stopped=finish)
     early = early_note(state, data, settings, plan, chooses=chooses)
     notes = [note for note in (*early, verdict, kept) if note is not None]
     return Fitted(
@@ -150,7 +151,7 @@ def can_choose(prepared: Prepared) -> bool:
     return len(prepared.parts.get("dev", ())) >= LEAST_DEV
 
 
-def describe_kept(progress: Progress, metric: str, prepared: Prepared) -> str | None:
+def describe_kept(progress: Progress, metric: str, prepared: Prepared, *, was_stopped: bool = False) -> str | None:
     """Which weights were kept and why, and whether more epochs might be better; None: there are no dev rows."""
     dev, scores = len(prepared.parts.get("dev", ())), progress.scores
     if progress.best_score is None:
@@ -167,6 +168,8 @@ def describe_kept(progress: Progress, metric: str, prepared: Prepared) -> str | 
     is_last = progress.best_epoch == len(scores) - 1
     if not is_last or before is None or scores[-1] - before < max(RISING, 1 / dev) * max(abs(scores[-1]), RISING):
         return kept
+    if was_stopped:
+        return f"{kept} The run was finished before its time: more epochs may help."
     more = setting("epochs", 2 * len(scores))
     return f"{kept} The dev rows were still answered better with each epoch: more may help ({more})."
 
