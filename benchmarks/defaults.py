@@ -1,13 +1,15 @@
 """The default settings of `clearhead train` beside other choices, on ten data sets, three sizes and three seeds.
 
     python benchmarks/defaults.py [--tasks trec,stsb] [--rows 8-shot,200,1000,4000] [--seeds 3] [--choices default]
+    python benchmarks/defaults.py --tasks rte,snli,cola,imdb,trec_fine    # on which nothing was chosen
     python benchmarks/defaults.py --table       # from the runs that are there, in Markdown
 
 A run sees what a user's file would hold: rows that a seed draws, from which `train` holds out a tenth to choose the
 epoch. It is measured once, on rows that no run sees (at most 1,000, of labels that the training rows have). Choices:
-`default`; `finetune`, always; `before`, rate and epochs of earlier versions (5e-5 for every model), all else as today;
-`probe`, a head that is fitted first; `features`, frozen; `majority`. A finished run is a line of
-benchmarks/results/defaults.jsonl; a rerun skips it. CLEARHEAD_DATA is the data folder.
+`default`; `finetune`, always; `patience`, the same until two epochs are no better; `before`, rate and epochs of earlier
+versions (5e-5 for every model), all else as today; `probe`, a head that is fitted first; `features`, frozen;
+`majority`. A finished run is a line of benchmarks/results/defaults.jsonl; a rerun skips it. CLEARHEAD_DATA is the data
+folder.
 """
 
 from __future__ import annotations
@@ -94,7 +96,7 @@ UNTOUCHED = {  # no setting and no rule was chosen on these
     )
 }
 EVERY = DATASETS | UNTOUCHED
-CHOICES = ("default", "finetune", "before", "probe", "features", "majority")
+CHOICES = ("default", "finetune", "patience", "before", "probe", "features", "majority")
 
 
 def load(data: Dataset, rows: str, seed: int) -> tuple[list[Row], list[Row]]:
@@ -162,6 +164,8 @@ def settings_of(choice: str, data: Dataset, train: list[Row]) -> dict[str, Any]:
         labels = {str(row[data.columns["label"]]) for row in train} if data.task in ("classify", "pair") else "12"
         epochs = min(max(ceil(max(120, 25 * len(labels)) * 32 / max(0.9 * len(train), 1)), 3), 20)
         return {"method": "finetune", "rate": 5e-5, "epochs": epochs, "head_rate": 1e-3 if epochs > 3 else None}
+    if choice == "patience":
+        return {"method": "finetune", "patience": 2}
     return {"method": "finetune", "head_start": "probe"} if choice == "probe" else {}
 
 
@@ -196,6 +200,16 @@ def run(data: Dataset, rows: str, seed: int, choice: str, model: str, precision:
 def finished(out: Path) -> dict[Key, dict[str, Any]]:
     """The runs that are there."""
     return read_records(out, ("task", "rows", "seed", "choice", "model"))
+
+
+def tables(records: Mapping[Key, Mapping[str, Any]], model: str) -> str:
+    """A table of the data sets on which settings were chosen, and one of the others."""
+    made = []
+    for what, names in (("Data sets on which settings were chosen", DATASETS), ("Other data sets", UNTOUCHED)):
+        some = {key: record for key, record in records.items() if key[0] in names and key[4] == model}
+        if some:
+            made.append(f"{what}:\n\n{table(some, model)}")
+    return "\n\n".join(made)
 
 
 def table(records: Mapping[Key, Mapping[str, Any]], model: str) -> str:
@@ -253,7 +267,7 @@ def main() -> None:
         record = run(EVERY[name], size, seed, choice, given.model, given.precision)
         append_record(given.out, record)
         print(", ".join(f"{key} {value}" for key, value in record.items()), flush=True)
-    print(table(finished(given.out), given.model))
+    print(tables(finished(given.out), given.model))
 
 
 if __name__ == "__main__":

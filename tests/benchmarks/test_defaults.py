@@ -80,7 +80,7 @@ def test_what_is_done_is_not_run_again(
     assert f"| trec | accuracy | 200 | {cell} | {cell} | 10 |" in printed
 
 
-@pytest.mark.parametrize("wrong", [("--tasks", "imdb"), ("--choices", "best"), ("--rows", "few"), ("--rows", "0")])
+@pytest.mark.parametrize("wrong", [("--tasks", "squad"), ("--choices", "best"), ("--rows", "few"), ("--rows", "0")])
 def test_mistakes_are_said(wrong: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["defaults.py", *wrong])
     with pytest.raises(SystemExit) as stopped:
