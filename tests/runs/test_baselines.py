@@ -56,6 +56,8 @@ def test_settings_are_chosen_once_for_rows_labels_and_width(tiny: str) -> None:
     assert (probed.epochs, probed.head_start, probed.head_rate) == (6, "probe", None)
     given = choose_settings(make_plan({"epochs": 2, "rate": 1e-5}), TASKS["classify"], space, 2_700, model.shape)
     assert (given.epochs, given.rate) == (2, 1e-5)
+    few = choose_settings(make_plan({"epochs": 40, "rate": 5e-5}), TASKS["classify"], space, 200, model.shape)
+    assert (few.epochs, few.head_rate) == (40, 1e-3)  # a head that starts at random, whoever says how many epochs
     no_head = choose_settings(make_plan({"head_start": "probe"}), TASKS["span"], space, 100, model.shape)
     assert no_head.head_start == "random"  # no linear model finds answers in passages
 
