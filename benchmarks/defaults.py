@@ -214,7 +214,8 @@ def tables(records: Mapping[Key, Mapping[str, Any]], model: str) -> str:
 
 def table(records: Mapping[Key, Mapping[str, Any]], model: str) -> str:
     """Means and ranges over the seeds, a line for each data set and size, in Markdown."""
-    chosen = [choice for choice in CHOICES if any(key[3:] == (choice, model) for key in records)]
+    shown = [choice for choice in CHOICES if choice != "patience"]  # on few lines; docs/results.md has them in words
+    chosen = [choice for choice in shown if any(key[3:] == (choice, model) for key in records)]
     lines = [f"| task | metric | rows | {' | '.join(chosen)} | CPU seconds, default |"]
     lines.append("|---" * (len(chosen) + 4) + "|")
     for task, rows in sorted({(key[0], key[1]) for key in records if key[4] == model}, key=_order):

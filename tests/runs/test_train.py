@@ -150,6 +150,7 @@ def test_epochs_are_enough_for_few_rows_and_three_for_many(tiny: str, tmp_path: 
     assert for_few_rows(100_000, settings) == settings
     assert settings.epochs == 3
     assert [for_few_rows(rows, settings).epochs for rows in (1000, 10)] == [5, 20]
+    assert [for_few_rows(rows, settings, labels=77).epochs for rows in (180, 600)] == [40, 20]
     assert for_few_rows(2_700, settings, labels=77).epochs == 10  # ten steps for each of them
     assert for_few_rows(2_700, settings, labels=77, probed=True).epochs == 6  # six where the head was fitted before
     assert (for_few_rows(10, settings).head_rate or 0) > settings.rate  # a new head has little time to learn

@@ -19,7 +19,8 @@ from clearhead.training.settings import PROBED, TrainSettings
 ENOUGH_STEPS = 150  # of a fine-tuning on few rows
 LABEL_STEPS = 10  # for each label: a new head that starts at random learns them one row at a time
 PROBED_LABEL_STEPS = 6  # the same for a head that was fitted before (training/probe.py)
-MOST_EPOCHS = 20
+MOST_EPOCHS, MANY_EPOCHS = 20, 40  # the second with many classes and few rows
+FEW_ROWS = 450  # of training, beside fewer than 50 dev rows
 FASTER = 20  # times the rate, for a new head that starts at random and sees few rows, ...
 MOST_HEAD_RATE = 1e-3  # ... up to this
 USUAL_WIDTH, TAG_RATE = 768, 8e-5  # of BERT-base; 3.2e-4 for MiniLM
@@ -77,7 +78,8 @@ def for_few_rows(
     a_step = settings.batch_rows or 32
     usual = TrainSettings().epochs if given else settings.epochs
     steps = max(ENOUGH_STEPS, (PROBED_LABEL_STEPS if probed else LABEL_STEPS) * labels)
-    epochs = min(max(ceil(steps * a_step / max(rows, 1)), usual), MOST_EPOCHS)
+    most = MANY_EPOCHS if LABEL_STEPS * labels > ENOUGH_STEPS and rows < FEW_ROWS else MOST_EPOCHS
+    epochs = min(max(ceil(steps * a_step / max(rows, 1)), usual), most)
     faster = epochs > usual and settings.head_rate is None and not settings.frozen and not probed
     head_rate = max(min(FASTER * settings.rate, MOST_HEAD_RATE), settings.rate) if faster else settings.head_rate
     return replace(settings, epochs=settings.epochs if given else epochs, head_rate=head_rate)
