@@ -71,6 +71,20 @@ KINDS = (
 BEHAVIORS = ("Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous")
 
 
+EXPANDED = (("\u2032", "\u2057", "NFKD"), ("\u0644", "\ufdfa", "NFKC"), ("i", "\u0130", "Lowercase"))
+
+
+def expansion(rng: Rng) -> Doc:
+    """A normalizer that puts in what a Unicode form expands, again and again."""
+
+    def put_in(old: str, new: str) -> Doc:
+        return {"type": "Replace", "pattern": {"String": old}, "content": new}
+
+    old, new, form = rng.choice(EXPANDED)
+    rounds: list[Doc] = [{"type": form}, put_in(old, new)] * rng.choice((1, 2, 5, 31))
+    return {"type": "Sequence", "normalizers": [put_in("a", new), *rounds, {"type": form}]}
+
+
 def _charsmap(rng: Rng) -> bytes:
     """A table with one rule for a letter, and a replacement that is short, long or lost."""
     letter, content = rng.choice((0x61, 0x20, 0x65)), rng.choice((b"b", b"xy" * 15, b"z" * 1_000, b"z" * 60_000, b""))
@@ -109,7 +123,9 @@ def pipeline(data: bytes, rng: Rng) -> bytes:
     made = json.loads(data)
     for _ in range(rng.choice((1, 1, 2, 4))):
         kind = rng.randrange(9)
-        if kind < 3:
+        if kind == 0 and rng.random() < 0.3:
+            made["normalizer"] = expansion(rng)
+        elif kind < 3:
             made[rng.choice(("normalizer", "pre_tokenizer"))] = step(rng)
         elif kind == 3:
             made["decoder"] = step(rng)
