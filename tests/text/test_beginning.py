@@ -209,3 +209,24 @@ def test_pipelines_that_look_over_blanks(change: dict[str, Any]) -> None:
     }
     assert word_reader(words) is not None
     assert word_reader(words | change) is None
+
+
+def test_added_tokens_that_stand_alone_are_not_made_by_a_cut() -> None:
+    words: dict[str, Any] = {
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "model": {"type": "WordPiece"},
+        "added_tokens": [{"content": "[new]", "single_word": True}],
+    }
+    reader = word_reader(words)
+    assert reader is not None
+    assert reader.first_words("one_two-three", 9) == "one_two"
+    assert reader.first_words("one_two[three", 9) == "one_two[three"  # [ begins a token
+    assert reader.first_words("one_two_three", 9) == "one_two_three"
+    assert not reader.is_slow("_" * 100)
+
+
+def test_chinese_letters_are_left_to_the_library(family: Family) -> None:
+    ours, _ = family("mpnet", "legacy")
+    backend: Any = ours._backend
+    assert not backend._word_reader.is_slow("東京" * 100)
+    assert backend._word_reader.is_slow("z" * 99)

@@ -21,7 +21,8 @@ SPLITS = frozenset({"BertPreTokenizer", "Whitespace", "WhitespaceSplit"})
 SPLITS_FURTHER = SPLITS | {"Punctuation", "Digits"}
 MODELS = frozenset({"WordPiece", "WordLevel"})
 TOGETHER = 16_384  # characters of words that are counted in one text
-LONG_WORD = re.compile(r"\w{32}")  # the library's time grows as the square of a word
+# The library's time grows as the square of a word; Chinese letters and underscores are words of their own.
+LONG_WORD = re.compile("[^\\W_\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]{32}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +87,8 @@ def word_reader(data: dict[str, Any]) -> WordReader | None:
         or not all(map(_is_plain, added))
     ):
         return None
-    signs = string.punctuation if "BertPreTokenizer" in splits else ""
+    # an underscore is part of a word to added tokens that must stand alone
+    signs = string.punctuation.replace("_", "") if "BertPreTokenizer" in splits else ""
     pieces = frozenset(model.get("vocab", {}) if model.get("type") == "WordPiece" else ())
     return WordReader(
         cuts=BLANKS + "".join(sign for sign in signs if not any(sign in token for token in added)),
