@@ -105,3 +105,13 @@ def test_names_in_the_picture_do_not_cover_each_other(browser: Any, tmp_path: Pa
         for other in boxes[:place]:
             apart = right <= other[0] or other[1] <= left or bottom - 3 <= other[2] or other[3] - 3 <= top
             assert apart
+
+
+def test_dev_rows_that_were_too_few_chose_no_epoch() -> None:
+    chosen = Reader(report_html(whole())).said("learning")
+    assert "These rows choose the epoch" in chosen
+    kept_last = [{**line, "best": False} for line in whole().log]
+    read = Reader(report_html(whole(log=kept_last)))
+    assert "These rows did not choose the epoch: the last one was kept." in read.said("learning")
+    assert "used to fit thresholds and temperature: not a test result" in read.said("metrics")
+    assert "used to choose the epoch" not in read.said("metrics")

@@ -154,8 +154,9 @@ def _scores(epochs: Sequence[Epoch], metric: str | None) -> list[Figure]:
             plot.dot((number, value), 3.5, "curve dot", f"epoch {number:g}: {figure(value)}")
     if best is not None and best.score is not None:
         plot.dot((best.number, best.score), 7.0, "ring", f"the best epoch: {best.number}")
-    ringed = "" if best is None else " The ring marks the epoch that was kept."
-    caption = f"{sentence(said)}{ringed} These rows choose the epoch, so this is no test result."
+    chose = " The ring marks the epoch that was kept. These rows choose the epoch, so this is no test result."
+    too_few = " These rows did not choose the epoch: the last one was kept."
+    caption = f"{sentence(said)}{too_few if best is None else chose}"
     return [Figure(svg=plot.svg(), caption=caption)]
 
 

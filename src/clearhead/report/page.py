@@ -115,12 +115,14 @@ SECTIONS = {  # what there is to tell, in its order: the name of its values, and
 
 
 def _frame(data: ReportData, parts: Mapping[str, Evaluation]) -> dict[str, Any]:
+    scored = [line for line in data.log if line.get("score") is not None]
+    chose = not scored or any(line.get("best") for line in scored)
     return {
         "title": words.cut(data.title, 200),
         "style": _style(),
         "headline": headline(parts, data.inspection) if parts else None,
         "lead": words.cut(data.lead, 600) if data.lead else "Nothing was measured in this report.",
-        "dev_mark": dev_mark(next(iter(parts.values())).kind) if parts else DEV_MARK,
+        "dev_mark": dev_mark(next(iter(parts.values())).kind, chose_epoch=chose) if parts else DEV_MARK,
     }
 
 
