@@ -50,7 +50,7 @@ class Ours:
         from clearhead.pretraining.objectives import OBJECTIVES
         from clearhead.runs.pretrain_data import Teacher, read_texts
         from clearhead.runs.pretrain_plan import make_pretrain_plan
-        from clearhead.runs.train import Told
+        from clearhead.runs.told import Told
         from clearhead.training.dropout import set_dropout
         from clearhead.training.pretrain import begin_with, pretrain_optimiser, pretrain_steps
         from clearhead.training.state import Progress, State

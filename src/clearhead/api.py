@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from clearhead.runs.finish import Run
     from clearhead.runs.ladder import Ladder
     from clearhead.runs.pretrain_result import Pretrained
-    from clearhead.runs.train import Told
+    from clearhead.runs.told import Told
 
 def inspect(
     source: Any,
@@ -39,9 +39,13 @@ def inspect(
     With a model, texts are measured in its tokens; with `estimate`, a few training steps tell what a run would take.
     Without a `task`, rows are read as they look. `told` hears (what is done, how far, of how much).
     """
+    columns = {"text": text, "text_b": text_b, "label": label}
+    if task == "aspect":
+        from clearhead.runs.aspect_inspection import inspect_reviews
+
+        return inspect_reviews(source, dev=dev, test=test, columns=columns, options=options, model=model, told=told)
     from clearhead.runs.inspection import run_inspect
 
-    columns = {"text": text, "text_b": text_b, "label": label}
     return run_inspect(
         source, dev=dev, test=test, columns=columns, task=task, options=options, model=model, estimate=estimate,
         told=told,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -111,3 +112,22 @@ def _instructions() -> str:
     names = {*simd.get("baseline", ()), *simd.get("found", ())}
     wide = any(name.startswith(("AVX512", "X86_V4")) for name in names)
     return "AVX512" if wide else "AVX2" if {"AVX2", "X86_V3"} & names else "DEFAULT"
+
+ENGINE = "onnxruntime"
+VERSIONS = ("clearhead", "torch", "tokenizers", "numpy", "scikit-learn", ENGINE)
+
+
+def versions() -> dict[str, str]:
+    """The versions that made a model."""
+    made = {"python": platform.python_version()}
+    for name in VERSIONS:
+        try:
+            made[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return made
+
+
+def engine_version() -> dict[str, str]:
+    """The version of the engine, where it is installed."""
+    return {name: value for name, value in versions().items() if name == ENGINE}

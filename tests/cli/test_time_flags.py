@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clearhead.api import train
-from clearhead.runs.train import Told
+from clearhead.runs.told import Told
 from tests.small import labelled, tiny_model, write_csv
 
 Run = Callable[..., tuple[int, str, str]]

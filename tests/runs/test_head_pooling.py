@@ -19,7 +19,8 @@ from clearhead.errors import InputError
 from clearhead.runs.kept import Kept
 from clearhead.runs.plan import make_plan
 from clearhead.runs.rungs import rung_plan
-from clearhead.runs.train import Told, read_run
+from clearhead.runs.told import Told
+from clearhead.runs.train import read_run
 from fuzz.kill import contents
 from tests.small import labelled, tiny_gpt, tiny_model, tiny_sentences, write_csv
 

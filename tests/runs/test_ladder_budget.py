@@ -20,7 +20,7 @@ from clearhead.runs.estimates import Estimate
 from clearhead.runs.kept import begun_epochs
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.rungs import METHODS
-from clearhead.runs.train import Told
+from clearhead.runs.told import Told
 from clearhead.training.settings import TrainSettings
 from tests.runs.rows import QUICK
 from tests.small import labelled

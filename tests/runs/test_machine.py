@@ -20,7 +20,7 @@ from clearhead.checkpoint.passport import read_passport
 from clearhead.config import read_json, write_json
 from clearhead.errors import InputError
 from clearhead.machine import LIMITS, Machine, base_machine, differences
-from clearhead.runs.train import Told
+from clearhead.runs.told import Told
 from fuzz.run_folders import StopError, stop_at
 from tests.planted import planted_text
 from tests.small import labelled, tiny_model, write_csv

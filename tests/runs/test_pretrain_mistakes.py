@@ -14,7 +14,7 @@ from clearhead.data.lines import PIECE, line_texts
 from clearhead.errors import ClearheadError, InputError
 from clearhead.pretraining.documents import corpus_files
 from clearhead.runs.pretrain_plan import make_pretrain_plan
-from clearhead.runs.train import Told
+from clearhead.runs.told import Told
 from clearhead.training.loop import DivergedError
 from tests.planted import planted_text
 

@@ -9,8 +9,9 @@ import pytest
 
 from clearhead.data.labels import LabelSpace
 from clearhead.errors import InputError
-from clearhead.runs.recommend import Asked, checked_margin, compared, default_margin, recommendation, untried
-from clearhead.runs.rungs import Difference, Rung
+from clearhead.runs.difference import Asked, Difference, default_margin
+from clearhead.runs.recommend import checked_margin, compared, recommendation, untried
+from clearhead.runs.rungs import Rung
 from clearhead.tasks import TASKS
 from clearhead.tasks.task import Answers
 

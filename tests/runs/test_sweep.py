@@ -16,9 +16,10 @@ from clearhead.data import encode_table, fold_rows, guess_columns, open_source
 from clearhead.errors import InputError
 from clearhead.features import choose_layer, pool
 from clearhead.runs import sweep as sweeping
-from clearhead.runs.choices import Choice, Piece, layer_choices, pooled_pieces, text_choices, text_features
-from clearhead.runs.sweep import Swept, best_of, cross_validate
-from clearhead.runs.train import Told
+from clearhead.runs.choices import Piece, layer_choices, pooled_pieces, text_choices, text_features
+from clearhead.runs.method import Choice, Swept
+from clearhead.runs.sweep import best_of, cross_validate
+from clearhead.runs.told import Told
 from clearhead.scoring import table_features
 from clearhead.tasks.encoded import encoded
 from tests.runs.rows import scored, tagged

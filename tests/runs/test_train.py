@@ -16,7 +16,7 @@ from clearhead.errors import ClearheadError, InputError
 from clearhead.runs.finish import Run
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.sizes import for_few_rows
-from clearhead.runs.train import Told
+from clearhead.runs.told import Told
 from clearhead.tasks import Reading
 from tests.runs.rows import QUICK, scored
 from tests.small import labelled, write_csv

@@ -99,7 +99,7 @@ def ladder(
     from clearhead import api
     from clearhead.cli.training import TrainingScreen
     from clearhead.runs.plan import parse_set
-    from clearhead.runs.train import Told
+    from clearhead.runs.told import Told
 
     silent = quiet or json
     choices: dict[str, Any] = {

@@ -153,7 +153,7 @@ def train(
     from clearhead import api
     from clearhead.cli.training import TrainingScreen, resumable
     from clearhead.runs.plan import parse_set
-    from clearhead.runs.train import Told
+    from clearhead.runs.told import Told
 
     silent = quiet or json
     choices: dict[str, Any] = {

@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.config import is_taken, locked, read_json
 from clearhead.errors import ClearheadError, InputError
-from clearhead.runs.finish import METRICS
+from clearhead.runs.folders import METRICS
 from clearhead.runs.run_file import RUN
-from clearhead.runs.train import Told
+from clearhead.runs.told import Told
 
 if TYPE_CHECKING:
-    from clearhead.runs.plan import RunPlan
-    from clearhead.runs.pretrain_plan import PretrainPlan
+    from _typeshed import DataclassInstance
 
 _held: set[tuple[int, int]] = set()  # folders that this process has locked
 
 
-def begun_before(folder: Path, plan: RunPlan | PretrainPlan, command: str) -> bool:
+def begun_before(folder: Path, plan: DataclassInstance, command: str) -> bool:
     """Whether the very same command was begun in a folder and killed there, so that it goes on."""
     if not command or not (folder / RUN).is_file() or (folder / METRICS).exists():
         return False
@@ -47,7 +46,7 @@ def _fits(asked: Mapping[str, Any], before: Mapping[str, Any], usual: Mapping[st
     return True
 
 
-def is_free(folder: Path, plan: RunPlan | PretrainPlan, command: str) -> bool:
+def is_free(folder: Path, plan: DataclassInstance, command: str) -> bool:
     """Whether a run can begin in a folder, or go on there."""
     return not is_taken(folder) or (begun_before(folder, plan, command) and not in_use(folder))
 

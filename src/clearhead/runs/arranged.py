@@ -9,6 +9,7 @@ from clearhead.errors import InputError
 from clearhead.model import Model
 from clearhead.runs.plan import RunPlan
 from clearhead.tasks import Task
+from clearhead.tasks.orders import ORDERED
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 WORDS = "stack.embed.token.weight"
 READS_MARKS = ("classify", "choice")  # heads that read the last token
-ORDERED = ("pair", "regress")  # tasks that read two texts one after the other
 
 
 def arranged(model: Model, seed: int) -> Model:

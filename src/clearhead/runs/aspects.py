@@ -14,14 +14,16 @@ from clearhead.data import Columns, LabelSpace, Row, Source, TextRow, split_rows
 from clearhead.data.split import draw_rows
 from clearhead.errors import CheckpointError, InputError
 from clearhead.runs.evaluate import evaluation_report, run_evaluate
-from clearhead.runs.finish import REPORT, SPLIT, Run, write_metrics
+from clearhead.runs.finish import Run, write_metrics
+from clearhead.runs.folders import REPORT, SPLIT, check_folder
 from clearhead.runs.machines import begin_computing, on_machine
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.predictor import Predictor, load_predictor
 from clearhead.runs.prepare import rows_digest
 from clearhead.runs.reviews import Review, Span, reviews
 from clearhead.runs.run_file import RUN, begin_run
-from clearhead.runs.train import Told, check_folder, run_train
+from clearhead.runs.told import Told
+from clearhead.runs.train import run_train
 from clearhead.scoring import Scores
 from clearhead.tasks.ragged import Ragged
 from clearhead.tasks.tag import TAG, spans_of

@@ -18,12 +18,12 @@ from clearhead.caller import setting
 from clearhead.checkpoint.passport import Trained
 from clearhead.errors import ClearheadError
 from clearhead.loading import load
+from clearhead.runs.difference import Asked, Difference, difference
 from clearhead.runs.finish import held_out_logits, measured
-from clearhead.runs.methods import FITS, Job, Result
+from clearhead.runs.method import Job, Result
+from clearhead.runs.methods import FITS
 from clearhead.runs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
 from clearhead.runs.prepare import PartRows, Prepared, text_rows
-from clearhead.runs.recommend import Asked, difference
-from clearhead.runs.rungs import Difference
 from clearhead.runs.sizes import length_policy
 from clearhead.scoring import PairFeatures, pair_features
 from clearhead.tasks.task import Reading

@@ -12,7 +12,7 @@ from clearhead.runs.estimates import Estimate
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.prepare import Prepared
 from clearhead.runs.rungs import METHODS, Rung, budget_for, spoken
-from clearhead.runs.train import Told
+from clearhead.runs.told import Told
 
 LEAST_SHARE = 3  # one in so many of the planned epochs must fit: fewer would measure the budget, not the method
 log = logging.getLogger("clearhead")

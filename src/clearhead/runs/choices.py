@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clearhead.batch import Batch
 from clearhead.features import pool
+from clearhead.runs.method import Choice
 from clearhead.scoring import PACKED_TOKENS, Told, window_features
 from clearhead.shape import LAYER_CHOICES
 
@@ -24,17 +25,6 @@ Pools = Mapping[str, Callable[["Array"], "Array"]]  # by name: token vectors (ba
 POOLINGS = ("cls", "mean", "max")  # of any layer; the pooler stands on the last one alone
 LINEAR = ("cls", "mean", "each")  # pooling a sum of layers is the sum of the pooled layers; each: no pooling at all
 NEEDED = {"second_to_last": 2, "sum_all": 2, "sum_last_four": 4, "concat_last_four": 4}  # layers
-
-
-@dataclass(frozen=True, kw_only=True)
-class Choice:
-    """One way to make features: layers by their name, and how their tokens are pooled."""
-
-    layer: str
-    pooling: str
-
-    def __str__(self) -> str:
-        return f"{self.layer}, {self.pooling}"
 
 
 class Piece(NamedTuple):

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from clearhead.errors import ClearheadError
 from clearhead.loading import load
-from clearhead.runs.network import data_of
 from clearhead.runs.plan import RunPlan
-from clearhead.runs.prepare import Prepared
+from clearhead.runs.prepare import Prepared, data_of
 from clearhead.scoring import table_features
 from clearhead.training.settings import TrainSettings
 

@@ -23,7 +23,7 @@ from clearhead.metrics import (
     spearman,
     subset_accuracy,
 )
-from clearhead.runs.finish import read_split
+from clearhead.runs.folders import read_split
 from clearhead.runs.predictor import Predictor
 from clearhead.runs.prepare import rows_digest
 from clearhead.runs.roles import report_columns

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.passport import Trained
-from clearhead.config import read_json, write_json
-from clearhead.errors import InputError
+from clearhead.config import write_json
 from clearhead.features import pooling_modes
-from clearhead.machine import Machine
+from clearhead.machine import Machine, versions
 from clearhead.metrics import threshold_for, to_json
-from clearhead.runs.methods import Result
+from clearhead.runs.folders import METRICS, SPLIT
+from clearhead.runs.method import Result, Swept
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.prepare import PartRows, Prepared
 from clearhead.runs.run_file import Computed
-from clearhead.runs.sweep import Swept
 from clearhead.tasks.evaluation import Evaluation, evaluation
 from clearhead.tasks.task import Reading
 
@@ -28,13 +25,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
-
-METRICS = "metrics.json"
-REPORT = "report.html"
-SPLIT = "split.json"
-MOST_SPLIT = 1 << 30
-ENGINE = "onnxruntime"
-VERSIONS = ("clearhead", "torch", "tokenizers", "numpy", "scikit-learn", ENGINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,40 +258,12 @@ def passport(
     )
 
 
-def versions() -> dict[str, str]:
-    """The versions that made a model."""
-    made = {"python": platform.python_version()}
-    for name in VERSIONS:
-        try:
-            made[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return made
-
-
-def engine_version() -> dict[str, str]:
-    """The version of the engine, where it is installed."""
-    return {name: value for name, value in versions().items() if name == ENGINE}
-
-
 def write_split(folder: Path, prepared: Prepared) -> None:
     """Which rows of the training source were held out, by their numbers: `evaluate --part test` finds them again."""
     source = prepared.parts["train"].source
     held = {name: part.numbers.tolist() for name, part in prepared.parts.items() if name != "train"}
     own = {name: held[name] for name in held if prepared.parts[name].source is source}
     write_json(folder / SPLIT, {"source": source.name, "parts": own})
-
-
-def read_split(folder: Path, part: str) -> frozenset[int]:
-    """The numbers of the rows that a run held out."""
-    if not (folder / SPLIT).is_file():
-        raise InputError(f"{folder} does not say which rows were held out: it has no {SPLIT}.")
-    parts = read_json(folder / SPLIT, most=MOST_SPLIT).get("parts")
-    numbers = parts.get(part) if isinstance(parts, dict) else None
-    if not isinstance(numbers, list) or not all(isinstance(number, int) for number in numbers):
-        named = ", ".join(parts) if isinstance(parts, dict) and parts else "no part"
-        raise InputError(f"{folder} held out {named} of its training file, and not {part!r}.")
-    return frozenset(numbers)
 
 
 def write_metrics(

@@ -8,9 +8,15 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from clearhead.caller import setting
+from clearhead.config import is_taken, read_json
+from clearhead.errors import InputError
+from clearhead.runs.run_file import RUN
+
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from clearhead.runs.plan import RunPlan
-    from clearhead.runs.pretrain_plan import PretrainPlan
 
 RUNS = Path("runs")
 P = ParamSpec("P")
@@ -32,7 +38,7 @@ def alone(verb: Callable[P, T]) -> Callable[P, T]:
     return call
 
 
-def free_folder(train: str | None, plan: RunPlan | PretrainPlan, command: str) -> Path:
+def free_folder(train: str | None, plan: DataclassInstance, command: str) -> Path:
     """runs/<name of the file>, with a number where that is taken by another run."""
     from clearhead.runs.again import is_free
 
@@ -57,3 +63,30 @@ def ladder_folder(train: str | None) -> Path:
 
 def _name(train: str | None) -> str:
     return "rows" if train is None else Path(train).name.split(".")[0] or "rows"
+
+METRICS = "metrics.json"
+REPORT = "report.html"
+SPLIT = "split.json"
+MOST_SPLIT = 1 << 30
+
+
+def read_split(folder: Path, part: str) -> frozenset[int]:
+    """The numbers of the rows that a run held out."""
+    if not (folder / SPLIT).is_file():
+        raise InputError(f"{folder} does not say which rows were held out: it has no {SPLIT}.")
+    parts = read_json(folder / SPLIT, most=MOST_SPLIT).get("parts")
+    numbers = parts.get(part) if isinstance(parts, dict) else None
+    if not isinstance(numbers, list) or not all(isinstance(number, int) for number in numbers):
+        named = ", ".join(parts) if isinstance(parts, dict) and parts else "no part"
+        raise InputError(f"{folder} held out {named} of its training file, and not {part!r}.")
+    return frozenset(numbers)
+
+
+def check_folder(folder: Path) -> None:
+    """One sentence where a run cannot begin in a folder."""
+    taken = is_taken(folder)
+    if taken and (folder / RUN).exists() and not (folder / METRICS).exists():
+        resumed = setting("resume", str(folder))
+        raise InputError(f"{folder} holds a run that is not finished: continue it with {resumed}, or name another.")
+    if taken:
+        raise InputError(f"{folder} is there already and not empty; name another folder with {setting('output')}.")

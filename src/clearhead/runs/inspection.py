@@ -23,7 +23,6 @@ from clearhead.errors import ClearheadError, InputError
 from clearhead.loading import load, load_tokenizers
 from clearhead.runs.plan import KNOWN_TASKS, RunPlan
 from clearhead.runs.prepare import Prepared, columns_beside, counted_rows
-from clearhead.runs.reviews import spans_source
 from clearhead.tasks import Asked, Task, check_task, task_by_look, task_for, task_named
 from clearhead.tasks.encoded import encoded
 from clearhead.tasks.view import plain_view
@@ -39,9 +38,7 @@ if TYPE_CHECKING:
 Count = Callable[[str, int, int | None], None]  # (what is done, how far, of how much)
 SAMPLE = 512  # rows that the trial steps are taken from
 NOTHING = "there is nothing to learn"
-ASPECT = "aspect"
 CLASSES = ("classify", "pair")  # numbers are classes to them
-TWO_MODELS = "Training was not tried out: aspect trains two models, a tag and a pair."
 TRIAL = 3  # steps that are timed, after one that warms up
 
 
@@ -58,18 +55,13 @@ def run_inspect(
     told: Count | None = None,
 ) -> Inspection:
     """Everything about the data, in the tokens of a model where there is one; without a task, as the data looks."""
-    opened = open_source(source)
-    if not opened.again:
-        raise InputError(f"{opened.name} can be read only once; put it in a file to inspect it.")
     tell: Count = told or (lambda *_: None)
-    opened = counted_rows(opened, tell)
+    opened = open_again(source, tell)
     said: dict[str, Any] = {part: name for part, name in (columns or {}).items() if name is not None}
     if task is not None and task not in KNOWN_TASKS:
         raise InputError(f"task must be one of {', '.join(KNOWN_TASKS)}, and it is {task!r}.")
     if task == "translate":
         raise InputError(f"Rows of translations have no labels to inspect; {verb('train')} looks at its rows first.")
-    if task == ASPECT:
-        return _aspects(opened, dev, test, said, model, options)
     own = _task(opened, said) if task is None else task_named(task)
     if options is not None and (own is None or own.name != "choice"):
         choice = setting("task", "choice")
@@ -96,6 +88,14 @@ def run_inspect(
         return replace(found, estimate={"notes": [f"Training was not tried out: {error}"]})
 
 
+def open_again(source: Any, told: Count | None) -> Source:
+    """A source that can be read several times, with progress over its rows."""
+    opened = open_source(source)
+    if not opened.again:
+        raise InputError(f"{opened.name} can be read only once; put it in a file to inspect it.")
+    return counted_rows(opened, told or (lambda *_: None))
+
+
 def _task(source: Source, said: Mapping[str, Any]) -> Task | None:
     """The task whose rows these can only be; None: a text with a label, or another label was asked for."""
     found = task_named("tag") if source.kind == "conll" else task_by_look(source)
@@ -110,21 +110,6 @@ def _task(source: Source, said: Mapping[str, Any]) -> Task | None:
 
 def _reads_itself(task: Task | None) -> TypeGuard[Task]:
     return task is not None and task.columns is not None
-
-
-def _aspects(
-    source: Source, dev: Any, test: Any, said: Mapping[str, Any], model: str | None, options: str | None
-) -> Inspection:
-    """Reviews as texts with spans, whose types are what is thought of them."""
-    names = (said.get("text"), said.get("text_b"), said.get("label"))
-    spans = spans_source(source, *names)
-    others = [None if rows is None else spans_source(open_source(rows), *names) for rows in (dev, test)]
-    kept = {part: name for part, name in said.items() if part != "text_b"} if spans is source else {}
-    found = run_inspect(
-        spans, dev=others[0], test=others[1], columns=kept, task="tag", options=options, model=model, estimate=False
-    )  # fmt: skip
-    notes = () if found.estimate is None else found.estimate["notes"]
-    return replace(found, estimate={"notes": [*notes, TWO_MODELS]})
 
 
 def _chosen(source: Source, said: Mapping[str, Any], task: str | None) -> Columns:

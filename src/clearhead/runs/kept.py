@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from clearhead.caller import setting
 from clearhead.config import decode, is_taken, read_json, shown, write_json
 from clearhead.errors import CheckpointError, InputError
-from clearhead.runs.finish import METRICS, SPLIT
+from clearhead.runs.folders import METRICS, SPLIT
 from clearhead.runs.plan import EARLIER, NETWORK, RunPlan
 from clearhead.runs.prepare import Prepared
 from clearhead.runs.resumed import PATHS, is_same

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clearhead.loading import need_torch
-from clearhead.machine import Machine, base_machine
-from clearhead.runs.finish import engine_version
+from clearhead.machine import Machine, base_machine, engine_version
 from clearhead.runs.plan import NETWORK, RunPlan
 from clearhead.runs.run_file import Computed, check_machine, read_saved
-from clearhead.runs.wordfeatures import reads_vectors
+from clearhead.words import is_words
+
+if TYPE_CHECKING:
+    from clearhead.runs.plan import RunPlan
+
 
 
 def on_machine(plan: RunPlan) -> tuple[RunPlan, Machine]:
@@ -61,3 +65,8 @@ def check_begun(folder: Path, *, allowed: bool) -> None:
     """Refuse a run that was begun on another machine, before anything is done in vain."""
     saved = read_saved(folder)
     check_machine(folder, saved.computed, replace(machine_of(saved.plan), threads=None), allowed=allowed)
+
+
+def reads_vectors(plan: RunPlan) -> bool:
+    """Whether a run takes its features from word vectors rather than from a Transformer."""
+    return plan.method == "features" and is_words(plan.model)

@@ -15,12 +15,13 @@ from clearhead.caller import setting
 from clearhead.data import Columns
 from clearhead.loading import load
 from clearhead.runs.baselines import FittedBaseline, compare_baselines, features_plan, has_baselines
+from clearhead.runs.difference import Difference
 from clearhead.runs.finish import held_out_logits, measured
-from clearhead.runs.methods import FITS, Job, Result
+from clearhead.runs.method import Job, Result
+from clearhead.runs.methods import FITS
 from clearhead.runs.network import LEAST_DEV, can_choose
 from clearhead.runs.plan import LOWER_IS_BETTER, RunPlan
 from clearhead.runs.prepare import Prepared
-from clearhead.runs.rungs import Difference
 
 WITHIN = 2 * 1.96  # standard errors in a 95 % interval
 

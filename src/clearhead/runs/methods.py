@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,24 +13,21 @@ from clearhead.checkpoint.activation import with_activation
 from clearhead.checkpoint.passport import Passport, Trained, write_passport
 from clearhead.errors import InputError
 from clearhead.features import Layer, pooling_modes
-from clearhead.model import Model
-from clearhead.runs.network import data_of, train_network
-from clearhead.runs.plan import RunPlan
-from clearhead.runs.prepare import PartRows, Prepared, text_rows
+from clearhead.runs.method import Job, Result
+from clearhead.runs.network import train_network
+from clearhead.runs.prepare import PartRows, data_of, text_rows
 from clearhead.runs.sizes import length_policy
-from clearhead.runs.sweep import Sweep, sweep_texts
+from clearhead.runs.sweep import sweep_texts
 from clearhead.runs.taggers import MOST_FITTED, fit_tagger, known_tags, some_rows, sweep_words
-from clearhead.runs.weighted import WEIGHTED, Weighed, weigh_texts, weigh_words
+from clearhead.runs.weighted import Weighed, weigh_texts, weigh_words
 from clearhead.runs.wordfeatures import fit_vectors
-from clearhead.scoring import network_logits, pair_features, table_features, word_features
+from clearhead.scoring import WEIGHTED, network_logits, pair_features, table_features, word_features
 from clearhead.tasks.encoded import Encoded
-from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     import numpy as np
 
     from clearhead.classic import ClassicModel
-    from clearhead.training.loop import Step
 
     Array = np.ndarray[Any, Any]
 
@@ -41,36 +38,6 @@ PROBLEMS = {  # as transformers calls them
     "multilabel": "multi_label_classification",
     "number": "regression",
 }
-Told = Callable[["Step"], None] | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Result:
-    """A fitted model: logits of any part, a way to disk, and what there is to say about the fit."""
-
-    logits: Callable[[PartRows], Any]
-    save: Callable[[Path, Trained], None]
-    notes: tuple[str, ...] = ()
-    steps: int = 0
-    sweep: Sweep | None = None  # of layers, where it was asked for
-
-
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """All that a method needs."""
-
-    prepared: Prepared
-    plan: RunPlan
-    settings: TrainSettings
-    folder: Path  # for its state and log
-    model: Model | None = None
-    told: Told = None
-    finish: bool = False  # a network that was stopped is taken as it is
-    count: Callable[[str, int, int | None], None] = lambda *_: None
-
-    def told_of(self, what: str) -> Callable[[int, int], None]:
-        """A callback for how far one thing is."""
-        return lambda done, total: self.count(what, done, total)
 
 
 def fit_network(job: Job) -> Result:

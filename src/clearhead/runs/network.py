@@ -13,10 +13,10 @@ from clearhead.errors import InputError
 from clearhead.model import Model
 from clearhead.runs.fitted import STATE
 from clearhead.runs.plan import LOWER_IS_BETTER, RunPlan
-from clearhead.runs.prepare import PartRows, Prepared
+from clearhead.runs.prepare import Prepared, data_of
 from clearhead.runs.sizes import usual_rate
 from clearhead.scoring import network_logits
-from clearhead.tasks.encoded import Encoded, encoded
+from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.task import Reading
 from clearhead.training.settings import TrainSettings
 
@@ -42,11 +42,6 @@ class Fitted:
     scores: tuple[float, ...]  # of the dev rows, by epoch
     best_epoch: int  # counted from 0; -1: the start was the best, or there were no dev rows
     steps: int
-
-
-def data_of(model: Model, part: PartRows) -> Encoded:
-    """A part as this model reads it."""
-    return encoded(part.table, segments=model.shape.stack.segments > 1).select(part.places)
 
 
 def train_network(

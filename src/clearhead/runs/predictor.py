@@ -20,13 +20,11 @@ from clearhead.data import BadRow, Columns, LabelSpace, Row, Source, TextRow
 from clearhead.data.form import MOST_ROW, Fit
 from clearhead.errors import CheckpointError, InputError
 from clearhead.loading import load
-from clearhead.runs.arranged import ORDERED
 from clearhead.runs.roles import find_columns
-from clearhead.runs.weighted import kept_layer
-from clearhead.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer, VectorScorer
+from clearhead.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer, VectorScorer, kept_layer
 from clearhead.shape import Pooling
 from clearhead.tasks import TASKS, Reading, Task, task_named
-from clearhead.tasks.orders import both_orders
+from clearhead.tasks.orders import ORDERED, both_orders
 from clearhead.tasks.tag import LENIENT
 from clearhead.tasks.task import Answers
 from clearhead.words import is_words, load_vectors

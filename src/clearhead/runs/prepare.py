@@ -16,9 +16,11 @@ from clearhead.data.source import BadRow, Row
 from clearhead.data.split import draw_rows
 from clearhead.data.table import PARTS
 from clearhead.errors import InputError
+from clearhead.model import Model
 from clearhead.runs.gaps import empty_parts, leaks
 from clearhead.runs.plan import RunPlan, metrics_of
 from clearhead.tasks import Asked, Task, check_task, task_by_look, task_for, task_named
+from clearhead.tasks.encoded import Encoded, encoded
 from clearhead.text.encoding import Encoding
 
 if TYPE_CHECKING:
@@ -319,3 +321,8 @@ def _together(table: TokenTable, rows: Array, task: Task | None = None) -> Array
         return table.firsts[rows] if len(np.unique(table.firsts[rows])) >= ENOUGH_PASSAGES else None
     largest = int(np.unique(table.firsts[rows], return_counts=True)[1].max())
     return table.firsts[rows] if largest <= MOST_TOGETHER * len(rows) else None  # one question asked of all texts
+
+
+def data_of(model: Model, part: PartRows) -> Encoded:
+    """A part as this model reads it."""
+    return encoded(part.table, segments=model.shape.stack.segments > 1).select(part.places)

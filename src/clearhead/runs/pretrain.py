@@ -16,12 +16,13 @@ from clearhead.config import decode, read_json, sweep, write_json
 from clearhead.errors import CheckpointError, ClearheadError, InputError
 from clearhead.families import FAMILIES
 from clearhead.loading import need_torch
+from clearhead.machine import versions
 from clearhead.model import Model
 from clearhead.pretraining.lesson import Objective, make_kit
 from clearhead.pretraining.shards import INDEX
 from clearhead.runs.cost import cost_of
-from clearhead.runs.finish import METRICS, versions
 from clearhead.runs.fitted import STATE, drop_state, restore_saved
+from clearhead.runs.folders import METRICS, check_folder
 from clearhead.runs.pretrain_data import (
     AT_LAST,
     CORPUS,
@@ -51,7 +52,7 @@ from clearhead.runs.pretrain_plan import FORMAT, KIND, PretrainPlan, SavedPretra
 from clearhead.runs.pretrain_result import Pretrained, write_report
 from clearhead.runs.run_file import RUN, check_machine
 from clearhead.runs.sizes import with_threads
-from clearhead.runs.train import Told, check_folder
+from clearhead.runs.told import Told
 from clearhead.threads import within_threads
 
 MINUTES = 30.0  # unless steps or minutes are said

@@ -12,7 +12,7 @@ from clearhead.pretraining.lesson import Lesson, Objective
 from clearhead.runs.pretrain_data import Teacher, Texts, some_of
 from clearhead.runs.pretrain_judge import Judged, judge, samples
 from clearhead.runs.pretrain_plan import PretrainPlan
-from clearhead.runs.train import Told
+from clearhead.runs.told import Told
 
 if TYPE_CHECKING:
     from clearhead.training.lessons import Game

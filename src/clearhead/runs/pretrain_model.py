@@ -20,7 +20,7 @@ from clearhead.pretraining.objectives import OBJECTIVES, USUAL
 from clearhead.runs.pretrain_plan import EXAMPLE, PRESET, PretrainPlan
 
 if TYPE_CHECKING:
-    from clearhead.runs.train import Told
+    from clearhead.runs.told import Told
     from clearhead.text import Tokenizer
     from clearhead.training.lessons import Game
 

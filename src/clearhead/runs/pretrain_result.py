@@ -9,7 +9,7 @@ from typing import Any
 
 from clearhead.machine import Machine
 from clearhead.pretraining.lesson import Objective
-from clearhead.runs.finish import REPORT
+from clearhead.runs.folders import REPORT
 from clearhead.runs.pretrain_judge import PROMPT, SENTENCE, Judged
 from clearhead.runs.pretrain_plan import PretrainPlan
 

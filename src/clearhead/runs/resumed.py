@@ -6,14 +6,16 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clearhead.config import named, read_json, shown
 from clearhead.errors import InputError
-from clearhead.runs.finish import METRICS
+from clearhead.runs.folders import METRICS
 from clearhead.runs.plan import CHOSEN, RunPlan
-from clearhead.runs.pretrain_plan import PretrainPlan
 from clearhead.runs.run_file import RUN
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 PATHS = ("train", "dev", "test", "model", "tokenizer", "files")
 AUTO = "auto"
@@ -21,7 +23,7 @@ RESOLVED = ("head_pooling", "precision", "device")  # the plan of a run has what
 
 
 def check_resumed(
-    folder: Path, plan: RunPlan | PretrainPlan, said: Mapping[str, Any], output: str | os.PathLike[str] | None
+    folder: Path, plan: DataclassInstance, said: Mapping[str, Any], output: str | os.PathLike[str] | None
 ) -> None:
     """Refuse a run that is finished, and settings, files or a folder that are not those of the run."""
     if (folder / METRICS).exists():

@@ -11,6 +11,7 @@ from typing import Any
 from clearhead.caller import setting
 from clearhead.config import shown
 from clearhead.errors import InputError
+from clearhead.runs.difference import Difference
 from clearhead.runs.estimates import Estimate, features_seconds, network_seconds
 from clearhead.runs.plan import NETWORK, RunPlan, make_plan
 from clearhead.runs.prepare import Prepared
@@ -43,16 +44,6 @@ METHODS: dict[str, Method] = {
     "head": Method(estimate=network_seconds, is_default=False),
 }
 DEFAULT_METHODS = tuple(name for name, method in METHODS.items() if method.is_default)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Difference:
-    """The main metric of a rung minus that of the best, on the same rows."""
-
-    difference: float | None  # None: it is not defined
-    low: float | None  # of its 95 % interval
-    high: float | None
-    p: float | None  # the chance of so much by luck alone
 
 
 @dataclass(frozen=True, kw_only=True)

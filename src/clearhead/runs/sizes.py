@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import ceil
-from typing import TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from clearhead.data import LabelSpace
 from clearhead.data.form import Fit
 from clearhead.errors import InputError
 from clearhead.model import Model
 from clearhead.runs.plan import RunPlan
-from clearhead.runs.pretrain_plan import PretrainPlan
 from clearhead.shape import ModelShape
 from clearhead.tasks import Task
 from clearhead.training.settings import PROBED, TrainSettings
@@ -28,7 +27,21 @@ NARROW, STEEP = 384, 6.5  # MiniLM's width, and how fast the rate grows below it
 NARROW_RATE = 0.256  # divided by the width: the most for narrow models, 2e-3 at 128
 LEAST_RATE, MOST_RATE = 1e-5, 2e-3
 SPECIAL = 4  # tokens of a window that do not move on
-Plan = TypeVar("Plan", RunPlan, PretrainPlan)
+
+
+class ThreadedPlan(Protocol):
+    """A plan whose threads are resolved when its model is known."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def threads(self) -> int | None: ...
+
+    @property
+    def settings(self) -> TrainSettings: ...
+
+
+Plan = TypeVar("Plan", bound=ThreadedPlan)
 
 
 def with_threads(plan: Plan, model: Model | None = None) -> Plan:

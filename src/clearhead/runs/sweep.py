@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +11,10 @@ from clearhead.caller import setting
 from clearhead.data import fold_rows
 from clearhead.errors import InputError
 from clearhead.model import Model
-from clearhead.runs.choices import Choice, text_choices, text_features
-from clearhead.runs.network import data_of
+from clearhead.runs.choices import text_choices, text_features
+from clearhead.runs.method import Choice, Sweep, Swept
 from clearhead.runs.plan import LOWER_IS_BETTER, RunPlan
-from clearhead.runs.prepare import PartRows, Prepared, text_rows
+from clearhead.runs.prepare import PartRows, Prepared, data_of, text_rows
 from clearhead.runs.sizes import length_policy
 from clearhead.scoring import compare_vectors, pair_features, readable, separate_texts, table_features
 from clearhead.tasks.task import Reading
@@ -30,27 +29,6 @@ MOST_SWEPT = 5000  # rows that choices are judged on: their differences are then
 
 Count = Callable[[str, int, int | None], None]
 Judge = Callable[["Array", "Array"], list[float]]  # (features, fold of each row) to the score of each fold
-
-
-@dataclass(frozen=True, kw_only=True)
-class Swept:
-    """How good one choice of layer and pooling is."""
-
-    layer: str
-    pooling: str
-    score: float | None  # the main metric, on average over the folds; None: not defined on any
-    spread: float | None  # its standard deviation over the folds
-    seconds: float  # that fitting and judging it took
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sweep:
-    """All choices in the order they were tried, the best of them, and its features of all training rows."""
-
-    swept: tuple[Swept, ...]
-    best: Choice
-    features: Array
-    notes: tuple[str, ...]
 
 
 def cross_validate(

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from clearhead.data import LabelSpace, fold_rows
 from clearhead.errors import InputError
 from clearhead.model import Model
-from clearhead.runs.choices import Choice, Features, layer_choices, pieces_of, pooled_pieces
-from clearhead.runs.network import data_of
+from clearhead.runs.choices import Features, layer_choices, pieces_of, pooled_pieces
+from clearhead.runs.method import Choice, Sweep
 from clearhead.runs.plan import RunPlan
-from clearhead.runs.prepare import Prepared
-from clearhead.runs.sweep import FOLDS, Count, Judge, Sweep, best_of, cross_validate
+from clearhead.runs.prepare import Prepared, data_of
+from clearhead.runs.sweep import FOLDS, Count, Judge, best_of, cross_validate
 from clearhead.scoring import window_words
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.task import Reading

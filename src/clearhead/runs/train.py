@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clearhead.caller import setting
-from clearhead.config import decode, is_taken, read_json, write_json
+from clearhead.config import decode, read_json, write_json
 from clearhead.data import Source
 from clearhead.errors import CheckpointError, InputError
 from clearhead.loading import load
@@ -19,25 +19,19 @@ from clearhead.runs.arranged import arranged, check_next_words, in_orders
 from clearhead.runs.baselines import Baseline, compare_baselines, features_plan, fit_baselines, verdict
 from clearhead.runs.cost import cost_of
 from clearhead.runs.examples import second_look
-from clearhead.runs.finish import (
-    METRICS,
-    Run,
-    SeedScore,
-    held_out_logits,
-    measured,
-    passport,
-    write_metrics,
-    write_split,
-)
+from clearhead.runs.finish import Run, SeedScore, held_out_logits, measured, passport, write_metrics, write_split
 from clearhead.runs.fitted import SEEDS, STATE, drop_state, restore_saved
+from clearhead.runs.folders import check_folder
 from clearhead.runs.machines import begin_computing, computes_alone, on_machine
+from clearhead.runs.method import Job, Result
 from clearhead.runs.method_choice import keep_better, starts_with_features
-from clearhead.runs.methods import FITS, Job, Result, network_result
+from clearhead.runs.methods import FITS, network_result
 from clearhead.runs.network import restore_network
 from clearhead.runs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
 from clearhead.runs.prepare import Look, Prepared, counted_rows, look, prepare
 from clearhead.runs.run_file import RUN, Computed, Fitted, begin_run, read_saved
 from clearhead.runs.sizes import choose_settings, for_task, longest, with_threads
+from clearhead.runs.told import Told
 from clearhead.runs.train_report import write_report
 from clearhead.tasks.orders import both_orders
 from clearhead.threads import within_threads
@@ -45,22 +39,9 @@ from clearhead.words import is_words
 
 if TYPE_CHECKING:
     from clearhead.tasks.evaluation import Evaluation
-    from clearhead.training.loop import Step
 
 RESULT = "result.json"
 SAID_ABOUT = {"number": "numbers", "answers": "answers in passages", "options": "one right option"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Told:
-    """Whom a run tells what it does; the defaults are nobody."""
-
-    say: Callable[[str], None] = lambda _: None
-    step: Callable[[Step], None] | None = None
-    begun: Callable[[Path], None] = lambda _: None  # from here on the run can be resumed
-    count: Callable[[str, int, int | None], None] = lambda *_: None  # (what is done, how far, of how much)
-    seed: Callable[[int, int, int], None] = lambda *_: None  # (this seed, its place, how many)
-    download: Callable[[str, int, int | None], None] | None = None
 
 
 def read_run(folder: Path) -> tuple[RunPlan, str]:
@@ -196,16 +177,6 @@ def run_train(
     if trains_network and plan.method not in NETWORK:  # the model folder has no weights of the network to resume from
         drop_state(folder, result.notes, keep=plan.keep_state)
     return run
-
-
-def check_folder(folder: Path) -> None:
-    """One sentence where a run cannot begin in a folder."""
-    taken = is_taken(folder)
-    if taken and (folder / RUN).exists() and not (folder / METRICS).exists():
-        resumed = setting("resume", str(folder))
-        raise InputError(f"{folder} holds a run that is not finished: continue it with {resumed}, or name another.")
-    if taken:
-        raise InputError(f"{folder} is there already and not empty; name another folder with {setting('output')}.")
 
 
 def _labels_said(seen: Look) -> str:

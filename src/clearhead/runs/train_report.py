@@ -7,7 +7,8 @@ from pathlib import Path
 
 from clearhead.checkpoint.passport import Trained
 from clearhead.runs.examples import Second
-from clearhead.runs.finish import REPORT, Run
+from clearhead.runs.finish import Run
+from clearhead.runs.folders import REPORT
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.prepare import Prepared
 

@@ -16,18 +16,20 @@ from clearhead.data import Source
 from clearhead.data.split import draw_rows
 from clearhead.errors import ClearheadError, InputError
 from clearhead.loading import load, need_torch
+from clearhead.machine import versions
 from clearhead.metrics.translation import measure_translations
 from clearhead.model import Model
 from clearhead.runs.cost import cost_of
-from clearhead.runs.finish import REPORT, SPLIT, Run, base_name, versions, write_metrics
+from clearhead.runs.finish import Run, base_name, write_metrics
 from clearhead.runs.fitted import STATE, drop_state, restore_saved
+from clearhead.runs.folders import REPORT, SPLIT, check_folder
 from clearhead.runs.machines import begin_computing, on_machine
 from clearhead.runs.network import drive, early_note, finish_state, seconds_of
 from clearhead.runs.parallel import Texts, read_texts
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.run_file import RUN, Computed, begin_run, read_saved, write_saved
 from clearhead.runs.sizes import with_threads
-from clearhead.runs.train import Told, check_folder
+from clearhead.runs.told import Told
 from clearhead.runs.translation_report import write_report
 from clearhead.runs.translations import Translated, translated, translations
 from clearhead.runs.translator import VOCABULARY, encode, is_new, make_model

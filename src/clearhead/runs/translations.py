@@ -14,7 +14,7 @@ from clearhead.data.examples import BadRows
 from clearhead.errors import InputError
 from clearhead.loading import load
 from clearhead.metrics.translation import TranslationScores, measure_translations
-from clearhead.runs.finish import read_split
+from clearhead.runs.folders import read_split
 from clearhead.runs.parallel import Pair, read_pairs, sides_of
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.translation_report import write_report

@@ -18,7 +18,7 @@ from clearhead.runs.plan import RunPlan
 from clearhead.tasks.parallel import Parallel, side
 
 if TYPE_CHECKING:
-    from clearhead.runs.train import Told
+    from clearhead.runs.told import Told
     from clearhead.text import Tokenizer
 
 VOCABULARY = "vocabulary"  # the folder of a run's own tokenizers

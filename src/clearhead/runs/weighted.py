@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.batch import Batch
 from clearhead.caller import setting
-from clearhead.checkpoint.passport import Trained
 from clearhead.data import LabelSpace
-from clearhead.errors import CheckpointError, InputError
+from clearhead.errors import InputError
 from clearhead.features import pool
 from clearhead.model import Model
-from clearhead.runs.network import data_of
 from clearhead.runs.plan import RunPlan
-from clearhead.runs.prepare import Prepared
+from clearhead.runs.prepare import Prepared, data_of
 from clearhead.runs.taggers import known_tags, some_rows
 from clearhead.scoring import window_features, window_words
 
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-WEIGHTED = "weighted"
 LINEAR = ("mean", "cls", "lasttoken", "mean_sqrt_len_tokens", "weightedmean")  # pooling a sum is the sum of the pooled
 MOST_ROWS = 5000  # whose layers are weighed: in memory there are all layers of each
 MOST_WORDS = 10_000
@@ -94,15 +91,3 @@ def _note(mixture: Mixture, some: int, every: int, what: str) -> str:
     return mixture.said if some == every else f"{mixture.said} Found on {some:,} of {every:,} training {what}."
 
 
-def kept_layer(trained: Trained, layers: int) -> str | int | tuple[float, ...] | None:
-    """The layer that a passport names; of weighted ones, what each is multiplied by."""
-    if trained.layer != WEIGHTED:
-        return trained.layer
-    from clearhead.classic import mixture_weights
-
-    if len(trained.layer_scores) != layers + 1:
-        raise CheckpointError(f"clearhead.json weighs {len(trained.layer_scores)} layers, and there are {layers + 1}.")
-    try:
-        return mixture_weights(trained.layer_scores, trained.layer_gamma)
-    except InputError as error:
-        raise CheckpointError(f"clearhead.json: {error}") from None

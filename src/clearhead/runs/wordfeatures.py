@@ -10,15 +10,14 @@ from clearhead.checkpoint.passport import Passport, Trained, write_passport
 from clearhead.config import shown
 from clearhead.errors import InputError
 from clearhead.runs.prepare import PartRows
-from clearhead.words import WordVectors, is_words, load_vectors
+from clearhead.words import WordVectors, load_vectors
 from clearhead.words.files import write_vectors
 from clearhead.words.vectors import written
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from clearhead.runs.methods import Job, Result
-    from clearhead.runs.plan import RunPlan
+    from clearhead.runs.method import Job, Result
 
     Array = np.ndarray[Any, Any]
 
@@ -26,15 +25,10 @@ CHUNK = 1000  # texts that are read at once
 KEPT = 100_000  # words at the beginning of a file, its most frequent, that a model keeps for texts to come
 
 
-def reads_vectors(plan: RunPlan) -> bool:
-    """Whether a run takes its features from word vectors rather than from a Transformer."""
-    return plan.method == "features" and is_words(plan.model)
-
-
 def fit_vectors(job: Job) -> Result:
     """A linear model on the mean of each text's word vectors."""
     from clearhead.classic import ClassicModel, fit_linear, save_classic
-    from clearhead.runs.methods import Result
+    from clearhead.runs.method import Result
 
     plan, prepared = job.plan, job.prepared
     if prepared.task.words is not None:

@@ -25,3 +25,5 @@ def _pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: Fit) -> Iterable[P
     back = item_pieces([(row.text_b, row.text) for row in rows], tokenizer, fit)
     for one, other in zip(forth, back, strict=True):
         yield Pieces([*one, *(replace(window, truncated=0) for window in other)])
+
+ORDERED = ("pair", "regress")  # tasks that read two texts one after the other

@@ -1,0 +1,36 @@
+"""Inspection of reviews before aspect training: texts with spans, whose labels are polarities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from clearhead.data import Inspection, open_source
+from clearhead.runs.inspection import Count, open_again, run_inspect
+from clearhead.runs.reviews import spans_source
+
+TWO_MODELS = "Training was not tried out: aspect trains two models, a tag and a pair."
+
+
+def inspect_reviews(
+    source: Any,
+    *,
+    dev: Any = None,
+    test: Any = None,
+    columns: Mapping[str, str | None],
+    options: str | None = None,
+    model: str | None = "default",
+    told: Count | None = None,
+) -> Inspection:
+    """Inspect reviews as the tag task sees them: a text with the span of each aspect."""
+    opened = open_again(source, told)
+    names = (columns.get("text"), columns.get("text_b"), columns.get("label"))
+    spans = spans_source(opened, *names)
+    others = [None if rows is None else spans_source(open_source(rows), *names) for rows in (dev, test)]
+    kept = {part: name for part, name in columns.items() if part != "text_b"} if spans is opened else {}
+    profile = run_inspect(
+        spans, dev=others[0], test=others[1], columns=kept, task="tag", options=options, model=model, estimate=False
+    )  # fmt: skip
+    notes = () if profile.estimate is None else profile.estimate["notes"]
+    return replace(profile, estimate={"notes": [*notes, TWO_MODELS]})

@@ -1,0 +1,84 @@
+"""What a method is given and what it gives back: a job, a fitted model, the layers that were tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.checkpoint.passport import Trained
+from clearhead.model import Model
+from clearhead.runs.plan import RunPlan
+from clearhead.runs.prepare import PartRows, Prepared
+from clearhead.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clearhead.training.loop import Step
+
+    Array = np.ndarray[Any, Any]
+
+Told = Callable[["Step"], None] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """A fitted model: logits of any part, a way to disk, and what there is to say about the fit."""
+
+    logits: Callable[[PartRows], Any]
+    save: Callable[[Path, Trained], None]
+    notes: tuple[str, ...] = ()
+    steps: int = 0
+    sweep: Sweep | None = None  # of layers, where it was asked for
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """All that a method needs."""
+
+    prepared: Prepared
+    plan: RunPlan
+    settings: TrainSettings
+    folder: Path  # for its state and log
+    model: Model | None = None
+    told: Told = None
+    finish: bool = False  # a network that was stopped is taken as it is
+    count: Callable[[str, int, int | None], None] = lambda *_: None
+
+    def told_of(self, what: str) -> Callable[[int, int], None]:
+        """A callback for how far one thing is."""
+        return lambda done, total: self.count(what, done, total)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """One way to make features: layers by their name, and how their tokens are pooled."""
+
+    layer: str
+    pooling: str
+
+    def __str__(self) -> str:
+        return f"{self.layer}, {self.pooling}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Swept:
+    """How good one choice of layer and pooling is."""
+
+    layer: str
+    pooling: str
+    score: float | None  # the main metric, on average over the folds; None: not defined on any
+    spread: float | None  # its standard deviation over the folds
+    seconds: float  # that fitting and judging it took
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """All choices in the order they were tried, the best of them, and its features of all training rows."""
+
+    swept: tuple[Swept, ...]
+    best: Choice
+    features: Array
+    notes: tuple[str, ...]
