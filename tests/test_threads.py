@@ -20,7 +20,7 @@ from clearhead.classic import fit_linear, solver
 from clearhead.classic.mixture import fit_mixture
 from clearhead.data import LabelSpace
 from clearhead.engine.session import runtime, waiting
-from clearhead.threads import (
+from clearhead.machine.threads import (
     BLAS,
     WAITING,
     at_end,

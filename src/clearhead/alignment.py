@@ -50,7 +50,7 @@ class Alignment:
         }
 
     def __repr__(self) -> str:
-        from clearhead.notebook import one_line
+        from clearhead.html import one_line
 
         pairs = (f"{self.source_words[s]}–{self.target_words[t]}" for s, t in self.links[:8])
         return one_line("Alignment", ", ".join(pairs) + (", ..." if len(self.links) > 8 else ""))

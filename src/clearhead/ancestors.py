@@ -70,7 +70,7 @@ def word2vec(
     rate, seed, threads, ... `output` is a new folder, or a word2vec file by its ending (.txt, .vec, .bin); `text` names
     the columns of a table that hold text.
     """
-    from clearhead.config import check_new, shown
+    from clearhead.files import check_new, shown
     from clearhead.words.corpus import file_sentences
     from clearhead.words.files import is_file_name, save_vectors
     from clearhead.words.learn import learn_words

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.config import check_new, whole_folder
+from clearhead.files import check_new, whole_folder
 from clearhead.loading import load, need_torch
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from clearhead import tensors
-from clearhead.config import shown
+from clearhead.files import shown
 
 if TYPE_CHECKING:
     from clearhead.checkpoint.passport import Passport

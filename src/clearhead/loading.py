@@ -16,13 +16,13 @@ from clearhead.checkpoint.mean_head import encoder_alone
 from clearhead.checkpoint.passport import Passport, check_labels, check_tokens, read_passport
 from clearhead.checkpoint.sentence import check_widths, pools_mean, read_sentences
 from clearhead.checkpoint.weights import inside, stored_tensors
-from clearhead.config import read_json, shown
 from clearhead.errors import CheckpointError, InputError, MissingExtraError, TokenizerError, UnsafeError
 from clearhead.families import FAMILIES
+from clearhead.files import read_json, shown
+from clearhead.machine.threads import load_torch
 from clearhead.model import GENERATION, Model
 from clearhead.shape import ModelShape, Pooling
 from clearhead.tensors import Pruned, check_pruned
-from clearhead.threads import load_torch
 
 if TYPE_CHECKING:
     from clearhead.core.models import Network

@@ -15,11 +15,11 @@ from clearhead.checkpoint import sentence
 from clearhead.checkpoint.hub import fillers
 from clearhead.checkpoint.mean_head import write_mean_head
 from clearhead.checkpoint.passport import Passport, Trained, write_passport
-from clearhead.config import write_json
 from clearhead.embedding import Embedder
 from clearhead.errors import CheckpointError, InputError
 from clearhead.families import Family
 from clearhead.families.family import HEAD_POOLING
+from clearhead.files import write_json
 from clearhead.generation import Generates
 from clearhead.inputs import by_part, checked_batch, read_whole
 from clearhead.runner import Runner

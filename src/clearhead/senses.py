@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from clearhead.batch import Batch
-from clearhead.config import shown
 from clearhead.errors import InputError
-from clearhead.notebook import one_line, table_html
+from clearhead.files import shown
+from clearhead.html import one_line, table_html
 
 if TYPE_CHECKING:
     import numpy as np

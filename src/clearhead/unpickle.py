@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from clearhead.checkpoint.weights import INDEX, SINGLE, inside
-from clearhead.config import scratch_folder, shown
 from clearhead.errors import CheckpointError, UnsafeError
+from clearhead.files import scratch_folder, shown
 
 CHILD_SECONDS = 3600
 COPIED = (".json", ".txt", ".bpe", ".model", ".spm", ".safetensors")

@@ -17,11 +17,11 @@ import clearhead
 from clearhead.checkpoint.passport import Passport, Trained, read_passport, write_passport
 from clearhead.cli import main
 from clearhead.cli.screen import print_table
-from clearhead.config import decode
 from clearhead.errors import CheckpointError, ClearheadError, ConfigError, TensorError
 from clearhead.families import FAMILIES
 from clearhead.features import finish
-from clearhead.machine import Machine, differences
+from clearhead.files import decode
+from clearhead.machine.cpu import Machine, differences
 from clearhead.runs.predictor import load_predictor
 from clearhead.shape import Pooling
 from tests.small import tiny_gpt, tiny_model

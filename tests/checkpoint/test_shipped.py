@@ -9,7 +9,7 @@ import pytest
 
 import clearhead
 from clearhead.checkpoint.reference import SHIPPED
-from clearhead.config import read_json
+from clearhead.files import read_json
 
 NAMES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "README.md", "pretraining.json")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clearhead.notebook import table_html
+from clearhead.html import table_html
 from clearhead.runs.finish import Run
 from clearhead.runs.output import Predicted
 from tests.report.pages import Reader

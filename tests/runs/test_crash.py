@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import clearhead
-from clearhead.config import PART, is_taken, part_of, scratch_folder, sweep, whole_file, whole_folder
 from clearhead.errors import ClearheadError, InputError
+from clearhead.files import PART, is_taken, part_of, scratch_folder, sweep, whole_file, whole_folder
 from clearhead.runs.again import alone_in, in_use
 from clearhead.runs.generating import continue_lines
 from clearhead.runs.translating import translate_lines

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import clearhead
-from clearhead.config import whole_file
 from clearhead.engine import export as writing
 from clearhead.engine.export import DATA, MODEL
 from clearhead.errors import ClearheadError
+from clearhead.files import whole_file
 from clearhead.model import Model
 from clearhead.shape import Pooling
 from tests.engine.both import TOLERANCE, from_file

@@ -17,9 +17,9 @@ import torch
 
 from clearhead.api import ladder, pretrain, train
 from clearhead.checkpoint.passport import read_passport
-from clearhead.config import read_json, write_json
 from clearhead.errors import InputError
-from clearhead.machine import LIMITS, Machine, base_machine, differences
+from clearhead.files import read_json, write_json
+from clearhead.machine.cpu import LIMITS, Machine, base_machine, differences
 from clearhead.runs.told import Told
 from fuzz.run_folders import StopError, stop_at
 from tests.planted import planted_text

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from clearhead.api import train
-from clearhead.config import decode
 from clearhead.errors import ClearheadError, InputError
+from clearhead.files import decode
 from clearhead.runs.plan import METHODS, RunPlan, make_plan, parse_set, read_recipe
 from tests.small import labelled, write_csv
 

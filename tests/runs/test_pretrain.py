@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import clearhead
-from clearhead.config import read_json
 from clearhead.errors import CheckpointError, ClearheadError, InputError
+from clearhead.files import read_json
 from clearhead.runs.told import Told
 from clearhead.training.loop import Step
 from tests.planted import planted_text

@@ -12,7 +12,7 @@ import torch
 
 import clearhead
 from clearhead.checkpoint.sentence import write_sentences
-from clearhead.config import read_json
+from clearhead.files import read_json
 from clearhead.pretraining.baselines import Baseline
 from clearhead.runs.pretrain_judge import Judged
 from clearhead.shape import Pooling

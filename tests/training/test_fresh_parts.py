@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import clearhead
-from clearhead.config import read_json
+from clearhead.files import read_json
 from clearhead.runs.pretrain_model import make_game
 from clearhead.runs.pretrain_plan import NEW_HEAD, make_pretrain_plan
 from clearhead.training.pretrain import fresh_parameters, pretrain_optimiser

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from clearhead.checkpoint.weights import inside, present
-from clearhead.config import read_json, shown
 from clearhead.errors import ConfigError
+from clearhead.files import read_json, shown
 
 Activation = Literal["identity", "sigmoid", "tanh", "relu", "softplus", "logsigmoid"]
 

@@ -13,10 +13,10 @@ from clearhead.checkpoint import names
 from clearhead.checkpoint.labels import outputs_in, read_labels
 from clearhead.checkpoint.mean_head import stored_mean_head, without_head
 from clearhead.checkpoint.weights import Mapped, Stored, Widen, check_numbers, inside, stored_tensors, write_tensors
-from clearhead.config import read_json, write_json
 from clearhead.errors import CheckpointError, ConfigError, TensorError, UnsafeError
 from clearhead.families import FAMILIES, Family, family_of
 from clearhead.families.family import HEAD_POOLING, table
+from clearhead.files import read_json, write_json
 from clearhead.shape import ModelShape
 
 if TYPE_CHECKING:

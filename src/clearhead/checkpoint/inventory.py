@@ -15,9 +15,9 @@ from typing import Any, Literal
 from clearhead.checkpoint.folder import model_type_of, read_config
 from clearhead.checkpoint.passport import read_passport
 from clearhead.checkpoint.reference import ALIASES, SHIPPED, is_commit, is_hub_id, missing_files
-from clearhead.config import read_bytes, shown
 from clearhead.errors import ClearheadError
 from clearhead.families import family_of
+from clearhead.files import read_bytes, shown
 
 MOST_FOLDERS = 5000  # of a cache that are listed
 MOST_FILES = 2000  # of a model folder whose sizes are added up

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from clearhead.checkpoint import names
-from clearhead.config import NO_TEXT, shown
 from clearhead.errors import ConfigError
 from clearhead.families import Family
 from clearhead.families.family import MOST_LABELS, table
+from clearhead.files import NO_TEXT, shown
 
 
 def read_labels(config: Mapping[str, Any], outputs: int | None = None) -> tuple[tuple[str, ...], str | None]:

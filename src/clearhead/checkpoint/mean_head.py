@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from clearhead.checkpoint.activation import KEY, SETTINGS
 from clearhead.checkpoint.sentence import Sentences, write_sentences
 from clearhead.checkpoint.weights import Stored, inside, stored_tensors
-from clearhead.config import read_json, whole_file, write_json
 from clearhead.errors import CheckpointError
 from clearhead.families.family import HEAD_POOLING, MEAN_HEAD
+from clearhead.files import read_json, whole_file, write_json
 from clearhead.shape import DenseShape, Pooling
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clearhead import tensors
-from clearhead.config import shown
 from clearhead.errors import TensorError
 from clearhead.families.family import HEAD_POOLING, Family, Row, Values, table
+from clearhead.files import shown
 from clearhead.shape import ModelShape
 
 if TYPE_CHECKING:

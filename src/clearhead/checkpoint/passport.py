@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from clearhead.checkpoint.weights import inside, present
-from clearhead.config import NO_TEXT, decode, read_json, shown, write_json
 from clearhead.errors import CheckpointError, TokenizerError
-from clearhead.machine import Machine
+from clearhead.files import NO_TEXT, decode, read_json, shown, write_json
+from clearhead.machine.cpu import Machine
 
 NAME = "clearhead.json"
 FORMAT = 1

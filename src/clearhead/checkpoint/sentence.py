@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.weights import Mapped, check_numbers, inside, present, stored_tensors, write_tensors
-from clearhead.config import MOST_JSON, check_depth, read_bytes, read_json, shown, write_json
 from clearhead.errors import CheckpointError, ConfigError, TensorError
+from clearhead.files import MOST_JSON, check_depth, read_bytes, read_json, shown, write_json
 from clearhead.shape import POOLING_MODES, DenseShape, Pooling
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import command
-from clearhead.config import read_json, shown, whole_file, write_json
 from clearhead.errors import CheckpointError, TensorError, UnsafeError
+from clearhead.files import read_json, shown, whole_file, write_json
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,8 +14,8 @@ from clearhead.checkpoint.weights import MOST_HEADER, Mapped, Stored, inside, re
 from clearhead.classic.linear import Linear
 from clearhead.classic.majority import Majority
 from clearhead.classic.tfidf import LONGEST, MOST_TERMS, Tfidf, TfidfSettings
-from clearhead.config import decode, read_json, shown, write_json
 from clearhead.errors import CheckpointError, InputError, TensorError, UnsafeError
+from clearhead.files import decode, read_json, shown, write_json
 from clearhead.metrics.checks import Array, Given
 
 Method = Literal["tfidf", "linear", "majority"]

@@ -13,8 +13,8 @@ import numpy as np
 from clearhead.classic.majority import log_odds
 from clearhead.data.labels import Kind
 from clearhead.errors import InputError, MissingExtraError
+from clearhead.machine.threads import limit_blas, most_threads, passive_waiting
 from clearhead.metrics.checks import Array
-from clearhead.threads import limit_blas, most_threads, passive_waiting
 
 ClassWeight = Literal["none", "auto"]
 

@@ -11,9 +11,9 @@ from cyclopts import Parameter
 from clearhead.cli.loading import downloads
 from clearhead.cli.screen import UNSEEN, model_notes, print_json, say
 from clearhead.cli.streams import input_bytes
-from clearhead.config import named, reason
 from clearhead.data.paths import is_text
 from clearhead.errors import InputError
+from clearhead.files import named, reason
 
 if TYPE_CHECKING:
     from clearhead.runs.predict import FoundSpan, Prediction

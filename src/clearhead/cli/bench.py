@@ -87,7 +87,7 @@ def show_bench(made: Any) -> None:
 
 
 def _write(output: Path, made: Any) -> None:
-    from clearhead.config import whole_file
+    from clearhead.files import whole_file
 
     with whole_file(output) as file:
         file.write(made.svg().encode())

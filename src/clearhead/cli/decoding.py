@@ -14,8 +14,8 @@ from typing import IO, Any
 from cyclopts import Parameter
 
 from clearhead.cli.screen import say
-from clearhead.config import discard, named, read_json, write_json, writing
 from clearhead.errors import ClearheadError, InputError
+from clearhead.files import discard, named, read_json, write_json, writing
 
 STANDARD_OUTPUT = Path("-")
 

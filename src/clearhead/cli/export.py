@@ -35,9 +35,9 @@ def export(
     quiet
         Say nothing.
     """
-    from clearhead.config import read_json
     from clearhead.deployment import export as export_model
     from clearhead.engine.export import ABOUT
+    from clearhead.files import read_json
 
     silent = quiet or json
     with model_notes(quiet=silent), downloads(quiet=silent) as bars:

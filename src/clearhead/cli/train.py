@@ -238,7 +238,7 @@ def show_run(run: Any) -> None:
 
 def baseline_rows(run: Any) -> list[tuple[str, ...]]:
     """Cheap methods beside the trained one as lines of a table."""
-    from clearhead.notebook import between, figure
+    from clearhead.html import between, figure
 
     rows: list[tuple[str, ...]] = []
     for one in run.baselines:

@@ -54,8 +54,8 @@ def words(
     quiet
         Print the answers alone, one a line.
     """
-    from clearhead.config import shown
     from clearhead.errors import InputError
+    from clearhead.files import shown
     from clearhead.words.measure import measure_analogies, measure_likeness
 
     if not terms and similar is None and wordsim is None and simlex is None and analogies is None:

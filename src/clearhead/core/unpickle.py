@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from clearhead.checkpoint.weights import inside, write_tensors
-from clearhead.config import read_json
 from clearhead.errors import UnsafeError
+from clearhead.files import read_json
 
 NAMES = ("pytorch_model.bin", "model.bin")
 INDEX = "pytorch_model.bin.index.json"

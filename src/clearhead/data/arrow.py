@@ -8,11 +8,11 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
-from clearhead.config import shown
 from clearhead.data.files import BROKEN_STREAM, Blob
 from clearhead.data.header import unique_names
 from clearhead.data.source import BadRow, Row, Rows
 from clearhead.errors import InputError, MissingExtraError
+from clearhead.files import shown
 
 BATCH = 1024  # rows that are turned into Python values at a time
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from clearhead.caller import setting
-from clearhead.config import shown
 from clearhead.data.header import is_number
 from clearhead.data.names import IDS, LABELS, NUMBERS, PAIRS, PARTS, SPLITS, TEXT_PAIRS, TEXTS, plain
 from clearhead.data.source import Row, Source
 from clearhead.errors import InputError
+from clearhead.files import shown
 
 LOOKED_AT = 1000
 MOST_LOOKS = 1_000_000  # cells; of a very wide table, fewer rows are looked at

@@ -15,9 +15,9 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
-from clearhead.config import shown
 from clearhead.data.source import BYTES, DAMAGE, LONG
 from clearhead.errors import InputError
+from clearhead.files import shown
 
 SAMPLE = 1 << 18  # bytes that are looked at to tell what a file is
 SCANNED = 64 << 20  # bytes that are looked at to tell its encoding

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from clearhead.caller import setting
-from clearhead.config import shown
+from clearhead.files import shown
 
 if TYPE_CHECKING:
     from clearhead.data.inspect import Inspection, Place

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from clearhead.config import shown
 from clearhead.data.files import MOST_NAME, MOST_RECORD, SURROGATE
 from clearhead.data.names import PARTS
 from clearhead.data.source import BYTES, DAMAGE, LONG, NUL, BadRow, Row, Rows, Source, excerpt
 from clearhead.errors import InputError
+from clearhead.files import shown
 
 LOOKED_AT = 200  # files that tell the encoding
 

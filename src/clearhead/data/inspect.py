@@ -79,7 +79,7 @@ class Inspection:
         return asdict(self)
 
     def __repr__(self) -> str:
-        from clearhead.notebook import one_line
+        from clearhead.html import one_line
 
         names = list(self.labels)
         labels = ", ".join(names[:5]) + (f", ... ({len(names):,} labels)" if len(names) > 5 else "")
@@ -94,7 +94,7 @@ class Inspection:
 
     def _repr_html_(self) -> str:
         """The labels as a table in a notebook, with what was found."""
-        from clearhead.notebook import table_html
+        from clearhead.html import table_html
 
         rows = [(name, f"{count:,}", f"{count / max(self.rows, 1):.1%}") for name, count in self.labels.items()]
         notes = [f"{finding.severity}: {finding.sentence}" for finding in self.findings] or ["nothing odd was found"]

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from clearhead.config import shown
 from clearhead.data.header import is_number
 from clearhead.errors import InputError
+from clearhead.files import shown
 
 Kind = Literal["classes", "multilabel", "number", "tags", "answers", "options", "texts"]
 KINDS = ("classes", "multilabel", "number")

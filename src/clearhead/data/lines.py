@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.caller import setting
-from clearhead.config import shown
 from clearhead.data.files import BROKEN_STREAM, SURROGATE, Blob, find_encoding, open_handle, open_path
 from clearhead.data.source import BadRow, Source, excerpt
 from clearhead.errors import InputError
+from clearhead.files import shown
 
 PIECE = 1 << 16  # characters of a line at a time: a longer line comes in pieces
 TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".pq")

@@ -8,8 +8,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from clearhead.config import shown
 from clearhead.errors import InputError
+from clearhead.files import shown
 
 # the kinds of trouble a row can have: what counts are kept by
 CELLS = "wrong number of cells"

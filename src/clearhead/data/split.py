@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from clearhead.config import shown
 from clearhead.data.names import PARTS
 from clearhead.errors import InputError
+from clearhead.files import shown
 
 if TYPE_CHECKING:
     import numpy as np

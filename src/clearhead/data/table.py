@@ -58,7 +58,7 @@ class TokenTable:
         return len(self.rows)
 
     def __repr__(self) -> str:
-        from clearhead.notebook import one_line
+        from clearhead.html import one_line
 
         pieces = f"{len(self.starts) - 1:,} pieces"
         return one_line("TokenTable", f"{len(self):,} rows", pieces, f"{len(self.ids):,} tokens")

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clearhead.config import shown
 from clearhead.decode.settings import Decoding, EarlyStopping
 from clearhead.errors import ConfigError, InputError
+from clearhead.files import shown
 from clearhead.shape import ModelShape
 
 if TYPE_CHECKING:

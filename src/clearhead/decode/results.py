@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clearhead.notebook import figure, one_line, table_html
+from clearhead.html import figure, one_line, table_html
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,7 +41,7 @@ class Decoding:
 
     def __repr__(self) -> str:
         """The settings that differ from the defaults."""
-        from clearhead.notebook import one_line
+        from clearhead.html import one_line
 
         given = ((one.name, getattr(self, one.name), one.default) for one in fields(self))
         return one_line("Decoding", *(f"{name}={value!r}" for name, value, default in given if value != default))

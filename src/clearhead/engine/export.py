@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from clearhead import __version__
-from clearhead.config import whole_file
 from clearhead.engine import proto
 from clearhead.engine.assemble import Tensors, Wanted, assemble
 from clearhead.engine.graph import Graph
 from clearhead.engine.int8 import Int8Plan, int8_dense
 from clearhead.engine.pooling import finished, pooled
+from clearhead.files import whole_file
 from clearhead.shape import ModelShape, Pooling
 
 Array = np.ndarray[Any, Any]

@@ -27,9 +27,9 @@ from clearhead.engine.int8 import Int8Plan, int8_dense, row_dense
 from clearhead.engine.parts import float_dense
 from clearhead.engine.session import Session
 from clearhead.errors import InputError
+from clearhead.machine.threads import most_threads
 from clearhead.shape import ModelShape
 from clearhead.tensors import Pruned
-from clearhead.threads import most_threads
 
 Array = np.ndarray[Any, Any]
 TOGETHER = 8  # sentences of one length in a call: more make no matrix product faster

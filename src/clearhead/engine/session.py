@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.config import shown
 from clearhead.engine.graph import Graph
 from clearhead.errors import CheckpointError, MissingPackageError
+from clearhead.files import shown
 
 Array = np.ndarray[Any, Any]
 QUIET = 3  # errors alone

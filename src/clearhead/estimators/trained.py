@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
-from clearhead.config import shown
 from clearhead.data import Columns, open_source
 from clearhead.errors import InputError
 from clearhead.estimators.kept import Kept
@@ -27,6 +26,7 @@ from clearhead.estimators.values import (
     targets_of,
     text_tags,
 )
+from clearhead.files import shown
 from clearhead.metrics.checks import Array
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from clearhead.config import shown
 from clearhead.data import BadRow, Columns, Row, checked_row
 from clearhead.data.labels import is_missing, is_text, spelled
 from clearhead.errors import InputError
+from clearhead.files import shown
 from clearhead.metrics.checks import Array
 
 TEXTS = ("text", "text_b")

@@ -40,7 +40,7 @@ class Alignment:
     special_share: Array  # (target,): what each row gives to source tokens that are hidden
 
     def __repr__(self) -> str:
-        from clearhead.notebook import one_line
+        from clearhead.html import one_line
 
         head = "mean of the heads" if self.head is None else f"head {self.head}"
         size = f"{len(self.target)} written and {len(self.source)} read tokens"

@@ -70,7 +70,7 @@ class BeamTree:
         return made[::-1]
 
     def __repr__(self) -> str:
-        from clearhead.notebook import one_line
+        from clearhead.html import one_line
 
         best = repr(self.answers[0][0]) if self.answers else "no answer"
         return one_line("BeamTree", f"beam {self.beam}", f"{len(self.nodes)} hypotheses", best)

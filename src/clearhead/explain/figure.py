@@ -9,10 +9,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from clearhead.config import whole_file
 from clearhead.errors import InputError
 from clearhead.explain.paint import check_paint, png
 from clearhead.explain.tokens import visible
+from clearhead.files import whole_file
 
 SUFFIXES = (".svg", ".png", ".html", ".htm", ".json")
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]

@@ -39,7 +39,7 @@ class Positions:
     axes: tuple[str, str]  # what rows and columns are
 
     def __repr__(self) -> str:
-        from clearhead.notebook import one_line
+        from clearhead.html import one_line
 
         return one_line("Positions", self.kind, f"table {tuple(self.table.shape)}", self.title)
 

@@ -57,7 +57,7 @@ class Decoded:
     steps: tuple[Step, ...]
 
     def __repr__(self) -> str:
-        from clearhead.notebook import one_line
+        from clearhead.html import one_line
 
         return one_line("Decoded", repr(self.text), f"{len(self.steps)} steps", self.how)
 

@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from clearhead.config import shown
 from clearhead.errors import InputError
+from clearhead.files import shown
 from clearhead.metrics.checks import Array, Given
 from clearhead.metrics.classification import F1, PRECISION, RECALL, Counts, Formula, LabelScore
 from clearhead.metrics.intervals import Interval, bootstraps

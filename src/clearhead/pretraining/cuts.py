@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.config import writing
+from clearhead.files import writing
 from clearhead.pretraining.shards import Corpus
 
 Array = np.ndarray[Any, Any]

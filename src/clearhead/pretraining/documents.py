@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Literal
 
 from clearhead.caller import setting
-from clearhead.config import shown
 from clearhead.data.files import MOST_NAME
 from clearhead.data.lines import TABLES, is_table, numbered_cells, numbered_lines
 from clearhead.errors import InputError
+from clearhead.files import shown
 
 Documents = Literal["auto", "blank", "lines", "file"]
 MADE = {"run.json", "model.safetensors", "tokenizer.json"}  # what tells a folder that was made from one of texts

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clearhead.config import decode, read_json, shown, write_json, writing
 from clearhead.errors import CheckpointError, InputError
+from clearhead.files import decode, read_json, shown, write_json, writing
 from clearhead.pretraining.documents import Stretch
 
 if TYPE_CHECKING:

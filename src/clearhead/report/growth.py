@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from clearhead.config import whole_file
 from clearhead.errors import InputError, MissingExtraError
+from clearhead.files import whole_file
 
 SUFFIXES = (".svg", ".png", ".html")
 COLOURS = {"attention": "#1f6f8b", "projected": "#8fb9c9", "recurrent": "#d1495b", "convolution": "#c26a00"}

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.config import whole_file
 from clearhead.errors import InputError
+from clearhead.files import whole_file
 from clearhead.report import comparisons, inspected, pictures, results, words
 from clearhead.report.curves import curves
 from clearhead.report.headline import DEV_MARK, dev_mark, headline, in_order

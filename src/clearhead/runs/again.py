@@ -9,8 +9,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.config import is_taken, locked, read_json
 from clearhead.errors import ClearheadError, InputError
+from clearhead.files import is_taken, locked, read_json
 from clearhead.runs.folders import METRICS
 from clearhead.runs.run_file import RUN
 from clearhead.runs.told import Told

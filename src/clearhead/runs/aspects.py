@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.passport import DataMark, Trained
-from clearhead.config import decode, read_json, write_json
 from clearhead.data import Columns, LabelSpace, Row, Source, TextRow, split_rows, text_hash
 from clearhead.data.split import draw_rows
 from clearhead.errors import CheckpointError, InputError
+from clearhead.files import decode, read_json, write_json
+from clearhead.machine.threads import within_threads
 from clearhead.runs.evaluate import evaluation_report, run_evaluate
 from clearhead.runs.finish import Run, write_metrics
 from clearhead.runs.folders import REPORT, SPLIT, check_folder
@@ -30,7 +31,6 @@ from clearhead.tasks.tag import TAG, spans_of
 from clearhead.tasks.tag_columns import columns
 from clearhead.tasks.tagged import check as tag_check
 from clearhead.tasks.task import Asked, Reading
-from clearhead.threads import within_threads
 
 if TYPE_CHECKING:
     import numpy as np

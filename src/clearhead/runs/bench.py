@@ -9,13 +9,13 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from clearhead.config import scratch_folder, shown
 from clearhead.errors import InputError
-from clearhead.notebook import one_line, table_html
+from clearhead.files import scratch_folder, shown
+from clearhead.html import one_line, table_html
+from clearhead.machine.threads import most_threads
 from clearhead.runs.race import PATIENCE, Race, Side
 from clearhead.runs.runtimes import RUNTIMES
 from clearhead.runs.sentences import SENTENCES
-from clearhead.threads import most_threads
 
 ROUNDS = 5
 MOST_TEXTS = 512  # of a file, taken evenly

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clearhead.caller import setting
-from clearhead.config import shown
 from clearhead.data import Columns
 from clearhead.data.source import Row, Source
 from clearhead.errors import InputError
+from clearhead.files import shown
 from clearhead.runs.predict import FoundSpan, Prediction
 from clearhead.runs.predictor import Predictor
 from clearhead.runs.writers import Answers, Tokens, Writer

@@ -13,8 +13,8 @@ from threading import Thread
 from types import TracebackType
 from typing import Any
 
-from clearhead.config import shown
 from clearhead.errors import ClearheadError
+from clearhead.files import shown
 
 PARTING = 5.0  # seconds that a child has to end by itself
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.checkpoint.folder import model_type_of
-from clearhead.config import read_json, shown
 from clearhead.errors import ConfigError, InputError
 from clearhead.families import FAMILIES
 from clearhead.families.family import Family
+from clearhead.files import read_json, shown
 
 WORDS = "vocab_size"
 OTHERS = ("decoder_vocab_size", "target_vocab_size")  # of translators; what is learned here has one vocabulary

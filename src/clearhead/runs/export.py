@@ -11,9 +11,9 @@ from clearhead.checkpoint.folder import AUTO, config_for, read_folder
 from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.passport import Passport, read_passport, write_passport
 from clearhead.checkpoint.sentence import Sentences, read_sentences
-from clearhead.config import check_new, shown, whole_folder, write_json
 from clearhead.engine.export import ABOUT, Progress, about, exported, write_model
 from clearhead.errors import InputError
+from clearhead.files import check_new, shown, whole_folder, write_json
 from clearhead.loading import load
 from clearhead.model import GENERATION, Model
 from clearhead.runs.aspects import ABOUT as TWO

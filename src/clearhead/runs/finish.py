@@ -9,9 +9,9 @@ from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.passport import Trained
-from clearhead.config import write_json
 from clearhead.features import pooling_modes
-from clearhead.machine import Machine, versions
+from clearhead.files import write_json
+from clearhead.machine.cpu import Machine, versions
 from clearhead.metrics import threshold_for, to_json
 from clearhead.runs.folders import METRICS, SPLIT
 from clearhead.runs.method import Result, Swept
@@ -85,7 +85,7 @@ class Run:
         return made
 
     def __repr__(self) -> str:
-        from clearhead.notebook import one_line
+        from clearhead.html import one_line
 
         part = self.measured_on
         measured = "nothing measured" if part is None else f"{part} {self.evaluations[part].headline}"
@@ -93,7 +93,7 @@ class Run:
 
     def _repr_html_(self) -> str:
         """The metrics of the parts as a table in a notebook."""
-        from clearhead.notebook import between, figure, table_html
+        from clearhead.html import between, figure, table_html
 
         parts = [part for part in ("test", "dev") if part in self.evaluations]
         names = dict.fromkeys(name for part in parts for name in self.evaluations[part].metrics)

@@ -10,8 +10,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from clearhead.config import read_json, write_json
 from clearhead.errors import CheckpointError
+from clearhead.files import read_json, write_json
 from clearhead.loading import load
 from clearhead.model import Model
 from clearhead.runs.run_file import RUN

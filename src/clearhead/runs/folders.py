@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from clearhead.caller import setting
-from clearhead.config import is_taken, read_json
 from clearhead.errors import InputError
+from clearhead.files import is_taken, read_json
 from clearhead.runs.run_file import RUN
 
 if TYPE_CHECKING:

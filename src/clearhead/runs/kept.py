@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from clearhead.caller import setting
-from clearhead.config import decode, is_taken, read_json, shown, write_json
 from clearhead.errors import CheckpointError, InputError
+from clearhead.files import decode, is_taken, read_json, shown, write_json
 from clearhead.runs.folders import METRICS, SPLIT
 from clearhead.runs.plan import EARLIER, NETWORK, RunPlan
 from clearhead.runs.prepare import Prepared

@@ -14,8 +14,9 @@ from typing import Any
 
 from clearhead.data import Row, Source
 from clearhead.errors import ClearheadError, InputError
+from clearhead.html import one_line
 from clearhead.loading import load, need_torch
-from clearhead.notebook import one_line
+from clearhead.machine.threads import limit_threads, passive_waiting
 from clearhead.runs.budget import Budget, allot
 from clearhead.runs.difference import Asked
 from clearhead.runs.evaluate import Scored, scored_part
@@ -33,7 +34,6 @@ from clearhead.runs.told import Told
 from clearhead.runs.train import run_train
 from clearhead.tasks.evaluation import Evaluation, evaluation
 from clearhead.tasks.task import Reading
-from clearhead.threads import limit_threads, passive_waiting
 
 LATENCY_ROWS = 50  # real rows that single predictions are timed on
 LEAST_SECONDS = 0.001  # what is quicker took no time

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from clearhead.caller import verb
-from clearhead.config import named, shown
 from clearhead.data import open_source
 from clearhead.errors import InputError
+from clearhead.files import named, shown
 from clearhead.runs.predict import Prediction, predictions
 from clearhead.runs.predictor import Predictor
 from clearhead.tasks.span import KEPT

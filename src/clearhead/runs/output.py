@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from clearhead.caller import setting
-from clearhead.config import decode, discard, read_json, write_json
 from clearhead.data import BadRow, Columns, Row, Source, survey
 from clearhead.data.conll import SUFFIXES
 from clearhead.data.examples import BadRows
 from clearhead.errors import ClearheadError, InputError
+from clearhead.files import decode, discard, read_json, write_json
 from clearhead.runs.cells import KEYED, NUMBER, Keys, Maker, check_probabilities, maker_for, own_writer
 from clearhead.runs.predict import answered
 from clearhead.runs.predictor import Predictor
@@ -44,7 +44,7 @@ class Predicted:
         return asdict(self)
 
     def __repr__(self) -> str:
-        from clearhead.notebook import one_line
+        from clearhead.html import one_line
 
         counts = {"truncated": self.truncated, "without an answer": self.abstained}
         counts |= {"skipped": sum(self.skipped.values()), "blank lines": self.blank_lines}
@@ -53,7 +53,7 @@ class Predicted:
 
     def _repr_html_(self) -> str:
         """The counts as a table in a notebook."""
-        from clearhead.notebook import table_html
+        from clearhead.html import table_html
 
         counted = {"rows": self.rows, "from an earlier run": self.resumed, "of which something was cut": self.truncated,
                    "read in windows": self.windowed, "without an answer": self.abstained,

@@ -22,7 +22,7 @@ class FoundSpan:
     label: str | None = None  # of a tagged one; None: it is an answer
 
     def __repr__(self) -> str:
-        from clearhead.notebook import one_line
+        from clearhead.html import one_line
 
         where = f"characters {self.start} to {self.end}"
         return one_line("FoundSpan", repr(self.text), self.label, where, f"probability={self.probability:.3f}")
@@ -50,7 +50,7 @@ class Prediction:
     option: int | None = None  # which of the options, counted from 0
 
     def __repr__(self) -> str:
-        from clearhead.notebook import one_line
+        from clearhead.html import one_line
 
         spans = None if self.spans is None else " ".join(f"{span.text}/{span.label}" for span in self.spans[:5])
         answers: tuple[tuple[str, object], ...] = (

@@ -15,10 +15,10 @@ from clearhead.checkpoint.activation import read_activation
 from clearhead.checkpoint.folder import read_folder
 from clearhead.checkpoint.passport import Passport, Trained, check_label_names, read_passport
 from clearhead.checkpoint.sentence import read_sentences
-from clearhead.config import shown
 from clearhead.data import BadRow, Columns, LabelSpace, Row, Source, TextRow
 from clearhead.data.form import MOST_ROW, Fit
 from clearhead.errors import CheckpointError, InputError
+from clearhead.files import shown
 from clearhead.loading import load
 from clearhead.runs.roles import find_columns
 from clearhead.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer, VectorScorer, kept_layer
@@ -77,7 +77,7 @@ class Predictor:
     best: int = 5  # answers to a question that are listed
 
     def __repr__(self) -> str:
-        from clearhead.notebook import one_line
+        from clearhead.html import one_line
 
         labels = self.space.names
         some = ", ".join(labels[:5]) + (f", ... ({len(labels):,} labels)" if len(labels) > 5 else "")

@@ -12,11 +12,12 @@ from typing import Any
 
 from clearhead.caller import setting
 from clearhead.checkpoint.weights import present
-from clearhead.config import decode, read_json, sweep, write_json
 from clearhead.errors import CheckpointError, ClearheadError, InputError
 from clearhead.families import FAMILIES
+from clearhead.files import decode, read_json, sweep, write_json
 from clearhead.loading import need_torch
-from clearhead.machine import versions
+from clearhead.machine.cpu import versions
+from clearhead.machine.threads import within_threads
 from clearhead.model import Model
 from clearhead.pretraining.lesson import Objective, make_kit
 from clearhead.pretraining.shards import INDEX
@@ -53,7 +54,6 @@ from clearhead.runs.pretrain_result import Pretrained, write_report
 from clearhead.runs.run_file import RUN, check_machine
 from clearhead.runs.sizes import with_threads
 from clearhead.runs.told import Told
-from clearhead.threads import within_threads
 
 MINUTES = 30.0  # unless steps or minutes are said
 MOST_EPOCHS = 40  # over a small text, unless it is said how long

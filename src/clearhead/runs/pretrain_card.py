@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clearhead.config import shown, writing
+from clearhead.files import shown, writing
 from clearhead.pretraining.objectives import OBJECTIVES
 from clearhead.runs.pretrain_plan import PretrainPlan
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clearhead.config import shown
 from clearhead.errors import CheckpointError, InputError
+from clearhead.files import shown
 from clearhead.model import Model
 from clearhead.pretraining import baselines
 from clearhead.pretraining.baselines import Baseline, Counts

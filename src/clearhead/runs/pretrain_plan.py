@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from clearhead.caller import command
-from clearhead.config import decode, read_json, shown, write_json
 from clearhead.errors import CheckpointError, ConfigError, InputError
 from clearhead.families import FAMILIES
 from clearhead.families.family import config_said
-from clearhead.machine import Machine
+from clearhead.files import decode, read_json, shown, write_json
+from clearhead.machine.cpu import Machine
 from clearhead.pretraining.documents import Documents
 from clearhead.pretraining.lesson import Masking
 from clearhead.pretraining.objectives import OBJECTIVES

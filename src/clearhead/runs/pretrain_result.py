@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clearhead.machine import Machine
+from clearhead.machine.cpu import Machine
 from clearhead.pretraining.lesson import Objective
 from clearhead.runs.folders import REPORT
 from clearhead.runs.pretrain_judge import PROMPT, SENTENCE, Judged
@@ -35,7 +35,7 @@ class Pretrained:
     machine: Machine | None = None  # that it computed on
 
     def __repr__(self) -> str:
-        from clearhead.notebook import one_line
+        from clearhead.html import one_line
 
         found = self.judged
         loss = None if found is None else f"loss {found.loss:.3f} ({found.loss_low:.3f} to {found.loss_high:.3f})"

@@ -14,7 +14,6 @@ from clearhead.checkpoint.folder import read_folder
 from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.passport import Int8Verdict, Passport, read_passport, write_passport
 from clearhead.checkpoint.sentence import read_sentences
-from clearhead.config import check_new, whole_folder, writing
 from clearhead.data import BadRow, Row, Source, TextRow, checked_row, guess_columns, open_source
 from clearhead.data.table import encode_rows
 from clearhead.engine.calibrate import calibrated
@@ -23,6 +22,7 @@ from clearhead.engine.kept import write_plan
 from clearhead.engine.runner import EngineRunner
 from clearhead.engine.sentences import SENTENCES
 from clearhead.errors import CheckpointError, InputError, QualityError
+from clearhead.files import check_new, whole_folder, writing
 from clearhead.loading import load
 from clearhead.runs.evaluate import run_evaluate
 from clearhead.runs.latency import UNUSED_FILES, UNUSED_FOLDERS
@@ -57,7 +57,7 @@ class Quantised:
     seconds: float
 
     def __repr__(self) -> str:
-        from clearhead.notebook import one_line
+        from clearhead.html import one_line
 
         one = self.verdict
         cost = f"{one.metric} {one.before:.4f} in float and {one.after:.4f} in int8 on {one.rows:,} rows"

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clearhead.config import shown
 from clearhead.errors import ClearheadError, InputError
+from clearhead.files import shown
 from clearhead.runs.children import Child
 from clearhead.runs.runtimes import RUNTIMES
 

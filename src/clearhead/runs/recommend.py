@@ -9,8 +9,8 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
-from clearhead.config import shown
 from clearhead.errors import InputError
+from clearhead.files import shown
 from clearhead.runs.difference import Asked, Difference, difference
 from clearhead.runs.plan import LOWER_IS_BETTER
 from clearhead.runs.rungs import METHODS, Rung, spoken

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.config import named, read_json, shown
 from clearhead.errors import InputError
+from clearhead.files import named, read_json, shown
 from clearhead.runs.folders import METRICS
 from clearhead.runs.plan import CHOSEN, RunPlan
 from clearhead.runs.run_file import RUN

@@ -10,9 +10,9 @@ from typing import Any
 
 from clearhead.caller import command, setting
 from clearhead.checkpoint.passport import DataMark
-from clearhead.config import decode, read_json, sweep, write_json
 from clearhead.errors import CheckpointError, InputError
-from clearhead.machine import Machine, differences
+from clearhead.files import decode, read_json, sweep, write_json
+from clearhead.machine.cpu import Machine, differences
 from clearhead.runs.plan import EARLIER, RunPlan
 
 RUN = "run.json"

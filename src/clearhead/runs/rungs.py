@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from clearhead.caller import setting
-from clearhead.config import shown
 from clearhead.errors import InputError
+from clearhead.files import shown
 from clearhead.runs.difference import Difference
 from clearhead.runs.estimates import Estimate, features_seconds, network_seconds
 from clearhead.runs.plan import NETWORK, RunPlan, make_plan

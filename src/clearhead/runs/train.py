@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clearhead.caller import setting
-from clearhead.config import decode, read_json, write_json
 from clearhead.data import Source
 from clearhead.errors import CheckpointError, InputError
+from clearhead.files import decode, read_json, write_json
 from clearhead.loading import load
+from clearhead.machine.threads import within_threads
 from clearhead.model import Model
 from clearhead.runs.arranged import arranged, check_next_words, in_orders
 from clearhead.runs.baselines import Baseline, compare_baselines, features_plan, fit_baselines, verdict
@@ -34,7 +35,6 @@ from clearhead.runs.sizes import choose_settings, for_task, longest, with_thread
 from clearhead.runs.told import Told
 from clearhead.runs.train_report import write_report
 from clearhead.tasks.orders import both_orders
-from clearhead.threads import within_threads
 from clearhead.words import is_words
 
 if TYPE_CHECKING:

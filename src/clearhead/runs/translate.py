@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from clearhead.caller import setting
 from clearhead.checkpoint.passport import Trained, read_passport, write_passport
-from clearhead.config import write_json
 from clearhead.data import Source
 from clearhead.data.split import draw_rows
 from clearhead.errors import ClearheadError, InputError
+from clearhead.files import write_json
 from clearhead.loading import load, need_torch
-from clearhead.machine import versions
+from clearhead.machine.cpu import versions
+from clearhead.machine.threads import within_threads
 from clearhead.metrics.translation import measure_translations
 from clearhead.model import Model
 from clearhead.runs.cost import cost_of
@@ -33,7 +34,6 @@ from clearhead.runs.told import Told
 from clearhead.runs.translation_report import write_report
 from clearhead.runs.translations import Translated, translated, translations
 from clearhead.runs.translator import VOCABULARY, encode, is_new, make_model
-from clearhead.threads import within_threads
 
 if TYPE_CHECKING:
     from clearhead.tasks.parallel import Parallel

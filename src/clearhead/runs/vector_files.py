@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from clearhead.config import discard, whole_file, write_json, writing
 from clearhead.errors import ClearheadError, InputError
+from clearhead.files import discard, whole_file, write_json, writing
 from clearhead.runs.output import Counts, Mark, file_state, partial_files, read_mark
 
 if TYPE_CHECKING:

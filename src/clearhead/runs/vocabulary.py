@@ -9,9 +9,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.config import check_new, scratch_folder, shown, whole_folder
 from clearhead.errors import InputError
-from clearhead.notebook import one_line, table_html
+from clearhead.files import check_new, scratch_folder, shown, whole_folder
+from clearhead.html import one_line, table_html
 
 if TYPE_CHECKING:
     from clearhead.text import Tokenizer

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.passport import Passport, Trained, write_passport
-from clearhead.config import shown
 from clearhead.errors import InputError
+from clearhead.files import shown
 from clearhead.runs.prepare import PartRows
 from clearhead.words import WordVectors, load_vectors
 from clearhead.words.files import write_vectors

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from clearhead.caller import setting
-from clearhead.config import shown
 from clearhead.errors import InputError
+from clearhead.files import shown
 
 END = "\r\n"  # cells that hold either of them are quoted; lines end with the second alone
 

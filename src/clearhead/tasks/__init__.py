@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clearhead import config
+from clearhead import files as config
 from clearhead.caller import setting
 from clearhead.data.columns import Columns
 from clearhead.data.labels import LabelSpace

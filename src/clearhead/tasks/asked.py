@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from clearhead.config import shown
 from clearhead.data.columns import Columns, titled
 from clearhead.data.examples import TextRow, id_in, split_in, text_in
 from clearhead.data.form import Encoder, Fit, Form, Pieces
 from clearhead.data.labels import LabelSpace, is_missing, is_text
 from clearhead.data.source import NO_LABEL, UNKNOWN, BadRow, Row, excerpt
+from clearhead.files import shown
 from clearhead.tasks.tagged import BORDER, OPENS, parsed
 from clearhead.text.encoding import Encoding, select, truncate, windows
 

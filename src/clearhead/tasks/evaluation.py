@@ -80,7 +80,7 @@ class Evaluation:
         return f"{self.main} {self.metrics[self.main]} on {self.rows:,} rows" if self.main in self.metrics else ""
 
     def __repr__(self) -> str:
-        from clearhead.notebook import one_line
+        from clearhead.html import one_line
 
         against = self.against.get(self.main)
         beside = None if against is None else f"difference {against.difference:+.3f}"
@@ -99,7 +99,7 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         """The metrics as a table in a notebook."""
-        from clearhead.notebook import between, figure, table_html
+        from clearhead.html import between, figure, table_html
 
         names = [self.main, *(name for name in self.metrics if name != self.main)]
         found = [(name, self.metrics[name]) for name in names if name in self.metrics]

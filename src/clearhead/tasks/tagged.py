@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from clearhead.config import shown
 from clearhead.data.columns import Columns, titled
 from clearhead.data.examples import MOST_CELL, TextRow, id_in, split_in, text_in
 from clearhead.data.labels import LabelSpace, as_list, is_missing, is_text, spelled
 from clearhead.data.source import EMPTY, HALF, LONG, NO_LABEL, UNKNOWN, BadRow, Row, excerpt
 from clearhead.errors import InputError
+from clearhead.files import shown
 from clearhead.tasks.words import word_borders
 
 BORDER = "span does not fit"  # what such rows are counted under

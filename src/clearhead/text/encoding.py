@@ -25,7 +25,7 @@ class Encoding:
         return len(self.ids)
 
     def __repr__(self) -> str:
-        from clearhead.notebook import one_line
+        from clearhead.html import one_line
 
         some = " ".join(self.tokens[:12]) + (" ..." if len(self) > 12 else "")
         cut = f"truncated={self.truncated}" if self.truncated else None

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from clearhead.config import shown, whole_file
 from clearhead.errors import ClearheadError, TokenizerError
+from clearhead.files import shown, whole_file
 
 MEGABYTE = 1 << 20
 LARGE = 512 * MEGABYTE  # the largest vocabularies in use (250 000 pieces) take about 20 MB

@@ -12,8 +12,8 @@ import binascii
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from clearhead.config import shown
 from clearhead.errors import InputError, TokenizerError
+from clearhead.files import shown
 from clearhead.text.charsmap import LONGEST as LONGEST_REPLACEMENT
 from clearhead.text.charsmap import Charsmap
 from clearhead.text.pattern_parser import UnboundedPatternError

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clearhead.config import shown
 from clearhead.errors import InputError, TokenizerError
+from clearhead.files import shown
 from clearhead.text.charsmap import SPACE, PieceNormalizer
 from clearhead.text.encoding import Encoding, Ids, truncate
 from clearhead.text.files import SMALL, guarded, parse_object, read_bytes

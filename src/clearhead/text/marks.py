@@ -10,8 +10,8 @@ from __future__ import annotations
 from tokenizers import AddedToken, processors
 from tokenizers import Tokenizer as Pipeline
 
-from clearhead.config import scratch_folder
 from clearhead.errors import InputError
+from clearhead.files import scratch_folder
 from clearhead.text.files import guarded, write_object, write_whole
 from clearhead.text.load import load_tokenizer
 from clearhead.text.tokenizer import Tokenizer

@@ -14,8 +14,8 @@ from typing import Any
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as Pipeline
 
-from clearhead.config import shown
 from clearhead.errors import TokenizerError
+from clearhead.files import shown
 from clearhead.text.settings import Settings, Token
 from clearhead.text.vocabulary_limits import check_scores
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from tokenizers import AddedToken
 
-from clearhead.config import shown
 from clearhead.errors import TokenizerError
+from clearhead.files import shown
 from clearhead.text.files import read_optional
 
 MOST_IDS = 10_000_000  # the largest vocabularies in use have 256,000; the library walks through all ids up to the last

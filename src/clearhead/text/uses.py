@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from clearhead.config import shown
 from clearhead.errors import InputError
+from clearhead.files import shown
 from clearhead.text.settings import NAMED
 
 KINDS = ("bpe", "unigram", "wordpiece")

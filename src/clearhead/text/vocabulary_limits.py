@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from clearhead.config import shown
 from clearhead.errors import TokenizerError
+from clearhead.files import shown
 from clearhead.text.pieces import LONGEST_PIECE, MOST_ADDED
 from clearhead.text.settings import checked_ids
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from clearhead.checkpoint.weights import present
-from clearhead.config import decode, reading, shown
 from clearhead.errors import CheckpointError, ClearheadError
+from clearhead.files import decode, reading, shown
 
 if TYPE_CHECKING:
     from clearhead.training.loop import Step

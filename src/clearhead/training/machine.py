@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 
 from clearhead.core.runner import check_device
-from clearhead.machine import Machine, base_machine
+from clearhead.machine.cpu import Machine, base_machine
 from clearhead.training.precision import precision_of
 
 MATRICES = re.compile("vnni|bf16|fp16|amx|int8|i8mm|sve|dot")  # extensions that libraries multiply matrices with

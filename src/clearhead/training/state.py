@@ -21,9 +21,9 @@ import torch
 from torch import Tensor
 
 from clearhead.checkpoint.weights import Mapped, finite, present, read_header, write_file
-from clearhead.config import decode, read_json, shown, write_json
 from clearhead.core.models import Network
 from clearhead.errors import CheckpointError, TensorError
+from clearhead.files import decode, read_json, shown, write_json
 
 LATEST, PROGRESS = "latest.json", "progress.json"
 STEP = re.compile(r"step-[0-9]{8,12}")

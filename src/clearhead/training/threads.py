@@ -7,8 +7,8 @@ from functools import partial
 
 import torch
 
+from clearhead.machine.threads import at_end
 from clearhead.shape import ModelShape
-from clearhead.threads import at_end
 from clearhead.training.settings import TrainSettings
 
 CHOSEN = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # what users set wins

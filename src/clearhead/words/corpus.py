@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.config import shown
 from clearhead.data.lines import line_texts
 from clearhead.errors import InputError
+from clearhead.files import shown
 from clearhead.metrics.checks import Array
 from clearhead.words.vectors import written
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from clearhead.checkpoint.weights import Mapped, inside, read_header, write_file
-from clearhead.config import decode, read_json, shown, whole_folder, write_json
 from clearhead.errors import CheckpointError, InputError, TensorError
+from clearhead.files import decode, read_json, shown, whole_folder, write_json
 from clearhead.words.formats import (
     LARGEST,
     MOST_WIDTH,

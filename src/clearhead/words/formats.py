@@ -10,9 +10,9 @@ from typing import IO
 
 import numpy as np
 
-from clearhead.config import shown, whole_file
 from clearhead.data.files import BROKEN_STREAM, Blob, open_path
 from clearhead.errors import InputError
+from clearhead.files import shown, whole_file
 from clearhead.metrics.checks import Array
 from clearhead.words.vectors import WordVectors
 

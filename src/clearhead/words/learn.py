@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.config import scratch_folder
 from clearhead.errors import InputError
+from clearhead.files import scratch_folder
+from clearhead.machine.threads import limit_blas
 from clearhead.metrics.checks import Array
-from clearhead.threads import limit_blas
 from clearhead.words.corpus import Corpus, Told, read_corpus
 from clearhead.words.steps import Cbow, Skipgram, Tables, WordSettings
 from clearhead.words.vectors import WordVectors
@@ -39,7 +39,7 @@ class LearnedWords:
     seconds: float  # of learning, without reading
 
     def __repr__(self) -> str:
-        from clearhead.notebook import one_line
+        from clearhead.html import one_line
 
         return one_line("LearnedWords", repr(self.vectors), f"from {self.read:,} words", f"{self.seconds:.1f} s")
 

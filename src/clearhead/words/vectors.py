@@ -11,8 +11,8 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from clearhead.config import shown
 from clearhead.errors import InputError
+from clearhead.files import shown
 from clearhead.metrics.checks import Array, Given
 
 PLAIN = re.compile(r"[^\W_]+(?:'[^\W_]+)*")  # of ASCII

@@ -1,0 +1,1 @@
+"""The machine: CPU, library versions and thread pools."""
