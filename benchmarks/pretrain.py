@@ -45,7 +45,7 @@ class Ours:
     """Clearhead's own loop, as `clearhead pretrain` runs it."""
 
     def __init__(self, kind: str, out: Path, steps: int, tokenizer: Any) -> None:
-        from clearhead.loading import create
+        from clearhead.model.loading import create
         from clearhead.pretraining.lesson import make_kit
         from clearhead.pretraining.objectives import OBJECTIVES
         from clearhead.runs.pretrain_data import Teacher, read_texts
@@ -202,7 +202,7 @@ def main() -> None:
 
 def words(kind: str, out: Path) -> Any:
     """The tokenizer of both: BERT's own 30,522 words, or 8,000 that are learned from the novels."""
-    from clearhead.loading import load_tokenizers
+    from clearhead.model.loading import load_tokenizers
     from clearhead.runs.vocabulary import learn_tokenizer
 
     place = out / "tokenizer"

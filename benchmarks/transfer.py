@@ -51,7 +51,7 @@ def found(place: Path) -> Path:
 def random_start(mini: str, out: Path) -> Path:
     """The architecture and the tokenizer of a model with weights that nobody has taught."""
     import clearhead
-    from clearhead.loading import create
+    from clearhead.model.loading import create
 
     place = out / "random"
     if not place.exists():

@@ -15,8 +15,8 @@ from typing import Any
 
 import clearhead
 from clearhead.cli.screen import UNSEEN
-from clearhead.describe import rows, summary
 from clearhead.errors import ClearheadError
+from clearhead.model.describe import rows, summary
 from clearhead.text import load_tokenizer
 from fuzz.hostile import TEXTS, hostile_mutations
 from fuzz.mutate import PLACES, SECRET, mutations

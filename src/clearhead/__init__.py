@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from clearhead.decode.results import Generated
     from clearhead.decode.settings import Decoding
     from clearhead.deployment import bench, convert, export, models, quantize
-    from clearhead.embedding import TruncationWarning
     from clearhead.errors import ClearheadError
     from clearhead.estimators import TextClassifier, TextEncoder, TextRegressor
     from clearhead.model import Guess, Model
+    from clearhead.model.embedding import TruncationWarning
     from clearhead.runs.bench import Bench
     from clearhead.runs.complexity import Complexity, complexity
     from clearhead.runs.finish import Run
@@ -87,12 +87,12 @@ _HOMES = {
     "Run": "runs.finish",
     "Output": "batch",
     "ClearheadError": "errors",
-    "Guess": "model",
-    "Model": "model",
+    "Guess": "model.model",
+    "Model": "model.model",
     "TextClassifier": "estimators",
     "TextEncoder": "estimators",
     "TextRegressor": "estimators",
-    "TruncationWarning": "embedding",
+    "TruncationWarning": "model.embedding",
     "WordVectors": "words",
 }
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
 from clearhead.errors import InputError
-from clearhead.loading import create, has_tokenizer, load, load_tokenizers
+from clearhead.model.loading import create, has_tokenizer, load, load_tokenizers
 from clearhead.prediction import ask, evaluate, load_predictor, predict, predict_file, predict_text
 from clearhead.runs.folders import alone, free_folder, ladder_folder, with_absolute_model
 

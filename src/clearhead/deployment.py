@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.files import check_new, whole_folder
-from clearhead.loading import load, need_torch
+from clearhead.model.loading import load, need_torch
 
 if TYPE_CHECKING:
     from clearhead.checkpoint.inventory import LocalModel

@@ -12,9 +12,9 @@ from clearhead.data.columns import Columns
 from clearhead.data.examples import TextRow
 from clearhead.data.form import Fit
 from clearhead.data.table import TokenTable, encode_rows
-from clearhead.embedding import Embedder
 from clearhead.errors import CheckpointError, InputError
-from clearhead.features import Layer, choose_layer
+from clearhead.model.embedding import Embedder
+from clearhead.model.layers import Layer, choose_layer
 from clearhead.runner import Runner
 from clearhead.tasks.classify import CLASSIFY
 from clearhead.tasks.encoded import Encoded, encoded, within

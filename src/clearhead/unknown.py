@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from clearhead.alignment import Aligner, places, word_spans
+from clearhead.model.alignment import Aligner, places, word_spans
 
 if TYPE_CHECKING:
     from clearhead.decode import Generated, Hypothesis

@@ -19,9 +19,9 @@ from clearhead.cli import main
 from clearhead.cli.screen import print_table
 from clearhead.errors import CheckpointError, ClearheadError, ConfigError, TensorError
 from clearhead.families import FAMILIES
-from clearhead.features import finish
 from clearhead.files import decode
 from clearhead.machine.cpu import Machine, differences
+from clearhead.model.layers import finish
 from clearhead.runs.predictor import load_predictor
 from clearhead.shape import Pooling
 from tests.small import tiny_gpt, tiny_model

@@ -11,7 +11,7 @@ from clearhead.classic import fit_linear, fit_mixture, mixture_weights
 from clearhead.classic.mixture import _loss
 from clearhead.data.labels import LabelSpace
 from clearhead.errors import InputError
-from clearhead.features import choose_layer
+from clearhead.model.layers import choose_layer
 
 ROWS, WIDTH, LAYERS = 300, 12, 4
 CLASSES = LabelSpace(names=("a", "b", "c"), kind="classes")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import clearhead
-from clearhead import embedding
+from clearhead.model import embedding
 
 Run = Callable[..., tuple[int, str, str]]
 WORDS = ("paris", "cat", "mat", "city", "france", "big")
@@ -70,7 +70,7 @@ def test_the_same_bytes_after_an_interruption(
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([texts.name, whole.name, out.name])
 
 
-@pytest.mark.filterwarnings("ignore::clearhead.embedding.TruncationWarning")
+@pytest.mark.filterwarnings("ignore::clearhead.model.embedding.TruncationWarning")
 def test_another_job_starts_over(
     run: Run, masked_model: Path, texts: Path, tmp_path: Path, worked: dict[str, int]
 ) -> None:

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clearhead.generation import Writer
+from clearhead.model.generation import Writer
 from tests.decode.pairs import PAIRED, RUNTIMES, SEEDS, TITLES, cut, expected, ours, sources, theirs
 from tests.variation import scaled
 

@@ -15,7 +15,7 @@ from clearhead.decode import Given
 from clearhead.decode.beam import Beam
 from clearhead.decode.choose import log_total, top
 from clearhead.decode.opening import opened
-from clearhead.generation import Writer
+from clearhead.model.generation import Writer
 from tests.core.networks import model_of
 from tests.decode.pairs import RUNTIMES, SEEDS, TITLES, ours, sources
 from tests.decode.runners import Table, Uncached, decoder

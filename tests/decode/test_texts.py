@@ -13,7 +13,7 @@ from clearhead import ClearheadError
 from clearhead.batch import Batch
 from clearhead.decode import Decoding, Generated
 from clearhead.errors import ConfigError, InputError
-from clearhead.generation import Writer
+from clearhead.model.generation import Writer
 from tests.core.networks import model_of
 from tests.decode.pairs import ours, sources
 from tests.decode.texts import TITLES, VOCAB, Script, spoken

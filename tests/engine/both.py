@@ -14,7 +14,7 @@ from clearhead.core.runner import CoreRunner
 from clearhead.engine.runner import EngineRunner
 from clearhead.engine.session import runtime
 from clearhead.families import FAMILIES
-from clearhead.inputs import checked_batch
+from clearhead.model.inputs import checked_batch
 from clearhead.shape import ModelShape
 from tests.tiny import FIXED
 from tests.twins import Texts, stirred

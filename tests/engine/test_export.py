@@ -10,7 +10,6 @@ import numpy as np
 import onnx
 import pytest
 
-from clearhead import features
 from clearhead.core.build import named_arrays
 from clearhead.engine import export as writing
 from clearhead.engine.export import DATA, MODEL, NAMES, PAIR, exported, write_model
@@ -19,6 +18,7 @@ from clearhead.engine.int8 import Int8Plan
 from clearhead.engine.runner import EngineRunner
 from clearhead.engine.session import Session
 from clearhead.families import FAMILIES
+from clearhead.model import layers as features
 from clearhead.shape import DenseShape, ModelShape, Pooling
 from tests.engine.both import HEADS, TOLERANCE, from_file, furthest, network, runners, said
 from tests.tiny import FIXED, texts_for

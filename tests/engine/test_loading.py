@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import clearhead
-from clearhead.embedding import TruncationWarning
 from clearhead.errors import CheckpointError, InputError
-from clearhead.loading import UncheckedInt8Warning
+from clearhead.model.embedding import TruncationWarning
+from clearhead.model.loading import UncheckedInt8Warning
 from tests.small import sentence, tiny_model
 
 DRAW = Random(0)

@@ -36,7 +36,7 @@ from clearhead.explain import (
 )
 from clearhead.explain.figure import figure_page
 from clearhead.explain.positions import _bucket, sines
-from clearhead.generation import Writer
+from clearhead.model.generation import Writer
 from tests.decode.texts import spoken
 from tests.explain.traces import HOSTILE, make_trace
 

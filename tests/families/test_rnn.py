@@ -15,10 +15,10 @@ from tokenizers.processors import TemplateProcessing
 
 import clearhead
 from clearhead import Model, tensors
-from clearhead.describe import facts
 from clearhead.errors import ClearheadError, ConfigError, InputError, TensorError
 from clearhead.explain import save_attention
 from clearhead.families import FAMILIES
+from clearhead.model.describe import facts
 from clearhead.text import load_tokenizer
 
 CONFIG: dict[str, Any] = {"width": 12, "embed_width": 10, "encoder_layers": 1, "decoder_layers": 2}

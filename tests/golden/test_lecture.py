@@ -17,7 +17,7 @@ from clearhead.core.block import Residual
 from clearhead.core.build import build
 from clearhead.core.positions import sines
 from clearhead.families import FAMILIES
-from clearhead.features import choose_layer, pool
+from clearhead.model.layers import choose_layer, pool
 from clearhead.shape import HeadShape, ModelShape, PoolerShape, Recurrence, Shape
 
 IDS = torch.tensor([[5, 17, 3, 28, 9, 11]])

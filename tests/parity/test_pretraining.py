@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from clearhead.loading import create
 from clearhead.model import Model
+from clearhead.model.loading import create
 from clearhead.pretraining.lesson import Lesson, Texts, make_kit
 from clearhead.pretraining.objectives import OBJECTIVES
 from clearhead.runs.vocabulary import learn_tokenizer

@@ -14,7 +14,7 @@ import torch
 import clearhead
 from clearhead import TruncationWarning
 from clearhead.errors import CheckpointError
-from clearhead.features import pool
+from clearhead.model.layers import pool
 from clearhead.shape import POOLING_MODES
 from tests.twins import library, reference
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clearhead.alignment import Alignment, linked
 from clearhead.metrics.translation import measure_translations
+from clearhead.model.alignment import Alignment, linked
 from clearhead.report.page import ReportData, report_html
 from clearhead.report.translations import PartFacts, Sample, Told, heat, translation_sections
 from clearhead.tasks.evaluation import Evaluation

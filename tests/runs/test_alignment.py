@@ -9,9 +9,9 @@ import pytest
 
 import clearhead
 from clearhead import Model
-from clearhead.alignment import Aligner, joined, linked, places, telling_layers, word_spans
 from clearhead.decode import Generated, Hypothesis
 from clearhead.errors import InputError
+from clearhead.model.alignment import Aligner, joined, linked, places, telling_layers, word_spans
 from clearhead.runs.vocabulary import learn_tokenizer
 from clearhead.unknown import Marked, filled, marked, replace_unknown, takes_signs
 from tests.decode.texts import spoken

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import clearhead
-from clearhead import embedding, model
 from clearhead.api import predict, train
-from clearhead.embedding import TruncationWarning
 from clearhead.errors import InputError
+from clearhead.model import embedding, model
+from clearhead.model.embedding import TruncationWarning
 from clearhead.text import load_tokenizer
 from tests.runs.rows import QUICK
 from tests.small import labelled, tiny_gpt, tiny_model

@@ -14,7 +14,7 @@ from clearhead.api import evaluate, predict, train
 from clearhead.batch import Batch
 from clearhead.data import encode_table, fold_rows, guess_columns, open_source
 from clearhead.errors import InputError
-from clearhead.features import choose_layer, pool
+from clearhead.model.layers import choose_layer, pool
 from clearhead.runs import sweep as sweeping
 from clearhead.runs.choices import Piece, layer_choices, pooled_pieces, text_choices, text_features
 from clearhead.runs.method import Choice, Swept

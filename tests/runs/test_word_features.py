@@ -14,7 +14,7 @@ from clearhead.data.form import Fit
 from clearhead.data.source import Row
 from clearhead.data.table import encode_rows
 from clearhead.errors import InputError
-from clearhead.features import choose_layer
+from clearhead.model.layers import choose_layer
 from clearhead.runs.method import Choice
 from clearhead.runs.taggers import word_pieces
 from clearhead.scoring import readable, word_features

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from clearhead.core.trace import trace
-from clearhead.inputs import checked_batch
-from clearhead.loading import create
+from clearhead.model.inputs import checked_batch
+from clearhead.model.loading import create
 from clearhead.training.neighbours import look_around, offsets
 
 WORDS = 64

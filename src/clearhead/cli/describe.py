@@ -22,7 +22,7 @@ def describe(reference: str, /, *, json: bool = False, quiet: bool = False) -> N
     quiet
         Say nothing but the answer.
     """
-    from clearhead.describe import rows
+    from clearhead.model.describe import rows
     from clearhead.runs.aspects import is_aspects
     from clearhead.runs.counted import is_counted
 
@@ -53,7 +53,7 @@ def _disk_bytes(reference: str) -> int | None:
 
 def _aspects(reference: str, *, json: bool, quiet: bool) -> None:
     """Both models of a folder of aspect sentiment, and what they are for."""
-    from clearhead.describe import rows
+    from clearhead.model.describe import rows
     from clearhead.runs.aspects import ABOUT, aspect_labels
 
     labels = aspect_labels(Path(reference))
@@ -81,6 +81,6 @@ def _counted(reference: str, *, json: bool) -> None:
 
 
 def _told(model: Any) -> dict[str, Any]:
-    from clearhead.describe import facts, parts
+    from clearhead.model.describe import facts, parts
 
     return facts(model) | {"parts": parts(model)}

@@ -62,8 +62,8 @@ def embed(
         Say nothing.
     """
     from clearhead.cli.texts import read_texts
-    from clearhead.embedding import Embedder, TruncationWarning
-    from clearhead.model import BATCH_TOKENS
+    from clearhead.model.embedding import Embedder, TruncationWarning
+    from clearhead.model.model import BATCH_TOKENS
     from clearhead.runs.vector_files import ending_of, job_key, model_folder, write_vectors
 
     if ending_of(output) == ".parquet":

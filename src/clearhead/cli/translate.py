@@ -69,7 +69,7 @@ def translate(
     quiet
         Say nothing but the translations.
     """
-    from clearhead.embedding import TruncationWarning
+    from clearhead.model.embedding import TruncationWarning
     from clearhead.runs.translating import translate_lines
     from clearhead.runs.translations import translator
 
@@ -112,7 +112,7 @@ def translate(
 
 def _can_align(model: Model, *, asked: bool, quiet: bool) -> bool:
     """Whether words can be aligned; what was asked for and cannot be is an error, the rest is said and left out."""
-    from clearhead.alignment import Aligner
+    from clearhead.model.alignment import Aligner
 
     try:
         Aligner(model)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.weights import inside
-from clearhead.loading import load
+from clearhead.model.loading import load
 
 if TYPE_CHECKING:
     from clearhead.model import Model

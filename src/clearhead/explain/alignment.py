@@ -15,7 +15,7 @@ from clearhead.explain.page import attention_page
 from clearhead.explain.tokens import Token, shorten, visible, word_groups
 from clearhead.explain.view import View, check_head, check_layer, colour, telling, view
 from clearhead.explain.wording import need_text
-from clearhead.generation import Writer
+from clearhead.model.generation import Writer
 
 if TYPE_CHECKING:
     from clearhead.core.trace import Trace

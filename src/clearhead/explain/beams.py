@@ -14,7 +14,7 @@ from clearhead.explain.drawing import INK, SOFT, Element, add, finish, picture
 from clearhead.explain.figure import Table, figure_page, write_figure
 from clearhead.explain.tokens import Token, shorten, visible, width
 from clearhead.explain.wording import need_text, opening, tokens_of
-from clearhead.generation import Writer
+from clearhead.model.generation import Writer
 
 if TYPE_CHECKING:
     from clearhead.model import Model

@@ -15,8 +15,8 @@ from clearhead.report.sections import Section, paragraph, table
 from clearhead.report.words import count, cut, figure, known, lines, metric_name
 
 if TYPE_CHECKING:
-    from clearhead.alignment import Alignment
     from clearhead.metrics.translation import LengthSlice, TranslationScores
+    from clearhead.model.alignment import Alignment
 
 MOST_TEXT = 1200  # characters of a text
 MOST_WORDS = 60  # of either side of a heat map

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.caller import setting
 from clearhead.checkpoint.passport import Trained
 from clearhead.errors import ClearheadError
-from clearhead.loading import load
+from clearhead.model.loading import load
 from clearhead.runs.difference import Asked, Difference, difference
 from clearhead.runs.finish import held_out_logits, measured
 from clearhead.runs.method import Job, Result

@@ -10,7 +10,7 @@ from typing import Any
 
 from clearhead.errors import InputError
 from clearhead.html import one_line, table_html
-from clearhead.loading import need_torch
+from clearhead.model.loading import need_torch
 from clearhead.runs.growth_fit import LEAST_LENGTHS, Growth, crossing, crossing_interval, fit_growth
 
 LENGTHS = (32, 64, 128, 256, 512, 1024, 2048)

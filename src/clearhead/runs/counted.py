@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.checkpoint.passport import read_passport
 from clearhead.checkpoint.weights import present
 from clearhead.classic.model import CARD
-from clearhead.describe import trained_facts, trained_rows
+from clearhead.model.describe import trained_facts, trained_rows
 from clearhead.runs.predictor import Predictor, load_predictor
 from clearhead.scoring import ClassicScorer, VectorScorer
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from clearhead.errors import ClearheadError
-from clearhead.loading import load
+from clearhead.model.loading import load
 from clearhead.runs.plan import RunPlan
 from clearhead.runs.prepare import Prepared, data_of
 from clearhead.scoring import table_features

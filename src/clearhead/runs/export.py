@@ -14,8 +14,8 @@ from clearhead.checkpoint.sentence import Sentences, read_sentences
 from clearhead.engine.export import ABOUT, Progress, about, exported, write_model
 from clearhead.errors import InputError
 from clearhead.files import check_new, shown, whole_folder, write_json
-from clearhead.loading import load
-from clearhead.model import GENERATION, Model
+from clearhead.model.loading import load
+from clearhead.model.model import GENERATION, Model
 from clearhead.runs.aspects import ABOUT as TWO
 from clearhead.runs.aspects import is_aspects
 from clearhead.shape import Pooling

@@ -9,10 +9,10 @@ from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.passport import Trained
-from clearhead.features import pooling_modes
 from clearhead.files import write_json
 from clearhead.machine.cpu import Machine, versions
 from clearhead.metrics import threshold_for, to_json
+from clearhead.model.layers import pooling_modes
 from clearhead.runs.folders import METRICS, SPLIT
 from clearhead.runs.method import Result, Swept
 from clearhead.runs.plan import RunPlan

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from clearhead.errors import CheckpointError
 from clearhead.files import read_json, write_json
-from clearhead.loading import load
 from clearhead.model import Model
+from clearhead.model.loading import load
 from clearhead.runs.run_file import RUN
 
 STATE = "state"

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
-from clearhead.generation import Writer
+from clearhead.model.generation import Writer
 from clearhead.runs.translating import CHUNK
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from clearhead.data.inspect import Alike
 from clearhead.data.source import Row, Source
 from clearhead.data.table import encode_rows
 from clearhead.errors import ClearheadError, InputError
-from clearhead.loading import load, load_tokenizers
 from clearhead.machine.threads import limit_threads
+from clearhead.model.loading import load, load_tokenizers
 from clearhead.runs.plan import KNOWN_TASKS, RunPlan
 from clearhead.runs.prepare import Prepared, columns_beside, counted_rows
 from clearhead.tasks import Asked, Task, check_task, task_by_look, task_for, task_named

@@ -15,8 +15,8 @@ from typing import Any
 from clearhead.data import Row, Source
 from clearhead.errors import ClearheadError, InputError
 from clearhead.html import one_line
-from clearhead.loading import load, need_torch
 from clearhead.machine.threads import limit_threads, passive_waiting
+from clearhead.model.loading import load, need_torch
 from clearhead.runs.budget import Budget, allot
 from clearhead.runs.difference import Asked
 from clearhead.runs.evaluate import Scored, scored_part

@@ -13,7 +13,7 @@ from typing import Any
 
 from clearhead.caller import setting
 from clearhead.data import Columns
-from clearhead.loading import load
+from clearhead.model.loading import load
 from clearhead.runs.baselines import FittedBaseline, compare_baselines, features_plan, has_baselines
 from clearhead.runs.difference import Difference
 from clearhead.runs.finish import held_out_logits, measured

@@ -12,7 +12,7 @@ from clearhead.caller import setting
 from clearhead.checkpoint.activation import with_activation
 from clearhead.checkpoint.passport import Passport, Trained, write_passport
 from clearhead.errors import InputError
-from clearhead.features import Layer, pooling_modes
+from clearhead.model.layers import Layer, pooling_modes
 from clearhead.runs.method import Job, Result
 from clearhead.runs.network import train_network
 from clearhead.runs.prepare import PartRows, data_of, text_rows

@@ -14,9 +14,9 @@ from typing import Any, Literal, get_args, get_type_hints
 from clearhead.data.form import LONGEST_ANSWER, MOST_ROW
 from clearhead.data.labels import Kind
 from clearhead.errors import ConfigError, InputError
-from clearhead.features import pooling_modes
 from clearhead.files import decode, read_bytes, shown
 from clearhead.metrics.measure import BINARY, CLASSIFY, MULTILABEL, PROBS, REGRESS
+from clearhead.model.layers import pooling_modes
 from clearhead.tasks import TASKS, Asked, Task
 from clearhead.training.settings import TrainSettings
 

@@ -19,7 +19,7 @@ from clearhead.data import BadRow, Columns, LabelSpace, Row, Source, TextRow
 from clearhead.data.form import MOST_ROW, Fit
 from clearhead.errors import CheckpointError, InputError
 from clearhead.files import shown
-from clearhead.loading import load
+from clearhead.model.loading import load
 from clearhead.runs.roles import find_columns
 from clearhead.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer, VectorScorer, kept_layer
 from clearhead.shape import Pooling

@@ -15,10 +15,10 @@ from clearhead.checkpoint.weights import present
 from clearhead.errors import CheckpointError, ClearheadError, InputError
 from clearhead.families import FAMILIES
 from clearhead.files import decode, read_json, sweep, write_json
-from clearhead.loading import need_torch
 from clearhead.machine.cpu import versions
 from clearhead.machine.threads import within_threads
 from clearhead.model import Model
+from clearhead.model.loading import need_torch
 from clearhead.pretraining.lesson import Objective, make_kit
 from clearhead.pretraining.shards import INDEX
 from clearhead.runs.cost import cost_of

@@ -12,8 +12,8 @@ from clearhead.checkpoint.hub import locate
 from clearhead.errors import InputError
 from clearhead.families import FAMILIES
 from clearhead.families.family import Family, config_said
-from clearhead.loading import create, load, load_tokenizers, new_shape
 from clearhead.model import Model
+from clearhead.model.loading import create, load, load_tokenizers, new_shape
 from clearhead.pretraining.lesson import Objective
 from clearhead.pretraining.masked import MASKED
 from clearhead.pretraining.objectives import OBJECTIVES, USUAL

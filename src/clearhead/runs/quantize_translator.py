@@ -11,8 +11,8 @@ from clearhead.data import Source
 from clearhead.data.split import draw_rows
 from clearhead.engine.int8 import Int8Plan
 from clearhead.errors import InputError
-from clearhead.loading import load
 from clearhead.metrics.translation import measure_translations
+from clearhead.model.loading import load
 from clearhead.runs.parallel import Pair
 from clearhead.runs.quantize import Told, quantised_model
 from clearhead.runs.translating import prefix_of

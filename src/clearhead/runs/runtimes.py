@@ -38,26 +38,26 @@ class Runtime:
 
 
 def _engine(job: Job) -> Loaded:
-    from clearhead.loading import load
+    from clearhead.model.loading import load
 
     return _loaded(load(job.folder, runtime="engine", precision="float", head=None, threads=job.threads))
 
 
 def _int8(job: Job) -> Loaded:
-    from clearhead.loading import load
+    from clearhead.model.loading import load
 
     return _loaded(load(job.folder, runtime="engine", precision="int8", head=None, threads=job.threads))
 
 
 def _core(job: Job) -> Loaded:
-    from clearhead.loading import load
+    from clearhead.model.loading import load
 
     import_module("torch").set_num_threads(job.threads)
     return _loaded(load(job.folder, runtime="core", device="cpu", head=None))
 
 
 def _plain(job: Job) -> Loaded:
-    from clearhead.loading import load
+    from clearhead.model.loading import load
 
     model = load(job.folder, runtime="engine", precision="float", head=None, threads=job.threads)
     path = plain_file(model, Path(job.work))

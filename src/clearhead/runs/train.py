@@ -13,9 +13,9 @@ from clearhead.caller import setting
 from clearhead.data import Source
 from clearhead.errors import CheckpointError, InputError
 from clearhead.files import decode, read_json, write_json
-from clearhead.loading import load
 from clearhead.machine.threads import within_threads
 from clearhead.model import Model
+from clearhead.model.loading import load
 from clearhead.runs.arranged import arranged, check_next_words, in_orders
 from clearhead.runs.baselines import Baseline, compare_baselines, features_plan, fit_baselines, verdict
 from clearhead.runs.cost import cost_of

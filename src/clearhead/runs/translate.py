@@ -15,11 +15,11 @@ from clearhead.data import Source
 from clearhead.data.split import draw_rows
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import write_json
-from clearhead.loading import load, need_torch
 from clearhead.machine.cpu import versions
 from clearhead.machine.threads import within_threads
 from clearhead.metrics.translation import measure_translations
 from clearhead.model import Model
+from clearhead.model.loading import load, need_torch
 from clearhead.runs.cost import cost_of
 from clearhead.runs.finish import Run, base_name, write_metrics
 from clearhead.runs.fitted import STATE, drop_state, restore_saved

@@ -13,9 +13,9 @@ from clearhead.errors import InputError
 from clearhead.unknown import replace_unknown
 
 if TYPE_CHECKING:
-    from clearhead.alignment import Alignment
     from clearhead.decode import Generated
     from clearhead.model import Model
+    from clearhead.model.alignment import Alignment
 
 CHUNK = 512  # lines that are read, sorted by length and translated together
 

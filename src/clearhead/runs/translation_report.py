@@ -9,8 +9,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from clearhead.alignment import Aligner
 from clearhead.errors import ClearheadError
+from clearhead.model.alignment import Aligner
 from clearhead.report.headline import in_order
 from clearhead.report.page import ReportData, save_report
 from clearhead.report.translations import PartFacts, Sample, Told, translation_sections

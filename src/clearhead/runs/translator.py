@@ -11,8 +11,8 @@ from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.families import FAMILIES
 from clearhead.families.family import config_said
-from clearhead.loading import create, load
 from clearhead.model import Model
+from clearhead.model.loading import create, load
 from clearhead.runs.parallel import Pair, Texts
 from clearhead.runs.plan import RunPlan
 from clearhead.tasks.parallel import Parallel, side

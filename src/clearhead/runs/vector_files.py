@@ -21,7 +21,7 @@ from clearhead.runs.output import Counts, Mark, file_state, partial_files, read_
 if TYPE_CHECKING:
     import numpy as np
 
-    from clearhead.embedding import Embedder
+    from clearhead.model.embedding import Embedder
 
     Array = np.ndarray[Any, Any]
 

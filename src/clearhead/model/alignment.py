@@ -19,7 +19,7 @@ from clearhead.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     import numpy as np
 
-    from clearhead.model import Model
+    from clearhead.model.model import Model
     from clearhead.text.encoding import Encoding
 
     Array = np.ndarray[Any, Any]

@@ -20,7 +20,7 @@ from clearhead.errors import CheckpointError, InputError, MissingExtraError, Tok
 from clearhead.families import FAMILIES
 from clearhead.files import read_json, shown
 from clearhead.machine.threads import load_torch
-from clearhead.model import GENERATION, Model
+from clearhead.model.model import GENERATION, Model
 from clearhead.shape import ModelShape, Pooling
 from clearhead.tensors import Pruned, check_pruned
 

@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from clearhead import tensors
-from clearhead.alignment import Aligns
 from clearhead.batch import Output, check_outputs
 from clearhead.checkpoint import folder as folders
 from clearhead.checkpoint import sentence
 from clearhead.checkpoint.hub import fillers
 from clearhead.checkpoint.mean_head import write_mean_head
 from clearhead.checkpoint.passport import Passport, Trained, write_passport
-from clearhead.embedding import Embedder
 from clearhead.errors import CheckpointError, InputError
 from clearhead.families import Family
 from clearhead.families.family import HEAD_POOLING
 from clearhead.files import write_json
-from clearhead.generation import Generates
-from clearhead.inputs import by_part, checked_batch, read_whole
+from clearhead.model.alignment import Aligns
+from clearhead.model.embedding import Embedder
+from clearhead.model.generation import Generates
+from clearhead.model.inputs import by_part, checked_batch, read_whole
 from clearhead.runner import Runner
 from clearhead.shape import ModelShape, Pooling
 
@@ -330,11 +330,11 @@ class Model(Generates, Aligns):
         return self.shape.head is not None and self.shape.head.kind in ("classify", "tag")
 
     def __repr__(self) -> str:
-        from clearhead.describe import summary
+        from clearhead.model.describe import summary
 
         return summary(self)
 
     def _repr_html_(self) -> str:
-        from clearhead.describe import summary_html
+        from clearhead.model.describe import summary_html
 
         return summary_html(self)

@@ -9,17 +9,17 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from clearhead import features
 from clearhead.batch import pad
 from clearhead.errors import InputError
-from clearhead.inputs import MOST_TOKENS, checked_batch
+from clearhead.model import layers as features
+from clearhead.model.inputs import MOST_TOKENS, checked_batch
 from clearhead.shape import Pooling
 from clearhead.text.encoding import Ids
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from clearhead.model import Model
+    from clearhead.model.model import Model
 
     Array = np.ndarray[Any, Any]
 

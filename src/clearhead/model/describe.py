@@ -11,7 +11,7 @@ from clearhead.files import shown
 
 if TYPE_CHECKING:
     from clearhead.checkpoint.passport import Passport
-    from clearhead.model import Model
+    from clearhead.model.model import Model
     from clearhead.shape import ModelShape, Shape
 
 

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from clearhead.batch import as_ids
-from clearhead.embedding import TruncationWarning
 from clearhead.errors import InputError
-from clearhead.inputs import MOST_TOKENS, checked_batch
+from clearhead.model.embedding import TruncationWarning
+from clearhead.model.inputs import MOST_TOKENS, checked_batch
 
 if TYPE_CHECKING:
     import numpy as np
 
     from clearhead.decode import Answer, Decoding, Generated, Given, Watch
-    from clearhead.model import Model
+    from clearhead.model.model import Model
 
     Array = np.ndarray[Any, Any]
 
