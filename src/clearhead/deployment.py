@@ -24,7 +24,7 @@ def convert(source: str | os.PathLike[str], destination: str | Path, *, allow_pi
     located = locate(source, pickle=allow_pickle)
     target = Path(destination)
     check_new(target)
-    from clearhead.unpickle import has_pickle, unpickled
+    from clearhead.checkpoint.unpickle import has_pickle, unpickled
 
     if allow_pickle and has_pickle(located.folder):
         need_torch("Reading a pickle")
