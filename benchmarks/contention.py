@@ -72,7 +72,7 @@ def texts() -> list[str]:
 def finetune(pace: Pace, folder: Path) -> None:
     """`clearhead train`: tokens of steps of the default model."""
     import clearhead
-    from clearhead.runs.told import Told
+    from clearhead.jobs.progress import Told
 
     rows = [{"text": text, "label": "long" if len(text) > 80 else "short"} for text in texts()]
     told = Told(step=lambda step: pace.count(step.tokens))
@@ -82,7 +82,7 @@ def finetune(pace: Pace, folder: Path) -> None:
 def pretrain(pace: Pace, folder: Path) -> None:
     """`clearhead pretrain` of a tiny model: tokens of its steps."""
     import clearhead
-    from clearhead.runs.told import Told
+    from clearhead.jobs.progress import Told
 
     (folder / "text.txt").write_text("\n".join(texts()))
     told = Told(step=lambda step: pace.count(step.tokens))

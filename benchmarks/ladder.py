@@ -104,7 +104,7 @@ def finished(path: Path, rows: str, again: str) -> bool:
 def climb(one: DataSet, out: Path, *, budget: str, methods: str | None = None, limit: int | None = None) -> None:
     """One ladder, stored whole or not at all."""
     import clearhead
-    from clearhead.runs.told import Told
+    from clearhead.jobs.progress import Told
 
     verbs: Any = clearhead
     path, found = stored(out, one.name, limit), files(one, out, limit)

@@ -32,7 +32,7 @@ TIMED = 200  # rows whose translation is timed
 def learn(name: str, out: Path, threads: int) -> None:
     """Train a recipe to its end, or on from where it stands, and time it."""
     import clearhead
-    from clearhead.runs.told import Told
+    from clearhead.jobs.progress import Told
 
     folder, told = out / name, Told(say=lambda line: print(f"  {line}", flush=True))
     if not (folder / "metrics.json").exists():

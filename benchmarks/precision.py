@@ -81,7 +81,7 @@ def sampled(name: str, path: Path, out: Path) -> Path:
 def run(name: str, precision: str, seed: int, rows: int | None, threads: int, out: Path) -> dict[str, Any]:
     """Train once and measure; the run folder is removed."""
     import clearhead
-    from clearhead.runs.told import Told
+    from clearhead.jobs.progress import Told
 
     what, folder = DATASETS[name], out / "precision-run"
     shutil.rmtree(folder, ignore_errors=True)

@@ -45,12 +45,12 @@ class Ours:
     """Clearhead's own loop, as `clearhead pretrain` runs it."""
 
     def __init__(self, kind: str, out: Path, steps: int, tokenizer: Any) -> None:
+        from clearhead.jobs.progress import Told
         from clearhead.model.loading import create
         from clearhead.pretraining.lesson import make_kit
         from clearhead.pretraining.objectives import OBJECTIVES
         from clearhead.runs.pretrain_data import Teacher, read_texts
         from clearhead.runs.pretrain_plan import make_pretrain_plan
-        from clearhead.runs.told import Told
         from clearhead.training.dropout import set_dropout
         from clearhead.training.pretrain import begin_with, pretrain_optimiser, pretrain_steps
         from clearhead.training.state import Progress, State
@@ -202,8 +202,8 @@ def main() -> None:
 
 def words(kind: str, out: Path) -> Any:
     """The tokenizer of both: BERT's own 30,522 words, or 8,000 that are learned from the novels."""
+    from clearhead.jobs.learn_tokenizer import learn_tokenizer
     from clearhead.model.loading import load_tokenizers
-    from clearhead.runs.vocabulary import learn_tokenizer
 
     place = out / "tokenizer"
     if not place.exists() and kind == "bert":

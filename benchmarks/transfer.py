@@ -68,7 +68,7 @@ def learn(
 ) -> None:  # fmt: skip
     """One run, unless it is there."""
     import clearhead
-    from clearhead.runs.told import Told
+    from clearhead.jobs.progress import Told
 
     folder = out / f"{task}-{start}"
     if (folder / "metrics.json").exists():

@@ -89,7 +89,7 @@ def ours(rows: Rows, size: str, budget: int) -> Iterator[int]:
     import numpy as np
 
     import clearhead
-    from clearhead.runs.plan import NEW_TRANSLATOR
+    from clearhead.jobs.plan import NEW_TRANSLATOR
     from clearhead.training.loop import train_steps
     from clearhead.training.optimise import optimiser
     from clearhead.training.settings import TrainSettings

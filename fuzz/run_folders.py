@@ -43,7 +43,7 @@ class StopError(Exception):
 
 def stop_at(number: int) -> Any:
     """Ends a run after so many steps."""
-    from clearhead.runs.told import Told
+    from clearhead.jobs.progress import Told
 
     def step(made: Any) -> None:
         if made.step >= number:
@@ -102,7 +102,7 @@ def make_seeds(base: Path) -> list[str]:
 
 def second() -> Any:
     """Ends a run in its second seed."""
-    from clearhead.runs.told import Told
+    from clearhead.jobs.progress import Told
 
     done: list[int] = []
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from clearhead.deployment import bench, convert, export, models, quantize
     from clearhead.errors import ClearheadError
     from clearhead.estimators import TextClassifier, TextEncoder, TextRegressor
+    from clearhead.jobs.learn_tokenizer import Learned, learn_tokenizer
     from clearhead.model import Guess, Model
     from clearhead.model.embedding import TruncationWarning
     from clearhead.runs.bench import Bench
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from clearhead.runs.predictor import Predictor
     from clearhead.runs.pretrain_result import Pretrained
     from clearhead.runs.quantize import Quantised
-    from clearhead.runs.vocabulary import Learned, learn_tokenizer
     from clearhead.senses import Contrast
     from clearhead.tasks.evaluation import Evaluation
     from clearhead.words import WordVectors
@@ -77,8 +77,8 @@ _HOMES = {
     "Generated": "decode.results",
     "Inspection": "data.inspect",
     "Ladder": "runs.ladder",
-    "Learned": "runs.vocabulary",
-    "learn_tokenizer": "runs.vocabulary",
+    "Learned": "jobs.learn_tokenizer",
+    "learn_tokenizer": "jobs.learn_tokenizer",
     "Predicted": "runs.output",
     "Prediction": "runs.predict",
     "Predictor": "runs.predictor",

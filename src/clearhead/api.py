@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
 from clearhead.errors import InputError
+from clearhead.jobs.run_folder import alone, free_folder, ladder_folder, with_absolute_model
 from clearhead.model.loading import create, has_tokenizer, load, load_tokenizers
 from clearhead.prediction import ask, evaluate, load_predictor, predict, predict_file, predict_text
-from clearhead.runs.folders import alone, free_folder, ladder_folder, with_absolute_model
 
 if TYPE_CHECKING:
     from clearhead.data import Inspection
+    from clearhead.jobs.progress import Told
     from clearhead.runs.finish import Run
     from clearhead.runs.ladder import Ladder
     from clearhead.runs.pretrain_result import Pretrained
-    from clearhead.runs.told import Told
 
 def inspect(
     source: Any,
@@ -78,9 +78,9 @@ def train(
     ends training in that time; `resume` with `finish` takes a stopped run as it is: best weights, measured and saved.
     """
     from clearhead.data import open_source
-    from clearhead.runs.again import begun_before
-    from clearhead.runs.plan import make_plan, read_recipe
-    from clearhead.runs.resumed import check_resumed, named_again
+    from clearhead.jobs.plan import make_plan, read_recipe
+    from clearhead.jobs.restart import begun_before
+    from clearhead.jobs.resume import check_resumed, named_again
     from clearhead.runs.train import read_run, run_train
 
     given = {"train": rows, "dev": dev, "test": test}
@@ -142,12 +142,12 @@ def pretrain(
     what was said when it began. On a machine that cannot reproduce the bits of the run it is refused, unless
     `allow_different_cpu`.
     """
+    from clearhead.jobs.restart import begun_before
+    from clearhead.jobs.resume import check_resumed
     from clearhead.pretraining.documents import corpus_files, placed
-    from clearhead.runs.again import begun_before
     from clearhead.runs.configs import take_config
     from clearhead.runs.pretrain import run_pretrain
     from clearhead.runs.pretrain_plan import make_pretrain_plan, read_pretrain
-    from clearhead.runs.resumed import check_resumed
 
     learned, held = _names(files), _names(dev)
     if resume is not None:

@@ -10,8 +10,8 @@ import pytest
 from finetune_tasks import SETTINGS, TASKS
 
 from clearhead.data import open_source
-from clearhead.runs.plan import make_plan
-from clearhead.runs.prepare import look
+from clearhead.jobs.plan import make_plan
+from clearhead.jobs.prepare import look
 
 FOLDER = Path(__file__).parents[2] / "recipes"
 NEW = ("conll2003", "wnut17", "squad", "openbookqa", "mctest500")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clearhead.api import train
-from clearhead.runs.told import Told
+from clearhead.jobs.progress import Told
 from tests.small import labelled, tiny_model, write_csv
 
 Run = Callable[..., tuple[int, str, str]]

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
+from clearhead.jobs.learn_tokenizer import learn_tokenizer
 from clearhead.model import Model
 from clearhead.model.loading import create
 from clearhead.pretraining.lesson import Lesson, Texts, make_kit
 from clearhead.pretraining.objectives import OBJECTIVES
-from clearhead.runs.vocabulary import learn_tokenizer
 from clearhead.training.lessons import counts_of, loss_of
 from tests.planted import planted_lines
 from tests.twins import TOLERANCE, library

@@ -12,7 +12,7 @@ import torch
 
 import clearhead
 from clearhead.cli import main
-from clearhead.runs.told import Told
+from clearhead.jobs.progress import Told
 from clearhead.training.loop import Step
 from tests.runs.taught import CASES, TITLES, taught_folder
 from tests.text.tokenizer_folders import SENTENCES

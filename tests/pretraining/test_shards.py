@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from clearhead.errors import CheckpointError, ClearheadError, InputError
+from clearhead.jobs.learn_tokenizer import learn_tokenizer
 from clearhead.pretraining.documents import Stretch
 from clearhead.pretraining.shards import Corpus, make_corpus, source_of
-from clearhead.runs.vocabulary import learn_tokenizer
 from clearhead.text import Tokenizer
 from tests.planted import planted_documents
 

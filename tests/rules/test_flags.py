@@ -16,8 +16,8 @@ from clearhead.caller import command, setting, speaking, verb
 from clearhead.cli import VERBS
 from clearhead.cli.flags import ALIASES, ShellCaller, every_flag, flags_of, in_flags
 from clearhead.decode.settings import Decoding
+from clearhead.jobs.plan import RunPlan
 from clearhead.runs.output import predict_file
-from clearhead.runs.plan import RunPlan
 from clearhead.runs.predictor import load_predictor
 from clearhead.runs.pretrain_plan import PretrainPlan
 from clearhead.training.settings import TrainSettings

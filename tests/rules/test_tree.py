@@ -11,7 +11,7 @@ import pytest
 from clearhead.cli import VERBS
 from clearhead.cli.train import train
 from clearhead.families import FAMILIES
-from clearhead.runs.plan import KNOWN_TASKS
+from clearhead.jobs.plan import KNOWN_TASKS
 
 REPO = Path(__file__).parents[2]
 SOURCES = sorted((REPO / "src").rglob("*.py"))

@@ -11,8 +11,8 @@ import clearhead
 from clearhead import Model
 from clearhead.decode import Generated, Hypothesis
 from clearhead.errors import InputError
+from clearhead.jobs.learn_tokenizer import learn_tokenizer
 from clearhead.model.alignment import Aligner, joined, linked, places, telling_layers, word_spans
-from clearhead.runs.vocabulary import learn_tokenizer
 from clearhead.unknown import Marked, filled, marked, replace_unknown, takes_signs
 from tests.decode.texts import spoken
 

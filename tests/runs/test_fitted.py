@@ -11,7 +11,7 @@ import pytest
 
 import clearhead
 from clearhead.errors import CheckpointError, InputError
-from clearhead.runs.told import Told
+from clearhead.jobs.progress import Told
 from fuzz.kill import contents
 from tests.parallel import parallel, write_tsv
 from tests.planted import planted_text

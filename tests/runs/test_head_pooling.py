@@ -16,10 +16,10 @@ from clearhead.api import load_predictor, predict, train
 from clearhead.cli import main
 from clearhead.deployment import export, quantize
 from clearhead.errors import InputError
+from clearhead.jobs.plan import make_plan
+from clearhead.jobs.progress import Told
 from clearhead.runs.kept import Kept
-from clearhead.runs.plan import make_plan
 from clearhead.runs.rungs import rung_plan
-from clearhead.runs.told import Told
 from clearhead.runs.train import read_run
 from fuzz.kill import contents
 from tests.small import labelled, tiny_gpt, tiny_model, tiny_sentences, write_csv

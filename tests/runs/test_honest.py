@@ -11,7 +11,7 @@ import pytest
 
 from clearhead.api import evaluate, train
 from clearhead.errors import InputError
-from clearhead.runs.sizes import for_few_rows
+from clearhead.jobs.defaults import for_few_rows
 from clearhead.training.settings import TrainSettings
 from tests.small import labelled, sentence, tiny_model, write_csv
 

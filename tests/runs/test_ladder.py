@@ -13,11 +13,11 @@ import pytest
 import clearhead
 from clearhead.api import ladder
 from clearhead.errors import CheckpointError, InputError
+from clearhead.jobs.progress import Told
 from clearhead.runs import methods
 from clearhead.runs.ladder import Ladder
 from clearhead.runs.latency import megabytes
 from clearhead.runs.rungs import METHODS, budget_for, budget_seconds, chosen_methods, spoken
-from clearhead.runs.told import Told
 from tests.runs.rows import QUICK, paired, scored, tagged
 from tests.small import labelled, write_csv
 

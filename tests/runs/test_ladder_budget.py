@@ -14,13 +14,13 @@ import pytest
 
 from clearhead.api import ladder
 from clearhead.errors import CheckpointError
+from clearhead.jobs.plan import RunPlan
+from clearhead.jobs.progress import Told
 from clearhead.runs import rungs
 from clearhead.runs.budget import Budget, allot
 from clearhead.runs.estimates import Estimate
 from clearhead.runs.kept import begun_epochs
-from clearhead.runs.plan import RunPlan
 from clearhead.runs.rungs import METHODS
-from clearhead.runs.told import Told
 from clearhead.training.settings import TrainSettings
 from tests.runs.rows import QUICK
 from tests.small import labelled

@@ -19,8 +19,8 @@ from clearhead.api import ladder, pretrain, train
 from clearhead.checkpoint.passport import read_passport
 from clearhead.errors import InputError
 from clearhead.files import read_json, write_json
+from clearhead.jobs.progress import Told
 from clearhead.machine.cpu import LIMITS, Machine, base_machine, differences
-from clearhead.runs.told import Told
 from fuzz.run_folders import StopError, stop_at
 from tests.planted import planted_text
 from tests.small import labelled, tiny_model, write_csv

@@ -11,8 +11,8 @@ import pytest
 
 import clearhead
 from clearhead.errors import InputError
+from clearhead.jobs.progress import Told
 from clearhead.runs import network
-from clearhead.runs.told import Told
 from clearhead.training import budget, loop, optimise
 from fuzz.kill import contents
 from tests.clock import Clock

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from clearhead.data import open_source
+from clearhead.jobs.plan import make_plan
 from clearhead.runs.parallel import Texts, read_texts
-from clearhead.runs.plan import make_plan
 
 
 def texts_of(pairs: list[tuple[str, str]]) -> Texts:

@@ -15,7 +15,7 @@ import pytest
 import clearhead
 from clearhead.classic import fit_linear
 from clearhead.data import LabelSpace
-from clearhead.runs.told import Told
+from clearhead.jobs.progress import Told
 from tests.small import labelled, tiny_model, write_csv
 
 

@@ -13,7 +13,7 @@ import pytest
 from clearhead.api import train
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import decode
-from clearhead.runs.plan import METHODS, RunPlan, make_plan, parse_set, read_recipe
+from clearhead.jobs.plan import METHODS, RunPlan, make_plan, parse_set, read_recipe
 from tests.small import labelled, write_csv
 
 

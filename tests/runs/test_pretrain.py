@@ -14,7 +14,7 @@ import pytest
 import clearhead
 from clearhead.errors import CheckpointError, ClearheadError, InputError
 from clearhead.files import read_json
-from clearhead.runs.told import Told
+from clearhead.jobs.progress import Told
 from clearhead.training.loop import Step
 from tests.planted import planted_text
 from tests.small import tiny_model

@@ -12,9 +12,9 @@ import pytest
 import clearhead
 from clearhead.data.lines import PIECE, line_texts
 from clearhead.errors import ClearheadError, InputError
+from clearhead.jobs.progress import Told
 from clearhead.pretraining.documents import corpus_files
 from clearhead.runs.pretrain_plan import make_pretrain_plan
-from clearhead.runs.told import Told
 from clearhead.training.loop import DivergedError
 from tests.planted import planted_text
 
@@ -52,7 +52,7 @@ def test_a_loss_that_is_no_number_is_not_a_result(text: Path, tmp_path: Path, fa
 def test_what_cannot_be_is_said_before_text_is_read(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choices: dict[str, Any], said: str
 ) -> None:
-    monkeypatch.setattr("clearhead.runs.vocabulary.learn_tokenizer", None)
+    monkeypatch.setattr("clearhead.jobs.learn_tokenizer.learn_tokenizer", None)
     with pytest.raises(ClearheadError, match=said):
         clearhead.pretrain(text, output=tmp_path / "run", steps=1, **(CHOICES | choices))
     assert not (tmp_path / "run").exists()

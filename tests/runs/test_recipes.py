@@ -11,9 +11,9 @@ import pytest
 from clearhead.api import train
 from clearhead.data import open_source
 from clearhead.errors import InputError
+from clearhead.jobs.plan import make_plan, read_recipe
+from clearhead.jobs.prepare import look
 from clearhead.runs.parallel import sides_of
-from clearhead.runs.plan import make_plan, read_recipe
-from clearhead.runs.prepare import look
 from tests.small import labelled, write_csv
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))

@@ -12,7 +12,7 @@ import pytest
 
 from clearhead.api import train
 from clearhead.errors import ClearheadError, InputError
-from clearhead.runs.told import Told
+from clearhead.jobs.progress import Told
 from fuzz.kill import contents
 from tests.small import labelled, tiny_model, write_csv
 

@@ -11,7 +11,7 @@ import pytest
 import clearhead
 from clearhead.api import ladder, train
 from clearhead.errors import InputError
-from clearhead.runs.told import Told
+from clearhead.jobs.progress import Told
 from tests.small import labelled, tiny_model, write_csv
 
 

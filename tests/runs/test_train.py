@@ -13,10 +13,10 @@ import pytest
 import clearhead
 from clearhead.api import evaluate, load_predictor, predict, train
 from clearhead.errors import ClearheadError, InputError
+from clearhead.jobs.defaults import for_few_rows
+from clearhead.jobs.plan import RunPlan
+from clearhead.jobs.progress import Told
 from clearhead.runs.finish import Run
-from clearhead.runs.plan import RunPlan
-from clearhead.runs.sizes import for_few_rows
-from clearhead.runs.told import Told
 from clearhead.tasks import Reading
 from tests.runs.rows import QUICK, scored
 from tests.small import labelled, write_csv

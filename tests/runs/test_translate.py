@@ -11,7 +11,7 @@ import pytest
 import clearhead
 from clearhead.decode import Generated, Hypothesis
 from clearhead.errors import InputError
-from clearhead.runs.told import Told
+from clearhead.jobs.progress import Told
 from clearhead.training.loop import Step
 from clearhead.unknown import replace_unknown
 from tests.parallel import CONFIGS, SMALL, parallel, write_tsv

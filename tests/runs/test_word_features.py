@@ -14,8 +14,8 @@ from clearhead.data.form import Fit
 from clearhead.data.source import Row
 from clearhead.data.table import encode_rows
 from clearhead.errors import InputError
+from clearhead.jobs.method import Choice
 from clearhead.model.layers import choose_layer
-from clearhead.runs.method import Choice
 from clearhead.runs.taggers import word_pieces
 from clearhead.scoring import readable, word_features
 from clearhead.tasks.aligned import TAG_FORM

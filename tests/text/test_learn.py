@@ -22,7 +22,7 @@ from tokenizers import models, pre_tokenizers, trainers
 
 import clearhead
 from clearhead.errors import ClearheadError, InputError
-from clearhead.runs.vocabulary import Learned
+from clearhead.jobs.learn_tokenizer import Learned
 from clearhead.text import load_tokenizer
 from clearhead.text.bag import MOST_STRETCH, Bag, bag_of, stretches
 from clearhead.text.learn import fewer

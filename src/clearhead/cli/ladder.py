@@ -98,8 +98,8 @@ def ladder(
     """
     from clearhead import api
     from clearhead.cli.training import TrainingScreen
-    from clearhead.runs.plan import parse_set
-    from clearhead.runs.told import Told
+    from clearhead.jobs.plan import parse_set
+    from clearhead.jobs.progress import Told
 
     silent = quiet or json
     choices: dict[str, Any] = {

@@ -67,7 +67,7 @@ def learn_tokenizer(
         Say nothing but the answer.
     """
     from clearhead.errors import InputError
-    from clearhead.runs.vocabulary import learn_tokenizer as learned
+    from clearhead.jobs.learn_tokenizer import learn_tokenizer as learned
 
     if not files:
         raise InputError("Name at least one file of text, or - for standard input.")

@@ -152,8 +152,8 @@ def train(
     """
     from clearhead import api
     from clearhead.cli.training import TrainingScreen, resumable
-    from clearhead.runs.plan import parse_set
-    from clearhead.runs.told import Told
+    from clearhead.jobs.plan import parse_set
+    from clearhead.jobs.progress import Told
 
     silent = quiet or json
     choices: dict[str, Any] = {

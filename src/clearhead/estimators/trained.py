@@ -96,7 +96,7 @@ class Trained(BaseEstimator):  # type: ignore[misc]
     def _train(self, rows: list[dict[str, Any]], **choices: Any) -> None:
         """Train on rows with labels, and keep the model."""
         from clearhead.api import train
-        from clearhead.runs.told import Told
+        from clearhead.jobs.progress import Told
 
         kept = Kept(None if self.folder is None else Path(self.folder))
         names = ("model", "method", "epochs", "rate", "batch_rows", "batch_tokens", "layer", "pooling", "strength")

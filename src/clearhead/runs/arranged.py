@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
+from clearhead.jobs.plan import RunPlan
 from clearhead.model import Model
-from clearhead.runs.plan import RunPlan
 from clearhead.tasks import Task
 from clearhead.tasks.orders import ORDERED
 

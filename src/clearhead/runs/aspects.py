@@ -13,17 +13,17 @@ from clearhead.data import Columns, LabelSpace, Row, Source, TextRow, split_rows
 from clearhead.data.split import draw_rows
 from clearhead.errors import CheckpointError, InputError
 from clearhead.files import decode, read_json, write_json
+from clearhead.jobs.machine import begin_computing, on_machine
+from clearhead.jobs.plan import RunPlan
+from clearhead.jobs.prepare import rows_digest
+from clearhead.jobs.progress import Told
+from clearhead.jobs.run_file import RUN, begin_run
+from clearhead.jobs.run_folder import REPORT, SPLIT, check_folder
 from clearhead.machine.threads import within_threads
 from clearhead.runs.evaluate import evaluation_report, run_evaluate
 from clearhead.runs.finish import Run, write_metrics
-from clearhead.runs.folders import REPORT, SPLIT, check_folder
-from clearhead.runs.machines import begin_computing, on_machine
-from clearhead.runs.plan import RunPlan
 from clearhead.runs.predictor import Predictor, load_predictor
-from clearhead.runs.prepare import rows_digest
 from clearhead.runs.reviews import Review, Span, reviews
-from clearhead.runs.run_file import RUN, begin_run
-from clearhead.runs.told import Told
 from clearhead.runs.train import run_train
 from clearhead.scoring import Scores
 from clearhead.tasks.ragged import Ragged

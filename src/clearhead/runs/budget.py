@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from clearhead.caller import setting
+from clearhead.jobs.plan import RunPlan
+from clearhead.jobs.prepare import Prepared
+from clearhead.jobs.progress import Told
 from clearhead.runs.estimates import Estimate
-from clearhead.runs.plan import RunPlan
-from clearhead.runs.prepare import Prepared
 from clearhead.runs.rungs import METHODS, Rung, budget_for, spoken
-from clearhead.runs.told import Told
 
 LEAST_SHARE = 3  # one in so many of the planned epochs must fit: fewer would measure the budget, not the method
 log = logging.getLogger("clearhead")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clearhead.batch import Batch
+from clearhead.jobs.method import Choice
 from clearhead.model.layers import pool
-from clearhead.runs.method import Choice
 from clearhead.scoring import PACKED_TOKENS, Told, window_features
 from clearhead.shape import LAYER_CHOICES
 

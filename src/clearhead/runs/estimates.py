@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from clearhead.errors import ClearheadError
+from clearhead.jobs.plan import RunPlan
+from clearhead.jobs.prepare import Prepared, data_of
 from clearhead.model.loading import load
-from clearhead.runs.plan import RunPlan
-from clearhead.runs.prepare import Prepared, data_of
 from clearhead.scoring import table_features
 from clearhead.training.settings import TrainSettings
 
@@ -69,7 +69,7 @@ def features_seconds(plan: RunPlan, prepared: Prepared) -> Estimate:
 
 def network_seconds(plan: RunPlan, prepared: Prepared) -> Estimate:
     """Of a fine-tuning or of a new head: a few real steps, then all epochs with the dev rows after each."""
-    from clearhead.runs.sizes import choose_settings, with_threads
+    from clearhead.jobs.defaults import choose_settings, with_threads
     from clearhead.training.trial import trial
 
     task, space = prepared.task, prepared.space

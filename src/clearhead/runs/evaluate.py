@@ -12,6 +12,8 @@ from clearhead.caller import setting
 from clearhead.data import BadRow, Columns, Source, text_hash
 from clearhead.data.examples import BadRows
 from clearhead.errors import InputError
+from clearhead.jobs.prepare import rows_digest
+from clearhead.jobs.run_folder import read_split
 from clearhead.metrics import (
     Paired,
     accuracy,
@@ -23,9 +25,7 @@ from clearhead.metrics import (
     spearman,
     subset_accuracy,
 )
-from clearhead.runs.folders import read_split
 from clearhead.runs.predictor import Predictor
-from clearhead.runs.prepare import rows_digest
 from clearhead.runs.roles import report_columns
 from clearhead.tasks.evaluation import Evaluation, evaluation
 from clearhead.tasks.ragged import joined

@@ -21,7 +21,7 @@ from clearhead.tasks.task import Answers
 from clearhead.tasks.watched import Watching
 
 if TYPE_CHECKING:
-    from clearhead.runs.prepare import PartRows
+    from clearhead.jobs.prepare import PartRows
     from clearhead.tasks.evaluation import Evaluation
 
 MOST_TEXT = 1200  # characters that are shown of a row

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.passport import Trained
 from clearhead.files import write_json
+from clearhead.jobs.method import Result, Swept
+from clearhead.jobs.plan import RunPlan
+from clearhead.jobs.prepare import PartRows, Prepared
+from clearhead.jobs.run_file import Computed
+from clearhead.jobs.run_folder import METRICS, SPLIT
 from clearhead.machine.cpu import Machine, versions
 from clearhead.metrics import threshold_for, to_json
 from clearhead.model.layers import pooling_modes
-from clearhead.runs.folders import METRICS, SPLIT
-from clearhead.runs.method import Result, Swept
-from clearhead.runs.plan import RunPlan
-from clearhead.runs.prepare import PartRows, Prepared
-from clearhead.runs.run_file import Computed
 from clearhead.tasks.evaluation import Evaluation, evaluation
 from clearhead.tasks.task import Reading
 

@@ -20,10 +20,10 @@ from clearhead.data.inspect import Alike
 from clearhead.data.source import Row, Source
 from clearhead.data.table import encode_rows
 from clearhead.errors import ClearheadError, InputError
+from clearhead.jobs.plan import KNOWN_TASKS, RunPlan
+from clearhead.jobs.prepare import Prepared, columns_beside, counted_rows
 from clearhead.machine.threads import limit_threads
 from clearhead.model.loading import load, load_tokenizers
-from clearhead.runs.plan import KNOWN_TASKS, RunPlan
-from clearhead.runs.prepare import Prepared, columns_beside, counted_rows
 from clearhead.tasks import Asked, Task, check_task, task_by_look, task_for, task_named
 from clearhead.tasks.encoded import encoded
 from clearhead.tasks.view import plain_view
@@ -171,8 +171,8 @@ def _estimate(
     tell: Count,
 ) -> dict[str, Any]:
     """Time and memory of fine-tuning with the default settings, from a few real steps on the first rows."""
+    from clearhead.jobs.defaults import choose_settings, with_threads
     from clearhead.runs.method_choice import learns_by_features
-    from clearhead.runs.sizes import choose_settings, with_threads
     from clearhead.training.trial import trial
 
     check, counter = (None, None) if own is None or own.counter is None else (own.form.check, own.counter())

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 from clearhead.caller import setting
 from clearhead.errors import CheckpointError, InputError
 from clearhead.files import decode, is_taken, read_json, shown, write_json
-from clearhead.runs.folders import METRICS, SPLIT
-from clearhead.runs.plan import EARLIER, NETWORK, RunPlan
-from clearhead.runs.prepare import Prepared
-from clearhead.runs.resumed import PATHS, is_same
-from clearhead.runs.run_file import RUN, read_saved
+from clearhead.jobs.plan import EARLIER, NETWORK, RunPlan
+from clearhead.jobs.prepare import Prepared
+from clearhead.jobs.resume import PATHS, is_same
+from clearhead.jobs.run_file import RUN, read_saved
+from clearhead.jobs.run_folder import METRICS, SPLIT
 from clearhead.runs.rungs import METHODS, Rung
 from clearhead.training.settings import MOST_EPOCHS
 

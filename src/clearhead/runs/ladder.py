@@ -15,22 +15,22 @@ from typing import Any
 from clearhead.data import Row, Source
 from clearhead.errors import ClearheadError, InputError
 from clearhead.html import one_line
+from clearhead.jobs.machine import check_begun
+from clearhead.jobs.plan import RunPlan
+from clearhead.jobs.prepare import Look, PartRows, Prepared, look, prepare
+from clearhead.jobs.progress import Told
+from clearhead.jobs.run_file import RUN, read_saved
+from clearhead.jobs.run_folder import REPORT
 from clearhead.machine.threads import limit_threads, passive_waiting
 from clearhead.model.loading import load, need_torch
 from clearhead.runs.budget import Budget, allot
 from clearhead.runs.difference import Asked
 from clearhead.runs.evaluate import Scored, scored_part
-from clearhead.runs.folders import REPORT
 from clearhead.runs.kept import Kept, begun_epochs, check_marks
 from clearhead.runs.latency import latency_ms, megabytes
-from clearhead.runs.machines import check_begun
-from clearhead.runs.plan import RunPlan
 from clearhead.runs.predictor import load_predictor
-from clearhead.runs.prepare import Look, PartRows, Prepared, look, prepare
 from clearhead.runs.recommend import checked_margin, compared, recommendation, untried
-from clearhead.runs.run_file import RUN, read_saved
 from clearhead.runs.rungs import METHODS, Rung, recommended_facts, run_folder_name, rung_cells, spoken
-from clearhead.runs.told import Told
 from clearhead.runs.train import run_train
 from clearhead.tasks.evaluation import Evaluation, evaluation
 from clearhead.tasks.task import Reading

@@ -9,8 +9,8 @@ from pathlib import Path
 from statistics import median
 
 from clearhead.data import Columns, Row, Source, TextRow
-from clearhead.runs.fitted import STATE
-from clearhead.runs.folders import METRICS, REPORT, SPLIT
+from clearhead.jobs.run_folder import METRICS, REPORT, SPLIT
+from clearhead.jobs.training_state import STATE
 from clearhead.runs.predict import predictions
 from clearhead.runs.predictor import Predictor
 

@@ -12,11 +12,11 @@ from clearhead.caller import setting
 from clearhead.checkpoint.activation import with_activation
 from clearhead.checkpoint.passport import Passport, Trained, write_passport
 from clearhead.errors import InputError
+from clearhead.jobs.defaults import length_policy
+from clearhead.jobs.method import Job, Result
+from clearhead.jobs.prepare import PartRows, data_of, text_rows
 from clearhead.model.layers import Layer, pooling_modes
-from clearhead.runs.method import Job, Result
 from clearhead.runs.network import train_network
-from clearhead.runs.prepare import PartRows, data_of, text_rows
-from clearhead.runs.sizes import length_policy
 from clearhead.runs.sweep import sweep_texts
 from clearhead.runs.taggers import MOST_FITTED, fit_tagger, known_tags, some_rows, sweep_words
 from clearhead.runs.weighted import Weighed, weigh_texts, weigh_words

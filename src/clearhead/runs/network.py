@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
 from clearhead.errors import InputError
+from clearhead.jobs.defaults import usual_rate
+from clearhead.jobs.plan import LOWER_IS_BETTER, RunPlan
+from clearhead.jobs.prepare import Prepared, data_of
+from clearhead.jobs.training_state import STATE
 from clearhead.model import Model
-from clearhead.runs.fitted import STATE
-from clearhead.runs.plan import LOWER_IS_BETTER, RunPlan
-from clearhead.runs.prepare import Prepared, data_of
-from clearhead.runs.sizes import usual_rate
 from clearhead.scoring import network_logits
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.task import Reading

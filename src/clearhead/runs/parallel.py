@@ -14,7 +14,7 @@ from clearhead.data.columns import titles
 from clearhead.data.examples import BadRows, split_in, text_in
 from clearhead.data.split import draw_rows
 from clearhead.errors import InputError
-from clearhead.runs.plan import RunPlan
+from clearhead.jobs.plan import RunPlan
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,15 +15,18 @@ from clearhead.checkpoint.weights import present
 from clearhead.errors import CheckpointError, ClearheadError, InputError
 from clearhead.families import FAMILIES
 from clearhead.files import decode, read_json, sweep, write_json
+from clearhead.jobs.cost import cost_of
+from clearhead.jobs.defaults import with_threads
+from clearhead.jobs.progress import Told
+from clearhead.jobs.run_file import RUN, check_machine
+from clearhead.jobs.run_folder import METRICS, check_folder
+from clearhead.jobs.training_state import STATE, drop_state, restore_saved
 from clearhead.machine.cpu import versions
 from clearhead.machine.threads import within_threads
 from clearhead.model import Model
 from clearhead.model.loading import need_torch
 from clearhead.pretraining.lesson import Objective, make_kit
 from clearhead.pretraining.shards import INDEX
-from clearhead.runs.cost import cost_of
-from clearhead.runs.fitted import STATE, drop_state, restore_saved
-from clearhead.runs.folders import METRICS, check_folder
 from clearhead.runs.pretrain_data import (
     AT_LAST,
     CORPUS,
@@ -51,9 +54,6 @@ from clearhead.runs.pretrain_model import (
 )
 from clearhead.runs.pretrain_plan import FORMAT, KIND, PretrainPlan, SavedPretrain, read_pretrain, write_pretrain
 from clearhead.runs.pretrain_result import Pretrained, write_report
-from clearhead.runs.run_file import RUN, check_machine
-from clearhead.runs.sizes import with_threads
-from clearhead.runs.told import Told
 
 MINUTES = 30.0  # unless steps or minutes are said
 MOST_EPOCHS = 40  # over a small text, unless it is said how long

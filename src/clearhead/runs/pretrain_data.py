@@ -20,7 +20,7 @@ from clearhead.pretraining.shards import Corpus, make_corpus, source_of
 from clearhead.runs.pretrain_plan import PretrainPlan
 
 if TYPE_CHECKING:
-    from clearhead.runs.told import Told
+    from clearhead.jobs.progress import Told
     from clearhead.text import Tokenizer
 
 Array = np.ndarray[Any, Any]

@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from clearhead.jobs.progress import Told
 from clearhead.model import Model
 from clearhead.pretraining import baselines
 from clearhead.pretraining.lesson import Lesson, Objective
 from clearhead.runs.pretrain_data import Teacher, Texts, some_of
 from clearhead.runs.pretrain_judge import Judged, judge, samples
 from clearhead.runs.pretrain_plan import PretrainPlan
-from clearhead.runs.told import Told
 
 if TYPE_CHECKING:
     from clearhead.training.lessons import Game

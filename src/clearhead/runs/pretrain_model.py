@@ -20,7 +20,7 @@ from clearhead.pretraining.objectives import OBJECTIVES, USUAL
 from clearhead.runs.pretrain_plan import EXAMPLE, PRESET, PretrainPlan
 
 if TYPE_CHECKING:
-    from clearhead.runs.told import Told
+    from clearhead.jobs.progress import Told
     from clearhead.text import Tokenizer
     from clearhead.training.lessons import Game
 
@@ -57,7 +57,7 @@ def head_of(objective: Objective, family: Family) -> str:
 
 def make_tokenizer(plan: PretrainPlan, texts: Iterable[str], folder: Path, tell: Told) -> Tokenizer:
     """The tokenizer that was named, or one that is learned from the text once, and then kept."""
-    from clearhead.runs.vocabulary import learn_tokenizer
+    from clearhead.jobs.learn_tokenizer import learn_tokenizer
     from clearhead.text import load_tokenizer
     from clearhead.text.learn import TooSmallError
 

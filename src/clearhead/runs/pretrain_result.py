@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from clearhead.jobs.run_folder import REPORT
 from clearhead.machine.cpu import Machine
 from clearhead.pretraining.lesson import Objective
-from clearhead.runs.folders import REPORT
 from clearhead.runs.pretrain_judge import PROMPT, SENTENCE, Judged
 from clearhead.runs.pretrain_plan import PretrainPlan
 

@@ -23,10 +23,10 @@ from clearhead.engine.runner import EngineRunner
 from clearhead.engine.sentences import SENTENCES
 from clearhead.errors import CheckpointError, InputError, QualityError
 from clearhead.files import check_new, whole_folder, writing
+from clearhead.jobs.plan import LOWER_IS_BETTER
 from clearhead.model.loading import load
 from clearhead.runs.evaluate import run_evaluate
 from clearhead.runs.latency import UNUSED_FILES, UNUSED_FOLDERS
-from clearhead.runs.plan import LOWER_IS_BETTER
 from clearhead.runs.predictor import Predictor, load_predictor
 from clearhead.runs.sentences import SENTENCES as OTHERS
 from clearhead.runs.train import read_run

@@ -12,8 +12,8 @@ from clearhead.data.examples import BadRows, split_in
 from clearhead.data.names import plain
 from clearhead.data.source import UNKNOWN
 from clearhead.errors import InputError
+from clearhead.jobs.plan import RunPlan
 from clearhead.metrics.entities import entities
-from clearhead.runs.plan import RunPlan
 from clearhead.tasks.tag_columns import columns as tag_columns
 from clearhead.tasks.tagged import check as tag_check
 

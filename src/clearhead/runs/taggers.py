@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.data import LabelSpace, fold_rows
 from clearhead.errors import InputError
+from clearhead.jobs.method import Choice, Sweep
+from clearhead.jobs.plan import RunPlan
+from clearhead.jobs.prepare import Prepared, data_of
 from clearhead.model import Model
 from clearhead.runs.choices import Features, layer_choices, pieces_of, pooled_pieces
-from clearhead.runs.method import Choice, Sweep
-from clearhead.runs.plan import RunPlan
-from clearhead.runs.prepare import Prepared, data_of
 from clearhead.runs.sweep import FOLDS, Count, Judge, best_of, cross_validate
 from clearhead.scoring import window_words
 from clearhead.tasks.encoded import Encoded

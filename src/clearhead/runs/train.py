@@ -13,26 +13,26 @@ from clearhead.caller import setting
 from clearhead.data import Source
 from clearhead.errors import CheckpointError, InputError
 from clearhead.files import decode, read_json, write_json
+from clearhead.jobs.cost import cost_of
+from clearhead.jobs.defaults import choose_settings, for_task, longest, with_threads
+from clearhead.jobs.machine import begin_computing, computes_alone, on_machine
+from clearhead.jobs.method import Job, Result
+from clearhead.jobs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
+from clearhead.jobs.prepare import Look, Prepared, counted_rows, look, prepare
+from clearhead.jobs.progress import Told
+from clearhead.jobs.run_file import RUN, Computed, Fitted, begin_run, read_saved
+from clearhead.jobs.run_folder import check_folder
+from clearhead.jobs.training_state import SEEDS, STATE, drop_state, restore_saved
 from clearhead.machine.threads import within_threads
 from clearhead.model import Model
 from clearhead.model.loading import load
 from clearhead.runs.arranged import arranged, check_next_words, in_orders
 from clearhead.runs.baselines import Baseline, compare_baselines, features_plan, fit_baselines, verdict
-from clearhead.runs.cost import cost_of
 from clearhead.runs.examples import second_look
 from clearhead.runs.finish import Run, SeedScore, held_out_logits, measured, passport, write_metrics, write_split
-from clearhead.runs.fitted import SEEDS, STATE, drop_state, restore_saved
-from clearhead.runs.folders import check_folder
-from clearhead.runs.machines import begin_computing, computes_alone, on_machine
-from clearhead.runs.method import Job, Result
 from clearhead.runs.method_choice import keep_better, starts_with_features
 from clearhead.runs.methods import FITS, network_result
 from clearhead.runs.network import restore_network
-from clearhead.runs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
-from clearhead.runs.prepare import Look, Prepared, counted_rows, look, prepare
-from clearhead.runs.run_file import RUN, Computed, Fitted, begin_run, read_saved
-from clearhead.runs.sizes import choose_settings, for_task, longest, with_threads
-from clearhead.runs.told import Told
 from clearhead.runs.train_report import write_report
 from clearhead.tasks.orders import both_orders
 from clearhead.words import is_words

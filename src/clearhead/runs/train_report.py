@@ -6,11 +6,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from clearhead.checkpoint.passport import Trained
+from clearhead.jobs.plan import RunPlan
+from clearhead.jobs.prepare import Prepared
+from clearhead.jobs.run_folder import REPORT
 from clearhead.runs.examples import Second
 from clearhead.runs.finish import Run
-from clearhead.runs.folders import REPORT
-from clearhead.runs.plan import RunPlan
-from clearhead.runs.prepare import Prepared
 
 MOST_INSPECTED = 100_000  # rows; beyond that `clearhead inspect` is a job of its own
 

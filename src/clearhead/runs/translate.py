@@ -15,22 +15,22 @@ from clearhead.data import Source
 from clearhead.data.split import draw_rows
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import write_json
+from clearhead.jobs.cost import cost_of
+from clearhead.jobs.defaults import with_threads
+from clearhead.jobs.machine import begin_computing, on_machine
+from clearhead.jobs.plan import RunPlan
+from clearhead.jobs.progress import Told
+from clearhead.jobs.run_file import RUN, Computed, begin_run, read_saved, write_saved
+from clearhead.jobs.run_folder import REPORT, SPLIT, check_folder
+from clearhead.jobs.training_state import STATE, drop_state, restore_saved
 from clearhead.machine.cpu import versions
 from clearhead.machine.threads import within_threads
 from clearhead.metrics.translation import measure_translations
 from clearhead.model import Model
 from clearhead.model.loading import load, need_torch
-from clearhead.runs.cost import cost_of
 from clearhead.runs.finish import Run, base_name, write_metrics
-from clearhead.runs.fitted import STATE, drop_state, restore_saved
-from clearhead.runs.folders import REPORT, SPLIT, check_folder
-from clearhead.runs.machines import begin_computing, on_machine
 from clearhead.runs.network import drive, early_note, finish_state, seconds_of
 from clearhead.runs.parallel import Texts, read_texts
-from clearhead.runs.plan import RunPlan
-from clearhead.runs.run_file import RUN, Computed, begin_run, read_saved, write_saved
-from clearhead.runs.sizes import with_threads
-from clearhead.runs.told import Told
 from clearhead.runs.translation_report import write_report
 from clearhead.runs.translations import Translated, translated, translations
 from clearhead.runs.translator import VOCABULARY, encode, is_new, make_model

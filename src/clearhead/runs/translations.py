@@ -12,11 +12,11 @@ from clearhead.checkpoint.passport import Trained, read_passport
 from clearhead.data import Source
 from clearhead.data.examples import BadRows
 from clearhead.errors import InputError
+from clearhead.jobs.plan import RunPlan
+from clearhead.jobs.run_folder import read_split
 from clearhead.metrics.translation import TranslationScores, measure_translations
 from clearhead.model.loading import load
-from clearhead.runs.folders import read_split
 from clearhead.runs.parallel import Pair, read_pairs, sides_of
-from clearhead.runs.plan import RunPlan
 from clearhead.runs.translation_report import write_report
 from clearhead.tasks.evaluation import Evaluation
 

@@ -11,14 +11,14 @@ from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.families import FAMILIES
 from clearhead.families.family import config_said
+from clearhead.jobs.plan import RunPlan
 from clearhead.model import Model
 from clearhead.model.loading import create, load
 from clearhead.runs.parallel import Pair, Texts
-from clearhead.runs.plan import RunPlan
 from clearhead.tasks.parallel import Parallel, side
 
 if TYPE_CHECKING:
-    from clearhead.runs.told import Told
+    from clearhead.jobs.progress import Told
     from clearhead.text import Tokenizer
 
 VOCABULARY = "vocabulary"  # the folder of a run's own tokenizers
@@ -68,7 +68,7 @@ def _checkpoint(plan: RunPlan, tell: Told) -> Model:
 
 def _tongues(plan: RunPlan, texts: Texts, folder: Path, tell: Told) -> Tongues:
     """The vocabularies of a run: learned from its training rows once, and then kept."""
-    from clearhead.runs.vocabulary import learn_tokenizer
+    from clearhead.jobs.learn_tokenizer import learn_tokenizer
     from clearhead.text import load_tokenizer
     from clearhead.text.learn import TooSmallError
     from clearhead.text.uses import MOST_SIZE

@@ -10,10 +10,10 @@ from clearhead.batch import Batch
 from clearhead.caller import setting
 from clearhead.data import LabelSpace
 from clearhead.errors import InputError
+from clearhead.jobs.plan import RunPlan
+from clearhead.jobs.prepare import Prepared, data_of
 from clearhead.model import Model
 from clearhead.model.layers import pool
-from clearhead.runs.plan import RunPlan
-from clearhead.runs.prepare import Prepared, data_of
 from clearhead.runs.taggers import known_tags, some_rows
 from clearhead.scoring import window_features, window_words
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.checkpoint.passport import Passport, Trained, write_passport
 from clearhead.errors import InputError
 from clearhead.files import shown
-from clearhead.runs.prepare import PartRows
+from clearhead.jobs.prepare import PartRows
 from clearhead.words import WordVectors, load_vectors
 from clearhead.words.files import write_vectors
 from clearhead.words.vectors import written
@@ -17,7 +17,7 @@ from clearhead.words.vectors import written
 if TYPE_CHECKING:
     import numpy as np
 
-    from clearhead.runs.method import Job, Result
+    from clearhead.jobs.method import Job, Result
 
     Array = np.ndarray[Any, Any]
 
@@ -28,7 +28,7 @@ KEPT = 100_000  # words at the beginning of a file, its most frequent, that a mo
 def fit_vectors(job: Job) -> Result:
     """A linear model on the mean of each text's word vectors."""
     from clearhead.classic import ClassicModel, fit_linear, save_classic
-    from clearhead.runs.method import Result
+    from clearhead.jobs.method import Result
 
     plan, prepared = job.plan, job.prepared
     if prepared.task.words is not None:

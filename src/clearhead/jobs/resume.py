@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
 from clearhead.files import named, read_json, shown
-from clearhead.runs.folders import METRICS
-from clearhead.runs.plan import CHOSEN, RunPlan
-from clearhead.runs.run_file import RUN
+from clearhead.jobs.plan import CHOSEN, RunPlan
+from clearhead.jobs.run_file import RUN
+from clearhead.jobs.run_folder import METRICS
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

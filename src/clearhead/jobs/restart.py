@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import is_taken, locked, read_json
-from clearhead.runs.folders import METRICS
-from clearhead.runs.run_file import RUN
-from clearhead.runs.told import Told
+from clearhead.jobs.progress import Told
+from clearhead.jobs.run_file import RUN
+from clearhead.jobs.run_folder import METRICS
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clearhead.jobs.plan import NETWORK, RunPlan
+from clearhead.jobs.run_file import Computed, check_machine, read_saved
 from clearhead.machine.cpu import Machine, base_machine, engine_version
 from clearhead.model.loading import need_torch
-from clearhead.runs.plan import NETWORK, RunPlan
-from clearhead.runs.run_file import Computed, check_machine, read_saved
 from clearhead.words import is_words
 
 if TYPE_CHECKING:
-    from clearhead.runs.plan import RunPlan
+    from clearhead.jobs.plan import RunPlan
 
 
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from clearhead.data import LabelSpace
 from clearhead.data.form import Fit
 from clearhead.errors import InputError
+from clearhead.jobs.plan import RunPlan
 from clearhead.model import Model
-from clearhead.runs.plan import RunPlan
 from clearhead.shape import ModelShape
 from clearhead.tasks import Task
 from clearhead.training.settings import PROBED, TrainSettings

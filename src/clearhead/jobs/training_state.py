@@ -12,9 +12,9 @@ from pathlib import Path
 
 from clearhead.errors import CheckpointError
 from clearhead.files import read_json, write_json
+from clearhead.jobs.run_file import RUN
 from clearhead.model import Model
 from clearhead.model.loading import load
-from clearhead.runs.run_file import RUN
 
 STATE = "state"
 SEEDS = "seeds"

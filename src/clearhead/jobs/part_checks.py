@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from clearhead.data.columns import titled, titles
-from clearhead.runs.plan import RunPlan
+from clearhead.jobs.plan import RunPlan
 
 if TYPE_CHECKING:
-    from clearhead.runs.prepare import Look, PartRows
+    from clearhead.jobs.prepare import Look, PartRows
 
 
 def empty_parts(parts: Mapping[str, PartRows], seen: Look, plan: RunPlan) -> list[str]:

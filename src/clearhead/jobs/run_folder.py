@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.files import is_taken, read_json
-from clearhead.runs.run_file import RUN
+from clearhead.jobs.run_file import RUN
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from clearhead.runs.plan import RunPlan
+    from clearhead.jobs.plan import RunPlan
 
 RUNS = Path("runs")
 P = ParamSpec("P")
@@ -28,7 +28,7 @@ def alone(verb: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(verb)
     def call(*given: P.args, **named: P.kwargs) -> T:
-        from clearhead.runs.again import alone_in
+        from clearhead.jobs.restart import alone_in
 
         folder: Any = named.get("resume") or named.get("output")
         told: Any = named.get("told")
@@ -40,7 +40,7 @@ def alone(verb: Callable[P, T]) -> Callable[P, T]:
 
 def free_folder(train: str | None, plan: DataclassInstance, command: str) -> Path:
     """runs/<name of the file>, with a number where that is taken by another run."""
-    from clearhead.runs.again import is_free
+    from clearhead.jobs.restart import is_free
 
     name = _name(train)
     taken = (RUNS / (name if number == 1 else f"{name}-{number}") for number in range(1, 10_000))

@@ -16,9 +16,9 @@ from clearhead.data.source import BadRow, Row
 from clearhead.data.split import draw_rows
 from clearhead.data.table import PARTS
 from clearhead.errors import InputError
+from clearhead.jobs.part_checks import empty_parts, leaks
+from clearhead.jobs.plan import RunPlan, metrics_of
 from clearhead.model import Model
-from clearhead.runs.gaps import empty_parts, leaks
-from clearhead.runs.plan import RunPlan, metrics_of
 from clearhead.tasks import Asked, Task, check_task, task_by_look, task_for, task_named
 from clearhead.tasks.encoded import Encoded, encoded
 from clearhead.text.encoding import Encoding

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.passport import Trained
+from clearhead.jobs.plan import RunPlan
+from clearhead.jobs.prepare import PartRows, Prepared
 from clearhead.model import Model
-from clearhead.runs.plan import RunPlan
-from clearhead.runs.prepare import PartRows, Prepared
 from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:

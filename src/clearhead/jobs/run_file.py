@@ -12,8 +12,8 @@ from clearhead.caller import command, setting
 from clearhead.checkpoint.passport import DataMark
 from clearhead.errors import CheckpointError, InputError
 from clearhead.files import decode, read_json, sweep, write_json
+from clearhead.jobs.plan import EARLIER, RunPlan
 from clearhead.machine.cpu import Machine, differences
-from clearhead.runs.plan import EARLIER, RunPlan
 
 RUN = "run.json"
 FORMAT = 1
