@@ -85,7 +85,7 @@ def settings_of(task: Task, rows: Rows) -> dict[str, Any]:
 def ours(task: Task, rows: Rows, seed: int, head: str, precision: str) -> list[Any]:
     """The answers of clearhead with a head that reads the first token or the mean."""
     import clearhead
-    from clearhead.runs.predictor import load_predictor
+    from clearhead.predict.predictor import load_predictor
 
     verbs: Any = clearhead
     columns = {"text": task.text, "text_b": task.text_b, "label": task.label}

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from clearhead.jobs.learn_tokenizer import Learned, learn_tokenizer
     from clearhead.model import Guess, Model
     from clearhead.model.embedding import TruncationWarning
+    from clearhead.predict.files import Predicted
+    from clearhead.predict.predictions import Prediction
+    from clearhead.predict.predictor import Predictor
     from clearhead.runs.bench import Bench
     from clearhead.runs.complexity import Complexity, complexity
     from clearhead.runs.finish import Run
     from clearhead.runs.ladder import Ladder
-    from clearhead.runs.output import Predicted
-    from clearhead.runs.predict import Prediction
-    from clearhead.runs.predictor import Predictor
     from clearhead.runs.pretrain_result import Pretrained
     from clearhead.runs.quantize import Quantised
     from clearhead.senses import Contrast
@@ -79,9 +79,9 @@ _HOMES = {
     "Ladder": "runs.ladder",
     "Learned": "jobs.learn_tokenizer",
     "learn_tokenizer": "jobs.learn_tokenizer",
-    "Predicted": "runs.output",
-    "Prediction": "runs.predict",
-    "Predictor": "runs.predictor",
+    "Predicted": "predict.files",
+    "Prediction": "predict.predictions",
+    "Predictor": "predict.predictor",
     "Pretrained": "runs.pretrain_result",
     "Quantised": "runs.quantize",
     "Run": "runs.finish",

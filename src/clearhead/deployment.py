@@ -99,7 +99,7 @@ def quantize(
     """
     from clearhead.checkpoint.hub import locate
     from clearhead.data import open_source
-    from clearhead.runs.predictor import is_trained
+    from clearhead.predict.predictor import is_trained
     from clearhead.runs.quantize import held_out_rows, is_translator, run_quantize, texts_of
 
     reference, part, rows = os.fspath(model), None, source

@@ -12,16 +12,16 @@ from clearhead.caller import setting
 from clearhead.errors import InputError
 
 if TYPE_CHECKING:
-    from clearhead.runs.output import Predicted
-    from clearhead.runs.predict import Prediction
-    from clearhead.runs.predictor import Predictor
+    from clearhead.predict.files import Predicted
+    from clearhead.predict.predictions import Prediction
+    from clearhead.predict.predictor import Predictor
     from clearhead.tasks.evaluation import Evaluation
 
 
 def load_predictor(model: str | os.PathLike[str], **choices: Any) -> Predictor:
     """A trained folder, loaded once to evaluate or predict with it many times."""
+    from clearhead.predict.predictor import load_predictor as loaded
     from clearhead.runs.aspects import is_aspects, load_aspects
-    from clearhead.runs.predictor import load_predictor as loaded
 
     if is_aspects(Path(model)):
         if choices.get("precision") == "int8":
@@ -103,8 +103,8 @@ def predict(
     it names a file, or looks like the name of one.
     """
     from clearhead.data import open_source
-    from clearhead.runs.predict import predictions
-    from clearhead.runs.roles import report_columns
+    from clearhead.predict.column_roles import report_columns
+    from clearhead.predict.predictions import predictions
 
     predictor = _predictor(model)
     if isinstance(source, tuple) and len(source) == 2 and predictor.reads_two and all(map(_is_string, source)):
@@ -134,7 +134,7 @@ def _rows(source: Any) -> Any:
 
 def predict_text(model: str | os.PathLike[str] | Predictor, *texts: str) -> Prediction:
     """The answer to one text, to a pair, to a question and its passage, or to a question and its options."""
-    from clearhead.runs.one_text import answer_texts
+    from clearhead.predict.one_text import answer_texts
 
     if not texts:
         raise InputError("There is no text to answer.")
@@ -148,7 +148,7 @@ def ask(
 
     An `answer` of "" means that the passage does not say. A long passage is read in windows.
     """
-    from clearhead.runs.one_text import answer_question
+    from clearhead.predict.one_text import answer_question
 
     return answer_question(_predictor(model), question, passage, best)
 
@@ -163,7 +163,7 @@ def predict_file(
 ) -> Predicted:
     """The same to a file with all input columns kept; it goes on where an interrupted run stopped."""
     from clearhead.data import open_source
-    from clearhead.runs.output import predict_file as written
+    from clearhead.predict.files import predict_file as written
 
     place = Path(output) if isinstance(output, str | os.PathLike) else output
     predictor = _predictor(model)

@@ -15,7 +15,7 @@ from clearhead.data.examples import TextRow
 from clearhead.errors import InputError
 from clearhead.explain import occlusion
 from clearhead.explain.occlusion import LEAST_PIECES, MOST_PIECES, occlude, occlude_rows
-from clearhead.scoring import Scores
+from clearhead.predict.scoring import Scores
 from clearhead.tasks.watched import Piece, Watching, grouped, without_words, words_in
 from tests.clock import Clock
 

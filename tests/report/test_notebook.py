@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from clearhead.html import table_html
+from clearhead.predict.files import Predicted
 from clearhead.runs.finish import Run
-from clearhead.runs.output import Predicted
 from tests.report.pages import Reader
 from tests.report.samples import HOSTILE, classes, inspected
 

@@ -17,8 +17,8 @@ from clearhead.cli import VERBS
 from clearhead.cli.flags import ALIASES, ShellCaller, every_flag, flags_of, in_flags
 from clearhead.decode.settings import Decoding
 from clearhead.jobs.plan import RunPlan
-from clearhead.runs.output import predict_file
-from clearhead.runs.predictor import load_predictor
+from clearhead.predict.files import predict_file
+from clearhead.predict.predictor import load_predictor
 from clearhead.runs.pretrain_plan import PretrainPlan
 from clearhead.training.settings import TrainSettings
 

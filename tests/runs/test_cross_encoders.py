@@ -16,8 +16,8 @@ import torch
 import clearhead
 from clearhead.api import evaluate, load_predictor, predict, predict_file, train
 from clearhead.errors import CheckpointError, InputError
+from clearhead.predict.predictor import is_trained
 from clearhead.runs.finish import Run
-from clearhead.runs.predictor import is_trained
 from tests.runs.rows import QUICK, paired, scored
 from tests.small import labelled, tiny_sentences, write_csv
 from tests.twins import library

@@ -11,11 +11,11 @@ import pytest
 
 from clearhead.api import load_predictor
 from clearhead.data import Columns, Row, TextRow, open_source
-from clearhead.runs import latency
+from clearhead.predict import latency
+from clearhead.predict.latency import TIMED, disk_bytes, latency_ms, megabytes, served
+from clearhead.predict.predictor import Predictor
+from clearhead.predict.scoring import Scorer, Scores
 from clearhead.runs.finish import Run
-from clearhead.runs.latency import TIMED, disk_bytes, latency_ms, megabytes, served
-from clearhead.runs.predictor import Predictor
-from clearhead.scoring import Scorer, Scores
 from tests.clock import Clock
 
 

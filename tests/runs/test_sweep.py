@@ -17,10 +17,10 @@ from clearhead.errors import InputError
 from clearhead.jobs.method import Choice, Swept
 from clearhead.jobs.progress import Told
 from clearhead.model.layers import choose_layer, pool
+from clearhead.predict.scoring import table_features
 from clearhead.runs import sweep as sweeping
 from clearhead.runs.choices import Piece, layer_choices, pooled_pieces, text_choices, text_features
 from clearhead.runs.sweep import best_of, cross_validate
-from clearhead.scoring import table_features
 from clearhead.tasks.encoded import encoded
 from tests.runs.rows import scored, tagged
 from tests.small import labelled, tiny_model

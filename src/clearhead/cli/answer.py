@@ -12,8 +12,8 @@ from clearhead.data.paths import is_text
 from clearhead.errors import InputError
 
 if TYPE_CHECKING:
-    from clearhead.runs.predict import Prediction
-    from clearhead.runs.predictor import Predictor
+    from clearhead.predict.predictions import Prediction
+    from clearhead.predict.predictor import Predictor
 
 BAR = 24  # characters of a probability of 1
 NEW_LINE = "\n"  # in a label or an answer

@@ -16,7 +16,7 @@ from clearhead.errors import InputError
 from clearhead.files import named, reason
 
 if TYPE_CHECKING:
-    from clearhead.runs.predict import FoundSpan, Prediction
+    from clearhead.predict.predictions import FoundSpan, Prediction
 
 AROUND = 60  # characters of the passage that are shown on each side of the answer
 MOST_PASSAGE = 8 << 20  # bytes

@@ -88,7 +88,7 @@ def answers_file(
     They are gathered in a partial file, which the same `job` continues, and which gets its name when it is complete. A
     file that exists is never touched.
     """
-    from clearhead.runs.output import partial_files
+    from clearhead.predict.files import partial_files
     from clearhead.runs.translating import lines_done, ranked_done
 
     if output is None:

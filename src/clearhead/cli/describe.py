@@ -23,8 +23,8 @@ def describe(reference: str, /, *, json: bool = False, quiet: bool = False) -> N
         Say nothing but the answer.
     """
     from clearhead.model.describe import rows
+    from clearhead.predict.classic_folder import is_counted
     from clearhead.runs.aspects import is_aspects
-    from clearhead.runs.counted import is_counted
 
     silent = quiet or json
     if is_aspects(Path(reference)):
@@ -44,7 +44,7 @@ def describe(reference: str, /, *, json: bool = False, quiet: bool = False) -> N
 
 def _disk_bytes(reference: str) -> int | None:
     """What the files of a model take that are needed to use it."""
-    from clearhead.runs.latency import disk_bytes
+    from clearhead.predict.latency import disk_bytes
     from clearhead.runs.vector_files import model_folder
 
     folder = model_folder(reference)
@@ -71,7 +71,7 @@ def _aspects(reference: str, *, json: bool, quiet: bool) -> None:
 
 def _counted(reference: str, *, json: bool) -> None:
     """A model without a network."""
-    from clearhead.runs.counted import counted_facts, counted_rows
+    from clearhead.predict.classic_folder import counted_facts, counted_rows
 
     if json:
         print_json({"reference": reference, "disk_bytes": _disk_bytes(reference)} | counted_facts(Path(reference)))

@@ -102,7 +102,7 @@ def embed(
 
 def _check_place(output: Path, file: str) -> None:
     """Refuse what would destroy the input."""
-    from clearhead.runs.output import partial_files
+    from clearhead.predict.files import partial_files
 
     if file != "-" and Path(file).resolve() in [place.resolve() for place in (output, *partial_files(output))]:
         raise InputError(f"{output} is the input itself; name another file.")

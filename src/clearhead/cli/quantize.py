@@ -60,7 +60,7 @@ def quantize(
         Say nothing.
     """
     from clearhead import deployment
-    from clearhead.runs.latency import disk_bytes
+    from clearhead.predict.latency import disk_bytes
     from clearhead.runs.vector_files import model_folder
 
     silent = quiet or json

@@ -13,7 +13,7 @@ from clearhead.model.loading import load
 
 if TYPE_CHECKING:
     from clearhead.model import Model
-    from clearhead.runs.predictor import Predictor
+    from clearhead.predict.predictor import Predictor
 
 BESIDE = ("state", "seeds", "run.json", "log.jsonl", "split.json", "report.html", "metrics.json")  # not the model
 
@@ -41,7 +41,7 @@ class Kept:
 
     def predictor(self, device: str) -> Predictor:
         """The model, loaded when it is first asked."""
-        from clearhead.runs.predictor import load_predictor
+        from clearhead.predict.predictor import load_predictor
 
         if self._predictor is None:
             self._predictor = load_predictor(str(self.folder), device=device)

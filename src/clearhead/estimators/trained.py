@@ -30,7 +30,7 @@ from clearhead.files import shown
 from clearhead.metrics.checks import Array
 
 if TYPE_CHECKING:
-    from clearhead.runs.predictor import Chunk
+    from clearhead.predict.predictor import Chunk
 
 CLASS_WEIGHTS = {None: "none", "none": "none", "balanced": "auto", "auto": "auto"}
 

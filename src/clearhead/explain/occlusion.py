@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from clearhead.data.columns import Columns
 from clearhead.data.examples import TextRow
 from clearhead.errors import InputError
-from clearhead.scoring import Scorer
+from clearhead.predict.scoring import Scorer
 from clearhead.tasks.shown import Word
 from clearhead.tasks.watched import Watching, grouped
 

@@ -20,12 +20,12 @@ from clearhead.jobs.progress import Told
 from clearhead.jobs.run_file import RUN, begin_run
 from clearhead.jobs.run_folder import REPORT, SPLIT, check_folder
 from clearhead.machine.threads import within_threads
+from clearhead.predict.predictor import Predictor, load_predictor
+from clearhead.predict.scoring import Scores
 from clearhead.runs.evaluate import evaluation_report, run_evaluate
 from clearhead.runs.finish import Run, write_metrics
-from clearhead.runs.predictor import Predictor, load_predictor
 from clearhead.runs.reviews import Review, Span, reviews
 from clearhead.runs.train import run_train
-from clearhead.scoring import Scores
 from clearhead.tasks.ragged import Ragged
 from clearhead.tasks.tag import TAG, spans_of
 from clearhead.tasks.tag_columns import columns

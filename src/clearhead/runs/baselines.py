@@ -22,10 +22,10 @@ from clearhead.jobs.method import Job, Result
 from clearhead.jobs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
 from clearhead.jobs.prepare import PartRows, Prepared, text_rows
 from clearhead.model.loading import load
+from clearhead.predict.scoring import PairFeatures, pair_features
 from clearhead.runs.difference import Asked, Difference, difference
 from clearhead.runs.finish import held_out_logits, measured
 from clearhead.runs.methods import FITS
-from clearhead.scoring import PairFeatures, pair_features
 from clearhead.tasks.task import Reading
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from clearhead.batch import Batch
 from clearhead.jobs.method import Choice
 from clearhead.model.layers import pool
-from clearhead.scoring import PACKED_TOKENS, Told, window_features
+from clearhead.predict.scoring import PACKED_TOKENS, Told, window_features
 from clearhead.shape import LAYER_CHOICES
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from clearhead.errors import ClearheadError
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import Prepared, data_of
 from clearhead.model.loading import load
-from clearhead.scoring import table_features
+from clearhead.predict.scoring import table_features
 from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from clearhead.metrics import (
     spearman,
     subset_accuracy,
 )
-from clearhead.runs.predictor import Predictor
-from clearhead.runs.roles import report_columns
+from clearhead.predict.column_roles import report_columns
+from clearhead.predict.predictor import Predictor
 from clearhead.tasks.evaluation import Evaluation, evaluation
 from clearhead.tasks.ragged import joined
 
@@ -219,9 +219,9 @@ def evaluation_report(
     machine: Mapping[str, str] | None = None,
 ) -> Path:  # fmt: skip
     """One HTML page about an evaluation; `machine` is where the model was trained just now."""
+    from clearhead.predict.latency import served
     from clearhead.report.page import ReportData, save_report
     from clearhead.runs.examples import shown
-    from clearhead.runs.latency import served
 
     notes: tuple[str, ...] = ()
     examples, cost = {}, {"seconds": made.seconds}

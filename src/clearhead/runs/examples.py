@@ -13,8 +13,8 @@ from clearhead.data import BadRow, Columns, Source, TextRow, checked_row
 from clearhead.data.examples import Check
 from clearhead.errors import ClearheadError
 from clearhead.explain.occlusion import MOST_CHARACTERS, Occluded, occlude_rows
-from clearhead.runs.latency import served
-from clearhead.runs.predictor import Predictor, load_predictor
+from clearhead.predict.latency import served
+from clearhead.predict.predictor import Predictor, load_predictor
 from clearhead.tasks.picks import Pick, Picks
 from clearhead.tasks.shown import Example, Shown, ShownCell, Word
 from clearhead.tasks.task import Answers

@@ -23,12 +23,12 @@ from clearhead.jobs.run_file import RUN, read_saved
 from clearhead.jobs.run_folder import REPORT
 from clearhead.machine.threads import limit_threads, passive_waiting
 from clearhead.model.loading import load, need_torch
+from clearhead.predict.latency import latency_ms, megabytes
+from clearhead.predict.predictor import load_predictor
 from clearhead.runs.budget import Budget, allot
 from clearhead.runs.difference import Asked
 from clearhead.runs.evaluate import Scored, scored_part
 from clearhead.runs.kept import Kept, begun_epochs, check_marks
-from clearhead.runs.latency import latency_ms, megabytes
-from clearhead.runs.predictor import load_predictor
 from clearhead.runs.recommend import checked_margin, compared, recommendation, untried
 from clearhead.runs.rungs import METHODS, Rung, recommended_facts, run_folder_name, rung_cells, spoken
 from clearhead.runs.train import run_train

@@ -15,7 +15,7 @@ from clearhead.jobs.plan import LOWER_IS_BETTER, RunPlan
 from clearhead.jobs.prepare import Prepared, data_of
 from clearhead.jobs.training_state import STATE
 from clearhead.model import Model
-from clearhead.scoring import network_logits
+from clearhead.predict.scoring import network_logits
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.task import Reading
 from clearhead.training.settings import TrainSettings

@@ -25,12 +25,12 @@ from clearhead.errors import CheckpointError, InputError, QualityError
 from clearhead.files import check_new, whole_folder, writing
 from clearhead.jobs.plan import LOWER_IS_BETTER
 from clearhead.model.loading import load
+from clearhead.predict.latency import UNUSED_FILES, UNUSED_FOLDERS
+from clearhead.predict.predictor import Predictor, load_predictor
+from clearhead.predict.scoring import FeatureScorer, NetworkScorer
 from clearhead.runs.evaluate import run_evaluate
-from clearhead.runs.latency import UNUSED_FILES, UNUSED_FOLDERS
-from clearhead.runs.predictor import Predictor, load_predictor
 from clearhead.runs.sentences import SENTENCES as OTHERS
 from clearhead.runs.train import read_run
-from clearhead.scoring import FeatureScorer, NetworkScorer
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,8 +15,8 @@ from clearhead.jobs.method import Choice, Sweep, Swept
 from clearhead.jobs.plan import LOWER_IS_BETTER, RunPlan
 from clearhead.jobs.prepare import PartRows, Prepared, data_of, text_rows
 from clearhead.model import Model
+from clearhead.predict.scoring import compare_vectors, pair_features, readable, separate_texts, table_features
 from clearhead.runs.choices import text_choices, text_features
-from clearhead.scoring import compare_vectors, pair_features, readable, separate_texts, table_features
 from clearhead.tasks.task import Reading
 
 if TYPE_CHECKING:

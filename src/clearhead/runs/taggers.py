@@ -12,9 +12,9 @@ from clearhead.jobs.method import Choice, Sweep
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import Prepared, data_of
 from clearhead.model import Model
+from clearhead.predict.scoring import window_words
 from clearhead.runs.choices import Features, layer_choices, pieces_of, pooled_pieces
 from clearhead.runs.sweep import FOLDS, Count, Judge, best_of, cross_validate
-from clearhead.scoring import window_words
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.task import Reading
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import ClearheadError
 from clearhead.model.alignment import Aligner
+from clearhead.predict.latency import megabytes
 from clearhead.report.headline import in_order
 from clearhead.report.page import ReportData, save_report
 from clearhead.report.translations import PartFacts, Sample, Told, translation_sections
-from clearhead.runs.latency import megabytes
 from clearhead.text.encoding import Ids
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import discard, whole_file, write_json, writing
-from clearhead.runs.output import Counts, Mark, file_state, partial_files, read_mark
+from clearhead.predict.files import Counts, Mark, file_state, partial_files, read_mark
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,8 +14,8 @@ from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import Prepared, data_of
 from clearhead.model import Model
 from clearhead.model.layers import pool
+from clearhead.predict.scoring import window_features, window_words
 from clearhead.runs.taggers import known_tags, some_rows
-from clearhead.scoring import window_features, window_words
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,7 +8,7 @@ from typing import Any
 
 from clearhead.data import Columns, Source, TextRow
 from clearhead.data.examples import BadRows
-from clearhead.runs.predictor import Chunk, Predictor
+from clearhead.predict.predictor import Chunk, Predictor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,9 @@ from clearhead.data import Columns
 from clearhead.data.source import Row, Source
 from clearhead.errors import InputError
 from clearhead.files import shown
-from clearhead.runs.predict import FoundSpan, Prediction
-from clearhead.runs.predictor import Predictor
-from clearhead.runs.writers import Answers, Tokens, Writer
+from clearhead.predict.predictions import FoundSpan, Prediction
+from clearhead.predict.predictor import Predictor
+from clearhead.predict.writers import Answers, Tokens, Writer
 
 DIGITS = 6  # of probabilities in files
 GIVEN = "given_"  # before the name of a column that holds what is right, where the answer has the same name

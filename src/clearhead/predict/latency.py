@@ -11,8 +11,8 @@ from statistics import median
 from clearhead.data import Columns, Row, Source, TextRow
 from clearhead.jobs.run_folder import METRICS, REPORT, SPLIT
 from clearhead.jobs.training_state import STATE
-from clearhead.runs.predict import predictions
-from clearhead.runs.predictor import Predictor
+from clearhead.predict.predictions import predictions
+from clearhead.predict.predictor import Predictor
 
 WARM = 3  # predictions before the clock runs
 LEAST, MOST = 20, 100  # predictions that are timed

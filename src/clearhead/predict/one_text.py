@@ -10,8 +10,8 @@ from clearhead.caller import verb
 from clearhead.data import open_source
 from clearhead.errors import InputError
 from clearhead.files import named, shown
-from clearhead.runs.predict import Prediction, predictions
-from clearhead.runs.predictor import Predictor
+from clearhead.predict.predictions import Prediction, predictions
+from clearhead.predict.predictor import Predictor
 from clearhead.tasks.span import KEPT
 
 TEXT, SECOND, OPTIONS = "text", "text_b", "options"

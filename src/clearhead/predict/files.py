@@ -16,11 +16,11 @@ from clearhead.data.conll import SUFFIXES
 from clearhead.data.examples import BadRows
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import decode, discard, read_json, write_json
-from clearhead.runs.cells import KEYED, NUMBER, Keys, Maker, check_probabilities, maker_for, own_writer
-from clearhead.runs.predict import answered
-from clearhead.runs.predictor import Predictor
-from clearhead.runs.roles import report_columns
-from clearhead.runs.writers import OWN_WRITERS, WRITERS, Writer
+from clearhead.predict.column_roles import report_columns
+from clearhead.predict.columns import KEYED, NUMBER, Keys, Maker, check_probabilities, maker_for, own_writer
+from clearhead.predict.predictions import answered
+from clearhead.predict.predictor import Predictor
+from clearhead.predict.writers import OWN_WRITERS, WRITERS, Writer
 
 LONGEST_NAME = 240  # bytes of an output's name to which something is added; most systems allow 255 in all
 

@@ -9,8 +9,8 @@ from clearhead.checkpoint.passport import read_passport
 from clearhead.checkpoint.weights import present
 from clearhead.classic.model import CARD
 from clearhead.model.describe import trained_facts, trained_rows
-from clearhead.runs.predictor import Predictor, load_predictor
-from clearhead.scoring import ClassicScorer, VectorScorer
+from clearhead.predict.predictor import Predictor, load_predictor
+from clearhead.predict.scoring import ClassicScorer, VectorScorer
 
 if TYPE_CHECKING:
     from clearhead.classic import ClassicModel

@@ -20,8 +20,8 @@ from clearhead.data.form import MOST_ROW, Fit
 from clearhead.errors import CheckpointError, InputError
 from clearhead.files import shown
 from clearhead.model.loading import load
-from clearhead.runs.roles import find_columns
-from clearhead.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer, VectorScorer, kept_layer
+from clearhead.predict.column_roles import find_columns
+from clearhead.predict.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer, VectorScorer, kept_layer
 from clearhead.shape import Pooling
 from clearhead.tasks import TASKS, Reading, Task, task_named
 from clearhead.tasks.orders import ORDERED, both_orders

@@ -15,7 +15,7 @@ from clearhead.errors import InputError
 from clearhead.tasks import Asked
 
 if TYPE_CHECKING:
-    from clearhead.runs.predictor import Predictor
+    from clearhead.predict.predictor import Predictor
 
 log = logging.getLogger("clearhead")
 
