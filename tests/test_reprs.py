@@ -14,8 +14,8 @@ from clearhead import ancestors, api, deployment
 from clearhead.data import open_source
 from clearhead.data.table import encode_rows
 from clearhead.explain import beam_tree, decoding_steps, positions
+from clearhead.explain.complexity import complexity
 from clearhead.jobs.learn_tokenizer import learn_tokenizer
-from clearhead.runs.complexity import complexity
 from tests.small import labelled, tiny_gpt, tiny_model, write_csv
 from tests.words.planted import royal
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from clearhead.deployment import bench, convert, export, models, quantize
     from clearhead.errors import ClearheadError
     from clearhead.estimators import TextClassifier, TextEncoder, TextRegressor
+    from clearhead.explain.complexity import Complexity, complexity
     from clearhead.jobs.learn_tokenizer import Learned, learn_tokenizer
     from clearhead.model import Guess, Model
     from clearhead.model.embedding import TruncationWarning
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from clearhead.predict.predictions import Prediction
     from clearhead.predict.predictor import Predictor
     from clearhead.runs.bench import Bench
-    from clearhead.runs.complexity import Complexity, complexity
     from clearhead.runs.finish import Run
     from clearhead.runs.ladder import Ladder
     from clearhead.runs.pretrain_result import Pretrained
@@ -50,7 +50,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "ask": "api",
     "bench": "deployment",
-    "complexity": "runs.complexity",
+    "complexity": "explain.complexity",
     "contrast": "ancestors",
     "load": "api",
     "create": "api",
@@ -70,7 +70,7 @@ _HOMES = {
     "train": "api",
     "word2vec": "ancestors",
     "Bench": "runs.bench",
-    "Complexity": "runs.complexity",
+    "Complexity": "explain.complexity",
     "Contrast": "senses",
     "Decoding": "decode.settings",
     "Evaluation": "tasks.evaluation",

@@ -15,7 +15,7 @@ import torch
 import clearhead
 from clearhead.core.complexity import LAYERS, Cell
 from clearhead.errors import InputError
-from clearhead.runs.complexity import KINDS, MOST_ROUNDS, Complexity, Timed, crossover, gather
+from clearhead.explain.complexity import KINDS, MOST_ROUNDS, Complexity, Timed, crossover, gather
 
 
 def timed(attention: list[float], recurrent: list[float], width: int = 64) -> list[Timed]:

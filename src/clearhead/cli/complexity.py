@@ -48,9 +48,9 @@ def complexity(
     quiet
         Say nothing but the answer.
     """
-    from clearhead.report.growth import check_picture
-    from clearhead.runs.complexity import LENGTHS, MS, WIDTHS
-    from clearhead.runs.complexity import complexity as measured
+    from clearhead.explain.complexity import LENGTHS, MS, WIDTHS
+    from clearhead.explain.complexity import complexity as measured
+    from clearhead.explain.growth import check_picture
 
     if output is not None:
         check_picture(output)

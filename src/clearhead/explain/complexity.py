@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.errors import InputError
+from clearhead.explain.growth_fit import LEAST_LENGTHS, Growth, crossing, crossing_interval, fit_growth
 from clearhead.html import one_line, table_html
 from clearhead.model.loading import need_torch
-from clearhead.runs.growth_fit import LEAST_LENGTHS, Growth, crossing, crossing_interval, fit_growth
 
 LENGTHS = (32, 64, 128, 256, 512, 1024, 2048)
 WIDTHS = (128, 256, 512)
@@ -184,7 +184,7 @@ class Complexity:
 
     def save(self, path: str | Path) -> Path:
         """Draw it: .svg, .png, or .html with the tables."""
-        from clearhead.report.growth import save_growth
+        from clearhead.explain.growth import save_growth
 
         tables = {self.title: self.lecture(), MS: self.table()}
         return save_growth(Path(path), self.title, self.curves(), tables, self.notes)
