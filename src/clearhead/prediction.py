@@ -55,8 +55,8 @@ def evaluate(
     `input_format` (csv, tsv, jsonl or text) says how a file or a handle is written that does not tell it.
     """
     from clearhead.data import open_source
+    from clearhead.evaluate.evaluate import evaluation_report, run_evaluate
     from clearhead.runs.aspects import AspectScorer
-    from clearhead.runs.evaluate import evaluation_report, run_evaluate
     from clearhead.runs.reviews import spans_source
     from clearhead.runs.translations import evaluate_translator, translator
 

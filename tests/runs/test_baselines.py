@@ -14,12 +14,12 @@ import pytest
 from clearhead.api import evaluate, load_predictor, predict, train
 from clearhead.data import LabelSpace
 from clearhead.data.columns import Columns
+from clearhead.evaluate.difference import Difference
 from clearhead.jobs.defaults import choose_settings, usual_rate
 from clearhead.jobs.plan import make_plan
 from clearhead.jobs.prepare import Prepared
 from clearhead.predict.scoring import FeatureScorer, compare_vectors
 from clearhead.runs.baselines import Baseline, verdict
-from clearhead.runs.difference import Difference
 from clearhead.runs.network import LEAST_DEV, describe_kept
 from clearhead.tasks import TASKS
 from clearhead.training.state import Progress

@@ -10,9 +10,9 @@ import pytest
 from clearhead.api import evaluate, load_predictor, train
 from clearhead.data import Source, open_source
 from clearhead.data.source import Row
+from clearhead.evaluate.examples import MOST_IN_CELL, MOST_TEXT, shown
 from clearhead.explain.occlusion import MOST_CHARACTERS
 from clearhead.report import ReportData, report_html
-from clearhead.runs.examples import MOST_IN_CELL, MOST_TEXT, shown
 from clearhead.runs.finish import Run
 from clearhead.tasks.picks import Mark, Pick, Picks
 from tests.report.pages import Reader

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from clearhead.api import evaluate, train
+from clearhead.evaluate.difference import Difference
 from clearhead.jobs.plan import make_plan
 from clearhead.jobs.progress import Told
 from clearhead.runs import train as train_module
-from clearhead.runs.difference import Difference
 from clearhead.runs.method_choice import prefers_features
 from clearhead.runs.network import LEAST_DEV
 from clearhead.training.state import Progress, State

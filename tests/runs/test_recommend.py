@@ -9,7 +9,7 @@ import pytest
 
 from clearhead.data.labels import LabelSpace
 from clearhead.errors import InputError
-from clearhead.runs.difference import Asked, Difference, default_margin
+from clearhead.evaluate.difference import Asked, Difference, default_margin
 from clearhead.runs.recommend import checked_margin, compared, recommendation, untried
 from clearhead.runs.rungs import Rung
 from clearhead.tasks import TASKS

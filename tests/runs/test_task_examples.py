@@ -9,8 +9,8 @@ import pytest
 
 from clearhead.api import evaluate, load_predictor, predict, train
 from clearhead.data import open_source
+from clearhead.evaluate.examples import shown
 from clearhead.predict.predictor import Predictor
-from clearhead.runs.examples import shown
 from clearhead.tasks.shown import Example, Shown, Word
 from tests.report.pages import Reader
 from tests.runs.aspect_rows import marked

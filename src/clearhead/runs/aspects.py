@@ -12,6 +12,7 @@ from clearhead.checkpoint.passport import DataMark, Trained
 from clearhead.data import Columns, LabelSpace, Row, Source, TextRow, split_rows, text_hash
 from clearhead.data.split import draw_rows
 from clearhead.errors import CheckpointError, InputError
+from clearhead.evaluate.evaluate import evaluation_report, run_evaluate
 from clearhead.files import decode, read_json, write_json
 from clearhead.jobs.machine import begin_computing, on_machine
 from clearhead.jobs.plan import RunPlan
@@ -22,7 +23,6 @@ from clearhead.jobs.run_folder import REPORT, SPLIT, check_folder
 from clearhead.machine.threads import within_threads
 from clearhead.predict.predictor import Predictor, load_predictor
 from clearhead.predict.scoring import Scores
-from clearhead.runs.evaluate import evaluation_report, run_evaluate
 from clearhead.runs.finish import Run, write_metrics
 from clearhead.runs.reviews import Review, Span, reviews
 from clearhead.runs.train import run_train

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 from clearhead.caller import setting
 from clearhead.checkpoint.passport import Trained
 from clearhead.errors import ClearheadError
+from clearhead.evaluate.difference import Asked, Difference, difference
 from clearhead.jobs.defaults import length_policy
 from clearhead.jobs.method import Job, Result
 from clearhead.jobs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
 from clearhead.jobs.prepare import PartRows, Prepared, text_rows
 from clearhead.model.loading import load
 from clearhead.predict.scoring import PairFeatures, pair_features
-from clearhead.runs.difference import Asked, Difference, difference
 from clearhead.runs.finish import held_out_logits, measured
 from clearhead.runs.methods import FITS
 from clearhead.tasks.task import Reading

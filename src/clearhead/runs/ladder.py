@@ -14,6 +14,8 @@ from typing import Any
 
 from clearhead.data import Row, Source
 from clearhead.errors import ClearheadError, InputError
+from clearhead.evaluate.difference import Asked
+from clearhead.evaluate.evaluate import Scored, scored_part
 from clearhead.html import one_line
 from clearhead.jobs.machine import check_begun
 from clearhead.jobs.plan import RunPlan
@@ -26,8 +28,6 @@ from clearhead.model.loading import load, need_torch
 from clearhead.predict.latency import latency_ms, megabytes
 from clearhead.predict.predictor import load_predictor
 from clearhead.runs.budget import Budget, allot
-from clearhead.runs.difference import Asked
-from clearhead.runs.evaluate import Scored, scored_part
 from clearhead.runs.kept import Kept, begun_epochs, check_marks
 from clearhead.runs.recommend import checked_margin, compared, recommendation, untried
 from clearhead.runs.rungs import METHODS, Rung, recommended_facts, run_folder_name, rung_cells, spoken

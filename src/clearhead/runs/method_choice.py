@@ -13,12 +13,12 @@ from typing import Any
 
 from clearhead.caller import setting
 from clearhead.data import Columns
+from clearhead.evaluate.difference import Difference
 from clearhead.jobs.method import Job, Result
 from clearhead.jobs.plan import LOWER_IS_BETTER, RunPlan
 from clearhead.jobs.prepare import Prepared
 from clearhead.model.loading import load
 from clearhead.runs.baselines import FittedBaseline, compare_baselines, features_plan, has_baselines
-from clearhead.runs.difference import Difference
 from clearhead.runs.finish import held_out_logits, measured
 from clearhead.runs.methods import FITS
 from clearhead.runs.network import LEAST_DEV, can_choose

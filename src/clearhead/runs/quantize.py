@@ -22,13 +22,13 @@ from clearhead.engine.kept import write_plan
 from clearhead.engine.runner import EngineRunner
 from clearhead.engine.sentences import SENTENCES
 from clearhead.errors import CheckpointError, InputError, QualityError
+from clearhead.evaluate.evaluate import run_evaluate
 from clearhead.files import check_new, whole_folder, writing
 from clearhead.jobs.plan import LOWER_IS_BETTER
 from clearhead.model.loading import load
 from clearhead.predict.latency import UNUSED_FILES, UNUSED_FOLDERS
 from clearhead.predict.predictor import Predictor, load_predictor
 from clearhead.predict.scoring import FeatureScorer, NetworkScorer
-from clearhead.runs.evaluate import run_evaluate
 from clearhead.runs.sentences import SENTENCES as OTHERS
 from clearhead.runs.train import read_run
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
 from clearhead.errors import InputError
+from clearhead.evaluate.difference import Asked, Difference, difference
 from clearhead.files import shown
 from clearhead.jobs.plan import LOWER_IS_BETTER
-from clearhead.runs.difference import Asked, Difference, difference
 from clearhead.runs.rungs import METHODS, Rung, spoken
 from clearhead.tasks.task import Answers
 

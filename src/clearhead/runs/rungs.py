@@ -10,10 +10,10 @@ from typing import Any
 
 from clearhead.caller import setting
 from clearhead.errors import InputError
+from clearhead.evaluate.difference import Difference
 from clearhead.files import shown
 from clearhead.jobs.plan import NETWORK, RunPlan, make_plan
 from clearhead.jobs.prepare import Prepared
-from clearhead.runs.difference import Difference
 from clearhead.runs.estimates import Estimate, features_seconds, network_seconds
 
 FEATURES_ONLY = {"layer", "pooling", "layers"}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from clearhead.caller import setting
 from clearhead.data import Source
 from clearhead.errors import CheckpointError, InputError
+from clearhead.evaluate.examples import second_look
 from clearhead.files import decode, read_json, write_json
 from clearhead.jobs.cost import cost_of
 from clearhead.jobs.defaults import choose_settings, for_task, longest, with_threads
@@ -28,7 +29,6 @@ from clearhead.model import Model
 from clearhead.model.loading import load
 from clearhead.runs.arranged import arranged, check_next_words, in_orders
 from clearhead.runs.baselines import Baseline, compare_baselines, features_plan, fit_baselines, verdict
-from clearhead.runs.examples import second_look
 from clearhead.runs.finish import Run, SeedScore, held_out_logits, measured, passport, write_metrics, write_split
 from clearhead.runs.method_choice import keep_better, starts_with_features
 from clearhead.runs.methods import FITS, network_result

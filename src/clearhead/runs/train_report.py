@@ -6,10 +6,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from clearhead.checkpoint.passport import Trained
+from clearhead.evaluate.examples import Second
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import Prepared
 from clearhead.jobs.run_folder import REPORT
-from clearhead.runs.examples import Second
 from clearhead.runs.finish import Run
 
 MOST_INSPECTED = 100_000  # rows; beyond that `clearhead inspect` is a job of its own

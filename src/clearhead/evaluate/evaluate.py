@@ -219,9 +219,9 @@ def evaluation_report(
     machine: Mapping[str, str] | None = None,
 ) -> Path:  # fmt: skip
     """One HTML page about an evaluation; `machine` is where the model was trained just now."""
+    from clearhead.evaluate.examples import shown
     from clearhead.predict.latency import served
     from clearhead.report.page import ReportData, save_report
-    from clearhead.runs.examples import shown
 
     notes: tuple[str, ...] = ()
     examples, cost = {}, {"seconds": made.seconds}

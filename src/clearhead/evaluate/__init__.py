@@ -1,0 +1,2 @@
+"""Measuring a trained folder on labeled rows: metrics, paired differences and error examples.
+"""
