@@ -33,8 +33,8 @@ def child(side: str, rows: int) -> None:
 
     import clearhead
     from clearhead.data import encode_table, guess_columns, open_source
+    from clearhead.features.layer_choices import text_choices, text_features
     from clearhead.predict.scoring import table_features
-    from clearhead.runs.choices import text_choices, text_features
     from clearhead.tasks.encoded import encoded
 
     torch.set_num_threads(2)

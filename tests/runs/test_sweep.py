@@ -14,13 +14,13 @@ from clearhead.api import evaluate, predict, train
 from clearhead.batch import Batch
 from clearhead.data import encode_table, fold_rows, guess_columns, open_source
 from clearhead.errors import InputError
+from clearhead.features import sweep as sweeping
+from clearhead.features.layer_choices import Piece, layer_choices, pooled_pieces, text_choices, text_features
+from clearhead.features.sweep import best_of, cross_validate
 from clearhead.jobs.method import Choice, Swept
 from clearhead.jobs.progress import Told
 from clearhead.model.layers import choose_layer, pool
 from clearhead.predict.scoring import table_features
-from clearhead.runs import sweep as sweeping
-from clearhead.runs.choices import Piece, layer_choices, pooled_pieces, text_choices, text_features
-from clearhead.runs.sweep import best_of, cross_validate
 from clearhead.tasks.encoded import encoded
 from tests.runs.rows import scored, tagged
 from tests.small import labelled, tiny_model

@@ -9,8 +9,8 @@ import pytest
 
 import clearhead
 from clearhead.errors import InputError
+from clearhead.features import word_vectors as wordfeatures
 from clearhead.predict.classic_folder import counted_facts, counted_rows
-from clearhead.runs import wordfeatures
 from clearhead.words import WordVectors, save_vectors
 from tests.small import BAD, GOOD, PLAIN, labelled, write_csv
 

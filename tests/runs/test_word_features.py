@@ -14,10 +14,10 @@ from clearhead.data.form import Fit
 from clearhead.data.source import Row
 from clearhead.data.table import encode_rows
 from clearhead.errors import InputError
+from clearhead.features.taggers import word_pieces
 from clearhead.jobs.method import Choice
 from clearhead.model.layers import choose_layer
 from clearhead.predict.scoring import readable, word_features
-from clearhead.runs.taggers import word_pieces
 from clearhead.tasks.aligned import TAG_FORM
 from clearhead.tasks.tagged import check
 from tests.runs.task_rows import conll, words_and_tags

@@ -12,16 +12,16 @@ from clearhead.caller import setting
 from clearhead.checkpoint.activation import with_activation
 from clearhead.checkpoint.passport import Passport, Trained, write_passport
 from clearhead.errors import InputError
+from clearhead.features.sweep import sweep_texts
+from clearhead.features.taggers import MOST_FITTED, fit_tagger, known_tags, some_rows, sweep_words
+from clearhead.features.weighted import Weighed, weigh_texts, weigh_words
+from clearhead.features.word_vectors import fit_vectors
 from clearhead.jobs.defaults import length_policy
 from clearhead.jobs.method import Job, Result
 from clearhead.jobs.prepare import PartRows, data_of, text_rows
 from clearhead.model.layers import Layer, pooling_modes
 from clearhead.predict.scoring import WEIGHTED, network_logits, pair_features, table_features, word_features
 from clearhead.runs.network import train_network
-from clearhead.runs.sweep import sweep_texts
-from clearhead.runs.taggers import MOST_FITTED, fit_tagger, known_tags, some_rows, sweep_words
-from clearhead.runs.weighted import Weighed, weigh_texts, weigh_words
-from clearhead.runs.wordfeatures import fit_vectors
 from clearhead.tasks.encoded import Encoded
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.data import LabelSpace, fold_rows
 from clearhead.errors import InputError
+from clearhead.features.layer_choices import Features, layer_choices, pieces_of, pooled_pieces
+from clearhead.features.sweep import FOLDS, Count, Judge, best_of, cross_validate
 from clearhead.jobs.method import Choice, Sweep
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import Prepared, data_of
 from clearhead.model import Model
 from clearhead.predict.scoring import window_words
-from clearhead.runs.choices import Features, layer_choices, pieces_of, pooled_pieces
-from clearhead.runs.sweep import FOLDS, Count, Judge, best_of, cross_validate
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.task import Reading
 

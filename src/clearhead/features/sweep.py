@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from clearhead.caller import setting
 from clearhead.data import fold_rows
 from clearhead.errors import InputError
+from clearhead.features.layer_choices import text_choices, text_features
 from clearhead.jobs.defaults import length_policy
 from clearhead.jobs.method import Choice, Sweep, Swept
 from clearhead.jobs.plan import LOWER_IS_BETTER, RunPlan
 from clearhead.jobs.prepare import PartRows, Prepared, data_of, text_rows
 from clearhead.model import Model
 from clearhead.predict.scoring import compare_vectors, pair_features, readable, separate_texts, table_features
-from clearhead.runs.choices import text_choices, text_features
 from clearhead.tasks.task import Reading
 
 if TYPE_CHECKING:

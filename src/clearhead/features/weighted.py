@@ -10,12 +10,12 @@ from clearhead.batch import Batch
 from clearhead.caller import setting
 from clearhead.data import LabelSpace
 from clearhead.errors import InputError
+from clearhead.features.taggers import known_tags, some_rows
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import Prepared, data_of
 from clearhead.model import Model
 from clearhead.model.layers import pool
 from clearhead.predict.scoring import window_features, window_words
-from clearhead.runs.taggers import known_tags, some_rows
 
 if TYPE_CHECKING:
     import numpy as np
