@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from clearhead.predict.predictions import Prediction
     from clearhead.predict.predictor import Predictor
     from clearhead.runs.bench import Bench
-    from clearhead.runs.finish import Run
     from clearhead.runs.ladder import Ladder
     from clearhead.runs.pretrain_result import Pretrained
     from clearhead.runs.quantize import Quantised
     from clearhead.senses import Contrast
     from clearhead.tasks.evaluation import Evaluation
+    from clearhead.train.finish import Run
     from clearhead.words import WordVectors
 
 __version__ = "0.1.0"
@@ -84,7 +84,7 @@ _HOMES = {
     "Predictor": "predict.predictor",
     "Pretrained": "runs.pretrain_result",
     "Quantised": "runs.quantize",
-    "Run": "runs.finish",
+    "Run": "train.finish",
     "Output": "batch",
     "ClearheadError": "errors",
     "Guess": "model.model",

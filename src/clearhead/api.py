@@ -16,9 +16,9 @@ from clearhead.prediction import ask, evaluate, load_predictor, predict, predict
 if TYPE_CHECKING:
     from clearhead.data import Inspection
     from clearhead.jobs.progress import Told
-    from clearhead.runs.finish import Run
     from clearhead.runs.ladder import Ladder
     from clearhead.runs.pretrain_result import Pretrained
+    from clearhead.train.finish import Run
 
 def inspect(
     source: Any,
@@ -44,7 +44,7 @@ def inspect(
         from clearhead.runs.aspect_inspection import inspect_reviews
 
         return inspect_reviews(source, dev=dev, test=test, columns=columns, options=options, model=model, told=told)
-    from clearhead.runs.inspection import run_inspect
+    from clearhead.train.inspection import run_inspect
 
     return run_inspect(
         source, dev=dev, test=test, columns=columns, task=task, options=options, model=model, estimate=estimate,
@@ -81,7 +81,7 @@ def train(
     from clearhead.jobs.plan import make_plan, read_recipe
     from clearhead.jobs.restart import begun_before
     from clearhead.jobs.resume import check_resumed, named_again
-    from clearhead.runs.train import read_run, run_train
+    from clearhead.train.job import read_run, run_train
 
     given = {"train": rows, "dev": dev, "test": test}
     paths = {part: _path(rows) for part, rows in given.items()}

@@ -10,7 +10,7 @@ import pytest
 
 from clearhead.html import table_html
 from clearhead.predict.files import Predicted
-from clearhead.runs.finish import Run
+from clearhead.train.finish import Run
 from tests.report.pages import Reader
 from tests.report.samples import HOSTILE, classes, inspected
 

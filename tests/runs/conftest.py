@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from clearhead.api import train
-from clearhead.runs import network
-from clearhead.runs.finish import Run
+from clearhead.train import network
+from clearhead.train.finish import Run
 from tests.runs.rows import QUICK, paired, scored, tagged
 from tests.small import labelled, tiny_model, write_csv
 

@@ -13,8 +13,8 @@ from clearhead.api import evaluate, load_predictor, predict, train
 from clearhead.data import open_source
 from clearhead.errors import CheckpointError, InputError
 from clearhead.jobs.plan import make_plan
-from clearhead.runs.finish import Run
 from clearhead.runs.reviews import reviews
+from clearhead.train.finish import Run
 from tests.runs.aspect_rows import flat, marked
 from tests.small import tiny_model
 

@@ -19,9 +19,9 @@ from clearhead.jobs.defaults import choose_settings, usual_rate
 from clearhead.jobs.plan import make_plan
 from clearhead.jobs.prepare import Prepared
 from clearhead.predict.scoring import FeatureScorer, compare_vectors
-from clearhead.runs.baselines import Baseline, verdict
-from clearhead.runs.network import LEAST_DEV, describe_kept
 from clearhead.tasks import TASKS
+from clearhead.train.baselines import Baseline, verdict
+from clearhead.train.network import LEAST_DEV, describe_kept
 from clearhead.training.state import Progress
 from tests.runs.rows import QUICK, paired, scored
 from tests.small import labelled

@@ -12,8 +12,8 @@ import pytest
 import clearhead
 from clearhead.api import evaluate, predict, train
 from clearhead.errors import InputError
-from clearhead.runs.finish import Run
 from clearhead.text.marks import DELIMITER, EXTRACT, MARKS, START, is_marked, marked
+from clearhead.train.finish import Run
 from tests.runs.rows import Rows, scored
 from tests.runs.task_rows import options
 from tests.small import BAD, GOOD, labelled, sentence, tiny_gpt, write_csv

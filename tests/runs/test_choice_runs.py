@@ -10,7 +10,7 @@ import pytest
 
 from clearhead.api import evaluate, load_predictor, predict, predict_file, train
 from clearhead.errors import InputError
-from clearhead.runs.finish import Run
+from clearhead.train.finish import Run
 from tests.runs.task_rows import QUICK, options
 from tests.small import write_csv
 

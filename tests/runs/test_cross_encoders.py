@@ -17,7 +17,7 @@ import clearhead
 from clearhead.api import evaluate, load_predictor, predict, predict_file, train
 from clearhead.errors import CheckpointError, InputError
 from clearhead.predict.predictor import is_trained
-from clearhead.runs.finish import Run
+from clearhead.train.finish import Run
 from tests.runs.rows import QUICK, paired, scored
 from tests.small import labelled, tiny_sentences, write_csv
 from tests.twins import library

@@ -19,7 +19,7 @@ from sklearn.metrics import (
 from clearhead import metrics
 from clearhead.api import evaluate, load_predictor, predict, train
 from clearhead.errors import InputError
-from clearhead.runs.finish import Run
+from clearhead.train.finish import Run
 from tests.runs.rows import paired, scored, tagged
 from tests.small import labelled, write_csv
 

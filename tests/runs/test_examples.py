@@ -13,8 +13,8 @@ from clearhead.data.source import Row
 from clearhead.evaluate.examples import MOST_IN_CELL, MOST_TEXT, shown
 from clearhead.explain.occlusion import MOST_CHARACTERS
 from clearhead.report import ReportData, report_html
-from clearhead.runs.finish import Run
 from clearhead.tasks.picks import Mark, Pick, Picks
+from clearhead.train.finish import Run
 from tests.report.pages import Reader
 from tests.runs.rows import QUICK, paired, scored, tagged
 from tests.small import BAD, GOOD, labelled, write_csv

@@ -20,7 +20,7 @@ from clearhead.jobs.plan import make_plan
 from clearhead.jobs.progress import Told
 from clearhead.runs.kept import Kept
 from clearhead.runs.rungs import rung_plan
-from clearhead.runs.train import read_run
+from clearhead.train.job import read_run
 from fuzz.kill import contents
 from tests.small import labelled, tiny_gpt, tiny_model, tiny_sentences, write_csv
 

@@ -15,9 +15,9 @@ from clearhead.api import ladder
 from clearhead.errors import CheckpointError, InputError
 from clearhead.jobs.progress import Told
 from clearhead.predict.latency import megabytes
-from clearhead.runs import methods
 from clearhead.runs.ladder import Ladder
 from clearhead.runs.rungs import METHODS, budget_for, budget_seconds, chosen_methods, spoken
+from clearhead.train import methods
 from tests.runs.rows import QUICK, paired, scored, tagged
 from tests.small import labelled, write_csv
 

@@ -15,7 +15,7 @@ from clearhead.predict import latency
 from clearhead.predict.latency import TIMED, disk_bytes, latency_ms, megabytes, served
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.scoring import Scorer, Scores
-from clearhead.runs.finish import Run
+from clearhead.train.finish import Run
 from tests.clock import Clock
 
 

@@ -14,8 +14,8 @@ import pytest
 import clearhead
 from clearhead.api import evaluate, load_predictor, predict
 from clearhead.errors import ClearheadError, InputError, ModelNotFoundError, TokenizerError
-from clearhead.runs.finish import Run
 from clearhead.text import load_tokenizer
+from clearhead.train.finish import Run
 from tests.small import labelled
 
 Changed = Callable[..., Path]

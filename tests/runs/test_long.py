@@ -12,7 +12,7 @@ import pytest
 
 import clearhead
 from clearhead.api import evaluate, load_predictor, predict, predict_file, train
-from clearhead.runs.finish import Run
+from clearhead.train.finish import Run
 from tests.runs.rows import QUICK, paired
 from tests.small import PLAIN, labelled, sentence
 

@@ -14,9 +14,9 @@ from clearhead.api import evaluate, train
 from clearhead.evaluate.difference import Difference
 from clearhead.jobs.plan import make_plan
 from clearhead.jobs.progress import Told
-from clearhead.runs import train as train_module
-from clearhead.runs.method_choice import prefers_features
-from clearhead.runs.network import LEAST_DEV
+from clearhead.train import job as train_module
+from clearhead.train.method_choice import prefers_features
+from clearhead.train.network import LEAST_DEV
 from clearhead.training.state import Progress, State
 from tests.runs.rows import Rows, paired
 from tests.small import labelled

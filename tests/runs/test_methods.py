@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 import clearhead
 from clearhead.api import evaluate, load_predictor, predict, predict_file, train
 from clearhead.errors import CheckpointError, InputError
-from clearhead.runs.finish import Run
+from clearhead.train.finish import Run
 from tests.runs.rows import QUICK, scored
 from tests.small import labelled
 

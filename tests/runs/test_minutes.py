@@ -12,7 +12,7 @@ import pytest
 import clearhead
 from clearhead.errors import InputError
 from clearhead.jobs.progress import Told
-from clearhead.runs import network
+from clearhead.train import network
 from clearhead.training import budget, loop, optimise
 from fuzz.kill import contents
 from tests.clock import Clock

@@ -13,7 +13,7 @@ import pytest
 
 from clearhead.api import load_predictor, predict, predict_file, train
 from clearhead.errors import ClearheadError, InputError
-from clearhead.runs.finish import Run
+from clearhead.train.finish import Run
 from tests.runs.rows import tagged
 from tests.small import labelled, write_csv
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from clearhead.api import load_predictor, predict_file, train
-from clearhead.runs.finish import Run
+from clearhead.train.finish import Run
 from tests.small import labelled, write_csv
 
 ROWS = 2500  # three chunks

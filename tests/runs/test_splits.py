@@ -11,7 +11,7 @@ import pytest
 
 from clearhead.api import evaluate, train
 from clearhead.errors import InputError
-from clearhead.runs.finish import Run
+from clearhead.train.finish import Run
 from tests.small import labelled, write_csv
 
 

@@ -13,7 +13,7 @@ from clearhead.api import evaluate, load_predictor, predict, predict_file, train
 from clearhead.errors import InputError
 from clearhead.jobs.progress import Told
 from clearhead.metrics import entities
-from clearhead.runs.finish import Run
+from clearhead.train.finish import Run
 from fuzz.kill import contents
 from tests.runs.task_rows import QUICK, conll, spans, words_and_tags
 

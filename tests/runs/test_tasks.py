@@ -15,7 +15,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from clearhead.api import evaluate, predict, predict_file, train
-from clearhead.runs.finish import Run
+from clearhead.train.finish import Run
 from tests.runs.rows import QUICK, Rows, paired, scored, tagged
 from tests.small import BAD, GOOD, PLAIN, labelled, write_csv
 

@@ -16,8 +16,8 @@ from clearhead.errors import ClearheadError, InputError
 from clearhead.jobs.defaults import for_few_rows
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.progress import Told
-from clearhead.runs.finish import Run
 from clearhead.tasks import Reading
+from clearhead.train.finish import Run
 from tests.runs.rows import QUICK, scored
 from tests.small import labelled, write_csv
 

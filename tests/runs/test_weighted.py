@@ -13,7 +13,7 @@ import clearhead
 from clearhead.api import evaluate, load_predictor, predict, train
 from clearhead.cli import main
 from clearhead.errors import CheckpointError, InputError
-from clearhead.runs.finish import Run
+from clearhead.train.finish import Run
 from tests.runs.task_rows import words_and_tags
 from tests.small import labelled, write_csv
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from clearhead.data import Inspection, open_source
-from clearhead.runs.inspection import Count, open_again, run_inspect
 from clearhead.runs.reviews import spans_source
+from clearhead.train.inspection import Count, open_again, run_inspect
 
 TWO_MODELS = "Training was not tried out: aspect trains two models, a tag and a pair."
 

@@ -23,14 +23,14 @@ from clearhead.jobs.run_folder import REPORT, SPLIT, check_folder
 from clearhead.machine.threads import within_threads
 from clearhead.predict.predictor import Predictor, load_predictor
 from clearhead.predict.scoring import Scores
-from clearhead.runs.finish import Run, write_metrics
 from clearhead.runs.reviews import Review, Span, reviews
-from clearhead.runs.train import run_train
 from clearhead.tasks.ragged import Ragged
 from clearhead.tasks.tag import TAG, spans_of
 from clearhead.tasks.tag_columns import columns
 from clearhead.tasks.tagged import check as tag_check
 from clearhead.tasks.task import Asked, Reading
+from clearhead.train.finish import Run, write_metrics
+from clearhead.train.job import run_train
 
 if TYPE_CHECKING:
     import numpy as np

@@ -31,9 +31,9 @@ from clearhead.runs.budget import Budget, allot
 from clearhead.runs.kept import Kept, begun_epochs, check_marks
 from clearhead.runs.recommend import checked_margin, compared, recommendation, untried
 from clearhead.runs.rungs import METHODS, Rung, recommended_facts, run_folder_name, rung_cells, spoken
-from clearhead.runs.train import run_train
 from clearhead.tasks.evaluation import Evaluation, evaluation
 from clearhead.tasks.task import Reading
+from clearhead.train.job import run_train
 
 LATENCY_ROWS = 50  # real rows that single predictions are timed on
 LEAST_SECONDS = 0.001  # what is quicker took no time

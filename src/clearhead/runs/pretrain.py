@@ -204,7 +204,7 @@ def _take_back(folder: Path, there: bool) -> None:
 
 def _fit(exam: Exam, folder: Path) -> tuple[Judged, ...]:
     """Learn to the end from the last saved state; the model then has the best weights."""
-    from clearhead.runs.network import drive
+    from clearhead.train.network import drive
     from clearhead.training.dropout import set_dropout
     from clearhead.training.pretrain import fresh_parameters, pretrain_optimiser, pretrain_steps
     from clearhead.training.state import Progress, State, load_state

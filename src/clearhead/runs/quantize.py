@@ -30,7 +30,7 @@ from clearhead.predict.latency import UNUSED_FILES, UNUSED_FOLDERS
 from clearhead.predict.predictor import Predictor, load_predictor
 from clearhead.predict.scoring import FeatureScorer, NetworkScorer
 from clearhead.runs.sentences import SENTENCES as OTHERS
-from clearhead.runs.train import read_run
+from clearhead.train.job import read_run
 
 if TYPE_CHECKING:
     import numpy as np

@@ -55,7 +55,7 @@ class Run:
     seconds: float = 0.0
     cost: Mapping[str, float] = field(default_factory=dict)
     sweep: tuple[Swept, ...] = ()  # layers and poolings that were tried, where that was asked for
-    baselines: tuple[Any, ...] = ()  # cheap methods on the same rows (`runs/baselines.py`)
+    baselines: tuple[Any, ...] = ()  # cheap methods on the same rows (`train/baselines.py`)
     machine: Machine | None = None  # that it computed on
 
     @property

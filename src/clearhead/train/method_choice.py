@@ -18,10 +18,10 @@ from clearhead.jobs.method import Job, Result
 from clearhead.jobs.plan import LOWER_IS_BETTER, RunPlan
 from clearhead.jobs.prepare import Prepared
 from clearhead.model.loading import load
-from clearhead.runs.baselines import FittedBaseline, compare_baselines, features_plan, has_baselines
-from clearhead.runs.finish import held_out_logits, measured
-from clearhead.runs.methods import FITS
-from clearhead.runs.network import LEAST_DEV, can_choose
+from clearhead.train.baselines import FittedBaseline, compare_baselines, features_plan, has_baselines
+from clearhead.train.finish import held_out_logits, measured
+from clearhead.train.methods import FITS
+from clearhead.train.network import LEAST_DEV, can_choose
 
 WITHIN = 2 * 1.96  # standard errors in a 95 % interval
 

@@ -10,7 +10,7 @@ from clearhead.evaluate.examples import Second
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import Prepared
 from clearhead.jobs.run_folder import REPORT
-from clearhead.runs.finish import Run
+from clearhead.train.finish import Run
 
 MOST_INSPECTED = 100_000  # rows; beyond that `clearhead inspect` is a job of its own
 
@@ -20,7 +20,7 @@ def write_report(
 ) -> Path:
     """The one-file report beside the model."""
     from clearhead.report.page import ReportData, save_report
-    from clearhead.runs.inspection import inspect_for, used_rows
+    from clearhead.train.inspection import inspect_for, used_rows
     from clearhead.training.log import read_log
 
     train = prepared.parts["train"]

@@ -172,7 +172,7 @@ def _estimate(
 ) -> dict[str, Any]:
     """Time and memory of fine-tuning with the default settings, from a few real steps on the first rows."""
     from clearhead.jobs.defaults import choose_settings, with_threads
-    from clearhead.runs.method_choice import learns_by_features
+    from clearhead.train.method_choice import learns_by_features
     from clearhead.training.trial import trial
 
     check, counter = (None, None) if own is None or own.counter is None else (own.form.check, own.counter())

@@ -21,8 +21,8 @@ from clearhead.jobs.method import Job, Result
 from clearhead.jobs.prepare import PartRows, data_of, text_rows
 from clearhead.model.layers import Layer, pooling_modes
 from clearhead.predict.scoring import WEIGHTED, network_logits, pair_features, table_features, word_features
-from clearhead.runs.network import train_network
 from clearhead.tasks.encoded import Encoded
+from clearhead.train.network import train_network
 
 if TYPE_CHECKING:
     import numpy as np

@@ -24,9 +24,9 @@ from clearhead.jobs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
 from clearhead.jobs.prepare import PartRows, Prepared, text_rows
 from clearhead.model.loading import load
 from clearhead.predict.scoring import PairFeatures, pair_features
-from clearhead.runs.finish import held_out_logits, measured
-from clearhead.runs.methods import FITS
 from clearhead.tasks.task import Reading
+from clearhead.train.finish import held_out_logits, measured
+from clearhead.train.methods import FITS
 
 if TYPE_CHECKING:
     import numpy as np

@@ -27,14 +27,14 @@ from clearhead.jobs.training_state import SEEDS, STATE, drop_state, restore_save
 from clearhead.machine.threads import within_threads
 from clearhead.model import Model
 from clearhead.model.loading import load
-from clearhead.runs.arranged import arranged, check_next_words, in_orders
-from clearhead.runs.baselines import Baseline, compare_baselines, features_plan, fit_baselines, verdict
-from clearhead.runs.finish import Run, SeedScore, held_out_logits, measured, passport, write_metrics, write_split
-from clearhead.runs.method_choice import keep_better, starts_with_features
-from clearhead.runs.methods import FITS, network_result
-from clearhead.runs.network import restore_network
-from clearhead.runs.train_report import write_report
 from clearhead.tasks.orders import both_orders
+from clearhead.train.baselines import Baseline, compare_baselines, features_plan, fit_baselines, verdict
+from clearhead.train.finish import Run, SeedScore, held_out_logits, measured, passport, write_metrics, write_split
+from clearhead.train.gpt_inputs import arranged, check_next_words, in_orders
+from clearhead.train.method_choice import keep_better, starts_with_features
+from clearhead.train.methods import FITS, network_result
+from clearhead.train.network import restore_network
+from clearhead.train.report import write_report
 from clearhead.words import is_words
 
 if TYPE_CHECKING:
