@@ -47,10 +47,10 @@ class Ours:
     def __init__(self, kind: str, out: Path, steps: int, tokenizer: Any) -> None:
         from clearhead.jobs.progress import Told
         from clearhead.model.loading import create
+        from clearhead.pretrain.data import Teacher, read_texts
+        from clearhead.pretrain.plan import make_pretrain_plan
         from clearhead.pretraining.lesson import make_kit
         from clearhead.pretraining.objectives import OBJECTIVES
-        from clearhead.runs.pretrain_data import Teacher, read_texts
-        from clearhead.runs.pretrain_plan import make_pretrain_plan
         from clearhead.training.dropout import set_dropout
         from clearhead.training.pretrain import begin_with, pretrain_optimiser, pretrain_steps
         from clearhead.training.state import Progress, State
@@ -85,8 +85,8 @@ class Ours:
 
     def judge(self, network: Any) -> Any:
         """The same questions for everybody."""
-        from clearhead.runs.pretrain_data import held_lessons
-        from clearhead.runs.pretrain_judge import judge
+        from clearhead.pretrain.data import held_lessons
+        from clearhead.pretrain.held_out import judge
 
         lessons = held_lessons(self.teacher, self.texts.held, 200_000)
         return judge(network, lessons, self.counts, self.teacher.kit.special, step=0, device="cpu")

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from clearhead.predict.files import Predicted
     from clearhead.predict.predictions import Prediction
     from clearhead.predict.predictor import Predictor
+    from clearhead.pretrain.result import Pretrained
     from clearhead.runs.bench import Bench
     from clearhead.runs.ladder import Ladder
-    from clearhead.runs.pretrain_result import Pretrained
     from clearhead.runs.quantize import Quantised
     from clearhead.senses import Contrast
     from clearhead.tasks.evaluation import Evaluation
@@ -82,7 +82,7 @@ _HOMES = {
     "Predicted": "predict.files",
     "Prediction": "predict.predictions",
     "Predictor": "predict.predictor",
-    "Pretrained": "runs.pretrain_result",
+    "Pretrained": "pretrain.result",
     "Quantised": "runs.quantize",
     "Run": "train.finish",
     "Output": "batch",

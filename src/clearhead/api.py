@@ -16,8 +16,8 @@ from clearhead.prediction import ask, evaluate, load_predictor, predict, predict
 if TYPE_CHECKING:
     from clearhead.data import Inspection
     from clearhead.jobs.progress import Told
+    from clearhead.pretrain.result import Pretrained
     from clearhead.runs.ladder import Ladder
-    from clearhead.runs.pretrain_result import Pretrained
     from clearhead.train.finish import Run
 
 def inspect(
@@ -144,10 +144,10 @@ def pretrain(
     """
     from clearhead.jobs.restart import begun_before
     from clearhead.jobs.resume import check_resumed
+    from clearhead.pretrain.config import take_config
+    from clearhead.pretrain.job import run_pretrain
+    from clearhead.pretrain.plan import make_pretrain_plan, read_pretrain
     from clearhead.pretraining.documents import corpus_files, placed
-    from clearhead.runs.configs import take_config
-    from clearhead.runs.pretrain import run_pretrain
-    from clearhead.runs.pretrain_plan import make_pretrain_plan, read_pretrain
 
     learned, held = _names(files), _names(dev)
     if resume is not None:

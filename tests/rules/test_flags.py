@@ -19,7 +19,7 @@ from clearhead.decode.settings import Decoding
 from clearhead.jobs.plan import RunPlan
 from clearhead.predict.files import predict_file
 from clearhead.predict.predictor import load_predictor
-from clearhead.runs.pretrain_plan import PretrainPlan
+from clearhead.pretrain.plan import PretrainPlan
 from clearhead.training.settings import TrainSettings
 
 ROOT = Path(clearhead.__file__).parent

@@ -10,7 +10,7 @@ import pytest
 
 import clearhead
 from clearhead.errors import ClearheadError, ConfigError, InputError
-from clearhead.runs.pretrain_plan import make_pretrain_plan
+from clearhead.pretrain.plan import make_pretrain_plan
 from tests.planted import planted_text
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}

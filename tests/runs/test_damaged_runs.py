@@ -15,7 +15,7 @@ import pytest
 from clearhead.api import pretrain, train
 from clearhead.errors import CheckpointError, ClearheadError
 from clearhead.jobs.run_file import read_saved
-from clearhead.runs.pretrain_plan import read_pretrain
+from clearhead.pretrain.plan import read_pretrain
 from fuzz import run_folders
 from fuzz.run_folders import StopError, build, judge, make_seeds, resume, stop_at
 

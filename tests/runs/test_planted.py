@@ -11,7 +11,7 @@ import pytest
 
 import clearhead
 from clearhead.model import Model
-from clearhead.runs.pretrain_result import Pretrained
+from clearhead.pretrain.result import Pretrained
 from tests.planted import COLOURS, planted_text
 from tests.variation import THREADS
 

@@ -13,8 +13,8 @@ import clearhead
 from clearhead.data.lines import PIECE, line_texts
 from clearhead.errors import ClearheadError, InputError
 from clearhead.jobs.progress import Told
+from clearhead.pretrain.plan import make_pretrain_plan
 from clearhead.pretraining.documents import corpus_files
-from clearhead.runs.pretrain_plan import make_pretrain_plan
 from clearhead.training.loop import DivergedError
 from tests.planted import planted_text
 

@@ -13,8 +13,8 @@ import torch
 import clearhead
 from clearhead.checkpoint.sentence import write_sentences
 from clearhead.files import read_json
+from clearhead.pretrain.held_out import Judged
 from clearhead.pretraining.baselines import Baseline
-from clearhead.runs.pretrain_judge import Judged
 from clearhead.shape import Pooling
 from tests.planted import planted_text
 from tests.small import tiny_model

@@ -10,8 +10,8 @@ import torch
 
 import clearhead
 from clearhead.files import read_json
-from clearhead.runs.pretrain_model import make_game
-from clearhead.runs.pretrain_plan import NEW_HEAD, make_pretrain_plan
+from clearhead.pretrain.model import make_game
+from clearhead.pretrain.plan import NEW_HEAD, make_pretrain_plan
 from clearhead.training.pretrain import fresh_parameters, pretrain_optimiser
 from tests.planted import planted_text
 from tests.small import tiny_model

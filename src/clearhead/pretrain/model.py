@@ -14,10 +14,10 @@ from clearhead.families import FAMILIES
 from clearhead.families.family import Family, config_said
 from clearhead.model import Model
 from clearhead.model.loading import create, load, load_tokenizers, new_shape
+from clearhead.pretrain.plan import EXAMPLE, PRESET, PretrainPlan
 from clearhead.pretraining.lesson import Objective
 from clearhead.pretraining.masked import MASKED
 from clearhead.pretraining.objectives import OBJECTIVES, USUAL
-from clearhead.runs.pretrain_plan import EXAMPLE, PRESET, PretrainPlan
 
 if TYPE_CHECKING:
     from clearhead.jobs.progress import Told

@@ -9,9 +9,9 @@ from typing import Any
 
 from clearhead.jobs.run_folder import REPORT
 from clearhead.machine.cpu import Machine
+from clearhead.pretrain.held_out import PROMPT, SENTENCE, Judged
+from clearhead.pretrain.plan import PretrainPlan
 from clearhead.pretraining.lesson import Objective
-from clearhead.runs.pretrain_judge import PROMPT, SENTENCE, Judged
-from clearhead.runs.pretrain_plan import PretrainPlan
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clearhead.files import shown, writing
+from clearhead.pretrain.plan import PretrainPlan
 from clearhead.pretraining.objectives import OBJECTIVES
-from clearhead.runs.pretrain_plan import PretrainPlan
 
 if TYPE_CHECKING:
-    from clearhead.runs.pretrain_judge import Judged
-    from clearhead.runs.pretrain_result import Pretrained
+    from clearhead.pretrain.held_out import Judged
+    from clearhead.pretrain.result import Pretrained
 
 CARD = "README.md"
 

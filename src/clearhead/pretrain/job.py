@@ -25,9 +25,7 @@ from clearhead.machine.cpu import versions
 from clearhead.machine.threads import within_threads
 from clearhead.model import Model
 from clearhead.model.loading import need_torch
-from clearhead.pretraining.lesson import Objective, make_kit
-from clearhead.pretraining.shards import INDEX
-from clearhead.runs.pretrain_data import (
+from clearhead.pretrain.data import (
     AT_LAST,
     CORPUS,
     HELD,
@@ -39,9 +37,8 @@ from clearhead.runs.pretrain_data import (
     plain_texts,
     read_texts,
 )
-from clearhead.runs.pretrain_exam import Exam, begin, generator_model
-from clearhead.runs.pretrain_judge import Judged, stuck_because
-from clearhead.runs.pretrain_model import (
+from clearhead.pretrain.held_out import Judged, stuck_because
+from clearhead.pretrain.model import (
     GENERATOR,
     VOCABULARY,
     check_length,
@@ -52,8 +49,11 @@ from clearhead.runs.pretrain_model import (
     objective_of,
     old_model,
 )
-from clearhead.runs.pretrain_plan import FORMAT, KIND, PretrainPlan, SavedPretrain, read_pretrain, write_pretrain
-from clearhead.runs.pretrain_result import Pretrained, write_report
+from clearhead.pretrain.plan import FORMAT, KIND, PretrainPlan, SavedPretrain, read_pretrain, write_pretrain
+from clearhead.pretrain.result import Pretrained, write_report
+from clearhead.pretrain.run import Exam, begin, generator_model
+from clearhead.pretraining.lesson import Objective, make_kit
+from clearhead.pretraining.shards import INDEX
 
 MINUTES = 30.0  # unless steps or minutes are said
 MOST_EPOCHS = 40  # over a small text, unless it is said how long
@@ -261,7 +261,7 @@ def _finish(
     exam: Exam, folder: Path, saved: SavedPretrain, history: tuple[Judged, ...], begun: float, *, report: bool
 ) -> Pretrained:
     """Save the model, measure it once more on more text, and write everything down."""
-    from clearhead.runs.pretrain_card import write_card
+    from clearhead.pretrain.card import write_card
     from clearhead.training.log import read_log
 
     plan, model, command = exam.plan, exam.model, saved.command

@@ -17,10 +17,10 @@ from clearhead.files import decode, read_json, shown, write_json
 from clearhead.jobs.plan import MOST_THREADS, plain_setting
 from clearhead.jobs.run_file import RUN, Computed, Fitted, checked
 from clearhead.machine.cpu import Machine
+from clearhead.pretrain.config import take_config, width_of
 from clearhead.pretraining.documents import Documents
 from clearhead.pretraining.lesson import Masking
 from clearhead.pretraining.objectives import OBJECTIVES
-from clearhead.runs.configs import take_config, width_of
 from clearhead.training.settings import TrainSettings
 
 FORMAT = 2  # of what a run's lessons are made of

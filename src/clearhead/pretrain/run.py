@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.jobs.progress import Told
 from clearhead.model import Model
+from clearhead.pretrain.data import Teacher, Texts, some_of
+from clearhead.pretrain.held_out import Judged, judge, samples
+from clearhead.pretrain.plan import PretrainPlan
 from clearhead.pretraining import baselines
 from clearhead.pretraining.lesson import Lesson, Objective
-from clearhead.runs.pretrain_data import Teacher, Texts, some_of
-from clearhead.runs.pretrain_judge import Judged, judge, samples
-from clearhead.runs.pretrain_plan import PretrainPlan
 
 if TYPE_CHECKING:
     from clearhead.training.lessons import Game
