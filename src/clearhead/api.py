@@ -41,7 +41,7 @@ def inspect(
     """
     columns = {"text": text, "text_b": text_b, "label": label}
     if task == "aspect":
-        from clearhead.runs.aspect_inspection import inspect_reviews
+        from clearhead.aspects.inspection import inspect_reviews
 
         return inspect_reviews(source, dev=dev, test=test, columns=columns, options=options, model=model, told=told)
     from clearhead.train.inspection import run_inspect
@@ -109,7 +109,7 @@ def train(
     choice: dict[str, Any] = {"command": command, "report": report, "told": told, "resume": resume is not None}
     choice |= {"allow_different_cpu": allow_different_cpu}
     if plan.task == "aspect":
-        from clearhead.runs.aspects import run_aspects
+        from clearhead.aspects.job import run_aspects
 
         if finish:
             raise InputError("aspect trains two models, one after the other: resume it to its end instead of finish.")

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 def load_predictor(model: str | os.PathLike[str], **choices: Any) -> Predictor:
     """A trained folder, loaded once to evaluate or predict with it many times."""
+    from clearhead.aspects.job import is_aspects, load_aspects
     from clearhead.predict.predictor import load_predictor as loaded
-    from clearhead.runs.aspects import is_aspects, load_aspects
 
     if is_aspects(Path(model)):
         if choices.get("precision") == "int8":
@@ -54,10 +54,10 @@ def evaluate(
     `part` ("dev" or "test") takes those rows of the training file alone that the run held out.
     `input_format` (csv, tsv, jsonl or text) says how a file or a handle is written that does not tell it.
     """
+    from clearhead.aspects.job import AspectScorer
+    from clearhead.aspects.reviews import spans_source
     from clearhead.data import open_source
     from clearhead.evaluate.evaluate import evaluation_report, run_evaluate
-    from clearhead.runs.aspects import AspectScorer
-    from clearhead.runs.reviews import spans_source
     from clearhead.runs.translations import evaluate_translator, translator
 
     trained = translator(Path(model)) if isinstance(model, str | os.PathLike) else None

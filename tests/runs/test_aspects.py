@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from clearhead.api import evaluate, load_predictor, predict, train
+from clearhead.aspects.reviews import reviews
 from clearhead.data import open_source
 from clearhead.errors import CheckpointError, InputError
 from clearhead.jobs.plan import make_plan
-from clearhead.runs.reviews import reviews
 from clearhead.train.finish import Run
 from tests.runs.aspect_rows import flat, marked
 from tests.small import tiny_model
@@ -169,7 +169,7 @@ def test_a_changed_half_is_refused(trained: Run, tmp_path: Path) -> None:
 
 
 def test_what_is_found_stays_found_however_unsure_its_polarity() -> None:
-    from clearhead.runs.aspects import shared
+    from clearhead.aspects.job import shared
 
     probs = np.array([[0.4, 0.6, 0.0], [0.9, 0.05, 0.05]])  # O, B, I
     opinion = np.full((2, 3), 1 / 3)

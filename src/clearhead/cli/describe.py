@@ -22,9 +22,9 @@ def describe(reference: str, /, *, json: bool = False, quiet: bool = False) -> N
     quiet
         Say nothing but the answer.
     """
+    from clearhead.aspects.job import is_aspects
     from clearhead.model.describe import rows
     from clearhead.predict.classic_folder import is_counted
-    from clearhead.runs.aspects import is_aspects
 
     silent = quiet or json
     if is_aspects(Path(reference)):
@@ -53,8 +53,8 @@ def _disk_bytes(reference: str) -> int | None:
 
 def _aspects(reference: str, *, json: bool, quiet: bool) -> None:
     """Both models of a folder of aspect sentiment, and what they are for."""
+    from clearhead.aspects.job import ABOUT, aspect_labels
     from clearhead.model.describe import rows
-    from clearhead.runs.aspects import ABOUT, aspect_labels
 
     labels = aspect_labels(Path(reference))
     models = {name: load_model(str(Path(reference) / name), quiet=quiet) for name in ABOUT}

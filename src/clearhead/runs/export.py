@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from clearhead.aspects.job import ABOUT as TWO
+from clearhead.aspects.job import is_aspects
 from clearhead.caller import setting
 from clearhead.checkpoint.folder import AUTO, config_for, read_folder
 from clearhead.checkpoint.hub import locate
@@ -16,8 +18,6 @@ from clearhead.errors import InputError
 from clearhead.files import check_new, shown, whole_folder, write_json
 from clearhead.model.loading import load
 from clearhead.model.model import GENERATION, Model
-from clearhead.runs.aspects import ABOUT as TWO
-from clearhead.runs.aspects import is_aspects
 from clearhead.shape import Pooling
 
 NETWORKS = ("finetune", "head")  # methods whose answers come out of the network itself

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from clearhead.aspects.reviews import spans_source
 from clearhead.data import Inspection, open_source
-from clearhead.runs.reviews import spans_source
 from clearhead.train.inspection import Count, open_again, run_inspect
 
 TWO_MODELS = "Training was not tried out: aspect trains two models, a tag and a pair."

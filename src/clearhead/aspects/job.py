@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.aspects.reviews import Review, Span, reviews
 from clearhead.checkpoint.passport import DataMark, Trained
 from clearhead.data import Columns, LabelSpace, Row, Source, TextRow, split_rows, text_hash
 from clearhead.data.split import draw_rows
@@ -23,7 +24,6 @@ from clearhead.jobs.run_folder import REPORT, SPLIT, check_folder
 from clearhead.machine.threads import within_threads
 from clearhead.predict.predictor import Predictor, load_predictor
 from clearhead.predict.scoring import Scores
-from clearhead.runs.reviews import Review, Span, reviews
 from clearhead.tasks.ragged import Ragged
 from clearhead.tasks.tag import TAG, spans_of
 from clearhead.tasks.tag_columns import columns
