@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from clearhead.estimators import TextClassifier, TextEncoder, TextRegressor
     from clearhead.explain.complexity import Complexity, complexity
     from clearhead.jobs.learn_tokenizer import Learned, learn_tokenizer
+    from clearhead.ladder.job import Ladder
     from clearhead.model import Guess, Model
     from clearhead.model.embedding import TruncationWarning
     from clearhead.predict.files import Predicted
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from clearhead.predict.predictor import Predictor
     from clearhead.pretrain.result import Pretrained
     from clearhead.runs.bench import Bench
-    from clearhead.runs.ladder import Ladder
     from clearhead.runs.quantize import Quantised
     from clearhead.senses import Contrast
     from clearhead.tasks.evaluation import Evaluation
@@ -76,7 +76,7 @@ _HOMES = {
     "Evaluation": "tasks.evaluation",
     "Generated": "decode.results",
     "Inspection": "data.inspect",
-    "Ladder": "runs.ladder",
+    "Ladder": "ladder.job",
     "Learned": "jobs.learn_tokenizer",
     "learn_tokenizer": "jobs.learn_tokenizer",
     "Predicted": "predict.files",

@@ -16,8 +16,8 @@ from clearhead.prediction import ask, evaluate, load_predictor, predict, predict
 if TYPE_CHECKING:
     from clearhead.data import Inspection
     from clearhead.jobs.progress import Told
+    from clearhead.ladder.job import Ladder
     from clearhead.pretrain.result import Pretrained
-    from clearhead.runs.ladder import Ladder
     from clearhead.train.finish import Run
 
 def inspect(
@@ -196,8 +196,8 @@ def ladder(
     `choices` are those of `train`; the same call with the same `output` goes on with what is finished there.
     """
     from clearhead.data import open_source
-    from clearhead.runs.ladder import run_ladder
-    from clearhead.runs.rungs import budget_seconds, check_choices, chosen_methods, rung_plan
+    from clearhead.ladder.job import run_ladder
+    from clearhead.ladder.methods import budget_seconds, check_choices, chosen_methods, rung_plan
 
     check_choices(choices)
     given = {part: rows for part, rows in (("train", source), ("dev", dev), ("test", test)) if rows is not None}

@@ -18,8 +18,8 @@ from clearhead.deployment import export, quantize
 from clearhead.errors import InputError
 from clearhead.jobs.plan import make_plan
 from clearhead.jobs.progress import Told
-from clearhead.runs.kept import Kept
-from clearhead.runs.rungs import rung_plan
+from clearhead.ladder.methods import rung_plan
+from clearhead.ladder.state import Kept
 from clearhead.train.job import read_run
 from fuzz.kill import contents
 from tests.small import labelled, tiny_gpt, tiny_model, tiny_sentences, write_csv

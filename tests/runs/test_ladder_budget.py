@@ -16,11 +16,11 @@ from clearhead.api import ladder
 from clearhead.errors import CheckpointError
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.progress import Told
-from clearhead.runs import rungs
-from clearhead.runs.budget import Budget, allot
-from clearhead.runs.estimates import Estimate
-from clearhead.runs.kept import begun_epochs
-from clearhead.runs.rungs import METHODS
+from clearhead.ladder import methods as rungs
+from clearhead.ladder.budget import Budget, allot
+from clearhead.ladder.estimates import Estimate
+from clearhead.ladder.methods import METHODS
+from clearhead.ladder.state import begun_epochs
 from clearhead.training.settings import TrainSettings
 from tests.runs.rows import QUICK
 from tests.small import labelled
@@ -151,7 +151,7 @@ def test_time_is_kept_for_what_is_worth_most(tiny: str, tmp_path: Path, slow: Sl
 def test_trying_out_a_later_method_takes_no_time_from_an_earlier_one(monkeypatch: pytest.MonkeyPatch) -> None:
     nothing: Any = None  # is read
     clock = [0.0]
-    monkeypatch.setattr("clearhead.runs.budget.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("clearhead.ladder.budget.time.perf_counter", lambda: clock[0])
 
     def try_out(plan: Any, prepared: Any) -> Estimate:
         clock[0] += 9.0

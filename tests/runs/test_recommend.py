@@ -10,8 +10,8 @@ import pytest
 from clearhead.data.labels import LabelSpace
 from clearhead.errors import InputError
 from clearhead.evaluate.difference import Asked, Difference, default_margin
-from clearhead.runs.recommend import checked_margin, compared, recommendation, untried
-from clearhead.runs.rungs import Rung
+from clearhead.ladder.methods import Rung
+from clearhead.ladder.recommend import checked_margin, compared, recommendation, untried
 from clearhead.tasks import TASKS
 from clearhead.tasks.task import Answers
 

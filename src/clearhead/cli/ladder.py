@@ -133,7 +133,7 @@ def ladder(
 
 def show_ladder(made: Any) -> None:
     """A table of the methods, and the one to take."""
-    from clearhead.runs.rungs import rung_cells
+    from clearhead.ladder.methods import rung_cells
 
     names = ("method", made.metric, "95 % interval", "training", "one text", "size")
     measured = [rung_cells(rung) for rung in made.rungs if rung.left_out is None]

@@ -11,8 +11,8 @@ from clearhead.caller import setting
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import Prepared
 from clearhead.jobs.progress import Told
-from clearhead.runs.estimates import Estimate
-from clearhead.runs.rungs import METHODS, Rung, budget_for, spoken
+from clearhead.ladder.estimates import Estimate
+from clearhead.ladder.methods import METHODS, Rung, budget_for, spoken
 
 LEAST_SHARE = 3  # one in so many of the planned epochs must fit: fewer would measure the budget, not the method
 log = logging.getLogger("clearhead")

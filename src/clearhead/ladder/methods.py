@@ -14,7 +14,7 @@ from clearhead.evaluate.difference import Difference
 from clearhead.files import shown
 from clearhead.jobs.plan import NETWORK, RunPlan, make_plan
 from clearhead.jobs.prepare import Prepared
-from clearhead.runs.estimates import Estimate, features_seconds, network_seconds
+from clearhead.ladder.estimates import Estimate, features_seconds, network_seconds
 
 FEATURES_ONLY = {"layer", "pooling", "layers"}
 NETWORK_ONLY = {"head_pooling"}

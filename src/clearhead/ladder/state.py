@@ -18,7 +18,7 @@ from clearhead.jobs.prepare import Prepared
 from clearhead.jobs.resume import PATHS, is_same
 from clearhead.jobs.run_file import RUN, read_saved
 from clearhead.jobs.run_folder import METRICS, SPLIT
-from clearhead.runs.rungs import METHODS, Rung
+from clearhead.ladder.methods import METHODS, Rung
 from clearhead.training.settings import MOST_EPOCHS
 
 LADDER = "ladder.json"

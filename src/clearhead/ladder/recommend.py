@@ -13,7 +13,7 @@ from clearhead.errors import InputError
 from clearhead.evaluate.difference import Asked, Difference, difference
 from clearhead.files import shown
 from clearhead.jobs.plan import LOWER_IS_BETTER
-from clearhead.runs.rungs import METHODS, Rung, spoken
+from clearhead.ladder.methods import METHODS, Rung, spoken
 from clearhead.tasks.task import Answers
 
 if TYPE_CHECKING:

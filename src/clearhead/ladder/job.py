@@ -23,14 +23,14 @@ from clearhead.jobs.prepare import Look, PartRows, Prepared, look, prepare
 from clearhead.jobs.progress import Told
 from clearhead.jobs.run_file import RUN, read_saved
 from clearhead.jobs.run_folder import REPORT
+from clearhead.ladder.budget import Budget, allot
+from clearhead.ladder.methods import METHODS, Rung, recommended_facts, run_folder_name, rung_cells, spoken
+from clearhead.ladder.recommend import checked_margin, compared, recommendation, untried
+from clearhead.ladder.state import Kept, begun_epochs, check_marks
 from clearhead.machine.threads import limit_threads, passive_waiting
 from clearhead.model.loading import load, need_torch
 from clearhead.predict.latency import latency_ms, megabytes
 from clearhead.predict.predictor import load_predictor
-from clearhead.runs.budget import Budget, allot
-from clearhead.runs.kept import Kept, begun_epochs, check_marks
-from clearhead.runs.recommend import checked_margin, compared, recommendation, untried
-from clearhead.runs.rungs import METHODS, Rung, recommended_facts, run_folder_name, rung_cells, spoken
 from clearhead.tasks.evaluation import Evaluation, evaluation
 from clearhead.tasks.task import Reading
 from clearhead.train.job import run_train
