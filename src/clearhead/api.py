@@ -115,7 +115,7 @@ def train(
             raise InputError("aspect trains two models, one after the other: resume it to its end instead of finish.")
         return run_aspects(plan, opened, folder, **choice)
     if plan.task == "translate":
-        from clearhead.runs.translate import run_translate
+        from clearhead.translate.job import run_translate
 
         return run_translate(plan, opened, folder, finish=finish, **choice)
     return run_train(plan, opened, folder, finish=finish, **choice)

@@ -58,7 +58,7 @@ def evaluate(
     from clearhead.aspects.reviews import spans_source
     from clearhead.data import open_source
     from clearhead.evaluate.evaluate import evaluation_report, run_evaluate
-    from clearhead.runs.translations import evaluate_translator, translator
+    from clearhead.translate.evaluate import evaluate_translator, translator
 
     trained = translator(Path(model)) if isinstance(model, str | os.PathLike) else None
     if isinstance(model, str | os.PathLike) and trained is not None:

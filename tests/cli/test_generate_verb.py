@@ -13,8 +13,8 @@ import pytest
 
 import clearhead
 from clearhead.errors import InputError
-from clearhead.runs import generating
 from clearhead.text import load_tokenizer
+from clearhead.translate import generate as generating
 from tests.text import tokenizer_folders
 
 Run = Callable[..., tuple[int, str, str]]

@@ -13,7 +13,7 @@ import pytest
 
 from clearhead.cli import main
 from clearhead.errors import InputError
-from clearhead.runs import translating
+from clearhead.translate import stream as translating
 from tests.parallel import CONFIGS, parallel, write_tsv
 
 Run = Callable[..., tuple[int, str, str]]

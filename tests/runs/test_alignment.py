@@ -13,7 +13,7 @@ from clearhead.decode import Generated, Hypothesis
 from clearhead.errors import InputError
 from clearhead.jobs.learn_tokenizer import learn_tokenizer
 from clearhead.model.alignment import Aligner, joined, linked, places, telling_layers, word_spans
-from clearhead.unknown import Marked, filled, marked, replace_unknown, takes_signs
+from clearhead.translate.unknown import Marked, filled, marked, replace_unknown, takes_signs
 from tests.decode.texts import spoken
 
 SOURCES = ["Der Hund bellt, und die Katze schläft.", "Ja!", "Ein Mann fährt mit dem Rad über die Straße nach Hause"]

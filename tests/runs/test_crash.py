@@ -15,8 +15,8 @@ import clearhead
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import PART, is_taken, part_of, scratch_folder, sweep, whole_file, whole_folder
 from clearhead.jobs.restart import alone_in, in_use
-from clearhead.runs.generating import continue_lines
-from clearhead.runs.translating import translate_lines
+from clearhead.translate.generate import continue_lines
+from clearhead.translate.stream import translate_lines
 from fuzz.crash import Points, chosen_points, contents, run, tried
 from fuzz.crash_cases import Case
 from tests.parallel import parallel

@@ -8,7 +8,7 @@ import pytest
 
 from clearhead.data import open_source
 from clearhead.jobs.plan import make_plan
-from clearhead.runs.parallel import Texts, read_texts
+from clearhead.translate.dataset import Texts, read_texts
 
 
 def texts_of(pairs: list[tuple[str, str]]) -> Texts:

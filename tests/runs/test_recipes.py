@@ -13,7 +13,7 @@ from clearhead.data import open_source
 from clearhead.errors import InputError
 from clearhead.jobs.plan import make_plan, read_recipe
 from clearhead.jobs.prepare import look
-from clearhead.runs.parallel import sides_of
+from clearhead.translate.dataset import sides_of
 from tests.small import labelled, write_csv
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))

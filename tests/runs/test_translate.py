@@ -13,7 +13,7 @@ from clearhead.decode import Generated, Hypothesis
 from clearhead.errors import InputError
 from clearhead.jobs.progress import Told
 from clearhead.training.loop import Step
-from clearhead.unknown import replace_unknown
+from clearhead.translate.unknown import replace_unknown
 from tests.parallel import CONFIGS, SMALL, parallel, write_tsv
 from tests.report.pages import Reader
 from tests.variation import THREADS

@@ -89,7 +89,7 @@ def answers_file(
     file that exists is never touched.
     """
     from clearhead.predict.files import partial_files
-    from clearhead.runs.translating import lines_done, ranked_done
+    from clearhead.translate.stream import lines_done, ranked_done
 
     if output is None:
         yield sys.stdout, 0

@@ -113,7 +113,7 @@ def evaluate(
 
 def _own(reference: str, precision: str | None) -> str | None:
     """A translator's folder, which is measured by its texts and not by logits."""
-    from clearhead.runs.translations import translator
+    from clearhead.translate.evaluate import translator
 
     if translator(Path(reference)) is None:
         return None

@@ -96,7 +96,7 @@ def explain(
         Say nothing.
     """
     from clearhead.explain.figure import check_file
-    from clearhead.runs.translating import prefix_of
+    from clearhead.translate.stream import prefix_of
 
     if output is not None:
         check_file(output)
@@ -158,7 +158,7 @@ def _search(model: Model, chosen: Mapping[str, Any], beam: int) -> dict[str, Any
 def _traced(model: Model, text: str, chosen: Mapping[str, Any]) -> Trace:
     """The trace of a text, with what was given as a target or what the model writes."""
     from clearhead.explain import trace_written
-    from clearhead.runs.translating import prefix_of
+    from clearhead.translate.stream import prefix_of
 
     if model.shape.decoder is None or "target" in chosen or chosen.get("part") == "encoder":
         trace = model.trace(text, chosen.get("second"), target=chosen.get("target"))

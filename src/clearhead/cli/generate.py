@@ -63,7 +63,7 @@ def generate(
     quiet
         Say nothing but the texts.
     """
-    from clearhead.runs.generating import check_causal, continue_lines, stream_text
+    from clearhead.translate.generate import check_causal, continue_lines, stream_text
 
     chosen = options or DecodingOptions()
     choices = chosen.choices(beam=beam, max_length=max_length)

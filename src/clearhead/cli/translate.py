@@ -70,8 +70,8 @@ def translate(
         Say nothing but the translations.
     """
     from clearhead.model.embedding import TruncationWarning
-    from clearhead.runs.translating import translate_lines
-    from clearhead.runs.translations import translator
+    from clearhead.translate.evaluate import translator
+    from clearhead.translate.stream import translate_lines
 
     choices = (options or DecodingOptions()).choices(beam=beam, max_length=max_length)
     choices["coverage_penalty"] = coverage_penalty

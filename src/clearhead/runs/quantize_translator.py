@@ -13,11 +13,11 @@ from clearhead.engine.int8 import Int8Plan
 from clearhead.errors import InputError
 from clearhead.metrics.translation import measure_translations
 from clearhead.model.loading import load
-from clearhead.runs.parallel import Pair
 from clearhead.runs.quantize import Told, quantised_model
-from clearhead.runs.translating import prefix_of
-from clearhead.runs.translations import known_pairs, translations
 from clearhead.tensors import ties
+from clearhead.translate.dataset import Pair
+from clearhead.translate.evaluate import known_pairs, translations
+from clearhead.translate.stream import prefix_of
 
 if TYPE_CHECKING:
     from clearhead.model import Model

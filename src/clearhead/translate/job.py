@@ -28,12 +28,12 @@ from clearhead.machine.threads import within_threads
 from clearhead.metrics.translation import measure_translations
 from clearhead.model import Model
 from clearhead.model.loading import load, need_torch
-from clearhead.runs.parallel import Texts, read_texts
-from clearhead.runs.translation_report import write_report
-from clearhead.runs.translations import Translated, translated, translations
-from clearhead.runs.translator import VOCABULARY, encode, is_new, make_model
 from clearhead.train.finish import Run, base_name, write_metrics
 from clearhead.train.network import drive, early_note, finish_state, seconds_of
+from clearhead.translate.dataset import Texts, read_texts
+from clearhead.translate.evaluate import Translated, translated, translations
+from clearhead.translate.report import write_report
+from clearhead.translate.translator import VOCABULARY, encode, is_new, make_model
 
 if TYPE_CHECKING:
     from clearhead.tasks.parallel import Parallel

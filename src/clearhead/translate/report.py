@@ -20,9 +20,9 @@ from clearhead.text.encoding import Ids
 if TYPE_CHECKING:
     from clearhead.checkpoint.passport import Trained
     from clearhead.model import Model
-    from clearhead.runs.parallel import Texts
-    from clearhead.runs.translations import Translated
     from clearhead.tasks.evaluation import Evaluation
+    from clearhead.translate.dataset import Texts
+    from clearhead.translate.evaluate import Translated
 
 SHOWN = 6  # of the worst, and as many of the best
 MOST_WORDS = 60  # of a source whose alignment is shown

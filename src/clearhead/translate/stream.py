@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
-from clearhead.unknown import replace_unknown
+from clearhead.translate.unknown import replace_unknown
 
 if TYPE_CHECKING:
     from clearhead.decode import Generated

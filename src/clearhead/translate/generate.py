@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
 from clearhead.model.generation import Writer
-from clearhead.runs.translating import CHUNK
+from clearhead.translate.stream import CHUNK
 
 if TYPE_CHECKING:
     from clearhead.decode import Generated

@@ -14,8 +14,8 @@ from clearhead.families.family import config_said
 from clearhead.jobs.plan import RunPlan
 from clearhead.model import Model
 from clearhead.model.loading import create, load
-from clearhead.runs.parallel import Pair, Texts
 from clearhead.tasks.parallel import Parallel, side
+from clearhead.translate.dataset import Pair, Texts
 
 if TYPE_CHECKING:
     from clearhead.jobs.progress import Told

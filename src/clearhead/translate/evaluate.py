@@ -16,9 +16,9 @@ from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.run_folder import read_split
 from clearhead.metrics.translation import TranslationScores, measure_translations
 from clearhead.model.loading import load
-from clearhead.runs.parallel import Pair, read_pairs, sides_of
-from clearhead.runs.translation_report import write_report
 from clearhead.tasks.evaluation import Evaluation
+from clearhead.translate.dataset import Pair, read_pairs, sides_of
+from clearhead.translate.report import write_report
 
 if TYPE_CHECKING:
     from clearhead.model import Model

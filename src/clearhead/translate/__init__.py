@@ -1,0 +1,2 @@
+"""Translation and generation: parallel data, training, streaming of lines, evaluation and report.
+"""
