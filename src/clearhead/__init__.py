@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from clearhead.pretrain.result import Pretrained
     from clearhead.runs.bench import Bench
     from clearhead.runs.quantize import Quantised
-    from clearhead.senses import Contrast
     from clearhead.tasks.evaluation import Evaluation
     from clearhead.train.finish import Run
     from clearhead.words import WordVectors
+    from clearhead.words.contrast import Contrast
 
 __version__ = "0.1.0"
 
@@ -71,7 +71,7 @@ _HOMES = {
     "word2vec": "ancestors",
     "Bench": "runs.bench",
     "Complexity": "explain.complexity",
-    "Contrast": "senses",
+    "Contrast": "words.contrast",
     "Decoding": "decode.settings",
     "Evaluation": "tasks.evaluation",
     "Generated": "decode.results",

@@ -13,8 +13,8 @@ from clearhead.model.loading import load
 
 if TYPE_CHECKING:
     from clearhead.model import Model
-    from clearhead.senses import Contrast
     from clearhead.words import WordVectors
+    from clearhead.words.contrast import Contrast
     from clearhead.words.learn import LearnedWords
 
 
@@ -28,8 +28,8 @@ def load_words(
 
     `limit` reads the first words of a file alone, which are the most frequent in files that others share.
     """
-    from clearhead.senses import word_table
     from clearhead.words import is_words, load_vectors
+    from clearhead.words.contrast import word_table
     from clearhead.words.files import check_limit
 
     if is_words(reference) or Path(reference).expanduser().is_file():  # a file that is none says why
@@ -43,8 +43,8 @@ def contrast(
     model: str | os.PathLike[str] | Model | WordVectors, first: str, second: str, word: str, *, also: Sequence[str] = ()
 ) -> Contrast:
     """One word in two sentences: how alike its vectors are, layer by layer; `also` are further sentences with it."""
-    from clearhead.senses import contrast_model, contrast_vectors
     from clearhead.words import WordVectors, is_words, load_vectors
+    from clearhead.words.contrast import contrast_model, contrast_vectors
 
     sentences = [first, second, *([also] if isinstance(also, str) else also)]
     if isinstance(model, str | os.PathLike):

@@ -9,8 +9,8 @@ import pytest
 
 import clearhead
 from clearhead.errors import InputError
-from clearhead.senses import word_table
 from clearhead.words import WordVectors
+from clearhead.words.contrast import word_table
 from tests.small import tiny_gpt, tiny_model
 from tests.words.planted import royal
 
