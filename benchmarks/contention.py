@@ -64,7 +64,7 @@ class Pace:
 
 def texts() -> list[str]:
     """Sentences of many lengths."""
-    from clearhead.runs.sentences import SENTENCES
+    from clearhead.deploy.sentences import SENTENCES
 
     return [f"{first} {second}" for first, second in product(SENTENCES, SENTENCES) if first != second]
 

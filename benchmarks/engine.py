@@ -32,8 +32,8 @@ import engine_table
 from engine_columns import COLUMNS, PEAK, PEAK_COLUMN
 from engine_peers import settings
 
+from clearhead.deploy.process import Child
 from clearhead.errors import ClearheadError
-from clearhead.runs.children import Child
 
 HERE = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("CLEARHEAD_DATA") or HERE.parents[1] / "shared" / "data")

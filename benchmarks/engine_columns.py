@@ -17,8 +17,8 @@ from typing import Any
 
 import engine_peers as peers
 
-from clearhead.runs.runtimes import RUNTIMES
-from clearhead.runs.turns import THREADS, Job, Loaded, answers_alone, take_turns
+from clearhead.deploy.runtimes import RUNTIMES
+from clearhead.deploy.worker import THREADS, Job, Loaded, answers_alone, take_turns
 
 PEAK = (512, 768, 3072)  # the product whose speed is the machine's peak: a BERT-base feed-forward step
 

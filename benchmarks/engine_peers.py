@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from clearhead.runs.turns import Job, Loaded
+from clearhead.deploy.worker import Job, Loaded
 
 MOST_TOKENS = 256
 BATCHES = (1, 8, 32)

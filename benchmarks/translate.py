@@ -24,8 +24,8 @@ from typing import Any
 
 from translate_columns import COLUMNS
 
+from clearhead.deploy.process import Child
 from clearhead.errors import ClearheadError
-from clearhead.runs.children import Child
 
 HERE = Path(__file__).resolve().parent
 PATIENCE = 1800.0

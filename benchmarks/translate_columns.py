@@ -13,7 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from clearhead.runs.turns import THREADS, answers_alone
+from clearhead.deploy.worker import THREADS, answers_alone
 
 Sources = list[list[int]]
 Writer = Callable[[Sources, int, int], list[list[int]]]  # sources, beam, new tokens: what was written
@@ -88,8 +88,8 @@ def clearhead(*, small: bool) -> Callable[[Path, int], Writer]:
 
     def load(folder: Path, threads: int) -> Writer:
         from clearhead import load as open_model
+        from clearhead.deploy.quantize import quantised_model
         from clearhead.engine.int8 import Int8Plan
-        from clearhead.runs.quantize import quantised_model
 
         model = open_model(folder, "engine", threads=threads)
         if small:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from clearhead.data.inspect import Inspection
     from clearhead.decode.results import Generated
     from clearhead.decode.settings import Decoding
+    from clearhead.deploy.bench import Bench
+    from clearhead.deploy.quantize import Quantised
     from clearhead.deployment import bench, convert, export, models, quantize
     from clearhead.errors import ClearheadError
     from clearhead.estimators import TextClassifier, TextEncoder, TextRegressor
@@ -37,8 +39,6 @@ if TYPE_CHECKING:
     from clearhead.predict.predictions import Prediction
     from clearhead.predict.predictor import Predictor
     from clearhead.pretrain.result import Pretrained
-    from clearhead.runs.bench import Bench
-    from clearhead.runs.quantize import Quantised
     from clearhead.tasks.evaluation import Evaluation
     from clearhead.train.finish import Run
     from clearhead.words import WordVectors
@@ -69,7 +69,7 @@ _HOMES = {
     "quantize": "deployment",
     "train": "api",
     "word2vec": "ancestors",
-    "Bench": "runs.bench",
+    "Bench": "deploy.bench",
     "Complexity": "explain.complexity",
     "Contrast": "words.contrast",
     "Decoding": "decode.settings",
@@ -83,7 +83,7 @@ _HOMES = {
     "Prediction": "predict.predictions",
     "Predictor": "predict.predictor",
     "Pretrained": "pretrain.result",
-    "Quantised": "runs.quantize",
+    "Quantised": "deploy.quantize",
     "Run": "train.finish",
     "Output": "batch",
     "ClearheadError": "errors",

@@ -13,8 +13,8 @@ from clearhead.model.loading import load, need_torch
 
 if TYPE_CHECKING:
     from clearhead.checkpoint.inventory import LocalModel
-    from clearhead.runs.bench import Bench
-    from clearhead.runs.quantize import Quantised
+    from clearhead.deploy.bench import Bench
+    from clearhead.deploy.quantize import Quantised
 
 
 def convert(source: str | os.PathLike[str], destination: str | Path, *, allow_pickle: bool = False) -> Path:
@@ -50,7 +50,7 @@ def export(
     Without `portable` the graph has fused operators of ONNX Runtime and is fast there; with it, operators of the ONNX
     standard alone. `precision` is as in `load`. `progress` is told (file, bytes done, bytes in all).
     """
-    from clearhead.runs.export import run_export
+    from clearhead.deploy.export import run_export
 
     return run_export(source, Path(destination), portable=portable, precision=precision, progress=progress)
 
@@ -70,7 +70,7 @@ def bench(
     `seconds` is about how long the first one works; without texts, sentences written for this project are taken.
     `progress` is told (turns done, turns in all), and `download` (file, bytes done, bytes in all).
     """
-    from clearhead.runs.bench import run_bench
+    from clearhead.deploy.bench import run_bench
 
     return run_bench(os.fspath(model), texts, runtimes=runtimes, threads=threads, seconds=seconds, **told)
 
@@ -99,8 +99,8 @@ def quantize(
     """
     from clearhead.checkpoint.hub import locate
     from clearhead.data import open_source
+    from clearhead.deploy.quantize import held_out_rows, is_translator, run_quantize, texts_of
     from clearhead.predict.predictor import is_trained
-    from clearhead.runs.quantize import held_out_rows, is_translator, run_quantize, texts_of
 
     reference, part, rows = os.fspath(model), None, source
     writes = is_translator(locate(reference).folder)

@@ -11,11 +11,11 @@ from xml.etree import ElementTree
 import pytest
 
 import clearhead
+from clearhead.deploy.bench import Bench, Speed, _texts, run_bench
+from clearhead.deploy.process import Child
+from clearhead.deploy.sentences import SENTENCES
 from clearhead.errors import ClearheadError, InputError
 from clearhead.report.speeds import speeds_picture
-from clearhead.runs.bench import Bench, Speed, _texts, run_bench
-from clearhead.runs.children import Child
-from clearhead.runs.sentences import SENTENCES
 from tests.small import labelled, tiny_model
 
 TEXTS = [row["text"] for row in labelled(40)]

@@ -1,8 +1,8 @@
 """A child process that embeds texts when it is told to, and says how long that took.
 
-    python -m clearhead.runs.turns JOB.json
+    python -m clearhead.deploy.worker JOB.json
 
-The job names a runtime of `clearhead.runs.runtimes`, a model folder, threads and texts. Nothing is imported here before
+The job names a runtime of `clearhead.deploy.runtimes`, a model folder, threads and texts. Nothing is imported here before
 the clock runs, so that each runtime pays for its own imports and for no other's.
 """
 
@@ -135,7 +135,7 @@ def main(arguments: Sequence[str]) -> None:
     os.environ.update(dict.fromkeys(THREADS, str(job.threads)) | {"HF_HUB_OFFLINE": "1"})
 
     def load() -> Loaded:
-        from clearhead.runs.runtimes import RUNTIMES
+        from clearhead.deploy.runtimes import RUNTIMES
 
         return RUNTIMES[job.runtime].load(job)
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from clearhead.deploy.process import Child
+from clearhead.deploy.runtimes import RUNTIMES
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import shown
-from clearhead.runs.children import Child
-from clearhead.runs.runtimes import RUNTIMES
 
 STARTS = 2  # of each runtime: the first brings files into the system's cache, the faster one counts
 PATIENCE = 900.0  # seconds that a runtime may take to load
@@ -63,7 +63,7 @@ class Race:
     def _start(self, side: Side, job: Path, kept: ExitStack, *, last: bool) -> None:
         if side.left_out is not None:
             return
-        command = [sys.executable, "-P", "-m", "clearhead.runs.turns", str(job)]
+        command = [sys.executable, "-P", "-m", "clearhead.deploy.worker", str(job)]
         child = kept.enter_context(Child(RUNTIMES[side.name].title, command))
         answer = child.answer(self.patience)
         spent = time.perf_counter() - child.begun

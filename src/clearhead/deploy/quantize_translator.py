@@ -9,11 +9,11 @@ from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.passport import Int8Verdict
 from clearhead.data import Source
 from clearhead.data.split import draw_rows
+from clearhead.deploy.quantize import Told, quantised_model
 from clearhead.engine.int8 import Int8Plan
 from clearhead.errors import InputError
 from clearhead.metrics.translation import measure_translations
 from clearhead.model.loading import load
-from clearhead.runs.quantize import Told, quantised_model
 from clearhead.tensors import ties
 from clearhead.translate.dataset import Pair
 from clearhead.translate.evaluate import known_pairs, translations

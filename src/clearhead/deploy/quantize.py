@@ -16,6 +16,7 @@ from clearhead.checkpoint.passport import Int8Verdict, Passport, read_passport, 
 from clearhead.checkpoint.sentence import read_sentences
 from clearhead.data import BadRow, Row, Source, TextRow, checked_row, guess_columns, open_source
 from clearhead.data.table import encode_rows
+from clearhead.deploy.sentences import SENTENCES as OTHERS
 from clearhead.engine.calibrate import calibrated
 from clearhead.engine.kept import NAME as PLAN
 from clearhead.engine.kept import write_plan
@@ -29,7 +30,6 @@ from clearhead.model.loading import load
 from clearhead.predict.latency import UNUSED_FILES, UNUSED_FOLDERS
 from clearhead.predict.predictor import Predictor, load_predictor
 from clearhead.predict.scoring import FeatureScorer, NetworkScorer
-from clearhead.runs.sentences import SENTENCES as OTHERS
 from clearhead.train.job import read_run
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def run_quantize(
     tell = told or (lambda _what, _done, _total: None)
     folder, named = locate(reference).folder, columns or {}
     if isinstance(rows, Source) and is_translator(folder):
-        from clearhead.runs.quantize_translator import by_translations
+        from clearhead.deploy.quantize_translator import by_translations
 
         sides = named.get("source"), named.get("target")
         plan, verdict = by_translations(reference, rows, allowed, part, sides, tell)

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from clearhead.runs.turns import Job, Loaded
+from clearhead.deploy.worker import Job, Loaded
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,13 +9,13 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from clearhead.deploy.runtimes import RUNTIMES
+from clearhead.deploy.scheduler import PATIENCE, Race, Side
+from clearhead.deploy.sentences import SENTENCES
 from clearhead.errors import InputError
 from clearhead.files import scratch_folder, shown
 from clearhead.html import one_line, table_html
 from clearhead.machine.threads import most_threads
-from clearhead.runs.race import PATIENCE, Race, Side
-from clearhead.runs.runtimes import RUNTIMES
-from clearhead.runs.sentences import SENTENCES
 
 ROUNDS = 5
 MOST_TEXTS = 512  # of a file, taken evenly
