@@ -44,8 +44,8 @@ def describe(reference: str, /, *, json: bool = False, quiet: bool = False) -> N
 
 def _disk_bytes(reference: str) -> int | None:
     """What the files of a model take that are needed to use it."""
+    from clearhead.embeddings.vector_files import model_folder
     from clearhead.predict.latency import disk_bytes
-    from clearhead.runs.vector_files import model_folder
 
     folder = model_folder(reference)
     return None if folder is None else disk_bytes(folder)

@@ -60,8 +60,8 @@ def quantize(
         Say nothing.
     """
     from clearhead import deployment
+    from clearhead.embeddings.vector_files import model_folder
     from clearhead.predict.latency import disk_bytes
-    from clearhead.runs.vector_files import model_folder
 
     silent = quiet or json
     with model_notes(quiet=silent), stages(quiet=silent) as told:
