@@ -58,7 +58,7 @@ def test_phases_are_told(tmp_path: Path, tiny: str, method: str) -> None:
 BLAS = """
 import sys
 import clearhead
-from clearhead.runs.train import Told
+from clearhead.jobs.progress import Told
 from threadpoolctl import threadpool_info
 
 seen = set()

@@ -50,7 +50,7 @@ def test_a_killed_run_ends_in_the_same_bytes(text: Path, tmp_path: Path, family:
     script = tmp_path / "run.py"
     script.write_text(
         "import os, signal, sys\n"
-        "import clearhead\nfrom clearhead.runs.train import Told\n"
+        "import clearhead\nfrom clearhead.jobs.progress import Told\n"
         "def step(one):\n"
         "    if one.step == 7:\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"

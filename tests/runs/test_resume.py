@@ -124,7 +124,7 @@ def test_new_settings_are_refused(tmp_path: Path, tiny: str, data: Path) -> None
 FULL = """
 import resource, sys
 from clearhead.api import train
-from clearhead.runs.train import Told
+from clearhead.jobs.progress import Told
 
 def step(made):
     if made.step == 5:  # from here on no file can grow beyond 20 kB, as on a disk that is full
