@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+from tests.aspect_rows import marked
 from tests.parallel import CONFIGS, parallel, write_tsv
 from tests.planted import planted_text
-from tests.runs.aspect_rows import marked
 from tests.small import labelled, tiny_gpt, tiny_model, write_csv
 from tests.words.planted import topics
 

@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.variation import IS_VARIED, emulate_cpu, scaled, vary_training
 
+pytest_plugins = ["tests.job_fixtures"]
+
 # before anything imports torch: tiny models are faster on one thread
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 emulate_cpu()

@@ -6,20 +6,27 @@ TYPE_CHECKING = False  # not from typing: importing the package imports nothing
 if TYPE_CHECKING:
     from typing import Any
 
-    from clearhead.ancestors import contrast, load_words, word2vec
     from clearhead.api import (
         ask,
+        bench,
+        contrast,
+        convert,
         create,
         evaluate,
+        export,
         inspect,
         ladder,
         load,
         load_predictor,
+        load_words,
+        models,
         predict,
         predict_file,
         predict_text,
         pretrain,
+        quantize,
         train,
+        word2vec,
     )
     from clearhead.batch import Output
     from clearhead.data.inspect import Inspection
@@ -27,7 +34,6 @@ if TYPE_CHECKING:
     from clearhead.decode.settings import Decoding
     from clearhead.deploy.bench import Bench
     from clearhead.deploy.quantize import Quantised
-    from clearhead.deployment import bench, convert, export, models, quantize
     from clearhead.errors import ClearheadError
     from clearhead.estimators import TextClassifier, TextEncoder, TextRegressor
     from clearhead.explain.complexity import Complexity, complexity
@@ -49,26 +55,26 @@ __version__ = "0.1.0"
 # Names are looked up when they are first used, so that importing the package costs nothing.
 _HOMES = {
     "ask": "api",
-    "bench": "deployment",
+    "bench": "api",
     "complexity": "explain.complexity",
-    "contrast": "ancestors",
+    "contrast": "api",
     "load": "api",
     "create": "api",
-    "convert": "deployment",
+    "convert": "api",
     "evaluate": "api",
-    "export": "deployment",
+    "export": "api",
     "inspect": "api",
     "ladder": "api",
     "load_predictor": "api",
-    "load_words": "ancestors",
-    "models": "deployment",
+    "load_words": "api",
+    "models": "api",
     "predict": "api",
     "predict_file": "api",
     "predict_text": "api",
     "pretrain": "api",
-    "quantize": "deployment",
+    "quantize": "api",
     "train": "api",
-    "word2vec": "ancestors",
+    "word2vec": "api",
     "Bench": "deploy.bench",
     "Complexity": "explain.complexity",
     "Contrast": "words.contrast",

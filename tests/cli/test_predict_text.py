@@ -13,7 +13,7 @@ import pytest
 import clearhead
 from clearhead.cli.answer import is_text
 from clearhead.errors import InputError
-from tests.runs.aspect_rows import marked
+from tests.aspect_rows import marked
 from tests.small import labelled, tiny_model
 
 Run = Callable[..., tuple[int, str, str]]

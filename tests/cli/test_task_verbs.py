@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.runs.aspect_rows import marked
-from tests.runs.task_rows import conll, options, questions, squad, words_and_tags
+from tests.aspect_rows import marked
 from tests.small import tiny_model, write_csv
+from tests.task_rows import conll, options, questions, squad, words_and_tags
 
 Run = Callable[..., tuple[int, str, str]]
 NAMES = {

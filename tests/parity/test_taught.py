@@ -14,7 +14,7 @@ import clearhead
 from clearhead.cli import main
 from clearhead.jobs.progress import Told
 from clearhead.training.loop import Step
-from tests.runs.taught import CASES, TITLES, taught_folder
+from tests.fine_tuned import CASES, TITLES, taught_folder
 from tests.text.tokenizer_folders import SENTENCES
 from tests.twins import TOLERANCE, library
 

@@ -27,9 +27,9 @@ FILES = sorted(ROOT.rglob("*.py"))
 FLAG = re.compile(r"(?<![\w-])(?:--[a-z]+(?:-[a-z]+)*(?![\w-])|-o\b|(?<=\s)--$)")  # the last: a name follows
 PLANS = (RunPlan, PretrainPlan, TrainSettings)  # whose fields `train`, `ladder` and `pretrain` take
 OF_OTHERS = {"--no-deps"}  # of pip
-PAGES = {"runs/pretrain_card.py", "checkpoint/mean_head.py"}  # texts that are written into model folders
+PAGES = {"pretrain/card.py", "checkpoint/mean_head.py"}  # texts that are written into model folders
 # messages that still name a flag to whoever calls; no file may be added
-LATER = {"runs/plan.py"}  # it reads `--set` itself
+LATER = {"jobs/plan.py"}  # it reads `--set` itself
 
 
 def strings(path: Path) -> Iterator[tuple[int, str]]:

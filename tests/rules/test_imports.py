@@ -16,21 +16,28 @@ import clearhead
 ROOT = Path(clearhead.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
-# the layers of design.md, lowest first
+# the packages of the architecture, lowest first; a package may import those of its own row or of rows above it
 LAYERS = (
-    ("errors", "caller", "config", "notebook", "machine", "threads"),
+    ("errors", "caller", "files", "html", "machine"),
     ("shape", "tensors", "batch", "runner", "text"),
     ("families",),
     ("checkpoint",),
     ("data", "metrics"),
     ("tasks", "pretraining"),
-    ("core", "engine", "decode", "features", "inputs", "unpickle", "classic", "words"),
-    ("model", "describe", "embedding", "generation", "alignment", "unknown", "senses"),
-    ("loading", "scoring"),
-    ("training", "explain"),
+    ("core", "engine", "decode", "classic"),
+    ("model",),
+    ("words",),
+    ("training",),
+    ("jobs",),
+    ("predict",),
+    ("explain",),
     ("report",),
-    ("runs",),
-    ("api", "deployment", "prediction", "ancestors"),
+    ("evaluate",),
+    ("features",),
+    ("train",),
+    ("aspects", "ladder", "pretrain", "translate"),
+    ("deploy", "embeddings"),
+    ("api",),
     ("estimators",),
     ("cli", "__main__"),
 )
@@ -143,3 +150,43 @@ def test_public_names_are_exactly_those_listed() -> None:
         assert getattr(clearhead, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         clearhead.nonsense  # noqa: B018
+
+
+def package_graph(root: Path) -> dict[str, set[str]]:
+    """Which package imports which, also inside functions and for types alone."""
+    graph: dict[str, set[str]] = {}
+    for path in sorted(root.rglob("*.py")):
+        package = part_of(path)
+        for _, module in imported(path):
+            names = module.split(".")
+            if names[0] == "clearhead" and names[1:2] not in ([], ["__version__"]) and names[1] != package:
+                graph.setdefault(package, set()).add(names[1])
+    graph.pop("__init__", None)  # the public names, which point everywhere
+    return graph
+
+
+def find_cycle(graph: dict[str, set[str]]) -> list[str]:
+    """One cycle of packages as a path; empty: there is none."""
+    done: set[str] = set()
+
+    def walk(package: str, path: list[str]) -> list[str]:
+        if package in path:
+            return [*path[path.index(package) :], package]
+        if package in done:
+            return []
+        for other in sorted(graph.get(package, ())):
+            if cycle := walk(other, [*path, package]):
+                return cycle
+        done.add(package)
+        return []
+
+    return next((cycle for package in sorted(graph) if (cycle := walk(package, []))), [])
+
+
+def test_packages_form_no_cycle() -> None:
+    assert find_cycle(package_graph(ROOT)) == []
+
+
+def test_a_cycle_would_be_seen() -> None:
+    assert find_cycle({"a": {"b"}, "b": {"c"}, "c": {"a"}}) == ["a", "b", "c", "a"]
+    assert find_cycle({"a": {"b", "c"}, "b": {"c"}}) == []

@@ -54,7 +54,7 @@ def bench(
     quiet
         Say nothing but the answer.
     """
-    from clearhead import deployment
+    from clearhead.api import deployment
     from clearhead.cli.texts import read_texts
 
     if output is not None and output.suffix != ".svg":

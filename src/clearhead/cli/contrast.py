@@ -35,7 +35,7 @@ def contrast(
     quiet
         Print the cosine of the last layer alone.
     """
-    from clearhead.ancestors import contrast as contrasted
+    from clearhead.api import contrast as contrasted
     from clearhead.cli.loading import load_model
     from clearhead.cli.words import load_vectors
     from clearhead.words import is_words

@@ -26,7 +26,7 @@ def convert(
     quiet
         Say nothing.
     """
-    from clearhead.deployment import convert as convert_model
+    from clearhead.api import convert as convert_model
 
     with model_notes(quiet=quiet or json):
         folder = convert_model(source, destination, allow_pickle=allow_pickle)

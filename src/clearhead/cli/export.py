@@ -35,7 +35,7 @@ def export(
     quiet
         Say nothing.
     """
-    from clearhead.deployment import export as export_model
+    from clearhead.api import export as export_model
     from clearhead.engine.export import ABOUT
     from clearhead.files import read_json
 

@@ -19,7 +19,7 @@ def models(*, json: bool = False, quiet: bool = False) -> None:
     quiet
         Print the names of models that can be used, and nothing else.
     """
-    from clearhead import deployment
+    from clearhead.api import deployment
     from clearhead.checkpoint.inventory import printable_size
 
     found = deployment.models()

@@ -59,7 +59,7 @@ def quantize(
     quiet
         Say nothing.
     """
-    from clearhead import deployment
+    from clearhead.api import deployment
     from clearhead.embeddings.vector_files import model_folder
     from clearhead.predict.latency import disk_bytes
 

@@ -66,7 +66,7 @@ def word2vec(
     quiet
         Say nothing.
     """
-    from clearhead.ancestors import word2vec as learned
+    from clearhead.api import word2vec as learned
     from clearhead.errors import InputError
 
     if not files:

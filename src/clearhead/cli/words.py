@@ -96,7 +96,7 @@ def words(
 
 def load_vectors(reference: str, *, limit: int | None, quiet: bool) -> WordVectors:
     """Vectors with a bar while they are read; what is odd about their file goes to stderr."""
-    from clearhead.ancestors import load_words
+    from clearhead.api import load_words
     from clearhead.words import is_words
 
     if not is_words(reference):

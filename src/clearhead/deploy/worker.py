@@ -2,8 +2,8 @@
 
     python -m clearhead.deploy.worker JOB.json
 
-The job names a runtime of `clearhead.deploy.runtimes`, a model folder, threads and texts. Nothing is imported here before
-the clock runs, so that each runtime pays for its own imports and for no other's.
+The job names a runtime of `clearhead.deploy.runtimes`, a model folder, threads and texts. Nothing is imported here
+before the clock runs, so that each runtime pays for its own imports and for no other's.
 """
 
 from __future__ import annotations

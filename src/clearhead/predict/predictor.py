@@ -21,7 +21,8 @@ from clearhead.errors import CheckpointError, InputError
 from clearhead.files import shown
 from clearhead.model.loading import load
 from clearhead.predict.column_roles import find_columns
-from clearhead.predict.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer, VectorScorer, kept_layer
+from clearhead.predict.passport_layer import passport_layer
+from clearhead.predict.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer, VectorScorer
 from clearhead.shape import Pooling
 from clearhead.tasks import TASKS, Reading, Task, task_named
 from clearhead.tasks.orders import ORDERED, both_orders
@@ -245,7 +246,7 @@ def _scorer(folder: Path, trained: Trained, loaded: Callable[[], Model]) -> Scor
     if trained.method == "features":
         model = loaded()
         pooling = tuple(trained.pooling) or None
-        layer = kept_layer(trained, model.shape.stack.layers)
+        layer = passport_layer(trained, model.shape.stack.layers)
         return FeatureScorer(
             model=model, fit=_fit(trained, model), classic=classic, layer=layer, pooling=pooling, task=task,
             separate=trained.pairs == "separate",

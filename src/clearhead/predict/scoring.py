@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from clearhead.batch import Batch, check_outputs, groups
-from clearhead.checkpoint.passport import Trained
 from clearhead.data.columns import Columns
 from clearhead.data.examples import TextRow
 from clearhead.data.form import Fit
 from clearhead.data.table import TokenTable, encode_rows
-from clearhead.errors import CheckpointError, InputError
+from clearhead.errors import InputError
 from clearhead.model.embedding import Embedder
 from clearhead.model.layers import Layer, choose_layer
 from clearhead.runner import Runner
@@ -340,18 +339,4 @@ def _windows(data: Encoded) -> tuple[Array, Array]:
     owners = np.repeat(np.arange(len(data)), data.row_windows)
     return np.repeat(data.firsts, data.row_windows) + within(data.row_windows), owners
 
-WEIGHTED = "weighted"
 
-
-def kept_layer(trained: Trained, layers: int) -> str | int | tuple[float, ...] | None:
-    """The layer that a passport names; of weighted ones, what each is multiplied by."""
-    if trained.layer != WEIGHTED:
-        return trained.layer
-    from clearhead.classic import mixture_weights
-
-    if len(trained.layer_scores) != layers + 1:
-        raise CheckpointError(f"clearhead.json weighs {len(trained.layer_scores)} layers, and there are {layers + 1}.")
-    try:
-        return mixture_weights(trained.layer_scores, trained.layer_gamma)
-    except InputError as error:
-        raise CheckpointError(f"clearhead.json: {error}") from None

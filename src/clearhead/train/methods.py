@@ -20,7 +20,8 @@ from clearhead.jobs.defaults import length_policy
 from clearhead.jobs.method import Job, Result
 from clearhead.jobs.prepare import PartRows, data_of, text_rows
 from clearhead.model.layers import Layer, pooling_modes
-from clearhead.predict.scoring import WEIGHTED, network_logits, pair_features, table_features, word_features
+from clearhead.predict.passport_layer import WEIGHTED
+from clearhead.predict.scoring import network_logits, pair_features, table_features, word_features
 from clearhead.tasks.encoded import Encoded
 from clearhead.train.network import train_network
 

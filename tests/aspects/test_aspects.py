@@ -1,0 +1,179 @@
+"""Aspect sentiment from end to end: reviews in, what they speak of and what they think of it out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clearhead.api import evaluate, load_predictor, predict, train
+from clearhead.aspects.reviews import reviews
+from clearhead.data import open_source
+from clearhead.errors import CheckpointError, InputError
+from clearhead.jobs.plan import make_plan
+from clearhead.train.finish import Run
+from tests.aspect_rows import flat, marked
+from tests.small import tiny_model
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tiny_model(tmp_path_factory.mktemp("tiny")))
+
+
+QUICK: dict[str, Any] = {"task": "aspect", "rate": 3e-3, "batch_rows": 16, "epochs": 12}
+
+
+@pytest.fixture(scope="module")
+def trained(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return train(marked(240), output=tmp_path_factory.mktemp("run") / "aspects", model=tiny, **QUICK)
+
+
+@pytest.mark.learns
+def test_finds_and_judges(trained: Run) -> None:
+    assert trained.task == "aspect"
+    assert trained.labels == ("negative", "positive")
+    assert set(trained.rows) == {"train", "dev", "test"}
+    assert trained.metrics["f1"].value > 0.8
+    assert [note.split(":")[0] for note in trained.notes[:2]] == [
+        "aspects found, whatever is thought of them",
+        "polarity of given aspects",
+    ]
+    assert trained.report is not None
+    saved = json.loads((trained.folder / "metrics.json").read_text())
+    assert saved["parts"]["test"]["metrics"]["f1"]["value"] == pytest.approx(trained.metrics["f1"].value)
+
+
+def test_some_of_the_reviews(tiny: str, tmp_path: Path) -> None:
+    quick = QUICK | {"epochs": 1}
+    given: dict[str, Any] = {"dev": marked(40, seed=3), "output": tmp_path / "some", "model": tiny}
+    run = train(marked(240), rows=30, report=False, **given, **quick)
+    assert run.rows == {"train": 30, "dev": 40}
+    assert run.report is None
+    assert not list((tmp_path / "some").rglob("*.html"))
+
+
+def test_reviews_become_spans_with_their_polarity(trained: Run) -> None:
+    said = predict(trained.folder, ["the plot was sad today", "we saw a fine actor"])
+    found = [[(span.text, span.label) for span in one.spans or ()] for one in said]
+    assert found == [[("plot", "negative")], [("actor", "positive")]]
+    assert all(0.3 < span.probability <= 1 for one in said for span in one.spans or ())
+
+
+def test_both_parts_see_the_same_split(trained: Run) -> None:
+    parts = [json.loads((trained.folder / name / "clearhead.json").read_text())["trained"]["data"] for name in
+             ("find", "judge")]  # fmt: skip
+    assert [{part: mark["rows"] for part, mark in own.items()} for own in parts] == [dict(trained.rows)] * 2
+
+
+@pytest.mark.learns
+def test_evaluate_measures_spans_and_polarity_together(trained: Run) -> None:
+    rows = marked(60, seed=5)
+    page = trained.folder / "turned.html"
+    whole = evaluate(trained.folder, rows)
+    other = {"positive": "negative", "negative": "positive"}
+    turned = [row | {"spans": [span | {"label": other[span["label"]]} for span in row["spans"]]} for row in rows]
+    assert whole.metrics["f1"].value > 0.8
+    assert evaluate(trained.folder, turned, report=page).metrics["f1"].value < 0.3
+    assert "<mark" in page.read_text()  # what is true and what was said, in the text
+
+
+def test_the_rows_held_out_are_found_again(trained: Run) -> None:
+    again = evaluate(trained.folder, marked(240), part="test")
+    assert again.rows == trained.rows["test"]
+    assert again.metrics["f1"].value == pytest.approx(trained.metrics["f1"].value)
+    with pytest.raises(InputError, match="does not have the test rows"):
+        evaluate(trained.folder, marked(240, seed=9), part="test")
+
+
+def test_a_row_for_each_aspect_can_be_measured(trained: Run) -> None:
+    rows = marked(60, seed=5)
+    once = list({row["text"]: row for row in rows}.values())
+    theirs, ours = evaluate(trained.folder, flat(rows)), evaluate(trained.folder, once)
+    assert theirs.rows == len(once)
+    assert theirs.metrics["f1"].value == pytest.approx(ours.metrics["f1"].value)
+
+
+def test_aspects_in_columns_are_read(tmp_path: Path) -> None:
+    place = tmp_path / "a.conll"
+    place.write_text("the\tO\nred\tB-good\nwine\tI-good\nhelped\tO\n\nbad\tO\nbread\tB-bad\n")
+    found = reviews(open_source(place), make_plan({"task": "aspect"}), lambda _: None)
+    assert [(one.text, one.spans) for one in found] == [
+        ("the red wine helped", ((4, 12, "good"),)), ("bad bread", ((4, 9, "bad"),)),
+    ]  # fmt: skip
+
+
+def test_a_row_for_each_aspect_is_the_same_data(tmp_path: Path) -> None:
+    rows = marked(30)
+    both = [{"start": 4, "end": 8, "label": "positive"}, {"start": 27, "end": 32, "label": "negative"}]
+    rows[0] = {"text": "the film was great but the story was awful", "spans": both}
+    plan = make_plan({"task": "aspect"})
+    ours = reviews(open_source(rows), plan, lambda _: None)
+    theirs = reviews(open_source(flat(rows)), plan, lambda _: None)
+    once = list({review.text: review for review in ours}.values())  # the same text twice is one review
+    assert [(one.text, one.spans) for one in theirs] == [(one.text, one.spans) for one in once]
+
+
+def test_without_a_place_the_first_occurrence_is_meant() -> None:
+    rows = [{"text": "good wine and wine again", "aspect": "wine", "label": "positive"}] * 3
+    found = reviews(open_source(rows), make_plan({"task": "aspect"}), lambda _: None)
+    assert found[0].spans == ((5, 9, "positive"),)
+
+
+def test_bad_rows_are_listed(tiny: str, tmp_path: Path) -> None:
+    rows = flat(marked(20))
+    rows[3]["aspect"] = "nowhere"
+    rows[7]["aspect_start"] = 1
+    with pytest.raises(InputError, match=r"2 of \d+ rows cannot be used:\n  row 4: .*nowhere.*\n  row 8: "):
+        train(rows, output=tmp_path / "run", model=tiny, **QUICK)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([{"text": f"the film was {n}", "spans": []} for n in range(20)], "marks no aspect"),
+        ([{"text": f"the film was {n}", "spans": [{"start": 4, "end": 8, "label": "good"}]} for n in range(20)],
+         "nothing to learn"),
+    ],
+)  # fmt: skip
+def test_nothing_to_learn_is_one_sentence(rows: list[dict[str, Any]], said: str, tiny: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=said):
+        train(rows, output=tmp_path / "run", model=tiny, **QUICK)
+
+
+def test_methods_that_cannot_are_said(tiny: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="aspect is learned by finetune, head, features, and not by tfidf"):
+        train(marked(20), output=tmp_path / "run", model=tiny, task="aspect", method="tfidf")
+
+
+def test_an_unsure_model_may_stay_silent(trained: Run) -> None:
+    silent = load_predictor(trained.folder, abstain_below=1.0)
+    assert [one.spans for one in predict(silent, ["the plot was sad today"])] == [None]
+    with pytest.raises(InputError, match="abstain_below must be from 0 to 1"):
+        load_predictor(trained.folder, abstain_below=2)
+
+
+def test_a_changed_half_is_refused(trained: Run, tmp_path: Path) -> None:
+    import shutil
+
+    copy = tmp_path / "copy"
+    shutil.copytree(trained.folder, copy)
+    mark = copy / "aspects.json"
+    mark.write_text(mark.read_text().replace("positive", "happy"))
+    with pytest.raises(CheckpointError, match="do not fit"):
+        load_predictor(copy)
+
+
+def test_what_is_found_stays_found_however_unsure_its_polarity() -> None:
+    from clearhead.aspects.job import shared
+
+    probs = np.array([[0.4, 0.6, 0.0], [0.9, 0.05, 0.05]])  # O, B, I
+    opinion = np.full((2, 3), 1 / 3)
+    made = np.exp(shared(probs, opinion, np.array([1, 0]), ["O", "B-ASPECT", "I-ASPECT"]))
+    assert made[0].argmax() == 1  # 0.2 each, and O below them
+    assert made[1].argmax() == 0
+    assert made[0, 1::2] == pytest.approx([0.2] * 3)

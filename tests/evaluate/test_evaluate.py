@@ -1,0 +1,206 @@
+"""Evaluation: metrics of exactly the answers that predict gives, slices, two models on the same rows, a page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    f1_score,
+    log_loss,
+    matthews_corrcoef,
+    roc_auc_score,
+)
+
+from clearhead import metrics
+from clearhead.api import evaluate, load_predictor, predict, train
+from clearhead.errors import InputError
+from clearhead.train.finish import Run
+from tests.rows import paired, scored, tagged
+from tests.small import labelled, write_csv
+
+
+def noisy(count: int = 120, seed: int = 5) -> list[dict[str, str]]:
+    """Reviews of which some are labelled wrongly, with a column to slice by."""
+    turned = {"good": "bad", "bad": "good"}
+    return [
+        {
+            **row,
+            "label": turned[row["label"]] if n % 7 == 0 else row["label"],
+            "shop": "north" if n % 7 == 0 else "south",
+        }
+        for n, row in enumerate(labelled(count, seed))
+    ]
+
+
+def test_metrics_are_those_of_the_predictions(fitted: Run) -> None:
+    rows = noisy()
+    made = evaluate(fitted.folder, rows)
+    answers = predict(fitted.folder, rows)
+    truth, said = [row["label"] for row in rows], [answer.label for answer in answers]
+    sure = [answer.probabilities["good"] for answer in answers]
+    ids = np.array([label == "good" for label in truth]).astype(int)
+    expected = {
+        "accuracy": accuracy_score(truth, said),
+        "balanced_accuracy": balanced_accuracy_score(truth, said),
+        "f1_macro": f1_score(truth, said, average="macro"),
+        "f1_weighted": f1_score(truth, said, average="weighted"),
+        "f1": f1_score(truth, said, pos_label="good"),
+        "matthews": matthews_corrcoef(truth, said),
+        "roc_auc": roc_auc_score(ids, sure),
+        "log_loss": log_loss(ids, sure),
+    }
+    assert {name: made.metrics[name].value for name in expected} == pytest.approx(expected)
+    probs = np.array([list(answer.probabilities.values()) for answer in answers])
+    again = metrics.measure("classify", ids, probs.argmax(1), probs, classes=2)
+    assert {name: one.low for name, one in made.metrics.items()} == {name: one.low for name, one in again.items()}
+    assert made.rows == 120
+    assert made.confusion is not None
+    assert sum(map(sum, made.confusion)) == 120
+
+
+def test_several_labels_and_numbers(several: Run, number: Run) -> None:
+    rows = tagged(50, seed=2)
+    truth = np.array([[name in row["labels"] for name in several.labels] for row in rows])
+    said = np.array(
+        [[name in (answer.labels or ()) for name in several.labels] for answer in predict(several.folder, rows)]
+    )
+    made = evaluate(several.folder, rows)
+    assert made.metrics["f1_micro"].value == pytest.approx(f1_score(truth, said, average="micro"))
+    assert [score.rows for score in made.label_scores] == truth.sum(0).tolist()
+    values = np.array([answer.value for answer in predict(number.folder, scored(50, 2))], np.float64)
+    scores = np.array([row["score"] for row in scored(50, 2)])
+    assert evaluate(number.folder, scored(50, 2)).metrics["pearson"].value == pytest.approx(
+        np.corrcoef(values, scores)[0, 1]
+    )
+
+
+def test_slices_by_columns_length_and_label(words: Run) -> None:
+    made = evaluate(words.folder, noisy(), slices=["shop", "id"])
+    by = {column: [one for one in made.slices if one.column == column] for column in ("shop", "id", "label")}
+    right = [answer.label == row["label"] for answer, row in zip(predict(words.folder, noisy()), noisy(), strict=True)]
+    for one in by["shop"]:
+        own = [yes for yes, row in zip(right, noisy(), strict=True) if row["shop"] == one.name]
+        assert one.rows == len(own)
+        assert one.value == pytest.approx(np.mean(own))
+    assert {one.name for one in by["shop"]} == {"north", "south"}
+    assert {one.name for one in by["label"]} == {"bad", "good"}
+    assert sum(one.rows for one in by["id"]) == 120
+    assert sum(one.rows for one in made.slices if one.column == "length in characters") == 120
+    with pytest.raises(InputError, match="the list has no column 'city' for slices; it has id, text, label, shop"):
+        evaluate(words.folder, noisy(), slices=["city"])
+
+
+@pytest.mark.learns
+def test_two_models_on_the_same_rows(words: Run, fitted: Run, tmp_path: Path) -> None:
+    floor = train(labelled(200), output=tmp_path / "floor", method="majority")
+    made = evaluate(words.folder, noisy(), against=floor.folder)
+    other = evaluate(floor.folder, noisy())
+    paired_accuracy = made.against["accuracy"]
+    assert paired_accuracy.difference == pytest.approx(made.metrics["accuracy"].value - other.metrics["accuracy"].value)
+    assert 0 < paired_accuracy.low <= paired_accuracy.difference <= paired_accuracy.high
+    assert paired_accuracy.p < 0.01
+    back = evaluate(floor.folder, noisy(), against=load_predictor(words.folder))
+    assert back.against["accuracy"].difference == pytest.approx(-paired_accuracy.difference)
+    same = evaluate(words.folder, noisy(), against=words.folder)
+    assert (same.against["accuracy"].difference, same.against["accuracy"].p) == (0, 1)
+    assert json.loads(json.dumps(made.to_json(), allow_nan=False))["against"]["accuracy"]["p"] < 0.01
+
+
+def test_each_of_two_models_reads_its_own_columns(pair: Run, tmp_path: Path) -> None:
+    """One model reads both texts, the other the first one alone: neither is fed what the other reads."""
+    rows = paired(80, seed=3)
+    one = [{"text": row["sentence1"], "label": row["label"]} for row in paired(100)]
+    first = train(one, output=tmp_path / "first", method="tfidf")
+    beside = evaluate(pair.folder, rows, against=first.folder).against["accuracy"].difference
+    alone = evaluate(first.folder, rows, text="sentence1").metrics["accuracy"].value
+    assert beside == pytest.approx(evaluate(pair.folder, rows).metrics["accuracy"].value - alone)
+    back = evaluate(first.folder, rows, text="sentence1", against=pair.folder).against["accuracy"].difference
+    assert back == pytest.approx(-beside)
+
+
+def test_two_models_are_measured_against_the_same_labels(words: Run, tmp_path: Path) -> None:
+    """The other one was trained on a column of another name, which holds something else here."""
+    rows = [{"text": row["text"], "mood": row["label"]} for row in labelled(100)]
+    other = train(rows, output=tmp_path / "other", method="tfidf")
+    both = [{**row, "mood": "bad"} for row in labelled(40, seed=2)]
+    difference = evaluate(words.folder, both, against=other.folder).against["accuracy"].difference
+    alone = evaluate(other.folder, both, label="label").metrics["accuracy"].value
+    assert difference == pytest.approx(evaluate(words.folder, both).metrics["accuracy"].value - alone)
+
+
+def test_models_that_cannot_be_compared(words: Run, number: Run, several: Run) -> None:
+    for other in (number, several):
+        with pytest.raises(InputError, match="answers with other labels than"):
+            evaluate(words.folder, labelled(10), against=other.folder)
+    with pytest.raises(InputError, match="can be read only once; put it in a file to compare two models on it"):
+        evaluate(words.folder, (row for row in labelled(10)), against=words.folder)
+
+
+def test_rows_that_can_be_read_once_are_enough_for_one_model(words: Run) -> None:
+    made = evaluate(words.folder, (row for row in labelled(2500, seed=3)))
+    assert made.rows == 2500
+
+
+def test_a_page_about_it(words: Run, tmp_path: Path) -> None:
+    file = write_csv(tmp_path / "<b>rows.csv", noisy())
+    evaluate(words.folder, file, report=tmp_path / "sub" / "page.html", command="clearhead evaluate <x>")
+    page = (tmp_path / "sub" / "page.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "&lt;b&gt;rows.csv" in page
+    assert "clearhead evaluate &lt;x&gt;" in page
+    assert "<b>rows" not in page
+
+
+def test_labels_that_are_not_there(words: Run, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no column of the list reads like a label: .* Say which one with label="):
+        evaluate(words.folder, [{"text": row["text"]} for row in labelled(10)])
+    with pytest.raises(InputError, match="has no column 'stars' for label"):
+        evaluate(words.folder, labelled(10), label="stars")
+    rows = labelled(10)
+    rows[3]["label"] = ""
+    rows[5]["label"] = "meh"
+    rows[6]["text"] = " "
+    with pytest.raises(InputError) as caught:
+        evaluate(words.folder, rows)
+    for said in (
+        "3 of 10 rows cannot be used",
+        "row 4: the label is missing",
+        "row 6: label 'meh' is none of bad, good",
+    ):
+        assert said in str(caught.value)
+    made = evaluate(words.folder, rows, skip_bad_rows=True)
+    assert (made.rows, made.skipped) == (7, {"missing label": 1, "unknown label": 1, "empty text": 1})
+    assert sum(one.rows for one in made.slices if one.column == "label") == 7
+    by_id = evaluate(words.folder, rows, skip_bad_rows=True, slices=["id"]).slices
+    assert {one.name for one in by_id if one.column == "id"} == {
+        row["id"] for n, row in enumerate(rows) if n not in (3, 5, 6)
+    }
+    with pytest.raises(InputError, match="holds no rows that can be used"):
+        evaluate(words.folder, [{"text": "it was", "label": "meh"}], skip_bad_rows=True)
+
+
+@pytest.mark.learns
+def test_other_columns_than_in_training_can_be_said(words: Run) -> None:
+    rows = [{"body": row["text"], "answer": row["label"], "title": "it was good"} for row in labelled(40)]
+    made = evaluate(words.folder, rows, text="body", label="answer")
+    assert made.metrics["accuracy"].value > 0.9
+    assert evaluate(words.folder, rows, text="title", label="answer").metrics["accuracy"].value < 0.7
+
+
+def test_the_rows_are_told_as_they_go(words: Run) -> None:
+    told: list[int] = []
+    evaluate(words.folder, labelled(2100), told=told.append)
+    assert told == [1024, 2048, 2100]
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_row_or_two_are_measured_as_far_as_that_goes(rows: int, words: Run) -> None:
+    made = evaluate(words.folder, labelled(rows))
+    plain = json.loads(json.dumps(made.to_json(), allow_nan=False))
+    assert plain["rows"] == rows
+    assert plain["metrics"]["accuracy"]["value"] == 1.0

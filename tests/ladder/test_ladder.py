@@ -1,0 +1,288 @@
+"""Methods side by side: the same rows for all of them, and the cheapest that is as good."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import clearhead
+from clearhead.api import ladder
+from clearhead.errors import CheckpointError, InputError
+from clearhead.jobs.progress import Told
+from clearhead.ladder.job import Ladder
+from clearhead.ladder.methods import METHODS, budget_for, budget_seconds, chosen_methods, spoken
+from clearhead.predict.latency import megabytes
+from clearhead.train import methods
+from tests.rows import QUICK, paired, scored, tagged
+from tests.small import labelled, write_csv
+
+FAST: dict[str, Any] = {"epochs": 2, "strength": 1.0, **QUICK}
+
+
+@pytest.fixture(scope="module")
+def climbed(tiny: str, reviews: Path, tmp_path_factory: pytest.TempPathFactory) -> Ladder:
+    """A whole ladder on the reviews."""
+    return ladder(reviews, output=tmp_path_factory.mktemp("ladder") / "all", model=tiny, **FAST)
+
+
+def test_every_method_is_a_run_of_its_own(climbed: Ladder, reviews: Path) -> None:
+    assert [rung.method for rung in climbed.rungs] == ["majority", "tfidf", "features", "finetune"]
+    assert tuple(METHODS) == (*(rung.method for rung in climbed.rungs), "head")
+    assert set(METHODS) <= set(methods.FITS)
+    for rung in climbed.rungs:
+        assert rung.left_out is None
+        assert rung.folder is not None
+        assert rung.value == clearhead.evaluate(rung.folder, reviews, part="test").metrics["accuracy"].value
+        assert rung.low is not None
+        assert rung.high is not None
+        assert rung.low <= rung.value <= rung.high
+        assert (rung.training_seconds or 0) > 0
+        assert (rung.latency_ms or 0) > 0
+        assert rung.size_mb == pytest.approx(megabytes(Path(rung.folder)), abs=1e-3)
+        assert not rung.reused
+    assert (climbed.part, climbed.rows, climbed.metric) == ("test", 20, "accuracy")
+    assert climbed.rung("tfidf").latency_ms < climbed.rung("finetune").latency_ms  # type: ignore[operator]
+    with pytest.raises(InputError, match="The ladder has no 'few'"):
+        climbed.rung("few")
+
+
+def test_all_rungs_hold_out_the_same_rows(climbed: Ladder) -> None:
+    folders = [Path(str(rung.folder)) for rung in climbed.rungs]
+    splits = [json.loads((folder / "split.json").read_text()) for folder in folders]
+    marks = [json.loads((folder / "run.json").read_text())["data"]["data"] for folder in folders]
+    assert all(split == splits[0] for split in splits)
+    assert all(mark == marks[0] for mark in marks)
+    assert len(splits[0]["parts"]["test"]) == 20
+
+
+def test_size_is_what_is_needed_to_predict(climbed: Ladder, tmp_path: Path) -> None:
+    folder = Path(str(climbed.rung("finetune").folder))
+    assert not (folder / "state").exists()
+    kept = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+    assert 0 < megabytes(folder) < kept
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("state", "tensorboard", "log.jsonl", "run.json"))
+    for name in ("report.html", "metrics.json", "split.json"):
+        (copy / name).unlink()
+    assert megabytes(copy) == megabytes(folder)
+    assert clearhead.predict(copy, ["it was good"])
+
+
+def test_the_recommendation_and_its_reason(climbed: Ladder) -> None:
+    best = max(climbed.rungs, key=lambda rung: rung.value or 0.0)
+    assert best.difference is None
+    assert climbed.recommended == best.method  # twenty rows cannot show that a cheaper one is within 0.01 of it
+    assert climbed.margin == 0.01
+    assert climbed.reason.startswith(f"{best.method}: accuracy {best.value:.3f}")
+    assert climbed.reason.count("\n") == 0
+    assert "on 20 test rows" in climbed.reason
+    assert (climbed.not_tried, climbed.caveat) == ((), None)
+
+
+def test_what_is_written(climbed: Ladder) -> None:
+    saved = json.loads((climbed.folder / "ladder.json").read_text())
+    assert {key: saved[key] for key in climbed.to_json()} == json.loads(json.dumps(climbed.to_json()))
+    assert climbed.report == climbed.folder / "report.html"
+    page = climbed.report.read_text()
+    for said in ("Which method", "recommended", "Quality against time", "http-equiv"):
+        assert said in page
+    shown = climbed._repr_html_()
+    assert shown.count("<tr") == 5
+    assert climbed.recommended in shown
+
+
+def test_the_same_call_reads_back_what_is_finished(
+    climbed: Ladder, tiny: str, reviews: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr("clearhead.ladder.job.run_train", never)
+    said: list[str] = []
+    told = Told(say=said.append)
+    again = ladder(reviews, output=climbed.folder, model=tiny, budget=1, told=told, **FAST)
+    assert all(rung.reused for rung in again.rungs)
+    assert [replace(rung, reused=False) for rung in again.rungs] == list(climbed.rungs)
+    assert (again.recommended, again.reason) == (climbed.recommended, climbed.reason)
+    assert sum("read back, not trained again" in line for line in said) == 4
+    loose = ladder(reviews, output=climbed.folder, model=tiny, budget=1, margin=1, **FAST)  # is no setting of training
+    assert (loose.margin, loose.recommended) == (1.0, "tfidf")
+    with pytest.raises(InputError, match=r"other settings \(epochs was 2 and is 3\); name another"):
+        ladder(reviews, output=climbed.folder, model=tiny, **FAST | {"epochs": 3})
+    with pytest.raises(InputError, match=r"other settings \(seed was 0 and is 5\)"):
+        ladder(reviews, output=climbed.folder, model=tiny, seed=5, **FAST)
+
+
+def test_a_ladder_of_a_version_with_fewer_settings_goes_on(tmp_path: Path) -> None:
+    data = write_csv(tmp_path / "rows.csv", labelled(60))
+    ladder(data, output=tmp_path / "out", methods="majority")
+    kept = tmp_path / "out" / "ladder.json"
+    saved = json.loads(kept.read_text())
+    del saved["asked"]["majority"]["pieces"], saved["asked"]["majority"]["settings"]["average"]
+    kept.write_text(json.dumps(saved))
+    assert [rung.reused for rung in ladder(data, output=tmp_path / "out", methods="majority,tfidf").rungs] == [
+        True, False,
+    ]  # fmt: skip
+
+
+def test_other_rows_are_not_compared_with(tmp_path: Path) -> None:
+    data = write_csv(tmp_path / "rows.csv", labelled(60))
+    ladder(data, output=tmp_path / "out", methods="majority,tfidf")
+    write_csv(data, labelled(60, seed=9))
+    with pytest.raises(InputError, match="was trained or measured on other rows"):
+        ladder(data, output=tmp_path / "out", methods="majority,tfidf")
+
+
+def test_a_rung_that_was_stopped_goes_on(tiny: str, tmp_path: Path) -> None:
+    rows = labelled(80)
+    chosen: dict[str, Any] = {"output": tmp_path / "out", "model": tiny, "methods": ["finetune", "majority"], **FAST}
+
+    def stop(step: Any) -> None:
+        if step.step == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ladder(rows, told=Told(step=stop), **chosen)
+    assert (tmp_path / "out" / "finetune" / "run.json").exists()
+    made = ladder(rows, **chosen)
+    assert made.rung("majority").reused
+    assert made.rung("finetune").left_out is None
+    assert not made.rung("finetune").reused
+
+
+def test_estimates_come_from_real_steps(tiny: str, tmp_path: Path) -> None:
+    said: list[str] = []
+    chosen: dict[str, Any] = {"model": tiny, "methods": "features,head,finetune", **FAST}
+    ladder(labelled(100), output=tmp_path / "out", told=Told(say=said.append), **chosen)
+    assert sum("it will take about" in line for line in said) == 3
+    with pytest.raises(InputError, match=r'features: no time is left of 0\.00 s; budget="30s"'):
+        ladder(labelled(100), output=tmp_path / "none", budget="0.001s", **chosen)
+
+
+def test_a_rung_that_fails_does_not_take_the_others_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(job: Any) -> Any:
+        raise ZeroDivisionError("by nothing")
+
+    monkeypatch.setitem(methods.FITS, "tfidf", broken)
+    made = ladder(labelled(60), output=tmp_path / "out", methods="majority,tfidf")
+    assert made.rung("tfidf").left_out == "tfidf failed with ZeroDivisionError: by nothing"
+    assert made.recommended == "majority"
+    assert (made.not_tried, made.caveat) == ((), None)  # tfidf is not often the best
+
+    def unsuited(job: Any) -> Any:
+        raise InputError("These labels cannot be counted.")
+
+    monkeypatch.setitem(methods.FITS, "tfidf", unsuited)
+    made = ladder(labelled(60), output=tmp_path / "again", methods="majority,tfidf")
+    assert made.rung("tfidf").left_out == "tfidf: These labels cannot be counted."
+    with pytest.raises(InputError, match=r"No method could be measured\. tfidf: These labels"):
+        ladder(labelled(60), output=tmp_path / "none", methods="tfidf")
+
+
+def test_without_a_model_the_methods_without_one_are_measured(tmp_path: Path) -> None:
+    made = ladder(labelled(60), output=tmp_path / "out", model=str(tmp_path / "nothing"))
+    assert [rung.method for rung in made.rungs if rung.left_out is None] == ["majority", "tfidf"]
+    assert "nothing" in str(made.rung("finetune").left_out)
+    assert made.not_tried == ("finetune",)
+    assert str(made.caveat).startswith("Not tried: finetune (")
+    assert str(made.caveat).endswith("); it is often the best method.")
+    assert "Not tried: finetune" in made._repr_html_()
+    assert "Not tried: finetune" in (tmp_path / "out" / "report.html").read_text()
+    assert json.loads((tmp_path / "out" / "ladder.json").read_text())["not_tried"] == ["finetune"]
+
+
+@pytest.mark.parametrize("kind", ["pair", "regress", "multilabel"])
+def test_every_task(kind: str, tiny: str, tmp_path: Path) -> None:
+    rows = {"pair": paired, "regress": scored, "multilabel": tagged}[kind](90)
+    made = ladder(rows, output=tmp_path / "out", model=tiny, methods="majority,tfidf,features,finetune", **FAST)
+    assert [rung.left_out for rung in made.rungs] == [None] * 4
+    assert made.metric == {"pair": "accuracy", "regress": "r2", "multilabel": "f1_micro"}[kind]
+    assert made.task == ("classify" if kind == "multilabel" else kind)
+
+
+def test_a_metric_that_is_not_defined_for_a_method(tmp_path: Path) -> None:
+    made = ladder(scored(90), output=tmp_path / "out", methods="majority,tfidf", metric="pearson")
+    assert made.rung("majority").value is None  # a constant is correlated with nothing
+    assert made.recommended == "tfidf"
+    assert "not defined" in made._repr_html_()
+    saved = (tmp_path / "out" / "ladder.json").read_text()
+    assert "NaN" not in saved
+
+
+def test_another_metric_and_rows_of_ones_own(tiny: str, tmp_path: Path) -> None:
+    made = ladder(
+        labelled(60), dev=labelled(30, seed=4), output=tmp_path / "out", methods="majority,tfidf", metric="log_loss"
+    )
+    assert (made.part, made.metric, made.rows) == ("dev", "log_loss", 30)
+    assert made.recommended == "tfidf"
+    assert made.rung("majority").difference.low > 0  # type: ignore[union-attr, operator]
+    tested = ladder(labelled(60), test=labelled(25, seed=5), output=tmp_path / "tested", methods="majority,tfidf")
+    assert (tested.part, tested.rows) == ("test", 25)
+
+
+def test_a_split_column_and_names_that_want_to_run(tmp_path: Path) -> None:
+    wild = "<img src=x onerror=alert(1)>"
+    parts = ["train"] * 60 + ["dev"] * 15 + ["test"] * 15
+    rows = [
+        {**row, "label": f"{row['label']} {wild}", "split": part}
+        for row, part in zip(labelled(90), parts, strict=True)
+    ]
+    made = ladder(write_csv(tmp_path / f"{wild}.csv", rows), output=tmp_path / wild, methods="majority,tfidf")
+    assert (made.part, made.rows) == ("test", 15)
+    page = (tmp_path / wild / "report.html").read_text()
+    assert "&lt;img src=x" in page
+    assert "<img" not in page + made._repr_html_()
+
+
+def test_settings_of_features_are_for_features_alone(tiny: str, tmp_path: Path) -> None:
+    chosen: dict[str, Any] = {"methods": "tfidf,features", "layer": "last", "pooling": "max", "strength": 1.0}
+    made = ladder(labelled(60), output=tmp_path / "out", model=tiny, **chosen)
+    assert made.rung("features").left_out is None
+    trained = json.loads((tmp_path / "out" / "features" / "clearhead.json").read_text())["trained"]
+    assert (trained["layer"], trained["pooling"]) == ("last", ["max"])
+
+
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [
+        ({"budget": "soon"}, "budget is 'soon'; say a time above 0 such as 90s, 10m or 1h"),
+        ({"budget": "10"}, "budget is '10'"),
+        ({"budget": 0}, "budget is '0'"),
+        ({"margin": -0.1}, "margin must be a number from 0 to 1e\\+09, in units of the metric; got '-0.1'"),
+        ({"margin": "small"}, "margin must be a number .* got 'small'"),
+        ({"methods": "tfidf,magic"}, "There is no method 'magic'; a ladder has majority, tfidf"),
+        ({"method": "tfidf"}, "say which ones with methods"),
+        ({"epoch": 3}, "There is no setting 'epoch'"),
+        ({"label": "nothing"}, "nothing"),
+    ],
+)
+def test_what_is_refused_at_once(choices: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=said):
+        ladder(labelled(20), output=tmp_path / "out", **choices)
+    assert not (tmp_path / "out").exists()
+
+
+def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_text("x")
+    with pytest.raises(InputError, match="is there already and not empty"):
+        ladder(labelled(20), output=tmp_path / "full", methods="majority")
+    (tmp_path / "full" / "ladder.json").write_text("{}")
+    with pytest.raises(CheckpointError, match="damaged or of another version"):
+        ladder(labelled(20), output=tmp_path / "full", methods="majority")
+    with pytest.raises(InputError, match="too few different rows to hold any out"):
+        ladder(labelled(200)[4:6], output=tmp_path / "few", methods="majority")
+
+
+def test_budgets_in_words() -> None:
+    assert [budget_seconds(one) for one in ("90s", "10m", "1h", "1.5h", 30)] == [90, 600, 3600, 5400, 30]
+    assert [budget_for(one) for one in (10, 80, 840, 3000, 9000)] == ["30s", "2m", "20m", "60m", "180m"]
+    assert [spoken(one) for one in (0.25, 3.14, 45, 840, 9000)] == ["0.25 s", "3.1 s", "45 s", "14 min", "2.5 h"]
+    assert chosen_methods("finetune, majority") == ("majority", "finetune")
+    assert chosen_methods("head,finetune,features") == ("features", "finetune", "head")  # what is worth most first
+    assert "head" not in chosen_methods(None)

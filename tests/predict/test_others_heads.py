@@ -1,0 +1,164 @@
+"""Taggers, answerers and choosers of other people, and ours in their hands: the same logits, the same answers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from clearhead.api import evaluate, load_predictor, predict, train
+from clearhead.tasks.tag import LENIENT
+from tests.task_rows import QUICK, options, questions, words_and_tags
+from tests.text.tokenizer_folders import LEGACY, write_json
+from tests.twins import library
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+SIZES: dict[str, Any] = {
+    "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 32,
+    "max_position_embeddings": 80, "vocab_size": 700,
+}  # fmt: skip
+FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {  # tokenizer, class, more of its config
+    "bert": ("bert_cased", "Bert", {}),
+    "roberta": ("roberta", "Roberta", {"pad_token_id": 1, "max_position_embeddings": 82}),
+    "distilbert": ("distilbert", "DistilBert", {"dim": 24, "hidden_dim": 32, "n_layers": 2, "n_heads": 3}),
+    "electra": ("electra", "Electra", {"embedding_size": 24}),
+    "deberta-v2": ("deberta", "DebertaV2", {"relative_attention": True, "pos_att_type": ["p2c", "c2p"]}),
+    "mpnet": ("mpnet", "MPNet", {"pad_token_id": 1, "max_position_embeddings": 82}),
+    "modernbert": ("distilbert", "ModernBert", {"pad_token_id": 0, "cls_token_id": 2, "sep_token_id": 3}),
+}
+TAGS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
+
+
+def checkpoint(family: str, head: str, folder: Path) -> tuple[Path, Any]:
+    """A tiny model with random weights, saved by `transformers`."""
+    theirs = library()
+    kind, title, more = FAMILIES[family]
+    LEGACY[kind](folder)
+    config = getattr(theirs, f"{title}Config")(**(SIZES | more))
+    if head == "TokenClassification":
+        config.id2label = dict(enumerate(TAGS))
+        config.label2id = {name: place for place, name in enumerate(TAGS)}
+        config.num_labels = len(TAGS)
+    name = f"{title}For{head}"
+    if not hasattr(theirs, name):
+        pytest.skip(f"transformers has no {name}")
+    torch.manual_seed(0)
+    model = getattr(theirs, name)(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    if family == "modernbert":  # its tokenizer is a file of the newer kind
+        from clearhead.text import load_tokenizer
+
+        load_tokenizer(folder, "distilbert", {}).source.save(folder)
+        (folder / "vocab.txt").unlink()
+        write_json(folder / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast"})
+    model.save_pretrained(folder)
+    return folder, model
+
+
+def run(model: Any, ids: list[int], segments: list[int] | None = None) -> Any:
+    given: dict[str, Any] = {
+        "input_ids": torch.tensor([ids]),
+        "attention_mask": torch.ones(1, len(ids), dtype=torch.long),
+    }
+    if (
+        segments is not None
+        and getattr(model.config, "type_vocab_size", 1) > 1
+        and "distil" not in type(model).__name__.lower()
+    ):
+        given["token_type_ids"] = torch.tensor([segments])
+    with torch.no_grad():
+        return model(**given)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_their_taggers_tag(family: str, tmp_path: Path) -> None:
+    folder, model = checkpoint(family, "TokenClassification", tmp_path / "model")
+    predictor = load_predictor(folder)
+    assert (predictor.task.name, predictor.space.names, predictor.space.scheme) == ("tag", TAGS, LENIENT)
+    text = "The old keeper wrote a letter."
+    tokenizer = predictor.scorer.model.tokenizer  # type: ignore[attr-defined]
+    encoding = tokenizer.encode(text)
+    logits = run(model, encoding.ids, encoding.segments).logits[0].numpy()
+    said = predict(predictor, [text])[0]
+    assert said.tags is not None
+    best = {
+        start: TAGS[int(logits[place].argmax())] for place, (start, end) in enumerate(encoding.offsets) if end > start
+    }
+    begins = [0, 4, 8, 15, 21, 23, 29]
+    if all(begin in best for begin in begins):
+        assert list(said.tags) == [best[begin] for begin in begins]
+    several = predict(predictor, [text, "Rain fell on the harbour, and the fishermen mended their nets.", "far", text])
+    assert [several[0].tags, several[3].tags] == [said.tags, said.tags]  # whatever it is packed with
+    rows = [{"tokens": text.split(), "ner_tags": ["O", "B-PER", "I-PER", "O", "O", "O"]}]
+    assert 0 <= evaluate(predictor, rows).metrics["accuracy"].value <= 1
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_their_answerers_answer(family: str, tmp_path: Path) -> None:
+    folder, model = checkpoint(family, "QuestionAnswering", tmp_path / "model")
+    predictor = load_predictor(folder)
+    assert predictor.task.name == "span"
+    question, story = "Who wrote?", "The old keeper wrote a letter to his daughter."
+    encoding = predictor.scorer.model.tokenizer.encode(question, story)  # type: ignore[attr-defined]
+    made = run(model, encoding.ids, encoding.segments)
+    start, end = made.start_logits[0].numpy(), made.end_logits[0].numpy()
+    spans = enumerate(zip(encoding.offsets, encoding.sides, strict=True))
+    own = [place for place, ((a, b), side) in spans if side == 1 and story[a:b].strip()]  # a space is no answer
+    pairs = [(start[a] + end[b], a, b) for a in own for b in own if a <= b < a + 30]
+    _, first, last = max(pairs)
+    said = predict(predictor, [{"question": question, "context": story}])[0]
+    assert said.answer == story[encoding.offsets[first][0] : encoding.offsets[last][1]].strip()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_their_choosers_choose(family: str, tmp_path: Path) -> None:
+    folder, model = checkpoint(family, "MultipleChoice", tmp_path / "model")
+    predictor = load_predictor(folder)
+    assert predictor.task.name == "choice"
+    question, texts = "Who wrote?", ["the old keeper", "his daughter", "a letter to fishermen"]
+    tokenizer = predictor.scorer.model.tokenizer  # type: ignore[attr-defined]
+    scores = []
+    for text in texts:
+        encoding = tokenizer.encode(question, text)
+        given: dict[str, Any] = {"input_ids": torch.tensor([[encoding.ids]])}
+        if getattr(model.config, "type_vocab_size", 1) > 1 and family != "distilbert":
+            given["token_type_ids"] = torch.tensor([[encoding.segments]])
+        with torch.no_grad():
+            scores.append(float(model(**given).logits[0, 0]))
+    said = predict(predictor, [{"question": question, "options": texts}])[0]
+    expected = np.exp(np.array(scores) - max(scores))
+    np.testing.assert_allclose(list(said.probabilities.values()), expected / expected.sum(), atol=1e-5)
+    assert said.label == str(int(np.argmax(scores)))
+
+
+@pytest.mark.parametrize("task", ["tag", "span", "choice"])
+def test_ours_are_loaded_by_theirs_with_the_same_logits(task: str, tiny: str, tmp_path: Path) -> None:
+    rows: Any = {
+        "tag": [{"tokens": [w for w, _ in row], "tags": [t for _, t in row]} for row in words_and_tags(60)],
+        "span": questions(60), "choice": options(60),
+    }[task]  # fmt: skip
+    ours = train(rows, output=tmp_path / "run", model=tiny, epochs=1, **QUICK)
+    theirs = library()
+    title = {"tag": "TokenClassification", "span": "QuestionAnswering", "choice": "MultipleChoice"}[task]
+    model = getattr(theirs, f"AutoModelFor{title}").from_pretrained(ours.folder).eval()
+    tokenizer = theirs.AutoTokenizer.from_pretrained(ours.folder)
+    predictor = load_predictor(ours.folder)
+    network = predictor.scorer.model  # type: ignore[attr-defined]
+    if task == "tag":
+        assert [model.config.id2label[place] for place in range(len(ours.labels))] == list(ours.labels)
+    given = dict(tokenizer("it was", "a good film with music", return_tensors="pt"))
+    ids, segments = given["input_ids"][0].numpy(), given["token_type_ids"][0].numpy()
+    mine = network.runner.packed(ids, segments, np.array([len(ids)]))
+    with torch.no_grad():
+        made = model(**(given if task != "choice" else {key: value[None] for key, value in given.items()}))
+    if task == "span":
+        expected = torch.stack([made.start_logits[0], made.end_logits[0]], -1).numpy()
+    else:
+        expected = made.logits[0].numpy()
+    np.testing.assert_allclose(mine.reshape(expected.shape), expected, atol=1e-5)

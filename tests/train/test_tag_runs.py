@@ -1,0 +1,254 @@
+"""Tagging from a file to a folder to predictions: every form out, nothing lost on the way, the same after a stop."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clearhead.api import evaluate, load_predictor, predict, predict_file, train
+from clearhead.errors import InputError
+from clearhead.jobs.progress import Told
+from clearhead.metrics import entities
+from clearhead.train.finish import Run
+from fuzz.kill import contents
+from tests.task_rows import QUICK, conll, spans, words_and_tags
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tags")
+
+
+@pytest.fixture(scope="module")
+def columns(folder: Path) -> Path:
+    path = folder / "rows.conll"
+    path.write_text(conll(words_and_tags(160)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def tagger(tiny: str, columns: Path, folder: Path) -> Run:
+    return train(columns, output=folder / "tagger", model=tiny, epochs=5, **QUICK)
+
+
+@pytest.fixture(scope="module")
+def spanner(tiny: str, folder: Path) -> Run:
+    path = folder / "spans.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in spans(words_and_tags(160))))
+    return train(path, output=folder / "spanner", model=tiny, epochs=5, **QUICK)
+
+
+@pytest.mark.learns
+def test_it_learns_and_is_measured_by_entities(tagger: Run, folder: Path) -> None:
+    fresh = folder / "fresh.conll"
+    fresh.write_text(conll(words_and_tags(60, seed=9)))
+    made = evaluate(tagger.folder, fresh).to_json()
+    assert (made["task"], made["kind"], made["main"]) == ("tag", "tags", "f1")
+    for name in ("precision", "recall", "f1", "accuracy"):
+        assert made["metrics"][name]["value"] >= 0.9, name
+    assert {row["label"] for row in made["label_scores"]} == {"NICE", "SAD"}
+    assert made["rows"] == 60
+
+
+def test_held_out_rows_can_be_measured_again(tagger: Run, columns: Path) -> None:
+    again = evaluate(tagger.folder, columns, part="dev")
+    assert again.metrics["f1"].value == pytest.approx(tagger.evaluations["dev"].metrics["f1"].value)
+    other = columns.with_name("other.conll")
+    other.write_text(conll(words_and_tags(160, seed=5)))
+    with pytest.raises(InputError, match="does not have the dev rows"):
+        evaluate(tagger.folder, other, part="dev")
+
+
+@pytest.mark.learns
+def test_spans_say_where_they_stand(spanner: Run) -> None:
+    rows = spans(words_and_tags(40, seed=3))
+    found = predict(spanner.folder, rows)
+    right = 0
+    for row, said in zip(rows, found, strict=True):
+        assert said.text == row["text"]
+        assert said.spans is not None
+        for one in said.spans:
+            assert row["text"][one.start : one.end] == one.text
+            assert 0 < one.probability <= 1
+        right += [(one.start, one.end, one.label) for one in said.spans] == [
+            (one["start"], one["end"], one["label"]) for one in row["spans"]
+        ]
+    assert right >= 36
+
+
+@pytest.mark.learns
+def test_texts_that_no_one_cut_into_words_can_be_tagged(tagger: Run) -> None:
+    said = predict(tagger.folder, ["it was a  great film,\tbut sad!"])[0]
+    assert said.spans is not None
+    assert [(one.text, one.label) for one in said.spans] == [("great film", "NICE"), ("sad", "SAD")]
+
+
+@pytest.mark.parametrize("between", [" ", "\t"])
+def test_columns_come_out_as_they_went_in_with_one_more(tagger: Run, between: str, tmp_path: Path) -> None:
+    rows = words_and_tags(30, seed=4)
+    source = tmp_path / "in.conll"
+    source.write_text("-DOCSTART- -X- O\n\n" + conll(rows, between))
+    told = predict_file(tagger.folder, source, tmp_path / "out.conll")
+    assert told.rows == 30
+    blocks = (tmp_path / "out.conll").read_text().rstrip("\n").split("\n\n")
+    assert len(blocks) == 30
+    for row, block in zip(rows, blocks, strict=True):
+        lines = [line.split(between) for line in block.split("\n")]
+        assert [tuple(line[:2]) for line in lines] == row
+        assert all(len(line) == 3 for line in lines)
+        entities([line[2] for line in lines])
+    again = evaluate(tagger.folder, source).metrics["f1"].value
+    from clearhead.metrics import entity_counts, measure_entities
+
+    counts = entity_counts(
+        [entities([tag for _, tag in row]) for row in rows],
+        [entities([line.split(between)[2] for line in block.split("\n")]) for block in blocks],
+    )
+    assert measure_entities(counts, n=0)["f1"].value == pytest.approx(again)
+
+
+def test_columns_with_names_keep_them(tagger: Run, tmp_path: Path) -> None:
+    source = tmp_path / "in.conll"
+    source.write_text("token\tpos\ttag\n" + conll([[(f"{w}\tNN", t) for w, t in row] for row in words_and_tags(5)]))
+    predict_file(tagger.folder, source, tmp_path / "out.conll")
+    lines = (tmp_path / "out.conll").read_text().split("\n")
+    assert lines[0].split("\t")[-1] == "prediction"
+    assert len(lines[0].split("\t")) == 4
+    assert len(lines) == len(source.read_text().split("\n")) + 1  # a blank line after the last sentence, too
+    assert evaluate(tagger.folder, tmp_path / "out.conll", label="tags").rows == 5
+
+
+def test_tokens_alone_can_be_tagged(tagger: Run, tmp_path: Path) -> None:
+    source = tmp_path / "in.conll"
+    source.write_text("\n\n".join("\n".join(word for word, _ in row) for row in words_and_tags(4)) + "\n")
+    predict_file(tagger.folder, source, tmp_path / "out.conll")
+    assert all(len(line.split()) in (0, 2) for line in (tmp_path / "out.conll").read_text().split("\n"))
+
+
+def test_json_lines_have_the_text_and_its_spans(tagger: Run, columns: Path, tmp_path: Path) -> None:
+    predict_file(tagger.folder, columns, tmp_path / "out.jsonl")
+    row = json.loads((tmp_path / "out.jsonl").read_text().split("\n")[0])
+    assert row["text"] == " ".join(row["tokens"])
+    assert {"start", "end", "label", "text", "probability"} == set(row["spans"][0])
+    assert row["text"][row["spans"][0]["start"] : row["spans"][0]["end"]] == row["spans"][0]["text"]
+
+
+def test_no_spans_are_not_the_same_as_no_answer(spanner: Run, tmp_path: Path) -> None:
+    rows = [{"text": "the end", "spans": []}, {"text": " ", "spans": []}]
+    for ending, empty in ((".csv", "[]"), (".tsv", "[]"), (".jsonl", [])):
+        path = tmp_path / f"out{ending}"
+        predict_file(spanner.folder, rows, path, skip_bad_rows=True)
+        lines = path.read_text().splitlines()
+        made: Any = list(map(json.loads, lines)) if ending == ".jsonl" else list(
+            csv.DictReader(lines, delimiter="\t" if ending == ".tsv" else ",")
+        )  # fmt: skip
+        assert (made[0]["spans"], made[1]["spans"] in ("", None)) == (empty, True)
+        assert [row["given_spans"] for row in made] == [empty, empty]
+
+
+@pytest.mark.parametrize("ending", [".conll", ".jsonl", ".csv"])
+def test_a_stopped_prediction_goes_on_to_the_same_bytes(
+    ending: str, tagger: Run, columns: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    predictor = load_predictor(tagger.folder)
+    monkeypatch.setattr(type(predictor).answer, "__kwdefaults__", {"labels": None, "skip": 0, "chunk": 20})
+    predict_file(predictor, columns, tmp_path / f"whole{ending}")
+    seen = 0
+
+    def stop(done: int, total: int | None) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        predict_file(predictor, columns, tmp_path / f"half{ending}", told=stop)
+    told = predict_file(predictor, columns, tmp_path / f"half{ending}")
+    assert told.resumed > 0
+    assert (tmp_path / f"half{ending}").read_bytes() == (tmp_path / f"whole{ending}").read_bytes()
+
+
+def test_a_stopped_run_ends_in_the_same_bits(tiny: str, columns: Path, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"epochs": 2, "rate": 3e-3, "batch_rows": 16, "save_every": 0.0, "threads": 1}
+    train(columns, output=tmp_path / "whole", model=tiny, command="x", **settings)
+
+    def step(made: Any) -> None:
+        if made.step == 9:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(columns, output=tmp_path / "half", model=tiny, command="x", told=Told(step=step), **settings)
+    train(resume=tmp_path / "half")
+    assert contents(tmp_path / "half") == contents(tmp_path / "whole")
+
+
+@pytest.mark.learns
+def test_two_seeds_and_a_target(tiny: str, columns: Path, tmp_path: Path) -> None:
+    run = train(columns, output=tmp_path / "two", model=tiny, epochs=5, seeds=2, target_accuracy=0.9, **QUICK)
+    assert run.metrics["f1"].value > 0.5
+    assert any("90" in note for note in run.notes)  # what it takes to be so good, or that it is
+
+
+def test_two_taggers_beside_each_other(tagger: Run, spanner: Run, columns: Path) -> None:
+    made = evaluate(tagger.folder, columns, against=spanner.folder)
+    assert set(made.against) == {"precision", "recall", "f1", "f1_macro", "accuracy"}
+    other = evaluate(spanner.folder, columns)
+    for name, paired in made.against.items():
+        assert paired.difference == pytest.approx(made.metrics[name].value - other.metrics[name].value)
+
+
+@pytest.mark.parametrize("method", ["head", "features"])
+def test_other_methods_tag_too(method: str, tiny: str, columns: Path, tmp_path: Path) -> None:
+    run = train(columns, output=tmp_path / "run", model=tiny, method=method, epochs=1, report=False)
+    assert predict(run.folder, ["a great film"])[0].tags is not None
+
+
+@pytest.mark.parametrize("method", ["tfidf", "majority"])
+def test_methods_of_whole_texts_are_refused(method: str, tiny: str, columns: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"tag is learned by finetune, head, features, and not by {method}"):
+        train(columns, output=tmp_path / "run", model=tiny, method=method)
+
+
+def test_silence_has_a_column(tagger: Run, tmp_path: Path) -> None:
+    sure = load_predictor(tagger.folder, abstain_below=1.0)
+    predict_file(sure, ["a great film"], tmp_path / "out.jsonl")
+    said = json.loads((tmp_path / "out.jsonl").read_text())
+    assert (said["spans"], said["abstained"]) == (None, True)
+
+
+@pytest.mark.learns
+def test_long_texts_are_read_in_windows(tagger: Run) -> None:
+    words = [pair for row in words_and_tags(20, seed=8) for pair in row]
+    rows = [{"tokens": [word for word, _ in words], "tags": [tag for _, tag in words]}]
+    made = evaluate(tagger.folder, rows)
+    assert made.windowed == 1
+    assert made.truncated == 0
+    assert made.metrics["recall"].value > 0.8
+    said = predict(tagger.folder, rows)[0]
+    assert said.tags is not None
+    assert len(said.tags) == len(words)
+
+
+def test_bad_rows_are_refused_before_training_or_counted(tiny: str, tmp_path: Path) -> None:
+    rows = spans(words_and_tags(60))
+    rows[4]["spans"] = [{"start": 1, "end": 2, "label": "NICE"}]
+    rows[9]["spans"] = [{"start": 0, "end": 999, "label": "NICE"}]
+    with pytest.raises(InputError, match=r"2 of 60 rows cannot be used:\n  row 5: .*\n  row 10: "):
+        train(rows, output=tmp_path / "run", model=tiny, epochs=1, **QUICK)
+    assert not (tmp_path / "run" / "model.safetensors").exists()
+    run = train(rows, output=tmp_path / "skipped", model=tiny, epochs=1, skip_bad_rows=True, **QUICK)
+    assert any("2 rows (span does not fit)" in said for said in run.said)
+
+
+def test_a_tag_that_no_token_can_say_is_told(tiny: str, tmp_path: Path) -> None:
+    rows = spans(words_and_tags(40))
+    rows[6] = {"text": "a \u200b film", "spans": [{"start": 2, "end": 3, "label": "NICE"}]}
+    run = train(rows, output=tmp_path / "run", model=tiny, epochs=1, **QUICK)
+    assert "1 row has a tag on a word without a token of its own: it cannot be learned (row 7)" in run.said
+    rows[6]["spans"] = []
+    clean = train(rows, output=tmp_path / "clean", model=tiny, epochs=1, **QUICK)
+    assert not any("token of its own" in said for said in clean.said)

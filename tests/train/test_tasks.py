@@ -1,0 +1,193 @@
+"""Every task through train, evaluate and predict, with the same answers from files and from Python values."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+from clearhead.api import evaluate, predict, predict_file, train
+from clearhead.train.finish import Run
+from tests.rows import QUICK, Rows, paired, scored, tagged
+from tests.small import BAD, GOOD, PLAIN, labelled, write_csv
+
+
+def peer_logits(folder: Path, firsts: Sequence[str], seconds: Sequence[str] | None = None) -> np.ndarray:
+    """What transformers says of the same folder."""
+    model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    inputs = tokenizer(list(firsts), None if seconds is None else list(seconds), return_tensors="pt", padding=True)
+    with torch.no_grad():
+        return model(**inputs).logits.double().numpy()
+
+
+@pytest.mark.learns
+def test_two_classes(fitted: Run, reviews: Path) -> None:
+    assert (fitted.task, fitted.method, fitted.labels) == ("classify", "finetune", ("bad", "good"))
+    assert fitted.columns == {"text": "text", "label": "label", "id": "id"}
+    assert fitted.rows == {"train": 160, "dev": 20, "test": 20}
+    assert fitted.measured_on == "test"
+    assert fitted.metrics["accuracy"].value > 0.9
+    assert evaluate(fitted.folder, reviews).metrics["accuracy"].value > 0.95
+    sure = predict(fitted.folder, ["it was good", "it was awful"])
+    assert [answer.label for answer in sure] == ["good", "bad"]
+    assert [answer.row for answer in sure] == [1, 2]
+    for answer in sure:
+        assert sum(answer.probabilities.values()) == pytest.approx(1)
+        assert answer.probability == max(answer.probabilities.values())
+
+
+@pytest.mark.learns
+def test_three_classes_of_integers(tiny: str, tmp_path: Path) -> None:
+    draw, words = random.Random(0), ("good", "bad", "film")
+    others = [word for word in PLAIN if word not in words]
+    rows = [
+        {"text": f"{draw.choice(others)} {words[place % 3]} {draw.choice(others)}", "label": place % 3 * 5}
+        for place in range(120)
+    ]
+    run = train(rows, output=tmp_path / "run", model=tiny, epochs=12, rate=2e-3, batch_rows=8)
+    assert run.labels == ("0", "5", "10")  # by value, not by letters
+    assert run.metrics["accuracy"].value > 0.8
+    assert "f1" not in run.metrics
+    made = evaluate(run.folder, rows)
+    assert made.confusion is not None
+    assert [sum(row) for row in made.confusion] == [40, 40, 40]
+    said = [answer.label for answer in predict(run.folder, rows)]
+    right = sum(label == str(row["label"]) for label, row in zip(said, rows, strict=True))
+    assert int(np.trace(made.confusion)) == right > 110
+
+
+def test_answers_are_the_same_from_a_file_and_from_values(fitted: Run, reviews: Path, tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = labelled(200)
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    expected = predict(fitted.folder, reviews)
+    texts = [row["text"] for row in rows]
+    for source in (rows, texts, pandas.DataFrame(rows), {"text": texts}, tmp_path / "rows.jsonl"):
+        assert predict(fitted.folder, source) == expected
+    predict_file(fitted.folder, reviews, tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open() as file:
+        written = list(csv.DictReader(file))
+    assert [row["prediction"] for row in written] == [answer.label for answer in expected]
+    assert [row["probability"] for row in written] == [str(round(answer.probability or 0, 6)) for answer in expected]
+
+
+@pytest.mark.learns
+@pytest.mark.parametrize("form", ["list", "separator"])
+def test_several_labels_in_a_list_or_with_a_separator(form: str, tmp_path: Path) -> None:
+    rows = tagged(200)
+    if form == "list":
+        source = tmp_path / "rows.jsonl"
+        source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        joined = [{"text": row["text"], "labels": "|".join(row["labels"])} for row in rows]
+        source = write_csv(tmp_path / "rows.csv", joined)
+    run = train(source, output=tmp_path / "run", method="tfidf")
+    assert (run.task, run.labels) == ("classify", ("bad", "film", "good"))
+    assert run.evaluations["test"].kind == "multilabel"
+    assert run.metrics["f1_micro"].value > 0.95
+    answers = predict(run.folder, source)
+    assert sum(answer.labels == tuple(row["labels"]) for answer, row in zip(answers, rows, strict=True)) > 190
+    assert any(answer.labels == () for answer in answers)  # no label at all is an answer, too
+    assert evaluate(run.folder, source).metrics["subset_accuracy"].value > 0.95
+
+
+def test_several_labels_of_a_network_have_thresholds_of_their_own(several: Run) -> None:
+    passport = json.loads((several.folder / "clearhead.json").read_text())["trained"]
+    assert passport["kind"] == "multilabel"
+    assert len(passport["thresholds"]) == 3
+    assert len(set(passport["thresholds"])) > 1
+    rows = tagged(40, seed=9)
+    answers = predict(several.folder, rows)
+    for answer in answers:
+        passed = [p >= t for p, t in zip(answer.probabilities.values(), passport["thresholds"], strict=True)]
+        assert answer.labels == tuple(name for name, yes in zip(several.labels, passed, strict=True) if yes)
+    logits = peer_logits(several.folder, [row["text"] for row in rows])
+    ours = np.array([list(answer.probabilities.values()) for answer in answers])
+    np.testing.assert_allclose(ours, 1 / (1 + np.exp(-logits / passport["temperature"])), atol=1e-5)
+
+
+@pytest.mark.learns
+def test_a_pair_reads_both_texts(pair: Run) -> None:
+    assert (pair.task, pair.labels) == ("pair", ("other", "same"))
+    assert pair.columns == {"text": "sentence1", "text_b": "sentence2", "label": "label"}
+    assert pair.metrics["accuracy"].value > 0.9
+    rows = paired(60, seed=5)
+    assert evaluate(pair.folder, rows).metrics["accuracy"].value > 0.9
+    swapped = [{"sentence1": row["sentence2"], "sentence2": row["sentence1"]} for row in rows]
+    both, other = predict(pair.folder, rows), predict(pair.folder, swapped)
+    assert [answer.probability for answer in both] != [answer.probability for answer in other]
+
+
+def test_transformers_reads_the_same_from_a_pair(pair: Run) -> None:
+    rows = paired(20, seed=6)
+    temperature = json.loads((pair.folder / "clearhead.json").read_text())["trained"]["temperature"]
+    logits = peer_logits(pair.folder, [row["sentence1"] for row in rows], [row["sentence2"] for row in rows])
+    parts = np.exp(logits / temperature)
+    ours = np.array([list(answer.probabilities.values()) for answer in predict(pair.folder, rows)])
+    np.testing.assert_allclose(ours, parts / parts.sum(1, keepdims=True), atol=1e-5)
+
+
+def test_an_aspect_is_a_second_text(tiny: str, tmp_path: Path) -> None:
+    rows = [
+        {"sentence": f"the film was {word} but it was some music", "aspect": aspect, "polarity": label}
+        for word, label in ((GOOD[0], "positive"), (BAD[0], "negative"))
+        for aspect in ("film", "music")
+        for _ in range(10)
+    ]
+    run = train(rows, output=tmp_path / "run", model=tiny, epochs=1, **QUICK)
+    assert run.task == "pair"
+    assert run.columns == {"text": "sentence", "text_b": "aspect", "label": "polarity"}
+
+
+def numbers_of(rows: Rows) -> list[float]:
+    return [row["score"] for row in rows]
+
+
+@pytest.mark.learns
+def test_a_number_comes_out_in_its_own_unit(number: Run) -> None:
+    assert (number.task, number.labels) == ("regress", ())
+    rows = scored(60, seed=7)
+    values = np.array([answer.value for answer in predict(number.folder, rows)], np.float64)
+    assert np.abs(values - numbers_of(rows)).mean() < 100  # of a spread of 300
+    assert evaluate(number.folder, rows).metrics["mae"].value == pytest.approx(np.abs(values - numbers_of(rows)).mean())
+    assert number.metrics["r2"].value > 0.8
+    np.testing.assert_allclose(peer_logits(number.folder, [row["text"] for row in rows])[:, 0], values, rtol=1e-5)
+    answer = predict(number.folder, rows[:1])[0]
+    assert (answer.label, answer.labels, answer.probability, answer.probabilities) == (None, None, None, {})
+
+
+@pytest.mark.learns
+def test_a_number_of_two_texts(tiny: str, tmp_path: Path) -> None:
+    run = train(scored(160, two=True), output=tmp_path / "run", model=tiny, epochs=10, **QUICK)
+    assert run.task == "regress"
+    assert run.columns == {"text": "sentence1", "text_b": "sentence2", "label": "score"}
+    rows = scored(40, seed=8, two=True)
+    values = np.array([answer.value for answer in predict(run.folder, rows)], np.float64)
+    assert np.abs(values - numbers_of(rows)).mean() < 100
+    logits = peer_logits(run.folder, [row["sentence1"] for row in rows], [row["sentence2"] for row in rows])
+    np.testing.assert_allclose(logits[:, 0], values, rtol=1e-5)
+
+
+@pytest.mark.learns
+def test_the_chosen_epoch_of_a_number_is_one_whose_answers_differ(number: Run) -> None:
+    """A high correlation alone is no good: an epoch whose answers are all but equal can have one."""
+    values = np.array([answer.value for answer in predict(number.folder, scored(60, seed=7))], np.float64)
+    assert 150 < values.std() < 450
+
+
+def test_numbers_are_classes_when_it_is_said(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [{"text": f"it was {place}", "stars": place % 7 + 0.5} for place in range(70)]
+    assert train(rows, output=tmp_path / "number", method="majority").task == "regress"
+    run = train(rows, output=tmp_path / "classes", method="majority", task="classify")
+    assert run.labels == ("0.5", "1.5", "2.5", "3.5", "4.5", "5.5", "6.5")
+    whole = [{"text": f"it was {place}", "stars": place % 5} for place in range(60)]
+    assert train(whole, output=tmp_path / "whole", method="majority", task="regress").task == "regress"
