@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False  # not from typing: importing the package imports nothing
 if TYPE_CHECKING:
+    from types import ModuleType
     from typing import Any
 
     from clearhead.api import (
@@ -151,6 +154,26 @@ __all__ = [
     "train",
     "word2vec",
 ]
+
+
+if not TYPE_CHECKING:
+    ModuleType = type(sys)
+
+
+class _PublicNames(ModuleType):
+    """Keeps `clearhead.train` the verb once the package of the same name has been imported.
+
+    Importing a submodule binds it as an attribute of its parent; without this, the second call of `clearhead.train`
+    would meet the package `clearhead.train` instead of the function.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _HOMES and isinstance(value, ModuleType):
+            return
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _PublicNames
 
 
 def __getattr__(name: str) -> Any:

@@ -23,8 +23,8 @@ from tests.parallel import parallel
 from tests.small import labelled, tiny_gpt, write_csv
 from tests.words.planted import topics
 
-USED = ("api", "cli", "cli.train", "cli.training", "cli.word2vec", "cli.learn_tokenizer", "ancestors", "runs.again",
-        "runs.vocabulary", "words.learn", "text.learn", "report.page", "runs.inspection", "runs.evaluate", "classic",
+USED = ("api", "cli", "cli.train", "cli.training", "cli.word2vec", "cli.learn_tokenizer", "jobs.restart",
+        "jobs.learn_tokenizer", "words.learn", "text.learn", "report.page", "train.inspection", "evaluate.evaluate", "classic",
         "training.log")  # fmt: skip
 
 

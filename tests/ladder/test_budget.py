@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from html import unescape
@@ -151,7 +152,7 @@ def test_time_is_kept_for_what_is_worth_most(tiny: str, tmp_path: Path, slow: Sl
 def test_trying_out_a_later_method_takes_no_time_from_an_earlier_one(monkeypatch: pytest.MonkeyPatch) -> None:
     nothing: Any = None  # is read
     clock = [0.0]
-    monkeypatch.setattr("clearhead.ladder.budget.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
 
     def try_out(plan: Any, prepared: Any) -> Estimate:
         clock[0] += 9.0

@@ -14,6 +14,7 @@ import clearhead
 from clearhead.api import ladder
 from clearhead.errors import CheckpointError, InputError
 from clearhead.jobs.progress import Told
+from clearhead.ladder import job
 from clearhead.ladder.job import Ladder
 from clearhead.ladder.methods import METHODS, budget_for, budget_seconds, chosen_methods, spoken
 from clearhead.predict.latency import megabytes
@@ -102,7 +103,7 @@ def test_the_same_call_reads_back_what_is_finished(
     def never(*_: Any, **__: Any) -> Any:
         raise AssertionError("trained again")
 
-    monkeypatch.setattr("clearhead.ladder.job.run_train", never)
+    monkeypatch.setattr(job, "run_train", never)
     said: list[str] = []
     told = Told(say=said.append)
     again = ladder(reviews, output=climbed.folder, model=tiny, budget=1, told=told, **FAST)

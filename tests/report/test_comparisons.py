@@ -108,10 +108,10 @@ def test_names_in_the_picture_do_not_cover_each_other(browser: Any, tmp_path: Pa
 
 
 def test_dev_rows_that_were_too_few_chose_no_epoch() -> None:
-    chosen = Reader(report_html(whole())).said("learning")
+    chosen = Reader(report_html(whole())).said("curves")
     assert "These rows choose the epoch" in chosen
     kept_last = [{**line, "best": False} for line in whole().log]
     read = Reader(report_html(whole(log=kept_last)))
-    assert "These rows did not choose the epoch: the last one was kept." in read.said("learning")
+    assert "These rows did not choose the epoch: the last one was kept." in read.said("curves")
     assert "used to fit thresholds and temperature: not a test result" in read.said("metrics")
     assert "used to choose the epoch" not in read.said("metrics")

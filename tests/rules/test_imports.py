@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import pkgutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -150,6 +151,22 @@ def test_public_names_are_exactly_those_listed() -> None:
         assert getattr(clearhead, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         clearhead.nonsense  # noqa: B018
+
+
+def test_verbs_stay_verbs_after_their_packages_were_imported() -> None:
+    code = (
+        "import sys, json, pkgutil, importlib, clearhead\n"
+        "for module in pkgutil.iter_modules(clearhead.__path__):\n"
+        "    if module.name != '__main__':\n"
+        "        importlib.import_module(f'clearhead.{module.name}')\n"
+        "kinds = {name: type(getattr(clearhead, name)).__name__ for name in clearhead.__all__}\n"
+        "from clearhead import train\n"
+        "print(json.dumps([train is clearhead.train, sorted(n for n in kinds if kinds[n] == 'module' or "
+        "kinds[n] == '_PublicNames')]))"
+    )
+    assert json.loads(run(code)) == [True, []]
+    shadowed = {module.name for module in pkgutil.iter_modules(clearhead.__path__)} & set(clearhead.__all__)
+    assert shadowed  # else the test above could not fail
 
 
 def package_graph(root: Path) -> dict[str, set[str]]:
