@@ -38,6 +38,7 @@ margins: $(VENV)/.dev  # learning tests over seeds, precisions and threads; an h
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 
 bench: $(VENV)/.dev

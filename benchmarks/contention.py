@@ -36,8 +36,10 @@ BESIDE = (0, 1, 2)  # processes that only compute
 PROMISE = 0.6
 YARDSTICK = "yardstick"
 SPINNING = {  # as it was: what is set wins over what clearhead chooses
-    "GOMP_SPINCOUNT": "300000", "OPENBLAS_NUM_THREADS": str(CORES), "OMP_NUM_THREADS": str(CORES),
-}  # fmt: skip
+    "GOMP_SPINCOUNT": "300000",
+    "OPENBLAS_NUM_THREADS": str(CORES),
+    "OMP_NUM_THREADS": str(CORES),
+}
 
 
 class Pace:
@@ -88,9 +90,17 @@ def pretrain(pace: Pace, folder: Path) -> None:
     told = Told(step=lambda step: pace.count(step.tokens))
     config = '{"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128}'
     clearhead.pretrain(
-        folder / "text.txt", output=folder / "run", config=config, vocabulary=600, length=32, steps=10**7,
-        batch_tokens=1024, save_every=1e6, report=False, told=told,
-    )  # fmt: skip
+        folder / "text.txt",
+        output=folder / "run",
+        config=config,
+        vocabulary=600,
+        length=32,
+        steps=10**7,
+        batch_tokens=1024,
+        save_every=1e6,
+        report=False,
+        told=told,
+    )
 
 
 def features(pace: Pace, folder: Path) -> None:  # noqa: ARG001
@@ -138,8 +148,12 @@ def count(pace: Pace, folder: Path) -> None:  # noqa: ARG001
 
 
 JOBS: dict[str, Callable[[Pace, Path], None]] = {
-    "finetune": finetune, "features": features, "fit": fit, "embed": embed, "pretrain": pretrain,
-}  # fmt: skip
+    "finetune": finetune,
+    "features": features,
+    "fit": fit,
+    "embed": embed,
+    "pretrain": pretrain,
+}
 
 
 def child(name: str, *, spinning: bool) -> None:
@@ -163,11 +177,15 @@ class Job:
         environment = os.environ | {"HF_HUB_OFFLINE": "1"} | (SPINNING if spinning else {})
         self.processes = [
             subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
                 env=environment,
             )
             for _ in range(CORES if name == YARDSTICK else 1)
-        ]  # fmt: skip
+        ]
         self.answers()
         self.speeds: dict[int, list[float]] = {beside: [] for beside in BESIDE}
 

@@ -77,14 +77,18 @@ DATASETS = {
         _pairs("stsb", task="regress", metric="spearman", columns={"label": "score"}),
         _pairs("sick", task="regress", metric="spearman", columns={"label": "relatedness"}),
         Dataset(
-            name="conll2003", task="tag", metric="f1", train="conll2003/train.conll.gz",
-            held_out="conll2003/valid.conll.gz", columns={},
+            name="conll2003",
+            task="tag",
+            metric="f1",
+            train="conll2003/train.conll.gz",
+            held_out="conll2003/valid.conll.gz",
+            columns={},
         ),
         Dataset(
             name="wnut17", task="tag", metric="f1", train="wnut17/train.conll", held_out="wnut17/dev.conll", columns={}
         ),
     )
-}  # fmt: skip
+}
 UNTOUCHED = {  # no setting and no rule was chosen on these
     one.name: one
     for one in (
@@ -178,23 +182,47 @@ def run(data: Dataset, rows: str, seed: int, choice: str, model: str, precision:
     wall, cpu = time.perf_counter(), time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         made = verbs.train(
-            train, task=data.task, model=model, seed=seed, output=Path(folder) / "model", test_share=0.0,
-            max_length=LONGEST, long="cut", precision=precision, threads=1, report=False,
-            baselines=choice in ("default", "finetune"), **data.columns, **settings_of(choice, data, train),
-        )  # fmt: skip
+            train,
+            task=data.task,
+            model=model,
+            seed=seed,
+            output=Path(folder) / "model",
+            test_share=0.0,
+            max_length=LONGEST,
+            long="cut",
+            precision=precision,
+            threads=1,
+            report=False,
+            baselines=choice in ("default", "finetune"),
+            **data.columns,
+            **settings_of(choice, data, train),
+        )
         seconds = round(time.perf_counter() - wall, 1), round(time.process_time() - cpu, 1)
         found = verbs.evaluate(made.folder, measure).metrics[data.metric].value
         plan = json.loads((made.folder / "run.json").read_text())["plan"]["settings"]
     beside = {one.method: [one.value, asdict(one.difference)] for one in made.baselines}
     dev = made.evaluations["dev"].metrics[data.metric].value if "dev" in made.evaluations else None
     return {
-        "task": data.name, "rows": rows, "seed": seed, "choice": choice, "model": model, "metric": data.metric,
-        "method": made.method, "score": float(found), "train_rows": len(train), "measured_rows": len(measure),
-        "epochs": plan["epochs"], "rate": plan["rate"], "precision": precision,
-        "seconds": seconds[0], "cpu_seconds": seconds[1],
+        "task": data.name,
+        "rows": rows,
+        "seed": seed,
+        "choice": choice,
+        "model": model,
+        "metric": data.metric,
+        "method": made.method,
+        "score": float(found),
+        "train_rows": len(train),
+        "measured_rows": len(measure),
+        "epochs": plan["epochs"],
+        "rate": plan["rate"],
+        "precision": precision,
+        "seconds": seconds[0],
+        "cpu_seconds": seconds[1],
         "kept": next((note for note in made.notes if note.startswith("Kept ")), ""),
-        "dev_rows": made.rows.get("dev", 0), "dev": dev, "dev_baselines": beside,
-    }  # fmt: skip
+        "dev_rows": made.rows.get("dev", 0),
+        "dev": dev,
+        "dev_baselines": beside,
+    }
 
 
 def finished(out: Path) -> dict[Key, dict[str, Any]]:

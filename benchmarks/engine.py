@@ -131,8 +131,13 @@ class Contest:
     def command(self, column: str) -> list[str]:
         """How a column's process is started."""
         path = self.folder / "work" / f"{column}.json"
-        job = {"runtime": column, "folder": str(self.model), "threads": self.threads, "texts": self.texts,
-               "work": str(self.folder / "work")}  # fmt: skip
+        job = {
+            "runtime": column,
+            "folder": str(self.model),
+            "threads": self.threads,
+            "texts": self.texts,
+            "work": str(self.folder / "work"),
+        }
         path.write_text(json.dumps(job), encoding="utf-8")
         return [sys.executable, str(HERE / "engine_columns.py"), str(path)]
 

@@ -55,10 +55,12 @@ def peak(job: Job) -> Loaded:
 
     def session(op: str, a: Any, b: Any, kind: int, out: int) -> Callable[[], Any]:
         graph = helper.make_graph(
-            [helper.make_node(op, ["a", "b"], ["c"])], "one",
-            [helper.make_tensor_value_info("a", kind, a.shape)], [helper.make_tensor_value_info("c", out, None)],
+            [helper.make_node(op, ["a", "b"], ["c"])],
+            "one",
+            [helper.make_tensor_value_info("a", kind, a.shape)],
+            [helper.make_tensor_value_info("c", out, None)],
             [numpy_helper.from_array(b, "b")],
-        )  # fmt: skip
+        )
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
         options = ort.SessionOptions()
         options.intra_op_num_threads = job.threads

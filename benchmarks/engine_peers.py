@@ -146,9 +146,15 @@ def export(job: Job) -> Path:
     sides = {name: {0: "batch", 1: "length"} for name in (*NAMES, "last")}
     half = path.with_suffix(".half")
     torch.onnx.export(
-        encoder, (ids, ids, ids * 0), str(half), input_names=list(NAMES), output_names=["last"], dynamic_axes=sides,
-        opset_version=17, dynamo=False,
-    )  # fmt: skip
+        encoder,
+        (ids, ids, ids * 0),
+        str(half),
+        input_names=list(NAMES),
+        output_names=["last"],
+        dynamic_axes=sides,
+        opset_version=17,
+        dynamo=False,
+    )
     half.rename(path)
     return path
 
@@ -160,9 +166,11 @@ def optimised(job: Job) -> Path:
         from onnxruntime.transformers.optimizer import optimize_model
 
         made = optimize_model(
-            str(export(job)), model_type="bert", num_heads=config["num_attention_heads"],
+            str(export(job)),
+            model_type="bert",
+            num_heads=config["num_attention_heads"],
             hidden_size=config["hidden_size"],
-        )  # fmt: skip
+        )
         made.save_model_to_file(str(path.with_suffix(".half")))
         path.with_suffix(".half").rename(path)
     return path
@@ -177,9 +185,12 @@ def quantised(job: Job) -> Path:
 
         half = path.with_suffix(".half")
         quantize_dynamic(
-            optimised(job), half, per_channel=True, weight_type=QuantType.QInt8,
+            optimised(job),
+            half,
+            per_channel=True,
+            weight_type=QuantType.QInt8,
             extra_options={"DefaultTensorType": TensorProto.FLOAT},  # of what its fused operators make
-        )  # fmt: skip
+        )
         half.rename(path)
     return path
 

@@ -12,8 +12,19 @@ from typing import Any
 from engine_columns import COLUMNS
 
 PEER = "sentence-transformers"
-HEADS = ("", "texts/s", "ratio", "one text, p50 ms", "p99 ms", "load s", "memory MB", "cosine, mean", "worst",
-         "share of peak", "setting")  # fmt: skip
+HEADS = (
+    "",
+    "texts/s",
+    "ratio",
+    "one text, p50 ms",
+    "p99 ms",
+    "load s",
+    "memory MB",
+    "cosine, mean",
+    "worst",
+    "share of peak",
+    "setting",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,9 +93,19 @@ def section(title: str, folder: Path, config: Mapping[str, Any], threads: int) -
     for name, one in found.items():
         setting = "" if one.setting is None else "{} a call, {} x {} threads".format(*one.setting)
         share = "" if one.share is None else f"{100 * one.share:.0f} %"
-        cells = (COLUMNS[name].title, f"{one.speed:,.1f}", f"{one.ratio:.2f}", f"{one.p50:.2f}", f"{one.p99:.2f}",
-                 f"{one.load:.2f}", f"{one.memory:,.0f}", f"{one.mean:.4f}", f"{one.worst:.4f}", share,
-                 setting)  # fmt: skip
+        cells = (
+            COLUMNS[name].title,
+            f"{one.speed:,.1f}",
+            f"{one.ratio:.2f}",
+            f"{one.p50:.2f}",
+            f"{one.p99:.2f}",
+            f"{one.load:.2f}",
+            f"{one.memory:,.0f}",
+            f"{one.mean:.4f}",
+            f"{one.worst:.4f}",
+            share,
+            setting,
+        )
         said.append(f"| {' | '.join(cells)} |")
     peaks = [one["peak"] for one in rounds if "peak" in one]
     if peaks:
@@ -107,17 +128,26 @@ def promises(found: Mapping[str, Line]) -> list[tuple[str, float]]:
     if floats:
         best = max(floats, key=lambda name: floats[name].speed)
         made.append((f"float to the best float peer ({COLUMNS[best].title}), texts/s", ours.speed / floats[best].speed))
-        made.append(("the best float peer's p99/p50 to ours",
-                     min(one.p99 / one.p50 for one in floats.values()) / (ours.p99 / ours.p50)))  # fmt: skip
+        made.append(
+            (
+                "the best float peer's p99/p50 to ours",
+                min(one.p99 / one.p50 for one in floats.values()) / (ours.p99 / ours.p50),
+            )
+        )
     small = found.get("int8")
     if small is not None:
         made.append(("int8 to our float, texts/s", small.speed / ours.speed))
-        equal = {name: one for name, one in found.items()
-                 if COLUMNS[name].int8 and name != "int8" and one.mean >= small.mean}  # fmt: skip
+        equal = {
+            name: one for name, one in found.items() if COLUMNS[name].int8 and name != "int8" and one.mean >= small.mean
+        }
         if equal:
             best = max(equal, key=lambda name: equal[name].speed)
-            made.append((f"int8 to the best int8 peer of equal or better cosine ({COLUMNS[best].title}), texts/s",
-                         small.speed / equal[best].speed))  # fmt: skip
+            made.append(
+                (
+                    f"int8 to the best int8 peer of equal or better cosine ({COLUMNS[best].title}), texts/s",
+                    small.speed / equal[best].speed,
+                )
+            )
     if peer is not None:
         each = [("float", ours)] + ([] if small is None else [("int8", small)])
         for name, one in each:

@@ -203,10 +203,14 @@ def spans(task: Task, rows: Rows, folder: Path) -> Peer:
 
     def encode(some: list[Row]) -> list[Window]:
         made = tokenizer(
-            [row[task.text].lstrip() for row in some], [row[passage] for row in some], truncation="only_second",
-            max_length=settings["max_length"], stride=settings["stride"], return_overflowing_tokens=True,
+            [row[task.text].lstrip() for row in some],
+            [row[passage] for row in some],
+            truncation="only_second",
+            max_length=settings["max_length"],
+            stride=settings["stride"],
+            return_overflowing_tokens=True,
             return_offsets_mapping=True,
-        )  # fmt: skip
+        )
         read = [name for name in tokenizer.model_input_names if name in made]
         return [
             Window(

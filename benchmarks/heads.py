@@ -85,17 +85,29 @@ def settings_of(task: Task, rows: Rows) -> dict[str, Any]:
 def ours(task: Task, rows: Rows, seed: int, head: str, precision: str) -> list[Any]:
     """The answers of clearhead with a head that reads the first token or the mean."""
     import clearhead
-    from clearhead.predict.predictor import load_predictor
+    from clearhead.predict.loading import load_predictor
 
     verbs: Any = clearhead
     columns = {"text": task.text, "text_b": task.text_b, "label": task.label}
     with tempfile.TemporaryDirectory() as place:
         run = verbs.train(
-            rows.train, task=task.kind, **columns, head_pooling=head, seed=seed, output=Path(place) / "model",
-            **settings_of(task, rows), dev_share=0.0, test_share=0.0, baselines=False,
-            max_length=LONGEST, long="cut", precision=precision, threads=1, report=False,
+            rows.train,
+            task=task.kind,
+            **columns,
+            head_pooling=head,
+            seed=seed,
+            output=Path(place) / "model",
+            **settings_of(task, rows),
+            dev_share=0.0,
+            test_share=0.0,
+            baselines=False,
+            max_length=LONGEST,
+            long="cut",
+            precision=precision,
+            threads=1,
+            report=False,
             save_every=1e9,
-        )  # fmt: skip
+        )
         bare = [{key: value for key, value in row.items() if key != task.label} for row in rows.measure]
         said = verbs.predict(load_predictor(run.folder, threads=1), bare)
     return [float(one.value) if task.kind == "regress" else one.label for one in said]

@@ -33,7 +33,7 @@ TEXTS = {
 CHILD = """
 import sys, time
 import clearhead
-from clearhead.predict.predictor import load_predictor
+from clearhead.predict.loading import load_predictor
 verb, model, path = sys.argv[1:]
 text = open(path, encoding="utf-8").read()
 if verb == "embed":

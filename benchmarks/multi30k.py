@@ -23,9 +23,11 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 RECIPES = ("multi30k-de-en", "multi30k-de-en-rnn", "multi30k-de-en-rnn-plain", "multi30k-en-fr")
 TITLES = {
-    "multi30k-de-en": "Transformer, de to en", "multi30k-de-en-rnn": "RNN with attention, de to en",
-    "multi30k-de-en-rnn-plain": "RNN without, de to en", "multi30k-en-fr": "Transformer, en to fr",
-}  # fmt: skip
+    "multi30k-de-en": "Transformer, de to en",
+    "multi30k-de-en-rnn": "RNN with attention, de to en",
+    "multi30k-de-en-rnn-plain": "RNN without, de to en",
+    "multi30k-en-fr": "Transformer, en to fr",
+}
 TIMED = 200  # rows whose translation is timed
 
 
@@ -89,9 +91,14 @@ def table(found: dict[str, dict[str, Any]]) -> str:
     for name, one in found.items():
         bleu, chrf = one["dev"]["metrics"]["bleu"], one["dev"]["metrics"]["chrf"]
         cells = [
-            TITLES[name], f"{bleu['value']:.1f}", f"{bleu['low']:.1f} to {bleu['high']:.1f}", f"{chrf['value']:.1f}",
-            f"{one['minutes']:.0f} min", f"{one['words_per_second']:.0f}", f"{one['size']:.0f} MB",
-        ]  # fmt: skip
+            TITLES[name],
+            f"{bleu['value']:.1f}",
+            f"{bleu['low']:.1f} to {bleu['high']:.1f}",
+            f"{chrf['value']:.1f}",
+            f"{one['minutes']:.0f} min",
+            f"{one['words_per_second']:.0f}",
+            f"{one['size']:.0f} MB",
+        ]
         lines.append("| " + " | ".join(cells) + " |")
     lengths = {name: {part["name"]: part for part in one["dev"]["slices"]} for name, one in found.items()}
     for parts in dict.fromkeys(tuple(one) for one in lengths.values()):  # each source language has slices of its own

@@ -41,18 +41,54 @@ class Dataset:
 
 NETWORK: dict[str, Any] = {"epochs": 3, "batch_rows": 8, "rate": 1e-4}
 DATASETS = {
-    "sst2": Dataset("accuracy", "sst2/train.tsv", "sst2/dev.tsv", 160, task="classify", text="sentence",
-                    label="label", **NETWORK),
-    "conll2003": Dataset("f1", "conll2003/train.conll.gz", "conll2003/valid.conll", 120, task="tag",
-                         **NETWORK | {"rate": 3e-4}),
-    "stsb": Dataset("pearson", "stsb/train.tsv", "stsb/dev.tsv", 160, task="regress", text="sentence1",
-                    text_b="sentence2", label="score", **NETWORK),
-    "multi30k": Dataset("chrf", "multi30k/train.tsv.gz", "multi30k/val.tsv", 600, task="translate", source="de",
-                        target="en", family="transformer", preset="tiny", vocabulary=2000, epochs=4, rate=3e-3,
-                        beam=1, average=1, batch_tokens=512),
-    "mlm": Dataset("held-out loss", "wikitext2/valid.txt.gz", None, 60, family="bert", objective="mlm",
-                   preset="tiny", vocabulary=4000, length=64, evaluations=1, batch_tokens=2048),
-}  # fmt: skip
+    "sst2": Dataset(
+        "accuracy", "sst2/train.tsv", "sst2/dev.tsv", 160, task="classify", text="sentence", label="label", **NETWORK
+    ),
+    "conll2003": Dataset(
+        "f1", "conll2003/train.conll.gz", "conll2003/valid.conll", 120, task="tag", **NETWORK | {"rate": 3e-4}
+    ),
+    "stsb": Dataset(
+        "pearson",
+        "stsb/train.tsv",
+        "stsb/dev.tsv",
+        160,
+        task="regress",
+        text="sentence1",
+        text_b="sentence2",
+        label="score",
+        **NETWORK,
+    ),
+    "multi30k": Dataset(
+        "chrf",
+        "multi30k/train.tsv.gz",
+        "multi30k/val.tsv",
+        600,
+        task="translate",
+        source="de",
+        target="en",
+        family="transformer",
+        preset="tiny",
+        vocabulary=2000,
+        epochs=4,
+        rate=3e-3,
+        beam=1,
+        average=1,
+        batch_tokens=512,
+    ),
+    "mlm": Dataset(
+        "held-out loss",
+        "wikitext2/valid.txt.gz",
+        None,
+        60,
+        family="bert",
+        objective="mlm",
+        preset="tiny",
+        vocabulary=4000,
+        length=64,
+        evaluations=1,
+        batch_tokens=2048,
+    ),
+}
 
 
 def data() -> Path:
@@ -107,9 +143,16 @@ def run(name: str, precision: str, seed: int, rows: int | None, threads: int, ou
         quality = found.metrics[what.metric].value
     shutil.rmtree(folder, ignore_errors=True)
     return {
-        "dataset": name, "precision": precision, "seed": seed, "rows": count, "threads": threads, "quality": quality,
-        "metric": what.metric, "microseconds_per_token": 1e6 * cpu / max(tokens, 1), "emulated": not has_bf16(),
-    }  # fmt: skip
+        "dataset": name,
+        "precision": precision,
+        "seed": seed,
+        "rows": count,
+        "threads": threads,
+        "quality": quality,
+        "metric": what.metric,
+        "microseconds_per_token": 1e6 * cpu / max(tokens, 1),
+        "emulated": not has_bf16(),
+    }
 
 
 def has_bf16() -> bool:

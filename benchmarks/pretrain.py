@@ -58,13 +58,19 @@ class Ours:
         place = data()
         files = [str(place / name / "train.txt.gz") for name in TEXTS[kind]]
         valid = str(place / "corpus_novels" / "valid.txt.gz")
-        plan = make_pretrain_plan({"files": files, "dev": [valid], "preset": "mini", "rate": RATE, "batch_rows": ROWS,
-                                   "length": LENGTH})  # fmt: skip
+        plan = make_pretrain_plan(
+            {"files": files, "dev": [valid], "preset": "mini", "rate": RATE, "batch_rows": ROWS, "length": LENGTH}
+        )
         self.texts = read_texts(plan, tokenizer, out, Told())
         self.teacher = Teacher(
-            portion=self.texts.train, objective=OBJECTIVES[OBJECTIVE[kind]], kit=make_kit(tokenizer), length=LENGTH,
-            seed=0, folder=out, batch_rows=ROWS,
-        )  # fmt: skip
+            portion=self.texts.train,
+            objective=OBJECTIVES[OBJECTIVE[kind]],
+            kit=make_kit(tokenizer),
+            length=LENGTH,
+            seed=0,
+            folder=out,
+            batch_rows=ROWS,
+        )
         self.model = create(kind, config=SHAPES[kind], head=HEAD[kind], tokenizer=tokenizer, seed=0)
         self.counts = self._counts()
         set_dropout(self.model.module, 0.0)

@@ -81,10 +81,13 @@ def main() -> None:
     sides = {
         side: subprocess.Popen(
             [sys.executable, __file__, "--child", side, "--rows", str(given.rows)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
         )
         for side in SIDES
-    }  # fmt: skip
+    }
     runs: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
     for _ in range(max(given.rounds, 5)):
         for side, process in sides.items():

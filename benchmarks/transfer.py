@@ -22,16 +22,28 @@ HERE = Path(__file__).resolve().parent
 EPOCHS = 3
 RATES = {"random": 1e-3, "mini": 1e-3, "minilm": 1e-4, "continued": 1e-4}  # small models learn faster
 STARTS = {
-    "random": "random weights, BERT mini", "mini": "our pre-training, BERT mini",
-    "continued": "MiniLM, taught further on reviews", "minilm": "MiniLM",
-}  # fmt: skip
+    "random": "random weights, BERT mini",
+    "mini": "our pre-training, BERT mini",
+    "continued": "MiniLM, taught further on reviews",
+    "minilm": "MiniLM",
+}
 TASKS: dict[str, dict[str, Any]] = {
-    "sst2": {"train": "sst2/train.tsv", "dev": "sst2/dev.tsv", "task": "classify", "text": "sentence",
-             "label": "label"},
-    "ag_news": {"train": "ag_news/train.tsv", "task": "classify", "text": "description", "label": "label",
-                "test_share": 0.0},
+    "sst2": {
+        "train": "sst2/train.tsv",
+        "dev": "sst2/dev.tsv",
+        "task": "classify",
+        "text": "sentence",
+        "label": "label",
+    },
+    "ag_news": {
+        "train": "ag_news/train.tsv",
+        "task": "classify",
+        "text": "description",
+        "label": "label",
+        "test_share": 0.0,
+    },
     "conll2003": {"train": "conll2003/train.conll", "dev": "conll2003/valid.conll", "task": "tag"},
-}  # fmt: skip
+}
 
 
 def data() -> Path:
@@ -63,9 +75,15 @@ def random_start(mini: str, out: Path) -> Path:
 
 
 def learn(
-    task: str, start: str, model: Path | str, out: Path, threads: int, rate: float | None = None,
-    rows: int | None = None, seed: int = 0,
-) -> None:  # fmt: skip
+    task: str,
+    start: str,
+    model: Path | str,
+    out: Path,
+    threads: int,
+    rate: float | None = None,
+    rows: int | None = None,
+    seed: int = 0,
+) -> None:
     """One run, unless it is there."""
     import clearhead
     from clearhead.jobs.progress import Told
@@ -81,9 +99,16 @@ def learn(
     files = {part: str(found(data() / settings.pop(part))) for part in ("train", "dev") if part in settings}
     settings |= {"epochs": EPOCHS, "batch_tokens": 2048} if rows is None else {"rows": rows}  # few need more epochs
     clearhead.train(
-        files["train"], dev=files.get("dev"), output=folder, model=str(model), rate=rate or RATES[start],
-        threads=threads, seed=seed, report=False, **settings,
-    )  # fmt: skip
+        files["train"],
+        dev=files.get("dev"),
+        output=folder,
+        model=str(model),
+        rate=rate or RATES[start],
+        threads=threads,
+        seed=seed,
+        report=False,
+        **settings,
+    )
 
 
 def table(out: Path) -> str:

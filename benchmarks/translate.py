@@ -44,11 +44,21 @@ def model(out: Path, *, quick: bool) -> Path:
         torch.manual_seed(0)
         small = {"encoder_layers": 2, "decoder_layers": 2} if quick else {"encoder_layers": 6, "decoder_layers": 6}
         config = MarianConfig(
-            vocab_size=VOCABULARY, d_model=512, encoder_attention_heads=8, decoder_attention_heads=8,
-            encoder_ffn_dim=2048, decoder_ffn_dim=2048, activation_function="swish", scale_embedding=True,
-            pad_token_id=VOCABULARY - 1, decoder_start_token_id=VOCABULARY - 1, eos_token_id=END,
-            forced_eos_token_id=None, init_std=0.05, **small,
-        )  # fmt: skip
+            vocab_size=VOCABULARY,
+            d_model=512,
+            encoder_attention_heads=8,
+            decoder_attention_heads=8,
+            encoder_ffn_dim=2048,
+            decoder_ffn_dim=2048,
+            activation_function="swish",
+            scale_embedding=True,
+            pad_token_id=VOCABULARY - 1,
+            decoder_start_token_id=VOCABULARY - 1,
+            eos_token_id=END,
+            forced_eos_token_id=None,
+            init_std=0.05,
+            **small,
+        )
         MarianMTModel(config).save_pretrained(folder)
     return folder
 
@@ -142,9 +152,12 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     try:
         found = measure(
-            model(given.out.resolve(), quick=given.quick), out, threads=given.threads,
-            rounds=1 if given.quick else max(given.rounds, 5), tokens=8 if given.quick else TOKENS,
-        )  # fmt: skip
+            model(given.out.resolve(), quick=given.quick),
+            out,
+            threads=given.threads,
+            rounds=1 if given.quick else max(given.rounds, 5),
+            tokens=8 if given.quick else TOKENS,
+        )
     except ClearheadError as error:
         raise SystemExit(f"{error} The same command goes on with what is measured.") from None
     print(table(found), flush=True)

@@ -33,9 +33,13 @@ def transformers(folder: Path, threads: int) -> Writer:
         ids = torch.tensor([[*one, *[pad] * (longest - len(one))] for one in sources])
         with torch.inference_mode():
             made = model.generate(
-                input_ids=ids, attention_mask=(ids != pad).long(), num_beams=beam, do_sample=False,
-                min_new_tokens=tokens, max_new_tokens=tokens,
-            )  # fmt: skip
+                input_ids=ids,
+                attention_mask=(ids != pad).long(),
+                num_beams=beam,
+                do_sample=False,
+                min_new_tokens=tokens,
+                max_new_tokens=tokens,
+            )
         return [row[1:] for row in made.tolist()]
 
     return write
@@ -54,9 +58,12 @@ def ctranslate2(compute: str) -> Callable[[Path, int], Writer]:
 
         def write(sources: Sources, beam: int, tokens: int) -> list[list[int]]:
             made = model.translate_batch(
-                [[str(word) for word in one] for one in sources], beam_size=beam, min_decoding_length=tokens,
-                max_decoding_length=tokens, max_batch_size=0,
-            )  # fmt: skip
+                [[str(word) for word in one] for one in sources],
+                beam_size=beam,
+                min_decoding_length=tokens,
+                max_decoding_length=tokens,
+                max_batch_size=0,
+            )
             return [[int(word) for word in one.hypotheses[0]] for one in made]
 
         return write

@@ -97,9 +97,11 @@ def ours(rows: Rows, size: str, budget: int) -> Iterator[int]:
 
     words = rows.tokenizer.vocab_size
     model = clearhead.create(
-        "transformer", config=SIZES[size] | {"vocab_size": words, "decoder_start_token_id": rows.data.start},
-        head="seq2seq", device="cpu",
-    )  # fmt: skip
+        "transformer",
+        config=SIZES[size] | {"vocab_size": words, "decoder_start_token_id": rows.data.start},
+        head="seq2seq",
+        device="cpu",
+    )
     said = {"rate": RATE, "smoothing": SMOOTHING, "batch_tokens": budget, "average": 1, "precision": "float"}
     settings = TrainSettings(**({"batch_rows": None, "epochs": 1000} | NEW_TRANSLATOR | said))
     state = State(model.module, optimiser(model.module, settings), Progress())
@@ -121,14 +123,27 @@ def peer(rows: Rows, size: str, count: int) -> Iterator[int]:
         for theirs, own in (("layers", f"{side}_layers"), ("attention_heads", "heads"), ("ffn_dim", "feed_width"))
     }
     torch.manual_seed(0)
-    model = MarianMTModel(MarianConfig(
-        vocab_size=words.vocab_size, d_model=said["width"], activation_function="relu", scale_embedding=True,
-        pad_token_id=words.pad_id, eos_token_id=words.eos_id, decoder_start_token_id=rows.data.start,
-        forced_eos_token_id=words.eos_id, dropout=0.1, **sides,
-    )).train()  # fmt: skip
-    texts = [[torch.tensor(one.ids[begin:end].astype("int64"))
-              for begin, end in zip(one.starts[:-1], one.starts[1:], strict=True)]
-             for one in (rows.data.source, rows.data.target)]  # fmt: skip
+    model = MarianMTModel(
+        MarianConfig(
+            vocab_size=words.vocab_size,
+            d_model=said["width"],
+            activation_function="relu",
+            scale_embedding=True,
+            pad_token_id=words.pad_id,
+            eos_token_id=words.eos_id,
+            decoder_start_token_id=rows.data.start,
+            forced_eos_token_id=words.eos_id,
+            dropout=0.1,
+            **sides,
+        )
+    ).train()
+    texts = [
+        [
+            torch.tensor(one.ids[begin:end].astype("int64"))
+            for begin, end in zip(one.starts[:-1], one.starts[1:], strict=True)
+        ]
+        for one in (rows.data.source, rows.data.target)
+    ]
 
     def together(batch: list[tuple[Any, Any]]) -> dict[str, Any]:
         sources, targets = zip(*batch, strict=True)
@@ -138,8 +153,10 @@ def peer(rows: Rows, size: str, count: int) -> Iterator[int]:
 
     loader: Any = torch.utils.data.DataLoader(
         list(zip(*texts, strict=True)),  # type: ignore[arg-type]
-        batch_size=count, shuffle=True, collate_fn=together,
-    )  # fmt: skip
+        batch_size=count,
+        shuffle=True,
+        collate_fn=together,
+    )
     optimiser = torch.optim.AdamW(model.parameters(), lr=RATE)
     while True:
         for batch in loader:
@@ -180,19 +197,29 @@ def measured(rows: Rows, size: str, given: argparse.Namespace) -> dict[str, Any]
     speeds = {name: [one.speed for one in some] for name, some in turns.items()}
     ratios = [mine / theirs for mine, theirs in zip(speeds["clearhead"], speeds["transformers"], strict=True)]
     middle = {name: statistics.median(some) for name, some in speeds.items()}
-    return {"size": size, "rows_a_step": count, "tokens_a_second": middle, "ratio": statistics.median(ratios),
-            "ratios": ratios, "tokens": {name: sum(one.tokens for one in turns[name]) for name in sides}}  # fmt: skip
+    return {
+        "size": size,
+        "rows_a_step": count,
+        "tokens_a_second": middle,
+        "ratio": statistics.median(ratios),
+        "ratios": ratios,
+        "tokens": {name: sum(one.tokens for one in turns[name]) for name in sides},
+    }
 
 
 def table(found: list[dict[str, Any]]) -> str:
     """The figures in Markdown."""
-    lines = ["| model | transformers, tokens/s | clearhead, tokens/s | ratio | lowest and highest round |",
-             "|---|---|---|---|---|"]  # fmt: skip
+    lines = [
+        "| model | transformers, tokens/s | clearhead, tokens/s | ratio | lowest and highest round |",
+        "|---|---|---|---|---|",
+    ]
     for one in found:
         speed = one["tokens_a_second"]
         spread = f"{min(one['ratios']):.2f} to {max(one['ratios']):.2f}"
-        lines.append(f"| {TITLES[one['size']]} | {speed['transformers']:,.0f} | {speed['clearhead']:,.0f} "
-                     f"| {one['ratio']:.2f} x | {spread} |")  # fmt: skip
+        lines.append(
+            f"| {TITLES[one['size']]} | {speed['transformers']:,.0f} | {speed['clearhead']:,.0f} "
+            f"| {one['ratio']:.2f} x | {spread} |"
+        )
     return "\n".join(lines)
 
 
@@ -220,8 +247,13 @@ def main() -> None:
     rows = rows_of(Path(folder) / FILE, given.rows)
     found = [measured(rows, size, given) for size in given.sizes.split(",")]
     print(table(found))
-    said = {"threads": given.threads, "clock": "processor" if given.cpu else "wall", "batch_tokens": given.batch_tokens,
-            "versions": {name: version(name) for name in ("torch", "transformers")}, "found": found}  # fmt: skip
+    said = {
+        "threads": given.threads,
+        "clock": "processor" if given.cpu else "wall",
+        "batch_tokens": given.batch_tokens,
+        "versions": {name: version(name) for name in ("torch", "transformers")},
+        "found": found,
+    }
     print(json.dumps(said))
     if given.out is not None:
         given.out.write_text(json.dumps(said, indent=1))

@@ -37,8 +37,14 @@ NAMED = ("rename", "replace", "mkdir", "rmdir", "unlink", "remove", "link", "sym
 OPENED = ("fsync", "fchmod", "fdatasync", "ftruncate", "pwrite", "sendfile", "copy_file_range")
 # what a run measures of time and memory, and whether the folder was there when it began
 TIMED = {
-    "seconds", "cost", "training_seconds", "latency_ms", "reused", "words_per_second", "seconds_per_step",
-}  # fmt: skip
+    "seconds",
+    "cost",
+    "training_seconds",
+    "latency_ms",
+    "reused",
+    "words_per_second",
+    "seconds_per_step",
+}
 UNSTABLE = ("report.html",)  # shows the same times
 
 
@@ -166,8 +172,11 @@ def without_times(value: Any) -> Any:
 
 def chosen_points(seen: Sequence[str], count: int) -> list[Points]:
     """As many points as are asked for, spread evenly; all of them where that is 0."""
-    every = [Points(at=number, half=half) for number, name in enumerate(seen)
-             for half in ((False, True) if name.startswith("write ") else (False,))]  # fmt: skip
+    every = [
+        Points(at=number, half=half)
+        for number, name in enumerate(seen)
+        for half in ((False, True) if name.startswith("write ") else (False,))
+    ]
     if not count or count >= len(every):
         return every
     return [every[round(place * (len(every) - 1) / max(count - 1, 1))] for place in range(count)]

@@ -36,8 +36,14 @@ LONGEST = 2000  # letters of a message, the rows that it lists aside
 LISTED = 700  # letters of one such row; it may hold two names of files
 SMALL = 200_000  # bytes of files whose texts are tokenised
 HOW: tuple[dict[str, Any], ...] = (  # what the user says of the labels
-    {}, {}, {}, {"kind": "classes"}, {"kind": "multilabel"}, {"kind": "number"}, {"separator": ","},
-)  # fmt: skip
+    {},
+    {},
+    {},
+    {"kind": "classes"},
+    {"kind": "multilabel"},
+    {"kind": "number"},
+    {"separator": ","},
+)
 
 
 class BrokenPromiseError(Exception):
@@ -227,4 +233,3 @@ def _table(source: Source, columns: Columns, examples: Examples, tokenizer: Any,
     batches = token_batches(found.lengths, budget_tokens=rng.choice((16, 64, 1000)), seed=rng.randrange(9))
     places = np.sort(np.concatenate(batches))
     promise(np.array_equal(places, np.arange(len(found.lengths))), "batches: a piece is missing, or comes twice")
-

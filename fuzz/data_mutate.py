@@ -11,24 +11,107 @@ from fuzz.data_seeds import File, Rng, Table
 from fuzz.mutate import damage
 
 TEXTS = (
-    "", " ", "\t", "\0", "nul\0 here", "\ud800", "half \udc80 of it", "\x1b[2Jred", "\u202eright", "\ufffd lost",
-    "Ã© â€™", "\ufeff", "\r", "a\rb", "a\n\nb", '"', '""', '"a"b', "\\", "'", "\x1a", "\u2028", "x" * 500, "null",
-    "None", "[]", "{}", "[1, 2]", "['a', 'b']", "[[1]]", "[" * 90, "[" * 9000 + "]" * 9000,
-    "(" * 300, "[" + "-" * 5000 + "1]", "['\\d']", "a|b", "a;b", "a,b", "#", "-",
-)  # fmt: skip
+    "",
+    " ",
+    "\t",
+    "\0",
+    "nul\0 here",
+    "\ud800",
+    "half \udc80 of it",
+    "\x1b[2Jred",
+    "\u202eright",
+    "\ufffd lost",
+    "Ã© â€™",
+    "\ufeff",
+    "\r",
+    "a\rb",
+    "a\n\nb",
+    '"',
+    '""',
+    '"a"b',
+    "\\",
+    "'",
+    "\x1a",
+    "\u2028",
+    "x" * 500,
+    "null",
+    "None",
+    "[]",
+    "{}",
+    "[1, 2]",
+    "['a', 'b']",
+    "[[1]]",
+    "[" * 90,
+    "[" * 9000 + "]" * 9000,
+    "(" * 300,
+    "[" + "-" * 5000 + "1]",
+    "['\\d']",
+    "a|b",
+    "a;b",
+    "a,b",
+    "#",
+    "-",
+)
 NUMBERS: tuple[Any, ...] = (
-    0, -1, 2**31, 2**63, 2**64, 10**30, 10**400, 1e308, -1e308, 5e-324, float("nan"), float("inf"), float("-inf"),
-    "1e999", "-1e999", "NaN", "nan", "inf", "1,5", "1.000,5", "٣", "½", "1_000", "0x10", "1e5", "--1", "9" * 5000,
+    0,
+    -1,
+    2**31,
+    2**63,
+    2**64,
+    10**30,
+    10**400,
+    1e308,
+    -1e308,
+    5e-324,
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+    "1e999",
+    "-1e999",
+    "NaN",
+    "nan",
+    "inf",
+    "1,5",
+    "1.000,5",
+    "٣",
+    "½",
+    "1_000",
+    "0x10",
+    "1e5",
+    "--1",
+    "9" * 5000,
     "12%",
-)  # fmt: skip
+)
 DATES: tuple[Any, ...] = (
-    "2024-02-30", "0000-00-00", "31/12/1999", "10:30", datetime.date(1, 1, 1), datetime.date(9999, 12, 31),
-    datetime.datetime(2024, 2, 29, 12, 30, 1, 5), datetime.timedelta(days=3), datetime.time(1, 2, 3),
-)  # fmt: skip
+    "2024-02-30",
+    "0000-00-00",
+    "31/12/1999",
+    "10:30",
+    datetime.date(1, 1, 1),
+    datetime.date(9999, 12, 31),
+    datetime.datetime(2024, 2, 29, 12, 30, 1, 5),
+    datetime.timedelta(days=3),
+    datetime.time(1, 2, 3),
+)
 SHAPES: tuple[Any, ...] = (
-    None, True, False, [], ["a"], ["a", "b"], [None, 1], ["", " "], [["a"]], [{"a": 1}], {}, {"a": 1}, {"text": "a"},
-    [0.5, float("nan")], [True, False], {"a": {"b": [1]}}, [["a"], "b"],
-)  # fmt: skip
+    None,
+    True,
+    False,
+    [],
+    ["a"],
+    ["a", "b"],
+    [None, 1],
+    ["", " "],
+    [["a"]],
+    [{"a": 1}],
+    {},
+    {"a": 1},
+    {"text": "a"},
+    [0.5, float("nan")],
+    [True, False],
+    {"a": {"b": [1]}},
+    [["a"], "b"],
+)
 PARTS = ("", "TRAIN ", "val", "holdout", "train,dev", "training set", "0", None, "\ud800", "x" * 9000, "3", "TEST")
 NAMES = ("", " ", "text", "label", "Text", "\0", "\x1b[2J", "a\nb", "\ud800", "x" * 20_000, "#", "1", "a b", "é", "id")
 
@@ -127,10 +210,18 @@ def _same(made: Table, rng: Rng) -> None:
 
 
 CELLS: dict[str, Callable[[Table, Rng], None]] = {
-    "odd cells": _cells, "odd column": _column, "huge cell": _huge, "odd splits": _parts, "missing ids": _no_ids,
-    "odd names": _names, "missing column": _fewer, "many columns": _wide, "cell counts": _counts,
-    "many labels": _kinds, "same rows": _same,
-}  # fmt: skip
+    "odd cells": _cells,
+    "odd column": _column,
+    "huge cell": _huge,
+    "odd splits": _parts,
+    "missing ids": _no_ids,
+    "odd names": _names,
+    "missing column": _fewer,
+    "many columns": _wide,
+    "cell counts": _counts,
+    "many labels": _kinds,
+    "same rows": _same,
+}
 
 
 def _swap(old: bytes, *new: bytes) -> Callable[[bytes, Rng], bytes]:
@@ -204,14 +295,22 @@ def _other(data: bytes, rng: Rng) -> bytes:
 
 
 BYTES: dict[str, Callable[[bytes, Rng], bytes]] = {
-    "bit flips": _flip, "bytes": damage, "truncated": _cut, "empty": _empty, "other encoding": _other,
-    "NULs": _put(b"\0"), "quotes": _put(b'"', b'""', b"\\", b'"a"b', b"'"), "runaway quotes": _runaway,
+    "bit flips": _flip,
+    "bytes": damage,
+    "truncated": _cut,
+    "empty": _empty,
+    "other encoding": _other,
+    "NULs": _put(b"\0"),
+    "quotes": _put(b'"', b'""', b"\\", b'"a"b', b"'"),
+    "runaway quotes": _runaway,
     "line ends": _swap(b"\n", b"\r\n", b"\r", b"\n\r", b"\n\n", b"\x0b", b"\x0c", b"\xe2\x80\xa8", b""),
     "delimiters": _put(b",", b"\t", b";", b"|", b",,"),
     "broken letters": _put(b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf5\x80", b"\xe9", b"\x80", b"\\ud800", b"\\u12"),
-    "brackets": _put(b"{", b"}", b"[", b"]", b":", b",", b"//", b"null", b"\x1e"), "deep JSON": _deep, "keys": _keys,
+    "brackets": _put(b"{", b"}", b"[", b"]", b":", b",", b"//", b"null", b"\x1e"),
+    "deep JSON": _deep,
+    "keys": _keys,
     "numbers": _swap(b"1", b"1e999", b"NaN", b"-Infinity", b"1" * 5000, b"01", b"1e-999", b"0x1", b"1.", b"-"),
-}  # fmt: skip
+}
 JSON_ONLY = ("brackets", "deep JSON", "keys")
 
 
@@ -288,10 +387,37 @@ def folder(file: File, rng: Rng) -> None:
 ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".txt", ".gz", "", ".CSV", ".xlsx", ".json.gz")
 ODD_NAMES = ("a\nb.csv", "\x1b[2J.csv", "\udcff.csv", "x" * 200 + ".csv", " .csv", ".csv", "%s{}.csv", "é.jsonl")
 OPTIONS: tuple[dict[str, Any], ...] = (
-    {"delimiter": ";"}, {"delimiter": "\0"}, {"delimiter": "tab"}, {"delimiter": "é"},
+    {"delimiter": ";"},
+    {"delimiter": "\0"},
+    {"delimiter": "tab"},
+    {"delimiter": "é"},
     {"header": True},
-    {"quotes": True}, {"header": False}, {"header": ["text", "label"]}, {"header": ["text"] * 9}, {"header": []},
+    {"quotes": True},
+    {"header": False},
+    {"header": ["text", "label"]},
+    {"header": ["text"] * 9},
+    {"header": []},
     {"quotes": False},
-    *({"encoding": name} for name in ("utf-8", "utf-16", "utf-32-be", "ascii", "latin-1", "cp1252", "utf-7", "idna",
-      "punycode", "unicode_escape", "raw_unicode_escape", "shift_jis", "hz", "utf-8-sig", "hex", "rot13", "none")),
-)  # fmt: skip
+    *(
+        {"encoding": name}
+        for name in (
+            "utf-8",
+            "utf-16",
+            "utf-32-be",
+            "ascii",
+            "latin-1",
+            "cp1252",
+            "utf-7",
+            "idna",
+            "punycode",
+            "unicode_escape",
+            "raw_unicode_escape",
+            "shift_jis",
+            "hz",
+            "utf-8-sig",
+            "hex",
+            "rot13",
+            "none",
+        )
+    ),
+)

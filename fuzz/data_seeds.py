@@ -13,9 +13,37 @@ from dataclasses import dataclass, field
 from typing import Any
 
 WORDS = (
-    "the", "old", "keeper", "walks", "down", "to", "sea", "a", "small", "boat", "waits", "for", "wind", "naïve", "café",
-    "über", "gulls", "are", "loud", "rain", "falls", "on", "stones", "it's", "“so”", "猫", "дом", "e-mail", "3.5", "€",
-)  # fmt: skip
+    "the",
+    "old",
+    "keeper",
+    "walks",
+    "down",
+    "to",
+    "sea",
+    "a",
+    "small",
+    "boat",
+    "waits",
+    "for",
+    "wind",
+    "naïve",
+    "café",
+    "über",
+    "gulls",
+    "are",
+    "loud",
+    "rain",
+    "falls",
+    "on",
+    "stones",
+    "it's",
+    "“so”",
+    "猫",
+    "дом",
+    "e-mail",
+    "3.5",
+    "€",
+)
 LABELS = (("good", "bad"), ("0", "1"), (0, 1), (True, False), ("joy", "anger", "fear", "No label"), (1, 2, 3, 4, 5))
 TASKS = ("classify", "classify", "pair", "regress", "several")
 SPLITS = ("train", "dev", "test", "validation", "Train")

@@ -91,8 +91,11 @@ def _options(made: Table, rng: Rng) -> File:
 
 
 TASK_WRITERS: dict[str, Callable[[Table, Rng], File]] = {
-    "columns of tokens": _columns, "json spans": _spans, "json answers": _asked, "json options": _options,
-}  # fmt: skip
+    "columns of tokens": _columns,
+    "json spans": _spans,
+    "json answers": _asked,
+    "json options": _options,
+}
 
 
 def read_task(task: Task, source: Source, tokenizer: Any, promise: Callable[[bool, str], None]) -> None:
@@ -101,9 +104,7 @@ def read_task(task: Task, source: Source, tokenizer: Any, promise: Callable[[boo
     assert task.counter is not None
     columns = task.columns(source, Asked(), True)
     space = survey(source, columns, skip_bad_rows=True, check=task.form.check, counter=task.counter())
-    table = task.encode(
-        source, columns, tokenizer, space, max_length=24, stride=4, skip_bad_rows=True, form=task.form
-    )  # fmt: skip
+    table = task.encode(source, columns, tokenizer, space, max_length=24, stride=4, skip_bad_rows=True, form=task.form)
     data = encoded(table, segments=True)
     part = data.take(np.arange(len(data)))
     promise(len(part.ids) == len(table.ids) and part.rows == len(table), "a batch of other rows")

@@ -18,8 +18,25 @@ PIECE_FIELD, TRAINER_FIELD, NORMALIZER_FIELD = 1, 2, 3
 SPECIAL: list[Row] = [("<unk>", 0.0, UNKNOWN), ("<s>", 0.0, CONTROL), ("</s>", 0.0, CONTROL)]
 SCORES = (0.0, -1.0, 1.0, -2e5, 2e5, 3e38, -3e38, 1e-45, float("nan"), float("inf"), float("-inf"))
 IDS: tuple[Any, ...] = (
-    -1, -(2**31), 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**53, 2**63, 2**64, 10**30, 0, 1, 1.5, True, None, "1", [1], {},
-)  # fmt: skip
+    -1,
+    -(2**31),
+    2**31 - 1,
+    2**31,
+    2**32 - 1,
+    2**32,
+    2**53,
+    2**63,
+    2**64,
+    10**30,
+    0,
+    1,
+    1.5,
+    True,
+    None,
+    "1",
+    [1],
+    {},
+)
 TOKENS = ("", "a", "▁", "</s>", "\ud800", "\x00", "x" * 513, "x" * 100_000, "▁the", "<0x41>", "\u202egnp")
 
 
@@ -48,9 +65,7 @@ def piece(text: str, score: float = -1.0, kind: int = NORMAL) -> bytes:
     return message(PIECE_FIELD, message(1, text.encode("utf-8", "replace")) + score_field + switch(3, kind))
 
 
-def piece_file(
-    rows: Sequence[Row], *, model: int = UNIGRAM, table: bytes = b"", byte_fallback: bool = False
-) -> bytes:
+def piece_file(rows: Sequence[Row], *, model: int = UNIGRAM, table: bytes = b"", byte_fallback: bool = False) -> bytes:
     """A whole SentencePiece model with the usual special pieces in front."""
     trainer = switch(3, model) + switch(35, int(byte_fallback))
     return (

@@ -76,17 +76,29 @@ def make_seeds(base: Path) -> list[str]:
     train(rows, output=seeds / "words", method="tfidf", report=False)
     stopped(
         lambda: train(
-            both, output=seeds / "translate", task="translate", family="rnn", vocabulary=120,
-            config='{"width": 8, "encoder_layers": 1, "decoder_layers": 1}', told=stop_at(3),
+            both,
+            output=seeds / "translate",
+            task="translate",
+            family="rnn",
+            vocabulary=120,
+            config='{"width": 8, "encoder_layers": 1, "decoder_layers": 1}',
+            told=stop_at(3),
             **QUICK | {"batch_rows": 8},
         )
-    )  # fmt: skip
+    )
     stopped(
         lambda: pretrain(
-            text, output=seeds / "pretrain", told=stop_at(5), threads=1, save_every=0.0, objective="mlm",
-            config=tiny, batch_tokens=128, **learn,
+            text,
+            output=seeds / "pretrain",
+            told=stop_at(5),
+            threads=1,
+            save_every=0.0,
+            objective="mlm",
+            config=tiny,
+            batch_tokens=128,
+            **learn,
         )
-    )  # fmt: skip
+    )
     ladder(rows, output=seeds / "ladder", methods="majority,tfidf", budget=600)
     (seeds / "words" / "metrics.json").unlink()
     (seeds / "predict").mkdir()

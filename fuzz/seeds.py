@@ -24,9 +24,12 @@ SENTENCES = (
     "in the morning the children come to count the ships and shells",
 )
 BERT = {
-    "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 12,
+    "hidden_size": 8,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 12,
     "max_position_embeddings": 64,
-}  # fmt: skip
+}
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 ROUND = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 # lower case for a few letters, one long rule and one that deletes: a table of normalisation that stays small
@@ -119,15 +122,28 @@ def marian_pieces(folder: Path) -> None:
 
 
 DEBERTA = {
-    "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 4, "conv_kernel_size": 3,
-    "norm_rel_ebd": "layer_norm", "position_biased_input": False, "max_relative_positions": 16, "share_att_key": True,
-}  # fmt: skip
+    "relative_attention": True,
+    "pos_att_type": ["p2c", "c2p"],
+    "position_buckets": 4,
+    "conv_kernel_size": 3,
+    "norm_rel_ebd": "layer_norm",
+    "position_biased_input": False,
+    "max_relative_positions": 16,
+    "share_att_key": True,
+}
 GPT = {"n_embd": 8, "n_layer": 2, "n_head": 2, "n_positions": 64}
 T5 = {"d_model": 8, "d_kv": 4, "d_ff": 12, "num_layers": 2, "num_heads": 2}
 MARIAN = {
-    "d_model": 8, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
-    "encoder_ffn_dim": 12, "decoder_ffn_dim": 12, "pad_token_id": 1, "decoder_start_token_id": 1,
-}  # fmt: skip
+    "d_model": 8,
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 12,
+    "decoder_ffn_dim": 12,
+    "pad_token_id": 1,
+    "decoder_start_token_id": 1,
+}
 
 Make = Callable[[Path], None]
 # name -> family, head, config, the maker of its vocabulary

@@ -26,7 +26,12 @@ def marked(count: int, seed: int = 0) -> list[dict[str, Any]]:
 def flat(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The same with a row for each aspect, as SemEval has them."""
     return [
-        {"text": row["text"], "aspect": row["text"][span["start"] : span["end"]], "aspect_start": span["start"],
-         "label": span["label"]}
-        for row in rows for span in row["spans"]
-    ]  # fmt: skip
+        {
+            "text": row["text"],
+            "aspect": row["text"][span["start"] : span["end"]],
+            "aspect_start": span["start"],
+            "label": span["label"],
+        }
+        for row in rows
+        for span in row["spans"]
+    ]

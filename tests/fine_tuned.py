@@ -26,8 +26,11 @@ def taught_folder(place: Path, case: str, **changes: Any) -> Path:
     family, own = CASES[case]
     if family == "marian":
         tokenizer_folders.marian(place, separate=case == "marian apart")
-        sizes = [len(json.loads(path.read_text())) for path in (place / "vocab.json", place / "target_vocab.json")
-                 if path.exists()]  # fmt: skip
+        sizes = [
+            len(json.loads(path.read_text()))
+            for path in (place / "vocab.json", place / "target_vocab.json")
+            if path.exists()
+        ]
         ids = {"pad_token_id": sizes[0] - 1, "decoder_start_token_id": sizes[-1] - 1, "max_position_embeddings": 512}
         own = own | ids | {"vocab_size": sizes[0], "decoder_vocab_size": sizes[-1]}
     else:

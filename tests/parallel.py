@@ -9,13 +9,30 @@ from typing import Any
 from tests.variation import THREADS
 
 WORDS = {
-    "ein": "one", "zwei": "two", "drei": "three", "rot": "red", "blau": "blue", "haus": "house", "hund": "dog",
-    "katze": "cat", "mann": "man", "frau": "woman", "sieht": "sees", "isst": "eats",
-}  # fmt: skip
+    "ein": "one",
+    "zwei": "two",
+    "drei": "three",
+    "rot": "red",
+    "blau": "blue",
+    "haus": "house",
+    "hund": "dog",
+    "katze": "cat",
+    "mann": "man",
+    "frau": "woman",
+    "sieht": "sees",
+    "isst": "eats",
+}
 SMALL: dict[str, Any] = {
-    "task": "translate", "source": "de", "target": "en", "vocabulary": 120, "epochs": 26, "rate": 4e-3,
-    "batch_tokens": 512, "average": 2, "threads": THREADS,
-}  # fmt: skip
+    "task": "translate",
+    "source": "de",
+    "target": "en",
+    "vocabulary": 120,
+    "epochs": 26,
+    "rate": 4e-3,
+    "batch_tokens": 512,
+    "average": 2,
+    "threads": THREADS,
+}
 CONFIGS = {
     "transformer": '{"width": 64, "heads": 4, "feed_width": 128, "encoder_layers": 1, "decoder_layers": 1}',
     "rnn": '{"width": 64, "encoder_layers": 1, "decoder_layers": 1, "attention": "dot"}',

@@ -10,9 +10,13 @@ from pathlib import Path
 
 COLOURS = ("red", "blue", "green", "black", "white", "brown", "pink", "grey")
 TOPICS = {
-    "music": ("drum", "flute", "song"), "winter": ("coat", "snow", "ice"), "money": ("coin", "bank", "purse"),
-    "school": ("desk", "book", "chalk"), "garden": ("rose", "tree", "spade"), "harbour": ("boat", "sail", "rope"),
-}  # fmt: skip
+    "music": ("drum", "flute", "song"),
+    "winter": ("coat", "snow", "ice"),
+    "money": ("coin", "bank", "purse"),
+    "school": ("desk", "book", "chalk"),
+    "garden": ("rose", "tree", "spade"),
+    "harbour": ("boat", "sail", "rope"),
+}
 
 
 def planted_documents(documents: int, sentences: int, seed: int = 0) -> list[list[str]]:

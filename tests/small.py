@@ -18,9 +18,27 @@ from clearhead.text import load_tokenizer
 GOOD = ("good", "fine", "great", "nice")
 BAD = ("bad", "poor", "awful", "sad")
 PLAIN = (
-    "the", "a", "film", "plot", "actor", "scene", "music", "was", "and", "but", "it", "we", "saw", "today", "with",
-    "some", "more", "very", "of", "end",
-)  # fmt: skip
+    "the",
+    "a",
+    "film",
+    "plot",
+    "actor",
+    "scene",
+    "music",
+    "was",
+    "and",
+    "but",
+    "it",
+    "we",
+    "saw",
+    "today",
+    "with",
+    "some",
+    "more",
+    "very",
+    "of",
+    "end",
+)
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 

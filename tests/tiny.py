@@ -138,8 +138,12 @@ def modernbert(draw: Draw) -> Config:
         "classifier_pooling": one(draw, "cls", "mean"),
         "classifier_activation": one(draw, "gelu", "relu"),
         "local_attention": one(draw, 4, 2, 6, 128),
-        "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2,
-    }  # fmt: skip
+        "pad_token_id": 0,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "cls_token_id": 1,
+        "sep_token_id": 2,
+    }
     if flip(draw):
         made["global_attn_every_n_layers"] = one(draw, 2, 1, 3)
     else:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from clearhead.estimators import TextClassifier, TextEncoder, TextRegressor
     from clearhead.explain.complexity import Complexity, complexity
     from clearhead.jobs.learn_tokenizer import Learned, learn_tokenizer
-    from clearhead.ladder.job import Ladder
+    from clearhead.ladder.result import Ladder
     from clearhead.model import Guess, Model
     from clearhead.model.embedding import TruncationWarning
     from clearhead.predict.files import Predicted
@@ -85,7 +85,7 @@ _HOMES = {
     "Evaluation": "tasks.evaluation",
     "Generated": "decode.results",
     "Inspection": "data.inspect",
-    "Ladder": "ladder.job",
+    "Ladder": "ladder.result",
     "Learned": "jobs.learn_tokenizer",
     "learn_tokenizer": "jobs.learn_tokenizer",
     "Predicted": "predict.files",

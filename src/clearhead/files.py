@@ -209,6 +209,7 @@ def reading(place: Path) -> Iterator[None]:
     except OSError as error:
         raise CheckpointError(f"{place} cannot be read: {error.strerror or error}.") from error
 
+
 def _check_parent(folder: Path) -> None:
     """Refuse before the work what could not be made after it."""
     parent = next(path for path in folder.absolute().parents if path.exists())

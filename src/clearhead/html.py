@@ -16,8 +16,10 @@ def table_html(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]
     """A title, a table whose first column is names and whose others are figures, and remarks below it."""
     made = [f"<div><p><strong>{_shown(title)}</strong></p>"]
     if rows:
-        heads = "".join(f'<th scope="col" style="{_RIGHT if place else _LEFT}">{_shown(text)}</th>'
-                        for place, text in enumerate(head))  # fmt: skip
+        heads = "".join(
+            f'<th scope="col" style="{_RIGHT if place else _LEFT}">{_shown(text)}</th>'
+            for place, text in enumerate(head)
+        )
         made.append(f"<table><thead><tr>{heads}</tr></thead><tbody>")
         made += [_row(row) for row in rows[:MOST_ROWS]]
         made.append("</tbody></table>")

@@ -133,7 +133,7 @@ VALUES: dict[str, tuple[Make, tuple[str, ...]]] = {
     "BeamTree": (lambda place: beam_tree(gpt(place), "the film", beam=2, max_length=4), ("beam 2", "hypotheses")),
     "Decoded": (lambda place: decoding_steps(gpt(place), "the film", max_length=4), ("steps",)),
     "Positions": (lambda place: positions(bert(place)), ("learned", "table")),
-}  # fmt: skip
+}
 FEW = ("Guess",)  # values of a few numbers
 
 

@@ -64,8 +64,10 @@ def test_reviews_become_spans_with_their_polarity(trained: Run) -> None:
 
 
 def test_both_parts_see_the_same_split(trained: Run) -> None:
-    parts = [json.loads((trained.folder / name / "clearhead.json").read_text())["trained"]["data"] for name in
-             ("find", "judge")]  # fmt: skip
+    parts = [
+        json.loads((trained.folder / name / "clearhead.json").read_text())["trained"]["data"]
+        for name in ("find", "judge")
+    ]
     assert [{part: mark["rows"] for part, mark in own.items()} for own in parts] == [dict(trained.rows)] * 2
 
 
@@ -102,8 +104,9 @@ def test_aspects_in_columns_are_read(tmp_path: Path) -> None:
     place.write_text("the\tO\nred\tB-good\nwine\tI-good\nhelped\tO\n\nbad\tO\nbread\tB-bad\n")
     found = reviews(open_source(place), make_plan({"task": "aspect"}), lambda _: None)
     assert [(one.text, one.spans) for one in found] == [
-        ("the red wine helped", ((4, 12, "good"),)), ("bad bread", ((4, 9, "bad"),)),
-    ]  # fmt: skip
+        ("the red wine helped", ((4, 12, "good"),)),
+        ("bad bread", ((4, 9, "bad"),)),
+    ]
 
 
 def test_a_row_for_each_aspect_is_the_same_data(tmp_path: Path) -> None:
@@ -136,10 +139,12 @@ def test_bad_rows_are_listed(tiny: str, tmp_path: Path) -> None:
     ("rows", "said"),
     [
         ([{"text": f"the film was {n}", "spans": []} for n in range(20)], "marks no aspect"),
-        ([{"text": f"the film was {n}", "spans": [{"start": 4, "end": 8, "label": "good"}]} for n in range(20)],
-         "nothing to learn"),
+        (
+            [{"text": f"the film was {n}", "spans": [{"start": 4, "end": 8, "label": "good"}]} for n in range(20)],
+            "nothing to learn",
+        ),
     ],
-)  # fmt: skip
+)
 def test_nothing_to_learn_is_one_sentence(rows: list[dict[str, Any]], said: str, tiny: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=said):
         train(rows, output=tmp_path / "run", model=tiny, **QUICK)
@@ -169,7 +174,7 @@ def test_a_changed_half_is_refused(trained: Run, tmp_path: Path) -> None:
 
 
 def test_what_is_found_stays_found_however_unsure_its_polarity() -> None:
-    from clearhead.aspects.job import shared
+    from clearhead.aspects.predictor import shared
 
     probs = np.array([[0.4, 0.6, 0.0], [0.9, 0.05, 0.05]])  # O, B, I
     opinion = np.full((2, 3), 1 / 3)

@@ -26,8 +26,10 @@ def test_a_share_is_against_the_yardstick() -> None:
 def test_what_is_below_the_promise_fails() -> None:
     yardstick = job("yardstick", 300.0, 200.0, 150.0)
     jobs = [
-        job("good", 30.0, 20.0, 10.0), job("bad", 30.0, 20.0, 7.5), job("good", 30.0, 1.0, 1.0, spinning=True),
-    ]  # fmt: skip
+        job("good", 30.0, 20.0, 10.0),
+        job("bad", 30.0, 20.0, 7.5),
+        job("good", 30.0, 1.0, 1.0, spinning=True),
+    ]
     lines, failed = contention.table(jobs, yardstick)
     assert failed == ["bad beside 2: 0.50 of its fair share"]
     assert len(lines) == 6

@@ -200,8 +200,11 @@ def test_entities_are_counted_by_sentence(tmp_path: Path) -> None:
     known = entity_scores(entity_counts([entities(row) for row in TAGGED], [entities(row) for row in SAID]))
     assert scores(task, TAGGED, SAID, None) == {"f1": known["f1"]}
     assert measured(task, "f1", TAGGED, SAID, None).arrays[0].tolist() == [
-        [[0, 1, 1]], [[1, 1, 1]], [[0, 1, 0]], [[1, 1, 1]],
-    ]  # fmt: skip
+        [[0, 1, 1]],
+        [[1, 1, 1]],
+        [[0, 1, 0]],
+        [[1, 1, 1]],
+    ]
     rows = [{"tokens": ["a"] * len(tags), "tags": tags} for tags in TAGGED]
     assert label_names(task, Rows(train=rows, choose=rows, measure=rows)) == ["B-A", "B-B", "I-A", "O"]
     assert groups_of(task, [*rows, rows[0]]) == [0, 1, 1, 2, 0]
@@ -237,7 +240,8 @@ def test_files_are_read_as_they_stand(tmp_path: Path) -> None:
     path = tmp_path / "rows.conll.gz"
     path.write_bytes(gzip.compress("Bonn\tNNP\tB-LOC\nis\tVBZ\tO\n\n\nHer\u2028e\tRB\tO\n".encode()))
     assert read_rows(path) == [
-        {"tokens": ["Bonn", "is"], "tags": ["B-LOC", "O"]}, {"tokens": ["Her\u2028e"], "tags": ["O"]},
-    ]  # fmt: skip
+        {"tokens": ["Bonn", "is"], "tags": ["B-LOC", "O"]},
+        {"tokens": ["Her\u2028e"], "tags": ["O"]},
+    ]
     (tmp_path / "rows.jsonl").write_text('{"question": "a\u2028b"}\n{"question": "c"}\n')
     assert read_rows(tmp_path / "rows.jsonl") == [{"question": "a\u2028b"}, {"question": "c"}]

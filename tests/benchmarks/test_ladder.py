@@ -13,9 +13,16 @@ import clearhead
 from tests.small import labelled
 
 RUNG: dict[str, Any] = {
-    "method": "tfidf", "left_out": None, "value": 0.81234, "low": 0.8, "high": 0.82, "difference": None,
-    "training_seconds": 1234.5, "latency_ms": 0.214, "size_mb": 1.5,
-}  # fmt: skip
+    "method": "tfidf",
+    "left_out": None,
+    "value": 0.81234,
+    "low": 0.8,
+    "high": 0.82,
+    "difference": None,
+    "training_seconds": 1234.5,
+    "latency_ms": 0.214,
+    "size_mb": 1.5,
+}
 WORSE = {"difference": -0.1, "low": -0.2, "high": -0.05, "p": 0.001}
 
 

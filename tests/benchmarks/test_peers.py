@@ -89,9 +89,15 @@ def test_the_same_weights_give_the_same_answers(job: tuple[Task, Rows], tmp_path
     task, rows = job
     more: dict[str, Any] = task.settings | {"epochs": 1, "rate": 1e-3, "options": ",".join(task.options) or None}
     run = clearhead.train(
-        rows.train, dev=rows.choose, task=task.kind, text=task.text, text_b=task.text_b, label=task.label,
-        output=tmp_path / "run", **more,
-    )  # fmt: skip
+        rows.train,
+        dev=rows.choose,
+        task=task.kind,
+        text=task.text,
+        text_b=task.text_b,
+        label=task.label,
+        output=tmp_path / "run",
+        **more,
+    )
     mine = [finetune.answer_of(task, one) for one in clearhead.predict(run.folder, rows.measure)]
     made = PEERS[task.kind](task, rows, run.folder)
     theirs = answers(made, made.encode(rows.measure))

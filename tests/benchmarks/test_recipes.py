@@ -33,8 +33,11 @@ def test_a_recipe_trains_as_the_benchmark_does(name: str) -> None:
     said, task = said_in(name), TASKS[name]
     assert {key: said[key] for key in task.settings} == task.settings
     assert (said["task"], said["text"], said.get("text_b"), said["label"]) == (
-        task.kind, task.text, task.text_b, task.label,
-    )  # fmt: skip
+        task.kind,
+        task.text,
+        task.text_b,
+        task.label,
+    )
     assert (said["train"], said.get("dev")) == tuple(
         None if place is None else f"$CLEARHEAD_DATA/{place}" for place in (task.train, task.dev)
     )

@@ -19,9 +19,12 @@ from clearhead.text import Tokenizer, load_tokenizer
 
 SECRET = "this-is-the-content-of-a-file-outside"
 BERT = {
-    "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
     "max_position_embeddings": 64,
-}  # fmt: skip
+}
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 TABLE = "bert.embeddings.word_embeddings.weight"
 

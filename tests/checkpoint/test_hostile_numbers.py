@@ -22,7 +22,7 @@ from clearhead.families import FAMILIES
 from clearhead.files import decode
 from clearhead.machine.cpu import Machine, differences
 from clearhead.model.layers import finish
-from clearhead.predict.predictor import load_predictor
+from clearhead.predict.loading import load_predictor
 from clearhead.shape import Pooling
 from tests.small import tiny_gpt, tiny_model
 

@@ -68,8 +68,11 @@ def test_a_layer_that_is_the_same_for_all_rows_gets_nothing() -> None:
 
 def test_derivatives_are_right() -> None:
     draw = np.random.default_rng(2)
-    for kind, goals in (("number", draw.normal(size=(5, 1))), ("multilabel", draw.integers(2, size=(5, 3)) * 1.0),
-                        ("classes", np.eye(3)[draw.integers(3, size=5)])):  # fmt: skip
+    for kind, goals in (
+        ("number", draw.normal(size=(5, 1))),
+        ("multilabel", draw.integers(2, size=(5, 3)) * 1.0),
+        ("classes", np.eye(3)[draw.integers(3, size=5)]),
+    ):
         logits = draw.normal(size=goals.shape)
         _, pull = _loss(logits, goals, kind)  # type: ignore[arg-type]
         for place in np.ndindex(*goals.shape):

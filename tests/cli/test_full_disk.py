@@ -54,7 +54,11 @@ VERBS = {
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_verbs_that_write_files(
-    verb: str, masked_model: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    verb: str,
+    masked_model: Path,
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -84,9 +88,11 @@ def test_standard_output(masked_model: Path, unbuffered: str, what: str) -> None
     """Without a buffer the write fails at once, with one when it is flushed at the end."""
     with FULL.open("w") as full:
         child = subprocess.run(
-            [sys.executable, "-c", MAIN, "tokens", str(masked_model), "a cat", "--json"], stdout=full,
-            stderr=subprocess.PIPE, check=False,
+            [sys.executable, "-c", MAIN, "tokens", str(masked_model), "a cat", "--json"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": unbuffered},
-        )  # fmt: skip
+        )
     assert child.returncode == 2
     assert child.stderr.decode() == f"clearhead: {what} cannot be written: No space left on device.\n"

@@ -56,18 +56,30 @@ def test_the_options_of_decoding_arrive(gpt2: Path, run: Run) -> None:
     options = {
         ("--beam", "3", "--best", "3"): {"beam": 3, "best": 3},
         ("--sample", "--temperature", "2", "--top-k", "9", "--top-p", "0.9", "--min-p", "0.01", "--seed", "4"): {
-            "sample": True, "temperature": 2.0, "top_k": 9, "top_p": 0.9, "min_p": 0.01, "seed": 4,
+            "sample": True,
+            "temperature": 2.0,
+            "top_k": 9,
+            "top_p": 0.9,
+            "min_p": 0.01,
+            "seed": 4,
         },
         ("--sample", "--best", "3", "--repetition-penalty", "1.5"): {
-            "sample": True, "best": 3, "repetition_penalty": 1.5,
+            "sample": True,
+            "best": 3,
+            "repetition_penalty": 1.5,
         },
         ("--no-repeat-ngram", "1", "--forbid", "keeper", "--stop", "zz", "--stop", "e"): {
-            "no_repeat_ngram": 1, "forbidden": ("keeper",), "stop": ("zz", "e"),
+            "no_repeat_ngram": 1,
+            "forbidden": ("keeper",),
+            "stop": ("zz", "e"),
         },
         ("--beam", "2", "--length-penalty", "0.3", "--min-length", "3", "--prefix", " keeper"): {
-            "beam": 2, "length_penalty": 0.3, "min_length": 3, "prefix": " keeper",
+            "beam": 2,
+            "length_penalty": 0.3,
+            "min_length": 3,
+            "prefix": " keeper",
         },
-    }  # fmt: skip
+    }
     for given, choices in options.items():
         made = model.generate([PROMPT], max_length=6, **choices)[0]  # type: ignore[arg-type]
         told = json.loads(run("generate", gpt2, PROMPT, "--max-length", "6", "--json", *given)[1])

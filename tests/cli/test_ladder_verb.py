@@ -41,9 +41,22 @@ def test_ladder_says_which_method_to_take(run: Run, here: Path, tiny: str) -> No
     assert [rung["method"] for rung in told["rungs"]] == ["majority", "tfidf", "features"]
     assert all(rung["reused"] for rung in told["rungs"])
     assert set(told["rungs"][1]) == {
-        "method", "left_out", "folder", "value", "low", "high", "training_seconds", "latency_ms", "size_mb", "reused",
-        "difference", "epochs", "planned_epochs", "needs_seconds", "needs_budget",
-    }  # fmt: skip
+        "method",
+        "left_out",
+        "folder",
+        "value",
+        "low",
+        "high",
+        "training_seconds",
+        "latency_ms",
+        "size_mb",
+        "reused",
+        "difference",
+        "epochs",
+        "planned_epochs",
+        "needs_seconds",
+        "needs_budget",
+    }
     assert (told["part"], told["rows"], told["metric"]) == ("test", 12, "accuracy")
     code, out, err = run(*call, "--quiet")
     assert (code, err) == (0, "")

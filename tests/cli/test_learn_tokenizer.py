@@ -29,8 +29,10 @@ def test_learn_tokenizer_writes_a_folder_that_other_verbs_read(run: Run, rows: P
     for said in ("wordpiece, for bert", "tokens per word", "unknown"):
         assert said in " ".join(told.split())
     assert sorted(path.name for path in out.iterdir()) == [
-        "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json",
-    ]  # fmt: skip
+        "special_tokens_map.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    ]
     code, told, _ = run("tokens", out, "the film", "was good", "--json")
     tokens = json.loads(told)["tokens"]
     assert code == 0
@@ -90,8 +92,13 @@ def test_learn_tokenizer_mistakes(
     (tmp_path / "full" / "mine.txt").write_text("mine")
     (tmp_path / "empty.txt").write_text("")
     (tmp_path / "binary.bin").write_bytes(b"\x7fELF\x02\x01\x00" + bytes(range(256)))
-    places = {"ROWS": rows, "OUT": tmp_path / "out", "FULL": tmp_path / "full", "EMPTY": tmp_path / "empty.txt",
-              "BINARY": tmp_path / "binary.bin"}  # fmt: skip
+    places = {
+        "ROWS": rows,
+        "OUT": tmp_path / "out",
+        "FULL": tmp_path / "full",
+        "EMPTY": tmp_path / "empty.txt",
+        "BINARY": tmp_path / "binary.bin",
+    }
     code, out, err = run("learn-tokenizer", *(places.get(one, one) for one in arguments))
     assert (code, out) == (2, "")
     assert said in err

@@ -57,8 +57,15 @@ def linked(folder: Path) -> dict[str, str | Path]:
 
 def test_everything_that_can_be_named(cache: Path, masked_model: Path, run: Run) -> None:
     put(cache, "org/small", linked(masked_model))
-    put(cache, "gpt-thing", {"config.json": '{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"]}',
-                             "model.safetensors": "x" * 2_000_000}, ref=False)  # fmt: skip
+    put(
+        cache,
+        "gpt-thing",
+        {
+            "config.json": '{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"]}',
+            "model.safetensors": "x" * 2_000_000,
+        },
+        ref=False,
+    )
     code, out, err = run("models", "--json")
     assert (code, err) == (0, "")
     told = {model["name"]: model for model in json.loads(out)}
@@ -95,8 +102,11 @@ def test_damaged_and_hostile_folders_do_not_break_the_list(cache: Path, masked_m
     put(cache, "org/deep", {"config.json": "[" * 100_000, "model.safetensors": weights})
     put(cache, "org/odd-family", {"config.json": '{"model_type": ["bert"]}', "model.safetensors": weights})
     put(cache, "org/unknown", {"config.json": '{"model_type": "llama\\u001b[2J"}', "model.safetensors": weights})
-    put(cache, "org/odd-class", {"config.json": '{"model_type": "bert", "architectures": {"a": 1}}',
-                                 "model.safetensors": weights})  # fmt: skip
+    put(
+        cache,
+        "org/odd-class",
+        {"config.json": '{"model_type": "bert", "architectures": {"a": 1}}', "model.safetensors": weights},
+    )
     put(cache, "org/odd-index", {"config.json": config, "model.safetensors.index.json": '{"weight_map": 3}'})
     put(cache, "org/outside", {"config.json": config, "model.safetensors.index.json": '{"weight_map": {"a": "../x"}}'})
     put(cache, "org/broken-links", {"config.json": tmp_path / "gone", "model.safetensors": tmp_path / "gone"})
@@ -139,8 +149,16 @@ def test_it_needs_neither_torch_nor_the_network(tmp_path: Path) -> None:
 
 def test_fill_names_models_that_can(cache: Path, masked_model: Path, run: Run) -> None:
     put(cache, "org/small", linked(masked_model))
-    headless = clearhead.create("bert", config={"hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 3,
-                                                "intermediate_size": 8, "vocab_size": 30})  # fmt: skip
+    headless = clearhead.create(
+        "bert",
+        config={
+            "hidden_size": 12,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 3,
+            "intermediate_size": 8,
+            "vocab_size": 30,
+        },
+    )
     with pytest.raises(InputError, match="these have one: novels, org/small"):
         headless.fill("a [MASK]")
 

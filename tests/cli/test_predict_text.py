@@ -192,9 +192,7 @@ def test_whatever_is_there_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert is_text("another film")
 
 
-def test_labels_of_other_people_do_not_write_to_the_terminal(
-    models: dict[str, str], run: Run, tmp_path: Path
-) -> None:
+def test_labels_of_other_people_do_not_write_to_the_terminal(models: dict[str, str], run: Run, tmp_path: Path) -> None:
     shutil.copytree(models["foreign"], tmp_path / "odd")
     config = json.loads((tmp_path / "odd" / "config.json").read_text())
     config |= {"id2label": {"0": "a\x1b[31m", "1": "b\nc"}, "label2id": {"a\x1b[31m": 0, "b\nc": 1}}

@@ -55,8 +55,17 @@ def test_fine_tuning_begins_with_it(text: Path, tmp_path: Path, run: Run) -> Non
     assert run(*flags(text, tmp_path / "model", "--steps", "1", "--quiet"))[0] == 0
     rows = "text,label\n" + "".join(f"the {word} drum {n},{word}\n" for n in range(30) for word in ("red", "blue"))
     (tmp_path / "rows.csv").write_text(rows)
-    code, _, err = run("train", tmp_path / "rows.csv", "--model", tmp_path / "model", "--epochs", "1",
-                       "-o", tmp_path / "trained", "--quiet")  # fmt: skip
+    code, _, err = run(
+        "train",
+        tmp_path / "rows.csv",
+        "--model",
+        tmp_path / "model",
+        "--epochs",
+        "1",
+        "-o",
+        tmp_path / "trained",
+        "--quiet",
+    )
     assert (code, err) == (0, "")
 
 

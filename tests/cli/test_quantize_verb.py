@@ -88,7 +88,7 @@ def test_a_translator_by_what_it_writes(run: Run, tmp_path: Path) -> None:
     rows = write_tsv(tmp_path / "rows.tsv", parallel(500))
     folder = clearhead.train(
         rows, output=tmp_path / "model", **SMALL, family="transformer", config=CONFIGS["transformer"]
-    ).folder  # fmt: skip
+    ).folder
     code, out, err = run("quantize", folder, "-o", tmp_path / "small", "--allowed", "2", "--json")
     assert code == 0, err
     verdict = json.loads(out)

@@ -88,10 +88,14 @@ def places(tmp_path_factory: pytest.TempPathFactory, masked_model: Path) -> dict
     answers = clearhead.create("bert", config=sizes, head="span", tokenizer=clearhead.load(masked_model).tokenizer)
     made = clearhead.create("transformer", config=config, head="seq2seq", tokenizer=spoken.tokenizer)
     return {
-        "place": place, "bert": masked_model, "gpt": tiny_gpt(place / "gpt"), "vectors": place / "royal.bin",
-        "counted": place / "counted", "answers": answers.save(place / "answers"),
+        "place": place,
+        "bert": masked_model,
+        "gpt": tiny_gpt(place / "gpt"),
+        "vectors": place / "royal.bin",
+        "counted": place / "counted",
+        "answers": answers.save(place / "answers"),
         "translator": made.save(place / "translator"),
-    }  # fmt: skip
+    }
 
 
 @pytest.fixture
@@ -152,9 +156,11 @@ def test_a_full_output(
 ) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full")
-    out = io.TextIOWrapper(io.FileIO("/dev/full", "w")) if buffered else io.TextIOWrapper(
-        io.BufferedWriter(io.FileIO("/dev/full", "w"), 1), write_through=True
-    )  # fmt: skip
+    out = (
+        io.TextIOWrapper(io.FileIO("/dev/full", "w"))
+        if buffered
+        else io.TextIOWrapper(io.BufferedWriter(io.FileIO("/dev/full", "w"), 1), write_through=True)
+    )
     monkeypatch.setattr(sys, "stdout", out)
     code = called(filled(GOOD[verb]))
     out.close()
@@ -223,7 +229,7 @@ def child(line: str, shell: str = "", **environment: str) -> subprocess.Complete
         ("learn-tokenizer - -o x", "<&-", 2, "clearhead: Standard input is closed"),
         ("--help", "| head -1 | grep -q .", 0, ""),
     ],
-)  # fmt: skip
+)
 def test_real_streams(line: str, shell: str, code: int, said: str) -> None:
     done = child(line, shell)
     assert done.returncode == code

@@ -43,10 +43,25 @@ def trained_folder(task: str, place: Path) -> Path:
     from clearhead.cli import main
 
     if not (place / task).exists():
-        main([
-            "train", str(place / FILES[task]), "--model", str(place / "tiny" / "model"), "-o", str(place / task),
-            "--set", "rate=3e-3", "--batch-rows", "16", "--epochs", "3", "--set", "target_accuracy=0.5", "--quiet",
-        ])  # fmt: skip
+        main(
+            [
+                "train",
+                str(place / FILES[task]),
+                "--model",
+                str(place / "tiny" / "model"),
+                "-o",
+                str(place / task),
+                "--set",
+                "rate=3e-3",
+                "--batch-rows",
+                "16",
+                "--epochs",
+                "3",
+                "--set",
+                "target_accuracy=0.5",
+                "--quiet",
+            ]
+        )
     return place / task
 
 
@@ -163,10 +178,23 @@ def judged(place: Path) -> Path:
 
     rows = place / "reviews.jsonl"
     rows.write_text("".join(json.dumps(row) + "\n" for row in marked(60)))
-    main([
-        "train", str(rows), "--task", "aspect", "--model", str(place / "tiny" / "model"), "-o", str(place / "judged"),
-        "--epochs", "1", "--batch-rows", "16", "--quiet",
-    ])  # fmt: skip
+    main(
+        [
+            "train",
+            str(rows),
+            "--task",
+            "aspect",
+            "--model",
+            str(place / "tiny" / "model"),
+            "-o",
+            str(place / "judged"),
+            "--epochs",
+            "1",
+            "--batch-rows",
+            "16",
+            "--quiet",
+        ]
+    )
     return place / "judged"
 
 

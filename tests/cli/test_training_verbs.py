@@ -21,17 +21,59 @@ Run = Callable[..., tuple[int, str, str]]
 FLAGS = {
     "inspect": ("--json", "--quiet", "--model", "--text", "--label", "--dev", "--test", "--no-estimate"),
     "train": (
-        "--dev", "--test", "--task", "--text", "--text-b", "--label", "--id", "--split", "--output", "-o", "--model",
-        "--method", "--epochs", "--rate", "--batch-tokens", "--batch-rows", "--class-weight", "--seed", "--seeds",
-        "--set", "--recipe", "--resume", "--skip-bad-rows", "--device", "--layers", "--json", "--quiet",
+        "--dev",
+        "--test",
+        "--task",
+        "--text",
+        "--text-b",
+        "--label",
+        "--id",
+        "--split",
+        "--output",
+        "-o",
+        "--model",
+        "--method",
+        "--epochs",
+        "--rate",
+        "--batch-tokens",
+        "--batch-rows",
+        "--class-weight",
+        "--seed",
+        "--seeds",
+        "--set",
+        "--recipe",
+        "--resume",
+        "--skip-bad-rows",
+        "--device",
+        "--layers",
+        "--json",
+        "--quiet",
     ),
     "ladder": (
-        "--budget", "--dev", "--test", "--task", "--text", "--text-b", "--label", "--id", "--split", "--model",
-        "--methods", "--margin", "--set", "--seed", "--rows", "--skip-bad-rows", "--output", "-o", "--json", "--quiet",
+        "--budget",
+        "--dev",
+        "--test",
+        "--task",
+        "--text",
+        "--text-b",
+        "--label",
+        "--id",
+        "--split",
+        "--model",
+        "--methods",
+        "--margin",
+        "--set",
+        "--seed",
+        "--rows",
+        "--skip-bad-rows",
+        "--output",
+        "-o",
+        "--json",
+        "--quiet",
     ),
     "evaluate": ("--report", "--slice", "--against", "--part", "--label", "--skip-bad-rows", "--json", "--quiet"),
     "predict": ("--output", "-o", "--format", "--prefix", "--probabilities", "--abstain-below", "--json", "--quiet"),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="session")
@@ -65,11 +107,17 @@ def test_train_alone_does_the_sensible_thing(run: Run, here: Path, tiny: str) ->
     code, out, err = run("train", "reviews.csv", "--model", tiny)
     assert code == 0
     for said in (
-        "comma-separated, UTF-8, header: id, text, label", "text: text (by its name)", "label: label (by its name)",
-        "task: classify (one text, one label or several; 2 labels: bad, good)", "rows: 96 train, 12 dev, 12 test",
-        "epochs: 20 (chosen from the dataset size; ", "learning rate: 0.002 (chosen from the model size; ",
-        "epoch 1: loss ", "model: runs/reviews", "report: runs/reviews/report",
-    ):  # fmt: skip
+        "comma-separated, UTF-8, header: id, text, label",
+        "text: text (by its name)",
+        "label: label (by its name)",
+        "task: classify (one text, one label or several; 2 labels: bad, good)",
+        "rows: 96 train, 12 dev, 12 test",
+        "epochs: 20 (chosen from the dataset size; ",
+        "learning rate: 0.002 (chosen from the model size; ",
+        "epoch 1: loss ",
+        "model: runs/reviews",
+        "report: runs/reviews/report",
+    ):
         assert said in err
     assert "test (12 rows)" in out
     assert "accuracy" in out
@@ -86,11 +134,42 @@ def test_the_contract_of_train(run: Run, here: Path, tiny: str) -> None:
     write_csv(here / "more.csv", rows[:20])
     (here / "recipe.toml").write_text("rate = 1.0\nwarmup = 0.2\n")
     code, out, err = run(
-        "train", "pairs.csv", "--dev", "more.csv", "--task", "pair", "--text", "a", "--text-b", "b", "--label", "mood",
-        "-o", "out/model", "--model", tiny, "--method", "finetune", "--epochs", 1, "--rate", "1e-4", "--seed", 7,
-        "--batch-tokens", 300, "--seeds", 2, "--set", "layer_decay=0.9", "--set", "schedule=cosine",
-        "--recipe", "recipe.toml", "--json",
-    )  # fmt: skip
+        "train",
+        "pairs.csv",
+        "--dev",
+        "more.csv",
+        "--task",
+        "pair",
+        "--text",
+        "a",
+        "--text-b",
+        "b",
+        "--label",
+        "mood",
+        "-o",
+        "out/model",
+        "--model",
+        tiny,
+        "--method",
+        "finetune",
+        "--epochs",
+        1,
+        "--rate",
+        "1e-4",
+        "--seed",
+        7,
+        "--batch-tokens",
+        300,
+        "--seeds",
+        2,
+        "--set",
+        "layer_decay=0.9",
+        "--set",
+        "schedule=cosine",
+        "--recipe",
+        "recipe.toml",
+        "--json",
+    )
     assert (code, err) == (0, "")
     told = json.loads(out, parse_constant=lambda name: pytest.fail(name))
     assert (told["run"], told["task"], told["labels"]) == ("out/model", "pair", ["bad", "good"])
@@ -105,8 +184,23 @@ def test_the_contract_of_train(run: Run, here: Path, tiny: str) -> None:
 
 @pytest.mark.parametrize("layer", ["-1", "second_to_last", "0"])
 def test_features_of_a_layer(layer: str, run: Run, here: Path, tiny: str) -> None:
-    code, _, err = run("train", "reviews.csv", "--method", "features", "--layer", layer, "--pooling", "mean",
-                         "--model", tiny, "--set", "strength=1.0", "-o", "run", "--json")  # fmt: skip
+    code, _, err = run(
+        "train",
+        "reviews.csv",
+        "--method",
+        "features",
+        "--layer",
+        layer,
+        "--pooling",
+        "mean",
+        "--model",
+        tiny,
+        "--set",
+        "strength=1.0",
+        "-o",
+        "run",
+        "--json",
+    )
     assert (code, err) == (0, "")
     trained = json.loads((here / "run" / "clearhead.json").read_text())["trained"]
     assert trained["layer"] == (layer if layer == "second_to_last" else int(layer))

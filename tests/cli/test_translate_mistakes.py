@@ -79,14 +79,31 @@ def test_other_verbs_point_the_way(run: Run, masked_model: Path, tmp_path: Path)
         "no masked-word head": ("fill", model, "ein [MASK]"),
         "has no decoder, so that it cannot translate": ("translate", masked_model, "ein hund"),
         "has no head called 'seq2seq'": (
-            "train", pairs, "--task", "translate", "--model", masked_model, "-o", tmp_path / "no"
+            "train",
+            pairs,
+            "--task",
+            "translate",
+            "--model",
+            masked_model,
+            "-o",
+            tmp_path / "no",
         ),
         "has no head called 'classify'": (
-            "train", pairs, "--task", "classify", "--text", "de", "--label", "en", "--model", model,
-            "-o", tmp_path / "no",
+            "train",
+            pairs,
+            "--task",
+            "classify",
+            "--text",
+            "de",
+            "--label",
+            "en",
+            "--model",
+            model,
+            "-o",
+            tmp_path / "no",
         ),
         "or --task translate": ("train", pairs, "-o", tmp_path / "no"),
-    }  # fmt: skip
+    }
     for said, arguments in wrong.items():
         code, out, err = run(*arguments)
         assert (code, out) == (2, ""), err

@@ -24,11 +24,37 @@ def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small translator, trained by the verb."""
     place = tmp_path_factory.mktemp("translator")
     rows = write_tsv(place / "pairs.tsv", parallel(500))
-    main([
-        "train", str(rows), "--task", "translate", "--source", "de", "--target", "en", "--family", "transformer",
-        "--preset", "tiny", "--set", f"config={CONFIGS['transformer']}", "--set", "vocabulary=120", "--epochs", "20",
-        "--rate", "4e-3", "--batch-tokens", "512", "--threads", "1", "-o", str(place / "model"), "--quiet",
-    ])  # fmt: skip
+    main(
+        [
+            "train",
+            str(rows),
+            "--task",
+            "translate",
+            "--source",
+            "de",
+            "--target",
+            "en",
+            "--family",
+            "transformer",
+            "--preset",
+            "tiny",
+            "--set",
+            f"config={CONFIGS['transformer']}",
+            "--set",
+            "vocabulary=120",
+            "--epochs",
+            "20",
+            "--rate",
+            "4e-3",
+            "--batch-tokens",
+            "512",
+            "--threads",
+            "1",
+            "-o",
+            str(place / "model"),
+            "--quiet",
+        ]
+    )
     return place / "model"
 
 
@@ -68,10 +94,27 @@ def test_json_tells_which_words_belong_together(translator: Path, run: Run, tmp_
 def test_a_model_without_attention_says_so(run: Run, tmp_path: Path) -> None:
     rows = write_tsv(tmp_path / "pairs.tsv", parallel(30))
     config = '{"width": 16, "encoder_layers": 1, "decoder_layers": 1, "attention": "none", "input_feeding": false}'
-    main([
-        "train", str(rows), "--task", "translate", "--family", "rnn", "--set", f"config={config}", "--set",
-        "vocabulary=80", "--epochs", "1", "--threads", "1", "-o", str(tmp_path / "rnn"), "--quiet",
-    ])  # fmt: skip
+    main(
+        [
+            "train",
+            str(rows),
+            "--task",
+            "translate",
+            "--family",
+            "rnn",
+            "--set",
+            f"config={config}",
+            "--set",
+            "vocabulary=80",
+            "--epochs",
+            "1",
+            "--threads",
+            "1",
+            "-o",
+            str(tmp_path / "rnn"),
+            "--quiet",
+        ]
+    )
     code, out, err = run("translate", tmp_path / "rnn", "ein hund", "--json", "--max-length", "4")
     assert (code, err.count("\n")) == (0, 1)
     assert "no attention" in err

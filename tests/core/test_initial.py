@@ -18,10 +18,21 @@ from tests.tiny import CLASSES, FIXED
 from tests.twins import library, saved
 
 LARGER = {
-    "hidden_size": 96, "intermediate_size": 160, "vocab_size": 300, "dim": 96, "hidden_dim": 160, "n_embd": 96,
-    "d_model": 96, "d_kv": 32, "d_ff": 160, "encoder_ffn_dim": 160, "decoder_ffn_dim": 160, "embedding_size": 64,
-    "width": 96, "feed_width": 160,
-}  # fmt: skip
+    "hidden_size": 96,
+    "intermediate_size": 160,
+    "vocab_size": 300,
+    "dim": 96,
+    "hidden_dim": 160,
+    "n_embd": 96,
+    "d_model": 96,
+    "d_kv": 32,
+    "d_ff": 160,
+    "encoder_ffn_dim": 160,
+    "decoder_ffn_dim": 160,
+    "embedding_size": 64,
+    "width": 96,
+    "feed_width": 160,
+}
 MORE: dict[str, dict[str, Any]] = {
     "deberta-v2": {"type_vocab_size": 2, "share_att_key": False, "position_biased_input": True}
 }

@@ -28,9 +28,14 @@ def test_packed_targets_answer_as_padded_ones(family: str) -> None:
     )
     padded = network(ids, mask, None, target_ids, target_mask)
     packed = network(
-        torch.cat(texts[0]), None, None, torch.cat(texts[1]),
-        lengths=lengths, target_lengths=target_lengths, whole=False,
-    )  # fmt: skip
+        torch.cat(texts[0]),
+        None,
+        None,
+        torch.cat(texts[1]),
+        lengths=lengths,
+        target_lengths=target_lengths,
+        whole=False,
+    )
     assert packed.logits.shape == (sum(TARGET), vocab)
     torch.testing.assert_close(packed.logits, padded.logits[target_mask], atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(packed.target_hidden[-1], padded.target_hidden[-1][target_mask], atol=1e-5, rtol=1e-5)

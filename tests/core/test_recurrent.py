@@ -35,9 +35,17 @@ from tests.variation import scaled
 Config = dict[str, Any]
 SCORES = ("none", "additive", "dot", "general", "concat")
 SMALL: Config = {
-    "vocab_size": 40, "target_vocab_size": 33, "cell": "gru", "width": 12, "embed_width": 8, "encoder_layers": 2,
-    "decoder_layers": 2, "bidirectional": True, "attention": "general", "input_feeding": False,
-}  # fmt: skip
+    "vocab_size": 40,
+    "target_vocab_size": 33,
+    "cell": "gru",
+    "width": 12,
+    "embed_width": 8,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "bidirectional": True,
+    "attention": "general",
+    "input_feeding": False,
+}
 VARIANTS = [
     SMALL | {"cell": cell, "attention": score, "input_feeding": fed}
     for cell in ("gru", "lstm")
@@ -135,9 +143,16 @@ class TestNumbers:
                 np.testing.assert_allclose(found[row, 0, : len(source)], probs, rtol=0, atol=1e-5)
                 assert (found[row, 0, len(source) :] == 0).all()
 
-    @pytest.mark.parametrize("name", ["stack.layers.1.weight_hh_l0_reverse", "decoder.bridge.0.weight",
-                                      "decoder.layers.1.bias_hh_l0", "decoder.align.mix.weight",
-                                      "decoder.align.score.key.weight"])  # fmt: skip
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "stack.layers.1.weight_hh_l0_reverse",
+            "decoder.bridge.0.weight",
+            "decoder.layers.1.bias_hh_l0",
+            "decoder.align.mix.weight",
+            "decoder.align.score.key.weight",
+        ],
+    )
     def test_control_one_wrong_number(self, name: str, tmp_path: Path) -> None:
         model = made(SMALL)
         model.save(tmp_path)

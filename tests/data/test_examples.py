@@ -46,9 +46,14 @@ class Words:
             sides += [*[side] * len(words), None]  # type: ignore[list-item]
         count = len(ids)
         return Encoding(
-            ids=ids, tokens=[""] * count, offsets=[(0, 0)] * count, words=[None] * count, segments=segments,
-            special=[side is None for side in sides], sides=sides,  # type: ignore[arg-type]
-        )  # fmt: skip
+            ids=ids,
+            tokens=[""] * count,
+            offsets=[(0, 0)] * count,
+            words=[None] * count,
+            segments=segments,
+            special=[side is None for side in sides],
+            sides=sides,  # type: ignore[arg-type]
+        )
 
 
 BAD: list[Any] = [
@@ -76,18 +81,31 @@ def test_all_bad_rows_are_one_error() -> None:
     message = str(error.value)
     assert "12 of 14 rows cannot be used" in message
     for part in (
-        "row 2: text is empty", "row 4: text is missing", "row 6: text is a list", "row 7: text holds a NUL",
-        "row 8: text holds half a character", "row 9: text has 2,000 characters", "row 10: the label is missing",
-        "row 11: the label is missing", "row 13: a text, and row 1 is a dict", "row 14: a int", "skip_bad_rows=True",
-    ):  # fmt: skip
+        "row 2: text is empty",
+        "row 4: text is missing",
+        "row 6: text is a list",
+        "row 7: text holds a NUL",
+        "row 8: text holds half a character",
+        "row 9: text has 2,000 characters",
+        "row 10: the label is missing",
+        "row 11: the label is missing",
+        "row 13: a text, and row 1 is a dict",
+        "row 14: a int",
+        "skip_bad_rows=True",
+    ):
         assert part in message
     examples = load_examples(source, COLUMNS, max_cell=1000, skip_bad_rows=True)
     assert examples.texts == ["good", "42"]
     assert examples.rows.tolist() == [1, 12]
     assert examples.skipped == {
-        "empty text": 4, "not a text": 1, "NUL byte": 1, "half a character": 1, "too long": 1, "missing label": 2,
+        "empty text": 4,
+        "not a text": 1,
+        "NUL byte": 1,
+        "half a character": 1,
+        "too long": 1,
+        "missing label": 2,
         "not an object": 2,
-    }  # fmt: skip
+    }
     assert [bad.number for bad in examples.bad] == [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14]
 
 

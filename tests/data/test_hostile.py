@@ -118,7 +118,7 @@ def test_quotes_that_never_close_take_linear_time(line: str) -> None:
 def test_a_long_cell_in_quotes_is_read_after_one_that_never_closes() -> None:
     long = "\n".join(f"line {place}" for place in range(300))
     rows = [f'"{long}",b' if place % 2 else f'"word {place}",a' for place in range(1000)]
-    found = list(table("a.csv", "\n".join(['text,label', '"never closed,a', *rows]) + "\n").rows())
+    found = list(table("a.csv", "\n".join(["text,label", '"never closed,a', *rows]) + "\n").rows())
     assert sum(isinstance(row, BadRow) for row in found) < 60  # while it makes up for what was read in vain
     assert not isinstance(found[-1], BadRow)
     assert found[-1].values == {"text": long, "label": "b"}

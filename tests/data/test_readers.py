@@ -160,9 +160,15 @@ def test_bad_rows_of_a_table(write: Write) -> None:
     rows = list(open_source(write("a.csv", content)).rows())
     problems = [row.problem if isinstance(row, BadRow) else None for row in rows]
     assert problems == [
-        "broken quotes", None, "wrong number of cells", "wrong number of cells", "NUL byte", "broken quotes",
-        "too long", None,
-    ]  # fmt: skip
+        "broken quotes",
+        None,
+        "wrong number of cells",
+        "wrong number of cells",
+        "NUL byte",
+        "broken quotes",
+        "too long",
+        None,
+    ]
     assert (
         str(rows[0])
         == 'row 1 (line 2): there is text after a closing quote; a quote in quotes is written twice: "open, x'

@@ -22,7 +22,7 @@ LETTERS = st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 CELLS = st.one_of(
     st.text(LETTERS, max_size=20),
     st.sampled_from(['"', '""', ",", "a,b", "two\nlines", "crlf\r\nhere", 'say "hi"', "\t", ";|", "日本", "#", "\\"]),
-)  # fmt: skip
+)
 TABLES = st.integers(2, 4).flatmap(lambda width: st.lists(st.lists(CELLS, min_size=width, max_size=width), max_size=8))
 HEADER = ("text", "label", "id", "split")
 

@@ -70,8 +70,10 @@ def equal(a: TokenTable, b: TokenTable) -> None:
 def test_the_same_table(
     tokenizer: Tokenizer, texts: list[Any], pairs: bool, most: int | None, long: str, stride: int
 ) -> None:
-    rows = [{"text": one, "label": "ab"[i % 2]} | ({"other": two or one} if pairs else {}) for i, (one, two) in
-            enumerate(texts)]  # fmt: skip
+    rows = [
+        {"text": one, "label": "ab"[i % 2]} | ({"other": two or one} if pairs else {})
+        for i, (one, two) in enumerate(texts)
+    ]
     columns = COLUMNS if pairs else Columns(text="text", label="label")
     how: dict[str, Any] = {"max_length": most, "long": long, "stride": stride}
     counting = Counting(tokenizer)

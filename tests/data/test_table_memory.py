@@ -29,8 +29,15 @@ class Letters:
     def _one(self, text: str) -> Encoding:
         size = len(text)
         sides: list[int | None] = [0] * size
-        return Encoding(ids=[ord(letter) for letter in text], tokens=list(text), offsets=[(0, 0)] * size, words=sides,
-                        segments=[0] * size, special=[False] * size, sides=sides)  # fmt: skip
+        return Encoding(
+            ids=[ord(letter) for letter in text],
+            tokens=list(text),
+            offsets=[(0, 0)] * size,
+            words=sides,
+            segments=[0] * size,
+            special=[False] * size,
+            sides=sides,
+        )
 
 
 def test_a_chunk_is_bounded_by_characters(monkeypatch: pytest.MonkeyPatch) -> None:

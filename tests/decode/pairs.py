@@ -104,8 +104,10 @@ def expected(
         if family in PAIRED or not choices.keys() - TOGETHER:
             KNOWN[key] = _asked(family, ids, mask, seed, choices)
         else:
-            each = [_asked(family, row[real][None], real[real][None], seed, choices)
-                    for row, real in zip(ids, mask, strict=True)]  # fmt: skip
+            each = [
+                _asked(family, row[real][None], real[real][None], seed, choices)
+                for row, real in zip(ids, mask, strict=True)
+            ]
             KNOWN[key] = [rows for found, _ in each for rows in found], [one for _, scores in each for one in scores]
     return KNOWN[key]
 
@@ -123,9 +125,12 @@ def _asked(
     model = theirs(family, seed)
     with torch.no_grad():
         said = model.generate(
-            torch.tensor(ids), attention_mask=torch.tensor(mask.astype(np.int64)), return_dict_in_generate=True,
-            output_scores=True, **choices,
-        )  # fmt: skip
+            torch.tensor(ids),
+            attention_mask=torch.tensor(mask.astype(np.int64)),
+            return_dict_in_generate=True,
+            output_scores=True,
+            **choices,
+        )
     prompt = 1 if family in PAIRED else ids.shape[1]
     rows = cut(family, said.sequences[:, prompt:].tolist(), choices.get("eos_token_id"))
     scores = getattr(said, "sequences_scores", None)

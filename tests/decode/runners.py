@@ -40,9 +40,11 @@ class Uncached:
     ) -> tuple[Array, Words]:
         assert mask is None
         said = np.concatenate([state.said, ids], 1)
-        batch = Batch(ids=said) if self.shape.decoder is None else Batch(
-            ids=state.source.ids, mask=state.source.mask, target_ids=said
-        )  # fmt: skip
+        batch = (
+            Batch(ids=said)
+            if self.shape.decoder is None
+            else Batch(ids=state.source.ids, mask=state.source.mask, target_ids=said)
+        )
         logits = self.runner.run(batch, hidden=False).logits
         return answered(logits[:, -ids.shape[1] :], log=log, last=last), Words(said, state.source)
 
@@ -63,9 +65,16 @@ class Table:
 
     def __init__(self, vocab: int, seed: int, spread: float = 2.0, fixed: Array | None = None) -> None:
         stack = Shape(
-            vocab=vocab, width=4, layers=1, heads=1, feed_width=4, head_width=4, causal=True, positions="none",
+            vocab=vocab,
+            width=4,
+            layers=1,
+            heads=1,
+            feed_width=4,
+            head_width=4,
+            causal=True,
+            positions="none",
             max_length=None,
-        )  # fmt: skip
+        )
         head = HeadShape(kind="causal", pick="each", outputs=vocab)
         self.shape = ModelShape(family="table", stack=stack, head=head)
         self.seed, self.spread, self.fixed, self.fed = seed, spread, fixed, 0
@@ -85,8 +94,10 @@ class Table:
     ) -> tuple[Array, Words]:
         self.fed += ids.size
         said = np.concatenate([state.said, np.where(mask, ids, -1) if mask is not None else ids], 1)
-        each = [[self.logits(tuple(row[: place + 1][row[: place + 1] >= 0].tolist())) for place in range(len(row))]
-                for row in said]  # fmt: skip
+        each = [
+            [self.logits(tuple(row[: place + 1][row[: place + 1] >= 0].tolist())) for place in range(len(row))]
+            for row in said
+        ]
         logits = np.array(each, np.float32)[:, -ids.shape[1] :]
         return answered(logits, log=log, last=last), Words(said, state.source)
 

@@ -21,9 +21,18 @@ Choices = dict[str, Any]
 # what is asked of us, what is asked of transformers
 MODES: dict[str, tuple[Choices, Choices]] = {"greedy": ({}, {})}
 for _beam, _penalty, _early in (
-    (2, 1.0, False), (2, 0.6, True), (2, 2.0, "never"), (4, 0.6, False), (4, 1.0, True), (4, 2.0, False),
-    (5, 1.0, "never"), (5, 2.0, True), (5, 0.6, False), (4, 0.0, "never"), (3, -1.0, False),
-):  # fmt: skip
+    (2, 1.0, False),
+    (2, 0.6, True),
+    (2, 2.0, "never"),
+    (4, 0.6, False),
+    (4, 1.0, True),
+    (4, 2.0, False),
+    (5, 1.0, "never"),
+    (5, 2.0, True),
+    (5, 0.6, False),
+    (4, 0.0, "never"),
+    (3, -1.0, False),
+):
     MODES[f"beam {_beam}, penalty {_penalty}, early {_early}"] = (
         {"beam": _beam, "length_penalty": _penalty, "early_stopping": _early},
         {"num_beams": _beam, "length_penalty": _penalty, "early_stopping": _early},
@@ -31,13 +40,16 @@ for _beam, _penalty, _early in (
 for _beam in (1, 4):
     MODES |= {
         f"beam {_beam}, no bigram twice": (
-            {"beam": _beam, "no_repeat_ngram": 2}, {"num_beams": _beam, "no_repeat_ngram_size": 2},
+            {"beam": _beam, "no_repeat_ngram": 2},
+            {"num_beams": _beam, "no_repeat_ngram_size": 2},
         ),
         f"beam {_beam}, no trigram twice": (
-            {"beam": _beam, "no_repeat_ngram": 3}, {"num_beams": _beam, "no_repeat_ngram_size": 3},
+            {"beam": _beam, "no_repeat_ngram": 3},
+            {"num_beams": _beam, "no_repeat_ngram_size": 3},
         ),
         f"beam {_beam}, repetition": (
-            {"beam": _beam, "repetition_penalty": 1.7}, {"num_beams": _beam, "repetition_penalty": 1.7},
+            {"beam": _beam, "repetition_penalty": 1.7},
+            {"num_beams": _beam, "repetition_penalty": 1.7},
         ),
         f"beam {_beam}, min length": ({"beam": _beam, "min_length": 7}, {"num_beams": _beam, "min_new_tokens": 7}),
         f"beam {_beam}, forbidden": (
@@ -49,7 +61,7 @@ for _beam in (1, 4):
             {"num_beams": _beam, "min_new_tokens": 4, "no_repeat_ngram_size": 2, "repetition_penalty": 0.8}
             | {"bad_words_ids": [[9], [10]]},
         ),
-    }  # fmt: skip
+    }
 
 every_family = pytest.mark.parametrize("family", TITLES)
 

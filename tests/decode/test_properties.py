@@ -25,9 +25,7 @@ PROMPTS = [Given(ids=(1,)), Given(ids=(2, 3, 1)), Given(ids=(3, 3))]
 seeds = st.integers(0, 1 << 30)
 
 
-@given(
-    seed=seeds, early=st.booleans(), penalty=st.sampled_from([0.0, 0.6, 1.0, 2.0]), ngram=st.sampled_from([0, 2, 3])
-)
+@given(seed=seeds, early=st.booleans(), penalty=st.sampled_from([0.0, 0.6, 1.0, 2.0]), ngram=st.sampled_from([0, 2, 3]))
 @settings(max_examples=scaled(40), deadline=None)
 def test_beam_one_is_greedy(seed: int, early: bool, penalty: float, ngram: int) -> None:
     """Beam search itself with room for one hypothesis walks where greedy walks."""

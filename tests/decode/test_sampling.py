@@ -32,12 +32,21 @@ def chances(logits: Any, **choices: Any) -> Any:
 @pytest.mark.parametrize(
     "choices",
     [
-        {}, {"temperature": 0.5}, {"top_k": 7}, {"top_p": 0.6}, {"top_p": 0.999, "temperature": 3.0}, {"min_p": 0.1},
-        {"top_k": 9, "top_p": 0.5}, {"top_k": 12, "top_p": 0.9, "min_p": 0.2, "temperature": 1.7}, {"top_p": 0.0},
-        {"top_p": 0.9999999, "temperature": 0.3}, {"top_p": 0.8, "min_p": 0.05}, {"min_p": 1.0},
+        {},
+        {"temperature": 0.5},
+        {"top_k": 7},
+        {"top_p": 0.6},
+        {"top_p": 0.999, "temperature": 3.0},
+        {"min_p": 0.1},
+        {"top_k": 9, "top_p": 0.5},
+        {"top_k": 12, "top_p": 0.9, "min_p": 0.2, "temperature": 1.7},
+        {"top_p": 0.0},
+        {"top_p": 0.9999999, "temperature": 0.3},
+        {"top_p": 0.8, "min_p": 0.05},
+        {"min_p": 1.0},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_the_words_that_may_be_drawn(choices: dict[str, Any], words: int) -> None:
     from transformers.generation import logits_process as theirs
 

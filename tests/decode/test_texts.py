@@ -194,7 +194,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"stop": [""]}, "stop must be texts"),
     ({"seed": -1}, "seed must be"),
     ({"num_beams": 4}, "There is no setting 'num_beams'; there are beam, "),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("choices", "sentence"), BAD, ids=lambda one: one if isinstance(one, str) else None)
@@ -227,12 +227,19 @@ def test_bad_input() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        {"eos_token_id": "<b>"}, {"eos_token_id": [1.5]}, {"bad_words_ids": [[]]}, {"bad_words_ids": "x"},
-        {"min_length": -4}, {"early_stopping": 7}, {"eos_token_id": 1 << 70}, {"pad_token_id": True},
-        {"repetition_penalty": 0}, {"forced_eos_token_id": {}},
+        {"eos_token_id": "<b>"},
+        {"eos_token_id": [1.5]},
+        {"bad_words_ids": [[]]},
+        {"bad_words_ids": "x"},
+        {"min_length": -4},
+        {"early_stopping": 7},
+        {"eos_token_id": 1 << 70},
+        {"pad_token_id": True},
+        {"repetition_penalty": 0},
+        {"forced_eos_token_id": {}},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_folder_that_says_the_impossible(said: dict[str, Any]) -> None:
     model = replace(ours("marian", "engine", 2), generation=said)
     with pytest.raises(ConfigError, match=r"generation_config\.json"):

@@ -65,9 +65,14 @@ def test_tokens_are_counted_with_the_special_ones(measured: Bench) -> None:
 def test_the_core_is_the_one_to_compare_with(tiny: str) -> None:
     told: list[tuple[int, int]] = []
     made = run_bench(
-        tiny, TEXTS, runtimes=["engine", "core"], threads=1, seconds=0.05, rounds=1,
+        tiny,
+        TEXTS,
+        runtimes=["engine", "core"],
+        threads=1,
+        seconds=0.05,
+        rounds=1,
         progress=lambda done, total: told.append((done, total)),
-    )  # fmt: skip
+    )
     assert made.against == "core"
     assert [one.ratio == 1 for one in made.runtimes] == [False, True]
     assert all(one.worst_cosine == pytest.approx(1, abs=1e-5) for one in made.runtimes)
@@ -86,9 +91,7 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.slow
 def test_a_peer_that_cannot_load_is_left_out_with_its_reason(tiny: str, broken: Path) -> None:
     broken.write_text("raise RuntimeError('<b>built</b> for\\nanother machine')\n")
-    made = run_bench(
-        tiny, TEXTS, runtimes=["engine", "sentence-transformers"], threads=1, seconds=0.05, rounds=1
-    )  # fmt: skip
+    made = run_bench(tiny, TEXTS, runtimes=["engine", "sentence-transformers"], threads=1, seconds=0.05, rounds=1)
     assert [one.left_out for one in made.runtimes] == [None, "RuntimeError: <b>built</b> for another machine"]
     assert made.notes == ("left out: sentence-transformers: RuntimeError: <b>built</b> for another machine",)
     assert "<b>" not in made._repr_html_()
@@ -168,13 +171,29 @@ def test_results_are_plain_and_escaped(measured: Bench) -> None:
     told = json.loads(json.dumps(measured.to_json()))
     assert set(told) == {"model", "texts", "tokens", "threads", "rounds", "against", "runtimes"}
     assert set(told["runtimes"][0]) == {
-        "name", "title", "left_out", "p50_ms", "p99_ms", "texts_per_second", "tokens_per_second", "ratio",
-        "load_seconds", "resident_mb", "peak_mb", "cosine", "worst_cosine",
-    }  # fmt: skip
+        "name",
+        "title",
+        "left_out",
+        "p50_ms",
+        "p99_ms",
+        "texts_per_second",
+        "tokens_per_second",
+        "ratio",
+        "load_seconds",
+        "resident_mb",
+        "peak_mb",
+        "cosine",
+        "worst_cosine",
+    }
     hostile = Bench(
-        model="<script>alert(1)</script>", texts=1, tokens=None, threads=1, rounds=1, against=None,
+        model="<script>alert(1)</script>",
+        texts=1,
+        tokens=None,
+        threads=1,
+        rounds=1,
+        against=None,
         runtimes=(Speed(name="engine", title="engine float", p50_ms=1.5, p99_ms=2.0, texts_per_second=10.0),),
-    )  # fmt: skip
+    )
     assert "<script" not in hostile._repr_html_()
     assert "<script" not in hostile.svg()
     assert ["peak MB", "–"] in hostile.table()[1]
@@ -186,10 +205,13 @@ def test_the_picture_has_a_bar_for_every_figure(measured: Bench) -> None:
     bars = root.findall(f"{space}rect")[1:]
     panels = 4 if sys.platform == "linux" else 3
     assert len(bars) == panels * len(measured.runtimes)
-    fast = speeds_picture("t", [
-        {"name": "engine", "title": "a", "texts_per_second": 100.0},
-        {"name": "onnx", "title": "b", "texts_per_second": 50.0},
-    ])  # fmt: skip
+    fast = speeds_picture(
+        "t",
+        [
+            {"name": "engine", "title": "a", "texts_per_second": 100.0},
+            {"name": "onnx", "title": "b", "texts_per_second": 50.0},
+        ],
+    )
     wide, half = (float(bar.get("width", 0)) for bar in ElementTree.fromstring(fast).findall(f"{space}rect")[1:])
     assert wide == pytest.approx(2 * half)
 

@@ -50,8 +50,13 @@ def test_sentence_vectors_of_the_default_model(minilm: Model, tmp_path: Path, ki
     about = json.loads((folder / "export.json").read_text())
     assert about["graph"] == kind
     assert about["pooling"] == {
-        "modes": ["mean"], "dense": [], "normalize": True, "lower": False, "prompts": {}, "default_prompt": None,
-    }  # fmt: skip
+        "modes": ["mean"],
+        "dense": [],
+        "normalize": True,
+        "lower": False,
+        "prompts": {},
+        "default_prompt": None,
+    }
     assert about["max_length"] == 256
     assert list(about["outputs"]) == ["last_hidden_state", "pooler_output", "sentence_embedding"]
 
@@ -71,9 +76,14 @@ def test_what_a_trained_folder_gets(small: Path, tmp_path: Path) -> None:
     trained = trained_as(tmp_path, "head", model=str(small), epochs=1)
     out = clearhead.export(trained, tmp_path / "deep" / "out")
     assert sorted(path.name for path in out.iterdir()) == [
-        "clearhead.json", "config.json", "export.json", "model.onnx", "special_tokens_map.json", "tokenizer.json",
+        "clearhead.json",
+        "config.json",
+        "export.json",
+        "model.onnx",
+        "special_tokens_map.json",
+        "tokenizer.json",
         "tokenizer_config.json",
-    ]  # fmt: skip
+    ]
     about = json.loads((out / "export.json").read_text())
     assert about["labels"] == ["bad", "good"]
     assert about["opsets"] == {"ai.onnx": 18, "com.microsoft": 1}
@@ -130,8 +140,10 @@ def test_bad_input_is_one_sentence(small: Path, tmp_path: Path, monkeypatch: pyt
     (tmp_path / "file").write_text("x")
     (tmp_path / "none").mkdir()
     for source, place in (
-        (tmp_path / "missing", tmp_path / "out"), (tmp_path / "none", tmp_path / "out"), (small, tmp_path / "file/out"),
-    ):  # fmt: skip
+        (tmp_path / "missing", tmp_path / "out"),
+        (tmp_path / "none", tmp_path / "out"),
+        (small, tmp_path / "file/out"),
+    ):
         with pytest.raises(ClearheadError) as told:
             clearhead.export(source, place)
         assert "\n" not in str(told.value)

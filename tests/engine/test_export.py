@@ -169,8 +169,9 @@ def test_large_weights_lie_in_a_file_of_their_own(tmp_path: Path, monkeypatch: p
         read = onnx.load(folder / MODEL, load_external_data=False)
         apart = {
             one.name: {entry.key: entry.value for entry in one.external_data}
-            for one in read.graph.initializer if one.external_data
-        }  # fmt: skip
+            for one in read.graph.initializer
+            if one.external_data
+        }
         assert apart.keys() == g.large.keys() != set()
         assert all(one["location"] == DATA and int(one["offset"]) % ALIGN == 0 for one in apart.values())
         assert told[-1][0] == DATA

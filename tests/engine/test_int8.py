@@ -24,18 +24,21 @@ from tests.variation import scaled
 
 Array = np.ndarray[Any, Any]
 SENTENCES = (
-    "The parcel came two days late and the box was torn.", "Who can tell me how to reset my password?",
-    "We walked along the river until it was dark.", "Please cancel my order and send the money back.",
-    "The bank closes at four on Fridays.", "A nice little film, though far too long.",
-    "My train was cancelled, so I missed the meeting in Leipzig.", "Is there a discount for students?",
-    "It rained all week.", "The soup was cold, the waiter was rude, and we had to wait for an hour.",
-)  # fmt: skip
+    "The parcel came two days late and the box was torn.",
+    "Who can tell me how to reset my password?",
+    "We walked along the river until it was dark.",
+    "Please cancel my order and send the money back.",
+    "The bank closes at four on Fridays.",
+    "A nice little film, though far too long.",
+    "My train was cancelled, so I missed the meeting in Leipzig.",
+    "Is there a discount for students?",
+    "It rained all week.",
+    "The soup was cold, the waiter was rude, and we had to wait for an hour.",
+)
 
 
 @settings(max_examples=scaled(60), deadline=None)
-@given(
-    rows=st.integers(1, 40), columns=st.integers(1, 12), seed=st.integers(0, 999), spread=st.floats(0.0, 6.0)
-)
+@given(rows=st.integers(1, 40), columns=st.integers(1, 12), seed=st.integers(0, 999), spread=st.floats(0.0, 6.0))
 def test_two_neighbours_never_overflow(rows: int, columns: int, seed: int, spread: float) -> None:
     draw = np.random.default_rng(seed)
     weight = (draw.standard_normal((rows, columns)) * np.exp(spread * draw.standard_normal((1, columns)))).astype("f")

@@ -83,8 +83,14 @@ def test_ten_classes_keep_their_columns() -> None:
 
 def test_every_form_of_texts_is_read() -> None:
     said = words().fit(TEXTS, LABELS).predict(TEXTS)
-    for form in (np.array(TEXTS), np.array(TEXTS, object), pd.Series(TEXTS, index=range(5, 85)), tuple(TEXTS),
-                 np.array(TEXTS)[:, None], pd.DataFrame({"a": TEXTS})):  # fmt: skip
+    for form in (
+        np.array(TEXTS),
+        np.array(TEXTS, object),
+        pd.Series(TEXTS, index=range(5, 85)),
+        tuple(TEXTS),
+        np.array(TEXTS)[:, None],
+        pd.DataFrame({"a": TEXTS}),
+    ):
         assert (words().fit(form, pd.Series(LABELS)).predict(form) == said).all()
 
 
@@ -271,7 +277,7 @@ def test_seeds_of_every_kind() -> None:
         (["a", "b"], np.array([[1, 2], [3, 4]]), "several columns"),
         (["a", "b"], None, "requires y"),
     ],
-)  # fmt: skip
+)
 def test_mistakes_are_value_errors(X: Any, y: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         words().fit(X, y)

@@ -43,9 +43,7 @@ def found(request: pytest.FixtureRequest, tiny: str, tmp_path_factory: pytest.Te
     task: str = request.param
     learned, wrong, epochs = TASKS[task]
     folder = tmp_path_factory.mktemp(task)
-    train(
-        learned, output=folder / "run", model=tiny, task=task, rate=3e-3, batch_rows=16, epochs=epochs, report=False
-    )  # fmt: skip
+    train(learned, output=folder / "run", model=tiny, task=task, rate=3e-3, batch_rows=16, epochs=epochs, report=False)
     predictor, source = load_predictor(folder / "run"), open_source(wrong)
     made = evaluate(predictor, wrong, report=folder / "page.html")
     assert made.picks is not None
@@ -90,9 +88,7 @@ def test_a_word_weighs_what_the_answer_loses_without_it(found: tuple[str, Predic
     assert every.explained >= len(rows) - (4 if task == "span" else 0)  # nothing is left of a question of one word
 
 
-def test_what_is_marked_stays_and_nothing_of_the_answer_is_left_out(
-    found: tuple[str, Predictor, Shown, Path]
-) -> None:  # fmt: skip
+def test_what_is_marked_stays_and_nothing_of_the_answer_is_left_out(found: tuple[str, Predictor, Shown, Path]) -> None:
     task, _, every, _ = found
     for example in every.worst:
         words = example.words or ()

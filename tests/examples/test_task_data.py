@@ -47,8 +47,11 @@ def test_the_readme_counts_them() -> None:
     for name, rows in counts.items():
         assert f"| `{name}` | {rows} |" in page
     assert {path.name for path in EXAMPLES.iterdir() if path.suffix in {".csv", ".json", ".jsonl", ".conll"}} == {
-        *counts, "support.csv", "aspects.csv", "similarity.csv",
-    }  # fmt: skip
+        *counts,
+        "support.csv",
+        "aspects.csv",
+        "similarity.csv",
+    }
 
 
 @pytest.mark.parametrize("name", ["orders.conll", "orders.jsonl", "handbook.json", "quiz.csv", "review_aspects.jsonl"])

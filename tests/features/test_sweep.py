@@ -180,9 +180,12 @@ def test_undefined_scores_are_left_out_of_the_mean() -> None:
     scores = {"cls": [0.5, float("nan"), 0.7], "mean": [float("nan")] * 3, "max": [0.6, 0.6, 0.6]}
     named = {one: np.array([[place]]) for place, one in enumerate(choices)}
     made = cross_validate(
-        choices, lambda one: named[one], np.zeros(1), lambda x, folds: list(scores.values())[int(x[0, 0])],
+        choices,
+        lambda one: named[one],
+        np.zeros(1),
+        lambda x, folds: list(scores.values())[int(x[0, 0])],
         tell=lambda *_: None,
-    )  # fmt: skip
+    )
     assert [one.score for one in made] == [pytest.approx(0.6), None, pytest.approx(0.6)]
     assert best_of(made, "accuracy") == choices[0]  # of equal ones the first
     with pytest.raises(InputError, match="r2 is not defined on any fold"):
@@ -200,4 +203,3 @@ def test_undefined_scores_are_left_out_of_the_mean() -> None:
 def test_sweeps_that_cannot_be(choices: dict[str, Any], said: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=said):
         train(labelled(20), output=tmp_path / "run", **choices)
-

@@ -66,19 +66,27 @@ def test_words_and_pairs_are_weighed_too(tiny: str, tmp_path: Path) -> None:
 
 def test_the_command_line_tells_it(mute: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = write_csv(tmp_path / "rows.csv", labelled(120))
-    main([
-        "train", str(rows), "--model", mute, "--method", "features", "--set", "layer=weighted", "-o",
-        str(tmp_path / "run"),
-    ])  # fmt: skip
+    main(
+        [
+            "train",
+            str(rows),
+            "--model",
+            mute,
+            "--method",
+            "features",
+            "--set",
+            "layer=weighted",
+            "-o",
+            str(tmp_path / "run"),
+        ]
+    )
     told = capsys.readouterr()
     assert "layers weighted for this task" in told.out + told.err
 
 
 def test_mistakes_are_one_sentence(run: Run, tiny: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match='max does not add up; say pooling="mean"'):
-        train(
-            labelled(60), output=tmp_path / "no", model=tiny, method="features", layer="weighted", pooling="max"
-        )
+        train(labelled(60), output=tmp_path / "no", model=tiny, method="features", layer="weighted", pooling="max")
     predictor = load_predictor(run.folder)
     assert predictor.trained is not None
     for change in ({"layer_scores": [1.0]}, {"layer_scores": [1e9, 0.0, 0.0]}, {"layer_gamma": -1.0}):

@@ -25,9 +25,15 @@ IDS = torch.tensor([[5, 17, 3, 28, 9, 11]])
 
 def small(**changes: Any) -> Shape:
     fields: dict[str, Any] = {
-        "vocab": 40, "width": 32, "layers": 3, "heads": 4, "head_width": 8, "feed_width": 48, "score_scale": 8**-0.5,
+        "vocab": 40,
+        "width": 32,
+        "layers": 3,
+        "heads": 4,
+        "head_width": 8,
+        "feed_width": 48,
+        "score_scale": 8**-0.5,
         "max_length": 20,
-    }  # fmt: skip
+    }
     return Shape(**(fields | changes))
 
 

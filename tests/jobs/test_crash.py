@@ -23,9 +23,23 @@ from tests.parallel import parallel
 from tests.small import labelled, tiny_gpt, write_csv
 from tests.words.planted import topics
 
-USED = ("api", "cli", "cli.train", "cli.training", "cli.word2vec", "cli.learn_tokenizer", "jobs.restart",
-        "jobs.learn_tokenizer", "words.learn", "text.learn", "report.page", "train.inspection", "evaluate.evaluate", "classic",
-        "training.log")  # fmt: skip
+USED = (
+    "api",
+    "cli",
+    "cli.train",
+    "cli.training",
+    "cli.word2vec",
+    "cli.learn_tokenizer",
+    "jobs.restart",
+    "jobs.learn_tokenizer",
+    "words.learn",
+    "text.learn",
+    "report.page",
+    "train.inspection",
+    "evaluate.evaluate",
+    "classic",
+    "training.log",
+)
 
 
 @pytest.fixture(scope="module", autouse=True)

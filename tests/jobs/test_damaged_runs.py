@@ -20,8 +20,19 @@ from fuzz import run_folders
 from fuzz.run_folders import StopError, build, judge, make_seeds, resume, stop_at
 
 ODD: tuple[Any, ...] = (
-    None, True, [], {}, "x", 0, -1, 10**9, 10**30, math.nan, [1], ...,
-)  # fmt: skip
+    None,
+    True,
+    [],
+    {},
+    "x",
+    0,
+    -1,
+    10**9,
+    10**30,
+    math.nan,
+    [1],
+    ...,
+)
 CASES = 30
 
 

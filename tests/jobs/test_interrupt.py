@@ -26,9 +26,16 @@ SETTINGS: dict[str, Any] = {"epochs": 2, "rate": 3e-3, "batch_rows": 16, "save_e
 MODEL = '{"width": 8, "encoder_layers": 1, "decoder_layers": 1}'
 TRANSLATOR: dict[str, Any] = {"task": "translate", "family": "rnn", "vocabulary": 120, "config": MODEL, "report": False}
 LANGUAGE_MODEL: dict[str, Any] = {
-    "preset": "tiny", "vocabulary": 200, "length": 16, "steps": 8, "evaluations": 2, "batch_tokens": 128, "threads": 1,
-    "save_every": 1e6, "report": False,
-}  # fmt: skip
+    "preset": "tiny",
+    "vocabulary": 200,
+    "length": 16,
+    "steps": 8,
+    "evaluations": 2,
+    "batch_tokens": 128,
+    "threads": 1,
+    "save_every": 1e6,
+    "report": False,
+}
 
 
 @pytest.fixture(scope="module")

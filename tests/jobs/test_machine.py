@@ -50,9 +50,19 @@ def place(tmp_path_factory: pytest.TempPathFactory, default_precision: None, no_
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 16}
     with pytest.raises(StopError):
         pretrain(
-            planted_text(base / "text.txt", 30, 5), output=base / "learned", told=stop_at(2), config=sizes, length=16,
-            preset="tiny", vocabulary=200, steps=3, batch_tokens=128, save_every=0.0, threads=1, evaluations=1,
-        )  # fmt: skip
+            planted_text(base / "text.txt", 30, 5),
+            output=base / "learned",
+            told=stop_at(2),
+            config=sizes,
+            length=16,
+            preset="tiny",
+            vocabulary=200,
+            steps=3,
+            batch_tokens=128,
+            save_every=0.0,
+            threads=1,
+            evaluations=1,
+        )
     return base
 
 
@@ -190,9 +200,13 @@ def test_a_real_other_instruction_set(place: Path, half: Path) -> None:
     """The command line in a process whose torch uses another instruction set."""
     command = [sys.executable, "-m", "clearhead", "train", "--resume", str(half)]
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=place,
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=place,
         env=os.environ | {"ATEN_CPU_CAPABILITY": "default" if OTHER == "DEFAULT" else "avx2"},
-    )  # fmt: skip
+    )
     assert done.returncode == 2
     assert "--allow-different-cpu" in done.stderr
     assert "Traceback" not in done.stderr

@@ -21,9 +21,15 @@ from tests.small import labelled, tiny_model, write_csv
 
 # 96 training rows: 6 steps an epoch, 60 in all
 SETTINGS: dict[str, Any] = {
-    "epochs": 10, "rate": 3e-3, "batch_rows": 16, "threads": 1, "save_every": 1e6, "report": False, "command": "x",
+    "epochs": 10,
+    "rate": 3e-3,
+    "batch_rows": 16,
+    "threads": 1,
+    "save_every": 1e6,
+    "report": False,
+    "command": "x",
     "keep_state": True,
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")

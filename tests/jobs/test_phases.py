@@ -48,9 +48,14 @@ def test_phases_are_told(tmp_path: Path, tiny: str, method: str) -> None:
     told: list[str] = []
     choices: dict[str, Any] = {"epochs": 1} if method == "finetune" else {}
     clearhead.train(
-        labelled(80), output=tmp_path / "run", model=tiny, method=method, threads=1,
-        told=Told(count=lambda what, *_: told.append(what)), **choices,
-    )  # fmt: skip
+        labelled(80),
+        output=tmp_path / "run",
+        model=tiny,
+        method=method,
+        threads=1,
+        told=Told(count=lambda what, *_: told.append(what)),
+        **choices,
+    )
     order = list(dict.fromkeys(told))
     assert [phase for phase in order if phase in PHASES[method]] == list(PHASES[method])
 
@@ -78,9 +83,12 @@ def test_blas_keeps_to_the_threads_in_every_phase(tmp_path: Path, tiny: str, met
     rows = write_csv(tmp_path / "rows.csv", labelled(40))
     own = {name: value for name, value in os.environ.items() if "NUM_THREADS" not in name}
     done = subprocess.run(
-        [sys.executable, "-c", BLAS, str(rows), str(tmp_path / "run"), method, tiny], capture_output=True, text=True,
-        check=False, env=own | {"OPENBLAS_NUM_THREADS": "2"},
-    )  # fmt: skip
+        [sys.executable, "-c", BLAS, str(rows), str(tmp_path / "run"), method, tiny],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=own | {"OPENBLAS_NUM_THREADS": "2"},
+    )
     assert done.returncode == 0, done.stderr
     during, after = (json.loads(f"{part}]".lstrip(" ")) for part in done.stdout.strip().split("]")[:2])
     if after != [2]:

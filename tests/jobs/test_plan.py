@@ -137,9 +137,15 @@ def test_set_reads_values_as_toml_does() -> None:
         "id=a=b",
     ]
     assert parse_set(pairs) == {
-        "epochs": 3, "rate": 1e-4, "unfreeze": True, "frozen": False, "text": "my column", "label": "x=y", "seed": 7,
+        "epochs": 3,
+        "rate": 1e-4,
+        "unfreeze": True,
+        "frozen": False,
+        "text": "my column",
+        "label": "x=y",
+        "seed": 7,
         "id": "a=b",
-    }  # fmt: skip
+    }
     assert parse_set(["text="]) == {"text": ""}
 
 

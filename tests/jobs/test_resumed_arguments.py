@@ -107,8 +107,12 @@ def test_pretraining(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("text.txt").write_text("\n\n".join(texts))
     choices: dict[str, Any] = {
         "config": {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16},
-        "vocabulary": 60, "length": 16, "batch_tokens": 256, "minutes": 0.001, "objective": "mlm",
-    }  # fmt: skip
+        "vocabulary": 60,
+        "length": 16,
+        "batch_tokens": 256,
+        "minutes": 0.001,
+        "objective": "mlm",
+    }
 
     def interrupt(step: object) -> None:
         raise KeyboardInterrupt

@@ -143,8 +143,11 @@ def test_rows_of_few_ids_leave_parts_empty_and_labels_out(tmp_path: Path) -> Non
 
 
 def test_the_same_text_never_straddles(tmp_path: Path) -> None:
-    rows = [{"text": f"{row['text']} {'  '[: place % 2]}".upper() if place % 3 else row["text"], "label": row["label"]}
-            for row in labelled(40) for place in range(5)]  # fmt: skip
+    rows = [
+        {"text": f"{row['text']} {'  '[: place % 2]}".upper() if place % 3 else row["text"], "label": row["label"]}
+        for row in labelled(40)
+        for place in range(5)
+    ]
     run = majority(rows, tmp_path)
     for numbers in held_out(run).values():
         texts = {(number - 1) // 5 for number in numbers}

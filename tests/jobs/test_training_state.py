@@ -19,13 +19,21 @@ from tests.small import labelled, tiny_model, write_csv
 
 SETTINGS: dict[str, Any] = {"epochs": 2, "rate": 3e-3, "batch_rows": 16, "threads": 1, "command": "x"}
 TRANSLATOR: dict[str, Any] = {
-    "task": "translate", "family": "rnn", "vocabulary": 120,
+    "task": "translate",
+    "family": "rnn",
+    "vocabulary": 120,
     "config": '{"width": 8, "encoder_layers": 1, "decoder_layers": 1}',
-}  # fmt: skip
+}
 LANGUAGE_MODEL: dict[str, Any] = {
-    "preset": "tiny", "vocabulary": 400, "length": 16, "steps": 4, "evaluations": 2, "batch_tokens": 128, "threads": 1,
+    "preset": "tiny",
+    "vocabulary": 400,
+    "length": 16,
+    "steps": 4,
+    "evaluations": 2,
+    "batch_tokens": 128,
+    "threads": 1,
     "command": "x",
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")

@@ -105,7 +105,7 @@ def test_what_does_not_fit_at_all_is_left_out_and_said(tiny: str, tmp_path: Path
     assert made.not_tried == ("finetune",)
     assert made.caveat == (
         'Not tried: finetune (needs about 14 min; rerun with budget="20m"); it is often the best method.'
-    )  # fmt: skip
+    )
     page = unescape((tmp_path / "out" / "report.html").read_text())
     assert str(left.left_out) in page
     assert made.caveat in page
@@ -179,7 +179,7 @@ def test_a_method_that_cannot_be_tried_out_keeps_nobody_else_out(
     assert made.rung("features").left_out is None
     assert made.caveat == (
         "Not tried: finetune (failed with ZeroDivisionError: by nothing); it is often the best method."
-    )  # fmt: skip
+    )
 
 
 def test_a_shortened_training_that_was_stopped_goes_on(tiny: str, tmp_path: Path, slow: Slow) -> None:
@@ -232,10 +232,13 @@ def test_a_state_of_before_methods_could_be_shortened(tiny: str, tmp_path: Path)
 @pytest.mark.parametrize(
     "change",
     [
-        {"epochs": 0, "planned_epochs": 3}, {"epochs": -3, "planned_epochs": 3}, {"epochs": 2},
-        {"epochs": 2, "planned_epochs": 10**9}, {"method": "tfidf"},
+        {"epochs": 0, "planned_epochs": 3},
+        {"epochs": -3, "planned_epochs": 3},
+        {"epochs": 2},
+        {"epochs": 2, "planned_epochs": 10**9},
+        {"method": "tfidf"},
     ],
-)  # fmt: skip
+)
 def test_a_damaged_state_is_refused(change: dict[str, Any], tmp_path: Path) -> None:
     ladder(labelled(40), output=tmp_path / "out", methods="majority")
     kept = tmp_path / "out" / "ladder.json"

@@ -15,8 +15,8 @@ from clearhead.api import ladder
 from clearhead.errors import CheckpointError, InputError
 from clearhead.jobs.progress import Told
 from clearhead.ladder import job
-from clearhead.ladder.job import Ladder
 from clearhead.ladder.methods import METHODS, budget_for, budget_seconds, chosen_methods, spoken
+from clearhead.ladder.result import Ladder
 from clearhead.predict.latency import megabytes
 from clearhead.train import methods
 from tests.rows import QUICK, paired, scored, tagged
@@ -127,8 +127,9 @@ def test_a_ladder_of_a_version_with_fewer_settings_goes_on(tmp_path: Path) -> No
     del saved["asked"]["majority"]["pieces"], saved["asked"]["majority"]["settings"]["average"]
     kept.write_text(json.dumps(saved))
     assert [rung.reused for rung in ladder(data, output=tmp_path / "out", methods="majority,tfidf").rungs] == [
-        True, False,
-    ]  # fmt: skip
+        True,
+        False,
+    ]
 
 
 def test_other_rows_are_not_compared_with(tmp_path: Path) -> None:
@@ -230,8 +231,7 @@ def test_a_split_column_and_names_that_want_to_run(tmp_path: Path) -> None:
     wild = "<img src=x onerror=alert(1)>"
     parts = ["train"] * 60 + ["dev"] * 15 + ["test"] * 15
     rows = [
-        {**row, "label": f"{row['label']} {wild}", "split": part}
-        for row, part in zip(labelled(90), parts, strict=True)
+        {**row, "label": f"{row['label']} {wild}", "split": part} for row, part in zip(labelled(90), parts, strict=True)
     ]
     made = ladder(write_csv(tmp_path / f"{wild}.csv", rows), output=tmp_path / wild, methods="majority,tfidf")
     assert (made.part, made.rows) == ("test", 15)

@@ -26,9 +26,7 @@ def measured(method: str, right: Any, targets: Any) -> tuple[Rung, Answers]:
     return Rung(method=method, value=value, training_seconds=seconds, latency_ms=latency, size_mb=1.0), answers
 
 
-def judged(
-    right: dict[str, Any], *, rows: int, margin: float | None = None
-) -> tuple[dict[str, Rung], str, str]:  # fmt: skip
+def judged(right: dict[str, Any], *, rows: int, margin: float | None = None) -> tuple[dict[str, Rung], str, str]:
     """Methods by the rows that they have right: compared by their answers, and one of them recommended."""
     targets = np.arange(rows) % 2
     pairs = [measured(method, rows_right, targets) for method, rows_right in right.items()]
@@ -41,7 +39,7 @@ def asking(metric: str, targets: Any, margin: float | None = None) -> Asked:
     task = "regress" if metric in ("mse", "mae", "r2", "pearson") else "classify"
     return Asked(
         task=TASKS[task], space=LabelSpace(names=("a", "b")), metric=metric, part="test", targets=targets, margin=margin
-    )  # fmt: skip
+    )
 
 
 def chosen(metric: str, *rungs: Rung, rows: int = 1000, margin: float | None = None) -> tuple[str, str]:
@@ -169,14 +167,16 @@ def test_the_floor_is_recommended_only_where_nothing_beats_it() -> None:
     assert "not clearly better than majority" in reason
     equal = (result("majority", 0.9), result("tfidf", 0.9, 0.0, -0.01, 0.01))
     assert chosen("accuracy", *equal) == (
-        "majority", "majority: accuracy 0.900 on 1,000 test rows, and no method that reads the text is better.",
-    )  # fmt: skip
+        "majority",
+        "majority: accuracy 0.900 on 1,000 test rows, and no method that reads the text is better.",
+    )
 
 
 def test_one_method_and_the_cheapest() -> None:
     assert chosen("accuracy", result("tfidf", 0.9)) == (
-        "tfidf", "tfidf: accuracy 0.900 on 1,000 test rows; it is the only method that was measured.",
-    )  # fmt: skip
+        "tfidf",
+        "tfidf: accuracy 0.900 on 1,000 test rows; it is the only method that was measured.",
+    )
     best = (result("tfidf", 0.9), result("features", 0.8, -0.1, -0.2, -0.05), Rung(method="finetune", left_out="no"))
     assert chosen("accuracy", *best)[1].endswith("is the best, and it is the cheapest method, too.")
     assert chosen("accuracy", Rung(method="majority", value=None), result("tfidf", 0.9))[0] == "tfidf"
@@ -215,9 +215,7 @@ def test_an_often_best_method_that_is_missing_is_named() -> None:
     none = Rung(method="finetune", left_out="finetune: no time is left of 1.0 s", needs_budget="30s")
     assert '(no time was left; rerun with budget="30s")' in str(untried((done, none))[1])
     failed = Rung(method="finetune", left_out="finetune failed with ValueError: bad")
-    assert untried((failed,))[1] == (
-        "Not tried: finetune (failed with ValueError: bad); it is often the best method."
-    )  # fmt: skip
+    assert untried((failed,))[1] == ("Not tried: finetune (failed with ValueError: bad); it is often the best method.")
     torchless = Rung(method="finetune", left_out="finetune: Training a network needs torch.")
     assert "Not tried: finetune (Training a network needs torch);" in str(untried((torchless,))[1])
     assert untried((done, Rung(method="head", left_out="head would take long"))) == ((), None)
@@ -225,9 +223,7 @@ def test_an_often_best_method_that_is_missing_is_named() -> None:
 
 
 def test_a_shortened_method_is_said_to_be() -> None:
-    short = Rung(
-        method="finetune", value=0.9, epochs=2, planned_epochs=5, needs_seconds=360.0, needs_budget="11m"
-    )  # fmt: skip
+    short = Rung(method="finetune", value=0.9, epochs=2, planned_epochs=5, needs_seconds=360.0, needs_budget="11m")
     assert untried((short,)) == (
         (),
         "finetune was trained for 2 of 5 epochs to fit the budget; all of them take about 6 min: rerun with "

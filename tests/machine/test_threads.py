@@ -265,14 +265,16 @@ def test_threads_of_a_run(tmp_path: Path) -> None:
     }
     own = {name: value for name, value in os.environ.items() if name not in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     command = [sys.executable, "-c", THREADS, str(tmp_path), str(rows), str(tiny), json.dumps(jobs)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env=own | {"OPENBLAS_NUM_THREADS": "2"}
-    )
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=own | {"OPENBLAS_NUM_THREADS": "2"})
     assert done.returncode == 0, done.stderr
     made = json.loads(done.stdout)
     assert made["plans"] == {
-        "tiny": [1, 4], "said": [2, 4], "wide": [4, 4], "features": [1, 4], "tfidf": [1, 4],
-    }  # fmt: skip
+        "tiny": [1, 4],
+        "said": [2, 4],
+        "wide": [4, 4],
+        "features": [1, 4],
+        "tfidf": [1, 4],
+    }
     assert made["blas"] == [1]
 
 

@@ -21,8 +21,34 @@ from clearhead.metrics import (
 )
 from tests.metrics.rows import Array
 
-WORDS = ["the", "a", "An", "THE", "Denver", "Broncos", "co-op", "u.s.", "1,000", "a.m.", "theatre", "Ärger", "İ", "ß",
-         "—", "…", "東京", "e\u0301", "🙂", "?!", "'s", "\u00a0", "\u3000", "the_", "a1", "‘a’"]  # fmt: skip
+WORDS = [
+    "the",
+    "a",
+    "An",
+    "THE",
+    "Denver",
+    "Broncos",
+    "co-op",
+    "u.s.",
+    "1,000",
+    "a.m.",
+    "theatre",
+    "Ärger",
+    "İ",
+    "ß",
+    "—",
+    "…",
+    "東京",
+    "e\u0301",
+    "🙂",
+    "?!",
+    "'s",
+    "\u00a0",
+    "\u3000",
+    "the_",
+    "a1",
+    "‘a’",
+]
 texts = st.one_of(
     st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join),
     st.text(alphabet="athen .,-'’\tÅ\u00a0", max_size=10),

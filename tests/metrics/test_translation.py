@@ -27,8 +27,30 @@ from clearhead.metrics import (
 )
 from tests.variation import scaled
 
-WORDS = ["a", "man", "rides", "the", "bike", ".", ",", "Ein", "Mann", "fährt", "(Rad)", "&amp;", "3.14", "東京",
-         "e\u0301", "🙂", "-", "U.S.", "<b>", "naïve", "\u00a0", "don't"]  # fmt: skip
+WORDS = [
+    "a",
+    "man",
+    "rides",
+    "the",
+    "bike",
+    ".",
+    ",",
+    "Ein",
+    "Mann",
+    "fährt",
+    "(Rad)",
+    "&amp;",
+    "3.14",
+    "東京",
+    "e\u0301",
+    "🙂",
+    "-",
+    "U.S.",
+    "<b>",
+    "naïve",
+    "\u00a0",
+    "don't",
+]
 texts = st.one_of(
     st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join),
     st.lists(st.sampled_from(WORDS[:5]), min_size=4, max_size=12).map(" ".join),

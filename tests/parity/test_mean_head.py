@@ -221,9 +221,7 @@ def test_the_bits_of_a_mean_do_not_depend_on_the_batch(masked: bool) -> None:
 
 
 @pytest.mark.parametrize("damage", ["modules", "pooling", "normalize", "activation", "weights"])
-def test_a_folder_whose_modules_compute_something_else_is_refused(
-    tmp_path: Path, sentences: Path, damage: str
-) -> None:
+def test_a_folder_whose_modules_compute_something_else_is_refused(tmp_path: Path, sentences: Path, damage: str) -> None:
     place = new(sentences, head_pooling="mean").save(tmp_path / "model")
 
     def change(name: str, **keys: Any) -> None:

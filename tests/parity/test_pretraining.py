@@ -44,9 +44,7 @@ def model_and_lesson(name: str) -> tuple[Model, Lesson]:
     kit = make_kit(tokenizer, start=model.shape.start)
     pieces = [np.array(ids) for ids in tokenizer.pieces(lines)]
     two = "pairs" in objective.losses
-    texts: Texts = [
-        (pieces[place], pieces[place + 1] if two else None, place % 3 % 2) for place in range(0, 2 * 9, 2)
-    ]
+    texts: Texts = [(pieces[place], pieces[place + 1] if two else None, place % 3 % 2) for place in range(0, 2 * 9, 2)]
     return model, objective.make(texts, kit, np.random.default_rng(5))
 
 

@@ -51,9 +51,20 @@ def first_step(place: Path, output: Path, **choices: Any) -> Step:
     """What the first step of a run says of itself."""
     steps: list[Step] = []
     clearhead.train(
-        ROWS, model=str(place), task="translate", output=output, epochs=1, batch_tokens=None, batch_rows=len(ROWS),
-        dev_share=0.0, test_share=0.0, threads=1, precision="float", told=Told(step=steps.append), **choices,
-    )  # fmt: skip
+        ROWS,
+        model=str(place),
+        task="translate",
+        output=output,
+        epochs=1,
+        batch_tokens=None,
+        batch_rows=len(ROWS),
+        dev_share=0.0,
+        test_share=0.0,
+        threads=1,
+        precision="float",
+        told=Told(step=steps.append),
+        **choices,
+    )
     return steps[0]
 
 
@@ -93,10 +104,23 @@ def test_a_taught_folder_says_in_transformers_what_it_says_here(
     rows = [{"source": row["source"], "target": row["source"].split()[1]} for row in ROWS[:4]]
     steps: list[Step] = []
     run = clearhead.train(
-        rows, test=rows, model=str(base), task="translate", output=tmp_path / "run", epochs=40, batch_rows=4,
-        batch_tokens=None, rate=1e-2, warmup=0.1, prefix=prefix, dev_share=0.0, threads=1, precision="float", beam=2,
+        rows,
+        test=rows,
+        model=str(base),
+        task="translate",
+        output=tmp_path / "run",
+        epochs=40,
+        batch_rows=4,
+        batch_tokens=None,
+        rate=1e-2,
+        warmup=0.1,
+        prefix=prefix,
+        dev_share=0.0,
+        threads=1,
+        precision="float",
+        beam=2,
         told=Told(step=steps.append),
-    )  # fmt: skip
+    )
     assert steps[-1].loss < 0.3 * steps[0].loss
     assert json.loads((run.folder / "generation_config.json").read_text()) == kept
     again = clearhead.evaluate(run.folder, rows)

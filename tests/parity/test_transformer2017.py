@@ -135,9 +135,17 @@ def test_equal_to_torch_on_many(case: tuple[dict[str, Any], Texts, int]) -> None
 
 
 CONFIG: dict[str, Any] = {
-    "vocab_size": 60, "width": 24, "heads": 3, "feed_width": 20, "encoder_layers": 2, "decoder_layers": 2,
-    "activation": "relu", "norm_first": False, "final_norm": True, "eps": 1e-5,
-}  # fmt: skip
+    "vocab_size": 60,
+    "width": 24,
+    "heads": 3,
+    "feed_width": 20,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "activation": "relu",
+    "norm_first": False,
+    "final_norm": True,
+    "eps": 1e-5,
+}
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import torch
 import clearhead
 from clearhead.api import evaluate, load_predictor, predict, predict_file, train
 from clearhead.errors import CheckpointError, InputError
-from clearhead.predict.predictor import is_trained
+from clearhead.predict.loading import is_trained
 from clearhead.train.finish import Run
 from tests.rows import QUICK, paired, scored
 from tests.small import labelled, tiny_sentences, write_csv

@@ -46,10 +46,17 @@ def slowed(run: Run, seconds: float, monkeypatch: pytest.MonkeyPatch) -> tuple[P
 
 def test_only_what_predicts_counts_as_size(tmp_path: Path) -> None:
     sizes = {
-        "model.safetensors": 1000, "config.json": 10, "encoder/vocab.txt": 5, "pytorch_model.bin": 999,
-        "state/step-1/adam.safetensors": 3000, "seeds/seed-0/log.jsonl": 7, "onnx/model.onnx": 500, "report.html": 40,
-        "metrics.json": 3, ".cache/lock": 9,
-    }  # fmt: skip
+        "model.safetensors": 1000,
+        "config.json": 10,
+        "encoder/vocab.txt": 5,
+        "pytorch_model.bin": 999,
+        "state/step-1/adam.safetensors": 3000,
+        "seeds/seed-0/log.jsonl": 7,
+        "onnx/model.onnx": 500,
+        "report.html": 40,
+        "metrics.json": 3,
+        ".cache/lock": 9,
+    }
     for name, size in sizes.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"x" * size)

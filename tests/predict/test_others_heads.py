@@ -18,9 +18,13 @@ from tests.twins import library
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 SIZES: dict[str, Any] = {
-    "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 32,
-    "max_position_embeddings": 80, "vocab_size": 700,
-}  # fmt: skip
+    "hidden_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "intermediate_size": 32,
+    "max_position_embeddings": 80,
+    "vocab_size": 700,
+}
 FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {  # tokenizer, class, more of its config
     "bert": ("bert_cased", "Bert", {}),
     "roberta": ("roberta", "Roberta", {"pad_token_id": 1, "max_position_embeddings": 82}),
@@ -141,8 +145,9 @@ def test_their_choosers_choose(family: str, tmp_path: Path) -> None:
 def test_ours_are_loaded_by_theirs_with_the_same_logits(task: str, tiny: str, tmp_path: Path) -> None:
     rows: Any = {
         "tag": [{"tokens": [w for w, _ in row], "tags": [t for _, t in row]} for row in words_and_tags(60)],
-        "span": questions(60), "choice": options(60),
-    }[task]  # fmt: skip
+        "span": questions(60),
+        "choice": options(60),
+    }[task]
     ours = train(rows, output=tmp_path / "run", model=tiny, epochs=1, **QUICK)
     theirs = library()
     title = {"tag": "TokenClassification", "span": "QuestionAnswering", "choice": "MultipleChoice"}[task]

@@ -19,8 +19,15 @@ SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "i
 def written(folder: Path, **keys: Any) -> Path:
     """A config.json with keys of others in it, as files from elsewhere have them."""
     folder.mkdir(exist_ok=True)
-    config = {"model_type": "roberta", **SMALL, "vocab_size": 290, "max_position_embeddings": 66, "pad_token_id": 7,
-              "torch_dtype": "float32", "architectures": ["RobertaForMaskedLM"]}  # fmt: skip
+    config = {
+        "model_type": "roberta",
+        **SMALL,
+        "vocab_size": 290,
+        "max_position_embeddings": 66,
+        "pad_token_id": 7,
+        "torch_dtype": "float32",
+        "architectures": ["RobertaForMaskedLM"],
+    }
     (folder / "config.json").write_text(json.dumps(config | keys))
     return folder / "config.json"
 
@@ -30,9 +37,14 @@ def test_a_config_json_says_the_whole_model(tmp_path: Path, whole: bool) -> None
     path = written(tmp_path / "theirs")
     text = planted_text(tmp_path / "text.txt", 40, 4)
     run = clearhead.pretrain(
-        text, output=tmp_path / "model", config=str(path if whole else path.parent), steps=1, length=32, threads=1,
+        text,
+        output=tmp_path / "model",
+        config=str(path if whole else path.parent),
+        steps=1,
+        length=32,
+        threads=1,
         report=False,
-    )  # fmt: skip
+    )
     made = clearhead.load(tmp_path / "model")
     assert run.family == "roberta"
     assert run.objective == "mlm"

@@ -19,8 +19,16 @@ from clearhead.training.loop import DivergedError
 from tests.planted import planted_text
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 48}
-CHOICES: dict[str, Any] = {"preset": "tiny", "config": SMALL, "vocabulary": 200, "length": 32, "batch_tokens": 512,
-                           "threads": 1, "report": False, "objective": "mlm"}  # fmt: skip
+CHOICES: dict[str, Any] = {
+    "preset": "tiny",
+    "config": SMALL,
+    "vocabulary": 200,
+    "length": 32,
+    "batch_tokens": 512,
+    "threads": 1,
+    "report": False,
+    "objective": "mlm",
+}
 
 
 @pytest.fixture(scope="module")

@@ -25,12 +25,22 @@ def learned(folder: Path, family: str, config: dict[str, Any], *, sentences: int
     """A small model after some steps over a text with the rule in it."""
     text = planted_text(folder / "text.txt", 1500 // sentences, sentences)
     usual: dict[str, Any] = {
-        "vocabulary": 200, "length": 24, "batch_tokens": 1024, "rate": 3e-3, "threads": THREADS, "evaluations": 1,
-    }  # fmt: skip
+        "vocabulary": 200,
+        "length": 24,
+        "batch_tokens": 1024,
+        "rate": 3e-3,
+        "threads": THREADS,
+        "evaluations": 1,
+    }
     return clearhead.pretrain(
-        text, output=folder / "run", family=family, preset="tiny", config=json.dumps(config), report=False,
+        text,
+        output=folder / "run",
+        family=family,
+        preset="tiny",
+        config=json.dumps(config),
+        report=False,
         **(usual | choices),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.slow
@@ -130,8 +140,16 @@ def _replaced(model: Model, text: str, word: str) -> float:
 def test_any_family_takes_a_step(tmp_path: Path, family: str, steps: int) -> None:
     text = planted_text(tmp_path / "text.txt", 60, 3)
     run = clearhead.pretrain(
-        text, output=tmp_path / "run", family=family, preset="tiny", steps=steps, vocabulary=400, length=32,
-        batch_tokens=512, threads=1, report=False,
-    )  # fmt: skip
+        text,
+        output=tmp_path / "run",
+        family=family,
+        preset="tiny",
+        steps=steps,
+        vocabulary=400,
+        length=32,
+        batch_tokens=512,
+        threads=1,
+        report=False,
+    )
     assert run.steps == steps
     assert clearhead.load(run.folder).parameters == run.parameters

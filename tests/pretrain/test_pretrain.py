@@ -21,9 +21,14 @@ from tests.small import tiny_model
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
 CHOICES: dict[str, Any] = {
-    "preset": "tiny", "config": json.dumps(SMALL), "vocabulary": 200, "length": 32, "batch_tokens": 512, "threads": 1,
+    "preset": "tiny",
+    "config": json.dumps(SMALL),
+    "vocabulary": 200,
+    "length": 32,
+    "batch_tokens": 512,
+    "threads": 1,
     "report": False,
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -113,9 +118,16 @@ def test_a_checkpoint_is_taught_further(text: Path, tmp_path: Path) -> None:
     base = tiny_model(tmp_path)
     said: list[str] = []
     run = clearhead.pretrain(
-        text, model=str(base), output=tmp_path / "run", steps=4, length=32, batch_tokens=512, threads=1, report=False,
+        text,
+        model=str(base),
+        output=tmp_path / "run",
+        steps=4,
+        length=32,
+        batch_tokens=512,
+        threads=1,
+        report=False,
         told=Told(say=said.append),
-    )  # fmt: skip
+    )
     assert run.objective == "mlm"  # the folder has no head for next sentence
     model = clearhead.load(run.folder)
     assert model.head == "masked"

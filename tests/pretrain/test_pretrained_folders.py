@@ -20,14 +20,33 @@ from tests.planted import planted_text
 from tests.small import tiny_model
 
 SIZES: dict[str, dict[str, Any]] = {
-    "bert": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48,
-             "max_position_embeddings": 40},
+    "bert": {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 48,
+        "max_position_embeddings": 40,
+    },
     "modernbert": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48},
-    "marian": {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
-               "decoder_attention_heads": 2, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48},
-    "t5": {"d_model": 32, "d_kv": 16, "num_layers": 1, "num_decoder_layers": 1, "num_heads": 2, "d_ff": 48,
-           "tie_word_embeddings": False},
-}  # fmt: skip
+    "marian": {
+        "d_model": 32,
+        "encoder_layers": 1,
+        "decoder_layers": 1,
+        "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 48,
+        "decoder_ffn_dim": 48,
+    },
+    "t5": {
+        "d_model": 32,
+        "d_kv": 16,
+        "num_layers": 1,
+        "num_decoder_layers": 1,
+        "num_heads": 2,
+        "d_ff": 48,
+        "tie_word_embeddings": False,
+    },
+}
 SIZES |= {"albert": SIZES["bert"] | {"embedding_size": 16}, "electra": SIZES["bert"] | {"embedding_size": 16}}
 PAIR = ("The red drum is loud.", "The blue bell is soft, and the drum is red.")
 
@@ -81,9 +100,19 @@ def test_the_end_is_known_outside(text: Path, tmp_path: Path, family: str) -> No
 def test_a_loud_head_is_made_quiet(text: Path, tmp_path: Path) -> None:
     """T5's own output matrix begins with numbers about one: the first loss would be several times that of chance."""
     run = clearhead.pretrain(
-        text, output=tmp_path / "t5", family="t5", preset="tiny", config=SIZES["t5"], vocabulary=260, length=32,
-        batch_tokens=512, steps=1, rate=1e-9, threads=1, report=False,
-    )  # fmt: skip
+        text,
+        output=tmp_path / "t5",
+        family="t5",
+        preset="tiny",
+        config=SIZES["t5"],
+        vocabulary=260,
+        length=32,
+        batch_tokens=512,
+        steps=1,
+        rate=1e-9,
+        threads=1,
+        report=False,
+    )
     assert run.judged is not None
     assert run.judged.loss < np.log(260) + 1
 
@@ -96,9 +125,16 @@ def test_an_encoder_of_sentences_stays_one(text: Path, tmp_path: Path, mode: str
     own = tmp_path / "own.txt"
     own.write_text("\n\n".join(" ".join(words[at:] + words[:at]) + "." for at in range(len(words))))
     clearhead.pretrain(
-        own, model=str(base), output=tmp_path / "run", rate=1e-12, steps=1, length=32, dropout=0.0, threads=1,
+        own,
+        model=str(base),
+        output=tmp_path / "run",
+        rate=1e-12,
+        steps=1,
+        length=32,
+        dropout=0.0,
+        threads=1,
         report=False,
-    )  # fmt: skip
+    )
     some = [" ".join(words[:4]), " ".join(words[5:9])]
     before, after = (clearhead.load(folder).embed(some) for folder in (base, tmp_path / "run"))
     assert np.abs(before - after).max() < 1e-5
@@ -109,9 +145,16 @@ def test_an_encoder_of_sentences_stays_one(text: Path, tmp_path: Path, mode: str
 def test_a_generator_is_taught_further(text: Path, tmp_path: Path) -> None:
     first = taught(text, tmp_path / "first", "electra")
     clearhead.pretrain(
-        text, model=str(first), output=tmp_path / "second", rate=1e-12, steps=1, length=32, dropout=0.0, threads=1,
+        text,
+        model=str(first),
+        output=tmp_path / "second",
+        rate=1e-12,
+        steps=1,
+        length=32,
+        dropout=0.0,
+        threads=1,
         report=False,
-    )  # fmt: skip
+    )
     for part in ("", "generator"):
         one, other = (clearhead.load(folder / part, "core").module for folder in (first, tmp_path / "second"))
         for name, tensor in one.state_dict().items():
@@ -121,8 +164,18 @@ def test_a_generator_is_taught_further(text: Path, tmp_path: Path) -> None:
 def test_the_last_of_a_game_is_the_best() -> None:
     """What ELECTRA's model is asked gets harder: losses of different steps are not of the same questions."""
     flat = Baseline(loss=1.0, accuracy=0.1)
-    known: dict[str, Any] = {"loss": 1.0, "perplexity": 2.7, "accuracy": 0.5, "low": 0.4, "high": 0.6, "loss_low": 0.9,
-             "loss_high": 1.1, "questions": 9, "unigram": flat, "bigram": flat}  # fmt: skip
+    known: dict[str, Any] = {
+        "loss": 1.0,
+        "perplexity": 2.7,
+        "accuracy": 0.5,
+        "low": 0.4,
+        "high": 0.6,
+        "loss_low": 0.9,
+        "loss_high": 1.1,
+        "questions": 9,
+        "unigram": flat,
+        "bigram": flat,
+    }
     early, late = (Judged(step=step, replaced_loss=loss, **known) for step, loss in ((1, 0.4), (9, 0.5)))
     assert late.score > early.score
     assert Judged(step=1, **known).score == Judged(step=9, **known).score
@@ -133,9 +186,16 @@ def test_a_vocabulary_alone_is_a_tokenizer(text: Path, tmp_path: Path) -> None:
     (tmp_path / "words").mkdir()
     (tmp_path / "words" / "vocab.txt").write_text("\n".join(dict.fromkeys(words)))
     clearhead.pretrain(
-        text, output=tmp_path / "run", preset="tiny", config=SIZES["bert"], tokenizer=str(tmp_path / "words"), steps=1,
-        length=32, threads=1, report=False,
-    )  # fmt: skip
+        text,
+        output=tmp_path / "run",
+        preset="tiny",
+        config=SIZES["bert"],
+        tokenizer=str(tmp_path / "words"),
+        steps=1,
+        length=32,
+        threads=1,
+        report=False,
+    )
     assert clearhead.load(tmp_path / "run").tokenizer.vocab_size == len(dict.fromkeys(words))
     with pytest.raises(clearhead.ClearheadError):
         clearhead.pretrain(text, output=tmp_path / "other", tokenizer=str(tmp_path / "nowhere"), steps=1)

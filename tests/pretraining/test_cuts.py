@@ -173,8 +173,15 @@ def kit() -> Kit:
     special = np.zeros(70_000, bool)
     sentinels = tuple(range(69_999, 69_899, -1))
     special[[0, 1, *sentinels]] = True
-    return Kit(size=70_000, special=special, continues=special & False, ordinary=np.flatnonzero(~special), eos=EOS,
-               start=START, sentinels=sentinels)  # fmt: skip
+    return Kit(
+        size=70_000,
+        special=special,
+        continues=special & False,
+        ordinary=np.flatnonzero(~special),
+        eos=EOS,
+        start=START,
+        sentinels=sentinels,
+    )
 
 
 def test_spans_go_out_and_can_be_put_back() -> None:

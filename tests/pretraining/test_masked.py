@@ -26,9 +26,15 @@ def kit() -> Kit:
     special[:5] = True
     continues = (np.arange(WORDS) % 3 == 2) & ~special
     return Kit(
-        size=WORDS, special=special, continues=continues, ordinary=np.arange(5, WORDS), opens=(CLS,), between=(SEP,),
-        closes=(SEP,), mask=MASK,
-    )  # fmt: skip
+        size=WORDS,
+        special=special,
+        continues=continues,
+        ordinary=np.arange(5, WORDS),
+        opens=(CLS,),
+        between=(SEP,),
+        closes=(SEP,),
+        mask=MASK,
+    )
 
 
 @pytest.fixture(scope="module")

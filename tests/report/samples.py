@@ -40,9 +40,7 @@ def classes(
     logits = drawn.normal(0, 2, (rows, len(labels)))
     logits[np.arange(rows), targets] += 3.5
     space = LabelSpace(names=labels)
-    return evaluation(
-        TASKS["classify"], space, logits, targets, Reading(temperature=temperature), draws=200, **more
-    )
+    return evaluation(TASKS["classify"], space, logits, targets, Reading(temperature=temperature), draws=200, **more)
 
 
 def multilabel(rows: int = 200, seed: int = 1, **more: Any) -> Evaluation:
@@ -121,8 +119,19 @@ def log_lines(steps: int = 300, epochs: int = 3) -> list[dict[str, Any]]:
         loss = 0.25 + 1.3 * np.exp(-4 * done) + abs(drawn.normal(0, 0.12))
         rate = 5e-5 * min(done / 0.1, (1 - done) / 0.9)
         epoch = min(int((step - 1) * epochs / steps), epochs - 1)
-        line = {"step": step, "steps": steps, "epoch": epoch, "loss": float(loss), "rate": rate, "gradient": 1.0,
-                "rows": 32, "tokens": 900, "seconds": 0.2, "score": None, "best": False}  # fmt: skip
+        line = {
+            "step": step,
+            "steps": steps,
+            "epoch": epoch,
+            "loss": float(loss),
+            "rate": rate,
+            "gradient": 1.0,
+            "rows": 32,
+            "tokens": 900,
+            "seconds": 0.2,
+            "score": None,
+            "best": False,
+        }
         if step * epochs % steps < epochs and (step * epochs) // steps > epoch:
             score = 0.9 - 0.2 * np.exp(-1.5 * (epoch + 1)) - (0.02 if epoch == epochs - 1 else 0)
             line |= {"score": float(score), "best": bool(score > best)}
@@ -135,21 +144,35 @@ def rungs(**changes: Any) -> list[dict[str, Any]]:
     """Five methods; the networks take about the same time for a text."""
     made = []
     for place, method in enumerate(METHODS):
-        made.append({
-            "method": method, "left_out": None, "value": 0.5 + 0.1 * place, "low": 0.45 + 0.1 * place,
-            "high": 0.55 + 0.1 * place, "training_seconds": 10.0**place, "size_mb": 0.01 * 10.0**place,
-            "latency_ms": (0.05, 0.2, 20.0, 20.5, 21.0)[place],
-            "difference": None if place == 4 else {"difference": -0.1, "low": -0.2, "high": 0.01, "p": 0.1},
-        } | changes)  # fmt: skip
+        made.append(
+            {
+                "method": method,
+                "left_out": None,
+                "value": 0.5 + 0.1 * place,
+                "low": 0.45 + 0.1 * place,
+                "high": 0.55 + 0.1 * place,
+                "training_seconds": 10.0**place,
+                "size_mb": 0.01 * 10.0**place,
+                "latency_ms": (0.05, 0.2, 20.0, 20.5, 21.0)[place],
+                "difference": None if place == 4 else {"difference": -0.1, "low": -0.2, "high": 0.01, "p": 0.1},
+            }
+            | changes
+        )
     return made
 
 
 def climbed(**changes: Any) -> dict[str, Any]:
     """A ladder as in ladder.json."""
     made = {
-        "metric": "accuracy", "part": "test", "rows": 300, "margin": 0.01, "recommended": "head", "reason": "It is.",
-        "not_tried": (), "caveat": None,
-    }  # fmt: skip
+        "metric": "accuracy",
+        "part": "test",
+        "rows": 300,
+        "margin": 0.01,
+        "recommended": "head",
+        "reason": "It is.",
+        "not_tried": (),
+        "caveat": None,
+    }
     return made | {"rungs": rungs()} | changes
 
 
@@ -174,9 +197,14 @@ def whole(**changes: Any) -> ReportData:
     more = counted(300)
     dev = classes(120, seed=7, **counted(120))
     test = classes(
-        300, slices=sliced(300) | more["slices"], numbers=more["numbers"], seconds=1.25, truncated=2, windowed=5,
+        300,
+        slices=sliced(300) | more["slices"],
+        numbers=more["numbers"],
+        seconds=1.25,
+        truncated=2,
+        windowed=5,
         skipped={"empty text": 2},
-    )  # fmt: skip
+    )
     values: dict[str, Any] = {
         "title": "Support messages by intent",
         "command": "clearhead train messages.csv --label intent -o runs/intent --seeds 3",

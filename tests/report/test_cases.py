@@ -118,11 +118,18 @@ def test_words_that_mattered_stand_beside_marks_and_options() -> None:
     marks = tuple(Mark(start=a, end=b, label=name, kind=kind) for a, b, name, kind in (found, vain))  # type: ignore[arg-type]
     words = (Word(start=at + 5, end=at + 10, weight=0.5), Word(start=at + 11, end=at + 20, weight=-0.2))
     tagged = Example(
-        pick=Pick(row=3, truth="1 PER", answer="1 PER, 1 LOC", marks=marks), text=text, words=words, whole=0.8,
+        pick=Pick(row=3, truth="1 PER", answer="1 PER, 1 LOC", marks=marks),
+        text=text,
+        words=words,
+        whole=0.8,
         watched="“<York>” as LOC",
-    )  # fmt: skip
-    asked = Example(pick=Pick(row=4, truth="a", answer="b", options=("a", "b"), chosen=(0, 1)), text="was it good",
-                    words=(Word(start=7, end=11, weight=0.3),), whole=0.9)  # fmt: skip
+    )
+    asked = Example(
+        pick=Pick(row=4, truth="a", answer="b", options=("a", "b"), chosen=(0, 1)),
+        text="was it good",
+        words=(Word(start=7, end=11, weight=0.3),),
+        whole=0.9,
+    )
     page = page_of(one, Shown(worst=(tagged, asked), explained=2, scored=9))
     said = page.said("worst")
     assert "lives <b>in</b> [answered LOC: York]" in said

@@ -92,10 +92,27 @@ def test_no_log_breaks_the_page(log: list[dict[str, object]]) -> None:
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [(0.91234, "0.912"), (1.0, "1.000"), (0.99996, ">0.999"), (0, "0.000"), (-0.25, "−0.250"), (12.345, "12.35"),
-     (432.19, "432.2"), (12345.6, "12,346"), (5e-5, "5e-5"), (-4.2e-7, "−4.2e-7"), (9.99e-5, "1e-4"), (3e9, "3e9"),
-     (math.nan, UNKNOWN), (math.inf, UNKNOWN), (None, UNKNOWN), ("5", UNKNOWN), (True, UNKNOWN), (10**400, UNKNOWN)],
-)  # fmt: skip
+    [
+        (0.91234, "0.912"),
+        (1.0, "1.000"),
+        (0.99996, ">0.999"),
+        (0, "0.000"),
+        (-0.25, "−0.250"),
+        (12.345, "12.35"),
+        (432.19, "432.2"),
+        (12345.6, "12,346"),
+        (5e-5, "5e-5"),
+        (-4.2e-7, "−4.2e-7"),
+        (9.99e-5, "1e-4"),
+        (3e9, "3e9"),
+        (math.nan, UNKNOWN),
+        (math.inf, UNKNOWN),
+        (None, UNKNOWN),
+        ("5", UNKNOWN),
+        (True, UNKNOWN),
+        (10**400, UNKNOWN),
+    ],
+)
 def test_figures(value: object, said: str) -> None:
     assert figure(value) == said
 
@@ -122,5 +139,11 @@ def test_texts() -> None:
     assert known(10**400) is None
     nested = {"a": {"b": 1, "c": {}}, "d": [1, 2.5, None], "e": True, "rate": 2e-5, "big": 123456, "decay": 0.01}
     assert dict(flat(nested)) == {
-        "a · b": "1", "a · c": "{}", "d": "1, 2.5, none", "e": "yes", "rate": "2e-5", "big": "123,456", "decay": "0.01",
-    }  # fmt: skip
+        "a · b": "1",
+        "a · c": "{}",
+        "d": "1, 2.5, none",
+        "e": "yes",
+        "rate": "2e-5",
+        "big": "123,456",
+        "decay": "0.01",
+    }

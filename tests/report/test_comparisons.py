@@ -15,6 +15,7 @@ from tests.report.samples import HOSTILE, METHODS, baseline, climbed, rungs, swe
 
 __all__ = ["browser"]  # the fixture
 
+
 def test_both_are_left_out_where_there_are_none() -> None:
     page = Reader(report_html(whole(ladder=None, sweep=())))
     assert "ladder" not in page.sections

@@ -96,9 +96,7 @@ def test_labels_cannot_break_out() -> None:
 
 
 WEIGHTS = st.floats(-1, 1, allow_nan=False)
-WORDS = st.lists(
-    st.builds(Word, start=st.integers(-3, 70), end=st.integers(-3, 70), weight=WEIGHTS), max_size=6
-)  # fmt: skip
+WORDS = st.lists(st.builds(Word, start=st.integers(-3, 70), end=st.integers(-3, 70), weight=WEIGHTS), max_size=6)
 
 
 @given(TEXTS, MARKS, WORDS)

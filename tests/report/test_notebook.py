@@ -21,12 +21,19 @@ def results(word: str) -> list[Any]:
     """One of each kind of result, with a name in it."""
     one = replace(classes(60), task=word, skipped={word: 2})
     run = Run(
-        folder=Path("runs") / word.replace("/", "").replace("\0", "")[:50], task=word, method="tfidf", labels=(word,),
-        columns={}, rows={word: 3}, evaluations={"test": one, "dev": classes(40)}, seeds=(), notes=(word,),
-    )  # fmt: skip
+        folder=Path("runs") / word.replace("/", "").replace("\0", "")[:50],
+        task=word,
+        method="tfidf",
+        labels=(word,),
+        columns={},
+        rows={word: 3},
+        evaluations={"test": one, "dev": classes(40)},
+        seeds=(),
+        notes=(word,),
+    )
     done = Predicted(
         output=word, rows=10, resumed=0, truncated=1, windowed=0, abstained=0, skipped={word: 4}, columns={}
-    )  # fmt: skip
+    )
     found = replace(inspected(), sources=(word,), labels={word: 5})
     return [one, run, done, found]
 

@@ -41,8 +41,12 @@ def test_every_section_is_there_and_in_the_contents(full: Reader) -> None:
 def test_what_there_is_not_is_left_out() -> None:
     assert list(bare(test=numbers()).sections) == ["headline", "metrics"]
     assert list(bare(test=multilabel()).sections) == [
-        "headline", "metrics", "labels", "calibration", "coverage",
-    ]  # fmt: skip
+        "headline",
+        "metrics",
+        "labels",
+        "calibration",
+        "coverage",
+    ]
     nothing = bare()
     assert list(nothing.sections) == ["headline"]
     assert "Nothing was measured" in nothing.said("headline")
@@ -189,8 +193,17 @@ def test_data_page(full: Reader) -> None:
 
 def test_data_without_labels_or_with_numbers() -> None:
     found = inspected()
-    scores = replace(found, kind="number", labels={}, numbers=(0.0, 2.5, 5.0), findings=[], exact=found.near,
-                     conflicts=found.near, leaks=found.near, parts={"all": found.rows})  # fmt: skip
+    scores = replace(
+        found,
+        kind="number",
+        labels={},
+        numbers=(0.0, 2.5, 5.0),
+        findings=[],
+        exact=found.near,
+        conflicts=found.near,
+        leaks=found.near,
+        parts={"all": found.rows},
+    )
     said = Reader(report_html(whole(inspection=scores))).said("data")
     assert "The labels are numbers from 0.000 to 5.000, 2.500 on average." in said
     assert "Nothing odd was found." in said

@@ -22,7 +22,7 @@ def aligned(source: str, target: str) -> Alignment:
         weights[place, place] = 0.7
     return Alignment(
         source_words=sources, target_words=targets, weights=weights, links=linked(weights), layers=(0,), head=None
-    )  # fmt: skip
+    )
 
 
 def page(count: int = 40) -> str:
@@ -31,13 +31,15 @@ def page(count: int = 40) -> str:
     lengths = [2 + number % 10 for number in range(count)]
     scores = measure_translations(said, references, lengths, n=50)
     sample = Sample(
-        row=7, source=f"ein {HOSTILE} hund", reference=HOSTILE, translation="a \u202e dog", chrf=3.5,
+        row=7,
+        source=f"ein {HOSTILE} hund",
+        reference=HOSTILE,
+        translation="a \u202e dog",
+        chrf=3.5,
         aligned=aligned(f"ein {HOSTILE}", "a \u202edog"),
-    )  # fmt: skip
+    )
     told = Told(scores=scores, worst=(sample,), best=(sample,))
-    one = Evaluation(
-        task="translate", kind="texts", labels=(), rows=count, main="bleu", metrics=dict(scores.measures)
-    )  # fmt: skip
+    one = Evaluation(task="translate", kind="texts", labels=(), rows=count, main="bleu", metrics=dict(scores.measures))
     facts = [PartFacts(name="train", file=HOSTILE, rows=900, words=(4000, 5000), tokens=(9000, 9000))]
     leaks = ["3 of the test sources are in the training rows"]
     sections = translation_sections({"test": told, "dev": told}, facts, leaks)
@@ -47,8 +49,14 @@ def page(count: int = 40) -> str:
 def test_everything_is_told() -> None:
     read = Reader(page())
     assert list(read.sections) == [
-        "headline", "texts", "metrics", "counted", "by-length", "worst-translations", "best-translations",
-    ]  # fmt: skip
+        "headline",
+        "texts",
+        "metrics",
+        "counted",
+        "by-length",
+        "worst-translations",
+        "best-translations",
+    ]
     assert read.said("headline").startswith("BLEU")
     assert "chrF++" in read.said("metrics")
     assert "used to choose the epoch" in read.said("metrics")

@@ -18,7 +18,7 @@ from clearhead.cli.flags import ALIASES, ShellCaller, every_flag, flags_of, in_f
 from clearhead.decode.settings import Decoding
 from clearhead.jobs.plan import RunPlan
 from clearhead.predict.files import predict_file
-from clearhead.predict.predictor import load_predictor
+from clearhead.predict.loading import load_predictor
 from clearhead.pretrain.plan import PretrainPlan
 from clearhead.training.settings import TrainSettings
 
@@ -39,8 +39,9 @@ def strings(path: Path) -> Iterator[tuple[int, str]]:
         id(node.body[0].value)
         for node in ast.walk(tree)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-        and node.body and isinstance(node.body[0], ast.Expr)
-    }  # fmt: skip
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
             yield node.lineno, node.value
@@ -71,8 +72,14 @@ def settings_named() -> Iterator[tuple[str, str, str | None]]:
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setting":
-                of = next((word.value.value for word in node.keywords
-                           if word.arg == "of" and isinstance(word.value, ast.Constant)), None)  # fmt: skip
+                of = next(
+                    (
+                        word.value.value
+                        for word in node.keywords
+                        if word.arg == "of" and isinstance(word.value, ast.Constant)
+                    ),
+                    None,
+                )
                 if node.args and isinstance(node.args[0], ast.Constant):
                     yield name_of(path), str(node.args[0].value), None if of is None else str(of)
 
@@ -80,8 +87,12 @@ def settings_named() -> Iterator[tuple[str, str, str | None]]:
 def keywords() -> set[str]:
     """Every keyword of a public function, with the fields of plans and of decoding."""
     functions = [getattr(clearhead, name) for name in clearhead.__all__]
-    known = {name for function in (*functions, predict_file, load_predictor) if inspect.isfunction(function)
-             for name in inspect.signature(inspect.unwrap(function)).parameters}  # fmt: skip
+    known = {
+        name
+        for function in (*functions, predict_file, load_predictor)
+        if inspect.isfunction(function)
+        for name in inspect.signature(inspect.unwrap(function)).parameters
+    }
     return known | {one.name for kind in (*PLANS, Decoding) for one in fields(kind)}
 
 

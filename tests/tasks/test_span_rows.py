@@ -40,8 +40,13 @@ def nested(*questions: dict[str, Any], version: str = "v2.0", qas_first: bool = 
 
 TIM = {"text": "Tim", "answer_start": 8}
 FIRST = {"id": "q1", "question": "Whom did Ada meet?", "answers": [TIM, {"text": "Tim", "answer_start": 21}]}
-NONE = {"id": "q2", "question": "Why?", "answers": [], "is_impossible": True,
-        "plausible_answers": [{"text": "late", "answer_start": 29}]}  # fmt: skip
+NONE = {
+    "id": "q2",
+    "question": "Why?",
+    "answers": [],
+    "is_impossible": True,
+    "plausible_answers": [{"text": "late", "answer_start": 29}],
+}
 
 
 @pytest.mark.parametrize("first", [False, True])
@@ -88,11 +93,16 @@ def test_every_form_says_the_same(form: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "none",
     [
-        {"answers": []}, {"answers": {"text": [], "answer_start": []}}, {"answers": None}, {"answer": ""},
-        {"answers": [TIM], "is_impossible": True}, {"answers": [TIM], "is_impossible": "True"},
-        {"answer": "Tim", "is_impossible": "1"}, {"answers": "[]"},
+        {"answers": []},
+        {"answers": {"text": [], "answer_start": []}},
+        {"answers": None},
+        {"answer": ""},
+        {"answers": [TIM], "is_impossible": True},
+        {"answers": [TIM], "is_impossible": "True"},
+        {"answer": "Tim", "is_impossible": "1"},
+        {"answers": "[]"},
     ],
-)  # fmt: skip
+)
 def test_no_answer_is_an_answer(none: dict[str, Any]) -> None:
     assert read([{"question": "Whom?", "context": STORY, **none}]) == ([Truth(STORY)], "some")
 

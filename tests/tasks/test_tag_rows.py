@@ -54,12 +54,17 @@ FORMS: dict[str, dict[str, Any]] = {
     "lists": {"text": TEXT, "entities": [list(span) for span in SPANS]},
     "doccano, old": {"id": 1, "text": TEXT, "label": [list(span) for span in SPANS]},
     "doccano, new": {
-        "id": 1, "text": TEXT, "relations": [], "Comments": [],
+        "id": 1,
+        "text": TEXT,
+        "relations": [],
+        "Comments": [],
         "entities": [{"id": n, "label": k, "start_offset": a, "end_offset": b} for n, (a, b, k) in enumerate(SPANS)],
     },
     "spaCy": {"text": TEXT, "annotations": {"entities": [list(span) for span in SPANS]}},
     "Prodigy": {
-        "text": TEXT, "_input_hash": 5, "answer": "accept",
+        "text": TEXT,
+        "_input_hash": 5,
+        "answer": "accept",
         "tokens": [{"text": word, "id": place, "start": 0, "end": 3} for place, word in enumerate(WORDS)],
         "spans": [{**one, "token_start": 0, "token_end": 1} for one in OBJECTS],
     },
@@ -74,7 +79,7 @@ FORMS: dict[str, dict[str, Any]] = {
     "tags in a cell": {"text": " ".join(WORDS), "tags": " ".join(IOB2)},
     "lists in cells": {"tokens": json.dumps(WORDS), "tags": json.dumps(IOB2)},
     "Python's lists in cells": {"tokens": str(WORDS), "tags": str(IOB2)},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -100,9 +105,7 @@ def test_columns_of_every_scheme_become_the_same_tags(tags: list[str], between: 
     path = tmp_path / "rows.conll"
     path.write_text("-DOCSTART- -X- O\n\n" + "\n\n".join(["\n".join(lines)] * 4) + "\n")
     assert tags_of(path) == [IOB2] * 4
-    assert look(path)[2] == LabelSpace(
-        names=("O", "B-LOC", "I-LOC", "B-PER", "I-PER"), kind="tags", scheme="bio"
-    )  # fmt: skip
+    assert look(path)[2] == LabelSpace(names=("O", "B-LOC", "I-LOC", "B-PER", "I-PER"), kind="tags", scheme="bio")
 
 
 def test_plain_tags_stay_as_they_are() -> None:
@@ -129,9 +132,16 @@ def test_numbers_of_a_data_set_become_its_names(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "metadata",
-    [b"{", b"[]", b"5", b'{"info": {"features": []}}', b'{"info": {"features": {"label": {"names": [1]}}}}',
-     b'{"info": {"features": {"other": {"names": ["x"]}, "label": null}}}', b"[" * 50_000],
-)  # fmt: skip
+    [
+        b"{",
+        b"[]",
+        b"5",
+        b'{"info": {"features": []}}',
+        b'{"info": {"features": {"label": {"names": [1]}}}}',
+        b'{"info": {"features": {"other": {"names": ["x"]}, "label": null}}}',
+        b"[" * 50_000,
+    ],
+)
 def test_odd_names_in_a_file_are_passed_over(metadata: bytes, tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")

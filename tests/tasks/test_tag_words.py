@@ -29,11 +29,43 @@ from tests.variation import scaled
 SPACE = LabelSpace(names=("O", "B-LOC", "I-LOC", "B-PER", "I-PER"), kind="tags", scheme="spans")
 COLUMNS = Columns(text="text", label="spans")
 BITS = (
-    "The old keeper", "lighthouse", "写信", "東京は", "한국어", "שלום", "مرحبا", "ภาษาไทย", "\u0e01\u0e33", "न\u094dम",
-    "👩‍👩‍👧‍👦", "🏳️‍🌈", "🇫🇷🇩🇪", "👍🏽", "🧑🏿‍🚒", "e\u0301", "cafe\u0301", "A\u030a",
-    "naïve", "Straße", "ﬁ", "½", "İ",
-    "\t", "  ", "\u3000", "\u00a0", "\u200d", "\n", ".", "--", "it's", "3.14", "x_1", "#tag", "a@b.de",
-)  # fmt: skip
+    "The old keeper",
+    "lighthouse",
+    "写信",
+    "東京は",
+    "한국어",
+    "שלום",
+    "مرحبا",
+    "ภาษาไทย",
+    "\u0e01\u0e33",
+    "न\u094dम",
+    "👩‍👩‍👧‍👦",
+    "🏳️‍🌈",
+    "🇫🇷🇩🇪",
+    "👍🏽",
+    "🧑🏿‍🚒",
+    "e\u0301",
+    "cafe\u0301",
+    "A\u030a",
+    "naïve",
+    "Straße",
+    "ﬁ",
+    "½",
+    "İ",
+    "\t",
+    "  ",
+    "\u3000",
+    "\u00a0",
+    "\u200d",
+    "\n",
+    ".",
+    "--",
+    "it's",
+    "3.14",
+    "x_1",
+    "#tag",
+    "a@b.de",
+)
 TEXTS = st.lists(st.sampled_from(BITS) | st.sampled_from(" abcXYZ,!"), min_size=1, max_size=12).map("".join)
 ANY = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=30)
 
@@ -73,10 +105,36 @@ def test_words_are_what_people_would_mark(text: str, words: list[str]) -> None:
 def test_words_as_lists_have_them() -> None:
     text = "U.S. firm Rolls-Royce's e-mail cost $3.5, said O'Neil at 10:30; AT&T's 1,000 a.m. flights. 東京 don’t x_1."
     assert [text[begin:end] for begin, end in word_borders(text, joined=True)] == [
-        "U.S.", "firm", "Rolls-Royce", "'", "s", "e-mail", "cost", "$", "3.5", ",", "said", "O'Neil", "at", "10:30",
+        "U.S.",
+        "firm",
+        "Rolls-Royce",
+        "'",
+        "s",
+        "e-mail",
+        "cost",
+        "$",
+        "3.5",
+        ",",
+        "said",
+        "O'Neil",
+        "at",
+        "10:30",
         ";",
-        "AT&T", "'", "s", "1,000", "a.m.", "flights", ".", "東", "京", "don", "’", "t", "x_1", ".",
-    ]  # fmt: skip
+        "AT&T",
+        "'",
+        "s",
+        "1,000",
+        "a.m.",
+        "flights",
+        ".",
+        "東",
+        "京",
+        "don",
+        "’",
+        "t",
+        "x_1",
+        ".",
+    ]
 
 
 @settings(max_examples=scaled(200), deadline=None)
@@ -205,9 +263,14 @@ def test_a_word_that_one_token_shares_keeps_its_own_later_token() -> None:
 
     offsets = [(0, 0), (0, 2), (2, 5), (5, 7), (0, 0)]
     window = Encoding(
-        ids=[1, 2, 3, 4, 5], tokens=list("abcde"), offsets=offsets, words=[None, 0, 0, 0, None],
-        segments=[0] * 5, special=[True, False, False, False, True], sides=[None, 0, 0, 0, None],
-    )  # fmt: skip
+        ids=[1, 2, 3, 4, 5],
+        tokens=list("abcde"),
+        offsets=offsets,
+        words=[None, 0, 0, 0, None],
+        segments=[0] * 5,
+        special=[True, False, False, False, True],
+        sides=[None, 0, 0, 0, None],
+    )
     assert places(Words([(0, 3), (3, 7), (7, 8)]), [window]).tolist() == [1, 3, NOTHING]
     assert places(Words([(0, 3), (3, 5), (5, 7)]), [window]).tolist() == [1, INHERITS, 3]
 

@@ -37,8 +37,13 @@ def words(text: str, made: Watching) -> list[list[str]]:
 
 
 def test_words_of_passage_and_question_are_left_out_and_no_option() -> None:
-    given = row("choice", {"p": "It rained all day.", "q": "Was it dry?", "o": ["yes", "no"]},
-                text="p", text_b="q", options=("o",))  # fmt: skip
+    given = row(
+        "choice",
+        {"p": "It rained all day.", "q": "Was it dry?", "o": ["yes", "no"]},
+        text="p",
+        text_b="q",
+        options=("o",),
+    )
     pick = Pick(row=1, truth="1", answer="0", chosen=(1, 0))
     made = watching("choice", pick, given, LabelSpace(kind="options", names=("0", "1")))
     assert words(given.text, made) == [["It", "rained", "all", "day."], ["Was", "it", "dry?"]]
@@ -56,14 +61,22 @@ def test_words_of_passage_and_question_are_left_out_and_no_option() -> None:
 
 def test_an_answer_is_followed_wherever_it_ranks() -> None:
     given = row("span", {"q": "who wrote it", "c": "Anna and Ben wrote it"}, text="q", text_b="c")
-    said = Pick(row=1, truth="Ben", answer="Anna", marks=(
-        Mark(start=9, end=12, label="true", kind="true"), Mark(start=0, end=4, label="answered", kind="predicted"),
-    ))  # fmt: skip
+    said = Pick(
+        row=1,
+        truth="Ben",
+        answer="Anna",
+        marks=(
+            Mark(start=9, end=12, label="true", kind="true"),
+            Mark(start=0, end=4, label="answered", kind="predicted"),
+        ),
+    )
     space = LabelSpace(kind="answers", scheme="some")
     logits = Candidates(
-        begins=np.array([[0, 9], [9, 0], [9, 5]]), ends=np.array([[4, 12], [12, 4], [12, 8]]),
-        scores=np.log([[0.6, 0.2], [0.5, 0.3], [0.7, 0.1]]), none=np.log([0.2, 0.2, 0.2]),
-    )  # fmt: skip
+        begins=np.array([[0, 9], [9, 0], [9, 5]]),
+        ends=np.array([[4, 12], [12, 4], [12, 8]]),
+        scores=np.log([[0.6, 0.2], [0.5, 0.3], [0.7, 0.1]]),
+        none=np.log([0.2, 0.2, 0.2]),
+    )
     made = watching("span", said, given, space)
     assert words("who wrote it", made) == [["who", "wrote", "it"]]
     assert made.value(logits, [None, *made.runs[0][:2]]) == pytest.approx([0.6, 0.3, 0.0])
@@ -136,8 +149,11 @@ def test_a_sign_that_is_left_out_does_not_join_words() -> None:
     made = watching("tag", Pick(row=1, truth="", answer="", place=(0, 1), tags=(0,)), given, TAGS)
     left = [made.without(given, piece) for piece in made.runs[1]]
     assert [one.text for one in left if one is not None] == [
-        "a -made film", "a well made film", "a well- film", "a well-made ",
-    ]  # fmt: skip
+        "a -made film",
+        "a well made film",
+        "a well- film",
+        "a well-made ",
+    ]
 
 
 def test_places_beyond_the_words_are_left_alone() -> None:

@@ -18,9 +18,25 @@ from tests.text.tokenizer_folders import SENTENCES, marian
 Family = Callable[[str, str], tuple[Tokenizer, Any]]
 NAMES = ("bert_cased", "roberta", "gpt2", "albert", "xlm_roberta", "t5", "deberta", "mpnet")
 UNITS = (
-    "!", "##", "<p class='a'>", "'", "a", "keeper", "東京", "👩‍👩‍👧‍👦", "e\u0301", "\u200b", "12", " ", "\n", "a ",
-    "[MASK]", "<mask> ", "\x01", " ".join(SENTENCES) + " ",
-)  # fmt: skip
+    "!",
+    "##",
+    "<p class='a'>",
+    "'",
+    "a",
+    "keeper",
+    "東京",
+    "👩‍👩‍👧‍👦",
+    "e\u0301",
+    "\u200b",
+    "12",
+    " ",
+    "\n",
+    "a ",
+    "[MASK]",
+    "<mask> ",
+    "\x01",
+    " ".join(SENTENCES) + " ",
+)
 
 
 @pytest.fixture

@@ -67,8 +67,10 @@ def test_many_long_texts_are_read_some_at_a_time(family: Family, monkeypatch: py
     together = tokenizer.encode_batch(items), tokenizer.encode_ids(items, max_length=9), tokenizer.pieces(items[:-1])
     monkeypatch.setattr(pipeline, "AT_ONCE", 40)
     assert together == (
-        tokenizer.encode_batch(items), tokenizer.encode_ids(items, max_length=9), tokenizer.pieces(items[:-1])
-    )  # fmt: skip
+        tokenizer.encode_batch(items),
+        tokenizer.encode_ids(items, max_length=9),
+        tokenizer.pieces(items[:-1]),
+    )
     parts = list(pipeline.stretches(items))
     assert [one for part in parts for one in part] == items
     assert all(len(part) == 1 or sum(map(len, part)) <= 40 for part in parts[:-1])

@@ -29,8 +29,25 @@ from clearhead.text.learn import fewer
 from clearhead.text.probes import PROBES
 from tests.variation import scaled
 
-STEMS = ["rad", "fahr", "mann", "haus", "wind", "licht", "wasser", "bring", "find", "klein", "naïve", "Straße", "ride",
-         "light", "water", "small", "東京"]  # fmt: skip
+STEMS = [
+    "rad",
+    "fahr",
+    "mann",
+    "haus",
+    "wind",
+    "licht",
+    "wasser",
+    "bring",
+    "find",
+    "klein",
+    "naïve",
+    "Straße",
+    "ride",
+    "light",
+    "water",
+    "small",
+    "東京",
+]
 ENDINGS = ["", "s", "en", "er", "ing", "est", "lich", "ung", "'s"]
 FORMS: list[dict[str, Any]] = [
     {"kind": "bpe"},
@@ -83,8 +100,10 @@ def test_transformers_reads_the_same(
     made = learned(form)
     folder = made.save(tmp_path / "made")
     assert sorted(path.name for path in folder.iterdir()) == [
-        "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json",
-    ]  # fmt: skip
+        "special_tokens_map.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    ]
     theirs, ours = reference_of(folder), load_tokenizer(folder, "", {}).source
     assert len(theirs) == ours.vocab_size == made.vocabulary <= made.size
     assert theirs.get_vocab() == ours.vocab
@@ -290,8 +309,21 @@ def test_files_of_every_kind_give_the_same(tmp_path: Path) -> None:
     assert clearhead.learn_tokenizer(texts, size=300, limit=7).lines == 7
 
 
-HOSTILE = ["<script>alert(1)</script>", "$A", "$B:1", "[CLS]:0", "##a", "Ġ", "▁", "a", "{}", '"', "\\", "<0x41>",
-           "x\u0301"]  # fmt: skip
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "$A",
+    "$B:1",
+    "[CLS]:0",
+    "##a",
+    "Ġ",
+    "▁",
+    "a",
+    "{}",
+    '"',
+    "\\",
+    "<0x41>",
+    "x\u0301",
+]
 
 
 @pytest.mark.parametrize("form", [FORMS[0], FORMS[1], FORMS[2], FORMS[5]], ids=named)

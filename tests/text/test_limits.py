@@ -97,7 +97,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "no score": {"model": {"type": "Unigram", "unk_id": 0, "vocab": [["a", 0.0], ["b", float("nan")]]}},
     "an endless score": {"model": {"type": "Unigram", "unk_id": 0, "vocab": [["a", 0.0], ["b", 1e300]]}},
     "long pieces": {"model": {"type": "Unigram", "unk_id": 0, "vocab": [["a", 0.0], ["b" * 9_000, -1.0]]}},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", HOSTILE)
@@ -115,7 +115,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "further tokens that grow": {"extra_special_tokens": [added("x" * 9_000)]},
     "long unknown": {"unk_token": "?" * 900},
     "long class token": {"cls_token": "?" * 9_000},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", SETTINGS)
@@ -146,12 +146,20 @@ PUBLISHED: dict[str, dict[str, Any]] = {
     "GPT-2": {"pre_tokenizer": BYTES},
     "GPT-4": {"pre_tokenizer": in_sequence("pretokenizers", split(LLAMA3), BYTES | {"use_regex": False})},
     "T5": {"pre_tokenizer": in_sequence("pretokenizers", {"type": "WhitespaceSplit"}, METASPACE)},
-    "ALBERT": {"normalizer": in_sequence(
-        "normalizers", replacement("``", '"'), replacement("''", '"'), {"type": "NFKD"}, {"type": "StripAccents"},
-        {"type": "Lowercase"}, {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "},
-    ), "pre_tokenizer": METASPACE},
+    "ALBERT": {
+        "normalizer": in_sequence(
+            "normalizers",
+            replacement("``", '"'),
+            replacement("''", '"'),
+            {"type": "NFKD"},
+            {"type": "StripAccents"},
+            {"type": "Lowercase"},
+            {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "},
+        ),
+        "pre_tokenizer": METASPACE,
+    },
     "one template": {"post_processor": template([X, A, X])},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", PUBLISHED)

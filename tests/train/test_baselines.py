@@ -147,7 +147,7 @@ def kept(rows: int, **progress: Any) -> str | None:
     space = LabelSpace(names=("a", "b"))
     prepared = Prepared(
         task=TASKS["classify"], columns=Columns(text="text"), space=space, parts=parts, said=(), skipped={}
-    )  # fmt: skip
+    )
     stopped = bool(progress.pop("was_stopped", False))
     return describe_kept(Progress(**progress), "accuracy", prepared, was_stopped=stopped)
 

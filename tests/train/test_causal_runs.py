@@ -30,10 +30,13 @@ def entailed(count: int, seed: int = 0) -> Rows:
         yes = draw.random() < 0.5
         words = (draw.choice(GOOD), draw.choice(BAD))
         first, second = words if yes else reversed(words)
-        rows.append({
-            "premise": sentence(draw, [first], least=1, most=3), "hypothesis": sentence(draw, [second], 1, 3),
-            "label": "yes" if yes else "no",
-        })  # fmt: skip
+        rows.append(
+            {
+                "premise": sentence(draw, [first], least=1, most=3),
+                "hypothesis": sentence(draw, [second], 1, 3),
+                "label": "yes" if yes else "no",
+            }
+        )
     return rows
 
 
@@ -128,9 +131,10 @@ def test_similarity_does_not_ask_which_text_is_first(runs: dict[str, Run], gpt: 
     answers = [[one.value for one in predict(runs["regress"].folder, given)] for given in (rows, swapped)]
     assert answers[0] == pytest.approx(answers[1], rel=1e-4)
     # an entailment has a direction, unless one says that it has none
-    one, other = entailed(60, seed=9), [
-        row | {"premise": row["hypothesis"], "hypothesis": row["premise"]} for row in entailed(60, seed=9)
-    ]  # fmt: skip
+    one, other = (
+        entailed(60, seed=9),
+        [row | {"premise": row["hypothesis"], "hypothesis": row["premise"]} for row in entailed(60, seed=9)],
+    )
     said = [[a.label for a in predict(runs["pair"].folder, given)] for given in (one, other)]
     assert sum(a != b for a, b in zip(*said, strict=True)) > 50
     either = train(

@@ -24,8 +24,13 @@ from fuzz.kill import contents
 from tests.small import labelled, tiny_gpt, tiny_model, tiny_sentences, write_csv
 
 SETTINGS: dict[str, Any] = {
-    "epochs": 2, "rate": 3e-3, "batch_rows": 16, "save_every": 0.0, "threads": 1, "precision": "float",
-}  # fmt: skip
+    "epochs": 2,
+    "rate": 3e-3,
+    "batch_rows": 16,
+    "save_every": 0.0,
+    "threads": 1,
+    "precision": "float",
+}
 ROWS = labelled(96)
 TEXTS = [row["text"] for row in ROWS[:9]]
 
@@ -40,7 +45,7 @@ def trained(sentences: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with the default head on an encoder that pools by the mean."""
     return train(
         ROWS, output=tmp_path_factory.mktemp("runs") / "mean", model=sentences, report=False, **SETTINGS
-    ).folder  # fmt: skip
+    ).folder
 
 
 def logits(folder: Path, **how: Any) -> Any:
@@ -159,9 +164,13 @@ def test_a_stopped_run_goes_on_with_its_head(tmp_path: Path, sentences: str) -> 
 def test_a_run_of_an_earlier_version_keeps_its_head(tmp_path: Path, sentences: str) -> None:
     few = SETTINGS | {"epochs": 1}
     run = train(
-        write_csv(tmp_path / "rows.csv", ROWS), output=tmp_path / "run", model=sentences, head_pooling="first",
-        report=False, **few,
-    )  # fmt: skip
+        write_csv(tmp_path / "rows.csv", ROWS),
+        output=tmp_path / "run",
+        model=sentences,
+        head_pooling="first",
+        report=False,
+        **few,
+    )
     saved = json.loads((run.folder / "run.json").read_text())
     del saved["plan"]["head_pooling"]
     (run.folder / "run.json").write_text(json.dumps(saved))

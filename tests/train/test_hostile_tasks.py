@@ -47,7 +47,8 @@ FILES: dict[str, tuple[str, str]] = {
     "deep answers": ("a.jsonl", lines(ASKED, json.dumps({"question": "a", "context": "b", "answers": DEEP}))),
     "answers of odd kinds": ("a.jsonl", lines(ASKED, '{"question": "a", "context": "b", "answers": [1, null, {}]}')),
     "a question of a million": (
-        "a.jsonl", lines(ASKED, json.dumps({"question": "was " * 250_000, "context": "good", "answers": ["good"]})),
+        "a.jsonl",
+        lines(ASKED, json.dumps({"question": "was " * 250_000, "context": "good", "answers": ["good"]})),
     ),
     "a cut nest": ("a.json", NEST[:-40]),
     "a nest of others": ("a.json", NEST.replace('"qas": [', '"qas": [5, null, "x", [], ')),
@@ -56,7 +57,7 @@ FILES: dict[str, tuple[str, str]] = {
     "options of nothing": ("a.jsonl", lines(OPTIONS, '{"question": "a", "option1": null, "label": "A"}')),
     "a label without end": ("a.jsonl", lines(OPTIONS, OPTIONS[0].replace('"label": "', '"label": "' + NUMBER))),
     "a label with two signs": ("a.jsonl", lines(OPTIONS, OPTIONS[0].replace('"label": "', '"label": "--5'))),
-}  # fmt: skip
+}
 
 
 def told(job: Any) -> None:

@@ -143,9 +143,11 @@ def test_no_spans_are_not_the_same_as_no_answer(spanner: Run, tmp_path: Path) ->
         path = tmp_path / f"out{ending}"
         predict_file(spanner.folder, rows, path, skip_bad_rows=True)
         lines = path.read_text().splitlines()
-        made: Any = list(map(json.loads, lines)) if ending == ".jsonl" else list(
-            csv.DictReader(lines, delimiter="\t" if ending == ".tsv" else ",")
-        )  # fmt: skip
+        made: Any = (
+            list(map(json.loads, lines))
+            if ending == ".jsonl"
+            else list(csv.DictReader(lines, delimiter="\t" if ending == ".tsv" else ","))
+        )
         assert (made[0]["spans"], made[1]["spans"] in ("", None)) == (empty, True)
         assert [row["given_spans"] for row in made] == [empty, empty]
 

@@ -51,8 +51,10 @@ def test_the_passport_says_all_there_is_to_know(fitted: Run, tiny: str) -> None:
     assert len({mark["sha256"] for mark in marks.values()}) == 3
     accuracy = fitted.metrics["accuracy"]
     assert trained["metrics"]["test"]["accuracy"] == {
-        "value": accuracy.value, "low": accuracy.low, "high": accuracy.high
-    }  # fmt: skip
+        "value": accuracy.value,
+        "low": accuracy.low,
+        "high": accuracy.high,
+    }
     passport = trained["passport"]
     assert (passport["labels"], passport["head"], passport["family"]) == (["bad", "good"], "classify", "bert")
     assert len(passport["golden"]) > 5

@@ -14,13 +14,16 @@ FILES = {
     "classes.csv": 'text,label\ngood film,a\n,b\nbad film,b\n"only text"\nfine,a\nnice,\nlovely,b\nawful,a\nyes,b\n',
     "numbers.csv": "text,label\n" + "".join(f"film {n},{n}.5\n" for n in range(30)) + "no number,many\n",
     "split.csv": "text,label,split\n"
-    + "".join(f"film {n},{'ab'[n % 2]},train\n" for n in range(9)) + "x,,dev\n,a,dev\n",
+    + "".join(f"film {n},{'ab'[n % 2]},train\n" for n in range(9))
+    + "x,,dev\n,a,dev\n",
     "many.csv": "text,label\n" + "".join(f"film {n},{'ab'[n % 2] if n % 2 else ''}\n" for n in range(60)),
     "tags.jsonl": "".join(json.dumps({"tokens": ["a", "b"], "tags": ["O", "B-X"]}) + "\n" for _ in range(8))
-    + json.dumps({"tokens": ["a", "b"], "tags": ["O"]}) + "\n",
+    + json.dumps({"tokens": ["a", "b"], "tags": ["O"]})
+    + "\n",
     "options.csv": "question,choice0,choice1,label\n"
-    + "".join(f"what {n},yes {n},no {n},{n % 2}\n" for n in range(20)) + "why,yes,no,9\n",
-}  # fmt: skip
+    + "".join(f"what {n},yes {n},no {n},{n % 2}\n" for n in range(20))
+    + "why,yes,no,9\n",
+}
 
 
 @pytest.mark.parametrize("name", FILES)

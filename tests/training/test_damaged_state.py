@@ -26,8 +26,24 @@ from tests.training.test_loop import QUICK, fresh, rows
 
 SETTINGS = replace(QUICK, epochs=2, average=2, precision="float")
 ODD: tuple[Any, ...] = (
-    None, True, [], {}, "", "x", 0, -1, 1.5, 10**9, 10**30, -(10**30), math.nan, math.inf, -math.inf, [1], ["x"],
-)  # fmt: skip
+    None,
+    True,
+    [],
+    {},
+    "",
+    "x",
+    0,
+    -1,
+    1.5,
+    10**9,
+    10**30,
+    -(10**30),
+    math.nan,
+    math.inf,
+    -math.inf,
+    [1],
+    ["x"],
+)
 STEPS = 5  # of 8; the first epoch has ended
 
 
@@ -180,7 +196,7 @@ def _renamed(found: dict[str, Any]) -> dict[str, Any]:
         ("best", _renamed),
         ("best", _first(lambda array: array * np.nan)),
     ],
-)  # fmt: skip
+)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # infinity times zero
 def test_tensors_that_are_wrong(place: Path, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     path = step_folder(place) / f"{name}.safetensors"

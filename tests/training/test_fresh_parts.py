@@ -56,9 +56,17 @@ def test_a_new_bias_begins_with_frequencies(tmp_path: Path, again: bool) -> None
         clearhead.load(base, "core", head="masked", fresh=True).save(tmp_path / "with")
         base = tmp_path / "with"
     clearhead.pretrain(
-        text, model=str(base), output=tmp_path / "run", steps=1, length=32, rate=1e-12, head_rate=1e-12, threads=1,
-        report=False, batch_tokens=256,
-    )  # fmt: skip
+        text,
+        model=str(base),
+        output=tmp_path / "run",
+        steps=1,
+        length=32,
+        rate=1e-12,
+        head_rate=1e-12,
+        threads=1,
+        report=False,
+        batch_tokens=256,
+    )
     network = clearhead.load(tmp_path / "run", "core").module
     assert network.head is not None
     bias = network.head.out.bias

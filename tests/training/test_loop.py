@@ -127,8 +127,9 @@ def test_a_stopped_run_ends_in_the_same_bits(tmp_path: Path, stop: int) -> None:
     assert stop < len(steps)
 
     first = fresh(settings)
-    for number, _ in enumerate(train_steps(first, data, settings, objective="cross_entropy",
-                                           score=lambda: accuracy(first, data)), start=1):  # fmt: skip
+    for number, _ in enumerate(
+        train_steps(first, data, settings, objective="cross_entropy", score=lambda: accuracy(first, data)), start=1
+    ):
         if number == stop:
             save_state(tmp_path, first)
             break

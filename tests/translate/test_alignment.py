@@ -58,11 +58,25 @@ def test_a_prefix_is_read_and_has_no_words() -> None:
 
 
 def test_words_keep_what_belongs_to_them() -> None:
-    text = 'I don\'t know, O’Neil\'s "dog" costs 3.5 € - Zu\u0308rich 👨\u200d👩\u200d👧 你好'
+    text = "I don't know, O’Neil's \"dog\" costs 3.5 € - Zu\u0308rich 👨\u200d👩\u200d👧 你好"
     assert written_words(text) == [
-        "I", "don't", "know", ",", "O’Neil's", '"', "dog", '"', "costs", "3.5", "€", "-", "Zu\u0308rich",
-        "👨\u200d👩\u200d👧", "你", "好",
-    ]  # fmt: skip
+        "I",
+        "don't",
+        "know",
+        ",",
+        "O’Neil's",
+        '"',
+        "dog",
+        '"',
+        "costs",
+        "3.5",
+        "€",
+        "-",
+        "Zu\u0308rich",
+        "👨\u200d👩\u200d👧",
+        "你",
+        "好",
+    ]
     assert written_words("dogs' 'n' ''") == ["dogs", "'", "'", "n", "'", "'", "'"]
     assert written_words(" ") == []
 
@@ -118,12 +132,14 @@ def test_the_recurrent_ancestor_aligns_by_its_one_attention() -> None:
         (lambda: spoken("gpt2").align(["a"], ["b"]), "no decoder"),
         (lambda: spoken("marian").align(["a"], ["b", "c"]), "1 sources and 2 targets"),
         (lambda: spoken("marian").align("a", "b"), "put it in a list"),
-        (lambda: spoken("marian").align(["a"], [3]),  # type: ignore[list-item]
-         r"targets\[0\] is int"),
+        (
+            lambda: spoken("marian").align(["a"], [3]),  # type: ignore[list-item]
+            r"targets\[0\] is int",
+        ),
         (lambda: spoken("marian").align(["a"], ["b"], layer=9), "layer must be from 0 to"),
         (lambda: spoken("marian").align(["a"], ["b"], head=-1), "head must be from 0 to"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_aligned_is_said(call: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
         call()

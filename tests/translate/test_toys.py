@@ -19,9 +19,16 @@ CONFIGS: dict[str, dict[str, Any]] = {
 WIDER = {"width": 128, "attention_width": 64}
 LAYERS = {"encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
 PLAN: dict[str, Any] = {
-    "task": "translate", "pieces": "characters", "vocabulary": 100, "smoothing": 0.0, "average": 1, "dev_share": 0.0,
-    "schedule": "linear", "beam": 1, "threads": THREADS,
-}  # fmt: skip
+    "task": "translate",
+    "pieces": "characters",
+    "vocabulary": 100,
+    "smoothing": 0.0,
+    "average": 1,
+    "dev_share": 0.0,
+    "schedule": "linear",
+    "beam": 1,
+    "threads": THREADS,
+}
 FIVE = {"rows": 5000, "batch_tokens": 512}
 CASES: dict[tuple[str, str], tuple[dict[str, Any], dict[str, Any]]] = {  # what each needs to be learned surely
     ("transformer", "copy"): ({}, FIVE | {"epochs": 5, "rate": 4e-3}),
@@ -40,7 +47,11 @@ def test_a_toy_language_is_learned(family: str, name: str, tmp_path: Path) -> No
     shape, settings = CASES[family, name]
     rows = toy(name, settings["rows"])
     run = clearhead.train(
-        rows, test=toy(name, 300, seed=1, without=rows), family=family, output=tmp_path / "model",
-        config=json.dumps(CONFIGS[family] | shape | LAYERS), **PLAN | settings,
-    )  # fmt: skip
+        rows,
+        test=toy(name, 300, seed=1, without=rows),
+        family=family,
+        output=tmp_path / "model",
+        config=json.dumps(CONFIGS[family] | shape | LAYERS),
+        **PLAN | settings,
+    )
     assert run.metrics["exact_match"].value > 0.99

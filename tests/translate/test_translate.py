@@ -26,7 +26,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     long_enough = SMALL | {"epochs": 20, "batch_tokens": 256}
     return clearhead.train(
         parallel(1500), family=request.param, config=CONFIGS[request.param], output=place, **long_enough
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.learns
@@ -66,8 +66,18 @@ def test_words_are_aligned_with_those_they_come_from(made: clearhead.Run) -> Non
 def test_a_report_stands_beside_the_model(made: clearhead.Run) -> None:
     assert made.report == made.folder / "report.html"
     read = Reader(made.report.read_text())
-    assert {"texts", "curves", "metrics", "counted", "by-length", "worst-translations", "best-translations", "cost",
-            "settings", "passport"} <= read.sections.keys()  # fmt: skip
+    assert {
+        "texts",
+        "curves",
+        "metrics",
+        "counted",
+        "by-length",
+        "worst-translations",
+        "best-translations",
+        "cost",
+        "settings",
+        "passport",
+    } <= read.sections.keys()
     assert read.said("headline").startswith("BLEU")
     assert "One text alone" in read.said("cost")
     assert not read.all("script")
@@ -145,12 +155,11 @@ def test_a_checkpoint_is_taught_further(tmp_path: Path, made: clearhead.Run) -> 
         ([{"a": "x", "b": "y"}] * 9, {"model": "default", "method": "tfidf"}, "learned by finetune"),
         ([{"a": "abcdefghijklm", "b": "nopqrstuvwxyz"}] * 9, {"vocabulary": 16}, "no room for the letters"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_said(rows: list[dict[str, str]], choices: dict[str, Any], said: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=said):
         clearhead.train(rows, task="translate", output=tmp_path / "out", **choices)
     assert not (tmp_path / "out").exists()  # the same folder can be named again
-
 
 
 @pytest.mark.parametrize("setting", [{"frozen": True}, {"unfreeze": True}, {"lm_weight": 0.5}], ids=str)

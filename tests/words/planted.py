@@ -12,9 +12,14 @@ from clearhead.words import WordVectors
 def royal() -> WordVectors:
     """King and queen differ as man and woman do; width 4."""
     rows = {
-        "king": (3, 1, 0, 0.1), "queen": (3, -1, 0, 0.1), "man": (0, 1, 0.2, 0), "woman": (0, -1, 0.2, 0),
-        "prince": (2.5, 0.2, 1.4, 0), "apple": (0, 0, 1, 3), "Paris": (-1, 0.3, 2, 1),
-    }  # fmt: skip
+        "king": (3, 1, 0, 0.1),
+        "queen": (3, -1, 0, 0.1),
+        "man": (0, 1, 0.2, 0),
+        "woman": (0, -1, 0.2, 0),
+        "prince": (2.5, 0.2, 1.4, 0),
+        "apple": (0, 0, 1, 3),
+        "Paris": (-1, 0.3, 2, 1),
+    }
     return WordVectors(words=tuple(rows), matrix=np.array(list(rows.values()), np.float32), name="royal")
 
 

@@ -19,9 +19,7 @@ from tests.words.planted import royal
 def test_every_form_gives_the_same_vectors_back(name: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     words = ("the", "ünï", "日本", "it's", "10", "a" * 100)
-    before = WordVectors(
-        words=words, matrix=rng.normal(size=(6, 5)).astype(np.float32), counts=np.arange(9, 3, -1)
-    )
+    before = WordVectors(words=words, matrix=rng.normal(size=(6, 5)).astype(np.float32), counts=np.arange(9, 3, -1))
     save_vectors(tmp_path / name, before)
     after = load_vectors(tmp_path / name)
     assert (after.words, after.notes) == (words, ())
@@ -36,11 +34,19 @@ def test_every_form_gives_the_same_vectors_back(name: str, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b"\n", b"text,label\ngood film,1\n", b"The river bank\nis near\n", b"{}", b"3 2\n", b"hello\nworld\n",
-        b"5 3\nthis is prose with a number first\n", b"\x08\x00\x00\x00\x00\x00\x00\x00{}", bytes(range(256)),
+        b"",
+        b"\n",
+        b"text,label\ngood film,1\n",
+        b"The river bank\nis near\n",
+        b"{}",
+        b"3 2\n",
+        b"hello\nworld\n",
+        b"5 3\nthis is prose with a number first\n",
+        b"\x08\x00\x00\x00\x00\x00\x00\x00{}",
+        bytes(range(256)),
         b"chapter 1\nIt was late.\nNobody came.\n",
     ],
-)  # fmt: skip
+)
 def test_other_files_are_no_vectors(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "some.txt").write_bytes(content)
     assert not is_words(tmp_path / "some.txt")
@@ -85,9 +91,12 @@ def test_bad_rows_are_passed_over_counted_and_said(tmp_path: Path) -> None:
     assert len(found) == 96  # GloVe's words with blanks do not end in a number: `wide` has one too many
     said = " ".join(found.notes)
     for part in (
-        "1 with a word that was there before (first: row 11)", "1 with a word that is not UTF-8",
-        "2 with NaN", "2 with another number of values", "promises 500 words in its first line, and it has 102 rows",
-    ):  # fmt: skip
+        "1 with a word that was there before (first: row 11)",
+        "1 with a word that is not UTF-8",
+        "2 with NaN",
+        "2 with another number of values",
+        "promises 500 words in its first line, and it has 102 rows",
+    ):
         assert part in said
 
 
@@ -193,10 +202,18 @@ def changed(folder: Path, **changes: object) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"format": 2}, {"words": []}, {"width": 5}, {"words": ["a"] * 7}, {"counts": [1]}, {"sha256": "0"},
-        {"words": ["\ud800", *"abcdef"]}, {"words": "abc"}, {"width": -1}, {"counts": [-1] * 7},
+        {"format": 2},
+        {"words": []},
+        {"width": 5},
+        {"words": ["a"] * 7},
+        {"counts": [1]},
+        {"sha256": "0"},
+        {"words": ["\ud800", *"abcdef"]},
+        {"words": "abc"},
+        {"width": -1},
+        {"counts": [-1] * 7},
     ],
-)  # fmt: skip
+)
 def test_a_folder_that_was_tampered_with_is_refused(changes: dict[str, object], tmp_path: Path) -> None:
     save_vectors(tmp_path / "v", royal())
     changed(tmp_path / "v", **changes)

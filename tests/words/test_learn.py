@@ -48,10 +48,13 @@ def test_several_threads_learn_too() -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"rate": 0.3}, {"mode": "cbow", "rate": 0.2}, {"mode": "cbow", "sample": 0.0, "rate": 0.1},
-        {"window": 10, "negative": 20}, {"width": 7, "sample": 0.0},
+        {"rate": 0.3},
+        {"mode": "cbow", "rate": 0.2},
+        {"mode": "cbow", "sample": 0.0, "rate": 0.1},
+        {"window": 10, "negative": 20},
+        {"width": 7, "sample": 0.0},
     ],
-)  # fmt: skip
+)
 def test_hard_settings_do_not_make_vectors_grow_without_end(settings: dict[str, object]) -> None:
     vectors = learn_words(topics(1000), WordSettings(epochs=10, **settings)).vectors  # type: ignore[arg-type]
     assert together(vectors) > 0.95
@@ -164,10 +167,14 @@ def test_more_is_learned_at_once_where_no_word_comes_often() -> None:
 @pytest.mark.parametrize(
     ("sentences", "said"),
     [
-        ([], "no text"), ([[]], "no text"), ([["a"] * 9], "2 are needed"), ([["a", "b"]], "0 of 2"),
-        (["a text"], "Sentence 0 is 'a text', expected a list of words"), ([[1, 2]], "expected a list of words"),
+        ([], "no text"),
+        ([[]], "no text"),
+        ([["a"] * 9], "2 are needed"),
+        ([["a", "b"]], "0 of 2"),
+        (["a text"], "Sentence 0 is 'a text', expected a list of words"),
+        ([[1, 2]], "expected a list of words"),
     ],
-)  # fmt: skip
+)
 def test_texts_that_cannot_be_learned_from(sentences: list[list[str]], said: str) -> None:
     with pytest.raises(InputError, match=said):
         learn_words(sentences)
@@ -175,9 +182,20 @@ def test_texts_that_cannot_be_learned_from(sentences: list[list[str]], said: str
 
 @pytest.mark.parametrize(
     "settings",
-    [{"mode": "glove"}, {"width": 0}, {"window": 0}, {"rate": 0.0}, {"epochs": 0}, {"sample": 2.0}, {"threads": 0},
-     {"seed": -1}, {"negative": 0}, {"min_count": 0}, {"last_rate": 1.0}],
-)  # fmt: skip
+    [
+        {"mode": "glove"},
+        {"width": 0},
+        {"window": 0},
+        {"rate": 0.0},
+        {"epochs": 0},
+        {"sample": 2.0},
+        {"threads": 0},
+        {"seed": -1},
+        {"negative": 0},
+        {"min_count": 0},
+        {"last_rate": 1.0},
+    ],
+)
 def test_settings_that_cannot_be(settings: dict[str, object]) -> None:
     with pytest.raises(InputError, match=next(iter(settings))):
         learn_words(topics(10), WordSettings(**settings))  # type: ignore[arg-type]

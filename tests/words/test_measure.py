@@ -47,9 +47,14 @@ def test_analogies_by_section(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [("king queen\n", "expected two words and a score"), ("king queen x\n", "expected two words"),
-     ("king queen nan\n", "finite"), ("a b 1\n", "knows the words of 0 of its 1 rows"), ("", "empty")],
-)  # fmt: skip
+    [
+        ("king queen\n", "expected two words and a score"),
+        ("king queen x\n", "expected two words"),
+        ("king queen nan\n", "finite"),
+        ("a b 1\n", "knows the words of 0 of its 1 rows"),
+        ("", "empty"),
+    ],
+)
 def test_files_that_are_no_word_pairs(content: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "pairs.txt").write_text(content)
     with pytest.raises(InputError, match=said):

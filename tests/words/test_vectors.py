@@ -85,8 +85,16 @@ def test_expressions_that_are_none(asked: str) -> None:
 
 def test_words_of_a_text() -> None:
     assert written("Don’t stop_me: 42 times, naïve café-au-lait!") == [
-        "Don't", "stop", "me", "42", "times", "naïve", "café", "au", "lait",
-    ]  # fmt: skip
+        "Don't",
+        "stop",
+        "me",
+        "42",
+        "times",
+        "naïve",
+        "café",
+        "au",
+        "lait",
+    ]
 
 
 def test_letters_keep_their_marks() -> None:

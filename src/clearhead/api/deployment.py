@@ -100,7 +100,7 @@ def quantize(
     from clearhead.checkpoint.hub import locate
     from clearhead.data import open_source
     from clearhead.deploy.quantize import held_out_rows, is_translator, run_quantize, texts_of
-    from clearhead.predict.predictor import is_trained
+    from clearhead.predict.loading import is_trained
 
     reference, part, rows = os.fspath(model), None, source
     writes = is_translator(locate(reference).folder)
@@ -111,10 +111,22 @@ def quantize(
     elif rows is not None:
         rows = texts_of(rows, text)
     return run_quantize(
-        reference, rows, Path(output), part=part, allowed=allowed, least_cosine=least_cosine,
-        columns={"text": text, "text_b": text_b, "label": label, "options": options, "source": from_column,
-                 "target": to_column}, told=told,
-    )  # fmt: skip
+        reference,
+        rows,
+        Path(output),
+        part=part,
+        allowed=allowed,
+        least_cosine=least_cosine,
+        columns={
+            "text": text,
+            "text_b": text_b,
+            "label": label,
+            "options": options,
+            "source": from_column,
+            "target": to_column,
+        },
+        told=told,
+    )
 
 
 def models() -> list[LocalModel]:

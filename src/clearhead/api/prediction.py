@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 def load_predictor(model: str | os.PathLike[str], **choices: Any) -> Predictor:
     """A trained folder, loaded once to evaluate or predict with it many times."""
-    from clearhead.aspects.job import is_aspects, load_aspects
-    from clearhead.predict.predictor import load_predictor as loaded
+    from clearhead.aspects.predictor import is_aspects, load_aspects
+    from clearhead.predict.loading import load_predictor as loaded
 
     if is_aspects(Path(model)):
         if choices.get("precision") == "int8":
@@ -54,7 +54,7 @@ def evaluate(
     `part` ("dev" or "test") takes those rows of the training file alone that the run held out.
     `input_format` (csv, tsv, jsonl or text) says how a file or a handle is written that does not tell it.
     """
-    from clearhead.aspects.job import AspectScorer
+    from clearhead.aspects.predictor import AspectScorer
     from clearhead.aspects.reviews import spans_source
     from clearhead.data import open_source
     from clearhead.evaluate.evaluate import evaluation_report, run_evaluate
@@ -67,9 +67,15 @@ def evaluate(
             both = f"{setting('against')} and {setting('slices')}"
             raise InputError(f"Translators are measured alone and by source length; leave {both} out.")
         return evaluate_translator(
-            Path(model), opened, part=part, columns=(text, label), skip_bad_rows=skip_bad_rows, told=told,
-            report=None if report is None else Path(report), command=command,
-        )[0]  # fmt: skip
+            Path(model),
+            opened,
+            part=part,
+            columns=(text, label),
+            skip_bad_rows=skip_bad_rows,
+            told=told,
+            report=None if report is None else Path(report),
+            command=command,
+        )[0]
     predictor = _predictor(model)
     opened = open_source(source, format=input_format, expected=predictor.column_names)
     if opened.kind == "pairs" and not predictor.reads_two and label is None and predictor.task.columns is None:
@@ -77,10 +83,18 @@ def evaluate(
     if isinstance(predictor.scorer, AspectScorer):
         opened, text, text_b, label = spans_source(opened, text, text_b, label), None, None, None
     made = run_evaluate(
-        predictor, opened, text=text, text_b=text_b, label=label, options=options, slices=slices, part=part,
-        skip_bad_rows=skip_bad_rows, told=told,
+        predictor,
+        opened,
+        text=text,
+        text_b=text_b,
+        label=label,
+        options=options,
+        slices=slices,
+        part=part,
+        skip_bad_rows=skip_bad_rows,
+        told=told,
         against=None if against is None else _predictor(against),
-    )  # fmt: skip
+    )
     if report is not None:
         columns = predictor.columns_in(opened, text, text_b, label)
         evaluation_report(predictor, opened, made, Path(report), command, columns)
@@ -141,9 +155,7 @@ def predict_text(model: str | os.PathLike[str] | Predictor, *texts: str) -> Pred
     return answer_texts(_predictor(model), texts)
 
 
-def ask(
-    model: str | os.PathLike[str] | Predictor, question: str, passage: str, *, best: int = 5
-) -> Prediction:
+def ask(model: str | os.PathLike[str] | Predictor, question: str, passage: str, *, best: int = 5) -> Prediction:
     """The answer to a question out of a passage, as it stands there, with the `best` answers in `nbest`.
 
     An `answer` of "" means that the passage does not say. A long passage is read in windows.

@@ -14,9 +14,10 @@ from clearhead.jobs.run_folder import alone, free_folder, ladder_folder, with_ab
 if TYPE_CHECKING:
     from clearhead.data import Inspection
     from clearhead.jobs.progress import Told
-    from clearhead.ladder.job import Ladder
+    from clearhead.ladder.result import Ladder
     from clearhead.pretrain.result import Pretrained
     from clearhead.train.finish import Run
+
 
 def inspect(
     source: Any,
@@ -45,9 +46,16 @@ def inspect(
     from clearhead.train.inspection import run_inspect
 
     return run_inspect(
-        source, dev=dev, test=test, columns=columns, task=task, options=options, model=model, estimate=estimate,
+        source,
+        dev=dev,
+        test=test,
+        columns=columns,
+        task=task,
+        options=options,
+        model=model,
+        estimate=estimate,
         told=told,
-    )  # fmt: skip
+    )
 
 
 @alone
@@ -97,9 +105,14 @@ def train(
         folder = Path(output) if output is not None else free_folder(plan.train, plan, command)
         if begun_before(folder, plan, command):
             return train(
-                rows, dev=dev, test=test, resume=folder, report=report, told=told,
+                rows,
+                dev=dev,
+                test=test,
+                resume=folder,
+                report=report,
+                told=told,
                 allow_different_cpu=allow_different_cpu,
-            )  # fmt: skip
+            )
     sources = {part: getattr(plan, part) if some is None else some for part, some in given.items()}
     if sources["train"] is None:
         raise InputError("There is nothing to train on: give a file, a folder or rows.")
@@ -153,9 +166,14 @@ def pretrain(
         texts = {"files": placed(learned) or None, "dev": placed(held) or None}
         check_resumed(Path(resume), saved.plan, take_config(choices) | texts, output)
         return run_pretrain(
-            saved.plan, Path(resume), command=saved.command, resume=True, allow_different_cpu=allow_different_cpu,
-            report=report, told=told,
-        )  # fmt: skip
+            saved.plan,
+            Path(resume),
+            command=saved.command,
+            resume=True,
+            allow_different_cpu=allow_different_cpu,
+            report=report,
+            told=told,
+        )
     if not learned:
         raise InputError("There is no text to learn from: name files, folders or patterns.")
     for key in ("model", "tokenizer"):
@@ -204,11 +222,16 @@ def ladder(
     folder = ladder_folder(paths.get("train")) if output is None else Path(output)
     opened = {part: open_source(rows) for part, rows in given.items()}
     return run_ladder(
-        plans, opened, folder, budget=budget_seconds(budget), margin=margin, allow_different_cpu=allow_different_cpu,
-        command=command, told=told,
-    )  # fmt: skip
+        plans,
+        opened,
+        folder,
+        budget=budget_seconds(budget),
+        margin=margin,
+        allow_different_cpu=allow_different_cpu,
+        command=command,
+        told=told,
+    )
 
 
 def _path(rows: Any) -> str | None:
     return str(Path(rows).absolute()) if isinstance(rows, str | os.PathLike) else None
-

@@ -1,2 +1,1 @@
-"""Aspect sentiment: a tagger that finds aspects and a pair classifier that judges each of them.
-"""
+"""Aspect sentiment: a tagger that finds aspects and a pair classifier that judges each of them."""

@@ -31,6 +31,6 @@ def inspect_reviews(
     kept = {part: name for part, name in columns.items() if part != "text_b"} if spans is opened else {}
     profile = run_inspect(
         spans, dev=others[0], test=others[1], columns=kept, task="tag", options=options, model=model, estimate=False
-    )  # fmt: skip
+    )
     notes = () if profile.estimate is None else profile.estimate["notes"]
     return replace(profile, estimate={"notes": [*notes, TWO_MODELS]})

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.aspects.predictor import ABOUT, ASPECT, FIND, FORMAT, JUDGE, MARK, aspect_space, load_aspects
 from clearhead.aspects.reviews import Review, Span, reviews
-from clearhead.checkpoint.passport import DataMark, Trained
-from clearhead.data import Columns, LabelSpace, Row, Source, TextRow, split_rows, text_hash
+from clearhead.checkpoint.passport import DataMark
+from clearhead.data import Columns, Row, Source, TextRow, split_rows, text_hash
 from clearhead.data.split import draw_rows
-from clearhead.errors import CheckpointError, InputError
+from clearhead.errors import InputError
 from clearhead.evaluate.evaluate import evaluation_report, run_evaluate
-from clearhead.files import decode, read_json, write_json
+from clearhead.files import write_json
 from clearhead.jobs.machine import begin_computing, on_machine
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import rows_digest
@@ -22,13 +23,11 @@ from clearhead.jobs.progress import Told
 from clearhead.jobs.run_file import RUN, begin_run
 from clearhead.jobs.run_folder import REPORT, SPLIT, check_folder
 from clearhead.machine.threads import within_threads
-from clearhead.predict.predictor import Predictor, load_predictor
-from clearhead.predict.scoring import Scores
-from clearhead.tasks.ragged import Ragged
-from clearhead.tasks.tag import TAG, spans_of
+from clearhead.predict.predictor import Predictor
+from clearhead.tasks.tag import TAG
 from clearhead.tasks.tag_columns import columns
 from clearhead.tasks.tagged import check as tag_check
-from clearhead.tasks.task import Asked, Reading
+from clearhead.tasks.task import Asked
 from clearhead.train.finish import Run, write_metrics
 from clearhead.train.job import run_train
 
@@ -39,24 +38,19 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-MARK = "aspects.json"
-FORMAT = 1
-FIND, JUDGE = "find", "judge"  # the two models
-ABOUT = {FIND: "where the aspects are", JUDGE: "what is thought of each"}
-ASPECT = "ASPECT"
-NEARLY = 0.999  # so much less probable than what was found is it to be nothing, at most
-
-
-def is_aspects(folder: Path) -> bool:
-    """Whether a folder holds the two models of aspect sentiment."""
-    return (folder / MARK).is_file()
-
 
 @within_threads
 def run_aspects(
-    plan: RunPlan, sources: Mapping[str, Source], folder: Path, *, command: str = "", resume: bool = False,
-    allow_different_cpu: bool = False, report: bool = True, told: Told | None = None,
-) -> Run:  # fmt: skip
+    plan: RunPlan,
+    sources: Mapping[str, Source],
+    folder: Path,
+    *,
+    command: str = "",
+    resume: bool = False,
+    allow_different_cpu: bool = False,
+    report: bool = True,
+    told: Told | None = None,
+) -> Run:
     """Train a finder and a judge on the same split of the same reviews, and measure both together."""
     tell = told or Told()
     begun = time.perf_counter()
@@ -83,9 +77,14 @@ def run_aspects(
         tell.say(f"{name}: {ABOUT[name]}")
         own = {part: _source(rows_of(some), given[part]) for part, some in parts.items()}
         runs[name] = _trained(
-            _plan_for(plan, name, split), own, folder / name, command=command, allowed=allow_different_cpu,
-            report=report, tell=tell,
-        )  # fmt: skip
+            _plan_for(plan, name, split),
+            own,
+            folder / name,
+            command=command,
+            allowed=allow_different_cpu,
+            report=report,
+            tell=tell,
+        )
     held = {part: some for part in ("dev", "test") if (some := _part(parts, part))}
     marks = {part: asdict(_mark(some, given.get(part, given["train"]), labels)) for part, some in held.items()}
     write_json(folder / MARK, {"format": FORMAT, "labels": labels, "data": marks})
@@ -130,17 +129,12 @@ def _mark(some: Sequence[Review], name: str, labels: Sequence[str]) -> DataMark:
     """Which reviews these are, as `evaluate` will see them."""
     import numpy as np
 
-    space, columns = _space(labels), Columns(text="text", label="spans")
+    space, columns = aspect_space(labels), Columns(text="text", label="spans")
     rows = [tag_check(Row(review.number, _row(review, review.spans)), columns, space) for review in some]
     kept = [row for row in rows if isinstance(row, TextRow)]
     targets = TAG.form.labels([row.label for row in kept], space)
     hashes = np.array([text_hash(row.text) for row in kept], np.uint64)
     return DataMark(name=name, rows=len(kept), sha256=rows_digest(hashes, targets, space))
-
-
-def _space(labels: Sequence[str]) -> LabelSpace:
-    names = ("O", *(f"{mark}-{label}" for label in labels for mark in "BI"))
-    return LabelSpace(names=names, kind="tags", scheme="spans")
 
 
 def _notes(runs: Mapping[str, Run]) -> tuple[str, ...]:
@@ -156,27 +150,51 @@ def _notes(runs: Mapping[str, Run]) -> tuple[str, ...]:
 
 def _plan_for(plan: RunPlan, name: str, split: str | None) -> RunPlan:
     columns: dict[str, Any] = {"text": "text", "id": None, "options": None, "separator": None, "labels": None}
-    own: dict[str, Any] = {"task": "tag", "label": "spans", "text_b": None, "metric": None, "pooling": None,
-                           "head_pooling": "auto"}
+    own: dict[str, Any] = {
+        "task": "tag",
+        "label": "spans",
+        "text_b": None,
+        "metric": None,
+        "pooling": None,
+        "head_pooling": "auto",
+    }
     if name == JUDGE:
         own = {"task": "pair", "label": "label", "text_b": "aspect", "metric": None}
     given: dict[str, Any] = {"train": None, "dev": None, "test": None, "rows": None}  # reviews that are read and drawn
     return replace(
-        plan, **columns, **own, **given, split=split, skip_bad_rows=False,
-        minutes=None if plan.minutes is None else plan.minutes / 2, auto_method=False,
-    )  # fmt: skip
+        plan,
+        **columns,
+        **own,
+        **given,
+        split=split,
+        skip_bad_rows=False,
+        minutes=None if plan.minutes is None else plan.minutes / 2,
+        auto_method=False,
+    )
 
 
 def _trained(
-    plan: RunPlan, sources: Mapping[str, Source], folder: Path, *, command: str, allowed: bool, report: bool,
+    plan: RunPlan,
+    sources: Mapping[str, Source],
+    folder: Path,
+    *,
+    command: str,
+    allowed: bool,
+    report: bool,
     tell: Told,
-) -> Run:  # fmt: skip
+) -> Run:
     """One of the two: read back, gone on with, or begun."""
     begun = (folder / RUN).is_file()
     return run_train(
-        plan, sources, folder, command=command, resume=begun, allow_different_cpu=allowed, report=report,
+        plan,
+        sources,
+        folder,
+        command=command,
+        resume=begun,
+        allow_different_cpu=allowed,
+        report=report,
         told=replace(tell, begun=lambda _: None),
-    )  # fmt: skip
+    )
 
 
 def _split(some: Sequence[Review], plan: RunPlan) -> list[Review]:
@@ -215,96 +233,10 @@ def _judged(some: Sequence[Review]) -> list[dict[str, Any]]:
 def _source(rows: Sequence[dict[str, Any]], name: str) -> Source:
     columns = tuple(dict.fromkeys(key for row in rows for key in row))
     return Source(
-        name=name, kind="list", columns=columns,
+        name=name,
+        kind="list",
+        columns=columns,
         open=lambda: (Row(number, dict(row)) for number, row in enumerate(rows, start=1)),
-    )  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class AspectScorer:
-    """The two models as one: the tags of the finder, split up by what the judge thinks of each span."""
-
-    find: Predictor
-    judge: Predictor
-
-    def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
-        """(words, 1 + 2 polarities) of each row: log p(O), and log p(B or I) + log p(polarity)."""
-        import numpy as np
-
-        logits, truncated, windows = self.find.scorer.score(rows, columns)
-        answers = TAG.read(logits, self.find.space, self.find.reading)
-        names = self.find.space.names
-        spans = [spans_of([names[tag] for tag in tags], self.find.space.scheme) for tags in answers.labels]
-        asked = [_asked(row, a, b) for row, own in zip(rows, spans, strict=True) for a, b, _ in own]
-        polarities = len(self.judge.space)
-        opinion = np.full((len(answers.labels.values), polarities), 1 / polarities)
-        if asked:
-            said = self.judge.scorer.score(asked, Columns(text="text", text_b="aspect"))
-            probs = self.judge.task.read(said.logits, self.judge.space, self.judge.reading).probs
-            begins = answers.labels.bounds[:-1].tolist()
-            places = [slice(begin + a, begin + b) for begin, own in zip(begins, spans, strict=True) for a, b, _ in own]
-            for where, one in zip(places, probs, strict=True):
-                opinion[where] = one
-        known = np.isfinite(logits.values[:, 0])
-        made = np.repeat(logits.values[:, :1].astype(np.float64), 1 + 2 * polarities, 1)  # infinity and NaN stay
-        made[known] = shared(answers.probs.values[known], opinion[known], answers.labels.values[known], names)
-        return Scores(Ragged(values=made.astype(np.float32), bounds=logits.bounds), truncated, windows)
-
-
-def _asked(row: TextRow, first: int, last: int) -> TextRow:
-    """A text and some of its words: what the judge is asked of."""
-    borders = row.extra.borders
-    return TextRow(row.number, row.text, row.text[borders[first][0] : borders[last - 1][1]], None, None, None)
-
-
-def shared(probs: Array, opinion: Array, tags: Array, names: Sequence[str]) -> Array:
-    """Log probabilities: what is found stays found, however unsure it is what is thought of it."""
-    import numpy as np
-
-    outside, begin, inside = (names.index(name) for name in ("O", f"B-{ASPECT}", f"I-{ASPECT}"))
-    made = np.empty((len(probs), 1 + 2 * opinion.shape[1]))
-    made[:, 1::2] = probs[:, begin, None] * opinion
-    made[:, 2::2] = probs[:, inside, None] * opinion
-    own = np.where(tags == begin, made[:, 1::2].max(1), made[:, 2::2].max(1))
-    made[:, 0] = np.where(tags == outside, probs[:, outside], np.minimum(probs[:, outside], NEARLY * own))
-    return np.log(np.maximum(made, 1e-30))
-
-
-def aspect_labels(folder: Path) -> list[str]:
-    """The polarities that the judge of a folder knows."""
-    return _marked(folder)[1]
-
-
-def _marked(folder: Path) -> tuple[dict[str, Any], list[str]]:
-    """What stands in the mark of a folder, and its labels."""
-    saved = read_json(folder / MARK)
-    labels = saved.get("labels")
-    if saved.get("format") != FORMAT or not isinstance(labels, list) or not all(isinstance(one, str) for one in labels):
-        raise CheckpointError(f"{MARK} is of another version of clearhead, or damaged.")
-    return saved, labels
-
-
-def load_aspects(folder: Path, *, device: str = "auto", abstain_below: float | None = None) -> Predictor:
-    """The two models of a folder as one predictor of tags."""
-    if abstain_below is not None and not 0 <= abstain_below <= 1:
-        raise InputError(f"abstain_below must be from 0 to 1, and it is {abstain_below}.")
-    saved, labels = _marked(folder)
-    find, judge = (load_predictor(folder / name, device=device) for name in (FIND, JUDGE))
-    if find.task.name != "tag" or judge.task.name != "pair" or list(judge.space.names) != labels:
-        raise CheckpointError(f"{folder}: the two models do not fit {MARK}.")
-    space = _space(labels)
-    data = decode(saved.get("data", {}), dict[str, DataMark], MARK)
-    return Predictor(
-        task=TAG,
-        space=space,
-        trained=Trained(
-            task="tag", method=find.method, kind="tags", labels=list(space.names), scheme="spans", data=data
-        ),
-        reading=Reading(abstain_below=abstain_below),
-        scorer=AspectScorer(find=find, judge=judge),
-        method=find.method,
-        reference=str(folder),
-        folder=folder,
     )
 
 
@@ -318,6 +250,11 @@ def _report(
     source = _source(_whole(_part(parts, part)), f"{given.get(part, given['train'])} ({part})")
     made: Evaluation = run.evaluations[part]
     return evaluation_report(
-        predictor, source, made, run.folder / REPORT, command, columns(source, Asked(), True),
+        predictor,
+        source,
+        made,
+        run.folder / REPORT,
+        command,
+        columns(source, Asked(), True),
         {} if run.machine is None else run.machine.lines(),
-    )  # fmt: skip
+    )

@@ -240,9 +240,7 @@ def _check_computed(family: Family, shape: ModelShape, stored: Mapping[str, Stor
                 raise TensorError(f"{spelled} holds other numbers than the sines and cosines that {family.title} has.")
 
 
-def _ties(
-    shape: ModelShape, verdict: names.Verdict, stored: Mapping[str, Stored]
-) -> tuple[ModelShape, names.Verdict]:
+def _ties(shape: ModelShape, verdict: names.Verdict, stored: Mapping[str, Stored]) -> tuple[ModelShape, names.Verdict]:
     """A tied tensor that a file stores with other values is not tied; the same twice is no news."""
     import numpy as np
 

@@ -24,11 +24,19 @@ MOST_FILES = 2000  # of a model folder whose sizes are added up
 MOST_NAMED = 8  # models that an error message names
 FILLS = ("masked", "pretrain")  # heads that guess masked words
 KINDS = {
-    "masked": "masked words", "pretrain": "masked words and sentence pairs", "next": "next sentence",
-    "causal": "next word", "bilm": "next and previous word", "seq2seq": "sequence to sequence", "encode": "encoder",
-    "replaced": "replaced tokens", "classify": "classifier", "tag": "tagger", "span": "answers in passages",
+    "masked": "masked words",
+    "pretrain": "masked words and sentence pairs",
+    "next": "next sentence",
+    "causal": "next word",
+    "bilm": "next and previous word",
+    "seq2seq": "sequence to sequence",
+    "encode": "encoder",
+    "replaced": "replaced tokens",
+    "classify": "classifier",
+    "tag": "tagger",
+    "span": "answers in passages",
     "choice": "multiple choice",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, kw_only=True)

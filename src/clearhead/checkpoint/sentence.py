@@ -27,9 +27,17 @@ LEGACY_MODES = {
     "pooling_mode_lasttoken": "lasttoken",
 }
 ACTIVATIONS = {
-    "Tanh": "tanh", "Identity": "linear", "ReLU": "relu", "GELU": "gelu", "Sigmoid": "sigmoid", "SiLU": "silu",
-    "Mish": "mish", "ELU": "elu", "LeakyReLU": "leaky_relu", "ReLU6": "relu6",
-}  # fmt: skip
+    "Tanh": "tanh",
+    "Identity": "linear",
+    "ReLU": "relu",
+    "GELU": "gelu",
+    "Sigmoid": "sigmoid",
+    "SiLU": "silu",
+    "Mish": "mish",
+    "ELU": "elu",
+    "LeakyReLU": "leaky_relu",
+    "ReLU6": "relu6",
+}
 MOST_MODULES = 32
 SOURCE = "modules.json"
 

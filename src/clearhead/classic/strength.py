@@ -24,9 +24,15 @@ DENSE = (1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0)
 
 
 def choose_strength(
-    matrix: Any, targets: Array, *, kind: Kind, outputs: int, class_weight: ClassWeight, seed: int,
+    matrix: Any,
+    targets: Array,
+    *,
+    kind: Kind,
+    outputs: int,
+    class_weight: ClassWeight,
+    seed: int,
     progress: Callable[[int, int], None] = lambda *_: None,
-) -> float:  # fmt: skip
+) -> float:
     """The strength with the smallest loss on held-out rows, from small to large until it no longer gets better.
 
     `progress` receives how many fits are done, and how many there are at most.

@@ -123,9 +123,13 @@ def fit_tfidf(
     except ImportError as error:
         raise MissingExtraError("Fitting TF-IDF", "train") from error
     settings = TfidfSettings(
-        ngrams=(ngrams[0], ngrams[1]), lowercase=lowercase, min_rows=min_rows,
-        max_terms=max_terms, sublinear=sublinear, pairs=pairs,
-    )  # fmt: skip
+        ngrams=(ngrams[0], ngrams[1]),
+        lowercase=lowercase,
+        min_rows=min_rows,
+        max_terms=max_terms,
+        sublinear=sublinear,
+        pairs=pairs,
+    )
     settings.check()
     tfidf = _counted(rows, settings)
     source, parts = _sides(rows(), pairs), []

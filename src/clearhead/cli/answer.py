@@ -20,9 +20,7 @@ NEW_LINE = "\n"  # in a label or an answer
 MOST_LABELS = 10  # that are listed, the most probable ones
 
 
-def print_answer(
-    predictor: Predictor, made: Prediction, texts: Sequence[str], *, json: bool, quiet: bool
-) -> None:
+def print_answer(predictor: Predictor, made: Prediction, texts: Sequence[str], *, json: bool, quiet: bool) -> None:
     """One JSON object, the bare answer, or the answer with its probabilities; an option is shown by its text."""
     if json:
         print_json(made.to_json())

@@ -67,7 +67,7 @@ def bench(
     with downloads(quiet=silent) as bars, progress("measuring", quiet=silent) as bar:
         made = deployment.bench(
             reference, texts, runtimes=names, threads=threads, seconds=seconds, progress=bar, download=bars
-        )  # fmt: skip
+        )
     if output is not None:
         _write(output, made)
     if json:

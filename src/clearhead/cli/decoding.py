@@ -127,8 +127,12 @@ def _job_of(mark: Path) -> object:
 
 
 def texts_given(
-    text: str, column: str | None, *, format: str | None = None, expected: Sequence[str] = ()  # noqa: A002
-) -> Iterable[str]:  # fmt: skip
+    text: str,
+    column: str | None,
+    *,
+    format: str | None = None,  # noqa: A002
+    expected: Sequence[str] = (),
+) -> Iterable[str]:
     """The lines of a file or a pipe, or the one text itself."""
     from clearhead.cli.texts import read_texts
 

@@ -22,7 +22,7 @@ def describe(reference: str, /, *, json: bool = False, quiet: bool = False) -> N
     quiet
         Say nothing but the answer.
     """
-    from clearhead.aspects.job import is_aspects
+    from clearhead.aspects.predictor import is_aspects
     from clearhead.model.describe import rows
     from clearhead.predict.classic_folder import is_counted
 
@@ -53,7 +53,7 @@ def _disk_bytes(reference: str) -> int | None:
 
 def _aspects(reference: str, *, json: bool, quiet: bool) -> None:
     """Both models of a folder of aspect sentiment, and what they are for."""
-    from clearhead.aspects.job import ABOUT, aspect_labels
+    from clearhead.aspects.predictor import ABOUT, aspect_labels
     from clearhead.model.describe import rows
 
     labels = aspect_labels(Path(reference))

@@ -75,10 +75,16 @@ def embed(
     embedder = Embedder(model, chosen, pooling, normalize, model.prompt_text(prompt, prompt_name))
     folder = model_folder(reference)
     options = {
-        "column": column, "input_format": input_format, "layer": layer, "pooling": pooling, "normalize": normalize,
-        "prompt": embedder.prompt, "precision": precision, "runner": type(model.runner).__name__,
+        "column": column,
+        "input_format": input_format,
+        "layer": layer,
+        "pooling": pooling,
+        "normalize": normalize,
+        "prompt": embedder.prompt,
+        "precision": precision,
+        "runner": type(model.runner).__name__,
         "ending": ending_of(output),
-    }  # fmt: skip
+    }
     key = None if file == "-" or folder is None else job_key(folder, Path(file), options)
     try:
         with warnings.catch_warnings(record=True) as caught, progress("embedding", quiet=quiet or json) as bar:
@@ -91,8 +97,9 @@ def embed(
         raise
     cut = [str(warning.message) for warning in caught if issubclass(warning.category, TruncationWarning)]
     if json:
-        print_json({"texts": made.texts, "width": made.width, "output": str(output), "truncated": cut,
-                    "resumed": made.resumed})  # fmt: skip
+        print_json(
+            {"texts": made.texts, "width": made.width, "output": str(output), "truncated": cut, "resumed": made.resumed}
+        )
         return
     for line in cut:
         say(line, quiet=quiet)

@@ -104,10 +104,19 @@ def explain(
     writes = model.shape.decoder is not None and not (part or word or second or all_words)
     kind = show or ("alignment" if writes else "attention")
     given = {
-        "second": second, "target": target, "layer": layer, "head": head, "word": word, "part": part,
-        "special": special or None, "all_words": all_words or None, "words": words or None, "beam": beam, "top": top,
+        "second": second,
+        "target": target,
+        "layer": layer,
+        "head": head,
+        "word": word,
+        "part": part,
+        "special": special or None,
+        "all_words": all_words or None,
+        "words": words or None,
+        "beam": beam,
+        "top": top,
         "max_length": max_length,
-    }  # fmt: skip
+    }
     chosen = {name: value for name, value in given.items() if value is not None}
     _check(kind, chosen, text, output, as_json=json)
     source = "" if text is None else prefix_of(model) + text
@@ -202,9 +211,14 @@ def _alignment(model: Model, text: str, chosen: Mapping[str, Any], note: str) ->
         sizes = f"{len(found.source)} source and {len(found.target)} target tokens"
         summary = f"{sizes}, layer {found.layer} of 0 to {found.layers - 1}"
         return {
-            "output": str(path), "summary": summary, "tokens": trace.tokens, "target_tokens": trace.written,
-            "layer": found.layer, "layers": found.layers, "head": found.head,
-        }  # fmt: skip
+            "output": str(path),
+            "summary": summary,
+            "tokens": trace.tokens,
+            "target_tokens": trace.written,
+            "layer": found.layer,
+            "layers": found.layers,
+            "head": found.head,
+        }
 
     def table() -> Any:
         looked = ((word, "  ".join(f"{name} {prob:.2f}" for name, prob in looks)) for word, looks in found.rows())
@@ -260,5 +274,9 @@ def _positions(model: Model, text: str, chosen: Mapping[str, Any], note: str) ->
 
 
 KINDS: Mapping[str, Callable[[Model, str, Mapping[str, Any], str], Shown]] = {
-    "attention": _attention, "alignment": _alignment, "beams": _beams, "steps": _steps, "positions": _positions,
-}  # fmt: skip
+    "attention": _attention,
+    "alignment": _alignment,
+    "beams": _beams,
+    "steps": _steps,
+    "positions": _positions,
+}

@@ -94,6 +94,8 @@ class ShellCaller:
 
     def command(self, name: str, arguments: tuple[str, ...], settings: Mapping[str, object]) -> str:
         """`clearhead train --resume runs/one`."""
-        given = (self.setting(key, shlex.quote(value) if isinstance(value, str) else value, name)
-                 for key, value in settings.items())  # fmt: skip
+        given = (
+            self.setting(key, shlex.quote(value) if isinstance(value, str) else value, name)
+            for key, value in settings.items()
+        )
         return " ".join((self.verb(name), *given, *map(shlex.quote, arguments)))

@@ -59,9 +59,18 @@ def inspect(
 
     with model_notes(quiet=True), stages(quiet=quiet or json) as told:
         found = api.inspect(
-            file, dev=dev, test=test, task=task, text=text, text_b=text_b, label=label, options=options, model=model,
-            estimate=estimate, told=told,
-        )  # fmt: skip
+            file,
+            dev=dev,
+            test=test,
+            task=task,
+            text=text,
+            text_b=text_b,
+            label=label,
+            options=options,
+            model=model,
+            estimate=estimate,
+            told=told,
+        )
     if json:
         print_json(found.to_json())
         return

@@ -103,22 +103,44 @@ def ladder(
 
     silent = quiet or json
     choices: dict[str, Any] = {
-        "task": task, "text": text, "text_b": text_b, "label": label, "id": id, "split": split, "options": options,
-        "model": model, "rows": rows, "seed": seed, "threads": threads, "skip_bad_rows": skip_bad_rows or None,
-    }  # fmt: skip
+        "task": task,
+        "text": text,
+        "text_b": text_b,
+        "label": label,
+        "id": id,
+        "split": split,
+        "options": options,
+        "model": model,
+        "rows": rows,
+        "seed": seed,
+        "threads": threads,
+        "skip_bad_rows": skip_bad_rows or None,
+    }
     said = {key: value for key, value in choices.items() if value is not None} | free_settings(parse_set(set or []))
     begun: list[Path] = []
     try:
         with model_notes(quiet=True), downloads(quiet=silent) as bars, TrainingScreen(quiet=silent) as screen:
             told = Told(
-                say=screen.say, step=screen.step, begun=begun.append, count=screen.count, seed=screen.seed,
+                say=screen.say,
+                step=screen.step,
+                begun=begun.append,
+                count=screen.count,
+                seed=screen.seed,
                 download=bars,
-            )  # fmt: skip
+            )
             made = api.ladder(
-                file, dev=dev, test=test, output=output, budget=budget, methods=methods, margin=margin,
-                told=told, allow_different_cpu=allow_different_cpu,
-                command=shlex.join(["clearhead", *sys.argv[1:]]), **said,
-            )  # fmt: skip
+                file,
+                dev=dev,
+                test=test,
+                output=output,
+                budget=budget,
+                methods=methods,
+                margin=margin,
+                told=told,
+                allow_different_cpu=allow_different_cpu,
+                command=shlex.join(["clearhead", *sys.argv[1:]]),
+                **said,
+            )
     except KeyboardInterrupt as error:
         if begun:
             say("stopped; the same command continues with what is finished.", quiet=quiet)

@@ -76,10 +76,22 @@ def learn_tokenizer(
     given = [input_bytes() if name == "-" else Path(name) for name in files]
     with stages(quiet=quiet or json) as tell:
         made = learned(
-            given, output, kind=kind, size=size, use=use, text=text, special=special or (), normalize=normalize,
-            split=split, min_count=min_count, characters=characters, byte_fallback=byte_fallback, limit=limit,
-            encoding=encoding, progress=tell,
-        )  # fmt: skip
+            given,
+            output,
+            kind=kind,
+            size=size,
+            use=use,
+            text=text,
+            special=special or (),
+            normalize=normalize,
+            split=split,
+            min_count=min_count,
+            characters=characters,
+            byte_fallback=byte_fallback,
+            limit=limit,
+            encoding=encoding,
+            progress=tell,
+        )
     if json:
         print_json(made.to_json())
         return

@@ -80,10 +80,18 @@ def predict(
     from clearhead import api
 
     if is_text(file):
-        refuse_file_options({
-            "output": output, "text": text, "text_b": text_b, "options": options, "format": format, "prefix": prefix,
-            "probabilities": probabilities, "skip_bad_rows": skip_bad_rows,
-        })  # fmt: skip
+        refuse_file_options(
+            {
+                "output": output,
+                "text": text,
+                "text_b": text_b,
+                "options": options,
+                "format": format,
+                "prefix": prefix,
+                "probabilities": probabilities,
+                "skip_bad_rows": skip_bad_rows,
+            }
+        )
         with model_notes(quiet=quiet), downloads(quiet=quiet or json) as bars:
             predictor = api.load_predictor(reference, abstain_below=abstain_below, precision=precision, progress=bars)
             answer = api.predict_text(predictor, file, *more)

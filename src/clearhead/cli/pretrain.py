@@ -117,12 +117,28 @@ def pretrain(
 
     silent = quiet or json
     choices: dict[str, Any] = {
-        "family": family, "objective": objective, "preset": preset, "config": config, "model": model,
-        "tokenizer": tokenizer, "vocabulary": vocabulary, "minutes": minutes, "steps": steps, "text": text,
-        "documents": documents, "encoding": encoding, "language": language, "length": length, "masking": masking,
-        "rate": rate, "batch_tokens": batch_tokens, "seed": seed, "device": device, "threads": threads,
+        "family": family,
+        "objective": objective,
+        "preset": preset,
+        "config": config,
+        "model": model,
+        "tokenizer": tokenizer,
+        "vocabulary": vocabulary,
+        "minutes": minutes,
+        "steps": steps,
+        "text": text,
+        "documents": documents,
+        "encoding": encoding,
+        "language": language,
+        "length": length,
+        "masking": masking,
+        "rate": rate,
+        "batch_tokens": batch_tokens,
+        "seed": seed,
+        "device": device,
+        "threads": threads,
         "keep_state": keep_state or None,
-    }  # fmt: skip
+    }
     said = {key: value for key, value in choices.items() if value is not None}
     for key, value in parse_set(set or []).items():
         if key in TAKEN:
@@ -131,14 +147,22 @@ def pretrain(
         said[key] = value
     begun: list[Path] = []
     with (
-        resumable("pretrain", begun, quiet=silent), model_notes(quiet=True), downloads(quiet=silent) as bars,
+        resumable("pretrain", begun, quiet=silent),
+        model_notes(quiet=True),
+        downloads(quiet=silent) as bars,
         TrainingScreen(quiet=silent) as screen,
-    ):  # fmt: skip
+    ):
         told = Told(say=screen.say, step=screen.progress, begun=begun.append, count=screen.count, download=bars)
         run = api.pretrain(
-            files, output=output, dev=dev or (), resume=resume, allow_different_cpu=allow_different_cpu, told=told,
-            command="" if resume is not None else shlex.join(["clearhead", *sys.argv[1:]]), **said,
-        )  # fmt: skip
+            files,
+            output=output,
+            dev=dev or (),
+            resume=resume,
+            allow_different_cpu=allow_different_cpu,
+            told=told,
+            command="" if resume is not None else shlex.join(["clearhead", *sys.argv[1:]]),
+            **said,
+        )
     if json:
         print_json(run.to_json())
     elif not quiet:

@@ -66,9 +66,19 @@ def quantize(
     silent = quiet or json
     with model_notes(quiet=silent), stages(quiet=silent) as told:
         made = deployment.quantize(
-            reference, file, output=output, text=text, text_b=text_b, label=label, options=options, from_column=source,
-            to_column=target, allowed=allowed, least_cosine=least_cosine, told=told,
-        )  # fmt: skip
+            reference,
+            file,
+            output=output,
+            text=text,
+            text_b=text_b,
+            label=label,
+            options=options,
+            from_column=source,
+            to_column=target,
+            allowed=allowed,
+            least_cosine=least_cosine,
+            told=told,
+        )
     if json:
         print_json(made.to_json())
         return

@@ -19,8 +19,12 @@ LIKELY = ("text", "sentence", "content", "question", "title", "body")
 
 
 def read_texts(
-    name: str, column: str | None, *, format: str | None = None, expected: Sequence[str] = ()  # noqa: A002
-) -> Iterator[str]:  # fmt: skip
+    name: str,
+    column: str | None,
+    *,
+    format: str | None = None,  # noqa: A002
+    expected: Sequence[str] = (),
+) -> Iterator[str]:
     """Every text of a file (`-` is standard input), by what its ending says it is, read as it is asked for.
 
     Standard input and .txt hold a text a line, unless the first line names columns or is JSON; `format` says what they
@@ -108,7 +112,7 @@ def _detected(
 
 def _table(
     file: Iterable[str], name: str, column: str | None, delimiter: str, expected: Sequence[str]
-) -> Iterator[str]:  # fmt: skip
+) -> Iterator[str]:
     csv.field_size_limit(MOST_CELL)
     # tab-separated files are written without quotes, so a quote there is a letter like any other
     quoting: Literal[0, 3] = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL

@@ -157,24 +157,52 @@ def train(
 
     silent = quiet or json
     choices: dict[str, Any] = {
-        "task": task, "source": source, "target": target, "family": family, "preset": preset,
-        "text": text, "text_b": text_b, "label": label, "id": id, "split": split, "options": options,
-        "model": model, "method": method, "epochs": epochs, "minutes": minutes, "rate": rate, "batch_rows": batch_rows,
-        "batch_tokens": batch_tokens, "class_weight": class_weight, "layer": _number(layer), "pooling": pooling,
-        "layers": layers, "rows": rows, "seed": seed, "seeds": seeds, "device": device, "threads": threads,
+        "task": task,
+        "source": source,
+        "target": target,
+        "family": family,
+        "preset": preset,
+        "text": text,
+        "text_b": text_b,
+        "label": label,
+        "id": id,
+        "split": split,
+        "options": options,
+        "model": model,
+        "method": method,
+        "epochs": epochs,
+        "minutes": minutes,
+        "rate": rate,
+        "batch_rows": batch_rows,
+        "batch_tokens": batch_tokens,
+        "class_weight": class_weight,
+        "layer": _number(layer),
+        "pooling": pooling,
+        "layers": layers,
+        "rows": rows,
+        "seed": seed,
+        "seeds": seeds,
+        "device": device,
+        "threads": threads,
         "skip_bad_rows": skip_bad_rows or None,
         "keep_state": keep_state or None,
-    }  # fmt: skip
+    }
     said = {key: value for key, value in choices.items() if value is not None} | free_settings(parse_set(set or []))
     begun: list[Path] = []
     with (
-        resumable("train", begun, quiet=silent), model_notes(quiet=True), downloads(quiet=silent) as bars,
+        resumable("train", begun, quiet=silent),
+        model_notes(quiet=True),
+        downloads(quiet=silent) as bars,
         TrainingScreen(quiet=silent) as screen,
-    ):  # fmt: skip
+    ):
         told = Told(
-            say=screen.say, step=screen.step, begun=begun.append, count=screen.count, seed=screen.seed,
+            say=screen.say,
+            step=screen.step,
+            begun=begun.append,
+            count=screen.count,
+            seed=screen.seed,
             download=bars,
-        )  # fmt: skip
+        )
         run = api.train(
             train,
             dev=dev,
@@ -218,9 +246,10 @@ def show_run(run: Any) -> None:
         rows = run.evaluations[run.measured_on].rows
         chosen = "; the epoch was chosen on them, so that they flatter" if run.measured_on == "dev" else ""
         print_table(
-            ("metric", "value", "95 % interval"), metric_rows(run.metrics),
+            ("metric", "value", "95 % interval"),
+            metric_rows(run.metrics),
             title=f"{run.measured_on} ({rows:,} rows{chosen})",
-        )  # fmt: skip
+        )
     else:
         say("Nothing was measured: no rows were held out, or there are too few different ones.")
     if run.baselines:

@@ -76,10 +76,22 @@ def word2vec(
     given = [input_bytes() if name == "-" else Path(name) for name in files]
     with stages(quiet=quiet or json) as tell:
         made = learned(
-            given, output, mode=mode, width=width, window=window, negative=negative, min_count=min_count,
-            epochs=epochs, rate=rate, sample=sample, seed=seed, threads=threads, text=text, encoding=encoding,
+            given,
+            output,
+            mode=mode,
+            width=width,
+            window=window,
+            negative=negative,
+            min_count=min_count,
+            epochs=epochs,
+            rate=rate,
+            sample=sample,
+            seed=seed,
+            threads=threads,
+            text=text,
+            encoding=encoding,
             progress=tell,
-        )  # fmt: skip
+        )
     if json:
         print_json(made.to_json() | {"output": str(output)})
         return

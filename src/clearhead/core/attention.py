@@ -38,9 +38,7 @@ class Where:
     layer: int
 
 
-def fused(
-    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, dropout: float, where: Where
-) -> Tensor:
+def fused(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, dropout: float, where: Where) -> Tensor:
     """The fast path: torch's kernel never writes the scores down."""
     return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=dropout, scale=scale)
 

@@ -74,8 +74,13 @@ def recurrent(name: str, weight: Tensor, shape: Shape) -> None:
 
 
 DRAWS: dict[str, Draw] = {
-    "normal": normal, "gpt2": gpt2, "truncated": truncated, "t5": t5, "xavier": xavier, "recurrent": recurrent,
-}  # fmt: skip
+    "normal": normal,
+    "gpt2": gpt2,
+    "truncated": truncated,
+    "t5": t5,
+    "xavier": xavier,
+    "recurrent": recurrent,
+}
 
 
 @torch.no_grad()

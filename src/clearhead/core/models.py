@@ -61,9 +61,7 @@ class Network(nn.Module):
         """Hidden states of the decoder: the encoder's top layer is the memory of every block."""
         if self.decoder is None:
             raise InputError(f"{self.shape.family} has no decoder that could take target_ids.")
-        return self.decoder(
-            ids, layout, memory=memory, memory_layout=memory_layout, part="decoder", **look
-        )
+        return self.decoder(ids, layout, memory=memory, memory_layout=memory_layout, part="decoder", **look)
 
     def forward(
         self,

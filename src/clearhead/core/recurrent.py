@@ -194,9 +194,7 @@ class Decoder(Side):
             aligned = Aligned(*(None if part is None else rows.back(part) for part in vars(aligned).values()))  # type: ignore[arg-type]
         return [words, *map(rows.back, hidden)], aligned, after
 
-    def at_once(
-        self, x: Tensor, rows: Rows, source: Source, written: Written
-    ) -> tuple[list[Tensor], Aligned, Written]:
+    def at_once(self, x: Tensor, rows: Rows, source: Source, written: Written) -> tuple[list[Tensor], Aligned, Written]:
         """Layer by layer over all words, then attention for all of them in one product."""
         hidden, after = [], []
         for number, layer in enumerate(self.layers):

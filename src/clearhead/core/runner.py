@@ -173,11 +173,15 @@ def scales(given: dict[str, Any] | None, shape: ModelShape, device: torch.device
     """Numbers per layer and head, checked against the model: {"encoder": (layers, heads), ...}."""
     if not given:
         return None
-    parts = {"encoder": shape.stack} if shape.decoder is None else {
-        "encoder": shape.stack,
-        "decoder": shape.decoder,
-        "cross": shape.decoder,
-    }
+    parts = (
+        {"encoder": shape.stack}
+        if shape.decoder is None
+        else {
+            "encoder": shape.stack,
+            "decoder": shape.decoder,
+            "cross": shape.decoder,
+        }
+    )
     made = {}
     for part, numbers in given.items():
         if part not in parts:

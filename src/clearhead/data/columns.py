@@ -148,9 +148,14 @@ def guess_columns(
     unused = [name for name in source.columns if name not in (text, text_b, label, id, split)]
     said += [f"not used: {titles(unused)}"] if unused else []
     return Columns(
-        text=text, text_b=text_b, label=label, id=id, split=split, said=tuple(said),
+        text=text,
+        text_b=text_b,
+        label=label,
+        id=id,
+        split=split,
+        said=tuple(said),
         unused_texts=tuple(name for name in unused if name in looks and _holds_texts(looks[name])),
-    )  # fmt: skip
+    )
 
 
 def _holds_texts(look: _Look) -> bool:
@@ -224,8 +229,10 @@ def _text(source: Source, free: list[_Look], looks: list[_Look]) -> tuple[str, s
     texts = sorted((look for look in free if look.is_text), key=lambda look: -look.characters)
     if not texts and len(free) == 1 and len(looks) == 1 and not free[0].lists:
         return free[0].name, "the only column"
-    texts = texts or sorted((look for look in free if not look.numeric and not look.lists and not look.is_label),
-                            key=lambda look: -look.characters)  # fmt: skip
+    texts = texts or sorted(
+        (look for look in free if not look.numeric and not look.lists and not look.is_label),
+        key=lambda look: -look.characters,
+    )
     if not texts:
         which = setting("text", "COLUMN")
         raise InputError(f"no column of {source.name} reads like texts: {_listed(looks)}. Say which one with {which}.")

@@ -47,8 +47,11 @@ def _all(found: Inspection) -> Iterator[Finding]:
         yield Finding("warning", f"{_texts(found.conflicts.groups)} with more than one label, as in {where}.")
     if found.leaks.groups:
         where = _where(found.leaks.examples)
-        yield Finding("error", f"{_texts(found.leaks.groups)} in more than one part of the data, as in {where}; "
-                      "a model is not measured by what it was trained on.")  # fmt: skip
+        yield Finding(
+            "error",
+            f"{_texts(found.leaks.groups)} in more than one part of the data, as in {where}; "
+            "a model is not measured by what it was trained on.",
+        )
     if found.near_leaks.groups:
         where = _where(found.near_leaks.examples)
         texts = _texts(found.near_leaks.groups)
@@ -68,8 +71,11 @@ def _all(found: Inspection) -> Iterator[Finding]:
     if found.too_long:
         share = found.too_long / max(found.token_rows, 1)
         of = "" if found.token_rows == found.rows else f" of the first {found.token_rows:,}"
-        yield Finding("note", f"{_rows(found.too_long)}{of} ({share:.1%}) {_are(found.too_long)} longer than the "
-                      f"{found.max_length} tokens that the model reads: in windows, or cut.")  # fmt: skip
+        yield Finding(
+            "note",
+            f"{_rows(found.too_long)}{of} ({share:.1%}) {_are(found.too_long)} longer than the "
+            f"{found.max_length} tokens that the model reads: in windows, or cut.",
+        )
     if found.rows < 50:
         yield Finding("warning", f"{_rows(found.rows)} {_are(found.rows)} few; expect wide intervals on every figure.")
 
@@ -99,8 +105,11 @@ def _labels(found: Inspection) -> Iterator[Finding]:
     if found.kind == "classes" and most >= UNEVEN * least:
         top = next(iter(counts))
         share, weight = most / found.rows, setting("class_weight", "auto", of="train")
-        yield Finding("note", f"the classes are uneven: {shown(top, 30)} has {share:.0%} of the rows, the smallest "
-                      f"{least:,} of {found.rows:,}; look at macro F1, and think of {weight}.")  # fmt: skip
+        yield Finding(
+            "note",
+            f"the classes are uneven: {shown(top, 30)} has {share:.0%} of the rows, the smallest "
+            f"{least:,} of {found.rows:,}; look at macro F1, and think of {weight}.",
+        )
 
 
 def _variants(counts: Mapping[str, int]) -> list[list[str]]:

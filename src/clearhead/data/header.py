@@ -53,9 +53,7 @@ def _vote(cell: str, below: list[str]) -> int:
 
 def column_names(first: Sequence[str]) -> tuple[str, ...]:
     """The names of a header, each of them once; a cell without a name is called by its place."""
-    return unique_names(
-        [cell.strip() or f"column{place}" for place, cell in enumerate(first, start=1)]
-    )
+    return unique_names([cell.strip() or f"column{place}" for place, cell in enumerate(first, start=1)])
 
 
 def unique_names(names: Iterable[str]) -> tuple[str, ...]:

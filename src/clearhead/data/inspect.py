@@ -88,9 +88,12 @@ class Inspection:
         named = ", ".join(dict.fromkeys(self.sources))
         bad = sum(self.bad.values())
         return one_line(
-            "Inspection", f"{self.rows:,} rows of {named}", f"{bad:,} bad rows" if bad else None,
-            f"{self.kind}: {labels}" if labels else self.kind, f"findings: {found or 'none'}",
-        )  # fmt: skip
+            "Inspection",
+            f"{self.rows:,} rows of {named}",
+            f"{bad:,} bad rows" if bad else None,
+            f"{self.kind}: {labels}" if labels else self.kind,
+            f"findings: {found or 'none'}",
+        )
 
     def _repr_html_(self) -> str:
         """The labels as a table in a notebook, with what was found."""

@@ -39,6 +39,11 @@ def lengths_of(values: Array) -> Lengths:
         before, upto = count, upto * 2
     median, p90, p99 = (int(part) for part in np.quantile(values, (0.5, 0.9, 0.99), method="higher"))
     return Lengths(
-        least=int(values.min()), mean=round(float(values.mean()), 1), median=median, p90=p90, p99=p99,
-        most=int(values.max()), histogram=tuple(bars),
-    )  # fmt: skip
+        least=int(values.min()),
+        mean=round(float(values.mean()), 1),
+        median=median,
+        p90=p90,
+        p99=p99,
+        most=int(values.max()),
+        histogram=tuple(bars),
+    )

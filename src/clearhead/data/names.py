@@ -3,19 +3,64 @@
 from __future__ import annotations
 
 TEXTS = (
-    "text", "sentence", "review", "body", "content", "message", "document", "comment", "tweet", "utterance", "question",
-    "query", "passage", "context", "description", "review_body", "review_text", "abstract", "article", "post", "sms",
-    "prompt", "input", "txt", "title", "headline", "subject", "summary",
-)  # fmt: skip
+    "text",
+    "sentence",
+    "review",
+    "body",
+    "content",
+    "message",
+    "document",
+    "comment",
+    "tweet",
+    "utterance",
+    "question",
+    "query",
+    "passage",
+    "context",
+    "description",
+    "review_body",
+    "review_text",
+    "abstract",
+    "article",
+    "post",
+    "sms",
+    "prompt",
+    "input",
+    "txt",
+    "title",
+    "headline",
+    "subject",
+    "summary",
+)
 
 PAIRS = (
-    ("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_1", "sentence_2"), ("sentence_a", "sentence_b"),
-    ("question1", "question2"), ("text1", "text2"), ("text_1", "text_2"), ("text_a", "text_b"), ("text", "text_b"),
-    ("first", "second"), ("s1", "s2"), ("q1", "q2"), ("question", "sentence"), ("question", "passage"),
-    ("question", "context"), ("1_string", "2_string"),
-    ("question", "answer"), ("query", "passage"), ("query", "document"), ("query", "text"), ("claim", "evidence"),
-    ("text", "aspect"), ("sentence", "aspect"), ("review", "aspect"), ("text", "target"), ("sentence", "target"),
-)  # fmt: skip
+    ("premise", "hypothesis"),
+    ("sentence1", "sentence2"),
+    ("sentence_1", "sentence_2"),
+    ("sentence_a", "sentence_b"),
+    ("question1", "question2"),
+    ("text1", "text2"),
+    ("text_1", "text_2"),
+    ("text_a", "text_b"),
+    ("text", "text_b"),
+    ("first", "second"),
+    ("s1", "s2"),
+    ("q1", "q2"),
+    ("question", "sentence"),
+    ("question", "passage"),
+    ("question", "context"),
+    ("1_string", "2_string"),
+    ("question", "answer"),
+    ("query", "passage"),
+    ("query", "document"),
+    ("query", "text"),
+    ("claim", "evidence"),
+    ("text", "aspect"),
+    ("sentence", "aspect"),
+    ("review", "aspect"),
+    ("text", "target"),
+    ("sentence", "target"),
+)
 
 # pairs in which neither name is ever a label's: two texts, however short they are
 TEXT_PAIRS = frozenset(
@@ -23,11 +68,41 @@ TEXT_PAIRS = frozenset(
 )
 
 LABELS = (
-    "label", "labels", "class", "category", "target", "sentiment", "intent", "gold_label", "label_text", "topic", "tag",
-    "tags", "categories", "classes", "polarity", "emotion", "emotions", "entailment", "coarse", "coarse_label",
-    "is_duplicate", "is_spam", "spam", "type", "score", "similarity", "relatedness", "similarity_score", "rating",
-    "stars", "y", "output", "grade", "answer",
-)  # fmt: skip
+    "label",
+    "labels",
+    "class",
+    "category",
+    "target",
+    "sentiment",
+    "intent",
+    "gold_label",
+    "label_text",
+    "topic",
+    "tag",
+    "tags",
+    "categories",
+    "classes",
+    "polarity",
+    "emotion",
+    "emotions",
+    "entailment",
+    "coarse",
+    "coarse_label",
+    "is_duplicate",
+    "is_spam",
+    "spam",
+    "type",
+    "score",
+    "similarity",
+    "relatedness",
+    "similarity_score",
+    "rating",
+    "stars",
+    "y",
+    "output",
+    "grade",
+    "answer",
+)
 
 NUMBERS = ("score", "similarity", "relatedness", "similarity_score", "rating", "stars", "grade", "target", "y", "label")
 
@@ -36,11 +111,23 @@ IDS = ("id", "_id", "idx", "uid", "uuid", "guid", "example_id", "row_id", "text_
 SPLITS = ("split", "set", "subset", "partition", "fold", "part")
 
 PARTS = {
-    "train": "train", "training": "train", "trn": "train",
-    "dev": "dev", "valid": "dev", "validation": "dev", "val": "dev", "develop": "dev", "development": "dev",
+    "train": "train",
+    "training": "train",
+    "trn": "train",
+    "dev": "dev",
+    "valid": "dev",
+    "validation": "dev",
+    "val": "dev",
+    "develop": "dev",
+    "development": "dev",
     "eval": "dev",
-    "test": "test", "testing": "test", "tst": "test", "heldout": "test", "held-out": "test", "holdout": "test",
-}  # fmt: skip
+    "test": "test",
+    "testing": "test",
+    "tst": "test",
+    "heldout": "test",
+    "held-out": "test",
+    "holdout": "test",
+}
 
 KNOWN = frozenset((*TEXTS, *LABELS, *IDS, *SPLITS, *(name for pair in PAIRS for name in pair), "index", "name", "date"))
 

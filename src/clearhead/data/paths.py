@@ -6,10 +6,30 @@ import os
 import re
 from pathlib import PurePath
 
-DATA_SUFFIXES = frozenset((
-    ".csv", ".tsv", ".tab", ".json", ".jsonl", ".ndjson", ".txt", ".parquet", ".arrow", ".feather", ".gz", ".zip",
-    ".xlsx", ".conll", ".conllu", ".conll2003", ".iob", ".iob2", ".bio", ".ner",
-))  # fmt: skip
+DATA_SUFFIXES = frozenset(
+    (
+        ".csv",
+        ".tsv",
+        ".tab",
+        ".json",
+        ".jsonl",
+        ".ndjson",
+        ".txt",
+        ".parquet",
+        ".arrow",
+        ".feather",
+        ".gz",
+        ".zip",
+        ".xlsx",
+        ".conll",
+        ".conllu",
+        ".conll2003",
+        ".iob",
+        ".iob2",
+        ".bio",
+        ".ner",
+    )
+)
 
 
 def is_text(value: str) -> bool:

@@ -170,17 +170,38 @@ def _open_json(blob: Blob, kind: str, encoding: str, spoken: str, newline: str) 
 
 def _open_squad(blob: Blob, encoding: str, spoken: str) -> Source:
     said = (f"questions on passages as in SQuAD, {spoken}",)
-    return _made(blob, Source(name=blob.name, kind="squad", columns=COLUMNS, encoding=encoding, said=said,
-                              open=lambda: question_rows(blob, encoding)), "")  # fmt: skip
+    return _made(
+        blob,
+        Source(
+            name=blob.name,
+            kind="squad",
+            columns=COLUMNS,
+            encoding=encoding,
+            said=said,
+            open=lambda: question_rows(blob, encoding),
+        ),
+        "",
+    )
 
 
 def _open_sentences(blob: Blob, grid: Grid, encoding: str, spoken: str, newline: str) -> Source:
     said: tuple[str, ...] = (f"a token a line, {'tabs' if grid.tabs else 'spaces'} between its columns, {spoken}",)
     if grid.columns[-1] == TAGS and len(grid.columns) > 2:
         said = (*said, "tags: the last column")
-    return _made(blob, Source(name=blob.name, kind="conll", columns=grid.columns, encoding=encoding, said=said,
-                              delimiter="\t" if grid.tabs else " ", has_header=grid.header,
-                              open=lambda: sentence_rows(lines_of(blob, encoding, newline), grid)), "")  # fmt: skip
+    return _made(
+        blob,
+        Source(
+            name=blob.name,
+            kind="conll",
+            columns=grid.columns,
+            encoding=encoding,
+            said=said,
+            delimiter="\t" if grid.tabs else " ",
+            has_header=grid.header,
+            open=lambda: sentence_rows(lines_of(blob, encoding, newline), grid),
+        ),
+        "",
+    )
 
 
 def _made(blob: Blob, source: Source, form: str) -> Source:
@@ -245,20 +266,32 @@ def _open_table(
         return delimited_rows(lines_of(blob, encoding, newline), dialect, columns, header=bool(with_header))
 
     source = Source(
-        name=blob.name, kind="tsv" if dialect.delimiter == "\t" else "csv", columns=columns,
-        delimiter=dialect.delimiter, encoding=encoding, has_header=bool(with_header), quotes=dialect.quotes,
-        said=(said, *notes), open=rows,
-    )  # fmt: skip
+        name=blob.name,
+        kind="tsv" if dialect.delimiter == "\t" else "csv",
+        columns=columns,
+        delimiter=dialect.delimiter,
+        encoding=encoding,
+        has_header=bool(with_header),
+        quotes=dialect.quotes,
+        said=(said, *notes),
+        open=rows,
+    )
     return _made(blob, source, "")
 
 
 def _open_lines(blob: Blob, encoding: str, spoken: str, newline: str, warnings: tuple[str, ...] = ()) -> Source:
     blank = [0]  # lines that the last reading passed over: a count alone, for a file may hold nothing else
     source = Source(
-        name=blob.name, kind="lines", columns=("text",), encoding=encoding, has_header=False, warnings=warnings,
+        name=blob.name,
+        kind="lines",
+        columns=("text",),
+        encoding=encoding,
+        has_header=False,
+        warnings=warnings,
         said=(f"a text a line, {spoken}; column: text",),
-        open=lambda: _line_rows(lines_of(blob, encoding, newline), blank), blank_lines=lambda: blank[0],
-    )  # fmt: skip
+        open=lambda: _line_rows(lines_of(blob, encoding, newline), blank),
+        blank_lines=lambda: blank[0],
+    )
     return _made(blob, source, "")
 
 

@@ -32,9 +32,11 @@ def question_rows(blob: Blob, encoding: str) -> Rows:
         known = ("id", "question", "answers", "is_impossible")
         values: dict[str, Any] = {"title": title, "context": context}
         values |= {name: question.get(name) for name in known}
-        yield Row(number, {name: values[name] for name in COLUMNS} | {
-            name: value for name, value in question.items() if name not in known and name != "plausible_answers"
-        })  # fmt: skip
+        yield Row(
+            number,
+            {name: values[name] for name in COLUMNS}
+            | {name: value for name, value in question.items() if name not in known and name != "plausible_answers"},
+        )
 
 
 def _document(blob: Blob, encoding: str) -> Any:

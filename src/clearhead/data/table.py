@@ -121,16 +121,24 @@ class _Builder:
             return np.frombuffer(values, values.typecode) if len(values) else np.zeros(0, values.typecode)
 
         return TokenTable(
-            ids=view(self.ids), starts=view(self.starts), turns=view(self.turns), owners=view(self.owners),
-            labels=self.form.join(self.labels) if self.labels else None, space=space, rows=view(self.rows),
-            hashes=view(self.hashes), truncated=view(self.truncated),
+            ids=view(self.ids),
+            starts=view(self.starts),
+            turns=view(self.turns),
+            owners=view(self.owners),
+            labels=self.form.join(self.labels) if self.labels else None,
+            space=space,
+            rows=view(self.rows),
+            hashes=view(self.hashes),
+            truncated=view(self.truncated),
             groups=view(self.groups) if columns.id is not None else None,
             firsts=view(self.firsts) if len(self.firsts) == len(self.rows) > 0 else None,
             splits=view(self.splits) if columns.split is not None else None,
-            skipped=dict(self.bad.counts), bad=tuple(self.bad.first),
-            marks=None if self.form.marks is None
+            skipped=dict(self.bad.counts),
+            bad=tuple(self.bad.first),
+            marks=None
+            if self.form.marks is None
             else self.form.marks(self.marks, self.truths if space is not None else None, self.fit),
-        )  # fmt: skip
+        )
 
 
 def survey(
@@ -192,9 +200,7 @@ def encode_table(
     if labels is None and columns.label is not None:
         if not source.again:
             raise InputError(f"{source.name} can be read only once, and its labels are not known; put it in a file.")
-        labels = survey(
-            source, columns, kind=kind, separator=separator, skip_bad_rows=skip_bad_rows, max_cell=max_cell
-        )  # fmt: skip
+        labels = survey(source, columns, kind=kind, separator=separator, skip_bad_rows=skip_bad_rows, max_cell=max_cell)
     fit = Fit(max_length=max_length, long=long, stride=stride, max_answer=max_answer, max_tokens=max_tokens)
     builder = _Builder(tokenizer.vocab_size, form, fit)
     check = None if form.check is checked_row else form.check

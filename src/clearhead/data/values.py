@@ -30,9 +30,12 @@ def open_values(source: Any) -> Source:
         columns, rows = arrow.stream(source, kind.__name__)
         once = kind.__name__ == "RecordBatchReader"
         return Source(
-            name=kind.__name__, kind="arrow", columns=columns, said=(_said("an Arrow table", columns),),
+            name=kind.__name__,
+            kind="arrow",
+            columns=columns,
+            said=(_said("an Arrow table", columns),),
             open=Once(rows(), kind.__name__) if once else rows,
-        )  # fmt: skip
+        )
     if isinstance(source, Mapping):
         return _columns(source)
     if isinstance(source, Iterable):

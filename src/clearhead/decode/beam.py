@@ -127,11 +127,18 @@ class Beam:
         if self.watch is not None:
             for place in np.flatnonzero(still).tolist():
                 going = [rank for rank in onward[place].tolist() if not ended[place, rank]]
-                self.watch(Looked(
-                    sentence=int(active[place]), group=group, new=new, beams=beam[place].tolist(),
-                    words=word[place].tolist(), scores=best[place].tolist(), onward=going,
-                    finished={rank: score for (row, rank), score in judged.items() if row == place},
-                ))  # fmt: skip
+                self.watch(
+                    Looked(
+                        sentence=int(active[place]),
+                        group=group,
+                        new=new,
+                        beams=beam[place].tolist(),
+                        words=word[place].tolist(),
+                        scores=best[place].tolist(),
+                        onward=going,
+                        finished={rank: score for (row, rank), score in judged.items() if row == place},
+                    )
+                )
         for place, sentence in enumerate(active.tolist()):
             running = float(into[0][place, group, 0])
             found = self.finished[sentence][group]

@@ -28,10 +28,19 @@ FAMILY_IDS: Mapping[str, Mapping[str, int]] = {
 MOST_WORDS = 1 << 16  # forbidden ones in a file
 MOST_ID = 1 << 31
 UNREAD = (
-    "diversity_penalty", "encoder_no_repeat_ngram_size", "encoder_repetition_penalty", "epsilon_cutoff", "eta_cutoff",
-    "exponential_decay_length_penalty", "guidance_scale", "penalty_alpha", "sequence_bias", "stop_strings", "top_h",
+    "diversity_penalty",
+    "encoder_no_repeat_ngram_size",
+    "encoder_repetition_penalty",
+    "epsilon_cutoff",
+    "eta_cutoff",
+    "exponential_decay_length_penalty",
+    "guidance_scale",
+    "penalty_alpha",
+    "sequence_bias",
+    "stop_strings",
+    "top_h",
     "typical_p",
-)  # fmt: skip
+)
 log = logging.getLogger("clearhead")
 
 
@@ -175,8 +184,12 @@ class _Said:
     def words(self) -> list[tuple[int, ...]]:
         """The folder's forbidden words, each a list of ids."""
         found = self.value("bad_words_ids") or []
-        fits = isinstance(found, list) and len(found) <= MOST_WORDS and all(
-            isinstance(word, list) and word and all(type(one) is int and one >= 0 for one in word) for word in found
+        fits = (
+            isinstance(found, list)
+            and len(found) <= MOST_WORDS
+            and all(
+                isinstance(word, list) and word and all(type(one) is int and one >= 0 for one in word) for word in found
+            )
         )
         if not fits:
             raise ConfigError(f"{self.file}: bad_words_ids is {shown(found)}, expected lists of token ids.")

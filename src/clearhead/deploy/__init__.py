@@ -1,2 +1,1 @@
-"""Deployment: int8 quantization behind a quality gate, ONNX export, and benchmarks of runtimes.
-"""
+"""Deployment: int8 quantization behind a quality gate, ONNX export, and benchmarks of runtimes."""

@@ -83,8 +83,9 @@ class Bench:
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Names of columns and rows: a column for each runtime that was measured."""
         shown_ones = [one for one in self.runtimes if one.left_out is None]
-        rows = [[name, *(_figure(getattr(one, key), form) for one in shown_ones)]
-                for name, (key, form) in FIGURES.items()]  # fmt: skip
+        rows = [
+            [name, *(_figure(getattr(one, key), form) for one in shown_ones)] for name, (key, form) in FIGURES.items()
+        ]
         return ["", *(one.title for one in shown_ones)], rows
 
     def svg(self) -> str:
@@ -170,9 +171,7 @@ def _texts(given: Iterable[str] | None) -> list[str]:
     return kept
 
 
-def _bench(
-    reference: str, sides: Sequence[Side], texts: int, tokens: float | None, threads: int, rounds: int
-) -> Bench:
+def _bench(reference: str, sides: Sequence[Side], texts: int, tokens: float | None, threads: int, rounds: int) -> Bench:
     measured = {side.name: side for side in sides if side.left_out is None}
     against = next((name for name in PEERS if name in measured and len(measured) > 1), None)
     truth = next((measured[name].vectors for name in ("core", "engine", *measured) if name in measured), None)

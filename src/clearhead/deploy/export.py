@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from clearhead.aspects.job import ABOUT as TWO
-from clearhead.aspects.job import is_aspects
+from clearhead.aspects.predictor import ABOUT as TWO
+from clearhead.aspects.predictor import is_aspects
 from clearhead.caller import setting
 from clearhead.checkpoint.folder import AUTO, config_for, read_folder
 from clearhead.checkpoint.hub import locate
@@ -24,9 +24,13 @@ NETWORKS = ("finetune", "head")  # methods whose answers come out of the network
 ALONE = "In eight bits a call has one scale: give one text a call, and no neighbour changes an answer."
 # by the kind of labels: what turns logits, divided by the temperature, into probabilities
 ACTIVATIONS = {
-    "classes": "softmax", "multilabel": "sigmoid", "number": "none", "tags": "softmax", "options": "softmax",
+    "classes": "softmax",
+    "multilabel": "sigmoid",
+    "number": "none",
+    "tags": "softmax",
+    "options": "softmax",
     "answers": "softmax",
-}  # fmt: skip
+}
 ROWS = {"choice": "one per option", "span": "one per question with its passage"}
 
 
@@ -79,9 +83,7 @@ def _write(place: Path, model: Model, *, portable: bool, progress: Progress | No
     pooling = _pooling(model, notes)
     if runner.int8 is not None:
         notes.append(ALONE)
-    g = exported(
-        model.shape, runner.tensors, portable=portable, pooling=pooling, dense=model.dense, int8=runner.int8
-    )  # fmt: skip
+    g = exported(model.shape, runner.tensors, portable=portable, pooling=pooling, dense=model.dense, int8=runner.int8)
     write_model(place, g, progress)
     config = config_for(model.config, model.family, model.head, model.shape, model.labels)
     write_json(place / "config.json", config)

@@ -28,7 +28,8 @@ from clearhead.files import check_new, whole_folder, writing
 from clearhead.jobs.plan import LOWER_IS_BETTER
 from clearhead.model.loading import load
 from clearhead.predict.latency import UNUSED_FILES, UNUSED_FOLDERS
-from clearhead.predict.predictor import Predictor, load_predictor
+from clearhead.predict.loading import load_predictor
+from clearhead.predict.predictor import Predictor
 from clearhead.predict.scoring import FeatureScorer, NetworkScorer
 from clearhead.train.job import read_run
 
@@ -125,16 +126,28 @@ def _by_rows(
     found = {}
     for name, predictor in (("float", exact), ("int8", small)):
         found[name] = run_evaluate(
-            predictor, rows, part=part, told=partial(_counted, tell, f"measuring {name}"), text=columns.get("text"),
-            text_b=columns.get("text_b"), label=columns.get("label"), options=columns.get("options"),
-        )  # fmt: skip
+            predictor,
+            rows,
+            part=part,
+            told=partial(_counted, tell, f"measuring {name}"),
+            text=columns.get("text"),
+            text_b=columns.get("text_b"),
+            label=columns.get("label"),
+            options=columns.get("options"),
+        )
     metric = found["float"].main
     before, after = (float(found[name].metrics[metric].value) for name in ("float", "int8"))
     lost = 100 * (after - before if metric in LOWER_IS_BETTER else before - after)
     return plan, Int8Verdict(
-        passed=bool(lost <= allowed + 1e-9), metric=metric, before=before, after=after, allowed=allowed,
-        rows=found["float"].rows, data=rows.name, float_steps=len(plan.float_steps),
-    )  # fmt: skip
+        passed=bool(lost <= allowed + 1e-9),
+        metric=metric,
+        before=before,
+        after=after,
+        allowed=allowed,
+        rows=found["float"].rows,
+        data=rows.name,
+        float_steps=len(plan.float_steps),
+    )
 
 
 def _counted(tell: Told, what: str, done: int) -> None:
@@ -156,9 +169,7 @@ def _tokens(predictor: Predictor, rows: Source) -> list[Sequence[int]]:
     return [*pieces, *(one.ids for one in scorer.model.tokenizer.encode_ids(SENTENCES))]
 
 
-def _by_texts(
-    reference: str, texts: Sequence[str] | None, least: float, tell: Told
-) -> tuple[Int8Plan, Int8Verdict]:
+def _by_texts(reference: str, texts: Sequence[str] | None, least: float, tell: Told) -> tuple[Int8Plan, Int8Verdict]:
     """An encoder by its vectors: on texts that it was not calibrated with, where there are enough."""
     import numpy as np
 
@@ -183,9 +194,16 @@ def _by_texts(
     near = (one * other).sum(1) / np.maximum(np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1), 1e-30)
     mean, worst = float(near.mean()), float(near.min())
     return plan, Int8Verdict(
-        passed=mean >= least, metric="cosine", before=1.0, after=mean, allowed=least, rows=len(rest), worst=worst,
-        data="everyday sentences" if texts is None else "your texts", float_steps=len(plan.float_steps),
-    )  # fmt: skip
+        passed=mean >= least,
+        metric="cosine",
+        before=1.0,
+        after=mean,
+        allowed=least,
+        rows=len(rest),
+        worst=worst,
+        data="everyday sentences" if texts is None else "your texts",
+        float_steps=len(plan.float_steps),
+    )
 
 
 def _fitting(texts: Sequence[str], model: Model) -> list[str]:
@@ -267,8 +285,9 @@ def _passport(folder: Path) -> Passport:
 
     model = load(folder, "engine", precision="float")
     return Passport(
-        clearhead=__version__, family=model.family.model_type, head=model.head,
+        clearhead=__version__,
+        family=model.family.model_type,
+        head=model.head,
         labels=list(model.labels) if model.has_labels else [],
         golden={} if model.source_tokenizer is None else model.source_tokenizer.golden(),
-    )  # fmt: skip
-
+    )

@@ -41,9 +41,15 @@ def by_translations(
         after = _scores(quantised_model(model, plan), pairs, beam, tell, "measuring int8")
         worse = max(SCORES, key=lambda name: before[name] - after[name])
         verdict = Int8Verdict(
-            passed=before[worse] - after[worse] <= allowed + 1e-9, metric=worse, before=before[worse],
-            after=after[worse], allowed=allowed, rows=len(pairs), data=rows.name, float_steps=len(plan.float_steps),
-        )  # fmt: skip
+            passed=before[worse] - after[worse] <= allowed + 1e-9,
+            metric=worse,
+            before=before[worse],
+            after=after[worse],
+            allowed=allowed,
+            rows=len(pairs),
+            data=rows.name,
+            float_steps=len(plan.float_steps),
+        )
         if verdict.passed:
             break
     return plan, verdict

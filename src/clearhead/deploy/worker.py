@@ -120,8 +120,11 @@ def memory() -> dict[str, float | None]:
     """Megabytes that this process holds now and held at its peak; None where the system does not tell."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-        held = {name: int(rest.split()[0]) / 1024 for name, _, rest in (line.partition(":") for line in lines)
-                if name in ("VmRSS", "VmHWM")}  # fmt: skip
+        held = {
+            name: int(rest.split()[0]) / 1024
+            for name, _, rest in (line.partition(":") for line in lines)
+            if name in ("VmRSS", "VmHWM")
+        }
         return {"resident_mb": held.get("VmRSS"), "peak_mb": held.get("VmHWM")}
     except (OSError, ValueError):
         return {"resident_mb": None, "peak_mb": None}

@@ -1,2 +1,1 @@
-"""Vectors of texts as files: .npy, .jsonl, .parquet and others, written in bounded memory and resumable.
-"""
+"""Vectors of texts as files: .npy, .jsonl, .parquet and others, written in bounded memory and resumable."""

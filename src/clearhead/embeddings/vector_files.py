@@ -170,9 +170,12 @@ def _gzipped_lines(texts: list[str], vectors: Array) -> bytes:
 
 
 def _write_whole_parquet(
-    output: Path, texts: Iterable[str], embedder: Embedder, batch_tokens: int,
+    output: Path,
+    texts: Iterable[str],
+    embedder: Embedder,
+    batch_tokens: int,
     told: Callable[[int, int | None], None] | None,
-) -> Vectors:  # fmt: skip
+) -> Vectors:
     """Texts that can be read only once."""
     with writing(output), tempfile.TemporaryFile() as file:
         made = _write(file, ".parquet", texts, embedder, batch_tokens, Counts(), told)
@@ -208,7 +211,7 @@ def _as_parquet(streams: Path | IO[bytes], output: Path, width: int) -> None:
 
     with (
         whole_file(output) as file,
-        (streams.open("rb") if isinstance(streams, Path) else nullcontext(streams)) as source,
+        streams.open("rb") if isinstance(streams, Path) else nullcontext(streams) as source,
         pq.ParquetWriter(file, _schema(width)) as writer,
     ):
         size = source.seek(0, os.SEEK_END)

@@ -41,9 +41,14 @@ class Wanted:
 
 
 def assemble(
-    shape: ModelShape, tensors: Tensors, wanted: Wanted, *,
-    dense: Dense | None = None, portable: bool = False, names: Mapping[str, str] | None = None,
-) -> Graph:  # fmt: skip
+    shape: ModelShape,
+    tensors: Tensors,
+    wanted: Wanted,
+    *,
+    dense: Dense | None = None,
+    portable: bool = False,
+    names: Mapping[str, str] | None = None,
+) -> Graph:
     """One pass over a batch: (batch, length) ids in, what is wanted out, under the `names` that others know."""
     g = Graph(portable=portable, names=names or {})
     parts = Parts(g=g, tensors=tensors, dense=dense or float_dense(tensors))
@@ -64,9 +69,12 @@ def assemble(
         top_present = g.input("target_mask", "bool", TARGET_ROWS) if wanted.masked else ""
         memory = tuple(memory_of(parts, shape.decoder, encoder.last, "decoder."))
         seen = Seen(
-            queries="", keys="", present=top_present, memory=memory,
+            queries="",
+            keys="",
+            present=top_present,
+            memory=memory,
             memory_bias=_memory_bias(g, present) if present else "",
-        )  # fmt: skip
+        )
         top, rows = _stack(parts, shape, "decoder", targets, "", seen), TARGET_ROWS
         if wanted.hidden:
             _all(g, "target_hidden", top, rows, shape.decoder.width)
@@ -76,9 +84,7 @@ def assemble(
     return g
 
 
-def _tops(
-    parts: Parts, shape: ModelShape, wanted: Wanted, top: Stacked, present: str, rows: tuple[str, str]
-) -> None:
+def _tops(parts: Parts, shape: ModelShape, wanted: Wanted, top: Stacked, present: str, rows: tuple[str, str]) -> None:
     """The pooler and the heads on the last hidden state."""
     pooled = ""
     needs = wanted.logits and any(one is not None and one.pick == "pooled" for one in (shape.head, shape.second))
@@ -158,9 +164,10 @@ def assemble_word(shape: ModelShape, tensors: Tensors, *, dense: Dense | None = 
     parts = Parts(g=g, tensors=tensors, dense=dense or float_dense(tensors))
     ids, at = g.input("ids", "int64", ("batch", 1)), g.input("places", "int64", ("batch", 1))
     shared = (
-        g.input("length", "int32", (1,)), g.input("group", "int32", (1,)),
+        g.input("length", "int32", (1,)),
+        g.input("group", "int32", (1,)),
         g.input("holders", "int32", ("groups", "each", "room")),
-    )  # fmt: skip
+    )
     sides = ("batch", top.heads, "room", top.head_width)
     past = tuple(
         (g.input(f"past_key.{layer}", "float32", sides), g.input(f"past_value.{layer}", "float32", sides))

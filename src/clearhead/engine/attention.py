@@ -73,9 +73,17 @@ def _bias(parts: Parts, shape: Shape, seen: Seen, prefix: str, *, local: bool) -
 
 
 def attend(
-    g: Graph, q: str, k: str, v: str, shape: Shape, *,
-    scale: float, bias: str = "", added: str = "", split: bool = False,
-) -> str:  # fmt: skip
+    g: Graph,
+    q: str,
+    k: str,
+    v: str,
+    shape: Shape,
+    *,
+    scale: float,
+    bias: str = "",
+    added: str = "",
+    split: bool = False,
+) -> str:
     """softmax(Q K^T scale + added) V for (batch, length, width); `bias` is that of the three dense steps end to end.
 
     With `split`, keys and values are (batch, heads, length, head_width) already.
@@ -151,9 +159,13 @@ def _shared(
     length, group, holders = seen.shared
     inputs = [*qkv, "", seen.wide, *seen.past[layer], length, group, holders, bias]
     made = parts.g.several(
-        "DecoderMaskedMultiHeadAttention", *inputs, outputs=("", f"kept_key.{layer}", f"kept_value.{layer}"),
-        num_heads=shape.heads, scale=scale, past_present_share_buffer=1,
-    )  # fmt: skip
+        "DecoderMaskedMultiHeadAttention",
+        *inputs,
+        outputs=("", f"kept_key.{layer}", f"kept_value.{layer}"),
+        num_heads=shape.heads,
+        scale=scale,
+        past_present_share_buffer=1,
+    )
     return made[0], (made[1], made[2])
 
 

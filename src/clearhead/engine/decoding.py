@@ -98,9 +98,15 @@ class EngineState:
             absolute = before[:, None] * self.group + holders
             store, holders = Store(store.gathered(absolute), self.length), own_rows(len(index), group, self.length)
         return replace(
-            self, store=store, holders=holders, group=group, memory=self._memory(sources), sources=sources,
-            present=self.present[index], places=self.places[index],
-        )  # fmt: skip
+            self,
+            store=store,
+            holders=holders,
+            group=group,
+            memory=self._memory(sources),
+            sources=sources,
+            present=self.present[index],
+            places=self.places[index],
+        )
 
     def _memory(self, sources: Array) -> Mapping[str, Array]:
         """What was read of these sources; it stays where it is while they do."""

@@ -24,19 +24,28 @@ ONE_FILE = 16 << 20  # bytes of weights that go into the model itself
 
 # what is called what in the files of others
 NAMES = {
-    "ids": "input_ids", "mask": "attention_mask", "segments": "token_type_ids",
-    "target_ids": "decoder_input_ids", "target_mask": "decoder_attention_mask",
-    "last": "last_hidden_state", "pooled": "pooler_output", "next_sentence": "next_sentence_logits",
-}  # fmt: skip
+    "ids": "input_ids",
+    "mask": "attention_mask",
+    "segments": "token_type_ids",
+    "target_ids": "decoder_input_ids",
+    "target_mask": "decoder_attention_mask",
+    "last": "last_hidden_state",
+    "pooled": "pooler_output",
+    "next_sentence": "next_sentence_logits",
+}
 PAIR = {"last": "encoder_last_hidden_state", "top": "last_hidden_state"}
 SENTENCE = "sentence_embedding"
 
 
 def exported(
-    shape: ModelShape, tensors: Tensors, *,
-    portable: bool = False, pooling: Pooling | None = None, dense: Sequence[Mapping[str, Array]] = (),
+    shape: ModelShape,
+    tensors: Tensors,
+    *,
+    portable: bool = False,
+    pooling: Pooling | None = None,
+    dense: Sequence[Mapping[str, Array]] = (),
     int8: Int8Plan | None = None,
-) -> Graph:  # fmt: skip
+) -> Graph:
     """The graph of a file: logits, or hidden states where there is no head; with `pooling`, a vector per text, too."""
     products = None if int8 is None else int8_dense(tensors, int8)
     bare = shape.head is None

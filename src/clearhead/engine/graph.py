@@ -13,9 +13,17 @@ from clearhead.engine.plain import PLAIN
 
 Array = np.ndarray[Any, Any]
 FUSED = {
-    "BiasGelu", "DecoderMaskedMultiHeadAttention", "DynamicQuantizeMatMul", "FastGelu", "FusedMatMul", "Gelu",
-    "MatMulIntegerToFloat", "MultiHeadAttention", "QuickGelu", "RotaryEmbedding",
-}  # fmt: skip
+    "BiasGelu",
+    "DecoderMaskedMultiHeadAttention",
+    "DynamicQuantizeMatMul",
+    "FastGelu",
+    "FusedMatMul",
+    "Gelu",
+    "MatMulIntegerToFloat",
+    "MultiHeadAttention",
+    "QuickGelu",
+    "RotaryEmbedding",
+}
 INLINE = 1024  # bytes of a constant that is written into the model itself
 
 

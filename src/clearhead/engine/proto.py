@@ -11,8 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 TYPES = {
-    "float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7, "bool": 9, "float16": 10, "float64": 11,
-}  # fmt: skip
+    "float32": 1,
+    "uint8": 2,
+    "int8": 3,
+    "int32": 6,
+    "int64": 7,
+    "bool": 9,
+    "float16": 10,
+    "float64": 11,
+}
 IR_VERSION = 9
 OPSETS = {"": 18, "com.microsoft": 1}
 Attribute = int | float | str | Sequence[int] | Sequence[float]

@@ -55,9 +55,11 @@ class EngineRunner:
         self.threads = threads or most_threads()
         self.int8 = int8
         self._rows_alone = int8 is not None and shape.decoder is None  # one scale a call, or one for each token
-        self._dense = float_dense(tensors) if int8 is None else (
-            int8_dense(tensors, int8) if self._rows_alone else row_dense(tensors, int8)
-        )  # fmt: skip
+        self._dense = (
+            float_dense(tensors)
+            if int8 is None
+            else (int8_dense(tensors, int8) if self._rows_alone else row_dense(tensors, int8))
+        )
         # a model that only goes on with a prompt is measured by its vectors, not by what it writes: that stays in float
         self._decoding = None if shape.decoder is None else self._dense
         self._sessions: dict[Any, Session] = {}
@@ -65,9 +67,7 @@ class EngineRunner:
         give_back(tensors.values())
         self._pool: ThreadPoolExecutor | None = None
 
-    def run(
-        self, batch: Batch, *, hidden: bool = True, head_scale: Any = None, recorder: Any = None
-    ) -> Output:
+    def run(self, batch: Batch, *, hidden: bool = True, head_scale: Any = None, recorder: Any = None) -> Output:
         """One pass over a batch."""
         if head_scale is not None or recorder is not None:
             raise InputError("Scaling heads and tracing need the core: load the model with runtime='core'.")
@@ -168,12 +168,18 @@ class EngineRunner:
             memory = session.run({"ids": batch.ids, "mask": mask})
         nothing = {
             f"past_{name}.{layer}": np.zeros((rows, top.heads, 0, top.head_width), np.float32)
-            for name in ("key", "value") for layer in range(top.layers)
-        }  # fmt: skip
+            for name in ("key", "value")
+            for layer in range(top.layers)
+        }
         return EngineState(
-            store=Store(nothing, 0), holders=empty.astype(np.int32), group=1, memory=memory, sources=np.arange(rows),
-            present=empty.astype(np.bool_), places=empty,
-        )  # fmt: skip
+            store=Store(nothing, 0),
+            holders=empty.astype(np.int32),
+            group=1,
+            memory=memory,
+            sources=np.arange(rows),
+            present=empty.astype(np.bool_),
+            places=empty,
+        )
 
     def step(
         self, state: EngineState, ids: Any, mask: Any = None, *, log: bool = False, last: bool = False
@@ -213,9 +219,12 @@ class EngineRunner:
         holders[:, :length] = state.holders
         holders[:, length] = own = np.arange(len(ids), dtype=np.int32) % state.group
         given = {
-            "ids": ids, "places": places, "length": np.array([length], np.int32),
-            "group": np.array([state.group], np.int32), "holders": holders.reshape(-1, state.group, store.room),
-        }  # fmt: skip
+            "ids": ids,
+            "places": places,
+            "length": np.array([length], np.int32),
+            "group": np.array([state.group], np.int32),
+            "holders": holders.reshape(-1, state.group, store.room),
+        }
         if self.shape.top.relative == "buckets":
             given["key_places"] = after.places[:1]
         if store.bound is None:
@@ -316,5 +325,3 @@ def _by_token(name: str, shape: ModelShape) -> bool:
     if name == "logits":
         return shape.head is not None and shape.head.pick == "each"
     return name == "last" or name.startswith("hidden")
-
-

@@ -119,8 +119,12 @@ def _convolved(parts: Parts, shape: Shape, x: str, y: str, name: str, seen: Seen
         x = g.add("Mul", x, g.add("Cast", g.add("Unsqueeze", seen.present, g.constant([-1])), to=1))
     side = (shape.kernel - 1) // 2
     wide = g.add(
-        "Conv", g.add("Transpose", x, perm=[0, 2, 1]), parts.weight(f"{name}.conv.weight"),
-        parts.weight(f"{name}.conv.bias"), pads=[side, side], group=shape.kernel_groups,
-    )  # fmt: skip
+        "Conv",
+        g.add("Transpose", x, perm=[0, 2, 1]),
+        parts.weight(f"{name}.conv.weight"),
+        parts.weight(f"{name}.conv.bias"),
+        pads=[side, side],
+        group=shape.kernel_groups,
+    )
     beside = activate(g, shape.kernel_activation, g.add("Transpose", wide, perm=[0, 2, 1]))
     return norm(parts, g.add("Add", y, beside), f"{name}.norm", eps=shape.eps)

@@ -41,7 +41,7 @@ class Kept:
 
     def predictor(self, device: str) -> Predictor:
         """The model, loaded when it is first asked."""
-        from clearhead.predict.predictor import load_predictor
+        from clearhead.predict.loading import load_predictor
 
         if self._predictor is None:
             self._predictor = load_predictor(str(self.folder), device=device)

@@ -163,11 +163,25 @@ class TextClassifier(ClassifierMixin, Trained):  # type: ignore[misc]
         verbose: int = 0,
     ) -> None:
         super().__init__(
-            model=model, method=method, epochs=epochs, rate=rate, batch_rows=batch_rows, batch_tokens=batch_tokens,
-            layer=layer, pooling=pooling, strength=strength, max_length=max_length, long=long,
-            validation_fraction=validation_fraction, settings=settings, folder=folder, device=device, threads=threads,
-            random_state=random_state, verbose=verbose,
-        )  # fmt: skip
+            model=model,
+            method=method,
+            epochs=epochs,
+            rate=rate,
+            batch_rows=batch_rows,
+            batch_tokens=batch_tokens,
+            layer=layer,
+            pooling=pooling,
+            strength=strength,
+            max_length=max_length,
+            long=long,
+            validation_fraction=validation_fraction,
+            settings=settings,
+            folder=folder,
+            device=device,
+            threads=threads,
+            random_state=random_state,
+            verbose=verbose,
+        )
         self.class_weight = class_weight  # "balanced": rare classes count more
 
     def __sklearn_tags__(self) -> Any:

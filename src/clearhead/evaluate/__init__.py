@@ -1,2 +1,1 @@
-"""Measuring a trained folder on labeled rows: metrics, paired differences and error examples.
-"""
+"""Measuring a trained folder on labeled rows: metrics, paired differences and error examples."""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     pass
 
 
-
 @dataclass(frozen=True, kw_only=True)
 class Difference:
     """The main metric of a rung minus that of the best, on the same rows."""
@@ -25,6 +24,7 @@ class Difference:
     low: float | None  # of its 95 % interval
     high: float | None
     p: float | None  # the chance of so much by luck alone
+
 
 DRAWS = 2000
 MARGIN = 0.01  # of metrics from 0 to 1, and of log loss: there 1 % of the probability of the right label

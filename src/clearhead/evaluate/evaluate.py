@@ -87,10 +87,18 @@ def run_evaluate(
     if part is not None:
         _check_same(predictor, source, scored, part)
     made = evaluation(
-        predictor.task, predictor.space, scored.logits, scored.targets, predictor.reading, numbers=scored.numbers,
-        slices=scored.slices, skipped=dict(scored.bad.counts), truncated=scored.truncated,
-        windowed=scored.windowed, seconds=round(scored.seconds, 3),
-    )  # fmt: skip
+        predictor.task,
+        predictor.space,
+        scored.logits,
+        scored.targets,
+        predictor.reading,
+        numbers=scored.numbers,
+        slices=scored.slices,
+        skipped=dict(scored.bad.counts),
+        truncated=scored.truncated,
+        windowed=scored.windowed,
+        seconds=round(scored.seconds, 3),
+    )
     if against is None:
         return made
     if not _comparable(predictor, against):
@@ -215,9 +223,14 @@ def _paired(predictor: Predictor, against: Predictor, ours: Scored, theirs: Scor
 
 
 def evaluation_report(
-    predictor: Predictor, source: Source, made: Evaluation, path: Path, command: str, columns: Columns,
+    predictor: Predictor,
+    source: Source,
+    made: Evaluation,
+    path: Path,
+    command: str,
+    columns: Columns,
     machine: Mapping[str, str] | None = None,
-) -> Path:  # fmt: skip
+) -> Path:
     """One HTML page about an evaluation; `machine` is where the model was trained just now."""
     from clearhead.evaluate.examples import shown
     from clearhead.predict.latency import served

@@ -14,7 +14,8 @@ from clearhead.data.examples import Check
 from clearhead.errors import ClearheadError
 from clearhead.explain.occlusion import MOST_CHARACTERS, Occluded, occlude_rows
 from clearhead.predict.latency import served
-from clearhead.predict.predictor import Predictor, load_predictor
+from clearhead.predict.loading import load_predictor
+from clearhead.predict.predictor import Predictor
 from clearhead.tasks.picks import Pick, Picks
 from clearhead.tasks.shown import Example, Shown, ShownCell, Word
 from clearhead.tasks.task import Answers
@@ -59,13 +60,16 @@ def second_look(
         cost = served(predictor, train.source, train.columns)
         examples = {
             name: shown(
-                predictor, parts[name].source, parts[name].columns, one.picks,
+                predictor,
+                parts[name].source,
+                parts[name].columns,
+                one.picks,
                 seconds=min(max(SECONDS.get(name, 1.0), SHARE * spent), MOST_SECONDS),
                 told=partial(told, f"words that mattered in {name} rows"),
             )
             for name, one in found.items()
             if one.picks is not None and name in parts
-        }  # fmt: skip
+        }
     except ClearheadError as error:
         return Second(notes=(f"No examples are shown: {error}",))
     return Second(examples=examples, cost=cost)

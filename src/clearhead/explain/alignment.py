@@ -104,10 +104,17 @@ def alignment(
         target, source = _joined(target, rows), _joined(source, columns)
     written, read = shown_tokens(target, special), shown_tokens(source, special)
     return Alignment(
-        target=[target[place] for place in written], source=[source[place] for place in read],
-        probs=probs[written][:, read], layer=at, head=head, layers=len(seen.layers),
-        heads=len(seen.probs(at)), chosen=layer is None, words=words, special_share=hidden_share(probs[written], read),
-    )  # fmt: skip
+        target=[target[place] for place in written],
+        source=[source[place] for place in read],
+        probs=probs[written][:, read],
+        layer=at,
+        head=head,
+        layers=len(seen.layers),
+        heads=len(seen.probs(at)),
+        chosen=layer is None,
+        words=words,
+        special_share=hidden_share(probs[written], read),
+    )
 
 
 def alignment_svg(
@@ -127,9 +134,16 @@ def alignment_svg(
     )
     fill = MEAN if head is None else colour(head)
     return matrix_svg(
-        made.probs, made.target, made.source, title=f"Alignment{which}{who}", caption=caption, fill=fill,
-        names=("target words", "source words"), marked=True, heading=heading_lines(trace, HEADING),
-    )  # fmt: skip
+        made.probs,
+        made.target,
+        made.source,
+        title=f"Alignment{which}{who}",
+        caption=caption,
+        fill=fill,
+        names=("target words", "source words"),
+        marked=True,
+        heading=heading_lines(trace, HEADING),
+    )
 
 
 def alignment_page(

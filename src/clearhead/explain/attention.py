@@ -139,10 +139,19 @@ def _lines(root: Element, choice: Choice) -> None:
                 if prob < FAINTEST:
                     continue
                 line = add(
-                    group, "line", class_="look", data_query=query, data_key=key, data_prob=prob,
-                    x1=LEFT, y1=start, x2=RIGHT, y2=choice.y(row) + shift,
-                    stroke_opacity=darkness(prob), stroke_width=1 + 2 * prob,
-                )  # fmt: skip
+                    group,
+                    "line",
+                    class_="look",
+                    data_query=query,
+                    data_key=key,
+                    data_prob=prob,
+                    x1=LEFT,
+                    y1=start,
+                    x2=RIGHT,
+                    y2=choice.y(row) + shift,
+                    stroke_opacity=darkness(prob),
+                    stroke_width=1 + 2 * prob,
+                )
                 if choice.words is not None:
                     add(line, "title", f"head {head}: {seen.queries[query].whole} → {seen.keys[key].whole}: {prob:.3f}")
 
@@ -156,9 +165,15 @@ def _stripes(root: Element, choice: Choice) -> None:
             prob = float(choice.probs[head, choice.queries, key].max())
             if prob >= FAINTEST:
                 add(
-                    group, "rect", x=RIGHT + across * lane, y=choice.y(row) - 10, width=across, height=20,
-                    fill=colour(head), fill_opacity=0.5 * darkness(prob),
-                )  # fmt: skip
+                    group,
+                    "rect",
+                    x=RIGHT + across * lane,
+                    y=choice.y(row) - 10,
+                    width=across,
+                    height=20,
+                    fill=colour(head),
+                    fill_opacity=0.5 * darkness(prob),
+                )
 
 
 def _legend(root: Element, choice: Choice) -> None:

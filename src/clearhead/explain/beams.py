@@ -86,13 +86,20 @@ class BeamTree:
         """Plain values."""
         nodes = [
             {
-                "number": number, "parent": None if node.parent < 0 else node.parent, "step": node.step,
-                "group": node.group, "id": node.id, "token": node.token.raw, "score": round(node.score, 5),
-                "probability": round(node.probability, 5), "kept": node.kept, "won": node.won,
+                "number": number,
+                "parent": None if node.parent < 0 else node.parent,
+                "step": node.step,
+                "group": node.group,
+                "id": node.id,
+                "token": node.token.raw,
+                "score": round(node.score, 5),
+                "probability": round(node.probability, 5),
+                "kept": node.kept,
+                "won": node.won,
                 "finished": None if node.finished is None else round(node.finished, 5),
             }
             for number, node in enumerate(self.nodes)
-        ]  # fmt: skip
+        ]
         answers = [{"text": text, "score": round(score, 5), "stopped": why} for text, score, why in self.answers]
         return {"source": self.source, "beam": self.beam, "answers": answers, "nodes": nodes}
 
@@ -123,11 +130,18 @@ def beam_tree(model: Model, text: str, *, beam: int = 4, **choices: Any) -> Beam
         for rank in sorted({*looked.finished, *looked.onward}):
             parent, score = before[looked.beams[rank]], looked.scores[rank]
             numbers[rank] = len(found)
-            found.append({
-                "parent": parent, "step": looked.new + 1, "group": looked.group, "id": looked.words[rank],
-                "score": score, "probability": math.exp(score - (found[parent]["score"] if parent >= 0 else 0.0)),
-                "finished": looked.finished.get(rank), "kept": rank in looked.onward,
-            })  # fmt: skip
+            found.append(
+                {
+                    "parent": parent,
+                    "step": looked.new + 1,
+                    "group": looked.group,
+                    "id": looked.words[rank],
+                    "score": score,
+                    "probability": math.exp(score - (found[parent]["score"] if parent >= 0 else 0.0)),
+                    "finished": looked.finished.get(rank),
+                    "kept": rank in looked.onward,
+                }
+            )
         ways[looked.group] = [numbers[rank] for rank in looked.onward]
 
     answers = writer.watched(text, watch)
@@ -228,15 +242,31 @@ def _edge(group: Element, a: Spot, b: Spot, *, won: bool) -> None:
 
 
 def _box(
-    group: Element, spot: Spot, label: str, under: str, tone: str, *, bold: bool = False, filled: bool = False,
+    group: Element,
+    spot: Spot,
+    label: str,
+    under: str,
+    tone: str,
+    *,
+    bold: bool = False,
+    filled: bool = False,
     title: str = "",
-) -> None:  # fmt: skip
+) -> None:
     fill = {WON: "#dfe9f5", ENDED: "#e0f1e5"}.get(tone, "#ffffff") if filled or bold else "#ffffff"
     x, y, wide = spot.x, spot.y, spot.wide
     box = add(
-        group, "rect", class_="beginning", x=x, y=y - BOX / 2, width=wide, height=BOX, rx=6, fill=fill, stroke=tone,
+        group,
+        "rect",
+        class_="beginning",
+        x=x,
+        y=y - BOX / 2,
+        width=wide,
+        height=BOX,
+        rx=6,
+        fill=fill,
+        stroke=tone,
         stroke_width=2 if bold or filled else 1,
-    )  # fmt: skip
+    )
     if title:
         add(box, "title", title)
     style = {"fill": tone if tone in (WON, LOST, ENDED) else INK} | ({"font_weight": "700"} if bold else {})
@@ -257,8 +287,10 @@ def save_beams(tree: BeamTree, path: str | os.PathLike[str], *, source_note: str
         path,
         svg=lambda: beams_svg(tree),
         page=lambda: figure_page(
-            f"The beam search of “{shorten(tree.source, 60)}”", beams_svg(tree),
-            tables={"Answers": tree.table()}, source_note=source_note,
+            f"The beam search of “{shorten(tree.source, 60)}”",
+            beams_svg(tree),
+            tables={"Answers": tree.table()},
+            source_note=source_note,
         ),
         data=tree.to_json,
-    )  # fmt: skip
+    )

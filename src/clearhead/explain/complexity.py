@@ -37,15 +37,34 @@ class LayerKind:
 
 
 KINDS = (
-    LayerKind(name="attention", title="self-attention", cost="n² d", steps="1", path="1",
-              operations=lambda n, d, _: 2 * n * n * d),
-    LayerKind(name="projected", title="with W_Q … W_O", cost="n² d + n d²", steps="1", path="1",
-              operations=lambda n, d, _: 2 * n * n * d + 4 * n * d * d),
-    LayerKind(name="recurrent", title="recurrent", cost="n d²", steps="n", path="n",
-              operations=lambda n, d, _: 2 * n * d * d),
-    LayerKind(name="convolution", title="convolution", cost="k n d²", steps="1", path="log_k n",
-              operations=lambda n, d, k: k * n * d * d),
-)  # fmt: skip
+    LayerKind(
+        name="attention",
+        title="self-attention",
+        cost="n² d",
+        steps="1",
+        path="1",
+        operations=lambda n, d, _: 2 * n * n * d,
+    ),
+    LayerKind(
+        name="projected",
+        title="with W_Q … W_O",
+        cost="n² d + n d²",
+        steps="1",
+        path="1",
+        operations=lambda n, d, _: 2 * n * n * d + 4 * n * d * d,
+    ),
+    LayerKind(
+        name="recurrent", title="recurrent", cost="n d²", steps="n", path="n", operations=lambda n, d, _: 2 * n * d * d
+    ),
+    LayerKind(
+        name="convolution",
+        title="convolution",
+        cost="k n d²",
+        steps="1",
+        path="log_k n",
+        operations=lambda n, d, k: k * n * d * d,
+    ),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,8 +159,10 @@ class Complexity:
         rows = []
         for width in self.widths:
             times = [self.ms(kind.name, width) for kind in KINDS]
-            rows += [[f"{width:,}", f"{length:,}", *(f"{each[place]:,.3f}" for each in times)]
-                     for place, length in enumerate(self.lengths)]  # fmt: skip
+            rows += [
+                [f"{width:,}", f"{length:,}", *(f"{each[place]:,.3f}" for each in times)]
+                for place, length in enumerate(self.lengths)
+            ]
         return columns, rows
 
     def lecture(self) -> tuple[list[str], list[list[str]]]:
@@ -165,9 +186,21 @@ class Complexity:
 
     def to_json(self) -> dict[str, Any]:
         """What `complexity --json` prints."""
-        table = [{"layer": kind.name, "cost": kind.cost, "sequential_steps": kind.steps, "longest_path": kind.path,
-                  "growth": (fit := self.fit(kind.name)).power, "growth_low": fit.low, "growth_high": fit.high,
-                  "r2": fit.r2, "spread": fit.spread, "not_resolved": fit.why} for kind in KINDS]  # fmt: skip
+        table = [
+            {
+                "layer": kind.name,
+                "cost": kind.cost,
+                "sequential_steps": kind.steps,
+                "longest_path": kind.path,
+                "growth": (fit := self.fit(kind.name)).power,
+                "growth_low": fit.low,
+                "growth_high": fit.high,
+                "r2": fit.r2,
+                "spread": fit.spread,
+                "not_resolved": fit.why,
+            }
+            for kind in KINDS
+        ]
         return {**asdict(self), "table": table, "resolved": self.resolved}
 
     def curves(self) -> list[dict[str, Any]]:
@@ -178,8 +211,17 @@ class Complexity:
                 times = self.ms(kind.name, width)
                 counted = [kind.operations(length, width, self.kernel) for length in self.lengths]
                 theory = [times[-1] * one / counted[-1] for one in counted]
-                made.append({"width": width, "layer": kind.name, "title": kind.title, "cost": kind.cost,
-                             "lengths": self.lengths, "ms": times, "theory": theory})  # fmt: skip
+                made.append(
+                    {
+                        "width": width,
+                        "layer": kind.name,
+                        "title": kind.title,
+                        "cost": kind.cost,
+                        "lengths": self.lengths,
+                        "ms": times,
+                        "theory": theory,
+                    }
+                )
         return made
 
     def save(self, path: str | Path) -> Path:
@@ -237,9 +279,15 @@ def gather(
             seconds.setdefault(cell, []).extend(samples)
         measured = tuple(_timed(*cell, [1e3 * sample for sample in samples]) for cell, samples in seconds.items())
         made = Complexity(
-            lengths=tuple(lengths), widths=tuple(widths), kernel=kernel, repeats=repeats, threads=threads,
-            measured=measured, crossovers=tuple(crossover(measured, width) for width in widths), rounds=number,
-        )  # fmt: skip
+            lengths=tuple(lengths),
+            widths=tuple(widths),
+            kernel=kernel,
+            repeats=repeats,
+            threads=threads,
+            measured=measured,
+            crossovers=tuple(crossover(measured, width) for width in widths),
+            rounds=number,
+        )
         if made.resolved:
             break
     return made
@@ -247,9 +295,14 @@ def gather(
 
 def _timed(layer: str, length: int, width: int, samples: Sequence[float]) -> Timed:
     return Timed(
-        layer=layer, length=length, width=width, ms=statistics.median(samples), fastest_ms=min(samples),
-        slowest_ms=max(samples), samples_ms=tuple(samples),
-    )  # fmt: skip
+        layer=layer,
+        length=length,
+        width=width,
+        ms=statistics.median(samples),
+        fastest_ms=min(samples),
+        slowest_ms=max(samples),
+        samples_ms=tuple(samples),
+    )
 
 
 def _check(name: str, values: Sequence[int]) -> None:
@@ -263,14 +316,14 @@ def _check(name: str, values: Sequence[int]) -> None:
 
 def crossover(measured: Sequence[Timed], width: int) -> Crossover:
     """The length from which on attention is no longer the faster one, on a straight line of logarithms."""
-    of = {name: {one.length: one for one in measured if one.width == width and one.layer == name}
-          for name in ("attention", "recurrent")}  # fmt: skip
+    of = {
+        name: {one.length: one for one in measured if one.width == width and one.layer == name}
+        for name in ("attention", "recurrent")
+    }
     lengths = sorted(of["attention"])
     medians = ([of[name][length].ms for length in lengths] for name in of)
     at, first = crossing(lengths, *medians)
-    low, high, agree = crossing_interval(
-        *({length: of[name][length].repeats_ms for length in lengths} for name in of)
-    )  # fmt: skip
+    low, high, agree = crossing_interval(*({length: of[name][length].repeats_ms for length in lengths} for name in of))
     agree = agree and (at is None) == (low is None)
     return Crossover(
         width=width, length=at if agree else None, attention_first=first, low=low, high=high, resolved=agree

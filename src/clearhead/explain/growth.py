@@ -104,6 +104,8 @@ def _page(title: str, svg: str, tables: Mapping[str, Table], notes: Sequence[str
     for caption, (columns, rows) in tables.items():
         heads = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
         cells = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        parts.append(f"<table><caption>{escape(caption)}</caption><thead><tr>{heads}</tr></thead><tbody>{cells}</tbody></table>")
+        parts.append(
+            f"<table><caption>{escape(caption)}</caption><thead><tr>{heads}</tr></thead><tbody>{cells}</tbody></table>"
+        )
     parts += [f"<p>{escape(note)}</p>" for note in notes]
     return "\n".join([*parts, "</body></html>\n"])

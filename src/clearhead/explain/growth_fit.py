@@ -114,9 +114,7 @@ def _line(lengths: Sequence[int], times: Sequence[float]) -> tuple[float, float,
 
 def _resamples(samples: Samples, lengths: Sequence[int], seed: int = 0) -> list[list[list[float]]]:
     draw = random.Random(seed)
-    return [
-        [draw.choices(samples[length], k=len(samples[length])) for length in lengths] for _ in range(DRAWS)
-    ]  # fmt: skip
+    return [[draw.choices(samples[length], k=len(samples[length])) for length in lengths] for _ in range(DRAWS)]
 
 
 def _spread(samples: Sequence[float]) -> float:

@@ -42,9 +42,15 @@ def attention_heatmap_svg(
     )
     fill = MEAN if head is None else colour(head)
     return matrix_svg(
-        probs, seen.queries, seen.keys, title=title, caption=caption, fill=fill, shown=(rows, columns),
+        probs,
+        seen.queries,
+        seen.keys,
+        title=title,
+        caption=caption,
+        fill=fill,
+        shown=(rows, columns),
         heading=heading_lines(trace, HEADING),
-    )  # fmt: skip
+    )
 
 
 def sum_note(probs: Array, columns: Sequence[int]) -> str:
@@ -92,17 +98,35 @@ def matrix_svg(
             if prob < 5e-4:
                 continue
             square = add(
-                cells, "rect", class_="cell", data_query=at_row[row], data_key=at_column[column], data_prob=prob,
-                x=left + cell * column, y=top + cell * row, width=cell, height=cell, fill_opacity=darkness(prob),
-            )  # fmt: skip
+                cells,
+                "rect",
+                class_="cell",
+                data_query=at_row[row],
+                data_key=at_column[column],
+                data_prob=prob,
+                x=left + cell * column,
+                y=top + cell * row,
+                width=cell,
+                height=cell,
+                fill_opacity=darkness(prob),
+            )
             if rows * columns <= 2500:
                 add(square, "title", f"{queries[row].whole} → {keys[column].whole}: {prob:.3f}")
     if marked and cell >= 8:
         for row, column in enumerate(probs.argmax(1).tolist()):
             add(
-                root, "rect", class_="largest", x=left + cell * column + 1, y=top + cell * row + 1, width=cell - 2,
-                height=cell - 2, rx=2, fill="none", stroke=fill, stroke_width=1.5,
-            )  # fmt: skip
+                root,
+                "rect",
+                class_="largest",
+                x=left + cell * column + 1,
+                y=top + cell * row + 1,
+                width=cell - 2,
+                height=cell - 2,
+                rx=2,
+                fill="none",
+                stroke=fill,
+                stroke_width=1.5,
+            )
     _labels(root, queries, keys, (left, top), cell, size)
     return finish(root, across, top + cell * rows + 26, caption)
 

@@ -42,9 +42,7 @@ def occlude(
         return None
 
 
-def _occluded(
-    scorer: Scorer, row: TextRow, columns: Columns, watching: Watching, seconds: float
-) -> Occluded | None:
+def _occluded(scorer: Scorer, row: TextRow, columns: Columns, watching: Watching, seconds: float) -> Occluded | None:
     begun = time.perf_counter()
     whole = float(watching.value(scorer.score([row], columns).logits, [None])[0])
     took = time.perf_counter() - begun

@@ -16,16 +16,35 @@ from clearhead.errors import MissingExtraError
 SHARP = 2.0  # pixels for each unit of a picture
 MOST_PIXELS = 12_000  # along one side; larger pictures are painted less sharply
 INHERITED = (
-    "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "font-size", "font-weight",
+    "fill",
+    "fill-opacity",
+    "stroke",
+    "stroke-width",
+    "stroke-opacity",
+    "stroke-dasharray",
+    "font-size",
+    "font-weight",
     "text-anchor",
-)  # fmt: skip
+)
 ANCHORS = {"start": "left", "middle": "center", "end": "right"}
 # the first holds most letters; the others, where they are installed, what it lacks
 FONTS = (
-    "DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans", "Noto Sans Arabic", "Noto Sans Hebrew",
-    "Noto Sans Devanagari", "Noto Emoji", "Hiragino Sans", "PingFang SC", "Yu Gothic", "Microsoft YaHei",
-    "Arial Unicode MS", "Segoe UI Emoji", "Segoe UI Symbol",
-)  # fmt: skip
+    "DejaVu Sans",
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "Noto Sans",
+    "Noto Sans Arabic",
+    "Noto Sans Hebrew",
+    "Noto Sans Devanagari",
+    "Noto Emoji",
+    "Hiragino Sans",
+    "PingFang SC",
+    "Yu Gothic",
+    "Microsoft YaHei",
+    "Arial Unicode MS",
+    "Segoe UI Emoji",
+    "Segoe UI Symbol",
+)
 
 Styles = Mapping[str, str]
 
@@ -133,9 +152,16 @@ def _round(axes: Any, element: ElementTree.Element, style: Styles, layer: int) -
         return
     r = min(r, w / 2, h / 2)
     box = FancyBboxPatch(
-        (x, y), w, h, boxstyle=f"round,pad=0,rounding_size={r}", facecolor=_fill(style), edgecolor=_stroke(style),
-        linewidth=_width(style), zorder=layer, linestyle="--" if style.get("stroke-dasharray") else "-",
-    )  # fmt: skip
+        (x, y),
+        w,
+        h,
+        boxstyle=f"round,pad=0,rounding_size={r}",
+        facecolor=_fill(style),
+        edgecolor=_stroke(style),
+        linewidth=_width(style),
+        zorder=layer,
+        linestyle="--" if style.get("stroke-dasharray") else "-",
+    )
     axes.add_patch(box)
 
 
@@ -145,11 +171,19 @@ def _text(axes: Any, element: ElementTree.Element, style: Styles, layer: int) ->
     turned = re.match(r"rotate\((-?[\d.]+)", element.get("transform", ""))
     x, y, size = float(element.get("x", 0)), float(element.get("y", 0)), float(style.get("font-size", 12))
     axes.text(
-        x, y, element.text, fontsize=size, color=style.get("fill"), ha=ANCHORS[style.get("text-anchor", "start")],
-        va="baseline", rotation_mode="anchor",
-        rotation=-float(turned[1]) if turned else 0, zorder=layer, parse_math=False,
+        x,
+        y,
+        element.text,
+        fontsize=size,
+        color=style.get("fill"),
+        ha=ANCHORS[style.get("text-anchor", "start")],
+        va="baseline",
+        rotation_mode="anchor",
+        rotation=-float(turned[1]) if turned else 0,
+        zorder=layer,
+        parse_math=False,
         weight="bold" if style.get("font-weight", "400") >= "600" else "normal",
-    )  # fmt: skip
+    )
 
 
 def _curve(axes: Any, element: ElementTree.Element, style: Styles, layer: int) -> None:

@@ -56,9 +56,13 @@ class Positions:
     def to_json(self) -> dict[str, Any]:
         """Plain values, to five digits."""
         return {
-            "kind": self.kind, "note": self.note, "rows": self.axes[0], "columns": self.axes[1], "first": self.first,
+            "kind": self.kind,
+            "note": self.note,
+            "rows": self.axes[0],
+            "columns": self.axes[1],
+            "first": self.first,
             "table": np.round(self.table.astype(np.float64), 5).tolist(),
-        }  # fmt: skip
+        }
 
 
 def sines(count: int, width: int, *, halves: bool = False) -> Array:
@@ -99,40 +103,49 @@ def _waves(shape: Shape, count: int) -> Positions:
     halves = shape.positions == "sinusoidal_halves"
     how = "all sines stand before all cosines" if halves else "sines and cosines take turns"
     return Positions(
-        kind=shape.positions, title=f"Sinusoidal positions, width {shape.width}", first=0,
-        table=sines(count, shape.width, halves=halves), axes=("position", "dimension"),
+        kind=shape.positions,
+        title=f"Sinusoidal positions, width {shape.width}",
+        first=0,
+        table=sines(count, shape.width, halves=halves),
+        axes=("position", "dimension"),
         note=(
             f"{FORMULA}; {how}. Each position gets a pattern of waves, fast ones and ever slower ones, that is added "
             "to its word's vector; the nearer two positions are, the more alike their patterns."
         ),
-    )  # fmt: skip
+    )
 
 
 def _learned(model: Model, count: int) -> Positions:
     shape = model.shape.stack
     rows = model.tensor("stack.positions.table.weight")[shape.position_offset :][:count]
     return Positions(
-        kind="learned", title=f"Learned positions, width {rows.shape[1]}", first=0, table=rows,
+        kind="learned",
+        title=f"Learned positions, width {rows.shape[1]}",
+        first=0,
+        table=rows,
         axes=("position", "dimension"),
         note=(
             "Each position has a vector that was learned like a word's and is added to it. Nothing says that near "
             "positions must be alike; where they are, it was learned."
         ),
-    )  # fmt: skip
+    )
 
 
 def _rotary(shape: Shape, count: int) -> Positions:
     even = np.arange(0, shape.head_width, 2)
     angles = np.arange(count)[:, None] / shape.theta ** (even / shape.head_width)
     return Positions(
-        kind="rotary", title=f"Rotary positions, {len(even)} pairs of dimensions", first=0,
-        table=np.concatenate([np.sin(angles), np.cos(angles)], 1), axes=("position", "sines, then cosines"),
+        kind="rotary",
+        title=f"Rotary positions, {len(even)} pairs of dimensions",
+        first=0,
+        table=np.concatenate([np.sin(angles), np.cos(angles)], 1),
+        axes=("position", "sines, then cosines"),
         note=(
             "Nothing is added to the words: queries and keys are turned by an angle that grows with their position "
             f"(base {shape.theta:g}), so that their product knows the distance. Drawn are the sines and cosines of the "
             "angles."
         ),
-    )  # fmt: skip
+    )
 
 
 def _buckets(model: Model, count: int) -> Positions:
@@ -141,13 +154,16 @@ def _buckets(model: Model, count: int) -> Positions:
     side = min(count, 128)
     gaps = np.arange(-side, side + 1)
     return Positions(
-        kind="buckets", title=f"Distances in buckets, {table.shape[1]} heads", first=-side,
-        table=table[_bucket(gaps, shape)], axes=("distance", "head"),
+        kind="buckets",
+        title=f"Distances in buckets, {table.shape[1]} heads",
+        first=-side,
+        table=table[_bucket(gaps, shape)],
+        axes=("distance", "head"),
         note=(
             "Nothing is added to the words: each head adds a learned number to its scores for the distance from the "
             "word that looks to the word it looks at. Near distances have their own number, far ones share one."
         ),
-    )  # fmt: skip
+    )
 
 
 def _bucket(gaps: Array, shape: Shape) -> Array:
@@ -202,9 +218,16 @@ def _heat(
     add(root, "text", axes[1], x=x + w / 2, y=y + h + 32, font_size=12, fill=SOFT, text_anchor="middle")
     low, mid = x - 38, y + h / 2
     add(
-        root, "text", axes[0], x=low, y=mid, font_size=12, fill=SOFT, text_anchor="middle",
+        root,
+        "text",
+        axes[0],
+        x=low,
+        y=mid,
+        font_size=12,
+        fill=SOFT,
+        text_anchor="middle",
         transform=f"rotate(-90 {low:.1f} {mid:.1f})",
-    )  # fmt: skip
+    )
 
 
 def _ticks(count: int) -> list[int]:

@@ -52,11 +52,16 @@ def attention_data(
     special = any(show_special(seen, special, words[name]) for name, seen in views.items())
     source, target = (shown_tokens(tokens, special) for tokens in trace_tokens(trace))
     made: dict[str, Any] = {
-        "text": trace.text, "second": trace.second, "target": trace.target, "special": special,
-        "tokens": [trace.tokens[place] for place in source], "positions": source,
+        "text": trace.text,
+        "second": trace.second,
+        "target": trace.target,
+        "special": special,
+        "tokens": [trace.tokens[place] for place in source],
+        "positions": source,
         "target_tokens": trace.target_tokens and [trace.target_tokens[place] for place in target],
-        "target_positions": None if trace.target_tokens is None else target, "informative": {},
-    }  # fmt: skip
+        "target_positions": None if trace.target_tokens is None else target,
+        "informative": {},
+    }
     made |= {field: [] for field in FIELDS.values()}
     for name, seen in views.items():
         rows, columns = source if name == "encoder" else target, target if name == "decoder" else source

@@ -126,9 +126,7 @@ def decoding_steps(
         own = own or Candidate(id=word, token=words[word], probability=share, allowed=True, said=True)
         steps.append(Step(said=own, rank=rank, candidates=some))
     tokenizer = model.target_tokenizer or model.tokenizer
-    return Decoded(
-        source=text, text=tokenizer.decode(ids), how=how, opening=opening(model, text), steps=tuple(steps)
-    )
+    return Decoded(source=text, text=tokenizer.decode(ids), how=how, opening=opening(model, text), steps=tuple(steps))
 
 
 def _given(model: Model, target: str) -> list[int]:
@@ -183,15 +181,31 @@ def _panel(root: Element, decoded: Decoded, number: int, x: float, y: float) -> 
         size = min(12.0, (LABEL - 12) / max(width(one.token.label), 0.1))
         style = {"font_weight": "700"} if one.said else {}
         text = add(
-            group, "text", one.token.label, class_="token", x=x + LABEL - 4, y=top + 12, font_size=size,
-            text_anchor="end", fill=SAID if one.said else INK, **style,
-        )  # fmt: skip
+            group,
+            "text",
+            one.token.label,
+            class_="token",
+            x=x + LABEL - 4,
+            y=top + 12,
+            font_size=size,
+            text_anchor="end",
+            fill=SAID if one.said else INK,
+            **style,
+        )
         if one.token.whole != one.token.label:
             add(text, "title", one.token.whole)
         add(
-            group, "rect", class_="candidate", data_prob=one.probability, x=x + LABEL, y=top + 2,
-            width=max(1.0, room * one.probability), height=BAR - 4, rx=2, fill=fill,
-        )  # fmt: skip
+            group,
+            "rect",
+            class_="candidate",
+            data_prob=one.probability,
+            x=x + LABEL,
+            y=top + 2,
+            width=max(1.0, room * one.probability),
+            height=BAR - 4,
+            rx=2,
+            fill=fill,
+        )
         end = x + LABEL + max(1.0, room * one.probability) + 4
         share = f"{one.probability:.2f}" if one.probability >= 0.095 else f"{one.probability:.3f}"
         add(group, "text", share, x=end, y=top + 12, font_size=11, fill=SAID if one.said else SOFT)
@@ -203,8 +217,10 @@ def save_steps(decoded: Decoded, path: str | os.PathLike[str], *, source_note: s
         path,
         svg=lambda: steps_svg(decoded),
         page=lambda: figure_page(
-            f"“{shorten(decoded.source, 60)}”, word by word", steps_svg(decoded),
-            tables={"The words": decoded.table()}, source_note=source_note,
+            f"“{shorten(decoded.source, 60)}”, word by word",
+            steps_svg(decoded),
+            tables={"The words": decoded.table()},
+            source_note=source_note,
         ),
         data=decoded.to_json,
-    )  # fmt: skip
+    )

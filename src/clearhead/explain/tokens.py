@@ -10,10 +10,25 @@ from functools import cache
 
 from clearhead.errors import InputError
 
-SPECIAL = frozenset({
-    "[CLS]", "[SEP]", "[PAD]", "[BOS]", "[EOS]", "<s>", "</s>", "<pad>", "<bos>", "<eos>", "<start>", "<end>",
-    "<|endoftext|>", "<|im_start|>", "<|im_end|>",
-})  # fmt: skip
+SPECIAL = frozenset(
+    {
+        "[CLS]",
+        "[SEP]",
+        "[PAD]",
+        "[BOS]",
+        "[EOS]",
+        "<s>",
+        "</s>",
+        "<pad>",
+        "<bos>",
+        "<eos>",
+        "<start>",
+        "<end>",
+        "<|endoftext|>",
+        "<|im_start|>",
+        "<|im_end|>",
+    }
+)
 LONGEST = 10.5  # in em: what fits in a column of a picture; the whole text is in the tooltip
 _NARROW, _BROAD = frozenset("iljtfrI.,'’|!()[]{}:; -…"), frozenset("mwMW@%—")
 _SIGNS = {"": "(empty)", " ": "␣", "\n": "⏎", "\r": "␍", "\t": "⇥"}

@@ -20,8 +20,20 @@ PARTS = ("encoder", "decoder", "cross")
 MOST_TOKENS = 512  # a picture of more than this cannot be read
 FAINTEST = 0.01  # lines below this probability are not drawn
 # Dark enough on a light page, told apart by hue and by lightness.
-COLOURS = ("#1f6fb4", "#d1495b", "#2a8f4f", "#8a4fbf", "#c26a00", "#0f8b8d",
-           "#b0307f", "#5a7d00", "#4455c7", "#9c4a2f", "#3d3d3d", "#a08500")  # fmt: skip
+COLOURS = (
+    "#1f6fb4",
+    "#d1495b",
+    "#2a8f4f",
+    "#8a4fbf",
+    "#c26a00",
+    "#0f8b8d",
+    "#b0307f",
+    "#5a7d00",
+    "#4455c7",
+    "#9c4a2f",
+    "#3d3d3d",
+    "#a08500",
+)
 
 
 @dataclass(frozen=True)

@@ -94,9 +94,7 @@ def stack(v: Values, **changes: Any) -> Shape:
         "eps": v["layer_norm_eps"],
         "activation": v["hidden_act"],
         "pad": v["pad_token_id"],
-        "dropouts": Dropouts(
-            embed=dropout, scores=v["attention_probs_dropout_prob"], attend=dropout, feed=dropout
-        ),
+        "dropouts": Dropouts(embed=dropout, scores=v["attention_probs_dropout_prob"], attend=dropout, feed=dropout),
         "init_std": v["initializer_range"],
     }
     return Shape(**(fields | changes))
@@ -132,9 +130,7 @@ def masked(v: Values, names: Mapping[str, str | Row], **changes: Any) -> HeadPla
 
 def each(kind: Any, outputs: int, dropout: float, out: str = "classifier.*") -> HeadPlan:
     """One answer per token: tags, or the start and end of a span."""
-    return HeadPlan(
-        head=HeadShape(kind=kind, pick="each", outputs=outputs, dropout=dropout), names={out: "head.out.*"}
-    )
+    return HeadPlan(head=HeadShape(kind=kind, pick="each", outputs=outputs, dropout=dropout), names={out: "head.out.*"})
 
 
 def pooled(kind: Any, outputs: int, dropout: float, out: str = "classifier.*") -> HeadPlan:

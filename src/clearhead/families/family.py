@@ -21,9 +21,27 @@ MOST_POSITIONS = 1 << 22
 MOST_LABELS = 1 << 20
 
 ACTIVATIONS = (
-    "gelu", "gelu_10", "gelu_fast", "gelu_new", "gelu_python", "gelu_accurate", "gelu_pytorch_tanh", "quick_gelu",
-    "leaky_relu", "linear", "mish", "relu", "relu2", "relu6", "sigmoid", "silu", "swish", "tanh", "laplace", "elu",
-)  # fmt: skip
+    "gelu",
+    "gelu_10",
+    "gelu_fast",
+    "gelu_new",
+    "gelu_python",
+    "gelu_accurate",
+    "gelu_pytorch_tanh",
+    "quick_gelu",
+    "leaky_relu",
+    "linear",
+    "mish",
+    "relu",
+    "relu2",
+    "relu6",
+    "sigmoid",
+    "silu",
+    "swish",
+    "tanh",
+    "laplace",
+    "elu",
+)
 
 
 @dataclass(frozen=True)

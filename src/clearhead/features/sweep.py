@@ -82,9 +82,7 @@ def sweep_texts(model: Model, prepared: Prepared, plan: RunPlan, *, seed: int, t
     else:
         data = readable(separate_texts([pairs[row] for row in rows.tolist()], model, fit), model)
     begun = time.perf_counter()
-    features = text_features(
-        model, data, choices, told=lambda done, total: tell("features of all layers", done, total)
-    )  # fmt: skip
+    features = text_features(model, data, choices, told=lambda done, total: tell("features of all layers", done, total))
 
     def features_of(choice: Choice) -> Array:
         made = features.of(choice)
@@ -113,9 +111,13 @@ def _folds(train: PartRows, rows: Array, seed: int) -> Array:
     places, groups = train.places[rows], train.groups
     try:
         return fold_rows(
-            train.targets[rows], train.table.hashes[places], None if groups is None else groups[rows],
-            folds=FOLDS, seed=seed, kind=train.space.kind,
-        )  # fmt: skip
+            train.targets[rows],
+            train.table.hashes[places],
+            None if groups is None else groups[rows],
+            folds=FOLDS,
+            seed=seed,
+            kind=train.space.kind,
+        )
     except InputError as error:
         raise InputError(f"Layers cannot be compared on these training rows: {error}") from None
 

@@ -41,9 +41,15 @@ def known_tags(data: Encoded) -> Array:
 
 
 def fit_tagger(
-    features: Array, tags: Array, prepared: Prepared, plan: RunPlan, *, seed: int, strength: float | None = None,
+    features: Array,
+    tags: Array,
+    prepared: Prepared,
+    plan: RunPlan,
+    *,
+    seed: int,
+    strength: float | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
-) -> Linear:  # fmt: skip
+) -> Linear:
     """A logistic regression over words; the strength is found on some of them."""
     import numpy as np
 

@@ -39,9 +39,14 @@ class Weighed:
 
 
 def weigh_texts(
-    model: Model, prepared: Prepared, plan: RunPlan, pooling: Sequence[str] | None, *, seed: int,
+    model: Model,
+    prepared: Prepared,
+    plan: RunPlan,
+    pooling: Sequence[str] | None,
+    *,
+    seed: int,
     tell: Callable[[str, int, int | None], None],
-) -> Weighed:  # fmt: skip
+) -> Weighed:
     """Of whole texts: every layer is pooled as the features are."""
     import numpy as np
 
@@ -63,17 +68,26 @@ def weigh_texts(
         model, data_of(model, train).select(rows), made, told=lambda done, all_: tell("all layers", done, all_)
     )
     mixture = fit_mixture(
-        layers, train.targets[rows], prepared.space,
-        strength=plan.strength, class_weight=plan.settings.class_weight, seed=seed,
+        layers,
+        train.targets[rows],
+        prepared.space,
+        strength=plan.strength,
+        class_weight=plan.settings.class_weight,
+        seed=seed,
         progress=lambda done, all_: tell("weighing the layers", done, all_),
-    )  # fmt: skip
+    )
     return Weighed(mixture=mixture, note=_note(mixture, len(rows), len(train), "rows"))
 
 
 def weigh_words(
-    model: Model, data: Encoded, prepared: Prepared, plan: RunPlan, *, seed: int,
+    model: Model,
+    data: Encoded,
+    prepared: Prepared,
+    plan: RunPlan,
+    *,
+    seed: int,
     tell: Callable[[str, int, int | None], None],
-) -> Weighed:  # fmt: skip
+) -> Weighed:
     """Of words with a tag each."""
     from clearhead.classic import fit_mixture
 
@@ -81,13 +95,15 @@ def weigh_words(
     layers = window_words(model, part, list, told=lambda done, all_: tell("all layers", done, all_))
     space = LabelSpace(names=prepared.space.names, kind="classes")
     mixture = fit_mixture(
-        layers, known_tags(part), space, strength=plan.strength, seed=seed,
+        layers,
+        known_tags(part),
+        space,
+        strength=plan.strength,
+        seed=seed,
         progress=lambda done, all_: tell("weighing the layers", done, all_),
-    )  # fmt: skip
+    )
     return Weighed(mixture=mixture, note=_note(mixture, len(part), len(data), "rows"))
 
 
 def _note(mixture: Mixture, some: int, every: int, what: str) -> str:
     return mixture.said if some == every else f"{mixture.said} Found on {some:,} of {every:,} training {what}."
-
-

@@ -38,10 +38,14 @@ def fit_vectors(job: Job) -> Result:
     train = prepared.parts["train"]
     vectors, notes = kept_vectors(load_vectors(plan.model), train)
     linear = fit_linear(
-        part_features(vectors, train, job), train.targets, prepared.space,
-        strength=plan.strength, class_weight=job.settings.class_weight, seed=job.settings.seed,
+        part_features(vectors, train, job),
+        train.targets,
+        prepared.space,
+        strength=plan.strength,
+        class_weight=job.settings.class_weight,
+        seed=job.settings.seed,
         progress=job.told_of("fitting the linear model"),
-    )  # fmt: skip
+    )
     classic = ClassicModel(method="linear", linear=linear)
 
     def save(folder: Path, trained: Trained) -> None:

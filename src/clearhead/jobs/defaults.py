@@ -53,7 +53,7 @@ def with_threads(plan: Plan, model: Model | None = None) -> Plan:
 
 def choose_settings(
     plan: RunPlan, task: Task, space: LabelSpace, rows: int, shape: ModelShape, *, is_new: bool = True
-) -> TrainSettings:  # fmt: skip
+) -> TrainSettings:
     """Rate and epochs that suit the model, the task and the rows, where they were not given."""
     settings = plan.settings
     if plan.auto_rate:
@@ -133,6 +133,9 @@ def longest(plan: RunPlan, model: Model | None) -> int | None:
 def length_policy(plan: RunPlan, model: Model) -> Fit:
     """How texts are read that are longer than the model can."""
     return Fit(
-        max_length=longest(plan, model), long=plan.long, stride=plan.stride or 0, max_answer=plan.max_answer,
+        max_length=longest(plan, model),
+        long=plan.long,
+        stride=plan.stride or 0,
+        max_answer=plan.max_answer,
         max_tokens=plan.max_tokens,
-    )  # fmt: skip
+    )

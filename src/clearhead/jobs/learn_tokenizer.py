@@ -105,10 +105,17 @@ def learn_tokenizer(
 
     choices = choose(
         Wishes(
-            kind=kind, use=use, size=size, special=special, normalize=normalize, split=split, min_count=min_count,
-            characters=characters, byte_fallback=byte_fallback,
+            kind=kind,
+            use=use,
+            size=size,
+            special=special,
+            normalize=normalize,
+            split=split,
+            min_count=min_count,
+            characters=characters,
+            byte_fallback=byte_fallback,
         )
-    )  # fmt: skip
+    )
     if limit is not None and limit < 1:
         raise InputError(f"limit is a number of lines from 1 on, and it is {limit}.")
     if output is not None:
@@ -168,9 +175,14 @@ def settings_of(choices: Choices) -> dict[str, Any]:
 
 
 def _read(
-    given: Any, bag: Bag, text: str | Sequence[str] | None, limit: int | None, encoding: str | None,
-    notes: list[str], progress: Progress | None,
-) -> None:  # fmt: skip
+    given: Any,
+    bag: Bag,
+    text: str | Sequence[str] | None,
+    limit: int | None,
+    encoding: str | None,
+    notes: list[str],
+    progress: Progress | None,
+) -> None:
     from clearhead.data.lines import line_texts
 
     files = _files(given)

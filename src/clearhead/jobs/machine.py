@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from clearhead.jobs.plan import RunPlan
 
 
-
 def on_machine(plan: RunPlan) -> tuple[RunPlan, Machine]:
     """The plan with its threads and precision resolved, once, and the machine that computes it."""
     if computes_alone(plan):
@@ -51,7 +50,7 @@ def computes_alone(plan: RunPlan) -> bool:
 
 def begin_computing(
     folder: Path, machine: Machine, *, resume: bool, allowed: bool, say: Callable[[str], None]
-) -> Computed:  # fmt: skip
+) -> Computed:
     """Where a run computes: here, and before that wherever it was begun; refused where that changes its bits."""
     if not resume:
         return Computed(machine=machine)

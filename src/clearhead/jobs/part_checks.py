@@ -23,8 +23,9 @@ def empty_parts(parts: Mapping[str, PartRows], seen: Look, plan: RunPlan) -> lis
     together = f": rows with the same {titled(str(seen.columns.id))} stay together" if repeated else ""
     said = [
         f"there are no {part} rows{together}."
-        for part, share in wanted.items() if share and part not in parts and not splits
-    ]  # fmt: skip
+        for part, share in wanted.items()
+        if share and part not in parts and not splits
+    ]
     if seen.space.kind == "classes":
         known = set(np.unique(parts["train"].targets).tolist())
         others = {int(place) for part, rows in parts.items() if part != "train" for place in np.unique(rows.targets)}

@@ -35,9 +35,16 @@ METHOD_DEFAULTS: dict[str, dict[str, Any]] = {"head": {"frozen": True, "rate": 1
 
 # a new translator learns as the 2017 paper says, scaled to a small machine; a checkpoint as the lecture fine-tunes it
 NEW_TRANSLATOR: dict[str, Any] = {
-    "rate": 1e-3, "schedule": "inverse_sqrt", "warmup": 0.1, "beta2": 0.98, "smoothing": 0.1, "decay": 0.0,
-    "batch_tokens": 4096, "average": 5, "save_every": 120.0,
-}  # fmt: skip
+    "rate": 1e-3,
+    "schedule": "inverse_sqrt",
+    "warmup": 0.1,
+    "beta2": 0.98,
+    "smoothing": 0.1,
+    "decay": 0.0,
+    "batch_tokens": 4096,
+    "average": 5,
+    "save_every": 120.0,
+}
 # a recurrent one: on Multi30k it had 33 BLEU after four epochs this way, and 8 the Transformer's way
 NEW_RECURRENT: dict[str, Any] = NEW_TRANSLATOR | {"rate": 3e-3, "schedule": "linear", "average": 2}
 TAUGHT_TRANSLATOR: dict[str, Any] = {"warmup": 0.0, "batch_tokens": 2048, "save_every": 120.0}
@@ -141,18 +148,24 @@ class RunPlan:
             (self.threads is None or self.threads >= 1, "threads must be at least 1"),
             (self.threads is None or self.threads <= MOST_THREADS, f"threads must be at most {MOST_THREADS}"),
             (self.minutes is None or 0 < self.minutes <= MOST_MINUTES, "minutes must be above 0 and at most a year"),
-            (self.minutes is None or self.method in NETWORK,
-             "minutes is for methods finetune and head, which train a network"),
-            (self.method == "features" or (self.layer is None and self.pooling is None),
-             "layer and pooling are for method features"),
+            (
+                self.minutes is None or self.method in NETWORK,
+                "minutes is for methods finetune and head, which train a network",
+            ),
+            (
+                self.method == "features" or (self.layer is None and self.pooling is None),
+                "layer and pooling are for method features",
+            ),
             (self.method == "features" or self.layers is None, "layers=sweep is for method features"),
             (not self.chooses_pooling or self.method in NETWORK, "head_pooling is for methods finetune and head"),
             (not self.chooses_pooling or self.task in (None, "aspect", *ONE_VECTOR), POOLED_TASKS),
             (not self.both_orders or self.method in NETWORK, "both_orders is for methods finetune and head"),
             (not self.settings.lm_weight or self.method == "finetune", "lm_weight is for method finetune"),
-            (self.layers is None or (self.layer is None and self.pooling is None),
-             "layers=sweep tries every layer and pooling, so that neither is said"),
-        )  # fmt: skip
+            (
+                self.layers is None or (self.layer is None and self.pooling is None),
+                "layers=sweep tries every layer and pooling, so that neither is said",
+            ),
+        )
         for holds, said in rules:
             if not holds:
                 raise InputError(f"Settings of the run: {said}.")

@@ -188,9 +188,7 @@ def _look_closer(sources: Mapping[str, Source], plan: RunPlan, task: Task) -> Lo
     columns = task.columns(train, plan.asked, True)
     if plan.settings.class_weight != "none":
         raise InputError(f"class_weight is for classes, and {task.name} has none.")
-    space = survey(
-        train, columns, skip_bad_rows=plan.skip_bad_rows, check=task.form.check, counter=task.counter()
-    )  # fmt: skip
+    space = survey(train, columns, skip_bad_rows=plan.skip_bad_rows, check=task.form.check, counter=task.counter())
     assert space is not None
     check_task(task, columns, space)
     known = () if task.metrics is None else task.metrics(space)
@@ -238,7 +236,11 @@ def prepare(seen: Look, plan: RunPlan, tokenizer: Encoder | None, max_length: in
     if skipped:
         said.append(f"left out: {', '.join(f'{count:,} rows ({problem})' for problem, count in skipped.items())}")
     return Prepared(
-        task=seen.task, columns=seen.columns, space=seen.space, parts=parts, said=tuple(filter(None, said)),
+        task=seen.task,
+        columns=seen.columns,
+        space=seen.space,
+        parts=parts,
+        said=tuple(filter(None, said)),
         skipped=skipped,
     )
 

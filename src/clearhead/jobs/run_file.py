@@ -132,7 +132,7 @@ def checked(check: Callable[[], None]) -> None:
 
 def write_saved(
     folder: Path, plan: RunPlan, data: Mapping[str, Any], command: str, computed: Computed, fitted: Fitted | None = None
-) -> None:  # fmt: skip
+) -> None:
     """Write down what is being trained, and where."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -161,7 +161,7 @@ def check_machine(folder: Path, computed: Computed, now: Machine, *, allowed: bo
 
 def begin_run(
     folder: Path, plan: RunPlan, now: Mapping[str, Any], command: str, computed: Computed, *, resume: bool
-) -> None:  # fmt: skip
+) -> None:
     """Write down what is being trained, or see that everything which it must find again is still the same."""
     if not resume:
         write_saved(folder, plan, now, command, computed)

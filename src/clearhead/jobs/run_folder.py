@@ -64,6 +64,7 @@ def ladder_folder(train: str | None) -> Path:
 def _name(train: str | None) -> str:
     return "rows" if train is None else Path(train).name.split(".")[0] or "rows"
 
+
 METRICS = "metrics.json"
 REPORT = "report.html"
 SPLIT = "split.json"

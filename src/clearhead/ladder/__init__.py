@@ -1,2 +1,1 @@
-"""The ladder: several methods on the same rows within a time budget, and a recommendation.
-"""
+"""The ladder: several methods on the same rows within a time budget, and a recommendation."""

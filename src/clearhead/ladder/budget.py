@@ -51,7 +51,7 @@ class Budget:
 
 def allot(
     budget: Budget, method: str, plan: RunPlan, later: Mapping[str, RunPlan] | None = None
-) -> tuple[RunPlan, Rung]:  # fmt: skip
+) -> tuple[RunPlan, Rung]:
     """The plan that fits into what is left, and a rung that holds how it was shortened, or why it is left out.
 
     `later` are methods that are worth more and still to be trained: time is kept for the least of each.

@@ -74,7 +74,12 @@ def network_seconds(plan: RunPlan, prepared: Prepared) -> Estimate:
 
     task, space = prepared.task, prepared.space
     model = load(
-        plan.model, "core", plan.device, head=task.head, labels=task.outputs(space), fresh=True,
+        plan.model,
+        "core",
+        plan.device,
+        head=task.head,
+        labels=task.outputs(space),
+        fresh=True,
         head_pooling=plan.head_pooling,
     )
     settings = choose_settings(plan, task, space, len(prepared.parts["train"]), model.shape)

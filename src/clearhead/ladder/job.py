@@ -6,17 +6,14 @@ import logging
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from html import escape
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
-from typing import Any
 
 from clearhead.data import Row, Source
 from clearhead.errors import ClearheadError, InputError
 from clearhead.evaluate.difference import Asked
 from clearhead.evaluate.evaluate import Scored, scored_part
-from clearhead.html import one_line
 from clearhead.jobs.machine import check_begun
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import Look, PartRows, Prepared, look, prepare
@@ -24,13 +21,14 @@ from clearhead.jobs.progress import Told
 from clearhead.jobs.run_file import RUN, read_saved
 from clearhead.jobs.run_folder import REPORT
 from clearhead.ladder.budget import Budget, allot
-from clearhead.ladder.methods import METHODS, Rung, recommended_facts, run_folder_name, rung_cells, spoken
+from clearhead.ladder.methods import METHODS, Rung, run_folder_name, rung_cells, spoken
 from clearhead.ladder.recommend import checked_margin, compared, recommendation, untried
+from clearhead.ladder.result import Ladder
 from clearhead.ladder.state import Kept, begun_epochs, check_marks
 from clearhead.machine.threads import limit_threads, passive_waiting
 from clearhead.model.loading import load, need_torch
 from clearhead.predict.latency import latency_ms, megabytes
-from clearhead.predict.predictor import load_predictor
+from clearhead.predict.loading import load_predictor
 from clearhead.tasks.evaluation import Evaluation, evaluation
 from clearhead.tasks.task import Reading
 from clearhead.train.job import run_train
@@ -38,56 +36,6 @@ from clearhead.train.job import run_train
 LATENCY_ROWS = 50  # real rows that single predictions are timed on
 LEAST_SECONDS = 0.001  # what is quicker took no time
 log = logging.getLogger("clearhead")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ladder:
-    """Methods side by side on the same rows, and the one to take."""
-
-    folder: Path
-    task: str
-    metric: str  # that they are compared by
-    part: str  # test, or dev where there is no test
-    rows: int  # of that part
-    rungs: tuple[Rung, ...]  # from the cheapest on
-    margin: float  # how much worse than the best a cheaper method may be, in units of the metric
-    recommended: str  # the method
-    reason: str
-    not_tried: tuple[str, ...]  # methods that are often the best, and were left out
-    caveat: str | None  # what to know of them, and of methods that were shortened to fit the budget
-    budget_seconds: float
-    seconds: float
-    report: Path | None = None
-
-    def rung(self, method: str) -> Rung:
-        """One rung by its method."""
-        found = next((rung for rung in self.rungs if rung.method == method), None)
-        if found is None:
-            raise InputError(f"The ladder has no {method!r}; it has {', '.join(rung.method for rung in self.rungs)}.")
-        return found
-
-    def to_json(self) -> dict[str, Any]:
-        """What `ladder --json` prints."""
-        plain = asdict(self)
-        plain |= {"folder": str(self.folder), "report": None if self.report is None else str(self.report)}
-        plain["rungs"] = [asdict(rung) for rung in self.rungs]
-        return plain
-
-    def __repr__(self) -> str:
-        found = recommended_facts(self.rungs, self.recommended, self.metric)
-        return one_line("Ladder", self.task, *found, f"{self.rows:,} {self.part} rows", f"folder {self.folder}")
-
-    def _repr_html_(self) -> str:
-        heads = ("method", self.metric, "95 % interval", "training", "one text", "size")
-        lines = "".join(
-            f"<tr{' style=font-weight:bold' if rung.method == self.recommended else ''}>"
-            + "".join(f"<td>{escape(cell)}</td>" for cell in rung_cells(rung))
-            + "</tr>"
-            for rung in self.rungs
-        )
-        titles = "".join(f"<th>{escape(head)}</th>" for head in heads)
-        caveat = "" if self.caveat is None else f"<p>{escape(self.caveat)}</p>"
-        return f"<p>{escape(self.reason)}</p>{caveat}<table><tr>{titles}</tr>{lines}</table>"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,10 +107,18 @@ def _climbed(
     if part is None:
         raise InputError("There are too few different rows to hold any out, and so none to compare methods on.")
     climb = Climb(
-        sources=sources, prepared=prepared, part=part, metric=plan.metric or prepared.task.main(prepared.space),
-        folder=folder, command=command, missing=missing, allowed=allow_different_cpu, tell=tell, margin=margin,
+        sources=sources,
+        prepared=prepared,
+        part=part,
+        metric=plan.metric or prepared.task.main(prepared.space),
+        folder=folder,
+        command=command,
+        missing=missing,
+        allowed=allow_different_cpu,
+        tell=tell,
+        margin=margin,
         budget=Budget(seconds=budget, started=begun, prepared=prepared, progress=tell),
-    )  # fmt: skip
+    )
     state.write(folder)
     tell.begun(folder)
     rungs: list[Rung] = []
@@ -219,9 +175,12 @@ def _rung(
     rows = climb.rows
     held = climb.part if rows.source is climb.sources["train"] else None
     scored = scored_part(
-        predictor, rows.source, held, skip_bad_rows=plan.skip_bad_rows,
+        predictor,
+        rows.source,
+        held,
+        skip_bad_rows=plan.skip_bad_rows,
         told=lambda done: tell.count(f"{method}: answering", done, len(rows)),
-    )  # fmt: skip
+    )
     if scored.numbers != rows.numbers.tolist():
         raise InputError(f"{method} answered other {climb.part} rows than the other methods.")
     if rung.latency_ms is None:
@@ -246,9 +205,14 @@ def _trained(climb: Climb, plan: RunPlan, rung: Rung) -> Rung:
         saved = read_saved(own).plan  # as many threads and epochs as it was begun with
         plan = replace(plan, threads=saved.threads, auto_epochs=saved.auto_epochs, settings=saved.settings)
     run = run_train(
-        plan, climb.sources, own, command=climb.command, resume=resume, allow_different_cpu=climb.allowed,
+        plan,
+        climb.sources,
+        own,
+        command=climb.command,
+        resume=resume,
+        allow_different_cpu=climb.allowed,
         told=replace(tell, say=lambda _: None, begun=lambda _: None),
-    )  # fmt: skip
+    )
     for note in run.notes:
         tell.say(f"{method}: {note}")
     check_marks(own, climb.prepared)
@@ -293,7 +257,7 @@ def _finished(climb: Climb, rungs: tuple[Rung, ...], scored: Mapping[str, tuple[
     task, space = climb.prepared.task, climb.prepared.space
     asked = Asked(
         task=task, space=space, metric=climb.metric, part=climb.part, targets=climb.rows.targets, margin=climb.margin
-    )  # fmt: skip
+    )
     answers = {method: task.read(one.logits, space, reading) for method, (reading, one) in scored.items()}
     rungs = compared(rungs, answers, asked)
     method, reason = recommendation(rungs, asked)
@@ -315,9 +279,16 @@ def _finished(climb: Climb, rungs: tuple[Rung, ...], scored: Mapping[str, tuple[
     )
     reading, one = scored[method]
     found = evaluation(
-        task, space, one.logits, one.targets, reading, slices=one.slices,
-        truncated=one.truncated, windowed=one.windowed, seconds=round(one.seconds, 3),
-    )  # fmt: skip
+        task,
+        space,
+        one.logits,
+        one.targets,
+        reading,
+        slices=one.slices,
+        truncated=one.truncated,
+        windowed=one.windowed,
+        seconds=round(one.seconds, 3),
+    )
     return replace(made, report=_report(climb, made, replace(found, main=climb.metric)))
 
 

@@ -85,9 +85,7 @@ def begun_epochs(folder: Path, method: str) -> list[int]:
 def _rung(method: str, saved: Any) -> Rung:
     """A rung that is finished, with numbers that can be."""
     rung = decode(saved, Rung, LADDER)
-    values = (
-        rung.value, rung.low, rung.high, rung.training_seconds, rung.latency_ms, rung.size_mb, rung.needs_seconds
-    )  # fmt: skip
+    values = (rung.value, rung.low, rung.high, rung.training_seconds, rung.latency_ms, rung.size_mb, rung.needs_seconds)
     if not all(value is None or isfinite(value) for value in values):
         raise CheckpointError(f"{LADDER} is damaged: expected finite numbers of {shown(rung.method, 40)}.")
     epochs = (rung.epochs, rung.planned_epochs)
@@ -135,9 +133,7 @@ def check_marks(folder: Path, prepared: Prepared) -> None:
     held = read_json(folder / SPLIT, most=MOST_SPLIT).get("parts")
     train = prepared.parts["train"].source
     own = {
-        name: part.numbers.tolist()
-        for name, part in prepared.parts.items()
-        if name != "train" and part.source is train
+        name: part.numbers.tolist() for name, part in prepared.parts.items() if name != "train" and part.source is train
     }
     if data != marks or held != own:
         other = setting("output", "FOLDER")

@@ -15,10 +15,16 @@ CPU_INFO = Path("/proc/cpuinfo")
 LIMITS = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR")
 LONGEST = 200  # letters of a value in a message
 TITLES = {  # what must be the same for the same bits, as people call it
-    "precision": "precision", "threads": "threads", "device": "device", "architecture": "architecture",
-    "vendor": "CPU vendor", "instructions": "instruction set", "extensions": "CPU extensions",
-    "limits": "limits of instructions", "libraries": "libraries",
-}  # fmt: skip
+    "precision": "precision",
+    "threads": "threads",
+    "device": "device",
+    "architecture": "architecture",
+    "vendor": "CPU vendor",
+    "instructions": "instruction set",
+    "extensions": "CPU extensions",
+    "limits": "limits of instructions",
+    "libraries": "libraries",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,9 +69,7 @@ def base_machine() -> Machine:
     """This machine where neither torch nor onnxruntime computes: no promise of bits depends on its instructions."""
     cpu, vendor = _cpu()
     limits = {name: os.environ[name] for name in LIMITS if os.environ.get(name)}
-    return Machine(
-        architecture=platform.machine(), vendor=vendor, cpu=cpu, instructions=_instructions(), limits=limits
-    )  # fmt: skip
+    return Machine(architecture=platform.machine(), vendor=vendor, cpu=cpu, instructions=_instructions(), limits=limits)
 
 
 def differences(before: Machine, now: Machine) -> list[str]:
@@ -112,6 +116,7 @@ def _instructions() -> str:
     names = {*simd.get("baseline", ()), *simd.get("found", ())}
     wide = any(name.startswith(("AVX512", "X86_V4")) for name in names)
     return "AVX512" if wide else "AVX2" if {"AVX2", "X86_V3"} & names else "DEFAULT"
+
 
 ENGINE = "onnxruntime"
 VERSIONS = ("clearhead", "torch", "tokenizers", "numpy", "scikit-learn", ENGINE)

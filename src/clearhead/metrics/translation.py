@@ -223,9 +223,16 @@ def _by_length(
         both = bootstraps({"bleu": corpus_bleu}, words[rows], **drawn)
         both |= bootstraps({"chrf": corpus_chrf}, letters[rows], **drawn)
         found.append(
-            LengthSlice(column="source length", name=name, rows=len(rows), small=len(rows) < least,
-                        interval=both["bleu"], chrf=both["chrf"], ratio=float(ratio(sums[0], sums[1]))),
-        )  # fmt: skip
+            LengthSlice(
+                column="source length",
+                name=name,
+                rows=len(rows),
+                small=len(rows) < least,
+                interval=both["bleu"],
+                chrf=both["chrf"],
+                ratio=float(ratio(sums[0], sums[1])),
+            ),
+        )
     return tuple(found)
 
 

@@ -115,11 +115,16 @@ class Aligner:
         for (source, target), read, written, looked in zip(pairs, sources, targets, found, strict=True):
             spans = word_spans(source), word_spans(target)
             weights = joined(looked, places(read, spans[0], len(prefix)), places(written, spans[1]), spans)
-            made.append(Alignment(
-                source_words=tuple(source[start:end] for start, end in spans[0]),
-                target_words=tuple(target[start:end] for start, end in spans[1]),
-                weights=weights, links=linked(weights), layers=self.layers, head=self.head,
-            ))  # fmt: skip
+            made.append(
+                Alignment(
+                    source_words=tuple(source[start:end] for start, end in spans[0]),
+                    target_words=tuple(target[start:end] for start, end in spans[1]),
+                    weights=weights,
+                    links=linked(weights),
+                    layers=self.layers,
+                    head=self.head,
+                )
+            )
         return made
 
     def read(self, text: str) -> Encoding:

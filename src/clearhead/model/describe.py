@@ -125,8 +125,11 @@ def trained_rows(passport: Passport) -> list[tuple[str, str]]:
         read = [f"{name} ({part})" for part, name in trained.columns.items()] + list(trained.options)
         made.append(("reads", ", ".join(read) or "texts"))
         made += [(f"{part} rows", f"{mark.rows:,} of {mark.name}") for part, mark in trained.data.items()]
-        made += [(f"{part}: {name}", _measured(found)) for part, every in trained.metrics.items()
-                 for name, found in every.items()]  # fmt: skip
+        made += [
+            (f"{part}: {name}", _measured(found))
+            for part, every in trained.metrics.items()
+            for name, found in every.items()
+        ]
     if (verdict := passport.int8) is not None:
         said = "passed" if verdict.passed else "refused"
         change = f"{verdict.metric} {verdict.before:.4f} to {verdict.after:.4f}"

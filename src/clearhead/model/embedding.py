@@ -148,9 +148,7 @@ class Embedder:
         segments = pad([one.segments for one in encoded], 0)[0] if stack.segments > 1 else None
         return self._token_pool(ids, mask, segments, skip, alone=alone)
 
-    def _token_pool(
-        self, ids: Array, mask: Array, segments: Array | None, skip: int, *, alone: bool
-    ) -> Array:
+    def _token_pool(self, ids: Array, mask: Array, segments: Array | None, skip: int, *, alone: bool) -> Array:
         every = self.plan.layer != "last"
         batch, _ = checked_batch(self.model.shape, ids, None if mask.all() else mask, segments, None, None)
         out = self.model.runner.encode(batch, layers=every, pooled="pooler" in self.plan.modes, alone=alone)

@@ -59,9 +59,13 @@ class Generates:
         its id. `best` answers are that many rows, empty ones where there are fewer.
         """
         writer = Writer(
-            cast("Model", self), beam=beam, max_length=max_length, length_penalty=length_penalty,
-            no_repeat_ngram=no_repeat_ngram, **choices,
-        )  # fmt: skip
+            cast("Model", self),
+            beam=beam,
+            max_length=max_length,
+            length_penalty=length_penalty,
+            no_repeat_ngram=no_repeat_ngram,
+            **choices,
+        )
         return writer.ids(ids, mask)
 
 

@@ -9,7 +9,8 @@ from clearhead.checkpoint.passport import read_passport
 from clearhead.checkpoint.weights import present
 from clearhead.classic.model import CARD
 from clearhead.model.describe import trained_facts, trained_rows
-from clearhead.predict.predictor import Predictor, load_predictor
+from clearhead.predict.loading import load_predictor
+from clearhead.predict.predictor import Predictor
 from clearhead.predict.scoring import ClassicScorer, VectorScorer
 
 if TYPE_CHECKING:

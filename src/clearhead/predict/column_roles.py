@@ -41,16 +41,24 @@ def find_columns(
     if two and source.kind == "list" and source.columns == ("text",):
         raise InputError(f"{source.name}: this model reads two texts; give pairs such as [(text, second text)].")
     known = {} if predictor.trained is None else predictor.trained.columns
-    names = {part: name or (known.get(part) if known.get(part) in source.columns else None)
-             for part, name in asked.items()}  # fmt: skip
+    names = {
+        part: name or (known.get(part) if known.get(part) in source.columns else None) for part, name in asked.items()
+    }
     if two is not False and asked["text"] is None and _holds_pairs(source, names):
         names |= {"text": "text", "text_b": "text_b"}
     pair = names["text_b"] is not None if two is None else two
     task = "regress" if predictor.space.kind == "number" else "pair" if pair else None
     found = guess_columns(
-        source, names["text"], names["text_b"], names["label"], None, None, task, labelled=labelled,
+        source,
+        names["text"],
+        names["text_b"],
+        names["label"],
+        None,
+        None,
+        task,
+        labelled=labelled,
         pairs=two is not False,
-    )  # fmt: skip
+    )
     if pair and found.text_b is None:
         second = setting("text_b", "COLUMN")
         raise InputError(f"{source.name}: this model reads two texts; say where the second is with {second}.")
@@ -99,5 +107,9 @@ def report_columns(predictor: Predictor, source: Source, columns: Columns) -> No
         read = " and ".join(titled(name) for name in (columns.text, columns.text_b) if name is not None)
         log.warning(
             "%s reads %s, and not the texts of %s; %s and %s choose columns.",
-            predictor.reference, read, titles(columns.unused_texts), setting("text"), setting("text_b"),
-        )  # fmt: skip
+            predictor.reference,
+            read,
+            titles(columns.unused_texts),
+            setting("text"),
+            setting("text_b"),
+        )

@@ -154,8 +154,12 @@ def _tags(columns: Columns, names: Sequence[str], prefix: str) -> tuple[tuple[st
             return dict.fromkeys(own)
         made = {f"{prefix}text": found.text} if text else {}
         spans = None if found.spans is None else [_span(span) for span in found.spans]
-        return {**made, f"{prefix}spans": spans, f"{prefix}truncated": found.truncated,
-                f"{prefix}windows": found.windows}  # fmt: skip
+        return {
+            **made,
+            f"{prefix}spans": spans,
+            f"{prefix}truncated": found.truncated,
+            f"{prefix}windows": found.windows,
+        }
 
     return own, cells
 
@@ -179,9 +183,14 @@ def _answers(columns: Columns, names: Sequence[str], prefix: str) -> tuple[tuple
             return dict.fromkeys(named)
         best = next((one for one in found.nbest if one.text == found.answer), None) if found.answer else None
         values = (
-            found.answer, None if best is None else best.start, None if best is None else best.end,
-            _rounded(found.probability), [_span(one) for one in found.nbest], found.truncated, found.windows,
-        )  # fmt: skip
+            found.answer,
+            None if best is None else best.start,
+            None if best is None else best.end,
+            _rounded(found.probability),
+            [_span(one) for one in found.nbest],
+            found.truncated,
+            found.windows,
+        )
         return dict(zip(named, values, strict=True))
 
     return own, cells

@@ -55,9 +55,14 @@ class Predicted:
         """The counts as a table in a notebook."""
         from clearhead.html import table_html
 
-        counted = {"rows": self.rows, "from an earlier run": self.resumed, "of which something was cut": self.truncated,
-                   "read in windows": self.windowed, "without an answer": self.abstained,
-                   "blank lines passed over": self.blank_lines}  # fmt: skip
+        counted = {
+            "rows": self.rows,
+            "from an earlier run": self.resumed,
+            "of which something was cut": self.truncated,
+            "read in windows": self.windowed,
+            "without an answer": self.abstained,
+            "blank lines passed over": self.blank_lines,
+        }
         counted |= {f"left out: {problem}": count for problem, count in self.skipped.items()}
         rows = [(name, f"{count:,}") for name, count in counted.items() if count or name == "rows"]
         return table_html(f"predictions in {self.output}", ("rows", "count"), rows)

@@ -16,9 +16,12 @@ from clearhead.tasks.span import KEPT
 
 TEXT, SECOND, OPTIONS = "text", "text_b", "options"
 DOES = {
-    "classify": "labels texts", "pair": "labels pairs of texts", "regress": "gives a text a number",
-    "tag": "tags the words of a text", "choice": "chooses among options",
-}  # fmt: skip
+    "classify": "labels texts",
+    "pair": "labels pairs of texts",
+    "regress": "gives a text a number",
+    "tag": "tags the words of a text",
+    "choice": "chooses among options",
+}
 
 
 def answer_texts(predictor: Predictor, texts: Sequence[str]) -> Prediction:

@@ -55,9 +55,11 @@ class Prediction:
         spans = None if self.spans is None else " ".join(f"{span.text}/{span.label}" for span in self.spans[:5])
         answers: tuple[tuple[str, object], ...] = (
             ("value", None if self.value is None else round(self.value, 4)),
-            ("label", self.label), ("labels", None if self.labels is None else ", ".join(self.labels)),
-            ("answer", None if self.answer is None else repr(self.answer)), ("spans", spans or None),
-        )  # fmt: skip
+            ("label", self.label),
+            ("labels", None if self.labels is None else ", ".join(self.labels)),
+            ("answer", None if self.answer is None else repr(self.answer)),
+            ("spans", spans or None),
+        )
         found = [f"{name}={value}" for name, value in answers if value is not None]
         if self.spans is not None and not self.spans:
             found.append("no spans")
@@ -98,9 +100,13 @@ def _tagged(predictor: Predictor, chunk: Chunk, place: int, row: TextRow, common
     sure = float(own.min()) if len(own) else 1.0
     silent = common["abstained"]
     return Prediction(
-        tags=None if silent else tags, spans=None if silent else spans, probability=sure, text=row.text, id=row.id,
+        tags=None if silent else tags,
+        spans=None if silent else spans,
+        probability=sure,
+        text=row.text,
+        id=row.id,
         **common,
-    )  # fmt: skip
+    )
 
 
 def _answered_question(
@@ -136,9 +142,13 @@ def _chosen(predictor: Predictor, chunk: Chunk, place: int, row: TextRow, common
     alone = len(set(names)) == len(names)  # two options may be the same text
     keys = names if alone else [f"{place}: {name}" for place, name in enumerate(names)]
     return Prediction(
-        label=label, option=option, probability=float(probs[option]), id=row.id,
-        probabilities={key: float(p) for key, p in zip(keys, probs, strict=True)}, **common,
-    )  # fmt: skip
+        label=label,
+        option=option,
+        probability=float(probs[option]),
+        id=row.id,
+        probabilities={key: float(p) for key, p in zip(keys, probs, strict=True)},
+        **common,
+    )
 
 
 OWN: dict[str, Callable[..., Prediction]] = {"tags": _tagged, "answers": _answered_question, "options": _chosen}

@@ -338,5 +338,3 @@ def _windows(data: Encoded) -> tuple[Array, Array]:
 
     owners = np.repeat(np.arange(len(data)), data.row_windows)
     return np.repeat(data.firsts, data.row_windows) + within(data.row_windows), owners
-
-

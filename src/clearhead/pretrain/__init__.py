@@ -1,2 +1,1 @@
-"""Pre-training on plain text: plan, data, model, held-out scores, model card and report.
-"""
+"""Pre-training on plain text: plan, data, model, held-out scores, model card and report."""

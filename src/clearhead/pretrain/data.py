@@ -84,15 +84,16 @@ def _corpus(plan: PretrainPlan, files: list[Path], tokenizer: Tokenizer, folder:
     settings = {"text": plan.text, "documents": plan.documents, "encoding": plan.encoding, "language": plan.language}
 
     def read(notes: list[str]) -> Iterator[Stretch]:
-        made = stretches(
-            files, columns=plan.text, encoding=plan.encoding, documents=plan.documents, notes=notes
-        )
+        made = stretches(files, columns=plan.text, encoding=plan.encoding, documents=plan.documents, notes=notes)
         return sentences(made, plan.language)
 
     return make_corpus(
-        folder, source_of(files, tokenizer, **settings), tokenizer, read,
+        folder,
+        source_of(files, tokenizer, **settings),
+        tokenizer,
+        read,
         told=lambda tokens: tell.count("cutting text into tokens", tokens, None),
-    )  # fmt: skip
+    )
 
 
 @dataclass
@@ -183,9 +184,16 @@ class Teacher:
 def held_lessons(teacher: Teacher, portion: Portion, most: int) -> list[Lesson]:
     """Lessons of what was held out: always the same texts with the same questions, each text once."""
     other = Teacher(
-        portion=portion, objective=teacher.objective, kit=teacher.kit, length=teacher.length, seed=FIXED,
-        folder=teacher.folder, batch_tokens=4096, name="held", what="The held-out text",
-    )  # fmt: skip
+        portion=portion,
+        objective=teacher.objective,
+        kit=teacher.kit,
+        length=teacher.length,
+        seed=FIXED,
+        folder=teacher.folder,
+        batch_tokens=4096,
+        name="held",
+        what="The held-out text",
+    )
     # what asks about no word is left out, so that every part of these has something to measure
     lessons = some_of((one for one in other.once() if (~teacher.kit.special[one.words]).any()), most)
     if not lessons:

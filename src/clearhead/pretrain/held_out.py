@@ -85,9 +85,7 @@ class Judged:
         return self.loss >= STUCK * self.unigram.loss
 
 
-def judge(
-    network: Any, lessons: Sequence[Lesson], counts: Counts, special: Array, *, step: int, device: str
-) -> Judged:
+def judge(network: Any, lessons: Sequence[Lesson], counts: Counts, special: Array, *, step: int, device: str) -> Judged:
     """Ask every question of the lessons; those about special tokens, such as sentinels, are not counted."""
     from clearhead.training.lessons import examine
 

@@ -64,9 +64,15 @@ FACTS = "pretraining.json"
 
 @within_threads
 def run_pretrain(
-    plan: PretrainPlan, folder: Path, *, command: str = "", resume: bool = False, allow_different_cpu: bool = False,
-    report: bool = True, told: Told | None = None,
-) -> Pretrained:  # fmt: skip
+    plan: PretrainPlan,
+    folder: Path,
+    *,
+    command: str = "",
+    resume: bool = False,
+    allow_different_cpu: bool = False,
+    report: bool = True,
+    told: Told | None = None,
+) -> Pretrained:
     """Learn to the end, or on from where a killed run stands."""
     need_torch("Pre-training")
     from clearhead.training.machine import torch_machine
@@ -87,7 +93,7 @@ def run_pretrain(
         computed = before.computed.resumed(machine)
         saved = replace(
             saved, source=before.source, machine=computed.machine, resumed_on=computed.resumed_on, fitted=before.fitted
-        )  # fmt: skip
+        )
     else:
         check_folder(folder)
         write_pretrain(folder, saved)
@@ -118,7 +124,7 @@ def run_pretrain(
     tell.say(f"model: {model.family.title}, {about}; {plan.steps:,} steps of {objective.about}")
     exam = Exam(
         model=model, learner=learner, objective=objective, teacher=teacher, texts=texts, held=held, plan=plan, tell=tell
-    )  # fmt: skip
+    )
     history = _fit(exam, folder) if saved.fitted is None else _fitted(exam, folder)
     return _finish(exam, folder, saved, history, begun, report=report)
 
@@ -139,9 +145,15 @@ def _model(plan: PretrainPlan, folder: Path, tell: Told) -> tuple[Model, Objecti
 def _teacher(plan: PretrainPlan, model: Model, objective: Objective, texts: Texts, folder: Path) -> Teacher:
     kit = make_kit(model.tokenizer, rate=plan.mask, masking=plan.masking, start=model.shape.start)
     teacher = Teacher(
-        portion=texts.train, objective=objective, kit=kit, length=plan.length, seed=plan.settings.seed, folder=folder,
-        batch_tokens=plan.settings.batch_tokens, batch_rows=plan.settings.batch_rows,
-    )  # fmt: skip
+        portion=texts.train,
+        objective=objective,
+        kit=kit,
+        length=plan.length,
+        seed=plan.settings.seed,
+        folder=folder,
+        batch_tokens=plan.settings.batch_tokens,
+        batch_rows=plan.settings.batch_rows,
+    )
     if not any((~kit.special[lesson.words]).any() for lesson in islice(teacher.once(), LOOKED)):
         raise InputError("The tokenizer knows no word of the text; learn another one from it.")
     return teacher
@@ -229,9 +241,16 @@ def _fit(exam: Exam, folder: Path) -> tuple[Judged, ...]:
         return found.score
 
     steps = pretrain_steps(
-        state, exam.teacher, exam.objective.losses, settings, steps=plan.steps, per_epoch=exam.teacher.per_epoch,
-        score=score if exam.held else None, evaluations=min(plan.evaluations, plan.steps), device=exam.device,
-    )  # fmt: skip
+        state,
+        exam.teacher,
+        exam.objective.losses,
+        settings,
+        steps=plan.steps,
+        per_epoch=exam.teacher.per_epoch,
+        score=score if exam.held else None,
+        evaluations=min(plan.evaluations, plan.steps),
+        device=exam.device,
+    )
     drive(state, steps, folder, settings, Watch(0.0, settings), exam.tell.step)
     state.restore_best()
     exam.learner.eval()

@@ -29,9 +29,16 @@ GENERATOR = "generator"  # ELECTRA's other half, which fills masks: a folder bes
 SIZES = {"tiny": 4000, "mini": 12000, "small": 16000}
 LARGE = 30_000  # tokens of larger models
 USES = {
-    "roberta": "roberta", "xlm-roberta": "roberta", "mpnet": "roberta", "gpt2": "gpt", "openai-gpt": "gpt", "t5": "t5",
-    "marian": "transformer", "transformer": "transformer", "rnn": "transformer",
-}  # fmt: skip
+    "roberta": "roberta",
+    "xlm-roberta": "roberta",
+    "mpnet": "roberta",
+    "gpt2": "gpt",
+    "openai-gpt": "gpt",
+    "t5": "t5",
+    "marian": "transformer",
+    "transformer": "transformer",
+    "rnn": "transformer",
+}
 SENTINELS = tuple(f"<extra_id_{number}>" for number in range(100))
 SMALLER = 4  # ELECTRA: the generator is so many times narrower; one that is too good teaches nothing
 
@@ -73,9 +80,14 @@ def make_tokenizer(plan: PretrainPlan, texts: Iterable[str], folder: Path, tell:
     if not place.exists():
         try:
             learned = learn_tokenizer(
-                texts, place, use=use, size=size, special=SENTINELS if use == "transformer" else (),
-                normalize="bert-cased" if plan.cased and use == "bert" else None, progress=tell.count,
-            )  # fmt: skip
+                texts,
+                place,
+                use=use,
+                size=size,
+                special=SENTINELS if use == "transformer" else (),
+                normalize="bert-cased" if plan.cased and use == "bert" else None,
+                progress=tell.count,
+            )
         except TooSmallError as error:
             why = f"A vocabulary of {size:,} has no room for the letters of this text"
             raise InputError(f"{why}; say at least {setting('vocabulary', error.need)}.") from None
@@ -106,10 +118,13 @@ def new_model(plan: PretrainPlan, objective: Objective, tokenizer: Tokenizer) ->
     family = FAMILIES[plan.family or "bert"]
     preset = plan.preset or PRESET
     named = {
-        "pad_token_id": tokenizer.pad_id, "bos_token_id": tokenizer.bos_id, "eos_token_id": tokenizer.eos_id,
-        "cls_token_id": tokenizer.cls_id, "sep_token_id": tokenizer.sep_id,
+        "pad_token_id": tokenizer.pad_id,
+        "bos_token_id": tokenizer.bos_id,
+        "eos_token_id": tokenizer.eos_id,
+        "cls_token_id": tokenizer.cls_id,
+        "sep_token_id": tokenizer.sep_id,
         "decoder_start_token_id": tokenizer.bos_id if tokenizer.bos_id is not None else tokenizer.pad_id,
-    }  # fmt: skip
+    }
     config = {key: value for key, value in named.items() if key in family.keys and value is not None}
     size = max(tokenizer.vocab.values()) + 1
     config |= {"vocab_size": size} | config_said(plan.config, EXAMPLE)
@@ -117,9 +132,14 @@ def new_model(plan: PretrainPlan, objective: Objective, tokenizer: Tokenizer) ->
     if isinstance(said, int) and said < size:
         raise InputError(f"config says vocab_size {said:,}, and the tokenizer has {size:,} tokens; leave it out.")
     made = create(
-        family.model_type, preset, config=config, head=head_of(objective, family), tokenizer=tokenizer,
-        device=plan.device, seed=plan.settings.seed,
-    )  # fmt: skip
+        family.model_type,
+        preset,
+        config=config,
+        head=head_of(objective, family),
+        tokenizer=tokenizer,
+        device=plan.device,
+        seed=plan.settings.seed,
+    )
     return replace(made, config={**_ends(tokenizer, family), **made.config})
 
 
@@ -128,8 +148,9 @@ def _ends(tokenizer: Tokenizer, family: Family) -> dict[str, int]:
     named = {
         "bos_token_id": tokenizer.cls_id if tokenizer.bos_id is None else tokenizer.bos_id,
         "eos_token_id": tokenizer.sep_id if tokenizer.eos_id is None else tokenizer.eos_id,
-        "cls_token_id": tokenizer.cls_id, "sep_token_id": tokenizer.sep_id,
-    }  # fmt: skip
+        "cls_token_id": tokenizer.cls_id,
+        "sep_token_id": tokenizer.sep_id,
+    }
     if family.model_type == "marian":
         named["forced_eos_token_id"] = named["eos_token_id"]
     return {key: value for key, value in named.items() if value is not None}
@@ -179,10 +200,12 @@ def generator_config(model: Model) -> dict[str, Any]:
     heads = max(1, values["num_attention_heads"] // SMALLER)
     width = values["hidden_size"] // values["num_attention_heads"] * heads
     return {
-        **model.config, "num_attention_heads": heads, "hidden_size": width,
+        **model.config,
+        "num_attention_heads": heads,
+        "hidden_size": width,
         "intermediate_size": max(1, values["intermediate_size"] * heads // values["num_attention_heads"]),
         "embedding_size": values["embedding_size"],
-    }  # fmt: skip
+    }
 
 
 def generator_shape(model: Model) -> Any:

@@ -32,8 +32,13 @@ EXAMPLE = '{"num_hidden_layers": 6}'
 CONTINUED = 1e-4  # of a checkpoint that is taught further, ...
 NEW_HEAD = 1e-3  # ... and of what it does not have: a head that knows nothing would disturb the rest for long
 NEW: dict[str, Any] = {
-    "batch_rows": None, "batch_tokens": 4096, "micro_tokens": 4096, "warmup": 0.06, "beta2": 0.98, "save_every": 120.0,
-}  # fmt: skip
+    "batch_rows": None,
+    "batch_tokens": 4096,
+    "micro_tokens": 4096,
+    "warmup": 0.06,
+    "beta2": 0.98,
+    "save_every": 120.0,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +76,10 @@ class PretrainPlan:
         """One sentence for the first choice that cannot be."""
         self.settings.check()
         rules = (
-            (self.objective is None or self.objective in OBJECTIVES,
-             f"objective must be one of {', '.join(OBJECTIVES)}"),
+            (
+                self.objective is None or self.objective in OBJECTIVES,
+                f"objective must be one of {', '.join(OBJECTIVES)}",
+            ),
             (self.family is None or self.family in FAMILIES, f"family must be one of {', '.join(FAMILIES)}"),
             (self.steps is None or self.minutes is None, "give either steps or minutes"),
             (self.steps is None or 1 <= self.steps <= 10**9, "steps must be at least 1"),
@@ -84,16 +91,20 @@ class PretrainPlan:
             (1 <= self.evaluations <= 10_000, "evaluations must be from 1 to 10,000"),
             (self.threads is None or self.threads >= 1, "threads must be at least 1"),
             (self.threads is None or self.threads <= MOST_THREADS, f"threads must be at most {MOST_THREADS}"),
-            (re.fullmatch("[A-Za-z]{2,3}(-[A-Za-z]+)*", self.language) is not None,
-             "language must be a code such as en or de"),
-            (self.model is None or not (self.family or self.preset or self.config or self.vocabulary or self.tokenizer),
-             "family, preset, config, vocabulary and tokenizer make a new model; a checkpoint has its own"),
+            (
+                re.fullmatch("[A-Za-z]{2,3}(-[A-Za-z]+)*", self.language) is not None,
+                "language must be a code such as en or de",
+            ),
+            (
+                self.model is None
+                or not (self.family or self.preset or self.config or self.vocabulary or self.tokenizer),
+                "family, preset, config, vocabulary and tokenizer make a new model; a checkpoint has its own",
+            ),
             (self.tokenizer is None or self.vocabulary is None, "a tokenizer that is given has its own vocabulary"),
-        )  # fmt: skip
+        )
         for holds, said in rules:
             if not holds:
                 raise InputError(f"Settings of pre-training: {said}.")
-
 
     def named(self) -> PretrainPlan:
         """The same with the names of files alone: what is given away need not tell where they lay."""
@@ -101,8 +112,16 @@ class PretrainPlan:
 
 
 _TASKS_ALONE = {
-    "epochs", "frozen", "unfreeze", "patience", "smoothing", "layer_decay", "lm_weight", "class_weight", "average",
-}  # fmt: skip
+    "epochs",
+    "frozen",
+    "unfreeze",
+    "patience",
+    "smoothing",
+    "layer_decay",
+    "lm_weight",
+    "class_weight",
+    "average",
+}
 _SETTINGS = {one.name for one in fields(TrainSettings)} - _TASKS_ALONE
 _PLAN = {one.name for one in fields(PretrainPlan)} - {"settings"}
 

@@ -43,9 +43,14 @@ class Pretrained:
         size = f"{self.parameters:,} parameters"
         learned = f"{self.steps:,} steps"
         return one_line(
-            "Pretrained", f"{self.family} by {self.objective}", size, learned, loss or "nothing held out", right,
+            "Pretrained",
+            f"{self.family} by {self.objective}",
+            size,
+            learned,
+            loss or "nothing held out",
+            right,
             f"folder {self.folder}",
-        )  # fmt: skip
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, as `--json` prints them."""
@@ -63,9 +68,13 @@ class Pretrained:
 
 
 def write_report(
-    run: Pretrained, plan: PretrainPlan, objective: Objective, title: str, log: Sequence[Mapping[str, Any]],
+    run: Pretrained,
+    plan: PretrainPlan,
+    objective: Objective,
+    title: str,
+    log: Sequence[Mapping[str, Any]],
     command: str,
-) -> Path:  # fmt: skip
+) -> Path:
     """The one-file report beside the model."""
     from clearhead.report.page import ReportData, save_report
     from clearhead.report.pretraining import PretrainingFacts, pretraining_lead, pretraining_sections
@@ -77,10 +86,15 @@ def write_report(
         history=[one.to_json() for one in run.history],
         blank=f"It goes on from: {PROMPT}" if causal else SENTENCE.format(mask="..."),
         counted={
-            "documents": run.documents, "tokens of text": run.tokens, "steps": run.steps, "tokens read": run.seen,
-            "parameters": run.parameters, "family": title, "objective": objective.about,
+            "documents": run.documents,
+            "tokens of text": run.tokens,
+            "steps": run.steps,
+            "tokens read": run.seen,
+            "parameters": run.parameters,
+            "family": title,
+            "objective": objective.about,
         },
-    )  # fmt: skip
+    )
     settings = {key: value for key, value in asdict(plan.named()).items() if key != "settings"}
     data = ReportData(
         title=f"{run.folder.name}: pre-training",

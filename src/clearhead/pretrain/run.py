@@ -46,9 +46,7 @@ class Exam:
     def judge(self, step: int, most: int) -> Judged:
         """Measure, and let the model say a few words."""
         lessons = some_of(self.held, most)
-        made = judge(
-            self.learner, lessons, self.counted(), self.teacher.kit.special, step=step, device=self.device
-        )
+        made = judge(self.learner, lessons, self.counted(), self.teacher.kit.special, step=step, device=self.device)
         if not math.isfinite(made.loss):  # there is nothing to ask a network without numbers
             return made
         return replace(made, samples=samples(self.speaker(), self.objective.name))

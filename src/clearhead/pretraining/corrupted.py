@@ -1,6 +1,6 @@
 """Span corruption, as T5 learns: spans are taken out and a sentinel put in their place; the decoder says the spans.
 
-    Thank you <X> me to your party <Y> week.      <X> for inviting <Y> last <Z>
+Thank you <X> me to your party <Y> week.      <X> for inviting <Y> last <Z>
 """
 
 from __future__ import annotations

@@ -195,9 +195,11 @@ def _exchanged(blocks: list[_Block], whole: int, room: int, rng: np.random.Gener
     for begin in range(0, len(order), 4):
         four = [blocks[n] for n in order[begin : begin + 4]]
         able = [
-            (i, j) for i, one in enumerate(four) for j, other in enumerate(four)
+            (i, j)
+            for i, one in enumerate(four)
+            for j, other in enumerate(four)
             if i < j and (one.place != other.place or one.place == whole)
-        ]  # fmt: skip
+        ]
         seconds, labels = [one.b for one in four], [0] * len(four)
         if able and (len(four) == 4 or rng.random() < 0.5):
             i, j = able[int(rng.integers(len(able)))]

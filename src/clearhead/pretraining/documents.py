@@ -99,9 +99,13 @@ def _is_text(path: Path) -> bool:
 
 
 def stretches(
-    files: Sequence[Path], *, columns: str | None = None, encoding: str | None = None, documents: Documents = "auto",
+    files: Sequence[Path],
+    *,
+    columns: str | None = None,
+    encoding: str | None = None,
+    documents: Documents = "auto",
     notes: list[str] | None = None,
-) -> Iterator[Stretch]:  # fmt: skip
+) -> Iterator[Stretch]:
     """The documents of files in order; a row of a table is one, and of plain text what `documents` says."""
     said = [] if notes is None else notes
     if columns is not None and not any(map(is_table, files)):

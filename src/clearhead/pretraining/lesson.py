@@ -150,9 +150,7 @@ def _beyond() -> frozenset[str]:
     """How byte-level BPE writes bytes from 128 on: as themselves where they can be seen, and some after 255."""
     seen = {*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)}
     hidden = [byte for byte in range(256) if byte not in seen]
-    return frozenset(
-        chr(byte) if byte in seen else chr(256 + hidden.index(byte)) for byte in range(128, 256)
-    )
+    return frozenset(chr(byte) if byte in seen else chr(256 + hidden.index(byte)) for byte in range(128, 256))
 
 
 BEYOND = _beyond()

@@ -94,9 +94,14 @@ def masked(texts: Texts, kit: Kit, rng: np.random.Generator) -> Lesson:
     places = choose(ids, lengths, kit, rng)
     before = np.where(places > 0, ids[places - 1], -1)
     return Lesson(
-        ids=hide(ids, places, kit, rng), lengths=lengths, segments=segments, places=places, words=ids[places],
-        before=before, pairs=pairs,
-    )  # fmt: skip
+        ids=hide(ids, places, kit, rng),
+        lengths=lengths,
+        segments=segments,
+        places=places,
+        words=ids[places],
+        before=before,
+        pairs=pairs,
+    )
 
 
 def no_mask(kit: Kit) -> str:

@@ -15,6 +15,14 @@ OBJECTIVES: dict[str, Objective] = {
     one.name: one for one in (NEXT_SENTENCE, MASKED, SENTENCE_ORDER, REPLACED, NEXT_WORD, BOTH_WAYS, SPANS)
 }
 USUAL = {
-    "bert": "mlm+nsp", "albert": "mlm+sop", "electra": "rtd", "gpt2": "clm", "openai-gpt": "clm", "elmo": "bilm",
-    "t5": "span-corruption", "marian": "span-corruption", "transformer": "span-corruption", "rnn": "span-corruption",
-}  # fmt: skip
+    "bert": "mlm+nsp",
+    "albert": "mlm+sop",
+    "electra": "rtd",
+    "gpt2": "clm",
+    "openai-gpt": "clm",
+    "elmo": "bilm",
+    "t5": "span-corruption",
+    "marian": "span-corruption",
+    "transformer": "span-corruption",
+    "rnn": "span-corruption",
+}

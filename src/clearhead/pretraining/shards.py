@@ -110,8 +110,10 @@ class Corpus:
         """Where some sentences of a document begin and end, in tokens of the corpus."""
         shard, begin, _ = self._lies(number)
         starts = self._sentences[shard]
-        ends = (int(starts[one]) if one < len(starts) else self.index.shards[shard].tokens
-                for one in (begin + first, begin + last))  # fmt: skip
+        ends = (
+            int(starts[one]) if one < len(starts) else self.index.shards[shard].tokens
+            for one in (begin + first, begin + last)
+        )
         one, other = (int(self.begins[shard]) + end for end in ends)
         return one, other
 
@@ -154,9 +156,14 @@ def hash_of(path: Path) -> str:
 
 
 def make_corpus(
-    folder: Path, source: str, tokenizer: Tokenizer, read: Callable[[list[str]], Iterable[Stretch]], *,
-    shard: int = SHARD, told: Callable[[int], None] | None = None,
-) -> Corpus:  # fmt: skip
+    folder: Path,
+    source: str,
+    tokenizer: Tokenizer,
+    read: Callable[[list[str]], Iterable[Stretch]],
+    *,
+    shard: int = SHARD,
+    told: Callable[[int], None] | None = None,
+) -> Corpus:
     """Cut sentences into tokens and write them down; what was written before is checked and kept."""
     index = _known(folder, source)
     if index is not None and index.whole:
@@ -209,9 +216,14 @@ def _known(folder: Path, source: str) -> Index | None:
 
 
 def _shard(
-    folder: Path, number: int, text: Iterator[Stretch], tokenizer: Tokenizer, size: int, most: int,
+    folder: Path,
+    number: int,
+    text: Iterator[Stretch],
+    tokenizer: Tokenizer,
+    size: int,
+    most: int,
     told: Callable[[int], None] | None,
-) -> Shard | None:  # fmt: skip
+) -> Shard | None:
     """The next shard, or None where the text has ended."""
     starts: list[Array] = []
     firsts: list[int] = []

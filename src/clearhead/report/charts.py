@@ -124,14 +124,22 @@ class Plot:
         for tick in x.ticks:
             place = min(self.x(tick), WIDTH - RIGHT - 4)
             text = f"{tick:,g}" if x.log else tick_text(tick, x.ticks)
-            add(self.root, "text", text, class_="tick", x=place, y=HEIGHT - BOTTOM + 17,
-                text_anchor="middle")  # fmt: skip
+            add(self.root, "text", text, class_="tick", x=place, y=HEIGHT - BOTTOM + 17, text_anchor="middle")
         add(self.root, "line", class_="axis", x1=LEFT, x2=WIDTH - RIGHT, y1=HEIGHT - BOTTOM, y2=HEIGHT - BOTTOM)
-        add(self.root, "text", x.label, class_="label", x=(LEFT + WIDTH - RIGHT) / 2, y=HEIGHT - 7,
-            text_anchor="middle")  # fmt: skip
+        add(
+            self.root, "text", x.label, class_="label", x=(LEFT + WIDTH - RIGHT) / 2, y=HEIGHT - 7, text_anchor="middle"
+        )
         middle = (TOP + HEIGHT - BOTTOM) / 2
-        add(self.root, "text", y.label, class_="label", x=0, y=0, text_anchor="middle",
-            transform=f"translate(11 {middle:g}) rotate(-90)")  # fmt: skip
+        add(
+            self.root,
+            "text",
+            y.label,
+            class_="label",
+            x=0,
+            y=0,
+            text_anchor="middle",
+            transform=f"translate(11 {middle:g}) rotate(-90)",
+        )
 
     def x(self, value: float) -> float:
         """Where a value stands from left to right."""
@@ -154,17 +162,29 @@ class Plot:
 
     def dot(self, point: Point, radius: float, kind: str, said: str | None = None) -> None:
         """A round mark, with a remark for those who point at it."""
-        made = add(self.root, "circle", class_=kind, cx=round(self.x(point[0]), 1), cy=round(self.y(point[1]), 1),
-                   r=round(radius, 1))  # fmt: skip
+        made = add(
+            self.root,
+            "circle",
+            class_=kind,
+            cx=round(self.x(point[0]), 1),
+            cy=round(self.y(point[1]), 1),
+            r=round(radius, 1),
+        )
         if said is not None:
             add(made, "title", said)
 
     def column(self, left: float, right: float, height: float, kind: str, said: str) -> None:
         """An upright bar."""
         begin, top = self.x(left), self.y(height)
-        made = add(self.root, "rect", class_=kind, x=round(begin, 1), y=round(top, 1),
-                   width=round(max(self.x(right) - begin - 1.5, 1.0), 1),
-                   height=round(HEIGHT - BOTTOM - top, 1))  # fmt: skip
+        made = add(
+            self.root,
+            "rect",
+            class_=kind,
+            x=round(begin, 1),
+            y=round(top, 1),
+            width=round(max(self.x(right) - begin - 1.5, 1.0), 1),
+            height=round(HEIGHT - BOTTOM - top, 1),
+        )
         add(made, "title", said)
 
     def _path(self, points: Sequence[Point]) -> str:

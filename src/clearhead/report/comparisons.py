@@ -53,8 +53,15 @@ def _rungs(rungs: Sequence[Mapping[str, Any]], metric: str) -> Markup | None:
         add(dot, "title", f"{_name(rung)}: {metric} {figure(rung['value'])} ({rung['between']})")
         left = x > (LEFT + WIDTH) / 2
         beside = (min(places, key=lambda place: (abs(place - x) > 60, place)) - 9) if left else x + 9
-        add(plot.root, "text", shorten(_name(rung), 12.0), class_="name", x=beside, y=level + 4,
-            text_anchor="end" if left else "start")  # fmt: skip
+        add(
+            plot.root,
+            "text",
+            shorten(_name(rung), 12.0),
+            class_="name",
+            x=beside,
+            y=level + 4,
+            text_anchor="end" if left else "start",
+        )
     return plot.svg()
 
 
@@ -91,11 +98,13 @@ def baselines(found: Sequence[Mapping[str, Any]], part: tuple[str, Any] | None) 
     name, measured = part
     rows = [
         {
-            **one, "between": _between(one["low"], one["high"]), "gap": one["difference"]["difference"],
+            **one,
+            "between": _between(one["low"], one["high"]),
+            "gap": one["difference"]["difference"],
             "gap_between": _between(one["difference"]["low"], one["difference"]["high"]),
         }
         for one in found[:MOST_ROWS]
-    ]  # fmt: skip
+    ]
     main = measured.metrics[measured.main]
     own = {"value": known(main.value), "between": _between(known(main.low), known(main.high))}
     lower = measured.main in LOWER_IS_BETTER
@@ -141,8 +150,15 @@ def _swept(rows: Sequence[Mapping[str, Any]], metric: str) -> Markup | None:
 
     for tick in across.ticks:
         add(root, "line", class_="grid", x1=place(tick), x2=place(tick), y1=4, y2=height - 34)
-        add(root, "text", tick_text(tick, across.ticks), class_="tick", x=place(tick), y=height - 20,
-            text_anchor="middle")  # fmt: skip
+        add(
+            root,
+            "text",
+            tick_text(tick, across.ticks),
+            class_="tick",
+            x=place(tick),
+            y=height - 20,
+            text_anchor="middle",
+        )
     add(root, "text", metric, class_="label", x=(NAMES_UNTIL + WIDTH - 18) / 2, y=height - 4, text_anchor="middle")
     for number, (row, (score, spread)) in enumerate(zip(drawn, reach, strict=True)):
         y = 14 + ROW * number

@@ -146,8 +146,13 @@ def _scores(epochs: Sequence[Epoch], metric: str | None) -> list[Figure]:
     chosen = "" if best is None else f"; epoch {best.number} is the best, with {figure(best.score)}"
     said = f"{name} on the dev rows after each epoch: {figure(points[-1][1])} after the last one{chosen}."
     shown = points if len(points) <= POINTS else [(part.step, part.mean) for part in thinned(points)]
-    plot = Plot("score", "Dev score by epoch", said, along(points[0][0], points[-1][0], "epoch"),
-                axis((value for _, value in points), f"dev {name}"))  # fmt: skip
+    plot = Plot(
+        "score",
+        "Dev score by epoch",
+        said,
+        along(points[0][0], points[-1][0], "epoch"),
+        axis((value for _, value in points), f"dev {name}"),
+    )
     plot.line(shown, "curve")
     if len(points) <= MOST_DOTS:
         for number, value in points:

@@ -62,9 +62,11 @@ def report_html(data: ReportData) -> str:
     if len(own) < len(data.sections) or own.keys() & {"headline", *SECTIONS}:
         raise InputError(f"Sections of a report need names of their own; there are {', '.join(own)}.")
     sections = _in_place({name: SECTIONS[name] for name in SECTIONS if there[name]}, data.sections)
-    page: str = _environment().get_template("page.html").render(
-        sections=sections, own=own, views=views, per_part=PER_PART, **seen
-    )  # fmt: skip
+    page: str = (
+        _environment()
+        .get_template("page.html")
+        .render(sections=sections, own=own, views=views, per_part=PER_PART, **seen)
+    )
     return page
 
 

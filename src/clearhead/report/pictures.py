@@ -43,12 +43,26 @@ def whiskers(parts: Mapping[str, Evaluation]) -> Markup | None:
 
     for tick in across.ticks:
         add(root, "line", class_="grid", x1=place(tick), x2=place(tick), y1=6, y2=height - 24)
-        add(root, "text", tick_text(tick, across.ticks), class_="tick", x=place(tick), y=height - 8,
-            text_anchor="middle")  # fmt: skip
+        add(
+            root,
+            "text",
+            tick_text(tick, across.ticks),
+            class_="tick",
+            x=place(tick),
+            y=height - 8,
+            text_anchor="middle",
+        )
     y = 20.0
     for name in names:
-        add(root, "text", shorten(metric_name(name), 13.0), class_="name", x=NAMES_UNTIL - 12, y=y + 4,
-            text_anchor="end")  # fmt: skip
+        add(
+            root,
+            "text",
+            shorten(metric_name(name), 13.0),
+            class_="name",
+            x=NAMES_UNTIL - 12,
+            y=y + 4,
+            text_anchor="end",
+        )
         for turn, (part, one) in enumerate(shown):
             interval = one.metrics.get(name)
             at = y + SECOND * turn
@@ -80,8 +94,13 @@ def reliability(name: str, title: str, bins: Sequence[Bin], error: float) -> Mar
     filled = [each for each in bins if each.rows and known(each.accuracy) is not None]
     total = sum(each.rows for each in filled) or 1
     listed = "; ".join(f"sure by {percent(b.confidence)}, right in {percent(b.accuracy)}" for b in filled)
-    plot = Plot(name, title, f"Calibration error {figure(error)}. {listed or 'No rows'}.", unit("confidence"),
-                unit("share that is right"))  # fmt: skip
+    plot = Plot(
+        name,
+        title,
+        f"Calibration error {figure(error)}. {listed or 'No rows'}.",
+        unit("confidence"),
+        unit("share that is right"),
+    )
     plot.line([(0.0, 0.0), (1.0, 1.0)], "ideal")
     if filled:
         plot.line([(each.confidence, each.accuracy) for each in filled], "curve")
@@ -107,8 +126,10 @@ def coverage(name: str, points: Sequence[CoveragePoint], right: str) -> Markup:
 def histogram(name: str, lengths: Lengths, what: str) -> Markup:
     """How many texts are how long, in bars that double in width."""
     bars = lengths.histogram
-    said = (f"{what.capitalize()} of a text: median {count(lengths.median)}, 90% have at most {count(lengths.p90)}, "
-            f"99% at most {count(lengths.p99)}, the longest has {count(lengths.most)}.")  # fmt: skip
+    said = (
+        f"{what.capitalize()} of a text: median {count(lengths.median)}, 90% have at most {count(lengths.p90)}, "
+        f"99% at most {count(lengths.p99)}, the longest has {count(lengths.most)}."
+    )
     every = -(-len(bars) // 8)
     across = Axis(low=0.0, high=float(max(len(bars), 1)), ticks=(), label=f"{what} of a text, up to")
     plot = Plot(name, f"Lengths in {what}", said, across, axis([many for _, many in bars], "rows", zero=True, ticks=4))

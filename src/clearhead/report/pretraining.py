@@ -69,8 +69,9 @@ def _measured(facts: PretrainingFacts) -> Markup:
     page = table(head, rows, label="Held-out text", numbers=range(1, 5), main=(0,))
     page += paragraph(
         f"{one['questions']:,} words of text that was held out were asked about. The loss is -log p of the right word; "
-        "the perplexity is how many words it was between, as if they were equally likely.", note=True,
-    )  # fmt: skip
+        "the perplexity is how many words it was between, as if they were equally likely.",
+        note=True,
+    )
     for name, said in (("pair", "Pairs of texts"), ("replaced", "Replaced words")):
         if one.get(f"{name}_accuracy") is not None:
             right, usual = one[f"{name}_accuracy"], one[f"{name}_majority"]

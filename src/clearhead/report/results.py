@@ -87,10 +87,12 @@ def matrix(one: Evaluation) -> list[list[Cell]] | None:
     for true, row in enumerate(one.confusion):
         total = sum(row) or 1
         shares = [number / total for number in row]
-        made.append([
-            Cell(count=number, share=share, level=sum(share >= step for step in STEPS), right=true == answered)
-            for answered, (number, share) in enumerate(zip(row, shares, strict=True))
-        ])
+        made.append(
+            [
+                Cell(count=number, share=share, level=sum(share >= step for step in STEPS), right=true == answered)
+                for answered, (number, share) in enumerate(zip(row, shares, strict=True))
+            ]
+        )
     return made
 
 

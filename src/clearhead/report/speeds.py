@@ -42,16 +42,15 @@ def speeds_picture(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
     return finish(root, WIDTH, y, CAPTION)
 
 
-def _bar(
-    root: Element, row: Mapping[str, Any], keys: tuple[str, str | None], form: str, y: float, most: float
-) -> None:
+def _bar(root: Element, row: Mapping[str, Any], keys: tuple[str, str | None], form: str, y: float, most: float) -> None:
     def at(value: float) -> float:
         return NAMES_UNTIL + (BARS_UNTIL - NAMES_UNTIL) * value / most
 
     value, end = float(row[keys[0]]), None if keys[1] is None else known(row.get(keys[1]))
     middle = y + ROW / 2
-    add(root, "text", shorten(str(row["title"]), 16.0), x=NAMES_UNTIL - 8, y=middle + 4, font_size=12,
-        text_anchor="end")  # fmt: skip
+    add(
+        root, "text", shorten(str(row["title"]), 16.0), x=NAMES_UNTIL - 8, y=middle + 4, font_size=12, text_anchor="end"
+    )
     ours = row["name"] in ("engine", "int8", "core")
     width = max(at(value) - NAMES_UNTIL, 1.0)
     add(root, "rect", x=NAMES_UNTIL, y=y + 4, width=width, height=ROW - 8, fill=OURS if ours else OTHERS)
@@ -65,5 +64,6 @@ def _bar(
 
 def _said(row: Mapping[str, Any]) -> str:
     found = ((known(row.get(key)), form, heading) for key, _, heading, form in PANELS)
-    return ", ".join(f"{form.format(value)} {heading.split(' (')[0]}" for value, form, heading in found
-                     if value is not None)  # fmt: skip
+    return ", ".join(
+        f"{form.format(value)} {heading.split(' (')[0]}" for value, form, heading in found if value is not None
+    )

@@ -86,9 +86,7 @@ def _folded(pages: Sequence[tuple[str, Markup]]) -> Markup:
 
 def _facts(facts: Sequence[PartFacts], said: Sequence[str]) -> Markup:
     head = ("Part", "Rows", "Source words", "Target words", "Source tokens", "Target tokens", "From")
-    rows = [
-        (one.name, count(one.rows), *map(count, (*one.words, *one.tokens)), one.file) for one in facts
-    ]  # fmt: skip
+    rows = [(one.name, count(one.rows), *map(count, (*one.words, *one.tokens)), one.file) for one in facts]
     words, tokens = (sum(sum(getattr(one, name)) for one in facts) for name in ("words", "tokens"))
     page = table(head, rows, label="Rows, words and tokens", numbers=range(1, 6))
     mean = figure(tokens / max(words, 1))
@@ -116,10 +114,16 @@ def _by_length(one: Told, part: str, number: int) -> Markup:
     few = all(each.small for each in slices)
     head = ("Words of the source", "Rows", "BLEU", "Interval", "chrF", "Words said per word wanted")
     rows = [
-        (f"{each.name}{' (few rows)' if each.small and not few else ''}", count(each.rows), figure(each.value),
-         _between(each), figure(each.chrf.value), figure(each.ratio))
+        (
+            f"{each.name}{' (few rows)' if each.small and not few else ''}",
+            count(each.rows),
+            figure(each.value),
+            _between(each),
+            figure(each.chrf.value),
+            figure(each.ratio),
+        )
         for each in slices
-    ]  # fmt: skip
+    ]
     doubt = " All of them have too few rows to say much." if few else ""
     page = paragraph(f"BLEU on {_rows(part)} by the length of the source, the shortest first.{doubt}")
     figures = Markup("<figure>{}<figcaption>{}</figcaption></figure>\n").format(
@@ -185,10 +189,14 @@ def _card(sample: Sample, key: str) -> Markup:
         '<article class="case" id="{}" aria-label="Row {}">\n<p class="which"><span class="where">Row {}</span> '
         "<span>chrF <strong>{}</strong></span>{}</p>\n{}{}</article>\n"
     ).format(
-        f"case-{key}", count(sample.row), count(sample.row), figure(sample.chrf),
+        f"case-{key}",
+        count(sample.row),
+        count(sample.row),
+        figure(sample.chrf),
         Markup(' <strong class="badge">exactly right</strong>') if sample.translation == sample.reference else NONE,
-        shown, NONE if sample.aligned is None else heat(sample.aligned),
-    )  # fmt: skip
+        shown,
+        NONE if sample.aligned is None else heat(sample.aligned),
+    )
 
 
 def heat(aligned: Alignment) -> Markup:
@@ -213,7 +221,7 @@ def heat(aligned: Alignment) -> Markup:
         for place, word in enumerate(targets)
     )
     return Markup(
-        '<details><summary>Alignment</summary>\n'
+        "<details><summary>Alignment</summary>\n"
         '<div class="scroll" role="region" tabindex="0" aria-label="Alignment">\n<table class="heat aligned">\n'
         "<thead><tr><td></td>{}</tr></thead>\n<tbody>\n{}</tbody></table>\n</div>\n{}</details>\n"
     ).format(head, body, said)

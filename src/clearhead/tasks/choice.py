@@ -34,10 +34,29 @@ if TYPE_CHECKING:
 EACH = re.compile(r"^(choice|option|ending|answer|opt|candidate|alternative|sol|a)[ _-]?(\d{1,3}|[a-z])$")
 ALL = ("choices", "options", "endings", "candidates", "alternatives", "answers")
 LABELS = ("label", "answerkey", "answer_key", "answer", "correct", "correct_answer", "gold", "target", "key")
-QUESTIONS = ("question", "question_stem", "stem", "query", "ctx", "premise", "sent1", "startphrase", "context", "text",
-             "goal", "sentence")  # fmt: skip
-PASSAGES = (("passage", "question"), ("article", "question"), ("context", "question"), ("sent1", "sent2"),
-            ("story", "question"), ("premise", "question"), ("text", "question"))  # fmt: skip
+QUESTIONS = (
+    "question",
+    "question_stem",
+    "stem",
+    "query",
+    "ctx",
+    "premise",
+    "sent1",
+    "startphrase",
+    "context",
+    "text",
+    "goal",
+    "sentence",
+)
+PASSAGES = (
+    ("passage", "question"),
+    ("article", "question"),
+    ("context", "question"),
+    ("sent1", "sent2"),
+    ("story", "question"),
+    ("premise", "question"),
+    ("text", "question"),
+)
 
 
 def option_columns(source: Source) -> tuple[str, ...]:

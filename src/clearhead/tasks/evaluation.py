@@ -158,9 +158,7 @@ def _label_scores(answers: Answers, targets: Array, space: LabelSpace) -> tuple[
     return tuple(label_table(targets, answers.labels, space.names)) if space.kind in FLAT else ()
 
 
-def _calibration(
-    task: Task, space: LabelSpace, logits: Any, targets: Any, reading: Reading
-) -> Calibration | None:
+def _calibration(task: Task, space: LabelSpace, logits: Any, targets: Any, reading: Reading) -> Calibration | None:
     from clearhead.metrics import expected_calibration_error, reliability
 
     plain, truth = _probs(task, task.read(logits, space, Reading()), targets, space)

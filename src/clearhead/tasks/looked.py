@@ -33,10 +33,15 @@ def pick_tags(answers: Answers, targets: Ragged, space: LabelSpace, numbers: Seq
         begin, end = targets.bounds[place : place + 2]
         first, last = _mistaken(int(missed[begin:end].argmax()), true, told)
         return Pick(
-            row=int(numbers[place]), truth=_counted(true), answer=_counted(told), sure=float(strength[place]),
-            marks=_marks(true, told), words=True, place=(first, last),
+            row=int(numbers[place]),
+            truth=_counted(true),
+            answer=_counted(told),
+            sure=float(strength[place]),
+            marks=_marks(true, told),
+            words=True,
+            place=(first, last),
             tags=tuple(int(tag) for tag in said.row(place)[first:last]),
-        )  # fmt: skip
+        )
 
     odd = wrong[strength[wrong] >= VERY_SURE]
     return Picks(
@@ -98,9 +103,12 @@ def pick_answers(answers: Answers, targets: Array, space: LabelSpace, numbers: S
         marks = [Mark(start=a, end=b, label="true", kind="true") for a, b, _ in sorted(true)]
         marks += [Mark(start=a, end=b, label="answered", kind="predicted") for a, b, _ in told]
         return Pick(
-            row=int(numbers[place]), truth=(truth.answers or ("(no answer)",))[0], answer=said[place] or "(no answer)",
-            sure=float(sure[place]), marks=tuple(sorted(marks, key=lambda mark: (mark.start, mark.end))),
-        )  # fmt: skip
+            row=int(numbers[place]),
+            truth=(truth.answers or ("(no answer)",))[0],
+            answer=said[place] or "(no answer)",
+            sure=float(sure[place]),
+            marks=tuple(sorted(marks, key=lambda mark: (mark.start, mark.end))),
+        )
 
     odd = wrong[(f1[wrong] == 0) & (sure[wrong] >= VERY_SURE)]
     return Picks(
@@ -121,10 +129,13 @@ def pick_options(answers: Answers, targets: Array, space: LabelSpace, numbers: S
 
     def pick(place: int) -> Pick:
         return Pick(
-            row=int(numbers[place]), truth=str(targets[place]), answer=str(answers.labels[place]),
-            sure=float(sure[place]), given=float(given[place]),
+            row=int(numbers[place]),
+            truth=str(targets[place]),
+            answer=str(answers.labels[place]),
+            sure=float(sure[place]),
+            given=float(given[place]),
             chosen=(int(targets[place]), int(answers.labels[place])),
-        )  # fmt: skip
+        )
 
     odd = wrong[sure[wrong] >= VERY_SURE]
     return Picks(

@@ -26,4 +26,5 @@ def _pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: Fit) -> Iterable[P
     for one, other in zip(forth, back, strict=True):
         yield Pieces([*one, *(replace(window, truncated=0) for window in other)])
 
+
 ORDERED = ("pair", "regress")  # tasks that read two texts one after the other

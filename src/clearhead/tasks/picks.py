@@ -103,9 +103,13 @@ def pick_classes(answers: Answers, targets: Array, space: LabelSpace, numbers: S
 
     def pick(place: int) -> Pick:
         return Pick(
-            row=int(numbers[place]), truth=space.names[targets[place]], answer=space.names[said[place]],
-            sure=float(sure[place]), given=float(given[place]), watched=int(said[place]),
-        )  # fmt: skip
+            row=int(numbers[place]),
+            truth=space.names[targets[place]],
+            answer=space.names[said[place]],
+            sure=float(sure[place]),
+            given=float(given[place]),
+            watched=int(said[place]),
+        )
 
     usual = _usual(probs, targets, len(space))
     odd = wrong[sure[wrong] >= np.clip(usual[said[wrong]], SURE, VERY_SURE)]
@@ -140,9 +144,11 @@ def _cells(targets: Array, said: Array, sure: Array, classes: int, pick: Callabl
         rows = np.flatnonzero(codes == found[place])
         sign = -1 if wrong[place] else 1
         yield Cell(
-            true=int(found[place] // classes), answered=int(found[place] % classes), count=int(counts[place]),
+            true=int(found[place] // classes),
+            answered=int(found[place] % classes),
+            count=int(counts[place]),
             picks=tuple(map(pick, first_places(rows, sign * sure[rows], EACH))),
-        )  # fmt: skip
+        )
 
 
 def pick_several(answers: Answers, targets: Array, space: LabelSpace, numbers: Sequence[int] | Array) -> Picks:
@@ -164,10 +170,14 @@ def pick_several(answers: Answers, targets: Array, space: LabelSpace, numbers: S
     def pick(place: int) -> Pick:
         watched = int(worst[place])
         return Pick(
-            row=int(numbers[place]), truth=named(targets[place]), answer=named(answers.labels[place]),
-            sure=float(strength[place]), given=1 - float(strength[place]), watched=watched,
+            row=int(numbers[place]),
+            truth=named(targets[place]),
+            answer=named(answers.labels[place]),
+            sure=float(strength[place]),
+            given=1 - float(strength[place]),
+            watched=watched,
             against=not bool(yes[place, watched]),
-        )  # fmt: skip
+        )
 
     having = np.maximum(targets.sum(0), 1)
     lacking = np.maximum((1 - targets.astype(np.int64)).sum(0), 1)
@@ -192,9 +202,11 @@ def pick_numbers(answers: Answers, targets: Array, space: LabelSpace, numbers: S
 
     def pick(place: int) -> Pick:
         return Pick(
-            row=int(numbers[place]), truth=f"{targets[place]:.4g}", answer=f"{answers.labels[place]:.4g}",
+            row=int(numbers[place]),
+            truth=f"{targets[place]:.4g}",
+            answer=f"{answers.labels[place]:.4g}",
             error=float(errors[place]),
-        )  # fmt: skip
+        )
 
     middle = np.median(errors)
     spread = 1.4826 * float(np.median(np.abs(errors - middle)))  # of a normal distribution, its standard deviation

@@ -253,7 +253,8 @@ TAG = Task(
     picks=pick_tags,
     watch=watch_tags,
     unread=unread,
-    metrics=lambda space: ("accuracy", "f1_macro") if space.scheme == "plain"
-    else ("f1", "precision", "recall", "f1_macro", "accuracy"),
+    metrics=lambda space: (
+        ("accuracy", "f1_macro") if space.scheme == "plain" else ("f1", "precision", "recall", "f1_macro", "accuracy")
+    ),
     long=(None, 64),
-)  # fmt: skip
+)

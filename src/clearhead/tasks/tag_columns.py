@@ -16,8 +16,19 @@ from clearhead.tasks.task import Asked
 
 TEXTS = ("tokens", "words", "text", "sentence")
 TAGS = (
-    "tags", "ner_tags", "ner", "spans", "entities", "tag", "labels", "label", "pos_tags", "pos", "annotations", "iob",
-)  # fmt: skip
+    "tags",
+    "ner_tags",
+    "ner",
+    "spans",
+    "entities",
+    "tag",
+    "labels",
+    "label",
+    "pos_tags",
+    "pos",
+    "annotations",
+    "iob",
+)
 TAG_LIKE = re.compile(r"^(?:O|[BILOUSE]-\S+)$")
 
 

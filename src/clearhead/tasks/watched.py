@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 MOST_NAME = 24  # letters of a piece of text that is named
 # scripts without spaces are taken apart by characters: Thai and Lao, Burmese, Khmer, kana, Chinese
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # noqa: E501
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
 _WORD = re.compile(rf"[{_UNSPACED}][\u0300-\u036f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]*|[^\s{_UNSPACED}]+")
 
 
@@ -143,13 +145,11 @@ def watch_tags(pick: Pick, row: TextRow, read: Read) -> Watching | None:
     text = row.text[begin:end]
     short = text if len(text) <= MOST_NAME else f"{text[: MOST_NAME - 1]}…"
     return Watching(
-        runs=tuple(
-            tuple(Piece(start=a, end=b) for a, b in some) for some in (borders[:first], borders[last:])
-        ),
+        runs=tuple(tuple(Piece(start=a, end=b) for a, b in some) for some in (borders[:first], borders[last:])),
         value=value,
         without=_without_tagged,
         name=f"“{short}” as {'nothing' if mark is None else mark.label}",
-    )  # fmt: skip
+    )
 
 
 def _inside(borders: Sequence[tuple[int, int]], piece: Piece) -> list[int]:
@@ -167,8 +167,9 @@ def _without_tagged(row: TextRow, piece: Piece) -> TextRow | None:
     moved = end - piece.start - len(between)
     borders = [
         (a, b) if b <= piece.start else (a - moved, b - moved)
-        for place, (a, b) in enumerate(words.borders) if place not in gone
-    ]  # fmt: skip
+        for place, (a, b) in enumerate(words.borders)
+        if place not in gone
+    ]
     given = words.given and [word for place, word in enumerate(words.given) if place not in gone]
     text = row.text[: piece.start] + between + row.text[end:]
     return replace(row, text=text, extra=replace(words, borders=borders, given=given))

@@ -127,8 +127,13 @@ def _pairs(words: Mapping[str, int], letters: Letters, choices: Choices, room: i
     pieces = sorted((piece for piece in ids if piece not in choices.specials), key=lambda piece: ids[piece])
     vocab = _numbered(pieces, choices)
     if choices.kind == "wordpiece":
-        return {"type": "WordPiece", "vocab": vocab, "unk_token": choices.named["unk"],
-                "continuing_subword_prefix": CONTINUES, "max_input_chars_per_word": 100}  # fmt: skip
+        return {
+            "type": "WordPiece",
+            "vocab": vocab,
+            "unk_token": choices.named["unk"],
+            "continuing_subword_prefix": CONTINUES,
+            "max_input_chars_per_word": 100,
+        }
     unknown = None if choices.split == "byte-level" else choices.named["unk"]
     model = {"dropout": None, "unk_token": unknown, "fuse_unk": unknown is not None, "ignore_merges": False}
     model |= {"continuing_subword_prefix": None, "end_of_word_suffix": suffix, "byte_fallback": choices.byte_fallback}

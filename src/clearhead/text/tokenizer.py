@@ -254,9 +254,13 @@ class Tokenizer:
         config = kept if max_length is None else kept | {"model_max_length": max_length}
         specials: dict[str, str | None] = dict(self._specials)
         return Tokenizer(
-            self._backend, specials=specials, config=config, max_length=max_length,
-            truncation_side=self._truncation_side, notes=self.notes,
-        )  # fmt: skip
+            self._backend,
+            specials=specials,
+            config=config,
+            max_length=max_length,
+            truncation_side=self._truncation_side,
+            notes=self.notes,
+        )
 
     def golden(self) -> dict[str, list[int]]:
         """The ids of a few hard texts: a tokenizer that has changed gives others."""

@@ -99,9 +99,13 @@ def features_plan(plan: RunPlan) -> RunPlan:
 
 
 def compare_baselines(
-    fits: tuple[FittedBaseline, ...], prepared: Prepared, plan: RunPlan, logits: Mapping[str, Any], reading: Reading,
+    fits: tuple[FittedBaseline, ...],
+    prepared: Prepared,
+    plan: RunPlan,
+    logits: Mapping[str, Any],
+    reading: Reading,
     part: str,
-) -> tuple[Baseline, ...]:  # fmt: skip
+) -> tuple[Baseline, ...]:
     """Every baseline beside the kept model, on the same rows."""
     task, space = prepared.task, prepared.space
     metric = plan.metric or task.main(space)
@@ -114,13 +118,18 @@ def compare_baselines(
         interval = evaluations[part].metrics[metric]
         value, low, high = (
             float(one) if isfinite(one) else None for one in (interval.value, interval.low, interval.high)
-        )  # fmt: skip
+        )
         made.append(
             Baseline(
-                method=fit.method, rows=fit.rows, value=value, low=low, high=high,
-                difference=difference(mine, theirs, asked), seconds=fit.seconds,
+                method=fit.method,
+                rows=fit.rows,
+                value=value,
+                low=low,
+                high=high,
+                difference=difference(mine, theirs, asked),
+                seconds=fit.seconds,
             )
-        )  # fmt: skip
+        )
     return tuple(made)
 
 
@@ -156,9 +165,13 @@ class ComparedPairs:
 
         job, train = self._job, self._job.prepared.parts["train"]
         linear = fit_linear(
-            self._columns(name, train), train.targets, job.prepared.space,
-            strength=job.plan.strength, class_weight=job.settings.class_weight, seed=job.settings.seed,
-        )  # fmt: skip
+            self._columns(name, train),
+            train.targets,
+            job.prepared.space,
+            strength=job.plan.strength,
+            class_weight=job.settings.class_weight,
+            seed=job.settings.seed,
+        )
         return Result(logits=lambda part: linear.logits(self._columns(name, part)), save=_unsaved)
 
     def _columns(self, name: str, part: PartRows) -> Array:

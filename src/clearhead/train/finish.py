@@ -153,9 +153,7 @@ def measured(
             notes.append(note)
         if plan.method != "majority" and (one := _one_answer(prepared, logits["dev"], reading)) is not None:
             notes.append(one)
-    found = {
-        name: _evaluation(prepared, prepared.parts[name], given, reading, plan) for name, given in logits.items()
-    }
+    found = {name: _evaluation(prepared, prepared.parts[name], given, reading, plan) for name, given in logits.items()}
     return reading, found, tuple(notes)
 
 
@@ -174,10 +172,17 @@ def _evaluation(prepared: Prepared, part: PartRows, logits: Any, reading: Readin
     if prepared.space.kind == "classes":
         slices[part.columns.label or "label"] = [prepared.space.names[target] for target in part.targets]
     made = evaluation(
-        prepared.task, prepared.space, logits, part.targets, reading, numbers=part.numbers,
-        slices=slices, skipped={} if table is prepared.parts["train"].table else dict(table.skipped),
-        truncated=int((table.truncated[part.places] > 0).sum()), windowed=int((windows > prepared.task.passes).sum()),
-    )  # fmt: skip
+        prepared.task,
+        prepared.space,
+        logits,
+        part.targets,
+        reading,
+        numbers=part.numbers,
+        slices=slices,
+        skipped={} if table is prepared.parts["train"].table else dict(table.skipped),
+        truncated=int((table.truncated[part.places] > 0).sum()),
+        windowed=int((windows > prepared.task.passes).sum()),
+    )
     return made if plan.metric is None else replace(made, main=plan.metric)
 
 
@@ -216,15 +221,29 @@ def base_name(model: str) -> str:
 
 
 def passport(
-    prepared: Prepared, plan: RunPlan, reading: Reading, found: Mapping[str, Evaluation], *,
-    seeds: list[int], max_length: int | None, command: str, computed: Computed,
-) -> Trained:  # fmt: skip
+    prepared: Prepared,
+    plan: RunPlan,
+    reading: Reading,
+    found: Mapping[str, Evaluation],
+    *,
+    seeds: list[int],
+    max_length: int | None,
+    command: str,
+    computed: Computed,
+) -> Trained:
     """What the model folder promises about itself."""
     columns, space = prepared.columns, prepared.space
     names = {"text": columns.text, "text_b": columns.text_b, "label": columns.label, "id": columns.id}
     kept = (
-        "dev_share", "test_share", "metric", "strength", "target_accuracy", "threads", "both_orders", "head_pooling",
-    )  # fmt: skip
+        "dev_share",
+        "test_share",
+        "metric",
+        "strength",
+        "target_accuracy",
+        "threads",
+        "both_orders",
+        "head_pooling",
+    )
     settings = asdict(plan.settings) | {key: getattr(plan, key) for key in kept}
     return Trained(
         task=prepared.task.name,

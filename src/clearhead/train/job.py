@@ -105,9 +105,13 @@ def run_train(
         model = _model(seen, plan, plan.settings.seed, tell)
     if model is not None and plan.method in NETWORK:
         settings = choose_settings(
-            plan, prepared.task, prepared.space, len(prepared.parts["train"]), model.shape,
+            plan,
+            prepared.task,
+            prepared.space,
+            len(prepared.parts["train"]),
+            model.shape,
             is_new="head.out.weight" in model.fresh,
-        )  # fmt: skip
+        )
         if plan.auto_epochs:
             tell.say(f"epochs: {settings.epochs} (chosen from the dataset size; override with {setting('epochs')})")
         if plan.auto_rate:
@@ -144,7 +148,7 @@ def run_train(
     seeds = [score.seed for score in scores] or [plan.settings.seed]
     trained = passport(
         prepared, plan, reading, found, seeds=seeds, max_length=max_length, command=command, computed=computed
-    )  # fmt: skip
+    )
     result.save(folder, trained)
     write_split(folder, prepared)
     run = Run(
@@ -195,17 +199,22 @@ def _model(seen: Look, plan: RunPlan, seed: int, tell: Told) -> Model | None:
     if plan.method in NETWORK:
         outputs = seen.task.outputs(seen.space)
         model = load(
-            plan.model, "core", plan.device, head=seen.task.head, labels=outputs, seed=seed, fresh=True,
-            head_pooling=plan.head_pooling, progress=tell.download,
+            plan.model,
+            "core",
+            plan.device,
+            head=seen.task.head,
+            labels=outputs,
+            seed=seed,
+            fresh=True,
+            head_pooling=plan.head_pooling,
+            progress=tell.download,
         )
         check_next_words(model, plan)
         return arranged(model, seed)
     return load(plan.model, device=plan.device, head=None, threads=plan.threads, progress=tell.download)
 
 
-def _begin(
-    folder: Path, plan: RunPlan, prepared: Prepared, command: str, computed: Computed, *, resume: bool
-) -> None:  # fmt: skip
+def _begin(folder: Path, plan: RunPlan, prepared: Prepared, command: str, computed: Computed, *, resume: bool) -> None:
     """Write down what is being trained, or see that it is still the same."""
     now = {
         "columns": {part: getattr(prepared.columns, part) for part in ("text", "text_b", "label", "id", "split")},
@@ -230,16 +239,29 @@ def _seed_folder(folder: Path, seed: int) -> Path:
 
 
 def _seeds(
-    seen: Look, prepared: Prepared, plan: RunPlan, folder: Path, model: Model | None, tell: Told,
-    over: Fitted | None, *, finish: bool,
+    seen: Look,
+    prepared: Prepared,
+    plan: RunPlan,
+    folder: Path,
+    model: Model | None,
+    tell: Told,
+    over: Fitted | None,
+    *,
+    finish: bool,
 ) -> tuple[Result, tuple[SeedScore, ...], int]:
     """One fit per seed; the one that is best on dev is kept."""
     first = plan.settings.seed
     if plan.seeds == 1:
         job = Job(
-            prepared=prepared, plan=plan, settings=plan.settings, folder=folder, model=model,
-            told=tell.step, count=tell.count, finish=finish,
-        )  # fmt: skip
+            prepared=prepared,
+            plan=plan,
+            settings=plan.settings,
+            folder=folder,
+            model=model,
+            told=tell.step,
+            count=tell.count,
+            finish=finish,
+        )
         tell.seed(first, 0, 1)
         if over is not None and model is not None:
             restore_saved(model, folder)
@@ -259,9 +281,15 @@ def _seeds(
         settings = replace(plan.settings, seed=seed)
         fresh = model if place == 0 else _model(seen, plan, seed, tell)
         job = Job(
-            prepared=prepared, plan=plan, settings=settings, folder=own, model=fresh, told=tell.step, finish=finish,
+            prepared=prepared,
+            plan=plan,
+            settings=settings,
+            folder=own,
+            model=fresh,
+            told=tell.step,
+            finish=finish,
             count=tell.count,
-        )  # fmt: skip
+        )
         found = measured(prepared, held_out_logits(prepared, FITS[plan.method](job)), plan)[1]
         score = SeedScore(seed=seed, dev=_known(found.get("dev")), test=_known(found.get("test")))
         write_json(own / RESULT, asdict(score))
@@ -273,9 +301,13 @@ def _seeds(
     settings = replace(plan.settings, seed=best)
     fresh = _model(seen, plan, best, tell)
     job = Job(
-        prepared=prepared, plan=plan, settings=settings, folder=_seed_folder(folder, best), model=fresh,
+        prepared=prepared,
+        plan=plan,
+        settings=settings,
+        folder=_seed_folder(folder, best),
+        model=fresh,
         count=tell.count,
-    )  # fmt: skip
+    )
     if plan.method not in NETWORK or fresh is None:
         return FITS[plan.method](job), tuple(scores), best
     if over is not None:

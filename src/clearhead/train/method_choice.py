@@ -82,7 +82,7 @@ def keep_better(
     note += f" (to keep the fine-tuned model, use {setting('method', 'finetune', of='train')})."
     trained = FittedBaseline(
         method=plan.method, rows=len(prepared.parts["train"]), logits=logits, seconds=round(seconds, 2)
-    )  # fmt: skip
+    )
     return KeptModel(
         plan=own,
         result=replace(kept, notes=(*result.notes, *kept.notes, note)),

@@ -46,7 +46,7 @@ def fit_network(job: Job) -> Result:
     assert job.model is not None
     fitted = train_network(
         job.model, job.prepared, job.plan, job.settings, job.folder, job.told, job.count, finish=job.finish
-    )  # fmt: skip
+    )
     return network_result(job, fitted.notes, fitted.steps)
 
 
@@ -64,9 +64,7 @@ def network_result(job: Job, notes: tuple[str, ...] = (), steps: int = 0) -> Res
 
     task = job.prepared.task
     return Result(
-        logits=lambda part: network_logits(
-            model.runner, data_of(model, part), task, told=job.told_of("measuring")
-        ),
+        logits=lambda part: network_logits(model.runner, data_of(model, part), task, told=job.told_of("measuring")),
         save=save,
         notes=notes,
         steps=steps,
@@ -104,10 +102,14 @@ def fit_features(job: Job) -> Result:
 
     train = prepared.parts["train"]
     linear = fit_linear(
-        features(train) if sweep is None else sweep.features, train.targets, prepared.space,
-        strength=plan.strength, class_weight=job.settings.class_weight, seed=job.settings.seed,
+        features(train) if sweep is None else sweep.features,
+        train.targets,
+        prepared.space,
+        strength=plan.strength,
+        class_weight=job.settings.class_weight,
+        seed=job.settings.seed,
         progress=job.told_of(FITTING),
-    )  # fmt: skip
+    )
     classic = ClassicModel(method="linear", linear=linear)
 
     def save(folder: Path, trained: Trained) -> None:
@@ -176,10 +178,14 @@ def fit_words(job: Job) -> Result:
     job.count("counting words", 0, None)
     tfidf, matrix = fit_tfidf(train.texts, pairs=prepared.columns.text_b is not None)
     linear = fit_linear(
-        matrix, train.targets, prepared.space,
-        strength=job.plan.strength, class_weight=job.settings.class_weight, seed=job.settings.seed,
+        matrix,
+        train.targets,
+        prepared.space,
+        strength=job.plan.strength,
+        class_weight=job.settings.class_weight,
+        seed=job.settings.seed,
         progress=job.told_of(FITTING),
-    )  # fmt: skip
+    )
     return _classic(ClassicModel(method="tfidf", tfidf=tfidf, linear=linear))
 
 

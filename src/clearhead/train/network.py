@@ -83,9 +83,16 @@ def train_network(
     per_word = prepared.task.words is not None
     watch = Watch(constant, settings, usual_rate=usual_rate(model.shape.stack.width, per_word=per_word))
     steps = train_steps(
-        state, data, settings, objective=objective, row_weights=weights, score=score, chooses=chooses,
-        device=str(model.core.device), seconds=seconds_of(plan),
-    )  # fmt: skip
+        state,
+        data,
+        settings,
+        objective=objective,
+        row_weights=weights,
+        score=score,
+        chooses=chooses,
+        device=str(model.core.device),
+        seconds=seconds_of(plan),
+    )
     drive(state, steps, folder, settings, watch, told)
     state.restore_best()
     fold(model.module, scale)
@@ -109,9 +116,14 @@ def seconds_of(plan: RunPlan) -> float | None:
 
 
 def finish_state(
-    state: State, data: Any, settings: TrainSettings, folder: Path, score: Callable[[], float] | None, *,
+    state: State,
+    data: Any,
+    settings: TrainSettings,
+    folder: Path,
+    score: Callable[[], float] | None,
+    *,
     chooses: bool = True,
-) -> None:  # fmt: skip
+) -> None:
     """End a run that was stopped where it stands, and save that, so that a kill does not undo it."""
     from clearhead.training.loop import finish_here
     from clearhead.training.state import save_state
@@ -122,9 +134,7 @@ def finish_state(
     save_state(folder / STATE, state)
 
 
-def early_note(
-    state: State, data: Any, settings: TrainSettings, plan: RunPlan, *, chooses: bool = True
-) -> list[str]:  # fmt: skip
+def early_note(state: State, data: Any, settings: TrainSettings, plan: RunPlan, *, chooses: bool = True) -> list[str]:
     """A sentence where a run ended before its last epoch, because of the time or because somebody asked for it."""
     from clearhead.training.loop import epoch_of, total_steps
 
@@ -218,7 +228,10 @@ def drive(
 
 
 def _scorer(
-    model: Model, prepared: Prepared, plan: RunPlan, scale: tuple[float, float] | None,
+    model: Model,
+    prepared: Prepared,
+    plan: RunPlan,
+    scale: tuple[float, float] | None,
     count: Callable[[str, int, int | None], None],
 ) -> Callable[[], float] | None:
     """The metric on the dev rows that epochs are compared by; higher is better."""

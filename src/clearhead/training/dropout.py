@@ -31,9 +31,7 @@ class QuickDropout(nn.Dropout):
         return x * kept(x, self.p)
 
 
-def attend(
-    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, dropout: float, where: Where
-) -> Tensor:
+def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, dropout: float, where: Where) -> Tensor:
     """Attention whose probabilities are dropped; torch's fused kernel has a fast path only without dropout."""
     if dropout in (0, 1):
         return fused(q, k, v, bias, scale, dropout, where)

@@ -201,10 +201,12 @@ def _told(game: Game, lesson: Lesson, device: str, seed: int) -> dict[str, Answe
     return {
         "words": _word_answers(made.read.before, game.generator.head, made.read.words, owners[lesson.places]),
         "replaced": Answers(
-            losses=losses.double().cpu().numpy(), right=right.cpu().numpy(), owners=owners,
+            losses=losses.double().cpu().numpy(),
+            right=right.cpu().numpy(),
+            owners=owners,
             truth=made.wrong.cpu().numpy(),
         ),
-    }  # fmt: skip
+    }
 
 
 def _tensor(array: Any, device: str) -> Tensor:

@@ -240,9 +240,15 @@ def result_of(network: Any, part: Part, device: str, *, whole: bool = False) -> 
     )
     kernel = attend if torch.device(device).type == "cpu" else fused
     return network(
-        ids, None, segments, target_ids,
-        lengths=lengths, target_lengths=target_lengths, kernel=kernel, whole=whole,
-    )  # fmt: skip
+        ids,
+        None,
+        segments,
+        target_ids,
+        lengths=lengths,
+        target_lengths=target_lengths,
+        kernel=kernel,
+        whole=whole,
+    )
 
 
 def _ended(state: State, score: Callable[[], float] | None, made: Step, average: int, *, chooses: bool) -> Step:

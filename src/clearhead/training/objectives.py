@@ -25,7 +25,7 @@ def binary(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
     return F.binary_cross_entropy_with_logits(logits, goal, reduction="none").mean(-1)
 
 
-def squared(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:  # noqa: ARG001
+def squared(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
     """(answer - target)^2: (rows,)."""
     return (logits.squeeze(-1) - targets.to(logits.dtype)).square()
 
@@ -48,16 +48,26 @@ def row_losses(objective: str, logits: Tensor, part: Part, smoothing: float) -> 
 
 
 def tags(
-    logits: Tensor, targets: Tensor, owners: Tensor, marks: Marks, part: Part, smoothing: float  # noqa: ARG001
-) -> Tensor:  # fmt: skip
+    logits: Tensor,
+    targets: Tensor,
+    owners: Tensor,
+    marks: Marks,
+    part: Part,
+    smoothing: float,
+) -> Tensor:
     """The mean over a row's words of -log p(tag): (rows,)."""
     losses = cross_entropy(logits[marks["reads"]], targets[marks["known"]], smoothing)
     return _row_means(losses, marks["readers"], part.rows)
 
 
 def answers(
-    logits: Tensor, targets: None, owners: Tensor, marks: Marks, part: Part, smoothing: float  # noqa: ARG001
-) -> Tensor:  # fmt: skip
+    logits: Tensor,
+    targets: None,
+    owners: Tensor,
+    marks: Marks,
+    part: Part,
+    smoothing: float,
+) -> Tensor:
     """The mean over a row's windows of -log p(first token) - log p(last token), by two: (rows,)."""
     lengths = torch.as_tensor(part.lengths, device=logits.device)
     places = torch.arange(int(lengths.max()), device=logits.device)[None]
@@ -72,8 +82,13 @@ def answers(
 
 
 def options(
-    logits: Tensor, targets: Tensor, owners: Tensor, marks: Marks, part: Part, smoothing: float  # noqa: ARG001
-) -> Tensor:  # fmt: skip
+    logits: Tensor,
+    targets: Tensor,
+    owners: Tensor,
+    marks: Marks,
+    part: Part,
+    smoothing: float,
+) -> Tensor:
     """-log p(right option), where p is a softmax over the options of each row, however many it has: (rows,)."""
     scores = _row_means(logits[:, 0], marks["options"], len(marks["option_rows"]))
     rows = marks["option_rows"]
@@ -89,8 +104,13 @@ def options(
 
 
 def words(
-    logits: Tensor, targets: None, owners: Tensor, marks: Marks, part: Part, smoothing: float  # noqa: ARG001
-) -> Tensor:  # fmt: skip
+    logits: Tensor,
+    targets: None,
+    owners: Tensor,
+    marks: Marks,
+    part: Part,
+    smoothing: float,
+) -> Tensor:
     """The mean over a row's words of -log p(word), each given the right words before it: (rows,)."""
     return _row_means(cross_entropy(logits, marks["words"], smoothing), marks["word_rows"], part.rows)
 

@@ -72,9 +72,17 @@ def begin_words(network: Any, probs: Any) -> None:
 
 
 def pretrain_steps(
-    state: State, lessons: Lessons, losses: tuple[str, ...], settings: TrainSettings, *, steps: int, per_epoch: int,
-    score: Callable[[int], float] | None = None, evaluations: int = 1, device: str = "cpu",
-) -> Iterator[Step]:  # fmt: skip
+    state: State,
+    lessons: Lessons,
+    losses: tuple[str, ...],
+    settings: TrainSettings,
+    *,
+    steps: int,
+    per_epoch: int,
+    score: Callable[[int], float] | None = None,
+    evaluations: int = 1,
+    device: str = "cpu",
+) -> Iterator[Step]:
     """Learn from where the state stands to the end; `score` is asked so many times, evenly, and higher is better."""
     state.progress.check_steps(steps, None)
     if torch.device(device).type == "cpu":
@@ -89,9 +97,15 @@ def pretrain_steps(
 
 
 def _step(
-    state: State, lesson: Lesson, losses: tuple[str, ...], settings: TrainSettings, number: int, steps: int,
-    device: str, epoch: int,
-) -> Step:  # fmt: skip
+    state: State,
+    lesson: Lesson,
+    losses: tuple[str, ...],
+    settings: TrainSettings,
+    number: int,
+    steps: int,
+    device: str,
+    epoch: int,
+) -> Step:
     begin = time.perf_counter()
     network = state.network.train()
     torch.manual_seed((settings.seed << 32) + number)  # dropout, and what a generator draws
@@ -113,9 +127,16 @@ def _step(
         )
     state.adam.step()
     return Step(
-        epoch=epoch, step=number + 1, steps=steps, loss=loss, rate=rate, gradient=gradient, rows=len(lesson.lengths),
-        tokens=lesson.tokens, seconds=time.perf_counter() - begin,
-    )  # fmt: skip
+        epoch=epoch,
+        step=number + 1,
+        steps=steps,
+        loss=loss,
+        rate=rate,
+        gradient=gradient,
+        rows=len(lesson.lengths),
+        tokens=lesson.tokens,
+        seconds=time.perf_counter() - begin,
+    )
 
 
 def _judged(state: State, score: Callable[[int], float], made: Step) -> Step:

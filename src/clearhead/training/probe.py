@@ -48,7 +48,7 @@ def probe_head(
         space = LabelSpace(names=space.names, kind="classes")
     linear = fit_probe(
         features, targets, space, tried=MOST_TRIED, class_weight=settings.class_weight, seed=settings.seed
-    )  # fmt: skip
+    )
     weight, bias = linear.weight, linear.bias
     if space.kind == "classes":
         seen = np.isin(np.arange(len(bias)), targets)

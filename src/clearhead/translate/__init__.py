@@ -1,2 +1,1 @@
-"""Translation and generation: parallel data, training, streaming of lines, evaluation and report.
-"""
+"""Translation and generation: parallel data, training, streaming of lines, evaluation and report."""

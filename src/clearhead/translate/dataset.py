@@ -74,8 +74,10 @@ def sides_of(source: Source, asked: RunPlan) -> Sides:
         if name is not None and name not in columns:
             raise InputError(f"{source.name} has no column {name!r}; it has {titles(columns)}.")
     if len(columns) == 1:
-        raise InputError(f"{source.name} has one column, {titles(columns)}: translation needs what is read and what is "
-                         "written, each in a column of its own.")  # fmt: skip
+        raise InputError(
+            f"{source.name} has one column, {titles(columns)}: translation needs what is read and what is "
+            "written, each in a column of its own."
+        )
     free = [name for name in columns if name not in (asked.source, asked.target, split)]
     first = asked.source or _named(free, SOURCES)
     second = asked.target or _named([name for name in free if name != first], TARGETS)
@@ -223,5 +225,6 @@ def _leaks(parts: Mapping[str, Sequence[Pair]]) -> list[str]:
     seen = {pair.source for pair in parts["train"]}
     return [
         f"{count:,} of the {part} sources are in the training rows, too: they flatter"
-        for part in ("dev", "test") if (count := sum(pair.source in seen for pair in parts.get(part, ())))
-    ]  # fmt: skip
+        for part in ("dev", "test")
+        if (count := sum(pair.source in seen for pair in parts.get(part, ())))
+    ]

@@ -35,9 +35,15 @@ class Translated:
     def evaluation(self, seconds: float = 0.0) -> Evaluation:
         """The same as every other task has it."""
         return Evaluation(
-            task="translate", kind="texts", labels=(), rows=len(self.pairs), main="bleu",
-            metrics=dict(self.scores.measures), slices=self.scores.slices, seconds=seconds,
-        )  # fmt: skip
+            task="translate",
+            kind="texts",
+            labels=(),
+            rows=len(self.pairs),
+            main="bleu",
+            metrics=dict(self.scores.measures),
+            slices=self.scores.slices,
+            seconds=seconds,
+        )
 
 
 def translations(
@@ -76,8 +82,10 @@ def known_pairs(
 ) -> tuple[list[Pair], BadRows]:
     """Rows with their translations, by the columns that are named or that the model learned from: all, or a part."""
     known = {} if trained is None else trained.columns
-    named = [given or (own if (own := known.get(side)) in source.columns else None)
-             for given, side in zip(columns, ("source", "target"), strict=True)]  # fmt: skip
+    named = [
+        given or (own if (own := known.get(side)) in source.columns else None)
+        for given, side in zip(columns, ("source", "target"), strict=True)
+    ]
     sides = sides_of(source, RunPlan(task="translate", source=named[0], target=named[1]))
     wanted = None if part is None else read_split(folder, part)
     every, bad = read_pairs(source, sides, skip_bad_rows=skip_bad_rows)
@@ -112,7 +120,14 @@ def evaluate_translator(
     made = replace(found.evaluation(time.perf_counter() - begun), skipped=dict(bad.counts))
     if report is not None:
         write_report(
-            report, title=f"{folder.name} on {source.name}", model=model, folder=folder, found={"rows": found},
-            evaluations={"rows": made}, trained=trained, command=command, cost={"seconds": made.seconds},
-        )  # fmt: skip
+            report,
+            title=f"{folder.name} on {source.name}",
+            model=model,
+            folder=folder,
+            found={"rows": found},
+            evaluations={"rows": made},
+            trained=trained,
+            command=command,
+            cost={"seconds": made.seconds},
+        )
     return made, found

@@ -65,9 +65,14 @@ def check_causal(model: Model, name: str) -> None:
 
 
 def continue_lines(
-    model: Model, prompts: Iterable[str], *, skip: int = 0, empty: bool = False,
-    told: Callable[[int, int | None], None] | None = None, **choices: Any,
-) -> Iterator[Continued]:  # fmt: skip
+    model: Model,
+    prompts: Iterable[str],
+    *,
+    skip: int = 0,
+    empty: bool = False,
+    told: Callable[[int, int | None], None] | None = None,
+    **choices: Any,
+) -> Iterator[Continued]:
     """Every prompt in its order; `skip` of them were answered before, and `empty` ones are asked like others."""
     number = skip - skip % CHUNK  # in the chunks of a job that was never stopped: the same bits
     rows = islice(iter(prompts), number, None)

@@ -139,10 +139,20 @@ def run_translate(
         return run
     tell.count("writing the report", 0, None)
     made = write_report(
-        folder / REPORT, title=f"{folder.name}: translate", model=model, folder=folder, found=found,
-        evaluations=evaluations, trained=trained, command=command, notes=[*run.said, *run.notes], cost=run.cost,
-        log=list(read_log(folder)), texts=texts, settings=trained.settings,
-    )  # fmt: skip
+        folder / REPORT,
+        title=f"{folder.name}: translate",
+        model=model,
+        folder=folder,
+        found=found,
+        evaluations=evaluations,
+        trained=trained,
+        command=command,
+        notes=[*run.said, *run.notes],
+        cost=run.cost,
+        log=list(read_log(folder)),
+        texts=texts,
+        settings=trained.settings,
+    )
     drop_state(folder, learned, keep=plan.keep_state)
     write_metrics(folder, evaluations, ())  # last: it is finished
     return replace(run, report=made)
@@ -158,7 +168,7 @@ def _take_back(folder: Path, there: bool) -> None:
 
 def _fit(
     model: Model, data: Parallel, texts: Texts, plan: RunPlan, folder: Path, tell: Told, *, finish: bool
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """Learn to the end from the last saved state; the model then has the best weights."""
     import numpy as np
 
@@ -176,9 +186,15 @@ def _fit(
     constant = baseline_loss(data.target.ids, "cross_entropy", None, settings.smoothing)
     watch = Watch(constant, settings, words=True)
     steps = train_steps(
-        state, data, settings, objective="words", score=score, device=str(model.core.device), seconds=seconds_of(plan),
+        state,
+        data,
+        settings,
+        objective="words",
+        score=score,
+        device=str(model.core.device),
+        seconds=seconds_of(plan),
         row_weights=data.row_words.astype(np.float64),  # every word counts alike, as in the paper
-    )  # fmt: skip
+    )
     drive(state, steps, folder, settings, watch, tell.step)
     state.restore_best()
     model.module.eval()

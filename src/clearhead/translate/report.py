@@ -83,10 +83,16 @@ def told(model: Model, found: Translated, prefix: str) -> Told:
 
     def samples(chosen: Sequence[int]) -> tuple[Sample, ...]:
         return tuple(
-            Sample(row=found.pairs[row].number, source=found.pairs[row].source, reference=found.pairs[row].target,
-                   translation=found.hypotheses[row], chrf=float(scores[row]), aligned=aligned.get(row))
+            Sample(
+                row=found.pairs[row].number,
+                source=found.pairs[row].source,
+                reference=found.pairs[row].target,
+                translation=found.hypotheses[row],
+                chrf=float(scores[row]),
+                aligned=aligned.get(row),
+            )
             for row in chosen
-        )  # fmt: skip
+        )
 
     return Told(scores=found.scores, worst=samples(worst), best=samples(best), unaligned=unaligned)
 

@@ -63,9 +63,15 @@ def prefix_of(model: Model) -> str:
 
 
 def translate_lines(
-    model: Model, lines: Iterable[str], *, skip: int = 0, told: Callable[[int, int | None], None] | None = None,
-    align: bool = False, replace_unknowns: bool = False, **choices: Any,
-) -> Iterator[Line]:  # fmt: skip
+    model: Model,
+    lines: Iterable[str],
+    *,
+    skip: int = 0,
+    told: Callable[[int, int | None], None] | None = None,
+    align: bool = False,
+    replace_unknowns: bool = False,
+    **choices: Any,
+) -> Iterator[Line]:
     """Every line in its order; `skip` of them were translated before, and are passed over.
 
     `align` tells which words belong together, and `replace_unknowns` puts source words where the model knew none.

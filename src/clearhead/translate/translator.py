@@ -75,9 +75,14 @@ def _tongues(plan: RunPlan, texts: Texts, folder: Path, tell: Told) -> Tongues:
 
     place, size = folder / VOCABULARY, plan.vocabulary or SIZES[plan.preset or PRESET]
     rows = texts.parts["train"]
-    kinds = {"shared": [text for pair in rows for text in (pair.source, pair.target)]} if plan.shared else {
-        "source": [pair.source for pair in rows], "target": [pair.target for pair in rows],
-    }  # fmt: skip
+    kinds = (
+        {"shared": [text for pair in rows for text in (pair.source, pair.target)]}
+        if plan.shared
+        else {
+            "source": [pair.source for pair in rows],
+            "target": [pair.target for pair in rows],
+        }
+    )
     made = {}
     for name, lines in kinds.items():
         if not (place / name).exists():
@@ -85,10 +90,16 @@ def _tongues(plan: RunPlan, texts: Texts, folder: Path, tell: Told) -> Tongues:
             single = plan.pieces == "characters"
             try:
                 learned = learn_tokenizer(
-                    iter(lines), place / name, kind="bpe" if single else plan.pieces, use="transformer", size=size,
-                    split=split, normalize="nfc", byte_fallback=plan.pieces != "wordpiece" and size >= ROOM,
+                    iter(lines),
+                    place / name,
+                    kind="bpe" if single else plan.pieces,
+                    use="transformer",
+                    size=size,
+                    split=split,
+                    normalize="nfc",
+                    byte_fallback=plan.pieces != "wordpiece" and size >= ROOM,
                     min_count=MOST_SIZE if single else None,  # no two letters stand together so often: none are merged
-                )  # fmt: skip
+                )
             except TooSmallError as error:
                 why = f"A vocabulary of {size:,} has no room for the letters of these rows"
                 raise InputError(f"{why}; say at least {setting('vocabulary', error.need)}.") from None
@@ -111,9 +122,14 @@ def _new(plan: RunPlan, tongues: Tongues, said: dict[str, Any]) -> Model:
     if not tongues.shared:
         config["target_vocab_size"] = target.vocab_size
     model = create(
-        family, plan.preset or PRESET, config=config | said, head="seq2seq", tokenizer=tongues.source,
-        device=plan.device, seed=plan.settings.seed,
-    )  # fmt: skip
+        family,
+        plan.preset or PRESET,
+        config=config | said,
+        head="seq2seq",
+        tokenizer=tongues.source,
+        device=plan.device,
+        seed=plan.settings.seed,
+    )
     return model if tongues.shared else replace(model, target_tokenizer=target)
 
 

@@ -39,9 +39,10 @@ def replace_unknown(model: Model, made: Sequence[Generated], prefix: str = "") -
     tokenizer = model.target_tokenizer or model.tokenizer
     jobs = [
         (row, place, found)
-        for row, one in enumerate(made) for place, answer in enumerate(one.best)
+        for row, one in enumerate(made)
+        for place, answer in enumerate(one.best)
         if (found := marked(tokenizer, answer)) is not None
-    ]  # fmt: skip
+    ]
     if not jobs:
         return list(made)
     aligner, signs = Aligner(model), takes_signs(tokenizer)

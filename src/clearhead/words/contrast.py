@@ -137,9 +137,7 @@ def contrast_vectors(vectors: WordVectors, sentences: Sequence[str], word: str, 
         others = [Near(text=sentences[at], cosine=vectors.cosine(form, forms[at])) for at in _others(forms, place)]
         words = tuple(Near(text=one.word, cosine=one.cosine) for one in near[form])
         senses = tuple(sorted(others, key=lambda one: -one.cosine))
-        made.append(
-            Occurrence(sentence=text, start=start, end=end, tokens=(form,), senses=senses, words=words)
-        )
+        made.append(Occurrence(sentence=text, start=start, end=end, tokens=(form,), senses=senses, words=words))
     layer = Layer(name="word vectors", cosine=vectors.cosine(forms[0], forms[1]))
     if len({vectors.find(form) for form in forms[:2]}) > 1:
         notes.append(f"{forms[0]} and {forms[1]} are two words here, each with a vector of its own.")

@@ -91,9 +91,14 @@ def read_corpus(sentences: Iterable[Sequence[str]], file: Path, *, min_count: in
     numbers = np.memmap(file, np.int32, "r")
     file.unlink()  # it is there as long as it is mapped, and gone with this process however that ends
     return Corpus(
-        words=tuple(kept), counts=every[places], numbers=numbers, lookup=lookup, read=total, different=len(seen),
+        words=tuple(kept),
+        counts=every[places],
+        numbers=numbers,
+        lookup=lookup,
+        read=total,
+        different=len(seen),
         sentences=number,
-    )  # fmt: skip
+    )
 
 
 def file_sentences(

@@ -63,9 +63,7 @@ def check_limit(limit: int | None) -> None:
         raise InputError(f"limit is a number of words from 1 on, and it is {limit}.")
 
 
-def load_vectors(
-    place: str | os.PathLike[str], *, limit: int | None = None, progress: Told = None
-) -> WordVectors:
+def load_vectors(place: str | os.PathLike[str], *, limit: int | None = None, progress: Told = None) -> WordVectors:
     """Vectors out of a folder of ours, or a GloVe or word2vec file; `limit` takes the first words alone."""
     path = Path(place).expanduser()
     check_limit(limit)
@@ -75,9 +73,7 @@ def load_vectors(
     return found if limit is None or limit >= len(found) else found.select(range(limit))
 
 
-def save_vectors(
-    place: str | os.PathLike[str], vectors: WordVectors, *, learned: dict[str, Any] | None = None
-) -> Path:
+def save_vectors(place: str | os.PathLike[str], vectors: WordVectors, *, learned: dict[str, Any] | None = None) -> Path:
     """Write word2vec text (.txt, .vec), word2vec binary (.bin), or a new folder for any other name."""
     path = Path(place)
     if path.suffix.lower() in TEXT_ENDINGS:

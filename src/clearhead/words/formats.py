@@ -35,9 +35,12 @@ Told = Callable[[int, int | None], None] | None  # (rows, rows in all)
 Row = tuple[bytes, Array]  # a word and its numbers
 
 LENGTH, LETTERS, NUMBERS, TWICE, NO_WORD = (
-    "another number of values", "a word that is not UTF-8", "NaN, infinity or numbers beyond reason",
-    "a word that was there before", "no word",
-)  # fmt: skip
+    "another number of values",
+    "a word that is not UTF-8",
+    "NaN, infinity or numbers beyond reason",
+    "a word that was there before",
+    "no word",
+)
 
 
 class Gathered:
@@ -229,9 +232,7 @@ def _numbers(fields: list[bytes]) -> Array | None:
         return None
 
 
-def _binary(
-    blob: Blob, file: IO[bytes], promised: int, width: int, limit: int | None, told: Told
-) -> WordVectors:
+def _binary(blob: Blob, file: IO[bytes], promised: int, width: int, limit: int | None, told: Told) -> WordVectors:
     """word2vec's own: a word, a blank, the numbers as little-endian floats, perhaps a newline."""
     size = 4 * width
     if not blob.compressed and blob.path is not None:

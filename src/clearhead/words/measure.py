@@ -73,8 +73,11 @@ def interval_json(made: Interval) -> dict[str, float]:
 def measure_likeness(vectors: WordVectors, path: str | os.PathLike[str], *, seed: int = 0) -> Likeness:
     """Spearman's correlation with a file of `word, word, score` lines, with a bootstrap interval over its rows."""
     pairs = list(_pairs(Path(path)))
-    known = [(a, b, score) for one, two, score in pairs if (a := vectors.find(one)) is not None
-             and (b := vectors.find(two)) is not None]  # fmt: skip
+    known = [
+        (a, b, score)
+        for one, two, score in pairs
+        if (a := vectors.find(one)) is not None and (b := vectors.find(two)) is not None
+    ]
     name = shown(Path(path).name)
     if len(known) < 3:
         few = f"{vectors.name} knows the words of {len(known)} of its {len(pairs):,} rows"

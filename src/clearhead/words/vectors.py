@@ -234,4 +234,3 @@ def expression(asked: str | Sequence[str]) -> tuple[list[str], list[str]]:
     if waiting:
         raise InputError("Give a word, or words with + and - between them, as in: king - man + woman.")
     return added, taken
-

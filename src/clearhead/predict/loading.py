@@ -1,0 +1,251 @@
+"""A trained folder, or a checkpoint of others with a head for labels, as a `Predictor`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.caller import setting, verb
+from clearhead.checkpoint.activation import read_activation
+from clearhead.checkpoint.folder import read_folder
+from clearhead.checkpoint.passport import Passport, Trained, check_label_names, read_passport
+from clearhead.checkpoint.sentence import read_sentences
+from clearhead.data import LabelSpace
+from clearhead.data.form import MOST_ROW, Fit
+from clearhead.errors import CheckpointError, InputError
+from clearhead.files import shown
+from clearhead.model.loading import load
+from clearhead.predict.passport_layer import passport_layer
+from clearhead.predict.predictor import Predictor
+from clearhead.predict.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer, VectorScorer
+from clearhead.shape import Pooling
+from clearhead.tasks import TASKS, Reading, Task, task_named
+from clearhead.tasks.orders import ORDERED, both_orders
+from clearhead.tasks.tag import LENIENT
+from clearhead.words import is_words, load_vectors
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clearhead.model import Model
+
+    Array = np.ndarray[Any, Any]
+
+log = logging.getLogger("clearhead")
+
+UNNAMED = ("answers", "options")  # the outputs of such heads have no names in other people's files
+OWN_HEADS = ("tag", "span", "choice")
+OTHER_HEADS = {
+    "masked": ("guesses hidden words", "fill"),
+    "pretraining": ("guesses hidden words", "fill"),
+    "causal": ("continues texts", "generate"),
+    "seq2seq": ("writes texts", "translate"),
+}
+MOST_ANSWER = 10_000  # tokens
+KINDS = {"multi_label_classification": "multilabel", "regression": "number"}
+
+
+def load_predictor(
+    reference: str | Path,
+    *,
+    device: str = "auto",
+    abstain_below: float | None = None,
+    precision: str | None = None,
+    threads: int | None = None,
+    progress: Callable[[str, int, int | None], None] | None = None,
+) -> Predictor:
+    """A folder that `train` made, or any checkpoint whose head gives labels."""
+    from clearhead.checkpoint.hub import locate
+
+    folder = locate(reference, progress=progress).folder
+    passport = _passport(folder)
+    trained = None if passport is None else passport.trained
+    if abstain_below is not None and not 0 <= abstain_below <= 1:
+        raise InputError(f"{setting('abstain_below')} must be from 0 to 1, got {abstain_below}.")
+    if trained is not None and trained.task == "translate":
+        raise InputError(f"{reference} translates: use {verb('translate')}.")
+    if trained is None:
+        model = load(reference, device=device, precision=precision, threads=threads, progress=progress)
+        return _untrained(str(reference), folder, model, abstain_below)
+    reading = Reading(
+        temperature=trained.temperature,
+        thresholds=tuple(trained.thresholds),
+        abstain_below=trained.abstain_below if abstain_below is None else abstain_below,
+        no_answer=trained.no_answer,
+    )
+    space = _space(trained)
+    task = _task(trained)
+    if abstain_below is not None:
+        _check_silence(task, str(reference), space)
+    return Predictor(
+        task=task,
+        space=space,
+        reading=_checked(reading, space),
+        scorer=_scorer(folder, trained, partial(load, reference, device=device, precision=precision, threads=threads)),
+        method=trained.method,
+        reference=str(reference),
+        folder=folder,
+        trained=trained,
+    )
+
+
+def is_trained(reference: str | Path) -> bool:
+    """Whether a model answers with labels, tags, answers or options, and so can be measured by rows."""
+    from clearhead.checkpoint.hub import locate
+
+    folder = locate(reference).folder
+    passport = _passport(folder)
+    if passport is not None and passport.trained is not None:
+        return True
+    sentences = read_sentences(folder)
+    read = read_folder(folder if sentences is None else sentences.encoder)
+    if sentences is not None and sentences.pooling.source != Pooling().source and not read.mean_head:
+        return False
+    return read.head in ("classify", *OWN_HEADS)
+
+
+def _passport(folder: Path) -> Passport | None:
+    sentences = read_sentences(folder)
+    return read_passport(folder if sentences is None else sentences.encoder)
+
+
+def _task(trained: Trained) -> Task:
+    """The task of a passport, which its labels and columns must allow."""
+    task = task_named(trained.task)
+    second = "text_b" in trained.columns
+    if trained.settings.get("both_orders") is True and second and task.name in ORDERED:
+        task = both_orders(task)
+    if trained.kind not in task.kinds or (task.second is not None and task.second is not second):
+        raise CheckpointError(f"clearhead.json: {task.name} does not go with its labels or columns.")
+    return task
+
+
+def _space(trained: Trained) -> LabelSpace:
+    return LabelSpace(
+        names=tuple(trained.labels), kind=trained.kind, separator=trained.separator, scheme=trained.scheme
+    )
+
+
+def _scorer(folder: Path, trained: Trained, loaded: Callable[[], Model]) -> Scorer:
+    task = _task(trained)
+    if trained.method in ("finetune", "head"):
+        model = loaded()
+        if model.shape.head is None or model.shape.head.kind != task.head:
+            raise CheckpointError(f"{folder} was trained to {shown(trained.task, 40)}, and its head is gone.")
+        named = trained.kind not in UNNAMED
+        if named and list(model.labels) != list(task.outputs(_space(trained))):
+            raise CheckpointError(f"{folder}: config.json and clearhead.json name different labels.")
+        return NetworkScorer(model=model, fit=_fit(trained, model), task=task)
+    if trained.method not in ("features", "tfidf", "majority"):
+        raise CheckpointError(f"clearhead.json names the method {shown(trained.method, 40)!r}, which is not known.")
+    from clearhead.classic import load_classic
+
+    classic = load_classic(folder)
+    count = 1 if trained.kind == "number" else len(trained.labels)
+    if classic.outputs != count:
+        raise CheckpointError(f"{folder} has {classic.outputs} outputs for {count} labels.")
+    if trained.method == "features" and is_words(folder):
+        return VectorScorer(vectors=load_vectors(folder), classic=classic)
+    if trained.method == "features":
+        model = loaded()
+        pooling = tuple(trained.pooling) or None
+        layer = passport_layer(trained, model.shape.stack.layers)
+        return FeatureScorer(
+            model=model,
+            fit=_fit(trained, model),
+            classic=classic,
+            layer=layer,
+            pooling=pooling,
+            task=task,
+            separate=trained.pairs == "separate",
+        )
+    return ClassicScorer(classic=classic)
+
+
+def _fit(trained: Trained, model: Model) -> Fit:
+    """Texts are cut or windowed as in training, if the model can read that much."""
+    most, said = model.max_length(), trained.max_length
+    fits = most is None if said is None else 1 <= said <= (most or said)
+    sane = trained.stride >= 0 and 1 <= trained.max_answer <= MOST_ANSWER
+    sane = sane and (trained.max_tokens is None or 1 <= trained.max_tokens <= MOST_ROW)
+    if not fits or trained.long not in ("window", "cut") or not sane:
+        raise CheckpointError("clearhead.json: its max_length, long, stride, max_answer or max_tokens do not fit.")
+    return Fit(
+        max_length=said,
+        long=trained.long,
+        stride=trained.stride,
+        max_answer=trained.max_answer,
+        max_tokens=trained.max_tokens,
+    )
+
+
+def _untrained(reference: str, folder: Path, model: Model, abstain_below: float | None) -> Predictor:
+    """A checkpoint of others: its head and config.json say what it answers."""
+    head = None if model.shape.head is None else str(model.shape.head.kind)
+    if head in OWN_HEADS:
+        return _untrained_own(reference, folder, model, TASKS[head], abstain_below)
+    if head != "classify":
+        does, use = OTHER_HEADS.get(str(model.head), ("turns texts into vectors", "embed"))
+        work = f"it {does} ({verb(use)})"
+        raise InputError(f"{reference} was not trained to answer with labels: {work}; train one with {verb('train')}.")
+    problem = model.config.get("problem_type")
+    kind: Any = KINDS.get(str(problem), "number" if problem is None and len(model.labels) == 1 else "classes")
+    if kind != "number":
+        check_label_names(model.labels, "config.json")
+    space = LabelSpace(names=() if kind == "number" else model.labels, kind=kind)
+    task = task_named("regress" if kind == "number" else "classify")
+    activation, warning = read_activation(model.config, len(model.labels))
+    if warning is not None:
+        log.warning("%s: %s", reference, warning)
+    if abstain_below is not None:
+        _check_silence(task, reference, space)
+    return Predictor(
+        task=task,
+        space=space,
+        reading=Reading(abstain_below=abstain_below, activation=activation if kind == "number" else "identity"),
+        scorer=NetworkScorer(model=model, fit=Fit(max_length=model.max_length())),
+        method="finetune",
+        reference=reference,
+        folder=folder,
+    )
+
+
+def _untrained_own(reference: str, folder: Path, model: Model, task: Task, abstain_below: float | None) -> Predictor:
+    """A tagger, an answerer or a chooser of others."""
+    marked = any(name[1:2] == "-" for name in model.labels)
+    scheme = {"tag": LENIENT if marked else "plain", "span": "all", "choice": "0"}[task.name]
+    names = model.labels if task.name == "tag" else ()
+    check_label_names(names, "config.json")
+    most, stride = task.long
+    known = [limit for limit in (most, model.max_length()) if limit is not None]
+    length = min(known, default=None)
+    shared = stride if length is None else min(stride, length // 3)
+    return Predictor(
+        task=task,
+        space=LabelSpace(names=names, kind=task.kinds[0], scheme=scheme),
+        reading=Reading(abstain_below=abstain_below),
+        scorer=NetworkScorer(model=model, fit=Fit(max_length=length, stride=shared), task=task),
+        method="finetune",
+        reference=reference,
+        folder=folder,
+    )
+
+
+def _check_silence(task: Task, reference: str, space: LabelSpace) -> None:
+    if space.kind == "number":
+        sure = f"answers with numbers, and {task.name} is never unsure"
+        raise InputError(f"{reference} {sure}; leave {setting('abstain_below')} out.")
+
+
+def _checked(reading: Reading, space: LabelSpace) -> Reading:
+    """Refuse numbers in a passport that cannot be."""
+    sane = 0.001 <= reading.temperature <= 1000
+    sane = sane and (reading.abstain_below is None or 0 <= reading.abstain_below <= 1)
+    sane = sane and all(threshold == threshold for threshold in reading.thresholds)
+    sane = sane and (reading.no_answer is None or abs(reading.no_answer) < float("inf"))
+    if not sane or (reading.thresholds and len(reading.thresholds) != len(space)):
+        raise CheckpointError("clearhead.json has a temperature or thresholds that do not fit its labels.")
+    return reading
