@@ -7,31 +7,16 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 
+from fuzz.warm_up import warm_up
 from tests.aspect_rows import marked
 from tests.parallel import CONFIGS, parallel, write_tsv
 from tests.planted import planted_text
 from tests.small import labelled, tiny_gpt, tiny_model, write_csv
 from tests.words.planted import topics
 
-ENGINE = ("onnxruntime", "sklearn.linear_model", "scipy.optimize", "tokenizers", "clearhead.cli", "clearhead.api")
-USED = (
-    "runs.train",
-    "runs.network",
-    "runs.finish",
-    "runs.ladder",
-    "runs.translate",
-    "runs.aspects",
-    "runs.pretrain",
-    "training.loop",
-    "training.state",
-    "core.build",
-    "engine.runner",
-    "report.page",
-    "explain.figure",
-)
+LIBRARIES = ("onnxruntime", "sklearn.linear_model", "scipy.optimize", "tokenizers")
 SIZE = '{"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}'
 PRETRAIN = (
     "--preset",
@@ -84,11 +69,7 @@ def warm() -> None:
     import torch
 
     torch.set_num_threads(1)
-    for name in (*ENGINE, *(f"clearhead.{one}" for one in USED)):
-        import_module(name)
-    weight = torch.nn.Parameter(torch.zeros(1))
-    weight.grad = torch.zeros(1)
-    torch.optim.AdamW([weight], fused=True).step()  # the first step of any optimiser imports much more
+    warm_up(LIBRARIES)
 
 
 def make_assets(place: Path) -> None:

@@ -21,12 +21,12 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from fuzz.warm_up import warm_up
 from tests.small import labelled, tiny_model, write_csv
 
 SETTINGS: dict[str, Any] = {"epochs": 3, "rate": 3e-3, "batch_rows": 16, "threads": 1}
@@ -46,7 +46,7 @@ def main() -> None:
     import torch
 
     torch.set_num_threads(1)  # before the first fork: a pool of threads does not survive it
-    warm()
+    warm_up()
     place = Path(tempfile.mkdtemp(prefix="clearhead-kill-"))
     model = tiny_model(place)
     data = write_csv(place / "rows.csv", labelled(chosen.rows))
@@ -70,17 +70,6 @@ def main() -> None:
     told = ", ".join(f"{count} {what}" for what, count in found.items() if what != "findings")
     print(f"{chosen.count} instants ({told}): {found['findings']} findings")
     sys.exit(bool(found["findings"]))
-
-
-def warm() -> None:
-    """Import once what every run imports, so that the instants fall into its work."""
-    import torch
-
-    for name in ("runs.train", "runs.network", "runs.finish", "training.loop", "training.state", "core.build"):
-        import_module(f"clearhead.{name}")
-    weight = torch.nn.Parameter(torch.zeros(1))
-    weight.grad = torch.zeros(1)
-    torch.optim.AdamW([weight], fused=True).step()  # the first step of any optimiser imports much more
 
 
 def killed(

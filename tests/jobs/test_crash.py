@@ -19,35 +19,18 @@ from clearhead.translate.generate import continue_lines
 from clearhead.translate.stream import translate_lines
 from fuzz.crash import Points, chosen_points, contents, run, tried
 from fuzz.crash_cases import Case
+from fuzz.warm_up import import_package
 from tests.parallel import parallel
 from tests.small import labelled, tiny_gpt, write_csv
 from tests.words.planted import topics
-
-USED = (
-    "api",
-    "cli",
-    "cli.train",
-    "cli.training",
-    "cli.word2vec",
-    "cli.learn_tokenizer",
-    "jobs.restart",
-    "jobs.learn_tokenizer",
-    "words.learn",
-    "text.learn",
-    "report.page",
-    "train.inspection",
-    "evaluate.evaluate",
-    "classic",
-    "training.log",
-)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def warm() -> None:
     """Import once what every killed child would import."""
-    others = ("cyclopts.help", "rich.table", "jinja2", "msgspec", "email.message")
-    for name in (*others, *(f"clearhead.{one}" for one in USED)):
+    for name in ("cyclopts.help", "rich.table", "jinja2", "msgspec", "email.message"):
         import_module(name)
+    import_package()
 
 
 def make_file() -> None:

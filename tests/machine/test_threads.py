@@ -73,7 +73,8 @@ def test_openmp_of_torch_sleeps_while_it_waits() -> None:
 
 @pytest.mark.slow
 def test_other_libraries_may_be_loaded_before() -> None:
-    code = "import numpy, sklearn.linear_model, onnxruntime; from clearhead.loading import need_torch; need_torch('x')"
+    others = "import numpy, sklearn.linear_model, onnxruntime"
+    code = f"{others}; from clearhead.model.loading import need_torch; need_torch('x')"
     assert spins(code)[-1] == 1000
 
 
