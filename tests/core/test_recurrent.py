@@ -17,8 +17,8 @@ from safetensors.numpy import load_file
 import clearhead
 from clearhead import Model, tensors
 from clearhead.batch import Batch, pad
-from clearhead.core.alignment import Alignment
 from clearhead.core.build import build
+from clearhead.core.recurrent_attention import Alignment
 from clearhead.core.recurrent_network import RecurrentNetwork, begin, step
 from clearhead.errors import InputError
 from clearhead.families import FAMILIES

@@ -15,7 +15,7 @@ from clearhead.deploy.bench import Bench, Speed, _texts, run_bench
 from clearhead.deploy.process import Child
 from clearhead.deploy.sentences import SENTENCES
 from clearhead.errors import ClearheadError, InputError
-from clearhead.report.speeds import speeds_picture
+from clearhead.report.bench_picture import speeds_picture
 from tests.small import labelled, tiny_model
 
 TEXTS = [row["text"] for row in labelled(40)]

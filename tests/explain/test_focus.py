@@ -22,10 +22,10 @@ from clearhead.explain import (
 )
 from clearhead.explain.focus import heading, heading_lines, informative_word
 from clearhead.explain.tokens import width
-from clearhead.explain.view import view
+from clearhead.explain.trace_view import view
 from tests.decode.texts import spoken
-from tests.explain.test_page import Reader, page_data
 from tests.explain.test_pictures import SPACE, caption, lines
+from tests.explain.test_trace_page import Reader, page_data
 from tests.explain.traces import HOSTILE, LECTURE, make_trace
 
 

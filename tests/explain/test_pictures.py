@@ -16,7 +16,7 @@ from clearhead.core.trace import Trace
 from clearhead.core.trace import trace as run_trace
 from clearhead.errors import InputError
 from clearhead.explain import attention_heatmap_svg, attention_page, attention_svg
-from clearhead.explain.view import FAINTEST, colour, parts, telling_layer, view
+from clearhead.explain.trace_view import FAINTEST, colour, parts, telling_layer, view
 from clearhead.model.inputs import checked_batch
 from tests.explain.traces import HOSTILE, LECTURE, make_trace
 

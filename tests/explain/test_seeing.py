@@ -278,7 +278,7 @@ def test_every_kind_in_every_form(tmp_path: Path) -> None:
 
 
 def test_png_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clearhead.explain.paint.find_spec", lambda _: None)
+    monkeypatch.setattr("clearhead.explain.svg.raster.find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match=r"clearhead\[train\]"):
         save_attention(make_trace(), tmp_path / "a.png")
 

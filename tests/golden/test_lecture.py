@@ -11,11 +11,11 @@ import torch
 
 import clearhead
 from clearhead import tensors
-from clearhead.core.alignment import Alignment
 from clearhead.core.attention import Recorder, Where, attention
 from clearhead.core.block import Residual
 from clearhead.core.build import build
 from clearhead.core.positions import sines
+from clearhead.core.recurrent_attention import Alignment
 from clearhead.families import FAMILIES
 from clearhead.model.layers import choose_layer, pool
 from clearhead.shape import HeadShape, ModelShape, PoolerShape, Recurrence, Shape

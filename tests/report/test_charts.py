@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearhead.report.charts import along, axis, tick_text
-from clearhead.report.curves import curves, smoothed, thinned
-from clearhead.report.words import UNKNOWN, cut, duration, exponent, figure, flat, known, lines, percent
+from clearhead.explain.svg.numbers import exponent
+from clearhead.explain.svg.plot import along, axis, tick_text
+from clearhead.report.formatting import UNKNOWN, cut, duration, figure, flat, known, lines, percent
+from clearhead.report.learning_curves import curves, smoothed, thinned
 from tests.report.samples import log_lines
 
 NUMBERS = st.floats(-1e20, 1e20).filter(lambda value: value == 0 or abs(value) > 1e-20)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from clearhead.explain.svg.plot import powers
 from clearhead.report import report_html, save_report
-from clearhead.report.charts import powers
 from tests.explain.test_browser import browser, opened
 from tests.report.pages import Reader
 from tests.report.samples import HOSTILE, METHODS, baseline, climbed, rungs, swept, whole

@@ -14,7 +14,7 @@ from clearhead.metrics import Interval, Paired
 from clearhead.report import ReportData, report_html, save_report
 from clearhead.report.headline import DEV_MARK
 from clearhead.report.page import SECTIONS
-from clearhead.report.parts import PER_PART
+from clearhead.report.part_views import PER_PART
 from clearhead.tasks.evaluation import Evaluation
 from tests.report.pages import Reader
 from tests.report.samples import LABELS, classes, inspected, log_lines, multilabel, numbers, sliced, whole

@@ -50,7 +50,7 @@ def complexity(
     """
     from clearhead.explain.complexity import LENGTHS, MS, WIDTHS
     from clearhead.explain.complexity import complexity as measured
-    from clearhead.explain.growth import check_picture
+    from clearhead.explain.growth_picture import check_picture
 
     if output is not None:
         check_picture(output)

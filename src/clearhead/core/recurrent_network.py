@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from clearhead.core.alignment import Source
 from clearhead.core.attention import Attention, Kernel, Recorder, fused
 from clearhead.core.head import Head
 from clearhead.core.layout import Layout, Packed, Padded
 from clearhead.core.models import Network, Result, check_lengths
 from clearhead.core.recurrent import Decoder, Encoder, Memory, Written
+from clearhead.core.recurrent_attention import Source
 from clearhead.errors import InputError
 from clearhead.shape import ModelShape
 

@@ -90,7 +90,7 @@ class Bench:
 
     def svg(self) -> str:
         """The same as a picture of bars."""
-        from clearhead.report.speeds import speeds_picture
+        from clearhead.report.bench_picture import speeds_picture
 
         return speeds_picture(self.title, [asdict(one) for one in self.runtimes if one.left_out is None])
 

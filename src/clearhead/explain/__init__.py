@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from clearhead.explain.alignment import Alignment, alignment, alignment_page, alignment_svg, trace_written
-from clearhead.explain.attention import attention_svg
+from clearhead.explain.attention_lines import attention_svg
 from clearhead.explain.beams import BeamTree, Beginning, beam_tree, beams_svg, save_beams
 from clearhead.explain.heatmap import attention_heatmap_svg
-from clearhead.explain.page import attention_page
-from clearhead.explain.paint import png
 from clearhead.explain.positions import Positions, positions, positions_svg, save_positions
-from clearhead.explain.save import attention_data, save_alignment, save_attention
 from clearhead.explain.steps import Candidate, Decoded, Step, decoding_steps, save_steps, steps_svg
-from clearhead.explain.table import attention_table
+from clearhead.explain.svg.raster import png
+from clearhead.explain.trace_files import attention_data, save_alignment, save_attention
+from clearhead.explain.trace_page import attention_page
+from clearhead.explain.trace_table import attention_table
 
 __all__ = [
     "Alignment",

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clearhead.errors import InputError
+from clearhead.explain.decoder_tokens import need_text
 from clearhead.explain.focus import heading_lines, hidden_note, hidden_share, shown_tokens
 from clearhead.explain.heatmap import HEADING, MEAN, matrix_svg
-from clearhead.explain.page import attention_page
 from clearhead.explain.tokens import Token, shorten, visible, word_groups
-from clearhead.explain.view import View, check_head, check_layer, colour, telling, view
-from clearhead.explain.wording import need_text
+from clearhead.explain.trace_page import attention_page
+from clearhead.explain.trace_view import View, check_head, check_layer, colour, telling, view
 from clearhead.model.generation import Writer
 
 if TYPE_CHECKING:

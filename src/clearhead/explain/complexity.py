@@ -226,7 +226,7 @@ class Complexity:
 
     def save(self, path: str | Path) -> Path:
         """Draw it: .svg, .png, or .html with the tables."""
-        from clearhead.explain.growth import save_growth
+        from clearhead.explain.growth_picture import save_growth
 
         tables = {self.title: self.lecture(), MS: self.table()}
         return save_growth(Path(path), self.title, self.curves(), tables, self.notes)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.errors import InputError
-from clearhead.explain.paint import check_paint, png
+from clearhead.explain.svg.raster import check_paint, png
 from clearhead.explain.tokens import visible
 from clearhead.files import whole_file
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from clearhead.explain.drawing import HEADING_EM, INK, LINE, SOFT, Element, add, finish, picture
 from clearhead.explain.focus import heading_lines, hidden_note, hidden_share, shown_tokens
+from clearhead.explain.svg.elements import HEADING_EM, INK, LINE, SOFT, Element, add, finish, picture
 from clearhead.explain.tokens import Token, width
-from clearhead.explain.view import check_head, check_layer, colour, darkness, is_causal, telling_layer, view
+from clearhead.explain.trace_view import check_head, check_layer, colour, darkness, is_causal, telling_layer, view
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clearhead.errors import InputError
-from clearhead.explain.drawing import SOFT, Element, add, finish, picture
 from clearhead.explain.figure import figure_page, write_figure
+from clearhead.explain.svg.elements import SOFT, Element, add, finish, picture
 
 if TYPE_CHECKING:
     from clearhead.model import Model

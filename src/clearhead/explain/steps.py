@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clearhead.errors import InputError
-from clearhead.explain.drawing import INK, SOFT, Element, add, finish, picture
+from clearhead.explain.decoder_tokens import need_text, opening, tokens_of
 from clearhead.explain.figure import Table, figure_page, write_figure
+from clearhead.explain.svg.elements import INK, SOFT, Element, add, finish, picture
 from clearhead.explain.tokens import Token, shorten, visible, width
-from clearhead.explain.wording import need_text, opening, tokens_of
 from clearhead.model.generation import Writer
 
 if TYPE_CHECKING:

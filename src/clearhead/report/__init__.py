@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clearhead.report.marked import marked_text
+from clearhead.report.annotated_text import marked_text
 from clearhead.report.page import ReportData, report_html, save_report
 from clearhead.report.sections import Section
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from clearhead.explain.drawing import add
+from clearhead.explain.svg.elements import add
+from clearhead.explain.svg.plot import HEIGHT, LEFT, RIGHT, WIDTH, Plot, axis, blank, powers, tick_text, written
 from clearhead.explain.tokens import shorten
-from clearhead.report.charts import HEIGHT, LEFT, RIGHT, WIDTH, Plot, axis, blank, powers, tick_text, written
-from clearhead.report.words import LOWER_IS_BETTER, duration, figure, known, metric_name
+from clearhead.report.formatting import LOWER_IS_BETTER, duration, figure, known, metric_name
 
 MOST_ROWS = 60
 APART = 9.0  # between two points, in the picture's own units

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clearhead.report.words import (
+from clearhead.report.formatting import (
     LOWER_IS_BETTER,
     count,
     cut,

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
 from clearhead.files import whole_file
-from clearhead.report import comparisons, inspected, pictures, results, words
-from clearhead.report.curves import curves
+from clearhead.report import comparisons, dataset_tables, formatting, metric_pictures, metric_tables
 from clearhead.report.headline import DEV_MARK, dev_mark, headline, in_order
-from clearhead.report.parts import PER_PART, part_views
+from clearhead.report.learning_curves import curves
+from clearhead.report.part_views import PER_PART, part_views
 from clearhead.report.sections import Section
 
 if TYPE_CHECKING:
@@ -75,10 +75,10 @@ def _in_place(titles: dict[str, str], more: Sequence[Section]) -> dict[str, str]
     every = list(SECTIONS)
     made: dict[str, str] = {}
     for name in every:
-        made |= {section.id: words.cut(section.title, 60) for section in more if section.before == name}
+        made |= {section.id: formatting.cut(section.title, 60) for section in more if section.before == name}
         if name in titles:
             made[name] = titles[name]
-    return made | {section.id: words.cut(section.title, 60) for section in more if section.id not in made}
+    return made | {section.id: formatting.cut(section.title, 60) for section in more if section.id not in made}
 
 
 def save_report(data: ReportData, path: Path) -> Path:
@@ -120,10 +120,10 @@ def _frame(data: ReportData, parts: Mapping[str, Evaluation]) -> dict[str, Any]:
     scored = [line for line in data.log if line.get("score") is not None]
     chose = not scored or any(line.get("best") for line in scored)
     return {
-        "title": words.cut(data.title, 200),
+        "title": formatting.cut(data.title, 200),
         "style": _style(),
         "headline": headline(parts, data.inspection) if parts else None,
-        "lead": words.cut(data.lead, 600) if data.lead else "Nothing was measured in this report.",
+        "lead": formatting.cut(data.lead, 600) if data.lead else "Nothing was measured in this report.",
         "dev_mark": dev_mark(next(iter(parts.values())).kind, chose_epoch=chose) if parts else DEV_MARK,
     }
 
@@ -134,12 +134,12 @@ def _data(found: Inspection | None) -> dict[str, Any]:
     return {
         "data": {
             "found": found,
-            "roles": inspected.roles(found.columns),
-            "balance": inspected.balance(found),
-            "alike": inspected.alike_rows(found),
+            "roles": dataset_tables.roles(found.columns),
+            "balance": dataset_tables.balance(found),
+            "alike": dataset_tables.alike_rows(found),
             "estimate": _lines(found.estimate or {}),
             "histograms": [
-                (what, lengths, pictures.histogram(what, lengths, what))
+                (what, lengths, metric_pictures.histogram(what, lengths, what))
                 for what, lengths in (("tokens", found.tokens), ("characters", found.characters))
                 if lengths is not None
             ],
@@ -150,32 +150,34 @@ def _data(found: Inspection | None) -> dict[str, Any]:
 def _metrics(parts: Mapping[str, Evaluation], views: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if not parts:
         return {"metrics": None}
-    rows, picture = results.metric_rows(parts), pictures.whiskers(parts)
+    rows, picture = metric_tables.metric_rows(parts), metric_pictures.whiskers(parts)
     return {"metrics": {"parts": parts, "rows": rows, "picture": picture, "part": views[0]["part"]}}
 
 
 def _run(data: ReportData, parts: Mapping[str, Evaluation]) -> dict[str, Any]:
     main = next((one.main for one in parts.values()), None)
-    metric = None if main is None else words.metric_name(main)
-    lines = results.seed_lines(data.seeds)
+    metric = None if main is None else formatting.metric_name(main)
+    lines = metric_tables.seed_lines(data.seeds)
     return {
-        "notes": [words.cut(note, 600) for note in data.notes[:MOST_NOTES]],
+        "notes": [formatting.cut(note, 600) for note in data.notes[:MOST_NOTES]],
         "notes_left": max(len(data.notes) - MOST_NOTES, 0),
         "curves": curves(data.log, metric),
         "seeds": {"lines": lines, "each": data.seeds[:MOST_SEEDS], "metric": metric or "score"} if lines else None,
         "sweep": comparisons.sweep(data.sweep, main),
         "ladder": comparisons.ladder(data.ladder),
         "baselines": comparisons.baselines(data.baselines, next(iter(parts.items()), None)),
-        "cost": _lines({words.COSTS.get(name, (name,))[0]: words.cost(name, data.cost[name]) for name in data.cost}),
+        "cost": _lines(
+            {formatting.COSTS.get(name, (name,))[0]: formatting.cost(name, data.cost[name]) for name in data.cost}
+        ),
         "machine": _lines(data.machine),
         "settings": _lines(data.settings),
-        "command": words.cut(data.command, MOST_COMMAND) if data.command.strip() else "",
+        "command": formatting.cut(data.command, MOST_COMMAND) if data.command.strip() else "",
         "passport": _passport(data.passport),
     }
 
 
 def _lines(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    found = list(words.flat(values))
+    found = list(formatting.flat(values))
     left = len(found) - MOST_LINES
     return [*found[:MOST_LINES], *([("…", f"{left:,} more")] if left > 0 else [])]
 
@@ -184,7 +186,7 @@ def _passport(passport: Mapping[str, Any]) -> dict[str, Any] | None:
     if not passport:
         return None
     text = json.dumps(passport, indent=2, ensure_ascii=False, default=str)
-    shown = words.lines(text[:MOST_PASSPORT])[:MOST_PASSPORT]  # escapes make it longer
+    shown = formatting.lines(text[:MOST_PASSPORT])[:MOST_PASSPORT]  # escapes make it longer
     return {"text": shown, "cut": len(text) > MOST_PASSPORT or len(shown) == MOST_PASSPORT}
 
 
@@ -192,7 +194,7 @@ def _finished(value: Any) -> Any:
     """Every text that a template writes, except what was built as markup: nothing in it hides or turns around."""
     from markupsafe import Markup
 
-    return value if isinstance(value, Markup) else words.lines(str(value))
+    return value if isinstance(value, Markup) else formatting.lines(str(value))
 
 
 @cache
@@ -217,15 +219,15 @@ def _environment() -> Any:
         lstrip_blocks=True,
     )
     made.filters |= {
-        "figure": words.figure,
-        "percent": words.percent,
-        "count": words.count,
-        "rows": words.rows,
-        "cut": words.cut,
-        "sentence": words.sentence,
-        "metric": words.metric_name,
-        "part": words.part_name,
-        "duration": words.duration,
+        "figure": formatting.figure,
+        "percent": formatting.percent,
+        "count": formatting.count,
+        "rows": formatting.rows,
+        "cut": formatting.cut,
+        "sentence": formatting.sentence,
+        "metric": formatting.metric_name,
+        "part": formatting.part_name,
+        "duration": formatting.duration,
     }
-    made.globals |= {"lower_is_better": words.LOWER_IS_BETTER}
+    made.globals |= {"lower_is_better": formatting.LOWER_IS_BETTER}
     return made

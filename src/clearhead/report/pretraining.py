@@ -9,9 +9,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from clearhead.report.charts import Plot, along, axis
+from clearhead.explain.svg.plot import Plot, along, axis
+from clearhead.report.formatting import figure, known
 from clearhead.report.sections import Section, paragraph, table
-from clearhead.report.words import figure, known
 
 BASELINES = (("model", "the model"), ("bigram", "the word before (bigram)"), ("unigram", "frequency (unigram)"))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 from clearhead.errors import InputError
-from clearhead.report.words import cut, lines
+from clearhead.report.formatting import cut, lines
 
 MOST_ROWS = 200
 MOST_CELL = 200

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from clearhead.report.charts import Plot, along, axis
-from clearhead.report.parts import rows_of
-from clearhead.report.results import STEPS
+from clearhead.explain.svg.plot import Plot, along, axis
+from clearhead.report.formatting import count, cut, figure, known, lines, metric_name
+from clearhead.report.metric_tables import STEPS
+from clearhead.report.part_views import rows_of
 from clearhead.report.sections import Section, paragraph, table
-from clearhead.report.words import count, cut, figure, known, lines, metric_name
 
 if TYPE_CHECKING:
     from clearhead.metrics.translation import LengthSlice, TranslationScores

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clearhead.report.words import cut
+from clearhead.report.formatting import cut
 
 if TYPE_CHECKING:
     from clearhead.data import Alike, Columns, Inspection

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
+from clearhead.explain.svg.numbers import number
 from clearhead.explain.tokens import visible
 from clearhead.explain.tokens import width as em
 
@@ -14,11 +15,6 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', Arial, sans-s
 PAPER, INK, SOFT = "#fbfaf6", "#1f2328", "#57606a"
 
 Element = ElementTree.Element
-
-
-def number(value: float) -> str:
-    """A coordinate or a share with as few digits as it needs."""
-    return f"{value:.4f}".rstrip("0").rstrip(".") or "0"
 
 
 def add(parent: Element, tag: str, text: str | None = None, **attributes: str | float) -> Element:

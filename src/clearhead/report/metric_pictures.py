@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from clearhead.explain.drawing import add
+from clearhead.explain.svg.elements import add
+from clearhead.explain.svg.plot import WIDTH, Axis, Plot, axis, blank, tick_text, unit, written
 from clearhead.explain.tokens import shorten
-from clearhead.report.charts import WIDTH, Axis, Plot, axis, blank, tick_text, unit, written
-from clearhead.report.words import LOWER_IS_BETTER, count, figure, known, metric_name, part_name, percent
+from clearhead.report.formatting import LOWER_IS_BETTER, count, figure, known, metric_name, part_name, percent
 
 if TYPE_CHECKING:
     from clearhead.data import Lengths

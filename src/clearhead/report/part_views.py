@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from clearhead.report import pictures, results, words
-from clearhead.report.cases import cases, cell_rows
+from clearhead.report import formatting, metric_pictures, metric_tables
+from clearhead.report.example_cards import cases, cell_rows
 from clearhead.report.headline import dev_mark
 
 if TYPE_CHECKING:
@@ -33,20 +33,20 @@ def _view(part: str, one: Evaluation, shown: Shown | None, key: str) -> dict[str
     others = [s for s in one.slices if not s.column.startswith(LENGTH)]
     return {
         "part": {"name": part, "rows": rows_of(part, one.kind), "one": one, "right": right, "key": key},
-        "labels": results.label_rows(one),
+        "labels": metric_tables.label_rows(one),
         "confusion": _confusion(one, shown, key),
         "worst": found if found is not None and found.worst else None,
         "suspicious": found,
         "calibration": _calibration(one, key),
         "coverage": _coverage(one, right, key),
-        "slices": {"shown": others[: results.MOST_SLICES], "all": len(others)} if others else None,
-        "lengths": lengths[: results.MOST_SLICES],
+        "slices": {"shown": others[: metric_tables.MOST_SLICES], "all": len(others)} if others else None,
+        "lengths": lengths[: metric_tables.MOST_SLICES],
     }
 
 
 def rows_of(part: str, kind: str) -> str:
     """Which rows a section tells of; dev rows never without a warning."""
-    return f"the {words.part_name(part)} rows" + (f" ({dev_mark(kind)})" if part == "dev" else "")
+    return f"the {formatting.part_name(part)} rows" + (f" ({dev_mark(kind)})" if part == "dev" else "")
 
 
 def _beginning(one: Slice) -> tuple[str, float]:
@@ -57,10 +57,10 @@ def _beginning(one: Slice) -> tuple[str, float]:
 
 def _confusion(one: Evaluation, shown: Shown | None, key: str) -> dict[str, Any] | None:
     rows = cell_rows(one, shown, key)
-    pairs = results.confused(one)
+    pairs = metric_tables.confused(one)
     if one.confusion is None and not pairs:
         return None
-    matrix = results.matrix(one)
+    matrix = metric_tables.matrix(one)
     listed = rows if matrix is not None else {pair.cell: rows[pair.cell] for pair in pairs if pair.cell in rows}
     return {"matrix": matrix, "pairs": pairs, "rows": listed}
 
@@ -76,7 +76,9 @@ def _calibration(one: Evaluation, key: str) -> list[dict[str, Any]]:
             "when": when,
             "error": error,
             "bins": [each for each in bins if each.rows],
-            "picture": pictures.reliability(f"reliability-{when}-{key}", f"Reliability {when} scaling", bins, error),
+            "picture": metric_pictures.reliability(
+                f"reliability-{when}-{key}", f"Reliability {when} scaling", bins, error
+            ),
         }
         for when, bins, error in (turns[:1] if found.temperature == 1 else turns)
     ]
@@ -85,5 +87,5 @@ def _calibration(one: Evaluation, key: str) -> list[dict[str, Any]]:
 def _coverage(one: Evaluation, right: str, key: str) -> dict[str, Any] | None:
     if not one.coverage:
         return None
-    picture = pictures.coverage(f"coverage-{key}", one.coverage, right)
-    return {"picture": picture, "points": results.covered(one.coverage)}
+    picture = metric_pictures.coverage(f"coverage-{key}", one.coverage, right)
+    return {"picture": picture, "points": metric_tables.covered(one.coverage)}

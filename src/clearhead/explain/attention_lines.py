@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
-from clearhead.explain.drawing import HEADING_EM, INK, LINE, SOFT, Element, add, finish, picture
 from clearhead.explain.focus import (
     heading_lines,
     hidden_note,
@@ -16,8 +15,9 @@ from clearhead.explain.focus import (
     show_special,
     shown_tokens,
 )
+from clearhead.explain.svg.elements import HEADING_EM, INK, LINE, SOFT, Element, add, finish, picture
 from clearhead.explain.tokens import Token, spelled_words
-from clearhead.explain.view import FAINTEST, View, check_head, check_layer, colour, darkness, telling_layer, view
+from clearhead.explain.trace_view import FAINTEST, View, check_head, check_layer, colour, darkness, telling_layer, view
 
 if TYPE_CHECKING:
     import numpy as np

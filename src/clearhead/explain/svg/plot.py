@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from clearhead.explain.drawing import Element, add
-from clearhead.report.words import exponent
+from clearhead.explain.svg.elements import Element, add
+from clearhead.explain.svg.numbers import exponent
 
 WIDTH, HEIGHT = 360.0, 232.0  # as wide as a phone, so that letters keep their size there
 SMALLEST = 1e-30  # what is nearer to 0 is 0

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from markupsafe import Markup, escape
 
-from clearhead.report.words import cut, figure, lines
+from clearhead.report.formatting import cut, figure, lines
 from clearhead.tasks.picks import Mark
 from clearhead.tasks.shown import Word
 

@@ -16,7 +16,7 @@ import pytest
 from clearhead.core.trace import Trace
 from clearhead.errors import InputError
 from clearhead.explain import attention_data, attention_page, save_attention
-from clearhead.explain import page as pages
+from clearhead.explain import trace_page as pages
 from tests.explain.traces import HOSTILE, LECTURE, make_trace
 
 

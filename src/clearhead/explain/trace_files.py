@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clearhead.explain.alignment import alignment, alignment_page, alignment_svg
-from clearhead.explain.attention import attention_svg, check_words
+from clearhead.explain.attention_lines import attention_svg, check_words
 from clearhead.explain.figure import figure_page, write_figure
 from clearhead.explain.focus import (
     heading_text,
@@ -19,8 +19,8 @@ from clearhead.explain.focus import (
     show_special,
     shown_tokens,
 )
-from clearhead.explain.page import attention_page
-from clearhead.explain.view import View, check_head, check_layer, parts, trace_tokens, view
+from clearhead.explain.trace_page import attention_page
+from clearhead.explain.trace_view import View, check_head, check_layer, parts, trace_tokens, view
 
 if TYPE_CHECKING:
     from clearhead.core.trace import Trace

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from clearhead.report.marked import LEAST, around, marked_text, named_words, shaded_text
-from clearhead.report.words import cut, figure, percent
+from clearhead.report.annotated_text import LEAST, around, marked_text, named_words, shaded_text
+from clearhead.report.formatting import cut, figure, percent
 
 if TYPE_CHECKING:
     from clearhead.tasks.evaluation import Evaluation

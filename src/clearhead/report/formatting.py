@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from numbers import Real
 from typing import Any
 
+from clearhead.explain.svg.numbers import exponent
 from clearhead.explain.tokens import visible
 
 UNKNOWN = "–"  # a figure that is not defined on these rows
@@ -75,15 +76,6 @@ def figure(value: Any) -> str:
     return text.replace("-", "−", 1) if text.startswith("-") else text
 
 
-def exponent(value: float, digits: int = 2) -> str:
-    """5e-5, without the zero that Python puts before the 5."""
-    power = math.floor(math.log10(abs(value))) if value else 0
-    front = f"{value / 10.0**power:.{digits}g}"
-    if front.lstrip("-") == "10":
-        front, power = front.replace("10", "1"), power + 1
-    return front if power == 0 else f"{front}e{power}"
-
-
 def percent(value: Any) -> str:
     """A share as a percentage; neither nothing nor everything is said of what is only nearly so."""
     found = known(value)
@@ -117,6 +109,11 @@ def duration(seconds: Any) -> str:
         return f"{found:.2f} s" if found < 1 else f"{found:.1f} s" if found < 10 else f"{found:.0f} s"
     minutes = round(found / 60)
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def cost_name(name: str) -> str:
+    """What a cost is called."""
+    return COSTS.get(name, (name,))[0]
 
 
 def cost(name: str, value: Any) -> Any:

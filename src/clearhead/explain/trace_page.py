@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clearhead.errors import InputError
-from clearhead.explain.attention import check_words
+from clearhead.explain.attention_lines import check_words
 from clearhead.explain.focus import heading_text, informative_word, requested_word, show_special
 from clearhead.explain.tokens import Token, visible
-from clearhead.explain.view import View, check_head, check_layer, colour, parts, telling_layer, telling_look, view
+from clearhead.explain.trace_view import View, check_head, check_layer, colour, parts, telling_layer, telling_look, view
 
 if TYPE_CHECKING:
     from clearhead.core.trace import LayerTrace, Trace

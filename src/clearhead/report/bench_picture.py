@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from clearhead.explain.drawing import SOFT, Element, add, finish, picture
+from clearhead.explain.svg.elements import SOFT, Element, add, finish, picture
 from clearhead.explain.tokens import shorten
-from clearhead.report.words import known
+from clearhead.report.formatting import known
 
 WIDTH = 640.0
 NAMES_UNTIL, BARS_UNTIL = 200.0, 510.0

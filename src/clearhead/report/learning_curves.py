@@ -9,8 +9,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from clearhead.report.charts import Plot, Point, along, axis
-from clearhead.report.words import figure, known, sentence
+from clearhead.explain.svg.plot import Plot, Point, along, axis
+from clearhead.report.formatting import figure, known, sentence
 
 POINTS = 240  # of a curve: more than a picture of this width can show
 SINGLE = 600  # steps that can be drawn one by one

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clearhead.explain.attention import check_words
+from clearhead.explain.attention_lines import check_words
 from clearhead.explain.focus import (
     heading_text,
     hidden_share,
@@ -13,7 +13,7 @@ from clearhead.explain.focus import (
     show_special,
     shown_tokens,
 )
-from clearhead.explain.view import FAINTEST, check_head, check_layer, parts, telling_layer, view
+from clearhead.explain.trace_view import FAINTEST, check_head, check_layer, parts, telling_layer, view
 
 if TYPE_CHECKING:
     from clearhead.core.trace import Trace

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
-from clearhead.report.words import known, metric_name
+from clearhead.report.formatting import known, metric_name
 
 if TYPE_CHECKING:
     from clearhead.metrics import Interval, LabelScore
