@@ -21,7 +21,7 @@ from clearhead.explain import (
     save_attention,
 )
 from clearhead.explain.focus import heading, heading_lines, informative_word
-from clearhead.explain.tokens import width
+from clearhead.explain.svg import width
 from clearhead.explain.trace_view import view
 from tests.decode.texts import spoken
 from tests.explain.test_pictures import SPACE, caption, lines

@@ -16,7 +16,7 @@ from clearhead.core.trace import Trace
 from clearhead.core.trace import trace as run_trace
 from clearhead.errors import InputError
 from clearhead.explain import attention_heatmap_svg, attention_page, attention_svg
-from clearhead.explain.trace_view import FAINTEST, colour, parts, telling_layer, view
+from clearhead.explain.trace_view import FAINTEST, parts, telling_layer, view
 from clearhead.model.inputs import checked_batch
 from tests.explain.traces import HOSTILE, LECTURE, make_trace
 
@@ -113,11 +113,6 @@ def test_rows_do_not_meet_for_forty_tokens() -> None:
         places = [float(text.attrib["y"]) for text in column]
         assert all(after - before >= 20 for before, after in pairwise(places))
     assert float(root.attrib["height"]) > max(float(text.attrib["y"]) for text in root.iter(f"{SPACE}text"))
-
-
-def test_heads_differ_in_colour() -> None:
-    for dark in (False, True):
-        assert len({colour(head, dark_page=dark) for head in range(32)}) == 32
 
 
 def test_heat_map_and_its_triangle() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from clearhead.errors import InputError
-from clearhead.explain.tokens import LONGEST, find_word, read, read_tokens, shorten, visible, width
+from clearhead.explain.svg.text import LONGEST, shorten, visible, width
+from clearhead.explain.tokens import find_word, read, read_tokens
 
 
 @pytest.mark.parametrize(

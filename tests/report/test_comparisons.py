@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from clearhead.explain.svg.plot import powers
 from clearhead.report import report_html, save_report
 from tests.explain.test_browser import browser, opened
 from tests.report.pages import Reader
@@ -77,15 +76,6 @@ def test_nothing_in_them_runs(wild: str) -> None:
     page = Reader(report_html(whole(ladder=ladder, sweep=swept(2, layer=wild, pooling=wild))))
     assert not {"script", "img", "iframe", "object"} & {tag for tag, _ in page.tags}
     assert not [name for _, own in page.tags for name in own if name.startswith("on")]
-
-
-def test_an_axis_of_powers() -> None:
-    found = powers([0.05, 21.0], "ms")
-    assert (found.low, found.high) == (0.01, 100.0)
-    assert found.ticks == (0.01, 0.1, 1.0, 10.0, 100.0)
-    assert found.share(1.0) == pytest.approx(0.5)
-    assert powers([1.0], "ms").high == 10.0
-    assert len(powers([1e-9, 1e9], "ms").ticks) <= 8
 
 
 @pytest.mark.parametrize("width", [360, 1200])

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from clearhead.data import Finding
-from clearhead.explain.tokens import visible
+from clearhead.explain.svg import visible
 from clearhead.report import ReportData, Section, report_html
 from clearhead.report.sections import paragraph, table
 from clearhead.tasks.picks import Mark

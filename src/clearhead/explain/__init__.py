@@ -8,7 +8,7 @@ from clearhead.explain.beams import BeamTree, Beginning, beam_tree, beams_svg, s
 from clearhead.explain.heatmap import attention_heatmap_svg
 from clearhead.explain.positions import Positions, positions, positions_svg, save_positions
 from clearhead.explain.steps import Candidate, Decoded, Step, decoding_steps, save_steps, steps_svg
-from clearhead.explain.svg.raster import png
+from clearhead.explain.svg import png
 from clearhead.explain.trace_files import attention_data, save_alignment, save_attention
 from clearhead.explain.trace_page import attention_page
 from clearhead.explain.trace_table import attention_table

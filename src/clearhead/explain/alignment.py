@@ -11,10 +11,12 @@ import numpy as np
 from clearhead.errors import InputError
 from clearhead.explain.decoder_tokens import need_text
 from clearhead.explain.focus import heading_lines, hidden_note, hidden_share, shown_tokens
-from clearhead.explain.heatmap import HEADING, MEAN, matrix_svg
-from clearhead.explain.tokens import Token, shorten, visible, word_groups
+from clearhead.explain.heatmap import HEADING, matrix_svg
+from clearhead.explain.svg import head_color, shorten, visible
+from clearhead.explain.svg.colors import BLUE
+from clearhead.explain.tokens import Token, word_groups
 from clearhead.explain.trace_page import attention_page
-from clearhead.explain.trace_view import View, check_head, check_layer, colour, telling, view
+from clearhead.explain.trace_view import View, check_head, check_layer, telling, view
 from clearhead.model.generation import Writer
 
 if TYPE_CHECKING:
@@ -132,7 +134,7 @@ def alignment_svg(
         "A row is a word that was written, a column a word that was read; the darker, the more the decoder looked "
         f"there while it wrote the word. {note} A frame marks the largest of a row.{why}"
     )
-    fill = MEAN if head is None else colour(head)
+    fill = BLUE if head is None else head_color(head)
     return matrix_svg(
         made.probs,
         made.target,

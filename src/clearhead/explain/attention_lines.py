@@ -15,9 +15,23 @@ from clearhead.explain.focus import (
     show_special,
     shown_tokens,
 )
-from clearhead.explain.svg.elements import HEADING_EM, INK, LINE, SOFT, Element, add, finish, picture
+from clearhead.explain.svg import (
+    Element,
+    add_group,
+    add_label,
+    add_line,
+    add_rect,
+    add_text,
+    add_tooltip,
+    darkness,
+    finish_picture,
+    head_color,
+    picture,
+)
+from clearhead.explain.svg.colors import INK, SOFT
+from clearhead.explain.svg.frame import HEADING_EM, LINE
 from clearhead.explain.tokens import Token, spelled_words
-from clearhead.explain.trace_view import FAINTEST, View, check_head, check_layer, colour, darkness, telling_layer, view
+from clearhead.explain.trace_view import FAINTEST, View, check_head, check_layer, telling_layer, view
 
 if TYPE_CHECKING:
     import numpy as np
@@ -99,15 +113,15 @@ def attention_svg(
     )
     root = picture(WIDTH, _title(choice), _description(choice), choice.heading)
     _legend(root, choice)
-    add(root, "text", "looks (query)", x=LEFT, y=choice.top, font_size=12, fill=SOFT, text_anchor="end")
-    add(root, "text", "at (key)", x=RIGHT, y=choice.top, font_size=12, fill=SOFT)
+    add_text(root, "looks (query)", x=LEFT, y=choice.top, font_size=12, fill=SOFT, text_anchor="end")
+    add_text(root, "at (key)", x=RIGHT, y=choice.top, font_size=12, fill=SOFT)
     if words is not None:
         _stripes(root, choice)
     _lines(root, choice)
     _column(root, choice, [seen.queries[place] for place in choice.shown], LEFT - 6, "end")
     _column(root, choice, [seen.keys[place] for place in choice.keys], RIGHT + 6, "start")
     end = choice.y(max(len(choice.shown), len(choice.keys))) + 16
-    return finish(root, WIDTH, end, _caption(choice, given=layer is not None))
+    return finish_picture(root, WIDTH, end, _caption(choice, given=layer is not None))
 
 
 def check_words(word: int | str | None, *, all_words: bool) -> None:
@@ -117,30 +131,27 @@ def check_words(word: int | str | None, *, all_words: bool) -> None:
 
 
 def _column(root: Element, choice: Choice, tokens: list[Token], x: float, anchor: str) -> None:
-    column = add(root, "g", font_size=14, text_anchor=anchor)
+    column = add_group(root, font_size=14, text_anchor=anchor)
     bold = {choice.shown.index(place) for place in choice.words or ()} if anchor == "end" else set()
     for row, token in enumerate(tokens):
         style = {"font_weight": "700"} if row in bold else {}
         fill = SOFT if token.special else INK
-        text = add(column, "text", token.label, class_="token", x=x, y=choice.y(row) + 5, fill=fill, **style)
-        if token.whole != token.label:
-            add(text, "title", token.whole)
+        add_label(column, token.label, token.whole, class_="token", x=x, y=choice.y(row) + 5, fill=fill, **style)
 
 
 def _lines(root: Element, choice: Choice) -> None:
     seen = choice.seen
     for lane, head in enumerate(choice.heads):
         shift = FAN * ((lane + 0.5) / len(choice.heads) - 0.5)
-        group = add(root, "g", stroke=colour(head), data_head=head)
+        group = add_group(root, stroke=head_color(head), data_head=head)
         for query in choice.queries:
             start = choice.y(choice.shown.index(query)) + shift
             for row, key in enumerate(choice.keys):
                 prob = float(choice.probs[head, query, key])
                 if prob < FAINTEST:
                     continue
-                line = add(
+                line = add_line(
                     group,
-                    "line",
                     class_="look",
                     data_query=query,
                     data_key=key,
@@ -153,25 +164,24 @@ def _lines(root: Element, choice: Choice) -> None:
                     stroke_width=1 + 2 * prob,
                 )
                 if choice.words is not None:
-                    add(line, "title", f"head {head}: {seen.queries[query].whole} → {seen.keys[key].whole}: {prob:.3f}")
+                    add_tooltip(line, f"head {head}: {seen.queries[query].whole} → {seen.keys[key].whole}: {prob:.3f}")
 
 
 def _stripes(root: Element, choice: Choice) -> None:
     """Behind each key, a stripe per head: who of them looks there."""
     across = (WIDTH - 16 - RIGHT) / len(choice.heads)
-    group = add(root, "g", class_="stripes")
+    group = add_group(root, class_="stripes")
     for lane, head in enumerate(choice.heads):
         for row, key in enumerate(choice.keys):
             prob = float(choice.probs[head, choice.queries, key].max())
             if prob >= FAINTEST:
-                add(
+                add_rect(
                     group,
-                    "rect",
                     x=RIGHT + across * lane,
                     y=choice.y(row) - 10,
                     width=across,
                     height=20,
-                    fill=colour(head),
+                    fill=head_color(head),
                     fill_opacity=0.5 * darkness(prob),
                 )
 
@@ -184,8 +194,8 @@ def _legend(root: Element, choice: Choice) -> None:
         left = (WIDTH - SWATCH * len(row)) / 2
         y = 54.0 + LINE * len(choice.heading) + ROW * (start // SWATCHES)
         for place, head in enumerate(row):
-            add(root, "rect", x=left + SWATCH * place + 6, y=y - 10, width=12, height=12, rx=2, fill=colour(head))
-            add(root, "text", str(head), x=left + SWATCH * place + 22, y=y, font_size=12, fill=SOFT)
+            add_rect(root, x=left + SWATCH * place + 6, y=y - 10, width=12, height=12, rx=2, fill=head_color(head))
+            add_text(root, str(head), x=left + SWATCH * place + 22, y=y, font_size=12, fill=SOFT)
 
 
 def _title(choice: Choice) -> str:

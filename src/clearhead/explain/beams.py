@@ -12,8 +12,22 @@ from clearhead.decode import Looked
 from clearhead.errors import InputError
 from clearhead.explain.decoder_tokens import need_text, opening, tokens_of
 from clearhead.explain.figure import Table, figure_page, write_figure
-from clearhead.explain.svg.elements import INK, SOFT, Element, add, finish, picture
-from clearhead.explain.tokens import Token, shorten, visible, width
+from clearhead.explain.svg import (
+    Element,
+    add_curve,
+    add_group,
+    add_rect,
+    add_text,
+    add_tooltip,
+    finish_picture,
+    picture,
+    shorten,
+    typeset_minus,
+    visible,
+    width,
+)
+from clearhead.explain.svg.colors import BLUE, GRAY, GREEN, INK, PALE_BLUE, PALE_GRAY, PALE_GREEN, SOFT, WHITE
+from clearhead.explain.tokens import Token
 from clearhead.model.generation import Writer
 
 if TYPE_CHECKING:
@@ -22,7 +36,7 @@ if TYPE_CHECKING:
 MOST_DRAWN = 1200  # boxes: a picture of more cannot be read
 ACROSS = 1180.0  # as wide as a picture gets
 BOX, GAP, BETWEEN, LEAST = 34.0, 10.0, 30.0, 70.0  # height of a box, between boxes, between steps, narrowest box
-WON, ENDED, LOST = "#1b4f8f", "#2a8f4f", "#9aa1a9"
+WON, ENDED, LOST = BLUE, GREEN, GRAY
 NOTE = (
     "Each column is a step. Every beginning that was kept is continued by every word, and the best of all these are "
     "kept again: a box has the word, its probability, and the sum of log probabilities so far. Blue is the way to the "
@@ -180,7 +194,7 @@ def beams_svg(tree: BeamTree) -> str:
     for column in columns:
         column.sort(key=lambda number: -tree.nodes[number].score)
     root = picture(ACROSS, f"Beam search, {tree.beam} beginnings at a time", _told(tree))
-    edges, boxes = add(root, "g"), add(root, "g")
+    edges, boxes = add_group(root), add_group(root)
     first = 78.0 + BOX / 2
     at = {-1: Spot(x=24, wide=14 * width(tree.opening) + 18, y=first, row=0.0, band=0)}
     _box(boxes, at[-1], tree.opening, "", WON, bold=True)
@@ -189,7 +203,7 @@ def beams_svg(tree: BeamTree) -> str:
         wide = max(LEAST, *(13 * width(tree.nodes[number].token.label) + 18 for number in column))
         if x + wide > ACROSS - 24:  # go on below, as lines of a text do
             x, top, band, tall = 24 + BETWEEN, top + tall + 44, band + 1, 0.0
-        add(root, "text", str(step), x=x + wide / 2, y=top - BOX / 2 - 8, font_size=11, fill=SOFT, text_anchor="middle")
+        add_text(root, str(step), x=x + wide / 2, y=top - BOX / 2 - 8, font_size=11, fill=SOFT, text_anchor="middle")
         for place, number in enumerate(column):
             row = place * (BOX + GAP)
             at[number] = Spot(x=x, wide=wide, y=top + row, row=row, band=band)
@@ -202,9 +216,9 @@ def beams_svg(tree: BeamTree) -> str:
     for place, (text, score, _) in enumerate(tree.answers, 1):
         line = f"{place}.  {_signed(score, 3)}   {shorten(text, (across - 130) / 13.5)}"
         style = {"font_weight": "700", "fill": WON} if place == 1 else {"fill": INK}
-        add(root, "text", line, x=24, y=y, font_size=13, **style)
+        add_text(root, line, x=24, y=y, font_size=13, **style)
         y += 20
-    return finish(root, across, y + 12, NOTE)
+    return finish_picture(root, across, y + 12, NOTE)
 
 
 def _node(group: Element, tree: BeamTree, number: int, spot: Spot) -> None:
@@ -220,7 +234,7 @@ def _node(group: Element, tree: BeamTree, number: int, spot: Spot) -> None:
 
 
 def _signed(value: float, digits: int) -> str:
-    return f"{value:.{digits}f}".replace("-", "−")
+    return typeset_minus(f"{value:.{digits}f}")
 
 
 def _goes_on(tree: BeamTree, number: int) -> bool:
@@ -228,17 +242,15 @@ def _goes_on(tree: BeamTree, number: int) -> bool:
 
 
 def _edge(group: Element, a: Spot, b: Spot, *, won: bool) -> None:
-    style: dict[str, str | float] = {"fill": "none", "stroke": WON if won else "#b7bcc3"}
+    style: dict[str, str | float] = {"fill": "none", "stroke": WON if won else PALE_GRAY}
     style["stroke_width"] = 3 if won else 1.2
     x1, y1, x2, y2 = a.x + a.wide, a.y, b.x, b.y
     if a.band != b.band:  # out at the right, in again at the left
         end = x1 + BETWEEN / 2
-        straight = f"M {x1:.1f} {y1:.1f} C {x1:.1f} {y1:.1f}, {end:.1f} {y1:.1f}, {end:.1f} {y1:.1f}"
-        add(group, "path", None, d=straight, **style)
+        add_curve(group, (x1, y1), (x1, y1), (end, y1), (end, y1), **style)
         x1, y1 = 16.0, b.y - b.row + a.row
     bend = (x2 - x1) / 2
-    curve = f"M {x1:.1f} {y1:.1f} C {x1 + bend:.1f} {y1:.1f}, {x2 - bend:.1f} {y2:.1f}, {x2:.1f} {y2:.1f}"
-    add(group, "path", None, d=curve, **style)
+    add_curve(group, (x1, y1), (x1 + bend, y1), (x2 - bend, y2), (x2, y2), **style)
 
 
 def _box(
@@ -252,11 +264,10 @@ def _box(
     filled: bool = False,
     title: str = "",
 ) -> None:
-    fill = {WON: "#dfe9f5", ENDED: "#e0f1e5"}.get(tone, "#ffffff") if filled or bold else "#ffffff"
+    fill = {WON: PALE_BLUE, ENDED: PALE_GREEN}.get(tone, WHITE) if filled or bold else WHITE
     x, y, wide = spot.x, spot.y, spot.wide
-    box = add(
+    box = add_rect(
         group,
-        "rect",
         class_="beginning",
         x=x,
         y=y - BOX / 2,
@@ -268,12 +279,12 @@ def _box(
         stroke_width=2 if bold or filled else 1,
     )
     if title:
-        add(box, "title", title)
+        add_tooltip(box, title)
     style = {"fill": tone if tone in (WON, LOST, ENDED) else INK} | ({"font_weight": "700"} if bold else {})
     low = y - 1 if under else y + 5
-    add(group, "text", label, x=x + wide / 2, y=low, font_size=13, text_anchor="middle", class_="token", **style)
+    add_text(group, label, x=x + wide / 2, y=low, font_size=13, text_anchor="middle", class_="token", **style)
     if under:
-        add(group, "text", under, x=x + wide / 2, y=y + 12, font_size=9, text_anchor="middle", fill=SOFT)
+        add_text(group, under, x=x + wide / 2, y=y + 12, font_size=9, text_anchor="middle", fill=SOFT)
 
 
 def _told(tree: BeamTree) -> str:

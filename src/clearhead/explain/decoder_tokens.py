@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from clearhead.errors import InputError
-from clearhead.explain.tokens import Token, read_tokens, shorten, visible
+from clearhead.explain.svg import shorten, visible
+from clearhead.explain.tokens import Token, read_tokens
 
 if TYPE_CHECKING:
     from clearhead.model import Model

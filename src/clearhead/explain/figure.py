@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.errors import InputError
-from clearhead.explain.svg.raster import check_paint, png
-from clearhead.explain.tokens import visible
+from clearhead.explain.svg import check_paint, inline_svg, png, visible
 from clearhead.files import whole_file
 
 SUFFIXES = (".svg", ".png", ".html", ".htm", ".json")
@@ -75,7 +74,7 @@ def figure_page(
         f"<title>{_plain(title)}</title><style>{STYLE}</style></head><body>",
         f'<h1 dir="auto">{_plain(title)}</h1>',
         *(f'<p class="note">{_plain(text)}</p>' for text in (source_note, note) if text),
-        f'<div class="picture">{svg[svg.index("<svg") :]}</div>',
+        f'<div class="picture">{inline_svg(svg)}</div>',
     ]
     for caption, (columns, rows) in (tables or {}).items():
         heads = "".join(f'<th scope="col">{_plain(column)}</th>' for column in columns)

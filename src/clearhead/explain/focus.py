@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clearhead.explain.tokens import Token, find_word, read, read_tokens, shorten, visible, width, word_groups
+from clearhead.explain.svg import shorten, visible, width
+from clearhead.explain.tokens import Token, find_word, read, read_tokens, word_groups
 from clearhead.explain.trace_view import View, is_causal, telling
 
 if TYPE_CHECKING:

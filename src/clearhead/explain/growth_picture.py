@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.errors import InputError, MissingExtraError
+from clearhead.explain.svg import inline_svg
+from clearhead.explain.svg.colors import ORANGE, PALE_TEAL, RED, SOFT, TEAL
 from clearhead.files import whole_file
 
 SUFFIXES = (".svg", ".png", ".html")
-COLOURS = {"attention": "#1f6f8b", "projected": "#8fb9c9", "recurrent": "#d1495b", "convolution": "#c26a00"}
+COLORS = {"attention": TEAL, "projected": PALE_TEAL, "recurrent": RED, "convolution": ORANGE}
 ACROSS = 4  # panels side by side
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 CAPTION = "Measured: solid. Dashed: the growth of the cost alone, drawn through the last point that was measured."
@@ -76,17 +78,17 @@ def _drawn(title: str, curves: Sequence[Mapping[str, Any]], kind: str) -> bytes:
 def _panel(panel: Any, curves: Sequence[Mapping[str, Any]], width: int) -> None:
     """One width: both axes by factors, and a line where n is d."""
     for curve in curves:
-        colour = COLOURS.get(curve["layer"], "#57606a")
+        color = COLORS.get(curve["layer"], SOFT)
         label = f"{curve['title']}: {curve['cost']}"
-        panel.plot(curve["lengths"], curve["ms"], "o-", color=colour, label=label, markersize=3, linewidth=1.6)
-        panel.plot(curve["lengths"], curve["theory"], "--", color=colour, linewidth=0.9)
+        panel.plot(curve["lengths"], curve["ms"], "o-", color=color, label=label, markersize=3, linewidth=1.6)
+        panel.plot(curve["lengths"], curve["theory"], "--", color=color, linewidth=0.9)
     lengths = curves[0]["lengths"]
     panel.set_xscale("log", base=2)
     panel.set_yscale("log")
     panel.set_xticks(lengths, [f"{length:,}" for length in lengths], rotation=45)
     panel.minorticks_off()
     if min(lengths) <= width <= max(lengths):
-        panel.axvline(width, color="#57606a", linewidth=0.7, linestyle=":")
+        panel.axvline(width, color=SOFT, linewidth=0.7, linestyle=":")
     panel.set_title(f"d = {width:,}", fontsize=9)
     panel.set_xlabel("length n (dotted: n = d)")
     panel.grid(alpha=0.25, linewidth=0.5)
@@ -99,7 +101,7 @@ def _page(title: str, svg: str, tables: Mapping[str, Table], notes: Sequence[str
         '<meta name="viewport" content="width=device-width">',
         f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>",
         "<h1>Attention, recurrence and convolution</h1>",
-        svg[svg.index("<svg") :],
+        inline_svg(svg),
     ]
     for caption, (columns, rows) in tables.items():
         heads = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)

@@ -6,9 +6,23 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from clearhead.explain.focus import heading_lines, hidden_note, hidden_share, shown_tokens
-from clearhead.explain.svg.elements import HEADING_EM, INK, LINE, SOFT, Element, add, finish, picture
-from clearhead.explain.tokens import Token, width
-from clearhead.explain.trace_view import check_head, check_layer, colour, darkness, is_causal, telling_layer, view
+from clearhead.explain.svg import (
+    Element,
+    add_group,
+    add_label,
+    add_rect,
+    add_tooltip,
+    darkness,
+    finish_picture,
+    head_color,
+    picture,
+    rotation,
+    width,
+)
+from clearhead.explain.svg.colors import BLUE, FRAME, INK, SOFT, WHITE
+from clearhead.explain.svg.frame import HEADING_EM, LINE
+from clearhead.explain.tokens import Token
+from clearhead.explain.trace_view import check_head, check_layer, is_causal, telling_layer, view
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,7 +32,6 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 SLOPE = 60  # degrees: labels above the columns stand steep enough not to meet
-MEAN = "#1b4f8f"
 HEADING = 32.0  # em: the longest line of a heading
 
 
@@ -40,7 +53,7 @@ def attention_heatmap_svg(
         f"{title}. A row is the token that looks (query), a column where it looks (key); "
         f"{sum_note(probs[rows], columns)} The darker, the larger the probability.{causal}"
     )
-    fill = MEAN if head is None else colour(head)
+    fill = BLUE if head is None else head_color(head)
     return matrix_svg(
         probs,
         seen.queries,
@@ -67,7 +80,7 @@ def matrix_svg(
     *,
     title: str,
     caption: str,
-    fill: str = MEAN,
+    fill: str = BLUE,
     names: tuple[str, str] = ("queries", "keys"),
     marked: bool = False,
     heading: Sequence[str] = (),
@@ -90,16 +103,15 @@ def matrix_svg(
     top = 56.0 + 0.9 * above + LINE * len(heading)
     about = f"A matrix of {rows} {names[0]} (rows) by {columns} {names[1]} (columns)."
     root = picture(across, title, about, heading)
-    add(root, "rect", x=left, y=top, width=cell * columns, height=cell * rows, fill="#ffffff", stroke="#c9ccd1")
-    cells = add(root, "g", fill=fill)
+    add_rect(root, x=left, y=top, width=cell * columns, height=cell * rows, fill=WHITE, stroke=FRAME)
+    cells = add_group(root, fill=fill)
     for row in range(rows):
         for column in range(columns):
             prob = float(probs[row, column])
             if prob < 5e-4:
                 continue
-            square = add(
+            square = add_rect(
                 cells,
-                "rect",
                 class_="cell",
                 data_query=at_row[row],
                 data_key=at_column[column],
@@ -111,12 +123,11 @@ def matrix_svg(
                 fill_opacity=darkness(prob),
             )
             if rows * columns <= 2500:
-                add(square, "title", f"{queries[row].whole} → {keys[column].whole}: {prob:.3f}")
+                add_tooltip(square, f"{queries[row].whole} → {keys[column].whole}: {prob:.3f}")
     if marked and cell >= 8:
         for row, column in enumerate(probs.argmax(1).tolist()):
-            add(
+            add_rect(
                 root,
-                "rect",
                 class_="largest",
                 x=left + cell * column + 1,
                 y=top + cell * row + 1,
@@ -128,23 +139,21 @@ def matrix_svg(
                 stroke_width=1.5,
             )
     _labels(root, queries, keys, (left, top), cell, size)
-    return finish(root, across, top + cell * rows + 26, caption)
+    return finish_picture(root, across, top + cell * rows + 26, caption)
 
 
 def _labels(
     root: Element, queries: list[Token], keys: list[Token], corner: tuple[float, float], cell: float, size: float
 ) -> None:
     left, top = corner
-    rows = add(root, "g", font_size=size, text_anchor="end")
-    columns = add(root, "g", font_size=size)
+    rows = add_group(root, font_size=size, text_anchor="end")
+    columns = add_group(root, font_size=size)
     for place, token in enumerate(queries):
         _label(rows, token, x=left - 6, y=top + cell * (place + 0.5) + size * 0.35)
     for place, token in enumerate(keys):
         x, y = left + cell * (place + 0.5) + size * 0.35, top - 6
-        _label(columns, token, x=x, y=y, transform=f"rotate(-{SLOPE} {x:.2f} {y:.2f})")
+        _label(columns, token, x=x, y=y, transform=rotation(-SLOPE, x, y, 2))
 
 
 def _label(group: Element, token: Token, **at: str | float) -> None:
-    text = add(group, "text", token.label, class_="token", fill=SOFT if token.special else INK, **at)
-    if token.whole != token.label:
-        add(text, "title", token.whole)
+    add_label(group, token.label, token.whole, class_="token", fill=SOFT if token.special else INK, **at)

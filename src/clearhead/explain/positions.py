@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import os
-import struct
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +11,19 @@ import numpy as np
 
 from clearhead.errors import InputError
 from clearhead.explain.figure import figure_page, write_figure
-from clearhead.explain.svg.elements import SOFT, Element, add, finish, picture
+from clearhead.explain.svg import (
+    Element,
+    add_image,
+    add_rect,
+    add_text,
+    finish_picture,
+    index_ticks,
+    picture,
+    rotation,
+    typeset_minus,
+)
+from clearhead.explain.svg.colors import FRAME, SOFT, diverging_colors
+from clearhead.explain.svg.pixels import encode_png
 
 if TYPE_CHECKING:
     from clearhead.model import Model
@@ -23,7 +32,6 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 MOST = 512  # positions in a picture
-PLUS, ZERO, MINUS = (27, 79, 143), (251, 250, 246), (181, 83, 15)
 FORMULA = "PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(pos / 10000^(2i/d))"
 
 
@@ -194,9 +202,9 @@ def positions_svg(found: Positions) -> str:
         _heat(root, like, (left + wide + 88, top, side, side), (found.axes[0], found.axes[0]), found.first)
         names = ("the table", "how alike two positions are (cosine)")
         for name, x in zip(names, (left + wide / 2, left + wide + 88 + side / 2), strict=True):
-            add(root, "text", name, x=x, y=top - 14, font_size=13, text_anchor="middle", font_weight="600")
+            add_text(root, name, x=x, y=top - 14, font_size=13, text_anchor="middle", font_weight="600")
     _scale(root, across / 2, top + side + 60, limit)
-    return finish(root, across, top + side + 104, found.note)
+    return finish_picture(root, across, top + side + 104, found.note)
 
 
 def _heat(
@@ -204,60 +212,38 @@ def _heat(
 ) -> None:
     x, y, w, h = area
     sharp = "image-rendering:pixelated"
-    image = add(root, "image", x=x, y=y, width=w, height=h, preserveAspectRatio="none", style=sharp)
-    image.set("href", "data:image/png;base64," + base64.b64encode(_pixels(values)).decode())
-    add(root, "rect", x=x, y=y, width=w, height=h, fill="none", stroke="#c9ccd1")
+    pixels = encode_png(diverging_colors(values))
+    add_image(root, pixels, x=x, y=y, width=w, height=h, preserveAspectRatio="none", style=sharp)
+    add_rect(root, x=x, y=y, width=w, height=h, fill="none", stroke=FRAME)
     rows, columns = values.shape
-    for place in _ticks(rows):
+    for place in index_ticks(rows):
         middle = y + h * (place + 0.5) / rows + 4
-        add(root, "text", str(place + first), x=x - 6, y=middle, font_size=11, fill=SOFT, text_anchor="end")
+        add_text(root, str(place + first), x=x - 6, y=middle, font_size=11, fill=SOFT, text_anchor="end")
     start = first if axes[0] == axes[1] else 0
-    for place in _ticks(columns):
+    for place in index_ticks(columns):
         middle = x + w * (place + 0.5) / columns
-        add(root, "text", str(place + start), x=middle, y=y + h + 15, font_size=11, fill=SOFT, text_anchor="middle")
-    add(root, "text", axes[1], x=x + w / 2, y=y + h + 32, font_size=12, fill=SOFT, text_anchor="middle")
+        add_text(root, str(place + start), x=middle, y=y + h + 15, font_size=11, fill=SOFT, text_anchor="middle")
+    add_text(root, axes[1], x=x + w / 2, y=y + h + 32, font_size=12, fill=SOFT, text_anchor="middle")
     low, mid = x - 38, y + h / 2
-    add(
+    add_text(
         root,
-        "text",
         axes[0],
         x=low,
         y=mid,
         font_size=12,
         fill=SOFT,
         text_anchor="middle",
-        transform=f"rotate(-90 {low:.1f} {mid:.1f})",
+        transform=rotation(-90, low, mid),
     )
 
 
-def _ticks(count: int) -> list[int]:
-    """A few places, round numbers apart."""
-    step = next(step for step in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1 << 20) if count / step <= 9)
-    return list(range(0, count, step))
-
-
 def _scale(root: Element, middle: float, y: float, limit: float) -> None:
-    """Which colour means what."""
-    image = add(root, "image", x=middle - 90, y=y, width=180, height=10, preserveAspectRatio="none")
-    image.set("href", "data:image/png;base64," + base64.b64encode(_pixels(np.linspace(-1, 1, 91)[None])).decode())
+    """Which color means what."""
+    pixels = encode_png(diverging_colors(np.linspace(-1, 1, 91)[None]))
+    add_image(root, pixels, x=middle - 90, y=y, width=180, height=10, preserveAspectRatio="none")
     for place, value in ((-90, -limit), (0, 0.0), (90, limit)):
-        said = f"{value:.2g}".replace("-", "−")
-        add(root, "text", said, x=middle + place, y=y + 22, font_size=11, fill=SOFT, text_anchor="middle")
-
-
-def _pixels(values: Array) -> bytes:
-    """Values from -1 to 1 as a PNG, a pixel each: brown below nought, blue above."""
-    share = np.clip(np.nan_to_num(values), -1, 1)[..., None]
-    ends = np.where(share >= 0, np.array(PLUS), np.array(MINUS))
-    colours = np.round(np.array(ZERO) + np.abs(share) * (ends - np.array(ZERO))).astype(np.uint8)
-    rows, columns = values.shape
-    lines = np.concatenate([np.zeros((rows, 1), np.uint8), colours.reshape(rows, -1)], 1).tobytes()
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    head = struct.pack(">IIBBBBB", columns, rows, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(lines, 9)) + chunk(b"IEND", b"")
+        said = typeset_minus(f"{value:.2g}", exponents=True)
+        add_text(root, said, x=middle + place, y=y + 22, font_size=11, fill=SOFT, text_anchor="middle")
 
 
 def save_positions(found: Positions, path: str | os.PathLike[str], *, source_note: str = "") -> Path:

@@ -12,8 +12,20 @@ import numpy as np
 from clearhead.errors import InputError
 from clearhead.explain.decoder_tokens import need_text, opening, tokens_of
 from clearhead.explain.figure import Table, figure_page, write_figure
-from clearhead.explain.svg.elements import INK, SOFT, Element, add, finish, picture
-from clearhead.explain.tokens import Token, shorten, visible, width
+from clearhead.explain.svg import (
+    Element,
+    add_group,
+    add_label,
+    add_rect,
+    add_text,
+    finish_picture,
+    picture,
+    shorten,
+    visible,
+    width,
+)
+from clearhead.explain.svg.colors import BLUE, DULL_BLUE, INK, PINK, SOFT
+from clearhead.explain.tokens import Token
 from clearhead.model.generation import Writer
 
 if TYPE_CHECKING:
@@ -22,7 +34,7 @@ if TYPE_CHECKING:
 MOST_TOP = 50
 MOST_STEPS = 256  # panels: a picture of more cannot be read
 PANELS, PANEL, BAR, LABEL = 4, 226.0, 17.0, 92.0  # side by side; width of one; height of a bar; room for its word
-SAID, OTHER, BARRED = "#1b4f8f", "#b9c6d6", "#e3d3d3"
+SAID, OTHER, BARRED = BLUE, DULL_BLUE, PINK
 GREEDY = "the decoder picks the word with the highest probability"
 
 
@@ -158,7 +170,7 @@ def steps_svg(decoded: Decoded) -> str:
         "Each panel is a step: the likeliest next words with their probabilities, and in blue what was said: "
         f"{decoded.how}. It is fed back for the next step."
     ) + (" Pink words are likely, but forbidden there." if barred else "")
-    return finish(root, wide, 50 + high * -(-count // across) + 12, caption)
+    return finish_picture(root, wide, 50 + high * -(-count // across) + 12, caption)
 
 
 def _bars(step: Step) -> list[Candidate]:
@@ -169,21 +181,21 @@ def _bars(step: Step) -> list[Candidate]:
 def _panel(root: Element, decoded: Decoded, number: int, x: float, y: float) -> None:
     steps, opening = decoded.steps, decoded.opening
     step = steps[number]
-    group = add(root, "g", class_="step")
+    group = add_group(root, class_="step")
     before = steps[number - 1].said.token.label if number else opening
-    add(group, "text", f"{number + 1}", x=x + 8, y=y + 14, font_size=12, font_weight="700", fill=INK)
+    add_text(group, f"{number + 1}", x=x + 8, y=y + 14, font_size=12, font_weight="700", fill=INK)
     after = f"after “{before}”"
-    add(group, "text", after, x=x + 14 + 9 * len(str(number + 1)), y=y + 14, font_size=11, fill=SOFT)
+    add_text(group, after, x=x + 14 + 9 * len(str(number + 1)), y=y + 14, font_size=11, fill=SOFT)
     room = PANEL - LABEL - 50
     for place, one in enumerate(_bars(step)):
         top = y + 22 + BAR * place
         fill = SAID if one.said else OTHER if one.allowed else BARRED
         size = min(12.0, (LABEL - 12) / max(width(one.token.label), 0.1))
         style = {"font_weight": "700"} if one.said else {}
-        text = add(
+        add_label(
             group,
-            "text",
             one.token.label,
+            one.token.whole,
             class_="token",
             x=x + LABEL - 4,
             y=top + 12,
@@ -192,11 +204,8 @@ def _panel(root: Element, decoded: Decoded, number: int, x: float, y: float) -> 
             fill=SAID if one.said else INK,
             **style,
         )
-        if one.token.whole != one.token.label:
-            add(text, "title", one.token.whole)
-        add(
+        add_rect(
             group,
-            "rect",
             class_="candidate",
             data_prob=one.probability,
             x=x + LABEL,
@@ -208,7 +217,7 @@ def _panel(root: Element, decoded: Decoded, number: int, x: float, y: float) -> 
         )
         end = x + LABEL + max(1.0, room * one.probability) + 4
         share = f"{one.probability:.2f}" if one.probability >= 0.095 else f"{one.probability:.3f}"
-        add(group, "text", share, x=end, y=top + 12, font_size=11, fill=SAID if one.said else SOFT)
+        add_text(group, share, x=end, y=top + 12, font_size=11, fill=SAID if one.said else SOFT)
 
 
 def save_steps(decoded: Decoded, path: str | os.PathLike[str], *, source_note: str = "") -> Path:

@@ -14,8 +14,9 @@ import numpy as np
 from clearhead.errors import InputError
 from clearhead.explain.attention_lines import check_words
 from clearhead.explain.focus import heading_text, informative_word, requested_word, show_special
-from clearhead.explain.tokens import Token, visible
-from clearhead.explain.trace_view import View, check_head, check_layer, colour, parts, telling_layer, telling_look, view
+from clearhead.explain.svg import head_color, visible
+from clearhead.explain.tokens import Token
+from clearhead.explain.trace_view import View, check_head, check_layer, parts, telling_layer, telling_look, view
 
 if TYPE_CHECKING:
     from clearhead.core.trace import LayerTrace, Trace
@@ -75,8 +76,8 @@ def attention_page(
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         style=_file("page.css"),
-        light=[colour(number) for number in range(max(seen.heads for seen in views))],
-        dark=[colour(number, dark_page=True) for number in range(max(seen.heads for seen in views))],
+        light=[head_color(number) for number in range(max(seen.heads for seen in views))],
+        dark=[head_color(number, dark_page=True) for number in range(max(seen.heads for seen in views))],
     )
     return page
 

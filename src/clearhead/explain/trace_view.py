@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import colorsys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,21 +18,6 @@ if TYPE_CHECKING:
 PARTS = ("encoder", "decoder", "cross")
 MOST_TOKENS = 512  # a picture of more than this cannot be read
 FAINTEST = 0.01  # lines below this probability are not drawn
-# Dark enough on a light page, told apart by hue and by lightness.
-COLOURS = (
-    "#1f6fb4",
-    "#d1495b",
-    "#2a8f4f",
-    "#8a4fbf",
-    "#c26a00",
-    "#0f8b8d",
-    "#b0307f",
-    "#5a7d00",
-    "#4455c7",
-    "#9c4a2f",
-    "#3d3d3d",
-    "#a08500",
-)
 
 
 @dataclass(frozen=True)
@@ -181,19 +165,3 @@ def is_causal(seen: View) -> bool:
     if seen.part == "cross" or len(seen.queries) < 2:
         return False
     return all(float(np.triu(layer.probs, 1).max()) == 0.0 for layer in seen.layers)
-
-
-def darkness(prob: float) -> float:
-    """From a probability to an opacity: 0 to 0 and 1 to 1, the small ones lifted a little so that they can be seen."""
-    return prob**0.75  # type: ignore[no-any-return]
-
-
-def colour(head: int, *, dark_page: bool = False) -> str:
-    """One colour per head, the same in every picture; lighter for a dark page."""
-    if head < len(COLOURS):
-        red, green, blue = (int(COLOURS[head][i : i + 2], 16) / 255 for i in (1, 3, 5))
-    else:
-        red, green, blue = colorsys.hls_to_rgb(head * 0.61803 % 1, 0.32 + 0.12 * (head % 2), 0.6)
-    if dark_page:
-        red, green, blue = (0.42 + 0.58 * part for part in (red, green, blue))
-    return "#" + "".join(f"{round(255 * part):02x}" for part in (red, green, blue))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from clearhead.explain.svg.elements import SOFT, Element, add, finish, picture
-from clearhead.explain.tokens import shorten
+from clearhead.explain.svg import Element, add_line, add_rect, add_text, finish_picture, picture, shorten
+from clearhead.explain.svg.colors import SAND, SOFT, TEAL
 from clearhead.report.formatting import known
 
 WIDTH = 640.0
 NAMES_UNTIL, BARS_UNTIL = 200.0, 510.0
 ROW = 24.0
-OURS, OTHERS = "#1f6f8b", "#b9b4a7"
+OURS, OTHERS = TEAL, SAND
 PANELS = (  # what is drawn, up to where its thin line goes, heading, form of a figure
     ("texts_per_second", None, "texts per second (more is better)", "{:,.0f}"),
     ("p50_ms", "p99_ms", "milliseconds for one text, with a line to the slowest 1 % (less is better)", "{:,.2f}"),
@@ -31,7 +31,7 @@ def speeds_picture(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
         drawn = [row for row in rows if known(row.get(value)) is not None]
         if not drawn:
             continue
-        add(root, "text", heading, x=20, y=y, font_size=13, font_weight="600")
+        add_text(root, heading, x=20, y=y, font_size=13, font_weight="600")
         y += 12
         ends = [known(row.get(key)) or 0.0 for row in drawn for key in (value, line) if key is not None]
         most = max(*ends, 1e-9)
@@ -39,7 +39,7 @@ def speeds_picture(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
             _bar(root, row, (value, line), form, y, most)
             y += ROW
         y += 22
-    return finish(root, WIDTH, y, CAPTION)
+    return finish_picture(root, WIDTH, y, CAPTION)
 
 
 def _bar(root: Element, row: Mapping[str, Any], keys: tuple[str, str | None], form: str, y: float, most: float) -> None:
@@ -48,18 +48,17 @@ def _bar(root: Element, row: Mapping[str, Any], keys: tuple[str, str | None], fo
 
     value, end = float(row[keys[0]]), None if keys[1] is None else known(row.get(keys[1]))
     middle = y + ROW / 2
-    add(
-        root, "text", shorten(str(row["title"]), 16.0), x=NAMES_UNTIL - 8, y=middle + 4, font_size=12, text_anchor="end"
-    )
+    name = shorten(str(row["title"]), 16.0)
+    add_text(root, name, x=NAMES_UNTIL - 8, y=middle + 4, font_size=12, text_anchor="end")
     ours = row["name"] in ("engine", "int8", "core")
     width = max(at(value) - NAMES_UNTIL, 1.0)
-    add(root, "rect", x=NAMES_UNTIL, y=y + 4, width=width, height=ROW - 8, fill=OURS if ours else OTHERS)
+    add_rect(root, x=NAMES_UNTIL, y=y + 4, width=width, height=ROW - 8, fill=OURS if ours else OTHERS)
     reach = at(value)
     if end is not None and end > value:
         reach = at(end)
-        add(root, "line", x1=at(value), x2=reach, y1=middle, y2=middle, stroke=SOFT, stroke_width=1.5)
+        add_line(root, x1=at(value), x2=reach, y1=middle, y2=middle, stroke=SOFT, stroke_width=1.5)
     said = form.format(value) if end is None else f"{form.format(value)} – {form.format(end)}"
-    add(root, "text", said, x=reach + 6, y=middle + 4, font_size=12)
+    add_text(root, said, x=reach + 6, y=middle + 4, font_size=12)
 
 
 def _said(row: Mapping[str, Any]) -> str:

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from numbers import Real
 from typing import Any
 
-from clearhead.explain.svg.numbers import exponent
-from clearhead.explain.tokens import visible
+from clearhead.explain.svg import exponent, typeset_minus, visible
 
 UNKNOWN = "–"  # a figure that is not defined on these rows
 LARGEST = 1e30  # beyond it a number is a fault, and no picture can show it
@@ -73,7 +72,12 @@ def figure(value: Any) -> str:
         text = exponent(found)
     else:
         text = f"{found:,.{2 if size < 100 else 1 if size < 1000 else 0}f}"
-    return text.replace("-", "−", 1) if text.startswith("-") else text
+    return typeset_minus(text)
+
+
+def interval_text(low: Any, high: Any, unknown: str = "") -> str:
+    """An interval as `0.880 to 0.940`; `unknown` where it has no ends."""
+    return unknown if known(low) is None or known(high) is None else f"{figure(low)} to {figure(high)}"
 
 
 def percent(value: Any) -> str:

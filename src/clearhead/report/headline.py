@@ -11,6 +11,7 @@ from clearhead.report.formatting import (
     count,
     cut,
     figure,
+    interval_text,
     known,
     metric_name,
     part_name,
@@ -59,8 +60,7 @@ def headline(parts: Mapping[str, Evaluation], inspection: Inspection | None) -> 
     """What the first of the ordered parts says."""
     part, one = next(iter(parts.items()))
     interval = one.metrics[one.main]
-    bounds = known(interval.low) is not None and known(interval.high) is not None
-    between = f"{figure(interval.low)} to {figure(interval.high)}" if bounds else ""
+    between = interval_text(interval.low, interval.high)
     said = [] if part in ORDER else ["There is no test result: nothing was measured on test rows."]
     said.append(_measured(part, one, between))
     said += _doubts(part, one, inspection)

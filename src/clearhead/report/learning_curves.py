@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from clearhead.explain.svg.plot import Plot, Point, along, axis
+from clearhead.explain.svg import Plot, Point, axis, index_axis
 from clearhead.report.formatting import figure, known, sentence
 
 POINTS = 240  # of a curve: more than a picture of this width can show
@@ -114,7 +114,7 @@ def _loss(points: list[Point]) -> Figure:
     some = max(len(losses) // 20, 1)  # one step alone says little
     first, last = figure(sum(losses[:some]) / some), figure(sum(losses[-some:]) / some)
     said = f"The loss starts at about {first} and ends at about {last}."
-    x = along(points[0][0], points[-1][0], "step")
+    x = index_axis(points[0][0], points[-1][0], "step")
     values = [bound for part in stretches for bound in (part.low, part.high)]
     plot = Plot("loss", "Loss by step", said, x, axis(values, "loss", zero=min(values) >= 0))
     if len(points) > SINGLE:
@@ -131,7 +131,7 @@ def _rate(points: list[Point]) -> Figure:
     stretches = thinned(points)
     most = figure(max(value for _, value in points))
     said = f"The learning rate is {most} at its highest and {figure(points[-1][1])} at the end."
-    x = along(points[0][0], points[-1][0], "step")
+    x = index_axis(points[0][0], points[-1][0], "step")
     plot = Plot("rate", "Learning rate by step", said, x, axis((part.mean for part in stretches), "rate", zero=True))
     plot.line([(part.step, part.mean) for part in stretches], "curve other")
     return Figure(svg=plot.svg(), caption=f"Learning rate by step: {most} at its highest.")
@@ -150,7 +150,7 @@ def _scores(epochs: Sequence[Epoch], metric: str | None) -> list[Figure]:
         "score",
         "Dev score by epoch",
         said,
-        along(points[0][0], points[-1][0], "epoch"),
+        index_axis(points[0][0], points[-1][0], "epoch"),
         axis((value for _, value in points), f"dev {name}"),
     )
     plot.line(shown, "curve")

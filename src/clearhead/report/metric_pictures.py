@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from clearhead.explain.svg.elements import add
-from clearhead.explain.svg.plot import WIDTH, Axis, Plot, axis, blank, tick_text, unit, written
-from clearhead.explain.tokens import shorten
+from clearhead.explain.svg import Axis, Plot, RowPlot, axis, shorten, unit_axis
 from clearhead.report.formatting import LOWER_IS_BETTER, count, figure, known, metric_name, part_name, percent
 
 if TYPE_CHECKING:
@@ -36,46 +34,23 @@ def whiskers(parts: Mapping[str, Evaluation]) -> Markup | None:
     across = axis([max(min(ends), -1.0), 1.0], "")
     height = 34 + ROW * len(names) + (SECOND * len(names) if len(shown) > 1 else 0)
     said = "; ".join(f"{metric_name(name)} {_said(first.metrics[name])}" for name in names)
-    root = blank("whiskers", "Metrics with their intervals", f"On the {part_name(shown[0][0])} rows: {said}.", height)
-
-    def place(value: float) -> float:
-        return NAMES_UNTIL + across.share(value) * (WIDTH - 14 - NAMES_UNTIL)
-
-    for tick in across.ticks:
-        add(root, "line", class_="grid", x1=place(tick), x2=place(tick), y1=6, y2=height - 24)
-        add(
-            root,
-            "text",
-            tick_text(tick, across.ticks),
-            class_="tick",
-            x=place(tick),
-            y=height - 8,
-            text_anchor="middle",
-        )
+    description = f"On the {part_name(shown[0][0])} rows: {said}."
+    plot = RowPlot("whiskers", "Metrics with their intervals", description, across, height=height, left=NAMES_UNTIL)
     y = 20.0
     for name in names:
-        add(
-            root,
-            "text",
-            shorten(metric_name(name), 13.0),
-            class_="name",
-            x=NAMES_UNTIL - 12,
-            y=y + 4,
-            text_anchor="end",
-        )
+        plot.name(shorten(metric_name(name), 13.0), y)
         for turn, (part, one) in enumerate(shown):
             interval = one.metrics.get(name)
-            at = y + SECOND * turn
+            level = y + SECOND * turn
             if interval is None or not _drawable(name, interval):
                 continue
             kind = "chosen" if part == "dev" else "plain"
             if known(interval.low) is not None and known(interval.high) is not None:
-                low, high = place(interval.low), place(interval.high)
-                add(root, "line", class_=f"whisker {kind}", x1=low, x2=high, y1=at, y2=at)
-            dot = add(root, "circle", class_=f"point {kind}", cx=place(interval.value), cy=at, r=4)
-            add(dot, "title", f"{metric_name(name)} on the {part_name(part)} rows: {_said(interval)}")
+                plot.whisker(interval.low, interval.high, level, kind)
+            tooltip = f"{metric_name(name)} on the {part_name(part)} rows: {_said(interval)}"
+            plot.dot(interval.value, level, 4, kind, tooltip)
         y += ROW + (SECOND if len(shown) > 1 else 0)
-    return written(root)
+    return plot.svg()
 
 
 def _drawable(name: str, interval: Interval) -> bool:
@@ -98,8 +73,8 @@ def reliability(name: str, title: str, bins: Sequence[Bin], error: float) -> Mar
         name,
         title,
         f"Calibration error {figure(error)}. {listed or 'No rows'}.",
-        unit("confidence"),
-        unit("share that is right"),
+        unit_axis("confidence"),
+        unit_axis("share that is right"),
     )
     plot.line([(0.0, 0.0), (1.0, 1.0)], "ideal")
     if filled:
@@ -118,7 +93,7 @@ def coverage(name: str, points: Sequence[CoveragePoint], right: str) -> Markup:
     accuracies = [point.accuracy for point in points]
     y = axis([*accuracies, 1.0], right, ticks=4)
     upright = Axis(low=y.low, high=min(y.high, 1.0), ticks=tuple(t for t in y.ticks if t <= 1.0 + 1e-9), label=right)
-    plot = Plot(name, "Coverage and accuracy", f"{said}.", unit("share of rows that are answered"), upright)
+    plot = Plot(name, "Coverage and accuracy", f"{said}.", unit_axis("share of rows that are answered"), upright)
     plot.line([(point.coverage, point.accuracy) for point in points], "curve")
     return plot.svg()
 
@@ -136,8 +111,7 @@ def histogram(name: str, lengths: Lengths, what: str) -> Markup:
     for place, (upto, many) in enumerate(bars):
         plot.column(place, place + 1, many, "column", f"{upto // 2 + 1:,} to {upto:,} {what}: {many:,} rows")
         if (len(bars) - 1 - place) % every == 0:
-            middle = plot.x(place + 0.5)
-            add(plot.root, "text", _doubled(upto), class_="tick", x=middle, y=plot.y(0) + 17, text_anchor="middle")
+            plot.tick(place + 0.5, _doubled(upto))
     return plot.svg()
 
 

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
 from clearhead.files import whole_file
-from clearhead.report import comparisons, dataset_tables, formatting, metric_pictures, metric_tables
+from clearhead.report import dataset_tables, formatting, metric_pictures, metric_tables
+from clearhead.report.baselines import describe_baselines
 from clearhead.report.headline import DEV_MARK, dev_mark, headline, in_order
+from clearhead.report.ladder import describe_ladder
 from clearhead.report.learning_curves import curves
 from clearhead.report.part_views import PER_PART, part_views
 from clearhead.report.sections import Section
+from clearhead.report.sweep import describe_sweep
 
 if TYPE_CHECKING:
     from clearhead.data import Inspection
@@ -163,9 +166,9 @@ def _run(data: ReportData, parts: Mapping[str, Evaluation]) -> dict[str, Any]:
         "notes_left": max(len(data.notes) - MOST_NOTES, 0),
         "curves": curves(data.log, metric),
         "seeds": {"lines": lines, "each": data.seeds[:MOST_SEEDS], "metric": metric or "score"} if lines else None,
-        "sweep": comparisons.sweep(data.sweep, main),
-        "ladder": comparisons.ladder(data.ladder),
-        "baselines": comparisons.baselines(data.baselines, next(iter(parts.items()), None)),
+        "sweep": describe_sweep(data.sweep, main),
+        "ladder": describe_ladder(data.ladder),
+        "baselines": describe_baselines(data.baselines, next(iter(parts.items()), None)),
         "cost": _lines(
             {formatting.COSTS.get(name, (name,))[0]: formatting.cost(name, data.cost[name]) for name in data.cost}
         ),

@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from clearhead.explain.svg.plot import Plot, along, axis
+from clearhead.explain.svg import Plot, axis, index_axis
 from clearhead.report.formatting import figure, known
 from clearhead.report.sections import Section, paragraph, table
 
@@ -86,7 +86,7 @@ def _picture(facts: PretrainingFacts) -> Markup:
     one = facts.history[-1]
     flat = {name: float(one[name]["loss"]) for name in ("unigram", "bigram")}
     steps = [step for step, _ in points]
-    x = along(min(steps), max(steps), "step")
+    x = index_axis(min(steps), max(steps), "step")
     y = axis([*(loss for _, loss in points), *flat.values()], "held-out loss")
     said = "; ".join(f"step {step:g}: {figure(loss)}" for step, loss in points)
     plot = Plot("held-out-curve", "Loss on held-out text", said, x, y)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from clearhead.explain.svg.plot import Plot, along, axis
-from clearhead.report.formatting import count, cut, figure, known, lines, metric_name
+from clearhead.explain.svg import Plot, axis, index_axis
+from clearhead.report.formatting import UNKNOWN, count, cut, figure, interval_text, known, lines, metric_name
 from clearhead.report.metric_tables import STEPS
 from clearhead.report.part_views import rows_of
 from clearhead.report.sections import Section, paragraph, table
@@ -118,7 +118,7 @@ def _by_length(one: Told, part: str, number: int) -> Markup:
             f"{each.name}{' (few rows)' if each.small and not few else ''}",
             count(each.rows),
             figure(each.value),
-            _between(each),
+            interval_text(each.interval.low, each.interval.high, UNKNOWN),
             figure(each.chrf.value),
             figure(each.ratio),
         )
@@ -133,16 +133,11 @@ def _by_length(one: Told, part: str, number: int) -> Markup:
     return page + drawn + table(head, rows, label="BLEU by length", numbers=range(1, 6))
 
 
-def _between(one: LengthSlice) -> str:
-    low, high = one.interval.low, one.interval.high
-    return "–" if known(low) is None or known(high) is None else f"{figure(low)} to {figure(high)}"
-
-
 def _picture(slices: Sequence[LengthSlice], number: int) -> Markup:
     """BLEU over the slices, with a band from the low to the high ends of the intervals."""
     ends = [end for one in slices for end in (one.value, one.interval.low, one.interval.high) if known(end) is not None]
     said = "; ".join(f"{one.name} words: {figure(one.value)}" for one in slices)
-    x, y = along(1, len(slices), "slice of the sources, the shortest first"), axis(ends, "BLEU", zero=True)
+    x, y = index_axis(1, len(slices), "slice of the sources, the shortest first"), axis(ends, "BLEU", zero=True)
     plot = Plot(f"by-length-{number}", "BLEU by the length of the source", said, x, y)
     banded = [(place, one) for place, one in enumerate(slices, 1) if known(one.interval.low) is not None]
     if len(banded) > 1:

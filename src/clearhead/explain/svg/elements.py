@@ -1,72 +1,103 @@
-"""A small way to write SVG: a tree of elements, so that every text is escaped by construction."""
+"""Shapes as a tree of elements, so that every text is escaped by construction."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Sequence
+import base64
 from xml.etree import ElementTree
 
 from clearhead.explain.svg.numbers import number
-from clearhead.explain.tokens import visible
-from clearhead.explain.tokens import width as em
-
-SPACE = "http://www.w3.org/2000/svg"
-FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', Arial, sans-serif"
-PAPER, INK, SOFT = "#fbfaf6", "#1f2328", "#57606a"
+from clearhead.explain.svg.text import visible
 
 Element = ElementTree.Element
+Point = tuple[float, float]
 
 
-def add(parent: Element, tag: str, text: str | None = None, **attributes: str | float) -> Element:
-    """One element more; `stroke_width=2` is written stroke-width="2"."""
-    given = {
+def _add(parent: Element, tag: str, text: str | None, attributes: dict[str, str | float]) -> Element:
+    """Append an element; `stroke_width=2` is written stroke-width="2", `class_` is written class."""
+    written = {
         name.rstrip("_").replace("_", "-"): visible(value) if isinstance(value, str) else number(value)
         for name, value in attributes.items()
     }
-    made = ElementTree.SubElement(parent, tag, given)
+    element = ElementTree.SubElement(parent, tag, written)
     if text is not None:
-        made.text = visible(text)
-    return made
+        element.text = visible(text)
+    return element
 
 
-LINE = 21.0  # a line of the heading
-HEADING_EM = 16 * 1.2  # the width of an em of it, whose letters are bold
+def add_rect(parent: Element, **attributes: str | float) -> Element:
+    """A rectangle."""
+    return _add(parent, "rect", None, attributes)
 
 
-def picture(width: float, title: str, description: str, heading: Sequence[str] = ()) -> Element:
-    """An empty picture with its name and description for those who cannot see it.
-
-    The lines of a heading stand above the title, which is then set smaller; they take LINE each.
-    """
-    root = Element("svg", {"xmlns": SPACE, "role": "img", "font-family": FONT, "fill": INK})
-    name = " ".join([*heading, f"({title})"]) if heading else title
-    root.set("aria-label", visible(name))
-    add(root, "title", name)
-    add(root, "desc", description)
-    add(root, "rect", class_="paper", width=width, height=0, rx=10, fill=PAPER)
-    middle: dict[str, str | float] = {"x": width / 2, "text_anchor": "middle", "class_": "title"}
-    for at, line in enumerate(heading):
-        size = 16 * min(1.0, (width - 30) / (HEADING_EM * em(line)))
-        add(root, "text", line, y=30 + LINE * at, font_size=size, font_weight="600", **middle)
-    soft: dict[str, str | float] = {"fill": SOFT} if heading else {"font_weight": "600"}
-    size = min(13.0 if heading else 17.0, (width - 30) / em(title))
-    add(root, "text", title, y=30 + LINE * len(heading), font_size=size, **middle, **soft)
-    return root
+def add_line(parent: Element, **attributes: str | float) -> Element:
+    """A straight line."""
+    return _add(parent, "line", None, attributes)
 
 
-def finish(root: Element, width: float, y: float, caption: str) -> str:
-    """Put the caption below, set the size and write the whole picture out; the paper and the title fit its width."""
-    for line in textwrap.wrap(caption, int((width - 16) / 6.5)):
-        add(root, "text", line, x=width / 2, y=y, font_size=12, fill=SOFT, text_anchor="middle", class_="caption")
-        y += 17
-    height = number(y + 4)
-    paper = root.find("rect")
-    if paper is not None:
-        paper.set("height", height)
-        paper.set("width", number(width))
-    for title in root.findall("text[@class='title']"):
-        title.set("x", number(width / 2))
-    root.set("viewBox", f"0 0 {number(width)} {height}")
-    root.set("width", number(width))
-    root.set("height", height)
-    return ElementTree.tostring(root, encoding="unicode") + "\n"
+def add_circle(parent: Element, **attributes: str | float) -> Element:
+    """A circle."""
+    return _add(parent, "circle", None, attributes)
+
+
+def add_polyline(parent: Element, **attributes: str | float) -> Element:
+    """Points joined from the first to the last."""
+    return _add(parent, "polyline", None, attributes)
+
+
+def add_polygon(parent: Element, **attributes: str | float) -> Element:
+    """A closed shape."""
+    return _add(parent, "polygon", None, attributes)
+
+
+def add_group(parent: Element, **attributes: str | float) -> Element:
+    """A group, from which elements inherit their style."""
+    return _add(parent, "g", None, attributes)
+
+
+def add_text(parent: Element, text: str, **attributes: str | float) -> Element:
+    """A line of text."""
+    return _add(parent, "text", text, attributes)
+
+
+def add_label(parent: Element, label: str, whole: str, **attributes: str | float) -> Element:
+    """A text that may have been shortened: where it was, the whole is its tooltip."""
+    element = add_text(parent, label, **attributes)
+    if whole != label:
+        add_tooltip(element, whole)
+    return element
+
+
+def add_curve(
+    parent: Element, start: Point, leave: Point, arrive: Point, end: Point, **attributes: str | float
+) -> Element:
+    """A Bezier curve from `start`, which it leaves towards `leave`, to `end`, at which it arrives from `arrive`."""
+    begin, *others = (f"{x:.1f} {y:.1f}" for x, y in (start, leave, arrive, end))
+    return _add(parent, "path", None, {"d": f"M {begin} C {', '.join(others)}", **attributes})
+
+
+def add_image(parent: Element, png: bytes, **attributes: str | float) -> Element:
+    """An image, stretched into its area."""
+    element = _add(parent, "image", None, attributes)
+    element.set("href", "data:image/png;base64," + base64.b64encode(png).decode())
+    return element
+
+
+def add_tooltip(element: Element, text: str) -> None:
+    """What is shown when somebody points at an element."""
+    _add(element, "title", text, {})
+
+
+def describe(root: Element, title: str, description: str, name: str = "") -> None:
+    """Name and describe a picture for those who cannot see it; `name` begins the ids of both."""
+    for tag, text in (("title", title), ("desc", description)):
+        _add(root, tag, text, {"id": f"{name}-{tag}"} if name else {})
+
+
+def rotation(degrees: float, x: float, y: float, digits: int = 1) -> str:
+    """A `transform` that turns an element around a point, counterclockwise where `degrees` is below 0."""
+    return f"rotate({degrees:g} {x:.{digits}f} {y:.{digits}f})"
+
+
+def inline_svg(document: str) -> str:
+    """An SVG file as it stands inside an HTML page: without what comes before its first element."""
+    return document[document.index("<svg") :]

@@ -17,3 +17,10 @@ def exponent(value: float, digits: int = 2) -> str:
     if front.lstrip("-") == "10":
         front, power = front.replace("10", "1"), power + 1
     return front if power == 0 else f"{front}e{power}"
+
+
+def typeset_minus(text: str, *, exponents: bool = False) -> str:
+    """A number with a minus sign instead of a hyphen in front; with `exponents`, in its exponent too."""
+    if exponents:
+        return text.replace("-", "−")
+    return text.replace("-", "−", 1) if text.startswith("-") else text

@@ -1,0 +1,54 @@
+"""Texts in pictures: how wide they are, how much of them fits, and nothing hidden in them."""
+
+from __future__ import annotations
+
+import unicodedata
+
+LONGEST = 10.5  # in em: what fits in a column of a picture; the whole text is in the tooltip
+_NARROW, _BROAD = frozenset("iljtfrI.,'’|!()[]{}:; -…"), frozenset("mwMW@%—")
+
+
+def visible(text: str) -> str:
+    """Characters that XML forbids, or that would turn the text around them, as escapes one can read."""
+    return "".join(_escape(c) if _hidden(c) else c for c in text)
+
+
+def _hidden(character: str) -> bool:
+    kind, code = unicodedata.category(character), ord(character)
+    if character in "\u200c\u200d":  # joiners: emoji and many scripts need them
+        return False
+    return kind in ("Cc", "Cf", "Cs", "Zl", "Zp") or code & 0xFFFE == 0xFFFE
+
+
+def _escape(character: str) -> str:
+    return f"\\u{ord(character):04x}"
+
+
+def shorten(text: str, most: float = LONGEST) -> str:
+    """The beginning of a text, as much as fits in `most` em."""
+    if width(text) <= most:
+        return text
+    used, kept = 0.9, ""
+    for character in text:
+        used += width(character)
+        if used > most:
+            break
+        kept += character
+    return kept.rstrip("\u200d") + "…"
+
+
+def width(text: str) -> float:
+    """About how wide a text is, in em."""
+    return sum(_em(character) for character in text)
+
+
+def _em(character: str) -> float:
+    if unicodedata.combining(character):
+        return 0.0
+    if character in _NARROW:
+        return 0.36
+    if character in _BROAD:
+        return 0.98
+    if unicodedata.east_asian_width(character) in "WF":
+        return 1.15
+    return 0.74 if character.isupper() else 0.6

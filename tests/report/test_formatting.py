@@ -1,0 +1,63 @@
+"""Numbers are not said more grandly than they are, and texts hide nothing."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from clearhead.report.formatting import UNKNOWN, cut, duration, figure, flat, known, lines, percent
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (0.91234, "0.912"),
+        (1.0, "1.000"),
+        (0.99996, ">0.999"),
+        (0, "0.000"),
+        (-0.25, "−0.250"),
+        (12.345, "12.35"),
+        (432.19, "432.2"),
+        (12345.6, "12,346"),
+        (5e-5, "5e-5"),
+        (-4.2e-7, "−4.2e-7"),
+        (9.99e-5, "1e-4"),
+        (3e9, "3e9"),
+        (math.nan, UNKNOWN),
+        (math.inf, UNKNOWN),
+        (None, UNKNOWN),
+        ("5", UNKNOWN),
+        (True, UNKNOWN),
+        (10**400, UNKNOWN),
+    ],
+)
+def test_figures(value: object, said: str) -> None:
+    assert figure(value) == said
+
+
+def test_shares_do_not_round_to_all_or_nothing() -> None:
+    assert [percent(value) for value in (0, 0.0001, 0.5, 0.9999, 1)] == ["0%", "<0.1%", "50.0%", ">99.9%", "100%"]
+    assert percent(math.nan) == UNKNOWN
+
+
+def test_times() -> None:
+    said = [duration(seconds) for seconds in (0.123, 1.25, 61.5, 130, 7300, None)]
+    assert said == ["0.12 s", "1.2 s", "62 s", "2 min", "2 h 2 min", UNKNOWN]
+
+
+def test_texts() -> None:
+    assert cut("", 10) == cut(" \n", 10) == "(empty)"
+    assert cut("abcdef", 4) == "abc…"
+    assert lines("a\u202eb\nc\x00") == "a\\u202eb\nc\\u0000"
+    assert known(10**400) is None
+    nested = {"a": {"b": 1, "c": {}}, "d": [1, 2.5, None], "e": True, "rate": 2e-5, "big": 123456, "decay": 0.01}
+    assert dict(flat(nested)) == {
+        "a · b": "1",
+        "a · c": "{}",
+        "d": "1, 2.5, none",
+        "e": "yes",
+        "rate": "2e-5",
+        "big": "123,456",
+        "decay": "0.01",
+    }

@@ -1,0 +1,52 @@
+"""Thinning keeps peaks, smoothing keeps lines, and no log breaks the page."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clearhead.report.learning_curves import curves, smoothed, thinned
+from tests.report.samples import log_lines
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=2000), st.integers(1, 300))
+def test_thinning_keeps_peaks_and_the_mean(values: list[float], most: int) -> None:
+    points = [(float(place), value) for place, value in enumerate(values)]
+    made = thinned(points, most)
+    assert len(made) == min(most, len(values))
+    assert min(part.low for part in made) == min(values)
+    assert max(part.high for part in made) == max(values)
+    assert [part.step for part in made] == sorted(part.step for part in made)
+    assert all(part.low - 1e-6 <= part.mean <= part.high + 1e-6 for part in made)
+
+
+def test_smoothing_keeps_a_straight_line_inside_and_a_constant_everywhere() -> None:
+    assert smoothed([2.0] * 9, 3) == [2.0] * 9
+    line = [float(place) for place in range(20)]
+    assert smoothed(line, 3)[3:-3] == pytest.approx(line[3:-3])
+    assert smoothed([0.0, 10.0], 0) == [0.0, 10.0]
+
+
+def test_the_best_epoch_is_the_last_that_was_better() -> None:
+    made = curves(log_lines(300, 3), "Accuracy")
+    assert made is not None
+    assert [epoch.best for epoch in made.epochs] == [False, True, False]
+    assert [epoch.steps for epoch in made.epochs] == [100, 100, 100]
+    assert made.epochs[0].loss == pytest.approx(sum(line["loss"] for line in log_lines()[:100]) / 100)
+    assert "epoch 2 is the best" in made.figures[2].caption
+
+
+def test_a_resumed_log_may_come_in_any_order() -> None:
+    ordered = curves(log_lines(60), None)
+    assert curves(log_lines(60)[::-1], None) == ordered
+
+
+WILD = st.one_of(st.none(), st.booleans(), st.text(max_size=3), st.integers(), st.floats())
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(["step", "epoch", "loss", "rate", "score", "best"]), WILD), max_size=8))
+def test_no_log_breaks_the_page(log: list[dict[str, object]]) -> None:
+    made = curves(log, "Accuracy")
+    if made is not None:
+        assert all("nan" not in str(figure.svg) for figure in made.figures)
