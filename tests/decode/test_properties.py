@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import clearhead
 from clearhead.decode import Given
-from clearhead.decode.beam import Beam
-from clearhead.decode.choose import log_total, top
-from clearhead.decode.opening import opened
+from clearhead.decode.beam_search import Beam
+from clearhead.decode.candidates import log_total, top
+from clearhead.decode.prompt import opened
 from clearhead.model.generation import Writer
 from tests.core.networks import model_of
 from tests.decode.pairs import RUNTIMES, SEEDS, TITLES, ours, sources

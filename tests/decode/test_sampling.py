@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from clearhead.decode import Decoding, Given, plan_of
-from clearhead.decode.choose import draw, likely
+from clearhead.decode.candidates import draw, likely
 from tests.decode.pairs import ours, sources
 from tests.decode.runners import Table, decoder
 from tests.twins import library

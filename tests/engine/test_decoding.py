@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from clearhead.batch import Batch
-from clearhead.engine.decoding import run_length
+from clearhead.engine.kv_cache import run_length
 from clearhead.families import FAMILIES
 from tests.engine.both import TOLERANCE, network, runners
 from tests.tiny import FIXED, PAIRS, texts_for

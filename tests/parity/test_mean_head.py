@@ -18,7 +18,7 @@ from clearhead.core.build import build, named_arrays
 from clearhead.core.runner import CoreRunner
 from clearhead.engine.graph import Graph
 from clearhead.engine.heads import picked
-from clearhead.engine.parts import Parts, float_dense
+from clearhead.engine.layers import Parts, float_dense
 from clearhead.engine.runner import EngineRunner
 from clearhead.engine.session import Session
 from clearhead.errors import CheckpointError, InputError

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from clearhead.core.bricks import Linear
+from clearhead.core.layers import Linear
 from clearhead.core.layout import Layout
 from clearhead.core.positions import Unrelated
 from clearhead.shape import Shape

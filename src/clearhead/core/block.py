@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from clearhead.core.activations import ACTIVATIONS
 from clearhead.core.attention import CrossAttention, Given, SelfAttention
-from clearhead.core.bricks import Convolve, LayerNorm, Linear
+from clearhead.core.layers import Convolve, LayerNorm, Linear
 from clearhead.shape import Shape
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from clearhead import tensors
 from clearhead.core.attention import Attention
 from clearhead.core.elmo import ElmoNetwork
-from clearhead.core.initial import draw
+from clearhead.core.initialization import draw
 from clearhead.core.models import Network
 from clearhead.core.recurrent_network import RecurrentNetwork
 from clearhead.shape import ModelShape

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.core.activations import ACTIVATIONS
-from clearhead.core.bricks import LayerNorm, Linear
+from clearhead.core.layers import LayerNorm, Linear
 from clearhead.core.layout import Layout
 from clearhead.shape import HeadShape, PoolerShape
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from clearhead.core.bricks import LayerNorm, Table
+from clearhead.core.layers import LayerNorm, Table
 from clearhead.core.layout import Layout
 from clearhead.shape import Shape
 

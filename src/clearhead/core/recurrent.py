@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from clearhead.core.bricks import Linear
+from clearhead.core.layers import Linear
 from clearhead.core.layout import Layout
 from clearhead.core.positions import Unnumbered
 from clearhead.core.recurrent_attention import Aligned, Source, alignment

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.core.attention import LOW, Steps
-from clearhead.core.bricks import Linear
+from clearhead.core.layers import Linear
 from clearhead.shape import Recurrence
 
 

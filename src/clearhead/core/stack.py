@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from clearhead.core import positions
 from clearhead.core.attention import LOW, Cache, Given, Kernel, NoCache, fused
 from clearhead.core.block import Block, norm
-from clearhead.core.bricks import Linear, Table
+from clearhead.core.layers import Linear, Table
 from clearhead.core.layout import Layout, Padded
 from clearhead.shape import Shape
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.decode.beam import Beam, Watch
-from clearhead.decode.folder import Plan
-from clearhead.decode.opening import ROWS, Given, limit_of, opened, together
-from clearhead.decode.rules import Rules
-from clearhead.decode.stops import Stops
-from clearhead.decode.walk import Answer, generator, walk
+from clearhead.decode.beam_search import Beam, Watch
+from clearhead.decode.generation_config import Plan
+from clearhead.decode.logits_processors import Rules
+from clearhead.decode.prompt import ROWS, Given, limit_of, opened, together
+from clearhead.decode.sampling import Answer, generator, walk
+from clearhead.decode.stopping_criteria import Stops
 from clearhead.errors import InputError
 from clearhead.runner import Runner
 

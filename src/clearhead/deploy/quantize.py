@@ -18,10 +18,10 @@ from clearhead.data import BadRow, Row, Source, TextRow, checked_row, guess_colu
 from clearhead.data.table import encode_rows
 from clearhead.deploy.sentences import SENTENCES as OTHERS
 from clearhead.engine.calibrate import calibrated
-from clearhead.engine.kept import NAME as PLAN
-from clearhead.engine.kept import write_plan
+from clearhead.engine.calibration_sentences import SENTENCES
+from clearhead.engine.int8_file import NAME as PLAN
+from clearhead.engine.int8_file import write_plan
 from clearhead.engine.runner import EngineRunner
-from clearhead.engine.sentences import SENTENCES
 from clearhead.errors import CheckpointError, InputError, QualityError
 from clearhead.evaluate.evaluate import run_evaluate
 from clearhead.files import check_new, whole_folder, writing

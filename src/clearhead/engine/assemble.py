@@ -11,7 +11,7 @@ import numpy as np
 from clearhead.engine import heads, positions
 from clearhead.engine.attention import LOW, Seen, memory_of
 from clearhead.engine.graph import Graph
-from clearhead.engine.parts import Dense, Parts, float_dense
+from clearhead.engine.layers import Dense, Parts, float_dense
 from clearhead.engine.stack import Stacked, stack
 from clearhead.shape import ModelShape
 from clearhead.tensors import ties

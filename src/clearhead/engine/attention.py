@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from clearhead.engine.graph import Graph
-from clearhead.engine.parts import Parts
+from clearhead.engine.layers import Parts
 from clearhead.engine.positions import angles, bucket_bias, disentangled_rows
 from clearhead.shape import Shape
 

@@ -17,7 +17,7 @@ import numpy as np
 from clearhead.engine.assemble import Wanted, assemble
 from clearhead.engine.graph import Graph
 from clearhead.engine.int8 import Int8Plan, Step, in_blocks, int8_dense, step
-from clearhead.engine.parts import float_dense
+from clearhead.engine.layers import float_dense
 from clearhead.engine.session import Session
 from clearhead.shape import ModelShape
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from clearhead.engine import proto
-from clearhead.engine.plain import PLAIN
+from clearhead.engine.standard_operators import PLAIN
 
 Array = np.ndarray[Any, Any]
 FUSED = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clearhead.engine.parts import Parts, activate, norm
+from clearhead.engine.layers import Parts, activate, norm
 from clearhead.shape import HeadShape, PoolerShape
 
 

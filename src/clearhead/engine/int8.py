@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from clearhead.engine.graph import Graph
-from clearhead.engine.parts import Dense, float_dense
+from clearhead.engine.layers import Dense, float_dense
 
 Array = np.ndarray[Any, Any]
 PAIR = 128  # 255 * (|a| + |b|) stays within sixteen bits for two weights a and b

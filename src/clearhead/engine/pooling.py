@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from clearhead.engine.graph import Graph
-from clearhead.engine.parts import activate
+from clearhead.engine.layers import activate
 from clearhead.shape import Pooling
 
 Array = np.ndarray[Any, Any]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from clearhead.engine.graph import Graph
-from clearhead.engine.parts import Parts
+from clearhead.engine.layers import Parts
 from clearhead.shape import Shape
 
 Array = np.ndarray[Any, Any]

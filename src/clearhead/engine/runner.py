@@ -21,10 +21,10 @@ from clearhead.engine.assemble import (
     assemble_word,
     takes_words,
 )
-from clearhead.engine.decoding import EngineState, Store, own_rows
 from clearhead.engine.graph import Graph
 from clearhead.engine.int8 import Int8Plan, int8_dense, row_dense
-from clearhead.engine.parts import float_dense
+from clearhead.engine.kv_cache import EngineState, Store, own_rows
+from clearhead.engine.layers import float_dense
 from clearhead.engine.session import Session
 from clearhead.errors import InputError
 from clearhead.machine.threads import most_threads

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from clearhead.engine import positions
 from clearhead.engine.attention import Seen, cross_attention, seeing, self_attention
-from clearhead.engine.parts import Parts, activate, norm
+from clearhead.engine.layers import Parts, activate, norm
 from clearhead.shape import Shape
 
 

@@ -96,7 +96,7 @@ class Aligner:
             if value is not None and (type(value) is not int or not 0 <= value < most):
                 raise InputError(f"{name} must be from 0 to {most - 1}, and it is {value!r}.")
         try:
-            from clearhead.core.looking import looked
+            from clearhead.core.cross_attention import looked
         except ImportError:
             raise MissingExtraError("Aligning words", "train") from None
         self.model, self.head, self._looked = model, head, looked

@@ -295,7 +295,7 @@ def _engine(
     precision: str | None,
     tokenizer: Tokenizer | None,
 ) -> EngineRunner:
-    from clearhead.engine.kept import read_plan
+    from clearhead.engine.int8_file import read_plan
     from clearhead.engine.runner import EngineRunner, silenced
 
     tensors = silenced(dict(read.arrays(writable=False)), read.shape, pruned)
@@ -318,8 +318,8 @@ def _engine(
 def _quantised_now(shape: ModelShape, tensors: Mapping[str, Any], tokenizer: Tokenizer | None) -> Int8Plan:
     """A plan from everyday sentences, or without any where the model has no tokenizer."""
     from clearhead.engine.calibrate import calibrated
+    from clearhead.engine.calibration_sentences import SENTENCES
     from clearhead.engine.int8 import Int8Plan
-    from clearhead.engine.sentences import SENTENCES
 
     if tokenizer is None or shape.decoder is not None:  # what writes has a scale for each token, and needs no plan
         return Int8Plan()

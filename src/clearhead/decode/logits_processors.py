@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.decode.folder import Plan
+from clearhead.decode.generation_config import Plan
 
 Array = np.ndarray[Any, Any]
 NEVER = np.float32(-np.inf)

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.decode.choose import draw, likely, log_total
-from clearhead.decode.folder import Plan
-from clearhead.decode.opening import Given, Opened
-from clearhead.decode.rules import Rules
-from clearhead.decode.stops import Stops
+from clearhead.decode.candidates import draw, likely, log_total
+from clearhead.decode.generation_config import Plan
+from clearhead.decode.logits_processors import Rules
+from clearhead.decode.prompt import Given, Opened
+from clearhead.decode.stopping_criteria import Stops
 
 Array = np.ndarray[Any, Any]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.decode.folder import Plan
+from clearhead.decode.generation_config import Plan
 
 Array = np.ndarray[Any, Any]
 BLOCK = 128  # words whose largest score is looked at first

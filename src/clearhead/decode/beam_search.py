@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.decode.choose import log_total, top
-from clearhead.decode.folder import Plan
-from clearhead.decode.opening import Opened
-from clearhead.decode.rules import Rules
-from clearhead.decode.stops import Stops
-from clearhead.decode.walk import Answer
+from clearhead.decode.candidates import log_total, top
+from clearhead.decode.generation_config import Plan
+from clearhead.decode.logits_processors import Rules
+from clearhead.decode.prompt import Opened
+from clearhead.decode.sampling import Answer
+from clearhead.decode.stopping_criteria import Stops
 
 Array = np.ndarray[Any, Any]
 LEAST = 1e-9  # of attention, so that its logarithm is a number

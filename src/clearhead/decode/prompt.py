@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from clearhead.batch import Batch, check_outputs, groups, pad
-from clearhead.decode.choose import log_total
-from clearhead.decode.folder import Plan
+from clearhead.decode.candidates import log_total
+from clearhead.decode.generation_config import Plan
 from clearhead.errors import InputError
 from clearhead.runner import Runner
 from clearhead.shape import ModelShape
