@@ -217,5 +217,5 @@ def test_scores_and_the_n_best(family: str, runtime: str) -> None:
         )
         writer = Writer(ours(family, runtime, seed), beam=5, best=5, max_length=LENGTH, length_penalty=penalty)
         answers = [answer for found in writer.decoder.answers(writer._given(ids, mask)) for answer in found]
-        assert [answer.ids for answer in answers] == rows
+        assert [list(answer.ids) for answer in answers] == rows
         np.testing.assert_allclose([answer.score for answer in answers], scores, rtol=0, atol=1e-5)

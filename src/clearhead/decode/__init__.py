@@ -5,7 +5,6 @@ from clearhead.decode.decoder import Decoder
 from clearhead.decode.generation_config import Plan, plan_of
 from clearhead.decode.prompt import Given
 from clearhead.decode.results import Generated, Hypothesis
-from clearhead.decode.sampling import Answer
 from clearhead.decode.settings import Decoding
 
-__all__ = ["Answer", "Decoder", "Decoding", "Generated", "Given", "Hypothesis", "Looked", "Plan", "Watch", "plan_of"]
+__all__ = ["Decoder", "Decoding", "Generated", "Given", "Hypothesis", "Looked", "Plan", "Watch", "plan_of"]

@@ -17,7 +17,7 @@ from clearhead.decode.candidates import log_total, top
 from clearhead.decode.generation_config import Plan
 from clearhead.decode.logits_processors import Rules
 from clearhead.decode.prompt import Opened
-from clearhead.decode.sampling import Answer
+from clearhead.decode.results import Hypothesis
 from clearhead.decode.stopping_criteria import Stops
 
 Array = np.ndarray[Any, Any]
@@ -56,10 +56,10 @@ class Beam:
         count = len(begun.history)
         self.each = 1  # hypotheses in a group: all begin with the same one
         self.sums = np.zeros((count, self.groups, 1))  # their log probabilities
-        self.finished: list[list[list[Answer]]] = [[[] for _ in range(self.groups)] for _ in range(count)]
+        self.finished: list[list[list[Hypothesis]]] = [[[] for _ in range(self.groups)] for _ in range(count)]
         self.open = np.ones((count, self.groups), np.bool_)  # groups that may still find a better one
 
-    def search(self) -> list[list[Answer]]:
+    def search(self) -> list[list[Hypothesis]]:
         """The hypotheses of each sentence, the best first."""
         begun, groups = self.begun, self.groups
         active = np.arange(len(self.finished))  # sentences that are not finished
@@ -116,10 +116,11 @@ class Beam:
         judged: dict[tuple[int, int], float] = {}
         for place, rank in np.argwhere(over[:, top_few]):
             row = self._row(place, group, int(beam[place, rank]))
-            answer = Answer(ids=[*self._said(row), int(word[place, rank])], stopped=str(why[place, rank]))
-            answer.score = float(best[place, rank]) / (new + 1) ** self.plan.settings.length_penalty + self._cover(row)
-            self.finished[active[place]][group].append(answer)
-            judged[int(place), int(rank)] = answer.score
+            score = float(best[place, rank]) / (new + 1) ** self.plan.settings.length_penalty + self._cover(row)
+            tokens = (*self.plan.prefix, *self._said(row), int(word[place, rank]))
+            hypothesis = Hypothesis(ids=tokens, score=score, stopped=str(why[place, rank]))
+            self.finished[active[place]][group].append(hypothesis)
+            judged[int(place), int(rank)] = score
         onward = np.argsort(ended, axis=1, kind="stable")[:, : self.width]
         count = onward.shape[1]  # fewer where the vocabulary is small
         for array, values in zip(into, (np.where(ended, -np.inf, best), beam, word), strict=True):
@@ -144,7 +145,8 @@ class Beam:
             found = self.finished[sentence][group]
             if still[place] and running == -np.inf and not found:  # every word is forbidden
                 score = float(self.sums[place, group, 0]) / max(new, 1) ** self.plan.settings.length_penalty
-                found.append(Answer(ids=self._said(self._row(place, group, 0)), score=score, stopped="blocked"))
+                tokens = (*self.plan.prefix, *self._said(self._row(place, group, 0)))
+                found.append(Hypothesis(ids=tokens, score=score, stopped="blocked"))
             if still[place]:
                 self._close(sentence, group, running, new + 1)
         return np.where(ended | ~still[:, None], -1, word)[:, top_few]
@@ -152,7 +154,7 @@ class Beam:
     def _close(self, sentence: int, group: int, running: float, length: int) -> None:
         """Keep the best that are finished, and see whether those that go on could still be among them."""
         found = self.finished[sentence][group]
-        found.sort(key=lambda answer: -answer.score)
+        found.sort(key=lambda hypothesis: -hypothesis.score)
         del found[self.width :]
         if running == -np.inf:  # nothing goes on
             self.open[sentence, group] = False
@@ -193,7 +195,7 @@ class Beam:
         got = self.begun.attention[row][self.begun.real[row]]
         return self.plan.settings.coverage_penalty * float(np.log(np.clip(got, LEAST, 1.0)).sum())
 
-    def _best(self, groups: list[list[Answer]]) -> list[Answer]:
+    def _best(self, groups: list[list[Hypothesis]]) -> list[Hypothesis]:
         """All groups' hypotheses in one row, none twice."""
-        every = sorted((answer for group in groups for answer in group), key=lambda answer: -answer.score)
-        return list({tuple(answer.ids): answer for answer in reversed(every)}.values())[::-1]
+        every = sorted((one for group in groups for one in group), key=lambda hypothesis: -hypothesis.score)
+        return list({hypothesis.ids: hypothesis for hypothesis in reversed(every)}.values())[::-1]

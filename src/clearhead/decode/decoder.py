@@ -12,7 +12,8 @@ from clearhead.decode.beam_search import Beam, Watch
 from clearhead.decode.generation_config import Plan
 from clearhead.decode.logits_processors import Rules
 from clearhead.decode.prompt import ROWS, Given, limit_of, opened, together
-from clearhead.decode.sampling import Answer, generator, walk
+from clearhead.decode.results import Hypothesis
+from clearhead.decode.sampling import Sampler, generator
 from clearhead.decode.stopping_criteria import Stops
 from clearhead.errors import InputError
 from clearhead.runner import Runner
@@ -36,14 +37,15 @@ class Decoder:
         progress: Callable[[int, int], None] | None = None,
         *,
         scored: bool = True,
+        texts: bool = True,
         watch: Watch | None = None,
-    ) -> list[list[Answer]]:
+    ) -> list[list[Hypothesis]]:
         """The answers to each text, best first; an empty list where there is nothing to answer.
 
-        Not `scored`: greedy answers, of which there is one, save the time to judge it. `watch` is told every step of a
-        beam search.
+        Not `scored`: greedy answers, of which there is one, save the time to judge it. Not `texts`: ids alone. `watch`
+        is called with every step of a beam search.
         """
-        made: list[list[Answer]] = [[] for _ in every]
+        made: list[list[Hypothesis]] = [[] for _ in every]
         some = [self._filled(one, row) for row, one in enumerate(every)]
         rows = [row for row, one in enumerate(some) if one is not None]
         done = len(every) - len(rows)
@@ -51,30 +53,29 @@ class Decoder:
             numbers = [rows[place] for place in group]
             found = self._group([one for row in numbers if (one := some[row]) is not None], scored, watch)
             for row, answers in zip(numbers, found, strict=True):
-                made[row] = answers[: self.plan.settings.best]
+                best = answers[: self.plan.settings.best]
+                made[row] = [replace(one, text=self.text(one.ids)) for one in best] if texts else best
             done += len(numbers)
             if progress is not None:
                 progress(done, len(every))
         return made
 
-    def _group(self, every: Sequence[Given], scored: bool, watch: Watch | None) -> list[list[Answer]]:
+    def _group(self, every: Sequence[Given], scored: bool, watch: Watch | None) -> list[list[Hypothesis]]:
         """Those of texts that are decoded together."""
         begun, settings = opened(self.runner, self.plan, every), self.plan.settings
         if settings.beam > 1:
             return Beam(begun, self.plan, self.stops, watch).search()
-        made: list[list[Answer]] = [[] for _ in every]
+        made: list[list[Hypothesis]] = [[] for _ in every]
         size = max(1, ROWS // len(every))  # samples of each text that are drawn together
         for first in range(0, settings.best, size):
             numbers = range(first, min(first + size, settings.best))
             part = replace(begun, logits=begun.logits.copy()) if settings.best > size else begun
             part.spread(len(numbers))
             draws = [generator(settings.seed, one, number) for one in every if settings.sample for number in numbers]
-            answers: list[Answer] = []
-            for answers in walk(part, self.plan, self.stops, draws, scored=scored or settings.best > 1):  # noqa: B007
-                pass
+            answers = Sampler(part, self.plan, self.stops, draws, scored=scored or settings.best > 1).search()
             for row, found in enumerate(made):
                 found += answers[row * len(numbers) : (row + 1) * len(numbers)]
-        return [sorted(found, key=lambda answer: -answer.score) for found in made]
+        return [sorted(found, key=lambda hypothesis: -hypothesis.score) for found in made]
 
     def follow(self, given: Given, ids: Sequence[int]) -> Iterator[tuple[Array, Array]]:
         """Before each of these words: the decoder's own logits, (vocab,), and which words it may say there."""
@@ -105,8 +106,8 @@ class Decoder:
         draws = [generator(settings.seed, one, 0)] if settings.sample else ()
         told, text = "", ""
         begun = opened(self.runner, self.plan, [one])
-        for answers in walk(begun, self.plan, self.stops, draws, scored=False):
-            text = self.text(answers[0])
+        for ids in Sampler(begun, self.plan, self.stops, draws, scored=False).steps():
+            text = self.text((*self.plan.prefix, *ids[0]))
             sure = text.rstrip(HALF)
             sure = sure[: len(sure) - self.stops.held(sure)]
             if sure.startswith(told) and sure != told:
@@ -115,9 +116,9 @@ class Decoder:
         if text.startswith(told) and text != told:
             yield text[len(told) :]
 
-    def text(self, answer: Answer) -> str:
-        """An answer as a text, with the prefix, and before the first stop text."""
-        whole = self._text([*self.plan.prefix, *answer.ids])
+    def text(self, ids: Sequence[int]) -> str:
+        """The ids of an answer, the prefix with them, as a text that ends before the first stop text."""
+        whole = self._text(ids)
         return self.stops.cut(whole, len(self._text(self.plan.prefix))) if self.stops.texts else whole
 
     def _filled(self, given: Given, row: int) -> Given | None:

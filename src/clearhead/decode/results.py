@@ -9,9 +9,9 @@ from clearhead.html import figure, one_line, table_html
 
 @dataclass(frozen=True, kw_only=True)
 class Hypothesis:
-    """One answer."""
+    """One answer of a decoder: what every search returns, and what users, alignment and pictures get."""
 
-    text: str
+    text: str = ""  # empty without a tokenizer, and where ids alone are asked for
     ids: tuple[int, ...]  # the prefix and the new tokens, the end symbol with them
     score: float  # sum of log probabilities / length ** length_penalty
     stopped: str  # "end" symbol, "length", a "stop" text, "blocked" (every word is forbidden), "empty" (no input)

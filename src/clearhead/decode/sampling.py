@@ -6,7 +6,6 @@ The word that was chosen is fed back, and the decoder is asked for the next one,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,58 +14,73 @@ from clearhead.decode.candidates import draw, likely, log_total
 from clearhead.decode.generation_config import Plan
 from clearhead.decode.logits_processors import Rules
 from clearhead.decode.prompt import Given, Opened
+from clearhead.decode.results import Hypothesis
 from clearhead.decode.stopping_criteria import Stops
 
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(kw_only=True)
-class Answer:
-    """New words, how they are judged, and why there are no more."""
+class Sampler:
+    """Greedy or sampled answers of some rows together; those that are finished leave the batch."""
 
-    ids: list[int] = field(default_factory=list)  # without the prompt, the start symbol and the prefix
-    score: float = 0.0  # sum of log probabilities / length ** length_penalty
-    stopped: str = "length"  # "end" symbol, "length", a "stop" text, or "blocked": every word is forbidden
+    def __init__(
+        self,
+        begun: Opened,
+        plan: Plan,
+        stops: Stops,
+        draws: Sequence[np.random.Generator] = (),
+        *,
+        scored: bool = True,
+    ) -> None:
+        self.begun, self.plan, self.stops, self.draws, self.scored = begun, plan, stops, draws, scored
+        count = len(begun.history)
+        self.ids: list[list[int]] = [[] for _ in range(count)]  # without the prompt, the start symbol and the prefix
+        self.scores = [0.0] * count  # sums of log probabilities
+        self.stopped = ["length"] * count
 
+    def search(self) -> list[Hypothesis]:
+        """The answer of each row."""
+        for _ in self.steps():
+            pass
+        penalty = self.plan.settings.length_penalty
+        return [
+            Hypothesis(ids=(*self.plan.prefix, *ids), score=score / max(len(ids), 1) ** penalty, stopped=stopped)
+            for ids, score, stopped in zip(self.ids, self.scores, self.stopped, strict=True)
+        ]
 
-def walk(
-    begun: Opened, plan: Plan, stops: Stops, draws: Sequence[np.random.Generator] = (), *, scored: bool = True
-) -> Iterator[list[Answer]]:
-    """The answers of all rows after each word; those that are finished leave the batch."""
-    answers = [Answer() for _ in begun.history]
-    rows = np.arange(len(answers))
-    ends = np.array(plan.ends, np.int64)
-    rules = Rules(plan, begun.limit)
-    for new in range(begun.limit):
-        logits = begun.logits
-        own = logits.copy() if scored and rules.changes(new) else logits
-        total = log_total(own)[:, 0] if scored else np.zeros(len(own))
-        rules.change(logits, begun.history, new)
-        # argmax over the vocabulary, or one draw from its probabilities
-        ids = logits.argmax(1) if not draws else _drawn(logits, plan, [draws[row] for row in rows.tolist()])
-        scores = own[np.arange(len(ids)), ids] - total
-        blocked = ~(logits[np.arange(len(ids)), ids] > -np.inf)
-        ended = np.isin(ids, ends) & ~blocked
-        for place, row in enumerate(rows.tolist()):
-            answer = answers[row]
-            if blocked[place]:
-                answer.stopped = "blocked"
-                continue
-            answer.ids.append(int(ids[place]))
-            answer.score += float(scores[place])
-            if ended[place]:
-                answer.stopped = "end"
-            elif stops.reached(answer.ids):
-                answer.stopped, ended[place] = "stop", True
-        yield answers
-        stay = np.flatnonzero(~(ended | blocked))
-        if not len(stay) or new + 1 == begun.limit:
-            break
-        rows = rows[stay]
-        begun.reorder(stay)
-        begun.feed(ids[stay])
-    for answer in answers:
-        answer.score /= max(len(answer.ids), 1) ** plan.settings.length_penalty
+    def steps(self) -> Iterator[list[list[int]]]:
+        """The new ids of all rows after each word."""
+        begun, plan, draws = self.begun, self.plan, self.draws
+        rows = np.arange(len(self.ids))
+        ends = np.array(plan.ends, np.int64)
+        rules = Rules(plan, begun.limit)
+        for new in range(begun.limit):
+            logits = begun.logits
+            own = logits.copy() if self.scored and rules.changes(new) else logits
+            total = log_total(own)[:, 0] if self.scored else np.zeros(len(own))
+            rules.change(logits, begun.history, new)
+            # argmax over the vocabulary, or one draw from its probabilities
+            ids = logits.argmax(1) if not draws else _drawn(logits, plan, [draws[row] for row in rows.tolist()])
+            scores = own[np.arange(len(ids)), ids] - total
+            blocked = ~(logits[np.arange(len(ids)), ids] > -np.inf)
+            ended = np.isin(ids, ends) & ~blocked
+            for place, row in enumerate(rows.tolist()):
+                if blocked[place]:
+                    self.stopped[row] = "blocked"
+                    continue
+                self.ids[row].append(int(ids[place]))
+                self.scores[row] += float(scores[place])
+                if ended[place]:
+                    self.stopped[row] = "end"
+                elif self.stops.reached(self.ids[row]):
+                    self.stopped[row], ended[place] = "stop", True
+            yield self.ids
+            stay = np.flatnonzero(~(ended | blocked))
+            if not len(stay) or new + 1 == begun.limit:
+                break
+            rows = rows[stay]
+            begun.reorder(stay)
+            begun.feed(ids[stay])
 
 
 def _drawn(logits: Array, plan: Plan, draws: Sequence[np.random.Generator]) -> Array:

@@ -75,9 +75,9 @@ def trace_written(model: Model, text: str, *, beam: int = 4, **choices: Any) -> 
     if model.shape.decoder is None:
         raise InputError("This model has no decoder beside its encoder; its trace needs no target.")
     answers = writer.watched(text, None)
-    if not answers or not answers[0].ids:
+    if not answers or not writer.new_ids(answers[0]):
         raise InputError("The model wrote nothing for this text, so there is no alignment to see.")
-    return model.trace(text, target=[*writer.plan.prefix, *answers[0].ids])
+    return model.trace(text, target=answers[0].ids)
 
 
 def alignment(

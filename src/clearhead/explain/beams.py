@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.decode import Looked
+from clearhead.decode import Hypothesis, Looked
 from clearhead.errors import InputError
 from clearhead.explain.decoder_tokens import need_text, opening, tokens_of
 from clearhead.explain.figure import Table, figure_page, write_figure
@@ -68,7 +68,12 @@ class BeamTree:
     beam: int
     opening: str  # what stands before the first word
     nodes: list[Beginning]
-    answers: list[tuple[str, float, str]]  # text, score, why it stopped; the best first
+    hypotheses: list[Hypothesis]  # the answers, the best first
+
+    @property
+    def answers(self) -> list[tuple[str, float, str]]:
+        """The text of each answer, its score and why it stopped."""
+        return [(one.text, one.score, one.stopped) for one in self.hypotheses]
 
     @property
     def steps(self) -> int:
@@ -86,7 +91,7 @@ class BeamTree:
     def __repr__(self) -> str:
         from clearhead.html import one_line
 
-        best = repr(self.answers[0][0]) if self.answers else "no answer"
+        best = repr(self.hypotheses[0].text) if self.hypotheses else "no answer"
         return one_line("BeamTree", f"beam {self.beam}", f"{len(self.nodes)} hypotheses", best)
 
     def table(self) -> Table:
@@ -163,9 +168,8 @@ def beam_tree(model: Model, text: str, *, beam: int = 4, **choices: Any) -> Beam
         raise InputError("There is nothing to decode: the text has no token.")
     words = tokens_of(model, [node["id"] for node in found])
     nodes = [Beginning(**node, token=words[node["id"]], won=False) for node in found]
-    told = [(writer.decoder.text(one), one.score, one.stopped) for one in answers]
-    tree = BeamTree(source=text, beam=beam, opening=opening(model, text), nodes=nodes, answers=told)
-    return replace(tree, nodes=_marked(tree, answers[0].ids))
+    tree = BeamTree(source=text, beam=beam, opening=opening(model, text), nodes=nodes, hypotheses=answers)
+    return replace(tree, nodes=_marked(tree, writer.new_ids(answers[0])))
 
 
 def _marked(tree: BeamTree, ids: list[int]) -> list[Beginning]:

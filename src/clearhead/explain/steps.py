@@ -112,7 +112,7 @@ def decoding_steps(
     if target is None:
         writer = Writer(model, beam=beam, **choices)
         answers = writer.watched(text, None)
-        ids = answers[0].ids if answers else []
+        ids = writer.new_ids(answers[0]) if answers else []
         how = f"the best of a beam of {beam}" if beam > 1 else "drawn by chance" if writer.settings.sample else GREEDY
     else:
         ids = _given(model, target)

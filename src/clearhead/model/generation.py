@@ -14,7 +14,7 @@ from clearhead.model.inputs import MOST_TOKENS, checked_batch
 if TYPE_CHECKING:
     import numpy as np
 
-    from clearhead.decode import Answer, Decoding, Generated, Given, Watch
+    from clearhead.decode import Decoding, Generated, Given, Hypothesis, Watch
     from clearhead.model.model import Model
 
     Array = np.ndarray[Any, Any]
@@ -91,8 +91,7 @@ class Writer:
         every, cut = self._read(rows)
         made = []
         for text, lost, answers in zip(rows, cut, self.decoder.answers(every, progress), strict=True):
-            best = tuple(Hypothesis(**self._said(answer)) for answer in answers)
-            best = best or (Hypothesis(text="", ids=(), score=0.0, stopped="empty"),)
+            best = tuple(answers) or (Hypothesis(ids=(), score=0.0, stopped="empty"),)
             made.append(Generated(**vars(best[0]), source=text, best=best, truncated=lost))
         return made
 
@@ -107,22 +106,22 @@ class Writer:
         import numpy as np
 
         made: list[Array] = []
-        for answers in self.decoder.answers(self._given(ids, mask), scored=False):
-            found = [np.array([*self.plan.prefix, *answer.ids], np.int64) for answer in answers]
+        for answers in self.decoder.answers(self._given(ids, mask), scored=False, texts=False):
+            found = [np.array(answer.ids, np.int64) for answer in answers]
             made += found + [np.zeros(0, np.int64)] * (self.settings.best - len(found))
         return made
 
-    def watched(self, text: str, watch: Watch | None) -> list[Answer]:
+    def watched(self, text: str, watch: Watch | None) -> list[Hypothesis]:
         """The answers to one text, best first; `watch` sees every step of the search."""
         return self.decoder.answers(self._read([text])[0], watch=watch)[0]
+
+    def new_ids(self, hypothesis: Hypothesis) -> list[int]:
+        """The ids of an answer without the prefix, which the model did not choose."""
+        return list(hypothesis.ids[len(self.plan.prefix) :])
 
     def follow(self, text: str, ids: Sequence[int]) -> Iterator[tuple[Array, Array]]:
         """What the decoder thought before each of these words of an answer: its logits, and what it may say."""
         return self.decoder.follow(self._read([text])[0][0], ids)
-
-    def _said(self, answer: Answer) -> dict[str, Any]:
-        ids = (*self.plan.prefix, *answer.ids)
-        return {"text": self.decoder.text(answer), "ids": ids, "score": answer.score, "stopped": answer.stopped}
 
     def _read(self, texts: Sequence[str]) -> tuple[list[Given], list[int]]:
         """Texts as tokens; sources that are too long are cut, and prompts, whose end matters, are refused."""
