@@ -49,10 +49,10 @@ class Ours:
         from clearhead.model.loading import create
         from clearhead.pretrain.data import Teacher, read_texts
         from clearhead.pretrain.plan import make_pretrain_plan
-        from clearhead.pretraining.lesson import make_kit
-        from clearhead.pretraining.objectives import OBJECTIVES
+        from clearhead.pretraining.batch import make_kit
+        from clearhead.pretraining.registry import OBJECTIVES
         from clearhead.training.dropout import set_dropout
-        from clearhead.training.pretrain import begin_with, pretrain_optimiser, pretrain_steps
+        from clearhead.training.pretrain_loop import begin_with, pretrain_optimiser, pretrain_steps
         from clearhead.training.state import Progress, State
 
         place = data()

@@ -85,7 +85,7 @@ def ours(settings: dict[str, Any]) -> Iterator[int]:
     from clearhead.data import encode_table, guess_columns, open_source
     from clearhead.tasks.encoded import encoded
     from clearhead.training.loop import train_steps
-    from clearhead.training.optimise import optimiser
+    from clearhead.training.optimizer import optimiser
     from clearhead.training.settings import TrainSettings
     from clearhead.training.state import Progress, State
 

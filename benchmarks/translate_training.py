@@ -91,7 +91,7 @@ def ours(rows: Rows, size: str, budget: int) -> Iterator[int]:
     import clearhead
     from clearhead.jobs.plan import NEW_TRANSLATOR
     from clearhead.training.loop import train_steps
-    from clearhead.training.optimise import optimiser
+    from clearhead.training.optimizer import optimiser
     from clearhead.training.settings import TrainSettings
     from clearhead.training.state import Progress, State
 

@@ -24,7 +24,7 @@ from clearhead.errors import InputError
 from clearhead.families import FAMILIES
 from clearhead.shape import Recurrence
 from clearhead.training.dropout import QuickDropout, quicken
-from clearhead.training.optimise import clip, depth, optimiser
+from clearhead.training.optimizer import clip, depth, optimiser
 from clearhead.training.precision import computing
 from clearhead.training.settings import TrainSettings
 from tests.core.plain_recurrent import translate

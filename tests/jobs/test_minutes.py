@@ -13,7 +13,7 @@ import clearhead
 from clearhead.errors import InputError
 from clearhead.jobs.progress import Told
 from clearhead.train import network
-from clearhead.training import budget, loop, optimise
+from clearhead.training import budget, loop, optimizer
 from fuzz.kill import contents
 from tests.clock import Clock
 from tests.parallel import parallel, write_tsv
@@ -53,7 +53,7 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], float]],
     """Lets every step take as many seconds as a function of its number says."""
 
     def install(seconds: Callable[[int], float]) -> None:
-        clock, clip, done = Clock(), optimise.clip, [0]
+        clock, clip, done = Clock(), optimizer.clip, [0]
         for module in (budget, loop):
             clock.install(monkeypatch, module)
 

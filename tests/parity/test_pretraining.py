@@ -13,9 +13,9 @@ import torch
 from clearhead.jobs.learn_tokenizer import learn_tokenizer
 from clearhead.model import Model
 from clearhead.model.loading import create
-from clearhead.pretraining.lesson import Lesson, Texts, make_kit
-from clearhead.pretraining.objectives import OBJECTIVES
-from clearhead.training.lessons import counts_of, loss_of
+from clearhead.pretraining.batch import Lesson, Texts, make_kit
+from clearhead.pretraining.registry import OBJECTIVES
+from clearhead.training.pretrain_losses import counts_of, loss_of
 from tests.planted import planted_lines
 from tests.twins import TOLERANCE, library
 

@@ -297,7 +297,7 @@ def test_a_disk_that_cannot_be_written(text: Path, tmp_path: Path, monkeypatch: 
     def full(*_: Any, **__: Any) -> Any:
         raise OSError(28, "No space left on device")
 
-    for name in ("clearhead.pretraining.shards._shard", "clearhead.pretraining.cuts._fit"):
+    for name in ("clearhead.pretraining.shards._shard", "clearhead.pretraining.example_spans._fit"):
         with monkeypatch.context() as patch:
             patch.setattr(name, full)
             with pytest.raises(ClearheadError, match="cannot be written: No space left on device"):

@@ -23,7 +23,7 @@ from clearhead.tasks.choice import collect, fit, measure, read
 from clearhead.tasks.encoded import encoded
 from clearhead.tasks.optional import CHOICE_FORM, Options, check, name_of, place_of
 from clearhead.tasks.ragged import Ragged, bounds_of
-from clearhead.training.objectives import row_losses
+from clearhead.training.objectives.losses import row_losses
 from tests.small import write_csv
 from tests.tasks.tokenizers import tokenizer
 from tests.variation import scaled

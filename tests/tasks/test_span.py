@@ -20,7 +20,7 @@ from clearhead.tasks import Reading
 from clearhead.tasks.asked import SPAN_FORM, Truth, check
 from clearhead.tasks.encoded import Encoded, encoded
 from clearhead.tasks.span import KEPT, Candidates, collect, doubt, fit, read, texts
-from clearhead.training.objectives import row_losses
+from clearhead.training.objectives.losses import row_losses
 from tests.tasks.tokenizers import KINDS, tokenizer
 from tests.variation import scaled
 

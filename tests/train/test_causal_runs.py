@@ -171,7 +171,7 @@ def test_the_loss_of_next_words_is_that_of_the_causal_head(gpt: str) -> None:
     import torch
 
     from clearhead.tasks.encoded import Part
-    from clearhead.training.objectives import next_words
+    from clearhead.training.objectives.losses import next_words
 
     model = clearhead.load(gpt, "core")
     lengths = np.array([4, 1, 3])

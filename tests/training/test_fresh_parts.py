@@ -12,7 +12,7 @@ import clearhead
 from clearhead.files import read_json
 from clearhead.pretrain.model import make_game
 from clearhead.pretrain.plan import NEW_HEAD, make_pretrain_plan
-from clearhead.training.pretrain import fresh_parameters, pretrain_optimiser
+from clearhead.training.pretrain_loop import fresh_parameters, pretrain_optimiser
 from tests.planted import planted_text
 from tests.small import tiny_model
 

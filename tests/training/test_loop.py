@@ -16,8 +16,8 @@ from clearhead.data.table import TokenTable
 from clearhead.errors import CheckpointError, InputError
 from clearhead.tasks.encoded import Encoded, encoded
 from clearhead.training.loop import DivergedError, Step, batches, logits_of, micro_batches, total_steps, train_steps
-from clearhead.training.objectives import OBJECTIVES, pool_windows
-from clearhead.training.optimise import depth, learned, optimiser, share
+from clearhead.training.objectives.losses import OBJECTIVES, pool_windows
+from clearhead.training.optimizer import depth, learned, optimiser, share
 from clearhead.training.settings import TrainSettings
 from clearhead.training.state import Progress, State, adam_tensors, load_state, save_state
 

@@ -12,7 +12,7 @@ import torch
 import clearhead
 from clearhead.tasks.parallel import Parallel, side
 from clearhead.training.loop import logits_of, train_steps
-from clearhead.training.optimise import optimiser, share
+from clearhead.training.optimizer import optimiser, share
 from clearhead.training.settings import TrainSettings
 from clearhead.training.state import Progress, State, load_state, save_state
 

@@ -35,7 +35,7 @@ def machine_of(plan: RunPlan) -> Machine:
     """This machine as a plan uses it, on the threads that are set."""
     if computes_alone(plan):
         return base_machine()
-    from clearhead.training.machine import torch_machine
+    from clearhead.training.torch_machine import torch_machine
 
     made = torch_machine(plan.settings.precision, plan.device)
     if plan.method in NETWORK:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from clearhead.files import shown, writing
 from clearhead.pretrain.plan import PretrainPlan
-from clearhead.pretraining.objectives import OBJECTIVES
+from clearhead.pretraining.registry import OBJECTIVES
 
 if TYPE_CHECKING:
     from clearhead.pretrain.held_out import Judged

@@ -13,9 +13,9 @@ import numpy as np
 from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.pretrain.plan import PretrainPlan
-from clearhead.pretraining.cuts import Cut, Portion, hold_out, make_table, shuffled
+from clearhead.pretraining.batch import Kit, Lesson, Objective
 from clearhead.pretraining.documents import Stretch, corpus_files, stretches
-from clearhead.pretraining.lesson import Kit, Lesson, Objective
+from clearhead.pretraining.example_spans import Cut, Portion, hold_out, make_table, shuffled
 from clearhead.pretraining.sentences import sentences
 from clearhead.pretraining.shards import Corpus, make_corpus, source_of
 

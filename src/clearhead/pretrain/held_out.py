@@ -14,10 +14,10 @@ from clearhead.files import shown
 from clearhead.model import Model
 from clearhead.pretraining import baselines
 from clearhead.pretraining.baselines import Baseline, Counts
-from clearhead.pretraining.lesson import Lesson
+from clearhead.pretraining.batch import Lesson
 
 if TYPE_CHECKING:
-    from clearhead.training.lessons import Answers
+    from clearhead.training.pretrain_losses import Answers
 
 Array = np.ndarray[Any, Any]
 
@@ -87,7 +87,7 @@ class Judged:
 
 def judge(network: Any, lessons: Sequence[Lesson], counts: Counts, special: Array, *, step: int, device: str) -> Judged:
     """Ask every question of the lessons; those about special tokens, such as sentinels, are not counted."""
-    from clearhead.training.lessons import examine
+    from clearhead.training.pretrain_losses import examine
 
     network.eval()
     found: dict[str, list[Answers]] = {}

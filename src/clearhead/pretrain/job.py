@@ -52,7 +52,7 @@ from clearhead.pretrain.model import (
 from clearhead.pretrain.plan import FORMAT, KIND, PretrainPlan, SavedPretrain, read_pretrain, write_pretrain
 from clearhead.pretrain.result import Pretrained, write_report
 from clearhead.pretrain.run import Exam, begin, generator_model
-from clearhead.pretraining.lesson import Objective, make_kit
+from clearhead.pretraining.batch import Objective, make_kit
 from clearhead.pretraining.shards import INDEX
 
 MINUTES = 30.0  # unless steps or minutes are said
@@ -75,8 +75,8 @@ def run_pretrain(
 ) -> Pretrained:
     """Learn to the end, or on from where a killed run stands."""
     need_torch("Pre-training")
-    from clearhead.training.machine import torch_machine
     from clearhead.training.threads import use_threads
+    from clearhead.training.torch_machine import torch_machine
 
     tell, begun = told or Told(), time.perf_counter()
     if plan.threads is not None:
@@ -167,7 +167,7 @@ def _with_steps(
     if plan.steps is not None:
         return saved
     from clearhead.training.dropout import set_dropout
-    from clearhead.training.pretrain import seconds_a_step
+    from clearhead.training.pretrain_loop import seconds_a_step
 
     set_dropout(learner, _dropout(plan))
     tell.count("timing a few steps", 0, None)
@@ -218,9 +218,9 @@ def _fit(exam: Exam, folder: Path) -> tuple[Judged, ...]:
     """Learn to the end from the last saved state; the model then has the best weights."""
     from clearhead.train.network import drive
     from clearhead.training.dropout import set_dropout
-    from clearhead.training.pretrain import fresh_parameters, pretrain_optimiser, pretrain_steps
+    from clearhead.training.loss_monitor import Watch
+    from clearhead.training.pretrain_loop import fresh_parameters, pretrain_optimiser, pretrain_steps
     from clearhead.training.state import Progress, State, load_state
-    from clearhead.training.watch import Watch
 
     plan, settings = exam.plan, exam.plan.settings
     assert plan.steps is not None

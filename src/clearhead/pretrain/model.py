@@ -15,14 +15,14 @@ from clearhead.families.family import Family, config_said
 from clearhead.model import Model
 from clearhead.model.loading import create, load, load_tokenizers, new_shape
 from clearhead.pretrain.plan import EXAMPLE, PRESET, PretrainPlan
-from clearhead.pretraining.lesson import Objective
-from clearhead.pretraining.masked import MASKED
-from clearhead.pretraining.objectives import OBJECTIVES, USUAL
+from clearhead.pretraining.batch import Objective
+from clearhead.pretraining.masking import MASKED
+from clearhead.pretraining.registry import OBJECTIVES, USUAL
 
 if TYPE_CHECKING:
     from clearhead.jobs.progress import Told
     from clearhead.text import Tokenizer
-    from clearhead.training.lessons import Game
+    from clearhead.training.pretrain_losses import Game
 
 VOCABULARY = "vocabulary"
 GENERATOR = "generator"  # ELECTRA's other half, which fills masks: a folder beside the model
@@ -175,7 +175,7 @@ def old_model(plan: PretrainPlan, tell: Told) -> tuple[Model, Objective]:
 def make_game(model: Model, seed: int, reference: str | None = None) -> Game:
     """ELECTRA's two networks: the model, and a narrower generator over its words; a checkpoint may have its own."""
     from clearhead.core.build import build
-    from clearhead.training.lessons import Game
+    from clearhead.training.pretrain_losses import Game
 
     own = None if reference is None else _own_generator(model, reference)
     if own is not None:

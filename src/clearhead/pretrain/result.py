@@ -11,7 +11,7 @@ from clearhead.jobs.run_folder import REPORT
 from clearhead.machine.cpu import Machine
 from clearhead.pretrain.held_out import PROMPT, SENTENCE, Judged
 from clearhead.pretrain.plan import PretrainPlan
-from clearhead.pretraining.lesson import Objective
+from clearhead.pretraining.batch import Objective
 
 
 @dataclass(frozen=True, kw_only=True)

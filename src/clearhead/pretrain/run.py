@@ -12,10 +12,10 @@ from clearhead.pretrain.data import Teacher, Texts, some_of
 from clearhead.pretrain.held_out import Judged, judge, samples
 from clearhead.pretrain.plan import PretrainPlan
 from clearhead.pretraining import baselines
-from clearhead.pretraining.lesson import Lesson, Objective
+from clearhead.pretraining.batch import Lesson, Objective
 
 if TYPE_CHECKING:
-    from clearhead.training.lessons import Game
+    from clearhead.training.pretrain_losses import Game
 
 
 @dataclass(kw_only=True)
@@ -68,7 +68,7 @@ def generator_model(model: Model, game: Game) -> Model:
 
 def begin(exam: Exam) -> None:
     """Spare what is new what is slow to find out; what a checkpoint has learned stays as it is."""
-    from clearhead.training.pretrain import begin_with, begin_words
+    from clearhead.training.pretrain_loop import begin_with, begin_words
 
     around = exam.plan.start == "neighbours"
     if exam.plan.model is None:

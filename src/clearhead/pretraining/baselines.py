@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.pretraining.cuts import Portion
+from clearhead.pretraining.example_spans import Portion
 
 Array = np.ndarray[Any, Any]
 COUNTED = 4_000_000  # tokens that pairs of words are counted in, evenly spread over the text

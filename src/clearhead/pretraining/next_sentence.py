@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from clearhead.pretraining.cuts import pairs
-from clearhead.pretraining.masked import MASKED
+from clearhead.pretraining.example_spans import pairs
+from clearhead.pretraining.masking import MASKED
 
 NEXT_SENTENCE = replace(
     MASKED,

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from clearhead.training.loop import Step
+    from clearhead.training.loss_monitor import Watch
     from clearhead.training.state import Progress, State
-    from clearhead.training.watch import Watch
 
     Array = np.ndarray[Any, Any]
 
@@ -60,10 +60,10 @@ def train_network(
     With `finish`, a run that was stopped ends where it stands; `count` tells how far the dev rows are measured.
     """
     from clearhead.training.loop import train_steps
-    from clearhead.training.optimise import optimiser
+    from clearhead.training.loss_monitor import Watch, baseline_loss
+    from clearhead.training.optimizer import optimiser
     from clearhead.training.probe import probe_head
     from clearhead.training.state import Progress, State, fold, load_state
-    from clearhead.training.watch import Watch, baseline_loss
 
     objective = prepared.task.objective(prepared.space)
     data, scale = _scaled(model, data_of(model, prepared.parts["train"]), objective)
@@ -305,7 +305,7 @@ def _scaled(model: Model, data: Encoded, objective: str) -> tuple[Encoded, tuple
 
 def restore_network(model: Model, prepared: Prepared, settings: TrainSettings, folder: Path) -> None:
     """Give a fresh model the best weights of a run that was trained to its end."""
-    from clearhead.training.optimise import optimiser
+    from clearhead.training.optimizer import optimiser
     from clearhead.training.state import Progress, State, fold, load_state
 
     state = State(model.module, optimiser(model.module, settings), Progress())

@@ -17,8 +17,8 @@ from clearhead.errors import ClearheadError
 from clearhead.tasks.encoded import Part
 from clearhead.training.budget import TimeBudget
 from clearhead.training.dropout import attend, quicken
-from clearhead.training.objectives import next_words, row_losses
-from clearhead.training.optimise import clip, learned, set_rate, share
+from clearhead.training.objectives.losses import next_words, row_losses
+from clearhead.training.optimizer import clip, learned, set_rate, share
 from clearhead.training.precision import computing
 from clearhead.training.settings import TrainSettings
 from clearhead.training.state import State

@@ -14,7 +14,7 @@ import torch
 from clearhead.data import LabelSpace
 from clearhead.tasks.encoded import Encoded
 from clearhead.training.loop import micro_batches, result_of
-from clearhead.training.objectives import pool_windows
+from clearhead.training.objectives.losses import pool_windows
 from clearhead.training.precision import computing
 from clearhead.training.settings import PROBED, TrainSettings
 

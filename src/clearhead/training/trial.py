@@ -9,9 +9,9 @@ import torch
 
 from clearhead.core.models import Network
 from clearhead.tasks.encoded import Encoded
-from clearhead.training import memory
+from clearhead.training import process_memory
 from clearhead.training.loop import batches, train_steps
-from clearhead.training.optimise import optimiser
+from clearhead.training.optimizer import optimiser
 from clearhead.training.settings import TrainSettings
 from clearhead.training.state import Progress, State
 
@@ -51,8 +51,8 @@ def trial(
         return tensor
 
     size = sum(weights.values())
-    before = memory.resident() or PROGRAM + size
-    memory.forget_peak()
+    before = process_memory.resident() or PROGRAM + size
+    process_memory.forget_peak()
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         first = next(made)  # also fills caches and the optimiser's moments
     largest = max(int(data.row_tokens[rows].sum()) for rows in batches(data, settings, 0))
@@ -66,7 +66,9 @@ def trial(
         if time.perf_counter() - begin > ENOUGH_SECONDS:
             break
     spent = time.perf_counter() - begin
-    beside = max((memory.peak() or before) - before - LEARNED * size, 0)  # the weights, by as many tokens as were tried
+    beside = max(
+        (process_memory.peak() or before) - before - LEARNED * size, 0
+    )  # the weights, by as many tokens as were tried
     added = beside * max(min(largest, settings.micro_tokens) / min(most, settings.micro_tokens), 1)
     speed = tokens / spent if tokens else first.tokens / first.seconds
     return speed, before + (LEARNED + KEPT) * size + max(added, activations)

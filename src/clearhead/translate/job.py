@@ -173,9 +173,9 @@ def _fit(
     import numpy as np
 
     from clearhead.training.loop import train_steps
-    from clearhead.training.optimise import optimiser
+    from clearhead.training.loss_monitor import Watch, baseline_loss
+    from clearhead.training.optimizer import optimiser
     from clearhead.training.state import Progress, State, load_state
-    from clearhead.training.watch import Watch, baseline_loss
 
     settings = plan.settings
     state = State(model.module, optimiser(model.module, settings), Progress())

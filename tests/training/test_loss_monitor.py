@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from clearhead.training.loss_monitor import Watch
 from clearhead.training.settings import TrainSettings
-from clearhead.training.watch import Watch
 
 
 def reasons(rate: float, usual: float) -> str:

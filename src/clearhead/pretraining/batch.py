@@ -11,7 +11,7 @@ import numpy as np
 from clearhead.errors import InputError
 
 if TYPE_CHECKING:
-    from clearhead.pretraining.cuts import Cutter
+    from clearhead.pretraining.example_spans import Cutter
     from clearhead.text import Tokenizer
 
 Array = np.ndarray[Any, Any]

@@ -8,31 +8,31 @@ import pytest
 import torch
 
 import clearhead
-from clearhead.training import memory
+from clearhead.training import process_memory
 from tests.small import labelled, tiny_model
 
 
 def test_the_peak_begins_anew() -> None:
-    before = memory.resident()
+    before = process_memory.resident()
     if before is None:
         pytest.skip("this system does not tell")
     held = torch.ones(40 << 20)  # 160 MB
     del held
-    assert (memory.peak() or 0) >= before + (150 << 20)
-    memory.forget_peak()
-    now = memory.resident()
+    assert (process_memory.peak() or 0) >= before + (150 << 20)
+    process_memory.forget_peak()
+    now = process_memory.resident()
     assert now is not None
-    if (memory.peak() or 0) > now + (50 << 20):
+    if (process_memory.peak() or 0) > now + (50 << 20):
         pytest.skip("this system does not let the peak begin anew")
     assert torch.ones(40 << 20).all()
-    assert (memory.peak() or 0) >= now + (150 << 20)
+    assert (process_memory.peak() or 0) >= now + (150 << 20)
 
 
 def test_the_program_itself_counts(tmp_path: Path) -> None:
     model = str(tiny_model(tmp_path / "tiny"))
     found = clearhead.inspect(labelled(60), model=model).estimate
     assert found is not None
-    assert found["memory_mb"] * 1e6 >= 0.9 * (memory.resident() or 100e6)
+    assert found["memory_mb"] * 1e6 >= 0.9 * (process_memory.resident() or 100e6)
 
 
 def test_long_texts_take_more(tmp_path: Path) -> None:

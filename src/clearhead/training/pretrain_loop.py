@@ -13,13 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clearhead.pretraining.lesson import Lesson
+from clearhead.pretraining.batch import Lesson
 from clearhead.training.dropout import quicken
-from clearhead.training.lessons import Game, counts_of, loss_of
+from clearhead.training.local_init import look_around
 from clearhead.training.loop import DivergedError, Step, micro_batches
-from clearhead.training.neighbours import look_around
-from clearhead.training.optimise import RowwiseAdamW, clip, set_rate, share
+from clearhead.training.optimizer import RowwiseAdamW, clip, set_rate, share
 from clearhead.training.precision import computing
+from clearhead.training.pretrain_losses import Game, counts_of, loss_of
 from clearhead.training.settings import TrainSettings
 from clearhead.training.state import Progress, State
 

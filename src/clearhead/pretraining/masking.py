@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from clearhead.caller import verb
-from clearhead.pretraining.cuts import singles
-from clearhead.pretraining.lesson import Kit, Lesson, Objective, Texts
+from clearhead.pretraining.batch import Kit, Lesson, Objective, Texts
+from clearhead.pretraining.example_spans import singles
 
 Array = np.ndarray[Any, Any]
 HIDDEN, REPLACED = 0.8, 0.1  # the rest is left as it is, so that the network never knows what to trust

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from clearhead.jobs.learn_tokenizer import learn_tokenizer
-from clearhead.pretraining.corrupted import SPANS
-from clearhead.pretraining.lesson import Kit, Lesson, Masking, Texts, make_kit
-from clearhead.pretraining.masked import MASKED, assemble, choose, masked
-from clearhead.pretraining.replaced import REPLACED
+from clearhead.pretraining.batch import Kit, Lesson, Masking, Texts, make_kit
+from clearhead.pretraining.masking import MASKED, assemble, choose, masked
+from clearhead.pretraining.replaced_tokens import REPLACED
+from clearhead.pretraining.span_corruption import SPANS
 from clearhead.text import Tokenizer, load_tokenizer
 
 CLS, SEP, MASK, PAD, UNK = 2, 3, 4, 0, 1

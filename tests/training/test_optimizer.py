@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import clearhead
-from clearhead.training.optimise import RowwiseAdamW, clip, optimiser
+from clearhead.training.optimizer import RowwiseAdamW, clip, optimiser
 from clearhead.training.settings import TrainSettings
 
 SIZES: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}

@@ -8,7 +8,7 @@ import torch
 from clearhead.core.trace import trace
 from clearhead.model.inputs import checked_batch
 from clearhead.model.loading import create
-from clearhead.training.neighbours import look_around, offsets
+from clearhead.training.local_init import look_around, offsets
 
 WORDS = 64
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from clearhead.pretraining.lesson import Kit, Lesson, Texts
-from clearhead.pretraining.masked import MASKED, assemble, choose
+from clearhead.pretraining.batch import Kit, Lesson, Texts
+from clearhead.pretraining.masking import MASKED, assemble, choose
 
 
 def hidden(texts: Texts, kit: Kit, rng: np.random.Generator) -> Lesson:

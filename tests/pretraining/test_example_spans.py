@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clearhead.pretraining.both_ways import both_ways
-from clearhead.pretraining.corrupted import corrupted
-from clearhead.pretraining.cuts import Portion, hold_out, make_table, ordered, pairs, shuffled, singles
-from clearhead.pretraining.lesson import Kit, Texts
-from clearhead.pretraining.next_word import following
+from clearhead.pretraining.batch import Kit, Texts
+from clearhead.pretraining.bidirectional import both_ways
+from clearhead.pretraining.example_spans import Portion, hold_out, make_table, ordered, pairs, shuffled, singles
+from clearhead.pretraining.next_token import following
 from clearhead.pretraining.shards import Corpus, Index, Shard
+from clearhead.pretraining.span_corruption import corrupted
 
 EOS, START = 1, 0
 

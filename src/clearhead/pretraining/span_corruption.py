@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from clearhead.caller import verb
-from clearhead.pretraining.cuts import singles
-from clearhead.pretraining.lesson import Kit, Lesson, Objective, Texts
+from clearhead.pretraining.batch import Kit, Lesson, Objective, Texts
+from clearhead.pretraining.example_spans import singles
 
 Array = np.ndarray[Any, Any]
 MEAN_SPAN = 3  # tokens

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from clearhead.pretraining.cuts import singles
-from clearhead.pretraining.lesson import Kit, Lesson, Objective, Texts
+from clearhead.pretraining.batch import Kit, Lesson, Objective, Texts
+from clearhead.pretraining.example_spans import singles
 
 
 def both_ways(texts: Texts, kit: Kit, rng: np.random.Generator) -> Lesson:  # noqa: ARG001

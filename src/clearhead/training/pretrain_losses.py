@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from clearhead.core.attention import Kernel, fused
 from clearhead.core.layout import Layout, Packed, Padded
 from clearhead.core.models import Network
-from clearhead.pretraining.lesson import Lesson
+from clearhead.pretraining.batch import Lesson
 from clearhead.training.dropout import attend
-from clearhead.training.word_loss import word_loss
+from clearhead.training.objectives.linear_cross_entropy import word_loss
 
 Array = np.ndarray[Any, Any]
 

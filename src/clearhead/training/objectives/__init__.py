@@ -1,0 +1,1 @@
+"""Objectives: values that turn what a network answers for a batch into a loss per row."""
