@@ -13,7 +13,7 @@ from clearhead.data.source import Row
 from clearhead.evaluate.examples import MOST_IN_CELL, MOST_TEXT, shown
 from clearhead.explain.occlusion import MOST_CHARACTERS
 from clearhead.report import ReportData, report_html
-from clearhead.tasks.picks import Mark, Pick, Picks
+from clearhead.tasks.examples import Mark, Pick, Picks
 from clearhead.train.finish import Run
 from tests.report.pages import Reader
 from tests.rows import QUICK, paired, scored, tagged

@@ -16,7 +16,7 @@ from clearhead.errors import InputError
 from clearhead.explain import occlusion
 from clearhead.explain.occlusion import LEAST_PIECES, MOST_PIECES, occlude, occlude_rows
 from clearhead.predict.scoring import Scores
-from clearhead.tasks.watched import Piece, Watching, grouped, without_words, words_in
+from clearhead.tasks.occlusion import Piece, Watching, grouped, without_words, words_in
 from tests.clock import Clock
 
 ONE = Columns(text="text", label=None)

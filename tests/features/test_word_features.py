@@ -18,8 +18,8 @@ from clearhead.features.taggers import word_pieces
 from clearhead.jobs.method import Choice
 from clearhead.model.layers import choose_layer
 from clearhead.predict.scoring import readable, word_features
-from clearhead.tasks.aligned import TAG_FORM
-from clearhead.tasks.tagged import check
+from clearhead.tasks.tag.alignment import TAG_FORM
+from clearhead.tasks.tag.rows import check
 from tests.small import tiny_model
 from tests.task_rows import conll, words_and_tags
 

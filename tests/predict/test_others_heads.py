@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from clearhead.api import evaluate, load_predictor, predict, train
-from clearhead.tasks.tag import LENIENT
+from clearhead.tasks.tag.decoding import LENIENT
 from tests.task_rows import QUICK, options, questions, words_and_tags
 from tests.text.tokenizer_folders import LEGACY, write_json
 from tests.twins import library

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from clearhead.report.annotated_text import around, marked_text, named_words, shaded_text
 from clearhead.report.formatting import lines
-from clearhead.tasks.picks import Mark
+from clearhead.tasks.examples import Mark
 from clearhead.tasks.shown import Word
 from tests.report.samples import HOSTILE
 

@@ -11,7 +11,7 @@ from clearhead.data import Finding
 from clearhead.explain.svg import visible
 from clearhead.report import ReportData, Section, report_html
 from clearhead.report.sections import paragraph, table
-from clearhead.tasks.picks import Mark
+from clearhead.tasks.examples import Mark
 from tests.report.pages import Reader
 from tests.report.samples import HOSTILE, classes, inspected, log_lines, looked, whole
 

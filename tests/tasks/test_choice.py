@@ -19,9 +19,9 @@ from clearhead.data.source import BadRow, Row
 from clearhead.data.table import encode_rows
 from clearhead.errors import InputError
 from clearhead.tasks import Asked, Reading, task_by_look, task_named
-from clearhead.tasks.choice import collect, fit, measure, read
+from clearhead.tasks.choice.decoding import collect, fit, measure, read
+from clearhead.tasks.choice.rows import CHOICE_FORM, Options, check, name_of, place_of
 from clearhead.tasks.encoded import encoded
-from clearhead.tasks.optional import CHOICE_FORM, Options, check, name_of, place_of
 from clearhead.tasks.ragged import Ragged, bounds_of
 from clearhead.training.objectives.losses import row_losses
 from tests.small import write_csv

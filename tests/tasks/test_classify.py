@@ -8,7 +8,7 @@ from sklearn.metrics import f1_score
 
 from clearhead.data import LabelSpace
 from clearhead.tasks import Reading, task_named
-from clearhead.tasks.classify import CLASSIFY, confidence, fit, read, right
+from clearhead.tasks.classify.decoding import CLASSIFY, confidence, fit, read, right
 from clearhead.tasks.task import Answers
 
 THREE = LabelSpace(names=("a", "b", "c"))

@@ -12,9 +12,9 @@ from clearhead.data.examples import TextRow
 from clearhead.data.form import FORM, MOST_AT_ONCE, MOST_PLACES, MOST_TOKENS, Fit, Form
 from clearhead.data.source import Row
 from clearhead.data.table import TokenTable, encode_rows
-from clearhead.tasks import asked
-from clearhead.tasks.aligned import TAG_FORM
-from clearhead.tasks.asked import SPAN_FORM
+from clearhead.tasks.span import rows as asked
+from clearhead.tasks.span.rows import SPAN_FORM
+from clearhead.tasks.tag.alignment import TAG_FORM
 from tests.tasks.tokenizers import tokenizer
 
 WORDS = "The keeper wrote a letter! "

@@ -10,7 +10,7 @@ import pytest
 from clearhead.data import LabelSpace
 from clearhead.tasks import TASKS, Reading
 from clearhead.tasks.evaluation import evaluation
-from clearhead.tasks.picks import EACH, MOST_CELLS, MOST_WORST, picked
+from clearhead.tasks.examples import EACH, MOST_CELLS, MOST_WORST, picked
 from clearhead.tasks.task import Answers
 
 AB = LabelSpace(names=("a", "b", "c"))

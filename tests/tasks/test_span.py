@@ -17,9 +17,9 @@ from clearhead.data.form import Fit
 from clearhead.data.source import Row
 from clearhead.data.table import TokenTable, encode_rows
 from clearhead.tasks import Reading
-from clearhead.tasks.asked import SPAN_FORM, Truth, check
 from clearhead.tasks.encoded import Encoded, encoded
-from clearhead.tasks.span import KEPT, Candidates, collect, doubt, fit, read, texts
+from clearhead.tasks.span.decoding import KEPT, Candidates, collect, doubt, fit, read, texts
+from clearhead.tasks.span.rows import SPAN_FORM, Truth, check
 from clearhead.training.objectives.losses import row_losses
 from tests.tasks.tokenizers import KINDS, tokenizer
 from tests.variation import scaled

@@ -13,7 +13,7 @@ from clearhead.data.examples import TextRow
 from clearhead.data.source import BadRow, Row
 from clearhead.errors import InputError
 from clearhead.tasks import Asked, task_by_look, task_named
-from clearhead.tasks.asked import Truth, check
+from clearhead.tasks.span.rows import Truth, check
 from tests.small import write_csv
 
 SPAN = task_named("span")

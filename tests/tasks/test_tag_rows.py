@@ -14,7 +14,7 @@ from clearhead.data.examples import TextRow
 from clearhead.data.source import BadRow, Row
 from clearhead.errors import InputError
 from clearhead.tasks import Asked, task_by_look, task_named
-from clearhead.tasks.tagged import check
+from clearhead.tasks.tag.rows import check
 from tests.small import write_csv
 
 TAG = task_named("tag")

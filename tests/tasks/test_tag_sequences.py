@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clearhead.tasks.ragged import Ragged, bounds_of, joined, ragged
-from clearhead.tasks.sequences import best_tags
+from clearhead.tasks.tag.sequences import best_tags
 from tests.variation import scaled
 
 BIO = ("O", "B-X", "I-X", "B-Y", "I-Y")

@@ -18,10 +18,10 @@ from clearhead.data.form import Fit
 from clearhead.data.source import Row
 from clearhead.data.table import encode_rows
 from clearhead.tasks import TASKS, Reading
-from clearhead.tasks.aligned import INHERITS, NOTHING, TAG_FORM
 from clearhead.tasks.encoded import encoded
-from clearhead.tasks.tag import collect, read, spans_of
-from clearhead.tasks.tagged import check
+from clearhead.tasks.tag.alignment import INHERITS, NOTHING, TAG_FORM
+from clearhead.tasks.tag.decoding import collect, read, spans_of
+from clearhead.tasks.tag.rows import check
 from clearhead.tasks.words import word_borders
 from tests.tasks.tokenizers import KINDS, tokenizer
 from tests.variation import scaled
@@ -257,8 +257,8 @@ def test_words_of_a_list_are_read_as_the_text_that_they_make() -> None:
 
 def test_a_word_that_one_token_shares_keeps_its_own_later_token() -> None:
     """A token over the end of one word and the beginning of the next stands for the first of the two."""
-    from clearhead.tasks.aligned import places
-    from clearhead.tasks.tagged import Words
+    from clearhead.tasks.tag.alignment import places
+    from clearhead.tasks.tag.rows import Words
     from clearhead.text.encoding import Encoding
 
     offsets = [(0, 0), (0, 2), (2, 5), (5, 7), (0, 0)]

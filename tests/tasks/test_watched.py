@@ -10,12 +10,12 @@ import pytest
 
 from clearhead.data import Columns, LabelSpace, Row, TextRow
 from clearhead.tasks import TASKS
+from clearhead.tasks.examples import Mark, Pick
 from clearhead.tasks.looked import pick_tags
-from clearhead.tasks.picks import Mark, Pick
+from clearhead.tasks.occlusion import Piece, Watching
 from clearhead.tasks.ragged import ragged
-from clearhead.tasks.span import Candidates
+from clearhead.tasks.span.decoding import Candidates
 from clearhead.tasks.task import Answers, Reading
-from clearhead.tasks.watched import Piece, Watching
 
 TAGS = LabelSpace(names=("O", "B-PER", "I-PER"), kind="tags", scheme="spans")
 

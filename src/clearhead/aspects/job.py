@@ -24,9 +24,9 @@ from clearhead.jobs.run_file import RUN, begin_run
 from clearhead.jobs.run_folder import REPORT, SPLIT, check_folder
 from clearhead.machine.threads import within_threads
 from clearhead.predict.predictor import Predictor
-from clearhead.tasks.tag import TAG
-from clearhead.tasks.tag_columns import columns
-from clearhead.tasks.tagged import check as tag_check
+from clearhead.tasks.tag.columns import columns
+from clearhead.tasks.tag.decoding import TAG
+from clearhead.tasks.tag.rows import check as tag_check
 from clearhead.tasks.task import Asked
 from clearhead.train.finish import Run, write_metrics
 from clearhead.train.job import run_train

@@ -15,7 +15,7 @@ from clearhead.predict.loading import load_predictor
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.scoring import Scores
 from clearhead.tasks.ragged import Ragged
-from clearhead.tasks.tag import TAG, spans_of
+from clearhead.tasks.tag.decoding import TAG, spans_of
 from clearhead.tasks.task import Reading
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from clearhead.data.source import UNKNOWN
 from clearhead.errors import InputError
 from clearhead.jobs.plan import RunPlan
 from clearhead.metrics.entities import entities
-from clearhead.tasks.tag_columns import columns as tag_columns
-from clearhead.tasks.tagged import check as tag_check
+from clearhead.tasks.tag.columns import columns as tag_columns
+from clearhead.tasks.tag.rows import check as tag_check
 
 STARTS = ("aspect_start", "start", "from", "begin", "offset", "aspect_from")
 Span = tuple[int, int, str]  # characters, and the polarity

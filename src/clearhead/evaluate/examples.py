@@ -16,10 +16,10 @@ from clearhead.explain.occlusion import MOST_CHARACTERS, Occluded, occlude_rows
 from clearhead.predict.latency import served
 from clearhead.predict.loading import load_predictor
 from clearhead.predict.predictor import Predictor
-from clearhead.tasks.picks import Pick, Picks
+from clearhead.tasks.examples import Pick, Picks
+from clearhead.tasks.occlusion import Watching
 from clearhead.tasks.shown import Example, Shown, ShownCell, Word
 from clearhead.tasks.task import Answers
-from clearhead.tasks.watched import Watching
 
 if TYPE_CHECKING:
     from clearhead.jobs.prepare import PartRows

@@ -23,8 +23,8 @@ from clearhead.predict.predictor import Predictor
 from clearhead.predict.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer, VectorScorer
 from clearhead.shape import Pooling
 from clearhead.tasks import TASKS, Reading, Task, task_named
-from clearhead.tasks.orders import ORDERED, both_orders
-from clearhead.tasks.tag import LENIENT
+from clearhead.tasks.pair.orders import ORDERED, both_orders
+from clearhead.tasks.tag.decoding import LENIENT
 from clearhead.words import is_words, load_vectors
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from clearhead.errors import InputError
 from clearhead.files import named, shown
 from clearhead.predict.predictions import Prediction, predictions
 from clearhead.predict.predictor import Predictor
-from clearhead.tasks.span import KEPT
+from clearhead.tasks.span.decoding import KEPT
 
 TEXT, SECOND, OPTIONS = "text", "text_b", "options"
 DOES = {

@@ -81,7 +81,7 @@ class Prediction:
 
 def _tagged(predictor: Predictor, chunk: Chunk, place: int, row: TextRow, common: dict[str, Any]) -> Prediction:
     """Tags of all words, and the spans that they make."""
-    from clearhead.tasks.tag import spans_of
+    from clearhead.tasks.tag.decoding import spans_of
 
     ids, probs = chunk.answers.labels.row(place), chunk.answers.probs.row(place)
     tags = tuple(predictor.space.names[one] for one in ids)
@@ -133,7 +133,7 @@ def _answered_question(
 
 def _chosen(predictor: Predictor, chunk: Chunk, place: int, row: TextRow, common: dict[str, Any]) -> Prediction:
     """The option that is taken, called as the labels are written."""
-    from clearhead.tasks.optional import name_of
+    from clearhead.tasks.choice.rows import name_of
 
     option = int(chunk.answers.labels[place])
     probs = chunk.answers.probs[place][: len(row.extra.texts)]

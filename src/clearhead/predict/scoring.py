@@ -15,7 +15,7 @@ from clearhead.errors import InputError
 from clearhead.model.embedding import Embedder
 from clearhead.model.layers import Layer, choose_layer
 from clearhead.runner import Runner
-from clearhead.tasks.classify import CLASSIFY
+from clearhead.tasks.classify.decoding import CLASSIFY
 from clearhead.tasks.encoded import Encoded, encoded, within
 from clearhead.tasks.task import Task, mean_windows
 

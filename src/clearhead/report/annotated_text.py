@@ -9,7 +9,7 @@ from itertools import pairwise
 from markupsafe import Markup, escape
 
 from clearhead.report.formatting import cut, figure, lines
-from clearhead.tasks.picks import Mark
+from clearhead.tasks.examples import Mark
 from clearhead.tasks.shown import Word
 
 MOST_MARKS = 200  # in one text

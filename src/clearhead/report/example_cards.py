@@ -14,7 +14,7 @@ from clearhead.report.formatting import cut, figure, percent
 
 if TYPE_CHECKING:
     from clearhead.tasks.evaluation import Evaluation
-    from clearhead.tasks.picks import Pick
+    from clearhead.tasks.examples import Pick
     from clearhead.tasks.shown import Example, Shown
 
 MOST_CELLS = 60

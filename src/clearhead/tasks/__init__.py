@@ -8,13 +8,13 @@ from clearhead.data.columns import Columns
 from clearhead.data.labels import LabelSpace
 from clearhead.data.source import Source
 from clearhead.errors import InputError
-from clearhead.tasks.choice import CHOICE, looks_optional
-from clearhead.tasks.classify import CLASSIFY
-from clearhead.tasks.pair import PAIR
-from clearhead.tasks.regress import REGRESS
-from clearhead.tasks.span import SPAN, looks_asked
-from clearhead.tasks.tag import TAG
-from clearhead.tasks.tag_columns import looks_tagged
+from clearhead.tasks.choice.decoding import CHOICE, looks_optional
+from clearhead.tasks.classify.decoding import CLASSIFY
+from clearhead.tasks.pair.task import PAIR
+from clearhead.tasks.regress.decoding import REGRESS
+from clearhead.tasks.span.decoding import SPAN, looks_asked
+from clearhead.tasks.tag.columns import looks_tagged
+from clearhead.tasks.tag.decoding import TAG
 from clearhead.tasks.task import Answers, Asked, Reading, Task
 
 TASKS: dict[str, Task] = {task.name: task for task in (CLASSIFY, PAIR, REGRESS, TAG, SPAN, CHOICE)}

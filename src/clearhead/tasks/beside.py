@@ -22,7 +22,7 @@ def tag_parts(answers: Answers, targets: Ragged, space: LabelSpace, metric: str)
     import numpy as np
 
     from clearhead.metrics import entity_counts, entity_f1, entity_precision, entity_recall
-    from clearhead.tasks.tag import row_spans
+    from clearhead.tasks.tag.decoding import row_spans
 
     if metric == "accuracy":
         hits = np.bincount(targets.owners, weights=answers.labels.values == targets.values, minlength=len(targets))
@@ -37,7 +37,7 @@ def tag_parts(answers: Answers, targets: Ragged, space: LabelSpace, metric: str)
 
 def answer_parts(answers: Answers, targets: Array, space: LabelSpace, metric: str) -> Parts:
     """Of each question its exact match or its F1."""
-    from clearhead.tasks.span import scores_of, texts
+    from clearhead.tasks.span.decoding import scores_of, texts
 
     em, f1, _ = scores_of(texts(answers, targets), targets)
     return lambda _, said: float(said.mean()), em if metric == "exact_match" else f1

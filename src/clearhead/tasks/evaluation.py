@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.labels import LabelSpace
-from clearhead.tasks.picks import Picks, picked
+from clearhead.tasks.examples import Picks, picked
 from clearhead.tasks.task import Answers, Reading, Task
 
 if TYPE_CHECKING:

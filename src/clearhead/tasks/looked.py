@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.labels import LabelSpace
-from clearhead.tasks.picks import MOST_SUSPICIOUS, MOST_WORST, VERY_SURE, Mark, Pick, Picks, first_places
+from clearhead.tasks.examples import MOST_SUSPICIOUS, MOST_WORST, VERY_SURE, Mark, Pick, Picks, first_places
 from clearhead.tasks.ragged import Ragged
 from clearhead.tasks.task import Answers
 
@@ -53,7 +53,7 @@ def pick_tags(answers: Answers, targets: Ragged, space: LabelSpace, numbers: Seq
 
 
 def _spans(row: Array, space: LabelSpace) -> set[tuple[int, int, str]]:
-    from clearhead.tasks.tag import spans_of
+    from clearhead.tasks.tag.decoding import spans_of
 
     return set(spans_of([space.names[tag] for tag in row], space.scheme))
 
@@ -86,7 +86,7 @@ def pick_answers(answers: Answers, targets: Array, space: LabelSpace, numbers: S
     """Questions whose answer shares nothing with a right one first, the surest before."""
     import numpy as np
 
-    from clearhead.tasks.span import confidence, scores_of, texts
+    from clearhead.tasks.span.decoding import confidence, scores_of, texts
 
     said = texts(answers, targets)
     em, f1, _ = scores_of(said, targets)

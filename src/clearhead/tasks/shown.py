@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clearhead.tasks.picks import Cell, Mark, Pick
+from clearhead.tasks.examples import Cell, Mark, Pick
 
 
 @dataclass(frozen=True, kw_only=True)

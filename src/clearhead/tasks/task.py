@@ -14,13 +14,13 @@ from clearhead.data.labels import Kind, LabelSpace
 from clearhead.data.source import Source
 from clearhead.data.table import TokenTable, encode_table
 from clearhead.tasks.encoded import Encoded
-from clearhead.tasks.watched import Read, Watching, watch_text
+from clearhead.tasks.occlusion import Read, Watching, watch_text
 
 if TYPE_CHECKING:
     import numpy as np
 
     from clearhead.metrics import Interval, LabelScore
-    from clearhead.tasks.picks import Pick, Picks
+    from clearhead.tasks.examples import Pick, Picks
 
     Array = np.ndarray[Any, Any]
 

@@ -11,7 +11,7 @@ from clearhead.data.examples import TextRow
 from clearhead.data.labels import LabelSpace
 from clearhead.data.source import BadRow, Row, Source
 from clearhead.data.table import survey
-from clearhead.tasks.optional import place_of
+from clearhead.tasks.choice.rows import place_of
 from clearhead.tasks.task import Task
 
 OPTIONS = "options"
@@ -63,8 +63,8 @@ def _plain(row: TextRow, kept: dict[str, str], space: LabelSpace | None) -> Row:
 
 def _said(row: TextRow, space: LabelSpace | None) -> Any:
     from clearhead.metrics.entities import entities
-    from clearhead.tasks.asked import Truth
-    from clearhead.tasks.tagged import Tags
+    from clearhead.tasks.span.rows import Truth
+    from clearhead.tasks.tag.rows import Tags
 
     label = row.label
     if isinstance(label, Tags):

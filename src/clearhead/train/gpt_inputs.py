@@ -9,7 +9,7 @@ from clearhead.errors import InputError
 from clearhead.jobs.plan import RunPlan
 from clearhead.model import Model
 from clearhead.tasks import Task
-from clearhead.tasks.orders import ORDERED
+from clearhead.tasks.pair.orders import ORDERED
 
 if TYPE_CHECKING:
     import numpy as np

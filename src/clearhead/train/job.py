@@ -27,7 +27,7 @@ from clearhead.jobs.training_state import SEEDS, STATE, drop_state, restore_save
 from clearhead.machine.threads import within_threads
 from clearhead.model import Model
 from clearhead.model.loading import load
-from clearhead.tasks.orders import both_orders
+from clearhead.tasks.pair.orders import both_orders
 from clearhead.train.baselines import Baseline, compare_baselines, features_plan, fit_baselines, verdict
 from clearhead.train.finish import Run, SeedScore, held_out_logits, measured, passport, write_metrics, write_split
 from clearhead.train.gpt_inputs import arranged, check_next_words, in_orders

@@ -13,7 +13,7 @@ from clearhead.data.form import Encoder, Fit, Form, Pieces
 from clearhead.data.labels import LabelSpace, is_missing, is_text
 from clearhead.data.source import NO_LABEL, UNKNOWN, BadRow, Row, excerpt
 from clearhead.files import shown
-from clearhead.tasks.tagged import BORDER, OPENS, parsed
+from clearhead.tasks.tag.rows import BORDER, OPENS, parsed
 from clearhead.text.encoding import Encoding, select, truncate, windows
 
 if TYPE_CHECKING:

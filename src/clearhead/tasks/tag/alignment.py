@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.data.examples import TextRow
 from clearhead.data.form import Encoder, Fit, Form, Pieces
 from clearhead.tasks.ragged import Ragged, bounds_of, joined, ragged
-from clearhead.tasks.tagged import Words, check
+from clearhead.tasks.tag.rows import Words, check
 from clearhead.text.encoding import Encoding
 
 if TYPE_CHECKING:

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.data.labels import LabelSpace
 from clearhead.data.table import TokenTable
-from clearhead.tasks.aligned import INHERITS, TAG_FORM
 from clearhead.tasks.beside import tag_parts
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.looked import pick_tags
+from clearhead.tasks.occlusion import watch_tags
 from clearhead.tasks.ragged import Ragged
-from clearhead.tasks.sequences import best_tags
-from clearhead.tasks.tag_columns import columns
-from clearhead.tasks.tagged import TagCounter
+from clearhead.tasks.tag.alignment import INHERITS, TAG_FORM
+from clearhead.tasks.tag.columns import columns
+from clearhead.tasks.tag.rows import TagCounter
+from clearhead.tasks.tag.sequences import best_tags
 from clearhead.tasks.task import Answers, Details, Reading, Task
-from clearhead.tasks.watched import watch_tags
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from clearhead.tasks.classify import CLASSIFY
+from clearhead.tasks.classify.decoding import CLASSIFY
 
 PAIR = replace(CLASSIFY, name="pair", about="two texts, one label or several", second=True)

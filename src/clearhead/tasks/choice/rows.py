@@ -13,7 +13,7 @@ from clearhead.data.form import Encoder, Fit, Form, Pieces, item_pieces
 from clearhead.data.labels import LabelSpace, is_missing, is_text, spelled
 from clearhead.data.source import EMPTY, NO_LABEL, NO_TEXT, UNKNOWN, BadRow, Row, excerpt
 from clearhead.tasks.ragged import bounds_of
-from clearhead.tasks.tagged import OPENS, parsed
+from clearhead.tasks.tag.rows import OPENS, parsed
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,12 +17,12 @@ from clearhead.data.names import plain
 from clearhead.data.source import Row, Source
 from clearhead.data.table import TokenTable
 from clearhead.errors import InputError
-from clearhead.tasks.asked import SPAN_FORM, AnswerCounter, SpanMarks
 from clearhead.tasks.beside import answer_parts
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.looked import pick_answers
+from clearhead.tasks.occlusion import watch_question
+from clearhead.tasks.span.rows import SPAN_FORM, AnswerCounter, SpanMarks
 from clearhead.tasks.task import Answers, Asked, Reading, Task
-from clearhead.tasks.watched import watch_question
 
 if TYPE_CHECKING:
     import numpy as np

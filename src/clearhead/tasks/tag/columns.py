@@ -11,7 +11,7 @@ from clearhead.data.columns import Columns, guess_columns, titled
 from clearhead.data.names import plain
 from clearhead.data.source import Row, Source
 from clearhead.errors import InputError
-from clearhead.tasks.tagged import OPENS, parsed, span_parts
+from clearhead.tasks.tag.rows import OPENS, parsed, span_parts
 from clearhead.tasks.task import Asked
 
 TEXTS = ("tokens", "words", "text", "sentence")

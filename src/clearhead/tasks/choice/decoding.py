@@ -17,12 +17,12 @@ from clearhead.data.names import plain
 from clearhead.data.source import Row, Source
 from clearhead.errors import InputError
 from clearhead.tasks.beside import option_parts
+from clearhead.tasks.choice.rows import CHOICE_FORM, OptionCounter, OptionMarks, is_nested
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.looked import pick_options
-from clearhead.tasks.optional import CHOICE_FORM, OptionCounter, OptionMarks, is_nested
+from clearhead.tasks.occlusion import watch_options
 from clearhead.tasks.ragged import Ragged, bounds_of
 from clearhead.tasks.task import Answers, Asked, Details, Reading, Task
-from clearhead.tasks.watched import watch_options
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,7 +12,7 @@ from clearhead.data.examples import TextRow
 if TYPE_CHECKING:
     import numpy as np
 
-    from clearhead.tasks.picks import Pick
+    from clearhead.tasks.examples import Pick
     from clearhead.tasks.task import Answers
 
     Array = np.ndarray[Any, Any]

@@ -1,0 +1,4 @@
+"""One of several options: the end of a story, the answer in a test.
+
+`rows` reads questions and options, `decoding` turns a score for each option into an answer, `metrics` scores it.
+"""
