@@ -12,7 +12,8 @@ from clearhead import Model
 from clearhead.decode import Generated, Hypothesis
 from clearhead.errors import InputError
 from clearhead.jobs.learn_tokenizer import learn_tokenizer
-from clearhead.model.alignment import Aligner, joined, linked, places, telling_layers, word_spans
+from clearhead.model.alignment import Aligner, joined, linked, places, telling_layers
+from clearhead.text.words import word_spans
 from clearhead.translate.unknown import Marked, filled, marked, replace_unknown, takes_signs
 from tests.decode.texts import spoken
 
@@ -34,15 +35,21 @@ def test_alignments_are_the_traced_attention(family: str, layer: int | None, hea
         probs = np.mean([each.mean(0) if head is None else each[head] for each in kept], 0)
         read, written = model.tokenizer.encode(source), (model.target_tokenizer or model.tokenizer).encode(target)
         word = next(place for place, text in enumerate(one.target_words) if text == written_words(target)[-1])
-        rows = [n for n, offsets in enumerate(written.offsets) if inside(offsets, word_spans(target)[word])]
-        columns = [n for n, offsets in enumerate(read.offsets) if inside(offsets, word_spans(source)[0])]
+        rows = [
+            n
+            for n, offsets in enumerate(written.offsets)
+            if inside(offsets, word_spans(target, contractions=True)[word])
+        ]
+        columns = [
+            n for n, offsets in enumerate(read.offsets) if inside(offsets, word_spans(source, contractions=True)[0])
+        ]
         assert one.weights[word, 0] == pytest.approx(probs[rows][:, columns].mean(0).sum(), abs=1e-5)
-        assert one.source_words == tuple(source[a:b] for a, b in word_spans(source))
+        assert one.source_words == tuple(source[a:b] for a, b in word_spans(source, contractions=True))
         assert (one.weights.sum(1) <= 1 + 1e-5).all()
 
 
 def written_words(text: str) -> list[str]:
-    return [text[start:end] for start, end in word_spans(text)]
+    return [text[start:end] for start, end in word_spans(text, contractions=True)]
 
 
 def inside(offsets: tuple[int, int], span: tuple[int, int]) -> bool:
@@ -168,7 +175,7 @@ def test_an_unknown_word_becomes_the_one_that_was_looked_at(family: str) -> None
     read = aligner.read(source)
     row = aligner.looks([read.ids], [ids])[0][2]
     words = written_words(source.removeprefix("say: "))
-    spans = word_spans(source.removeprefix("say: "))
+    spans = word_spans(source.removeprefix("say: "), contractions=True)
     best = max(range(len(words)), key=lambda word: row[places(read, spans, 5)[word]].sum())
     assert made.text == f"{whole[0][1:]} {words[best]} {whole[2][1:]}"
     assert made.best[0].text == made.text

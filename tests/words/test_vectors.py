@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from clearhead.errors import InputError
+from clearhead.text.words import vector_words
 from clearhead.words import WordVectors
-from clearhead.words.vectors import expression, written
+from clearhead.words.vectors import expression
 from tests.words.planted import royal
 
 
@@ -84,7 +85,7 @@ def test_expressions_that_are_none(asked: str) -> None:
 
 
 def test_words_of_a_text() -> None:
-    assert written("Don’t stop_me: 42 times, naïve café-au-lait!") == [
+    assert vector_words("Don’t stop_me: 42 times, naïve café-au-lait!") == [
         "Don't",
         "stop",
         "me",
@@ -98,8 +99,8 @@ def test_words_of_a_text() -> None:
 
 
 def test_letters_keep_their_marks() -> None:
-    assert written("हिन्दी में cafe\u0301 au lait") == ["हिन्दी", "में", "café", "au", "lait"]
-    assert written("İstanbul’un".lower()) == ["i̇stanbul'un"]
+    assert vector_words("हिन्दी में cafe\u0301 au lait") == ["हिन्दी", "में", "café", "au", "lait"]
+    assert vector_words("İstanbul’un".lower()) == ["i̇stanbul'un"]
 
 
 def test_a_text_without_a_known_word_is_a_usual_one() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,8 +14,8 @@ import numpy as np
 from clearhead.classic.sparse import Sparse, joined, pair_width, paired, placed
 from clearhead.errors import InputError, MissingExtraError
 from clearhead.metrics.checks import Array
+from clearhead.text.words import tfidf_words
 
-WORD = re.compile(r"\b\w\w+\b")  # scikit-learn's; never read from a file
 MOST_TERMS = 1 << 20
 MOST_NGRAM = 5
 LONGEST = 256  # letters; what is longer is no term that comes again
@@ -99,7 +98,7 @@ class Tfidf:
 
 def terms_of(text: str, settings: TfidfSettings) -> list[str]:
     """The words of a text and the runs of neighbouring words, with repeats."""
-    words: list[str] = WORD.findall(text.lower() if settings.lowercase else text)
+    words = tfidf_words(text.lower() if settings.lowercase else text)
     shortest, longest = settings.ngrams
     found = words.copy() if shortest == 1 else []
     for size in range(max(shortest, 2), longest + 1):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from clearhead.data.split import mixed
+from clearhead.text.words import shingle_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 BANDS, DEPTH = 20, 3
 HASHES = BANDS * DEPTH
 ALIKE = 0.6
-WORD = re.compile("[\u3040-\u30ff\u3400-\u9fff]|[^\\W\u3040-\u30ff\u3400-\u9fff]+")  # a Chinese character is a word
 MOST_WORDS = 100_000  # of one text
 MOST_KNOWN = 200_000  # words whose hash is remembered
 
@@ -50,7 +49,7 @@ class NearTexts:
         import numpy as np
 
         known = self._known
-        words = [[known[word] for word in WORD.findall(text.casefold())[:MOST_WORDS]] for text in texts]
+        words = [[known[word] for word in shingle_words(text.casefold())[:MOST_WORDS]] for text in texts]
         counts = np.array([max(len(found) - 2, 0) for found in words], np.int64)
         flat = np.array([value for found in words if len(found) > 2 for value in found], np.uint64)
         long = counts > 0

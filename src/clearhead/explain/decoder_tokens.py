@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 from clearhead.errors import InputError
 from clearhead.explain.svg import shorten, visible
 from clearhead.explain.tokens import Token, read_tokens
+from clearhead.text.subwords import find_start_marker
 
 if TYPE_CHECKING:
     from clearhead.model import Model
-
-MARKS = ("▁", "Ġ")
 
 
 def tokens_of(model: Model, ids: Sequence[int]) -> dict[int, Token]:
     """Each of some ids of what a model writes, as a token to show."""
     tokenizer = model.target_tokenizer or model.tokenizer
     # a few tokens alone need not show how the vocabulary marks the beginning of a word
-    mark = next((mark for mark in MARKS if any(token.startswith(mark) for token in tokenizer.vocab)), None)
+    mark = find_start_marker(tokenizer.vocab)
     wanted = sorted(set(ids))
     made = read_tokens([*([] if mark is None else [mark]), *tokenizer.tokens(wanted)])
     return dict(zip(wanted, made if mark is None else made[1:], strict=True))

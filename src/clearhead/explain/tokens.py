@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from clearhead.errors import InputError
 from clearhead.explain.svg.text import shorten, visible
+from clearhead.text.subwords import read_subwords
 
 SPECIAL = frozenset(
     {
@@ -50,23 +50,8 @@ def read_tokens(tokens: Sequence[str], inserted: Sequence[bool] | None = None) -
     `inserted` tells which tokens the tokenizer put in; those with a special token's name count as such, too.
     """
     specials = [raw in SPECIAL or bool(inserted and inserted[place]) for place, raw in enumerate(tokens)]
-    by_bytes = any(mark in token for token in tokens for mark in "ĠĊ")
-    by_space = any(token.startswith("▁") for token in tokens)
     made = []
-    for place, raw in enumerate(tokens):
-        special = specials[place]
-        text, starts = raw, True
-        if special:
-            pass
-        elif by_bytes:
-            starts = raw[:1] in ("Ġ", "Ċ") or place == 0 or specials[place - 1]
-            text = _from_bytes(raw)
-            text = text[1:] if text.startswith(" ") and len(text) > 1 else text
-        elif by_space:
-            starts = raw.startswith("▁")
-            text = raw[1:] if starts and len(raw) > 1 else raw.replace("▁", " ")
-        elif raw.startswith("##") and len(raw) > 2:
-            starts, text = False, raw[2:]
+    for raw, (text, starts), special in zip(tokens, read_subwords(tokens, specials), specials, strict=True):
         shown = visible(_SIGNS.get(text, text))
         if not starts and text[:1].isalnum():
             shown = f"-{shown}"  # as in hyphenation: it belongs to the piece before
@@ -103,25 +88,6 @@ def spelled_words(tokens: Sequence[Token], places: Sequence[int]) -> list[str]:
         for run in made
     )
     return list(dict.fromkeys(whole))
-
-
-@cache
-def _bytes_of() -> dict[str, int]:
-    """GPT-2's alphabet: printable bytes stand for themselves, the others for characters from U+0100 on."""
-    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in plain]
-    return {**{chr(byte): byte for byte in plain}, **{chr(256 + i): byte for i, byte in enumerate(others)}}
-
-
-def _from_bytes(token: str) -> str:
-    table = _bytes_of()
-    if not all(c in table for c in token):
-        return token
-    data = bytes(table[c] for c in token)
-    try:
-        return data.decode()
-    except UnicodeDecodeError:  # a part of a character
-        return "‹" + data.hex(" ").upper() + "›"
 
 
 def find_word(tokens: Sequence[Token], word: int | str) -> list[int]:

@@ -2,6 +2,8 @@
 
 These are the rules of version 2.0, where the empty string says that the passage holds no answer. On questions that all
 have an answer with a word in it they are those of version 1.1.
+
+Words are those of the official script, which are part of the metric, and not those of `clearhead.text.words`.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from clearhead.batch import Batch, groups, pad
 from clearhead.errors import InputError, MissingExtraError
+from clearhead.text.words import Span, word_spans
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 BATCH_TOKENS = 4096  # of sources and targets together, padding counted
-APOSTROPHES = ("'", "’")
-
-Span = tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +111,7 @@ class Aligner:
         found = self.looks([one.ids for one in sources], [one.ids for one in targets], progress)
         made = []
         for (source, target), read, written, looked in zip(pairs, sources, targets, found, strict=True):
-            spans = word_spans(source), word_spans(target)
+            spans = word_spans(source, contractions=True), word_spans(target, contractions=True)
             weights = joined(looked, places(read, spans[0], len(prefix)), places(written, spans[1]), spans)
             made.append(
                 Alignment(
@@ -165,22 +163,6 @@ class Aligner:
 def telling_layers(layers: int) -> tuple[int, ...]:
     """The decoder layers whose cross-attention aligns best: the upper half."""
     return tuple(range(layers // 2, layers))
-
-
-def word_spans(text: str) -> list[Span]:
-    """Where each word of a text begins and ends: as in lists of words, but don't is one."""
-    from clearhead.tasks.words import word_borders
-
-    made: list[Span] = []
-    for start, end in word_borders(text, joined=True):
-        begun = made[-1][0] if made and made[-1][1] == start else start
-        mark = text[start:end] in APOSTROPHES and text[start - 1].isalnum() and text[end : end + 1].isalnum()
-        after = text[start - 1] in APOSTROPHES and text[start].isalnum() and start - begun > 1
-        if begun < start and (mark or after):
-            made[-1] = (begun, end)
-        else:
-            made.append((start, end))
-    return made
 
 
 def places(encoding: Encoding, spans: Sequence[Span], before: int = 0) -> list[list[int]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from clearhead.errors import InputError
+from clearhead.text.subwords import find_continuations
 
 if TYPE_CHECKING:
     from clearhead.pretraining.example_spans import Cutter
@@ -100,7 +101,7 @@ def make_kit(tokenizer: Tokenizer, *, rate: float = 0.15, masking: Masking = "to
     return Kit(
         size=size,
         special=special,
-        continues=_continues(tokens) & ~special,
+        continues=np.array(find_continuations(tokens)) & ~special,
         ordinary=np.flatnonzero(~special),
         opens=opens,
         between=between,
@@ -124,36 +125,6 @@ def _around(tokenizer: Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...], tup
     end_of_first, begin_of_second = len(sides) - 1 - sides[::-1].index(1), sides.index(2)
     ids = tuple(made.ids)
     return ids[:first], ids[end_of_first + 1 : begin_of_second], ids[last + 1 :]
-
-
-def _continues(tokens: list[str]) -> Array:
-    """Which tokens go on with a word, as WordPiece (##), byte-level BPE and SentencePiece mark it."""
-    count = len(tokens)
-    for mark in ("Ġ", "▁"):  # before ##, which is a word of its own in vocabularies of bytes
-        begun = [token.startswith(mark) for token in tokens]
-        if sum(begun) > count // 50:
-            goes_on = _bytes_go_on if mark == "Ġ" else _letters
-            return np.array([not one and goes_on(token) for one, token in zip(begun, tokens, strict=True)])
-    return np.array([token.startswith("##") and len(token) > 2 for token in tokens])
-
-
-def _letters(token: str) -> bool:
-    return any(letter.isalnum() for letter in token)
-
-
-def _bytes_go_on(token: str) -> bool:
-    """Whether a token of byte-level BPE has letters in it, or begins inside a letter of several bytes."""
-    return _letters(token) or any(letter in BEYOND for letter in token)
-
-
-def _beyond() -> frozenset[str]:
-    """How byte-level BPE writes bytes from 128 on: as themselves where they can be seen, and some after 255."""
-    seen = {*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)}
-    hidden = [byte for byte in range(256) if byte not in seen]
-    return frozenset(chr(byte) if byte in seen else chr(256 + hidden.index(byte)) for byte in range(128, 256))
-
-
-BEYOND = _beyond()
 
 
 Texts = list[tuple[Array, Array | None, int]]  # the ids of a text, perhaps of a second one, and if they go together

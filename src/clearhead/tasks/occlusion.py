@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.examples import TextRow
+from clearhead.text.words import chunk_spans
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 MOST_NAME = 24  # letters of a piece of text that is named
-# scripts without spaces are taken apart by characters: Thai and Lao, Burmese, Khmer, kana, Chinese
-_UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-)
-_WORD = re.compile(rf"[{_UNSPACED}][\u0300-\u036f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]*|[^\s{_UNSPACED}]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +45,7 @@ class Watching:
 
 def words_in(text: str, begin: int = 0, *, second: bool = False) -> tuple[Piece, ...]:
     """The words of a text that stands at `begin`."""
-    return tuple(Piece(start=begin + m.start(), end=begin + m.end(), second=second) for m in _WORD.finditer(text))
+    return tuple(Piece(start=begin + a, end=begin + b, second=second) for a, b in chunk_spans(text))
 
 
 def cut(text: str, start: int, end: int) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable
 
+from clearhead.text.words import blank_led_words
+
 MOST_LETTERS = 16_000_000  # of different stretches together: more than a million words, one or two gigabytes to learn
 MOST_FOR_UNIGRAM = 1_000_000  # whose work grows faster than the words: minutes
 MOST_STRETCH = 128  # characters; a longer run without a blank is cut
-STRETCH = re.compile(r"\s*\S+|\s+")  # a word with the blanks before it, for some vocabularies hold blanks
 
 
 class Bag:
@@ -55,7 +55,7 @@ class Bag:
 
 def stretches(line: str) -> list[str]:
     """The stretches of a line; together they are the line."""
-    found: list[str] = STRETCH.findall(line)
+    found = blank_led_words(line)  # some vocabularies hold blanks
     if not found or max(map(len, found)) <= MOST_STRETCH:
         return found
     return [one[start : start + MOST_STRETCH] for one in found for start in range(0, len(one), MOST_STRETCH)]

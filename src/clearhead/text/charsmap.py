@@ -10,9 +10,9 @@ import struct
 
 from clearhead.errors import TokenizerError
 from clearhead.text.pieces import USER_DEFINED, PieceModel
+from clearhead.text.subwords import METASPACE
 from clearhead.text.trie import PER_CHARACTER, Budget, literal_trie, longest_match
 
-SPACE = "▁"
 LONGEST = 1024  # bytes of one replacement; Unicode's own longest has 33, and more could fill the memory
 LONGEST_RULE = 64  # characters that one rule replaces; Unicode's own longest has 4
 MOST_TABLE = 4 << 20  # bytes; the tables of NFKC and of case folding have 250,000
@@ -118,7 +118,7 @@ class PieceNormalizer:
             start += taken
         if start == len(text):
             return "", [0]
-        letters = [SPACE] if self._prefix else []
+        letters = [METASPACE] if self._prefix else []
         origins = [start] if self._prefix else []
         after_space = self._collapse
         while start < len(text):
@@ -128,15 +128,15 @@ class PieceNormalizer:
             if after_space:
                 part = part.lstrip(" ")
             if len(part) == 1:  # nearly always
-                letters.append(SPACE if part == " " else part)
+                letters.append(METASPACE if part == " " else part)
                 origins.append(start)
                 after_space = self._collapse and part == " "
             elif part:
-                letters.extend(part.replace(" ", SPACE))
+                letters.extend(part.replace(" ", METASPACE))
                 origins.extend([start] * len(part))
                 after_space = self._collapse and part.endswith(" ")
             start += taken
-        while self._collapse and letters and letters[-1] == SPACE:
+        while self._collapse and letters and letters[-1] == METASPACE:
             letters.pop()
             start = origins.pop()
         budget.spend(PER_CHARACTER * len(letters))

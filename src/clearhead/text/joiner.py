@@ -5,8 +5,8 @@ from __future__ import annotations
 import codecs
 from collections.abc import Callable
 
-from clearhead.text.charsmap import SPACE
 from clearhead.text.pieces import BYTE, CONTROL, UNKNOWN, PieceModel
+from clearhead.text.subwords import METASPACE
 
 ONE_PER_BYTE = "clearhead.one_per_byte"  # how decode_bytes treats errors
 
@@ -35,7 +35,7 @@ def join_pieces(model: PieceModel) -> Callable[[list[str]], str]:
             elif kind is None:
                 text = piece  # a piece of the other language: its ▁ is replaced later
             else:
-                text = (piece.lstrip(SPACE) if trim and not out else piece).replace(SPACE, " ")
+                text = (piece.lstrip(METASPACE) if trim and not out else piece).replace(METASPACE, " ")
             if text:
                 out.append(text)
         return "".join(out) + decode_bytes(bytes(raw))

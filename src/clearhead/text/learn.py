@@ -20,9 +20,9 @@ from tokenizers import Tokenizer as Pipeline
 from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.text.files import guarded
+from clearhead.text.subwords import CONTINUATION, METASPACE, WORD_END
 from clearhead.text.uses import Choices
 
-CONTINUES, ENDS = "##", "</w>"  # how WordPiece marks a piece within a word, and plain BPE the last of one
 BYTES = tuple(f"<0x{number:02X}>" for number in range(256))
 BATCH = 10_000
 MOST_WORDS = 20_000_000  # handed to the library one by one, repeated as often as they occur; shares are what matters
@@ -62,7 +62,7 @@ def front_of(choices: Choices) -> Pipeline:
     pipeline.pre_tokenizer = {
         "byte-level": lambda: pre_tokenizers.ByteLevel(add_prefix_space=False),
         "metaspace": lambda: pre_tokenizers.Sequence(
-            [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")]
+            [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(replacement=METASPACE, prepend_scheme="always")]
         ),
         "blanks": pre_tokenizers.WhitespaceSplit,
         "whitespace": pre_tokenizers.Whitespace,
@@ -102,8 +102,8 @@ def fewer(words: Mapping[str, int], most: int = MOST_WORDS) -> tuple[dict[str, i
 
 def _pairs(words: Mapping[str, int], letters: Letters, choices: Choices, room: int) -> dict[str, Any]:
     """The model of BPE, and of WordPiece, whose pieces are found in the same way."""
-    prefix = CONTINUES if choices.kind == "wordpiece" else None
-    suffix = ENDS if choices.kind == "bpe" and choices.split in ("blanks", "whitespace", "bert") else None
+    prefix = CONTINUATION if choices.kind == "wordpiece" else None
+    suffix = WORD_END if choices.kind == "bpe" and choices.split in ("blanks", "whitespace", "bert") else None
     marked: set[str] = set()
     if prefix is not None:
         marked = {prefix + letter for word in words for letter in word[1:]}
@@ -131,7 +131,7 @@ def _pairs(words: Mapping[str, int], letters: Letters, choices: Choices, room: i
             "type": "WordPiece",
             "vocab": vocab,
             "unk_token": choices.named["unk"],
-            "continuing_subword_prefix": CONTINUES,
+            "continuing_subword_prefix": CONTINUATION,
             "max_input_chars_per_word": 100,
         }
     unknown = None if choices.split == "byte-level" else choices.named["unk"]
@@ -259,14 +259,14 @@ def _complete(model: dict[str, Any], choices: Choices) -> Pipeline:
 def _decoder(choices: Choices) -> Any:
     if choices.kind == "wordpiece":
         # the library tidies up what words cut at signs look like, which would change texts cut at blanks alone
-        return decoders.WordPiece(prefix=CONTINUES, cleanup=choices.split != "blanks")
+        return decoders.WordPiece(prefix=CONTINUATION, cleanup=choices.split != "blanks")
     if choices.split == "byte-level":
         return decoders.ByteLevel()
     if choices.split != "metaspace":
-        return decoders.BPEDecoder(suffix=ENDS)
+        return decoders.BPEDecoder(suffix=WORD_END)
     if not choices.byte_fallback:
-        return decoders.Metaspace(replacement="▁", prepend_scheme="always")
-    steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+        return decoders.Metaspace(replacement=METASPACE, prepend_scheme="always")
+    steps = [decoders.Replace(METASPACE, " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
     return decoders.Sequence(steps)
 
 

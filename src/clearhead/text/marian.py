@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clearhead.errors import InputError, TokenizerError
 from clearhead.files import shown
-from clearhead.text.charsmap import SPACE, PieceNormalizer
+from clearhead.text.charsmap import PieceNormalizer
 from clearhead.text.encoding import Encoding, Ids, truncate
 from clearhead.text.files import SMALL, guarded, parse_object, read_bytes
 from clearhead.text.joiner import join_pieces
@@ -25,6 +25,7 @@ from clearhead.text.settings import (
     savable,
     truncation_side,
 )
+from clearhead.text.subwords import METASPACE
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.trie import Budget, literal_trie, splitter
 
@@ -108,7 +109,7 @@ class MarianPieces:
             elif not skip_special:
                 out += [self._join(run), token, " "]
                 run = []
-        text = "".join([*out, self._join(run)]).replace(SPACE, " ").strip()
+        text = "".join([*out, self._join(run)]).replace(METASPACE, " ").strip()
         return tidy(text) if self._clean_up else text
 
     def token_id(self, token: str) -> int | None:
@@ -163,7 +164,7 @@ class MarianPieces:
                     word += 1
                     yield code, (start, start + len(code)), word
                 for piece, (a, b) in self._plain(part[len(code) :], budget):
-                    word += word < 0 or piece.startswith(SPACE) or a == 0
+                    word += word < 0 or piece.startswith(METASPACE) or a == 0
                     yield piece, (start + len(code) + a, start + len(code) + b), word
             start = end
 

@@ -17,6 +17,7 @@ from tokenizers import Tokenizer as Pipeline
 from clearhead.errors import TokenizerError
 from clearhead.files import shown
 from clearhead.text.settings import Settings, Token
+from clearhead.text.subwords import CONTINUATION, METASPACE, WORD_END
 from clearhead.text.vocabulary_limits import check_scores
 
 Specials = dict[str, Token | None]
@@ -75,7 +76,7 @@ def _wordpiece(given: Given) -> Pipeline:
         lowercase=given.settings.flag("do_lower_case", True),
     )
     pipeline.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    pipeline.decoder = decoders.WordPiece(prefix="##")
+    pipeline.decoder = decoders.WordPiece(prefix=CONTINUATION)
     return pipeline
 
 
@@ -91,14 +92,14 @@ def _first_gpt(given: Given) -> Pipeline:
         models.BPE(
             vocab=given.vocabulary.ids,
             merges=given.vocabulary.merges,
-            end_of_word_suffix="</w>",
+            end_of_word_suffix=WORD_END,
             fuse_unk=False,
             unk_token=given.token("unk"),
         )
     )
     pipeline.normalizer = normalizers.BertNormalizer(lowercase=True)
     pipeline.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    pipeline.decoder = decoders.BPEDecoder(suffix="</w>")
+    pipeline.decoder = decoders.BPEDecoder(suffix=WORD_END)
     return pipeline
 
 
@@ -111,9 +112,9 @@ def _unigram(given: Given, unk_id: int, steps: list[Any], before: list[Any], sch
     pipeline = Pipeline(models.Unigram(given.vocabulary.scores, unk_id=unk_id, byte_fallback=False))
     if steps:
         pipeline.normalizer = normalizers.Sequence(steps) if len(steps) > 1 else steps[0]
-    mark = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme=scheme)
+    mark = pre_tokenizers.Metaspace(replacement=METASPACE, prepend_scheme=scheme)
     pipeline.pre_tokenizer = pre_tokenizers.Sequence([*before, mark])
-    pipeline.decoder = decoders.Metaspace(replacement="▁", prepend_scheme=scheme)
+    pipeline.decoder = decoders.Metaspace(replacement=METASPACE, prepend_scheme=scheme)
     return pipeline
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from clearhead.errors import TokenizerError
-from clearhead.text.charsmap import SPACE
 from clearhead.text.pieces import BPE, BYTE, NORMAL, UNIGRAM, UNUSED, USER_DEFINED, PieceModel
+from clearhead.text.subwords import METASPACE
 from clearhead.text.trie import END, Budget, build_trie, literal_trie, splitter
 
 Cut = Callable[[str, Budget], list[str]]
@@ -125,8 +125,8 @@ def _single(value: float) -> float:
 
 def _words(text: str) -> list[str]:
     """The text cut before each blank."""
-    first, *rest = text.split(SPACE)
-    return ([first] if first else []) + [SPACE + word for word in rest]
+    first, *rest = text.split(METASPACE)
+    return ([first] if first else []) + [METASPACE + word for word in rest]
 
 
 def _pairs(model: PieceModel, scores: dict[str, float], name: str) -> Cut:
@@ -135,7 +135,7 @@ def _pairs(model: PieceModel, scores: dict[str, float], name: str) -> Cut:
         raise TokenizerError(f"{name} is a BPE model with unused pieces, which is not supported")
     split = splitter(literal_trie((p.text for p in model.pieces if p.kind == USER_DEFINED), name))
     ranked = {text: (-score, text) for text, score in scores.items()}
-    if any(SPACE in text[1:] for text in scores):
+    if any(METASPACE in text[1:] for text in scores):
         return lambda text, budget: _merged(split(text, budget), ranked)
 
     @lru_cache(maxsize=REMEMBERED_WORDS)

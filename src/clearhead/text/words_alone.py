@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from clearhead.text.subwords import CONTINUATION
+
 BLANKS = " \n\t\r"  # what every step takes for a blank
 LETTERS_ALONE = frozenset({"BertNormalizer", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "StripAccents"})
 SPLITS = frozenset({"BertPreTokenizer", "Whitespace", "WhitespaceSplit"})
@@ -95,7 +97,7 @@ def word_reader(data: dict[str, Any]) -> WordReader | None:
         added=added,
         pieces=pieces,
         prefixes=frozenset(piece[:end] for piece in pieces for end in range(1, len(piece) + 1)),
-        mark=model.get("continuing_subword_prefix", "##"),
+        mark=model.get("continuing_subword_prefix", CONTINUATION),
         longest=model.get("max_input_chars_per_word", 100),
     )
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from clearhead.model.alignment import Aligner, places, word_spans
+from clearhead.model.alignment import Aligner, places
+from clearhead.text.words import widen_over_signs, word_spans
 
 if TYPE_CHECKING:
     from clearhead.decode import Generated, Hypothesis
@@ -51,10 +52,10 @@ def replace_unknown(model: Model, made: Sequence[Generated], prefix: str = "") -
     texts: dict[tuple[int, int], str] = {}
     for (row, place, found), probs in zip(jobs, looked, strict=True):
         source = made[row].source[len(prefix) :]
-        spans = word_spans(source)
+        spans = word_spans(source, contractions=True)
         columns = places(sources[row], spans, len(prefix))
         weights = [[float(probs[token, at].sum()) for at in columns] for token in found.tokens]
-        taken = [_with_signs(source, span) if signs else span for span in spans]
+        taken = [widen_over_signs(source, span) if signs else span for span in spans]
         texts[row, place] = filled(found, weights, [source[start:end] for start, end in taken])
     return [_renewed(one, row, texts) for row, one in enumerate(made)]
 
@@ -79,7 +80,7 @@ def filled(found: Marked, weights: Sequence[Sequence[float]], words: Sequence[st
     """The text with source words in the place of unknown ones; `weights` has a row for each unknown token."""
     made, end, seen = "", 0, 0
     before: int | None = None  # the source word that was put in last
-    for start, stop in word_spans(found.text):
+    for start, stop in word_spans(found.text, contractions=True):
         count = found.text[start:stop].count(found.mark)
         if not count:
             continue
@@ -104,16 +105,6 @@ def takes_signs(tokenizer: Tokenizer) -> bool:
     if sign is None:  # it knows no sign at all, so that none would be written beside the word
         return True
     return len(tokenizer.encode(MARKS[0] + sign)) == len(tokenizer.encode(MARKS[0]))
-
-
-def _with_signs(text: str, span: tuple[int, int]) -> tuple[int, int]:
-    """A word with what stands around it without a blank and is no letter."""
-    start, end = span
-    while start and not text[start - 1].isspace() and not text[start - 1].isalnum():
-        start -= 1
-    while end < len(text) and not text[end].isspace() and not text[end].isalnum():
-        end += 1
-    return start, end
 
 
 def _renewed(made: Generated, row: int, texts: dict[tuple[int, int], str]) -> Generated:

@@ -11,6 +11,8 @@ from clearhead.batch import Batch
 from clearhead.errors import InputError
 from clearhead.files import shown
 from clearhead.html import one_line, table_html
+from clearhead.text.subwords import whole_word_reader
+from clearhead.text.words import compound_spans, find_word
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,11 +26,6 @@ if TYPE_CHECKING:
 TABLE = "stack.embed.token.weight"
 NEAR = 3  # other words of a sentence that are shown
 MOST_SENTENCES = 1000
-# how vocabularies mark a token that begins a word, or else one that goes on with it
-BEGINS = ("Ġ", "▁")
-GOES_ON = "##"
-ENDS = "</w>"
-APOSTROPHE = "['’]"
 NO_WORD = re.compile(r"\[.*\]|<.*>")  # [unused1], <extra_id_0>
 
 
@@ -153,10 +150,10 @@ def word_table(model: Model) -> WordVectors:
     table = model.tensor(TABLE)
     found: dict[str, int] = {}
     special = set(tokenizer.specials.values())
-    marks = _marks(tokenizer.vocab)
+    read_word = whole_word_reader(tokenizer.vocab)
     for token, number in sorted(tokenizer.vocab.items(), key=lambda item: item[1]):
         if number < len(table) and token not in special and not NO_WORD.fullmatch(token):
-            spelled = _whole_word(token, marks)
+            spelled = read_word(token)
             word = spelled if spelled is None or spelled.isascii() else tokenizer.decode([number]).strip()
             if word and any(map(str.isalpha, word)) and word not in found:
                 found[word] = number
@@ -167,39 +164,22 @@ def word_table(model: Model) -> WordVectors:
     return WordVectors(words=tuple(found), matrix=table[rows], name=shown(model.reference), notes=notes)
 
 
-def _marks(vocab: dict[str, int]) -> str:
-    """Which sign tells whole words from pieces in this vocabulary; empty: none does."""
-    counts = {sign: sum(token.startswith(sign) for token in vocab) for sign in (*BEGINS, GOES_ON)}
-    counts[ENDS] = sum(token.endswith(ENDS) for token in vocab)
-    best = max(counts, key=lambda sign: counts[sign])
-    return best if counts[best] > 0.01 * len(vocab) else ""
-
-
-def _whole_word(token: str, mark: str) -> str | None:
-    if mark in BEGINS:
-        return token.removeprefix(mark) if token.startswith(mark) else None
-    if mark == ENDS:
-        return token.removesuffix(mark) if token.endswith(mark) else None
-    return None if mark and token.startswith(mark) else token
-
-
 def _spans(sentences: Sequence[str], word: str) -> tuple[list[tuple[int, int]], list[str]]:
     """Where the word stands in each sentence, by itself and as it is written, or else in other letters."""
     if len(sentences) < 2 or len(sentences) > MOST_SENTENCES:
         raise InputError(f"A contrast takes 2 to {MOST_SENTENCES:,} sentences, and {len(sentences):,} came.")
     if not word.strip():
         raise InputError("There is no word to look for; name one that is in both sentences.")
-    pattern = rf"(?<!\w){re.sub(APOSTROPHE, APOSTROPHE, re.escape(word.strip()))}(?!\w)"
     spans, notes = [], []
     for text in sentences:
-        found = list(re.finditer(pattern, text)) or list(re.finditer(pattern, text, re.IGNORECASE))
+        found = find_word(text, word)
         if not found:
             raise InputError(
                 f"{shown(word, 40)!r} does not stand by itself in {shown(text)!r}; every sentence must have the word."
             )
         if len(found) > 1:
             notes.append(f"{shown(word, 40)} stands {len(found)} times in {shown(text)!r}; the first is taken.")
-        spans.append(found[0].span())
+        spans.append(found[0])
     return spans, notes
 
 
@@ -216,10 +196,10 @@ def _read(model: Model, table: Array, text: str, span: tuple[int, int]) -> _Seen
     hidden = model.runner.encode(Batch(ids=ids, mask=None, segments=segments), layers=True, pooled=False).hidden
     rows = [encoding.ids[place] for place in at]
     words = []
-    for found in re.finditer(r"\w+(?:['’-]\w+)*", text):
-        own = _tokens(encoding, found.span())
+    for start, end in compound_spans(text):
+        own = _tokens(encoding, (start, end))
         if own and not set(own) & set(at):
-            words.append((found.group(), _mean(hidden[-1][0], own)))
+            words.append((text[start:end], _mean(hidden[-1][0], own)))
     return _Seen(
         sentence=text,
         span=span,

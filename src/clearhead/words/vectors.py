@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 
 from clearhead.errors import InputError
 from clearhead.files import shown
 from clearhead.metrics.checks import Array, Given
+from clearhead.text.words import vector_words
 
-PLAIN = re.compile(r"[^\W_]+(?:'[^\W_]+)*")  # of ASCII
 SIGNS = {"+": 1.0, "-": -1.0, "−": -1.0, "–": -1.0}
 BLOCK = 1 << 22  # numbers of scores that are held at a time
 SEARCHED = 50_000  # words among which a word that is not there is looked for by its letters
@@ -148,7 +146,7 @@ class WordVectors:
 
     def rows_of(self, text: str) -> list[int]:
         """The rows of the words of a text that are known, with repeats."""
-        return [place for word in written(text) for place in self._known(word)]
+        return [place for word in vector_words(text) for place in self._known(word)]
 
     def mean(self, texts: Sequence[str]) -> Array:
         """(texts, width) the mean vector of each text's known words; zeros where no word is known."""
@@ -198,21 +196,6 @@ class WordVectors:
     def _parts(self) -> Iterator[slice]:
         size = max(1, BLOCK // self.width)
         return (slice(start, start + size) for start in range(0, len(self), size))
-
-
-def written(text: str) -> list[str]:
-    """The words of a text as they are written, in its order: letters and digits, and what an apostrophe joins."""
-    if text.isascii():
-        return PLAIN.findall(text)
-    return _marked().findall(unicodedata.normalize("NFC", text).replace("’", "'"))
-
-
-@cache
-def _marked() -> re.Pattern[str]:
-    """The same with the marks of letters: the vowel signs of Hindi, accents that no letter has in it."""
-    marks = "".join(chr(one) for one in range(0x300, 0x12000) if unicodedata.category(chr(one)) in ("Mn", "Mc"))
-    letter = rf"[^\W_][{marks}]*"
-    return re.compile(rf"(?:{letter})+(?:'(?:{letter})+)*")
 
 
 def expression(asked: str | Sequence[str]) -> tuple[list[str], list[str]]:

@@ -14,7 +14,7 @@ from clearhead.data.labels import LabelSpace, as_list, is_missing, is_text, spel
 from clearhead.data.source import EMPTY, HALF, LONG, NO_LABEL, UNKNOWN, BadRow, Row, excerpt
 from clearhead.errors import InputError
 from clearhead.files import shown
-from clearhead.tasks.words import word_borders
+from clearhead.text.words import word_spans
 
 BORDER = "span does not fit"  # what such rows are counted under
 STARTS = ("start", "begin", "start_offset", "start_char", "start_index")
@@ -73,7 +73,7 @@ def _words(row: Row, columns: Columns, *, joined: bool) -> tuple[str, Words] | B
             return text
         cell = None if columns.label is None else row.values.get(columns.label)
         if not isinstance(cell, str) or cell.lstrip()[:1] in OPENS or len(cell.split()) != len(text.split()):
-            return text, Words(word_borders(text, joined=joined))
+            return text, Words(word_spans(text, joined=joined))
         tokens = text.split()
     if not tokens or any(not isinstance(word, str) or not word.strip() for word in tokens):
         return BadRow(row.number, f"{titled(columns.text)} holds no words, or an empty one", "", row.line, EMPTY)

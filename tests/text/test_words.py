@@ -1,0 +1,102 @@
+"""Word borders, recorded before the splitters of all packages became one module: they may never move.
+
+Models, runs and published numbers depend on them. `word_splits.json` holds what each splitter makes of a hundred random
+texts, for reading, and a checksum of what it makes of five thousand.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clearhead.text import words
+from tests.text.scripts import random_texts
+
+RECORDED = json.loads((Path(__file__).parent / "word_splits.json").read_text(encoding="utf-8"))
+SPLITTERS: dict[str, Callable[[str], list[Any]]] = {
+    "words": words.word_spans,
+    "joined words": lambda text: words.word_spans(text, joined=True),
+    "words with contractions": lambda text: words.word_spans(text, contractions=True),
+    "chunks": words.chunk_spans,
+    "compounds": words.compound_spans,
+    "tfidf": words.tfidf_words,
+    "shingle": words.shingle_words,
+    "vector": words.vector_words,
+    "blank-led": words.blank_led_words,
+    "found": lambda text: words.find_word(text, (text.split() or ["a"])[-1]),
+    "widened": lambda text: [words.widen_over_signs(text, span) for span in words.word_spans(text)],
+}
+
+
+def checksum(splitter: Callable[[str], list[Any]], texts: list[str]) -> int:
+    sum_so_far = 0
+    for text in texts:
+        sum_so_far = zlib.crc32(json.dumps(splitter(text)).encode(), sum_so_far)
+    return sum_so_far
+
+
+def test_every_splitter_is_recorded() -> None:
+    assert sorted(RECORDED["checksums"]) == sorted(SPLITTERS)
+
+
+@pytest.mark.parametrize("name", SPLITTERS)
+def test_borders_do_not_move(name: str) -> None:
+    texts = random_texts(5000, seed=1)
+    assert texts[:100] == RECORDED["texts"]
+    for text, expected in zip(texts, RECORDED[name], strict=False):
+        found = [list(part) if isinstance(part, tuple) else part for part in SPLITTERS[name](text)]
+        assert found == expected, text
+    assert checksum(SPLITTERS[name], texts) == RECORDED["checksums"][name]
+
+
+def test_a_moved_border_would_be_seen() -> None:
+    texts = random_texts(5000, seed=1)
+    for name, splitter in SPLITTERS.items():
+        moved = {text: splitter(text) for text in texts[4000:]}
+        victim = next(text for text in texts[4000:] if len(moved[text]) > 1)
+        moved[victim] = moved[victim][1:]
+        assert checksum(lambda text: moved.get(text) or SPLITTERS[name](text), texts) != RECORDED["checksums"][name]  # noqa: B023
+
+
+def test_parts_cover_the_text() -> None:
+    for text in random_texts(500, seed=2):
+        assert "".join(words.blank_led_words(text)) == text
+        for spans in (words.word_spans(text), words.word_spans(text, joined=True), words.chunk_spans(text)):
+            assert all(start < end for start, end in spans)
+            assert "".join(text[start:end] for start, end in spans) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("splitter", "expected"),
+    [
+        ("words", ["Don", "’", "t", "U", ".", "S", ".", "-", "style", ",", "3", ".", "5", "東", "京"]),
+        ("joined words", ["Don", "’", "t", "U.S.", "-", "style", ",", "3.5", "東", "京"]),
+        ("words with contractions", ["Don’t", "U.S.", "-", "style", ",", "3.5", "東", "京"]),
+        ("chunks", ["Don’t", "U.S.-style,", "3.5", "東", "京"]),
+        ("compounds", ["Don’t", "U", "S", "style", "3", "5", "東京"]),
+    ],
+)
+def test_how_the_splitters_differ(splitter: str, expected: list[str]) -> None:
+    text = "Don’t U.S.-style, 3.5 東京"
+    assert [text[start:end] for start, end in SPLITTERS[splitter](text)] == expected
+
+
+def test_how_lists_of_words_differ() -> None:
+    text = "Don’t U.S.-style, 3.5 東京 a"
+    assert words.tfidf_words(text) == ["Don", "style", "東京"]
+    assert words.shingle_words(text) == ["Don", "t", "U", "S", "style", "3", "5", "東", "京", "a"]
+    assert words.vector_words(text) == ["Don't", "U", "S", "style", "3", "5", "東京", "a"]
+    assert words.blank_led_words("  a b\n") == ["  a", " b", "\n"]
+
+
+def test_a_word_stands_by_itself() -> None:
+    assert words.find_word("bank banks bank", "bank") == [(0, 4), (11, 15)]
+    assert words.find_word("Bank of the BANK", "bank") == [(0, 4), (12, 16)]
+    assert words.find_word("don't", "don’t") == [(0, 5)]
+    assert words.find_word("a+b (c)", "(c)") == [(4, 7)]
+    assert words.find_word("banks", "bank") == []
