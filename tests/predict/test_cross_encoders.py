@@ -16,7 +16,7 @@ import torch
 import clearhead
 from clearhead.api import evaluate, load_predictor, predict, predict_file, train
 from clearhead.errors import CheckpointError, InputError
-from clearhead.predict.loading import is_trained
+from clearhead.jobs.kinds import kind_of
 from clearhead.train.finish import Run
 from tests.rows import QUICK, paired, scored
 from tests.small import labelled, tiny_sentences, write_csv
@@ -151,7 +151,7 @@ def test_folders_saved_there_score_the_same_here(name: str, reranker: Path, tmp_
     choices = {} if name == "default" else {"activation_fn": getattr(torch.nn, name)()}
     theirs = cross_encoder(reranker, **choices)
     theirs.save_pretrained(str(tmp_path / "saved"))
-    assert is_trained(tmp_path / "saved")
+    assert kind_of(tmp_path / "saved") == "reranker"
     expected = theirs.predict(PAIRS)
     np.testing.assert_allclose(numbers_of(tmp_path / "saved", PAIRS), expected, atol=1e-5)
     clearhead.load(tmp_path / "saved").save(tmp_path / "again")  # what is saved here is the same there, once more

@@ -11,7 +11,8 @@ import pytest
 
 import clearhead
 from clearhead.errors import CheckpointError, ClearheadError, InputError
-from clearhead.words import WordVectors, is_words, load_vectors, save_vectors
+from clearhead.jobs.kinds import has_vectors
+from clearhead.words import WordVectors, load_vectors, save_vectors
 from tests.words.planted import royal
 
 
@@ -25,7 +26,7 @@ def test_every_form_gives_the_same_vectors_back(name: str, tmp_path: Path) -> No
     assert (after.words, after.notes) == (words, ())
     np.testing.assert_array_equal(after.matrix, before.matrix)
     assert (after.counts is not None) == (name == "folder")
-    assert is_words(tmp_path / name)
+    assert has_vectors(tmp_path / name)
     first = load_vectors(tmp_path / name, limit=2)
     assert first.words == words[:2]
     assert first.notes == ()
@@ -49,7 +50,7 @@ def test_every_form_gives_the_same_vectors_back(name: str, tmp_path: Path) -> No
 )
 def test_other_files_are_no_vectors(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "some.txt").write_bytes(content)
-    assert not is_words(tmp_path / "some.txt")
+    assert not has_vectors(tmp_path / "some.txt")
     with pytest.raises(InputError):
         clearhead.load_words(tmp_path / "some.txt")
 
@@ -57,8 +58,8 @@ def test_other_files_are_no_vectors(content: bytes, tmp_path: Path) -> None:
 def test_vectors_with_a_bad_row_are_vectors(tmp_path: Path) -> None:
     (tmp_path / "v.txt").write_text("a 1 2\nb 1\nc 3 4\n")
     (tmp_path / "w.txt").write_text("3 2\na 1\nb 1 2\nc 3 4\n")
-    assert is_words(tmp_path / "v.txt")
-    assert is_words(tmp_path / "w.txt")
+    assert has_vectors(tmp_path / "v.txt")
+    assert has_vectors(tmp_path / "w.txt")
 
 
 @pytest.mark.parametrize("name", ["v.txt", "v.bin"])

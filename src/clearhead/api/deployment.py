@@ -99,12 +99,11 @@ def quantize(
     """
     from clearhead.checkpoint.hub import locate
     from clearhead.data import open_source
-    from clearhead.deploy.quantize import held_out_rows, is_translator, run_quantize, texts_of
-    from clearhead.predict.loading import is_trained
+    from clearhead.deploy.quantize import held_out_rows, run_quantize, texts_of
+    from clearhead.jobs.kinds import ANSWERING, WRITING, kind_of
 
     reference, part, rows = os.fspath(model), None, source
-    writes = is_translator(locate(reference).folder)
-    if writes or is_trained(reference):
+    if kind_of(locate(reference).folder) in (*ANSWERING, *WRITING):
         if rows is None:
             rows, part = held_out_rows(Path(reference))
         rows = open_source(rows)

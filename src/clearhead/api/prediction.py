@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 def load_predictor(model: str | os.PathLike[str], **choices: Any) -> Predictor:
     """A trained folder, loaded once to evaluate or predict with it many times."""
-    from clearhead.aspects.predictor import is_aspects, load_aspects
+    from clearhead.aspects.predictor import load_aspects
+    from clearhead.jobs.kinds import local_kind
     from clearhead.predict.loading import load_predictor as loaded
 
-    if is_aspects(Path(model)):
+    if local_kind(model) == "aspect model":
         if choices.get("precision") == "int8":
             raise InputError(f"{model} holds two models: quantise its folders find and judge, each by itself.")
         kept = {name: choices[name] for name in ("device", "abstain_below") if name in choices}
@@ -58,11 +59,12 @@ def evaluate(
     from clearhead.aspects.reviews import spans_source
     from clearhead.data import open_source
     from clearhead.evaluate.evaluate import evaluation_report, run_evaluate
-    from clearhead.translate.evaluate import evaluate_translator, translator
+    from clearhead.jobs.kinds import local_kind
+    from clearhead.translate.evaluate import evaluate_translator, read_trained
 
-    trained = translator(Path(model)) if isinstance(model, str | os.PathLike) else None
-    if isinstance(model, str | os.PathLike) and trained is not None:
-        opened = open_source(source, format=input_format, expected=tuple(trained.columns.values()))
+    if isinstance(model, str | os.PathLike) and local_kind(model) == "translator":
+        known = tuple(read_trained(Path(model)).columns.values())
+        opened = open_source(source, format=input_format, expected=known)
         if against is not None or slices:
             both = f"{setting('against')} and {setting('slices')}"
             raise InputError(f"Translators are measured alone and by source length; leave {both} out.")

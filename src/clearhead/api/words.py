@@ -28,11 +28,12 @@ def load_words(
 
     `limit` reads the first words of a file alone, which are the most frequent in files that others share.
     """
-    from clearhead.words import is_words, load_vectors
+    from clearhead.jobs.kinds import has_vectors
+    from clearhead.words import load_vectors
     from clearhead.words.contrast import word_table
     from clearhead.words.files import check_limit
 
-    if is_words(reference) or Path(reference).expanduser().is_file():  # a file that is none says why
+    if has_vectors(reference) or Path(reference).expanduser().is_file():  # a file that is none says why
         return load_vectors(reference, limit=limit, progress=progress)
     check_limit(limit)
     made = word_table(load(reference, head=None))
@@ -43,12 +44,13 @@ def contrast(
     model: str | os.PathLike[str] | Model | WordVectors, first: str, second: str, word: str, *, also: Sequence[str] = ()
 ) -> Contrast:
     """One word in two sentences: how alike its vectors are, layer by layer; `also` are further sentences with it."""
-    from clearhead.words import WordVectors, is_words, load_vectors
+    from clearhead.jobs.kinds import has_vectors
+    from clearhead.words import WordVectors, load_vectors
     from clearhead.words.contrast import contrast_model, contrast_vectors
 
     sentences = [first, second, *([also] if isinstance(also, str) else also)]
     if isinstance(model, str | os.PathLike):
-        named = is_words(model) or Path(model).expanduser().is_file()
+        named = has_vectors(model) or Path(model).expanduser().is_file()
         model = load_vectors(model) if named else load(model, head=None)
     if isinstance(model, WordVectors):
         return contrast_vectors(model, sentences, word)

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.aspects.predictor import ABOUT, ASPECT, FIND, FORMAT, JUDGE, MARK, aspect_space, load_aspects
+from clearhead.aspects.predictor import ABOUT, ASPECT, FIND, FORMAT, JUDGE, aspect_space, load_aspects
 from clearhead.aspects.reviews import Review, Span, reviews
 from clearhead.checkpoint.passport import DataMark
 from clearhead.data import Columns, Row, Source, TextRow, split_rows, text_hash
@@ -16,6 +16,7 @@ from clearhead.data.split import draw_rows
 from clearhead.errors import InputError
 from clearhead.evaluate.evaluate import evaluation_report, run_evaluate
 from clearhead.files import write_json
+from clearhead.jobs.kinds import ASPECTS
 from clearhead.jobs.machine import begin_computing, on_machine
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import rows_digest
@@ -87,7 +88,7 @@ def run_aspects(
         )
     held = {part: some for part in ("dev", "test") if (some := _part(parts, part))}
     marks = {part: asdict(_mark(some, given.get(part, given["train"]), labels)) for part, some in held.items()}
-    write_json(folder / MARK, {"format": FORMAT, "labels": labels, "data": marks})
+    write_json(folder / ASPECTS, {"format": FORMAT, "labels": labels, "data": marks})
     if len(parts) == 1:
         numbers = {part: [review.number for review in some] for part, some in held.items()}
         write_json(folder / SPLIT, {"source": given["train"], "parts": numbers})

@@ -11,6 +11,7 @@ from clearhead.checkpoint.passport import DataMark, Trained
 from clearhead.data import Columns, LabelSpace, TextRow
 from clearhead.errors import CheckpointError, InputError
 from clearhead.files import decode, read_json
+from clearhead.jobs.kinds import ASPECTS
 from clearhead.predict.loading import load_predictor
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.scoring import Scores
@@ -23,17 +24,11 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-MARK = "aspects.json"
 FORMAT = 1
 FIND, JUDGE = "find", "judge"  # the two models
 ABOUT = {FIND: "where the aspects are", JUDGE: "what is thought of each"}
 ASPECT = "ASPECT"
 NEARLY = 0.999  # so much less probable than what was found is it to be nothing, at most
-
-
-def is_aspects(folder: Path) -> bool:
-    """Whether a folder holds the two models of aspect sentiment."""
-    return (folder / MARK).is_file()
 
 
 def aspect_space(labels: Sequence[str]) -> LabelSpace:
@@ -98,10 +93,10 @@ def aspect_labels(folder: Path) -> list[str]:
 
 def _marked(folder: Path) -> tuple[dict[str, Any], list[str]]:
     """What stands in the mark of a folder, and its labels."""
-    saved = read_json(folder / MARK)
+    saved = read_json(folder / ASPECTS)
     labels = saved.get("labels")
     if saved.get("format") != FORMAT or not isinstance(labels, list) or not all(isinstance(one, str) for one in labels):
-        raise CheckpointError(f"{MARK} is of another version of clearhead, or damaged.")
+        raise CheckpointError(f"{ASPECTS} is of another version of clearhead, or damaged.")
     return saved, labels
 
 
@@ -112,9 +107,9 @@ def load_aspects(folder: Path, *, device: str = "auto", abstain_below: float | N
     saved, labels = _marked(folder)
     find, judge = (load_predictor(folder / name, device=device) for name in (FIND, JUDGE))
     if find.task.name != "tag" or judge.task.name != "pair" or list(judge.space.names) != labels:
-        raise CheckpointError(f"{folder}: the two models do not fit {MARK}.")
+        raise CheckpointError(f"{folder}: the two models do not fit {ASPECTS}.")
     space = aspect_space(labels)
-    data = decode(saved.get("data", {}), dict[str, DataMark], MARK)
+    data = decode(saved.get("data", {}), dict[str, DataMark], ASPECTS)
     return Predictor(
         task=TAG,
         space=space,

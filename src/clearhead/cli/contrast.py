@@ -38,10 +38,10 @@ def contrast(
     from clearhead.api import contrast as contrasted
     from clearhead.cli.loading import load_model
     from clearhead.cli.words import load_vectors
-    from clearhead.words import is_words
+    from clearhead.jobs.kinds import has_vectors
 
     still = quiet or json
-    if is_words(reference):
+    if has_vectors(reference):
         made = contrasted(load_vectors(reference, limit=None, quiet=still), first, second, word, also=also or ())
     else:
         made = contrasted(load_model(reference, quiet=still), first, second, word, also=also or ())

@@ -22,15 +22,15 @@ def describe(reference: str, /, *, json: bool = False, quiet: bool = False) -> N
     quiet
         Say nothing but the answer.
     """
-    from clearhead.aspects.predictor import is_aspects
+    from clearhead.jobs.kinds import local_kind
     from clearhead.model.describe import rows
-    from clearhead.predict.classic_folder import is_counted
 
     silent = quiet or json
-    if is_aspects(Path(reference)):
+    kind = local_kind(reference)
+    if kind == "aspect model":
         _aspects(reference, json=json, quiet=silent)
         return
-    if is_counted(Path(reference)):
+    if kind in ("classic model", "word vector model"):
         _counted(reference, json=json)
         return
     model = load_model(reference, quiet=silent)

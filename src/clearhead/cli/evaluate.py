@@ -113,9 +113,9 @@ def evaluate(
 
 def _own(reference: str, precision: str | None) -> str | None:
     """A translator's folder, which is measured by its texts and not by logits."""
-    from clearhead.translate.evaluate import translator
+    from clearhead.jobs.kinds import local_kind
 
-    if translator(Path(reference)) is None:
+    if local_kind(reference) != "translator":
         return None
     if precision is not None:
         raise InputError("Translators are measured in the precision that their folder has; leave --precision out.")

@@ -69,8 +69,9 @@ def translate(
     quiet
         Say nothing but the translations.
     """
+    from clearhead.jobs.kinds import local_kind
     from clearhead.model.embedding import TruncationWarning
-    from clearhead.translate.evaluate import translator
+    from clearhead.translate.evaluate import read_trained
     from clearhead.translate.stream import translate_lines
 
     choices = (options or DecodingOptions()).choices(beam=beam, max_length=max_length)
@@ -80,8 +81,7 @@ def translate(
         raise InputError("--align is told by --json: give both, or leave it out.")
     if not text.strip():
         raise InputError("There is no text to translate.")
-    trained = translator(Path(model))
-    known = () if trained is None else tuple(trained.columns.values())[:1]
+    known = tuple(read_trained(Path(model)).columns.values())[:1] if local_kind(model) == "translator" else ()
     lines = texts_given(text, column, format=input_format, expected=known)
     loaded = load_model(model, quiet=quiet or json, precision=precision)
     if loaded.shape.decoder is None:

@@ -97,9 +97,9 @@ def words(
 def load_vectors(reference: str, *, limit: int | None, quiet: bool) -> WordVectors:
     """Vectors with a bar while they are read; what is odd about their file goes to stderr."""
     from clearhead.api import load_words
-    from clearhead.words import is_words
+    from clearhead.jobs.kinds import has_vectors
 
-    if not is_words(reference):
+    if not has_vectors(reference):
         with model_notes(quiet=quiet), downloads(quiet=quiet):
             vectors = load_words(reference, limit=limit)
     else:

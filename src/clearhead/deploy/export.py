@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.aspects.predictor import ABOUT as TWO
-from clearhead.aspects.predictor import is_aspects
 from clearhead.caller import setting
 from clearhead.checkpoint.folder import AUTO, config_for, read_folder
 from clearhead.checkpoint.hub import locate
@@ -16,6 +15,7 @@ from clearhead.checkpoint.sentence import Sentences, read_sentences
 from clearhead.engine.export import ABOUT, Progress, about, exported, write_model
 from clearhead.errors import InputError
 from clearhead.files import check_new, shown, whole_folder, write_json
+from clearhead.jobs.kinds import kind_of
 from clearhead.model.loading import load
 from clearhead.model.model import GENERATION, Model
 from clearhead.shape import Pooling
@@ -46,7 +46,7 @@ def run_export(
     check_new(target)
     folder = locate(reference, progress=progress).folder
     said = shown(reference)
-    if is_aspects(folder):
+    if kind_of(folder) == "aspect model":
         each = " and ".join(f"{said}/{name}" for name in TWO)
         raise InputError(f"{said} holds two models; export {each}, each on its own.")
     sentences = read_sentences(folder)

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.checkpoint.folder import read_folder
 from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.passport import Int8Verdict, Passport, read_passport, write_passport
 from clearhead.checkpoint.sentence import read_sentences
@@ -25,6 +24,7 @@ from clearhead.engine.runner import EngineRunner
 from clearhead.errors import CheckpointError, InputError, QualityError
 from clearhead.evaluate.evaluate import run_evaluate
 from clearhead.files import check_new, whole_folder, writing
+from clearhead.jobs.kinds import WRITING, kind_of
 from clearhead.jobs.plan import LOWER_IS_BETTER
 from clearhead.model.loading import load
 from clearhead.predict.latency import UNUSED_FILES, UNUSED_FOLDERS
@@ -87,7 +87,7 @@ def run_quantize(
     begun = time.perf_counter()
     tell = told or (lambda _what, _done, _total: None)
     folder, named = locate(reference).folder, columns or {}
-    if isinstance(rows, Source) and is_translator(folder):
+    if isinstance(rows, Source) and kind_of(folder) in WRITING:
         from clearhead.deploy.quantize_translator import by_translations
 
         sides = named.get("source"), named.get("target")
@@ -100,13 +100,6 @@ def run_quantize(
         raise QualityError(f"{_sentence(verdict)} Nothing was written; float runs as before.")
     _save(folder, output, plan, verdict)
     return Quantised(folder=output, verdict=verdict, seconds=time.perf_counter() - begun)
-
-
-def is_translator(folder: Path) -> bool:
-    """Whether a folder holds a model that reads one text and writes another, and so is judged by what it writes."""
-    if read_sentences(folder) is not None or not (folder / "config.json").is_file():
-        return False
-    return read_folder(folder, None).shape.decoder is not None
 
 
 def _by_rows(

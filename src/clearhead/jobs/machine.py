@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clearhead.jobs.kinds import has_vectors
 from clearhead.jobs.plan import NETWORK, RunPlan
 from clearhead.jobs.run_file import Computed, check_machine, read_saved
 from clearhead.machine.cpu import Machine, base_machine, engine_version
 from clearhead.model.loading import need_torch
-from clearhead.words import is_words
 
 if TYPE_CHECKING:
     from clearhead.jobs.plan import RunPlan
@@ -68,4 +68,4 @@ def check_begun(folder: Path, *, allowed: bool) -> None:
 
 def reads_vectors(plan: RunPlan) -> bool:
     """Whether a run takes its features from word vectors rather than from a Transformer."""
-    return plan.method == "features" and is_words(plan.model)
+    return plan.method == "features" and has_vectors(plan.model)

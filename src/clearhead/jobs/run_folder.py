@@ -49,9 +49,9 @@ def free_folder(train: str | None, plan: DataclassInstance, command: str) -> Pat
 
 def with_absolute_model(plan: RunPlan) -> RunPlan:
     """A plan whose model, where it is a folder or a file of vectors, is found from any other folder, too."""
-    from clearhead.words import is_words
+    from clearhead.jobs.kinds import has_vectors
 
-    if not Path(plan.model).is_dir() and not is_words(plan.model):
+    if not Path(plan.model).is_dir() and not has_vectors(plan.model):
         return plan
     return replace(plan, model=str(Path(plan.model).absolute()))
 

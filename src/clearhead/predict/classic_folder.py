@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.passport import read_passport
-from clearhead.checkpoint.weights import present
-from clearhead.classic.model import CARD
 from clearhead.model.describe import trained_facts, trained_rows
 from clearhead.predict.loading import load_predictor
 from clearhead.predict.predictor import Predictor
@@ -16,11 +14,6 @@ from clearhead.predict.scoring import ClassicScorer, VectorScorer
 if TYPE_CHECKING:
     from clearhead.classic import ClassicModel
     from clearhead.words import WordVectors
-
-
-def is_counted(folder: Path) -> bool:
-    """Whether a folder is a classic model without an encoder beside it; word vectors are none."""
-    return folder.is_dir() and present(folder, CARD) and not present(folder, "config.json")
 
 
 def counted_facts(folder: Path) -> dict[str, Any]:

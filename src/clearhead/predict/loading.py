@@ -10,22 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting, verb
 from clearhead.checkpoint.activation import read_activation
-from clearhead.checkpoint.folder import read_folder
 from clearhead.checkpoint.passport import Passport, Trained, check_label_names, read_passport
 from clearhead.checkpoint.sentence import read_sentences
 from clearhead.data import LabelSpace
 from clearhead.data.form import MOST_ROW, Fit
 from clearhead.errors import CheckpointError, InputError
 from clearhead.files import shown
+from clearhead.jobs.kinds import has_vectors
 from clearhead.model.loading import load
 from clearhead.predict.passport_layer import passport_layer
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer, VectorScorer
-from clearhead.shape import Pooling
 from clearhead.tasks import TASKS, Reading, Task, task_named
 from clearhead.tasks.pair.orders import ORDERED, both_orders
 from clearhead.tasks.tag.decoding import LENIENT
-from clearhead.words import is_words, load_vectors
+from clearhead.words import load_vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,21 +91,6 @@ def load_predictor(
     )
 
 
-def is_trained(reference: str | Path) -> bool:
-    """Whether a model answers with labels, tags, answers or options, and so can be measured by rows."""
-    from clearhead.checkpoint.hub import locate
-
-    folder = locate(reference).folder
-    passport = _passport(folder)
-    if passport is not None and passport.trained is not None:
-        return True
-    sentences = read_sentences(folder)
-    read = read_folder(folder if sentences is None else sentences.encoder)
-    if sentences is not None and sentences.pooling.source != Pooling().source and not read.mean_head:
-        return False
-    return read.head in ("classify", *OWN_HEADS)
-
-
 def _passport(folder: Path) -> Passport | None:
     sentences = read_sentences(folder)
     return read_passport(folder if sentences is None else sentences.encoder)
@@ -147,7 +131,7 @@ def _scorer(folder: Path, trained: Trained, loaded: Callable[[], Model]) -> Scor
     count = 1 if trained.kind == "number" else len(trained.labels)
     if classic.outputs != count:
         raise CheckpointError(f"{folder} has {classic.outputs} outputs for {count} labels.")
-    if trained.method == "features" and is_words(folder):
+    if trained.method == "features" and has_vectors(folder):
         return VectorScorer(vectors=load_vectors(folder), classic=classic)
     if trained.method == "features":
         model = loaded()

@@ -16,6 +16,7 @@ from clearhead.evaluate.examples import second_look
 from clearhead.files import decode, read_json, write_json
 from clearhead.jobs.cost import cost_of
 from clearhead.jobs.defaults import choose_settings, for_task, longest, with_threads
+from clearhead.jobs.kinds import has_vectors
 from clearhead.jobs.machine import begin_computing, computes_alone, on_machine
 from clearhead.jobs.method import Job, Result
 from clearhead.jobs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
@@ -35,7 +36,6 @@ from clearhead.train.method_choice import keep_better, starts_with_features
 from clearhead.train.methods import FITS, network_result
 from clearhead.train.network import restore_network
 from clearhead.train.report import write_report
-from clearhead.words import is_words
 
 if TYPE_CHECKING:
     from clearhead.tasks.evaluation import Evaluation
@@ -66,7 +66,7 @@ def run_train(
     """Train to the end, or on from where a killed run stands, or `finish` it as it is."""
     tell = told or Told()
     begun = time.perf_counter()
-    if plan.method in NETWORK and is_words(plan.model):
+    if plan.method in NETWORK and has_vectors(plan.model):
         raise InputError(f"{plan.model} holds word vectors, which are no network: say {setting('method', 'features')}.")
     tell.count("loading", 0, None)
     plan, machine = on_machine(plan)

@@ -64,11 +64,13 @@ def translated(
     return Translated(pairs=tuple(pairs), hypotheses=tuple(said), scores=scores)
 
 
-def translator(folder: Path) -> Trained | None:
-    """What a folder says of itself if it was trained to translate."""
-    passport = read_passport(folder) if folder.is_dir() else None
+def read_trained(folder: Path) -> Trained:
+    """What the passport of a translator says of its training: its columns, its prefix, its beam."""
+    passport = read_passport(folder)
     trained = None if passport is None else passport.trained
-    return trained if trained is not None and trained.task == "translate" else None
+    if trained is None or trained.task != "translate":
+        raise InputError(f"{folder} was not trained to translate.")
+    return trained
 
 
 def known_pairs(
@@ -109,9 +111,7 @@ def evaluate_translator(
     told: Callable[[int], None] | None = None,
 ) -> tuple[Evaluation, Translated]:
     """Translate every row, or those that training held out, and compare with what each should be."""
-    begun, trained = time.perf_counter(), translator(folder)
-    if trained is None:
-        raise InputError(f"{folder} was not trained to translate.")
+    begun, trained = time.perf_counter(), read_trained(folder)
     pairs, bad = known_pairs(folder, trained, source, part=part, columns=columns, skip_bad_rows=skip_bad_rows)
     model = load(folder, precision=precision)
     prefix, usual = str(trained.settings.get("prefix") or ""), trained.settings.get("beam")

@@ -18,7 +18,6 @@ from clearhead.words.formats import (
     MOST_WIDTH,
     MOST_WORD,
     Told,
-    is_vector_file,
     read_file,
     write_binary,
     write_text,
@@ -41,15 +40,6 @@ class Card:
     counts: list[int] | None = None
     sha256: str = ""  # of the vectors beside it: those of two saves never mix
     learned: dict[str, Any] = field(default_factory=dict)  # how, where they were learned here
-
-
-def is_words(reference: str | os.PathLike[str]) -> bool:
-    """Whether a reference names a file or a folder of word vectors; of a file, its first rows tell it."""
-    try:
-        place = Path(reference).expanduser()
-        return is_vector_file(place) if place.is_file() else (place / CARD).is_file()
-    except (OSError, ValueError, RuntimeError):
-        return False
 
 
 def is_file_name(path: Path) -> bool:

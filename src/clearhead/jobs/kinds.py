@@ -1,0 +1,163 @@
+"""What a folder contains: the one answer that verbs, jobs and servers dispatch on; only small files are read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from clearhead.checkpoint.folder import model_type_of, read_config, read_folder
+from clearhead.checkpoint.labels import read_labels
+from clearhead.checkpoint.passport import Trained, read_passport
+from clearhead.checkpoint.sentence import Sentences, read_sentences
+from clearhead.checkpoint.weights import present
+from clearhead.classic.model import CARD as CLASSIC_CARD
+from clearhead.errors import ClearheadError
+from clearhead.families import family_of
+from clearhead.families.family import HEAD_POOLING
+from clearhead.shape import Pooling
+from clearhead.words.files import CARD as WORDS_CARD
+from clearhead.words.formats import is_vector_file
+
+Kind = Literal[
+    "classifier",  # labels for a text or a pair of texts
+    "regressor",  # a number for them
+    "tagger",  # a tag for each word
+    "question answerer",  # the answer as a span of a passage
+    "multiple choice model",  # the right option
+    "reranker",  # how relevant a text is to a query
+    "aspect model",  # two models: one finds aspects, one judges them
+    "classic model",  # TF-IDF or the majority class, without a network
+    "word vector model",  # a linear model on the mean of word vectors, without a network
+    "translator",  # trained here to translate
+    "text-to-text model",  # an encoder and a decoder trained elsewhere: T5, Marian
+    "language model",  # the next word
+    "masked language model",
+    "encoder",  # vectors of texts
+    "word vectors",  # one vector a word, also as a file of GloVe or word2vec
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+ANSWERING: tuple[Kind, ...] = (  # those that answer rows, and can be measured by rows with labels
+    "classifier",
+    "regressor",
+    "tagger",
+    "question answerer",
+    "multiple choice model",
+    "reranker",
+    "aspect model",
+    "classic model",
+    "word vector model",
+)
+WRITING: tuple[Kind, ...] = ("translator", "text-to-text model")  # those that read a text and write another
+WITH_VECTORS: tuple[Kind, ...] = ("word vectors", "word vector model")
+
+ASPECTS = "aspects.json"  # stands in the folder of an aspect model
+OF_TASK: Mapping[str, Kind] = {
+    "classify": "classifier",
+    "pair": "classifier",
+    "regress": "regressor",
+    "tag": "tagger",
+    "span": "question answerer",
+    "choice": "multiple choice model",
+    "rerank": "reranker",
+    "embed": "encoder",
+    "translate": "translator",
+}
+OF_HEAD: Mapping[str, Kind] = {
+    "tag": "tagger",
+    "span": "question answerer",
+    "choice": "multiple choice model",
+    "masked": "masked language model",
+    "pretrain": "masked language model",
+    "causal": "language model",
+    "bilm": "language model",
+    "seq2seq": "text-to-text model",
+}
+
+
+def kind_of(folder: str | os.PathLike[str]) -> Kind:
+    """What a folder contains (or a file of word vectors), by its small files; damage and other folders are errors."""
+    place = _expanded(folder)
+    if place.is_file() and is_vector_file(place):
+        return "word vectors"
+    if (place / ASPECTS).is_file():
+        return "aspect model"
+    has_words = (place / WORDS_CARD).is_file()
+    if place.is_dir() and present(place, CLASSIC_CARD) and not present(place, "config.json"):
+        return "word vector model" if has_words else "classic model"
+    if has_words:
+        return "word vectors"
+    sentences = read_sentences(place) if place.is_dir() else None
+    encoder = place if sentences is None else sentences.encoder
+    passport = read_passport(encoder) if place.is_dir() else None
+    if passport is not None and passport.trained is not None:
+        return _of_trained(passport.trained)
+    return _of_config(encoder, sentences)
+
+
+def has_vectors(reference: str | os.PathLike[str]) -> bool:
+    """Whether a reference names a file or a folder with word vectors on this machine, also beside a linear model."""
+    try:
+        return kind_of(reference) in WITH_VECTORS
+    except (ClearheadError, OSError, ValueError):  # another folder, or no name of a file at all
+        return False
+
+
+def local_kind(reference: str | os.PathLike[str]) -> Kind | None:
+    """The same of a reference that names a folder on this machine; None for an alias, a name on the hub or a file."""
+    place = _expanded(reference)
+    try:
+        exists = place.is_dir()
+    except (OSError, ValueError):  # no name of a file at all
+        return None
+    return kind_of(place) if exists else None
+
+
+def _expanded(reference: str | os.PathLike[str]) -> Path:
+    try:
+        return Path(reference).expanduser()
+    except RuntimeError:  # ~ of nobody
+        return Path(reference)
+
+
+def _of_trained(trained: Trained) -> Kind:
+    """By a passport; a task that is not known is refused where it is looked up."""
+    return OF_TASK.get(trained.task, "classifier")
+
+
+def _of_config(folder: Path, sentences: Sentences | None) -> Kind:
+    """By config.json and the modules around it: of checkpoints that were not trained here."""
+    config = read_config(folder)
+    mean_head = config.get(HEAD_POOLING) is not None  # a classifier that reads the mean keeps its modules
+    if sentences is not None and sentences.pooling.source != Pooling().source and not mean_head:
+        return "encoder"
+    head = _head_of(folder, config)
+    if head == "classify":
+        return _of_labels(config)
+    return OF_HEAD.get(head or "", "encoder" if head is not None else _without_head(config))
+
+
+def _head_of(folder: Path, config: Mapping[str, Any]) -> str | None:
+    """The head that config.json names; where it does not, the names of the tensors tell it, or what is wrong."""
+    if config.get(HEAD_POOLING) is None and "model_type" in config:
+        family = family_of(model_type_of(config, ()))
+        named = config.get("architectures")
+        name = named[0] if isinstance(named, list) and named else None
+        if isinstance(name, str) and name in family.architectures:
+            return family.architectures[name]
+    return read_folder(folder).head
+
+
+def _of_labels(config: Mapping[str, Any]) -> Kind:
+    """A head with one output ranks texts, unless it was trained as a regression: as its activation is chosen."""
+    if config.get("problem_type") == "regression":
+        return "regressor"
+    names, _ = read_labels(config)
+    return "reranker" if len(names) == 1 and config.get("problem_type") is None else "classifier"
+
+
+def _without_head(config: Mapping[str, Any]) -> Kind:
+    """A bare model: those with a decoder write."""
+    family = family_of(model_type_of(config, ()))
+    return "text-to-text model" if "seq2seq" in family.heads else "encoder"
