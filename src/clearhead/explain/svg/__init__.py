@@ -10,6 +10,7 @@ from clearhead.explain.svg.axes import Axis, axis, index_axis, index_ticks, powe
 from clearhead.explain.svg.colors import darkness, head_color
 from clearhead.explain.svg.elements import (
     Element,
+    Point,
     add_circle,
     add_curve,
     add_group,
@@ -26,7 +27,7 @@ from clearhead.explain.svg.elements import (
 )
 from clearhead.explain.svg.frame import embedded_picture, finish_embedded, finish_picture, picture
 from clearhead.explain.svg.numbers import exponent, number, typeset_minus
-from clearhead.explain.svg.plot import Plot, Point, RowPlot
+from clearhead.explain.svg.plot import Plot, RowPlot
 from clearhead.explain.svg.raster import check_paint, png
 from clearhead.explain.svg.text import shorten, visible, width
 
