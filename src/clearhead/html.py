@@ -1,9 +1,9 @@
-"""Results as one line, and as small tables in a notebook: HTML that stands alone, every text in it escaped."""
+"""Results as one line, the writer of HTML tables, and small tables for a notebook, every text in them escaped."""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 MOST_ROWS = 20
@@ -12,21 +12,53 @@ _LEFT = "text-align:left;font-weight:normal;padding:.15em .8em .15em 0"
 _RIGHT = "text-align:right;font-variant-numeric:tabular-nums;padding:.15em 0 .15em .8em"
 
 
+def write_table(
+    rows: Iterable[str],
+    head: Sequence[str] = (),
+    *,
+    caption: str = "",
+    between: str = "",
+    **attributes: str | None,
+) -> str:
+    """A table of rows and header cells that were written by `write_row` and `write_cell`.
+
+    `caption` is HTML; `between` is put between the parts and after each row, such as a line break.
+    """
+    parts = [f"<table{_attributes(attributes)}>", f"<caption>{caption}</caption>" if caption else None]
+    parts += [f"<thead>{write_row(head)}</thead>" if head else None, "<tbody>", *rows, "</tbody></table>"]
+    return between.join(part for part in parts if part is not None)
+
+
+def write_row(cells: Iterable[str], **attributes: str | None) -> str:
+    """A row of cells."""
+    return f"<tr{_attributes(attributes)}>{''.join(cells)}</tr>"
+
+
+def write_cell(content: str, scope: str = "", **attributes: str | None) -> str:
+    """A cell with some HTML; `scope`: a header of its "col" or its "row"."""
+    tag = "th" if scope else "td"
+    return f"<{tag}{_attributes({'scope': scope or None, **attributes})}>{content}</{tag}>"
+
+
+def _attributes(attributes: Mapping[str, str | None]) -> str:
+    """Attributes of an element: `class_` is written class, and those that are None are left out."""
+    return "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{escape(value)}"'
+        for name, value in attributes.items()
+        if value is not None
+    )
+
+
 def table_html(title: str, head: Sequence[str], rows: Sequence[Sequence[object]], notes: Sequence[str] = ()) -> str:
     """A title, a table whose first column is names and whose others are figures, and remarks below it."""
-    made = [f"<div><p><strong>{_shown(title)}</strong></p>"]
+    parts = [f"<div><p><strong>{_shown(title)}</strong></p>"]
     if rows:
-        heads = "".join(
-            f'<th scope="col" style="{_RIGHT if place else _LEFT}">{_shown(text)}</th>'
-            for place, text in enumerate(head)
-        )
-        made.append(f"<table><thead><tr>{heads}</tr></thead><tbody>")
-        made += [_row(row) for row in rows[:MOST_ROWS]]
-        made.append("</tbody></table>")
+        heads = [write_cell(_shown(text), "col", style=_RIGHT if column else _LEFT) for column, text in enumerate(head)]
+        parts.append(write_table(map(_row, rows[:MOST_ROWS]), heads))
     if len(rows) > MOST_ROWS:
-        made.append(f"<p><small>and {len(rows) - MOST_ROWS:,} more</small></p>")
-    made += [f"<p><small>{_shown(note)}</small></p>" for note in notes[:MOST_ROWS]]
-    return "".join([*made, "</div>"])
+        parts.append(f"<p><small>and {len(rows) - MOST_ROWS:,} more</small></p>")
+    parts += [f"<p><small>{_shown(note)}</small></p>" for note in notes[:MOST_ROWS]]
+    return "".join([*parts, "</div>"])
 
 
 def one_line(kind: str, *facts: object) -> str:
@@ -51,9 +83,8 @@ def between(low: float, high: float) -> str:
 
 
 def _row(row: Sequence[object]) -> str:
-    first = f'<th scope="row" style="{_LEFT}">{_shown(row[0])}</th>'
-    others = "".join(f'<td style="{_RIGHT}">{_shown(cell)}</td>' for cell in row[1:])
-    return f"<tr>{first}{others}</tr>"
+    first = write_cell(_shown(row[0]), "row", style=_LEFT)
+    return write_row([first, *(write_cell(_shown(cell), style=_RIGHT) for cell in row[1:])])
 
 
 def _shown(text: object) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from clearhead.errors import InputError
 from clearhead.explain.svg import check_paint, inline_svg, png, visible
 from clearhead.files import whole_file
+from clearhead.html import write_cell, write_row, write_table
 
 SUFFIXES = (".svg", ".png", ".html", ".htm", ".json")
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
@@ -76,15 +77,19 @@ def figure_page(
         *(f'<p class="note">{_plain(text)}</p>' for text in (source_note, note) if text),
         f'<div class="picture">{inline_svg(svg)}</div>',
     ]
-    for caption, (columns, rows) in (tables or {}).items():
-        heads = "".join(f'<th scope="col">{_plain(column)}</th>' for column in columns)
-        cells = ("".join(f'<td dir="auto">{_plain(cell)}</td>' for cell in row) for row in rows)
-        body = "".join(f"<tr>{row}</tr>" for row in cells)
-        parts.append(
-            f'<div class="table"><table><caption>{_plain(caption)}</caption><thead><tr>{heads}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div>"
-        )
+    parts += [
+        f'<div class="table">{captioned_table(caption, *table, direction="auto")}</div>'
+        for caption, table in (tables or {}).items()
+    ]
     return "\n".join([*parts, "</body></html>\n"])
+
+
+def captioned_table(
+    caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, direction: str | None = None
+) -> str:
+    """A table of plain texts below a caption; `direction` is that of the texts in its cells."""
+    lines = (write_row(write_cell(_plain(cell), dir=direction) for cell in row) for row in rows)
+    return write_table(lines, [write_cell(_plain(column), "col") for column in columns], caption=_plain(caption))
 
 
 def _plain(text: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.errors import InputError, MissingExtraError
+from clearhead.explain.figure import Table, captioned_table
 from clearhead.explain.svg import inline_svg
 from clearhead.explain.svg.colors import ORANGE, PALE_TEAL, RED, SOFT, TEAL
 from clearhead.files import whole_file
@@ -17,7 +18,6 @@ from clearhead.files import whole_file
 SUFFIXES = (".svg", ".png", ".html")
 COLORS = {"attention": TEAL, "projected": PALE_TEAL, "recurrent": RED, "convolution": ORANGE}
 ACROSS = 4  # panels side by side
-Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 CAPTION = "Measured: solid. Dashed: the growth of the cost alone, drawn through the last point that was measured."
 STYLE = (
     "body{font-family:system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#1f2328;"
@@ -103,11 +103,6 @@ def _page(title: str, svg: str, tables: Mapping[str, Table], notes: Sequence[str
         "<h1>Attention, recurrence and convolution</h1>",
         inline_svg(svg),
     ]
-    for caption, (columns, rows) in tables.items():
-        heads = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
-        cells = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        parts.append(
-            f"<table><caption>{escape(caption)}</caption><thead><tr>{heads}</tr></thead><tbody>{cells}</tbody></table>"
-        )
+    parts += [captioned_table(caption, *table) for caption, table in tables.items()]
     parts += [f"<p>{escape(note)}</p>" for note in notes]
     return "\n".join([*parts, "</body></html>\n"])

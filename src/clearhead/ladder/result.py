@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.errors import InputError
-from clearhead.html import one_line
+from clearhead.html import one_line, write_cell, write_row, write_table
 from clearhead.ladder.methods import Rung, recommended_facts, rung_cells
 
 
@@ -50,13 +50,14 @@ class Ladder:
         return one_line("Ladder", self.task, *found, f"{self.rows:,} {self.part} rows", f"folder {self.folder}")
 
     def _repr_html_(self) -> str:
-        heads = ("method", self.metric, "95 % interval", "training", "one text", "size")
-        lines = "".join(
-            f"<tr{' style=font-weight:bold' if rung.method == self.recommended else ''}>"
-            + "".join(f"<td>{escape(cell)}</td>" for cell in rung_cells(rung))
-            + "</tr>"
+        columns = ("method", self.metric, "95 % interval", "training", "one text", "size")
+        head = [write_cell(escape(column), "col") for column in columns]
+        rows = [
+            write_row(
+                (write_cell(escape(cell)) for cell in rung_cells(rung)),
+                style="font-weight:bold" if rung.method == self.recommended else None,
+            )
             for rung in self.rungs
-        )
-        titles = "".join(f"<th>{escape(head)}</th>" for head in heads)
+        ]
         caveat = "" if self.caveat is None else f"<p>{escape(self.caveat)}</p>"
-        return f"<p>{escape(self.reason)}</p>{caveat}<table><tr>{titles}</tr>{lines}</table>"
+        return f"<p>{escape(self.reason)}</p>{caveat}{write_table(rows, head)}"

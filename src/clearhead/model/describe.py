@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from clearhead import tensors
 from clearhead.files import shown
+from clearhead.html import write_cell, write_row, write_table
 
 if TYPE_CHECKING:
     from clearhead.checkpoint.passport import Passport
@@ -183,12 +184,12 @@ def summary(model: Model) -> str:
 
 def summary_html(model: Model) -> str:
     """The same rows for a notebook, escaped."""
-    cells = "".join(
-        f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-        f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
+    left = "text-align:left"
+    lines = (
+        write_row([write_cell(escape(name), "row", style=left), write_cell(escape(value), style=left)])
         for name, value in rows(model)
     )
-    return f"<table><caption>{html.escape(model.reference)}</caption>{cells}</table>"
+    return write_table(lines, caption=escape(model.reference))
 
 
 def parts(model: Model) -> dict[str, int]:

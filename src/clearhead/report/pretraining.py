@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from clearhead.explain.svg import Plot, axis, index_axis
 from clearhead.report.formatting import figure, known
-from clearhead.report.sections import Section, paragraph, table
+from clearhead.report.sections import Section, captioned, paragraph, table
 
 BASELINES = (("model", "the model"), ("bigram", "the word before (bigram)"), ("unigram", "frequency (unigram)"))
 
@@ -96,7 +96,7 @@ def _picture(facts: PretrainingFacts) -> Markup:
     for step, loss in points[:60]:
         plot.dot((step, loss), 3.5, "curve dot", f"step {step:g}: {figure(loss)}")
     lines = ", ".join(f"{name} {figure(value)}" for name, value in flat.items())
-    return Markup("<figure>{}<figcaption>{}</figcaption></figure>\n").format(
+    return captioned(
         plot.svg(), f"The loss on held-out text as it learned; the dashed lines are the baselines ({lines})."
     )
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 from clearhead.errors import InputError
+from clearhead.html import write_cell, write_row, write_table
 from clearhead.report.formatting import cut, lines
 
 MOST_ROWS = 200
@@ -45,27 +46,31 @@ def table(
     main: Collection[int] = (),
 ) -> Markup:
     """A table that scrolls in its own box: `numbers` are the columns that are set right, `main` the rows set bold."""
-    heads = Markup("").join(_cell("th", text, place in numbers, "col") for place, text in enumerate(head))
-    body = Markup("").join(
-        Markup("<tr{}>{}</tr>\n").format(
-            Markup(' class="main"') if line in main else "",
-            Markup("").join(
-                _cell("td" if place else "th", text, place in numbers, None if place else "row")
-                for place, text in enumerate(row)
-            ),
+    heads = [_cell(text, place in numbers, "col") for place, text in enumerate(head)]
+    body = (
+        write_row(
+            (_cell(text, place in numbers, "" if place else "row") for place, text in enumerate(row)),
+            class_="main" if line in main else None,
         )
         for line, row in enumerate(rows[:MOST_ROWS])
     )
     left = len(rows) - MOST_ROWS
     more = paragraph(f"And {left:,} more.", note=True) if left > 0 else Markup("")
-    return Markup(
-        '<div class="scroll" role="region" tabindex="0" aria-label="{}">\n'
-        "<table>\n<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody></table>\n</div>\n{}"
-    ).format(lines(cut(label, 60)), heads, body, more)
+    return scroll_box(Markup(write_table(body, heads, between="\n")), label) + more  # noqa: S704
 
 
-def _cell(tag: str, text: object, number: bool, scope: str | None) -> Markup:
+def scroll_box(inner: Markup, label: str) -> Markup:
+    """A box in which wide things scroll, named for those who cannot see it."""
+    return Markup('<div class="scroll" role="region" tabindex="0" aria-label="{}">\n{}\n</div>\n').format(
+        lines(cut(label, 60)), inner
+    )
+
+
+def captioned(svg: Markup, caption: str) -> Markup:
+    """A picture with a sentence below it."""
+    return Markup("<figure>{}<figcaption>{}</figcaption></figure>\n").format(svg, caption)
+
+
+def _cell(text: object, number: bool, scope: str) -> str:
     inner = text if isinstance(text, Markup) else Markup("<bdi>{}</bdi>").format(lines(cut(text, MOST_CELL)))
-    kind = Markup(' class="n"') if number else ""
-    scoped = Markup("") if scope is None else Markup(' scope="{}"').format(scope)
-    return Markup("<{0}{1}{2}>{3}</{0}>").format(Markup(tag), scoped, kind, escape(inner))  # noqa: S704
+    return write_cell(escape(inner), scope, class_="n" if number else None)

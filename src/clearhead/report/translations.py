@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from clearhead.explain.svg import Plot, axis, index_axis
+from clearhead.html import write_cell, write_row, write_table
 from clearhead.report.formatting import UNKNOWN, count, cut, figure, interval_text, known, lines, metric_name
 from clearhead.report.metric_tables import STEPS
 from clearhead.report.part_views import rows_of
-from clearhead.report.sections import Section, paragraph, table
+from clearhead.report.sections import Section, captioned, paragraph, scroll_box, table
 
 if TYPE_CHECKING:
     from clearhead.metrics.translation import LengthSlice, TranslationScores
@@ -126,11 +127,9 @@ def _by_length(one: Told, part: str, number: int) -> Markup:
     ]
     doubt = " All of them have too few rows to say much." if few else ""
     page = paragraph(f"BLEU on {_rows(part)} by the length of the source, the shortest first.{doubt}")
-    figures = Markup("<figure>{}<figcaption>{}</figcaption></figure>\n").format(
-        _picture(slices, number), "BLEU and its interval; from left to right the sources become longer."
-    )
-    drawn = figures if len(slices) > 1 else NONE
-    return page + drawn + table(head, rows, label="BLEU by length", numbers=range(1, 6))
+    caption = "BLEU and its interval; from left to right the sources become longer."
+    picture = captioned(_picture(slices, number), caption) if len(slices) > 1 else NONE
+    return page + picture + table(head, rows, label="BLEU by length", numbers=range(1, 6))
 
 
 def _picture(slices: Sequence[LengthSlice], number: int) -> Markup:
@@ -204,22 +203,21 @@ def heat(aligned: Alignment) -> Markup:
     said = paragraph(f"{pairs}{more}", note=True)
     if len(sources) > MOST_WORDS or len(targets) > MOST_WORDS:
         return Markup("<details><summary>Alignment</summary>\n{}</details>\n").format(said)
-    head = NONE.join(Markup('<th scope="col"><span><bdi>{}</bdi></span></th>').format(_word(word)) for word in sources)
-    body = NONE.join(
-        Markup('<tr><th scope="row"><bdi>{}</bdi></th>{}</tr>\n').format(
-            _word(word),
-            NONE.join(
-                Markup('<td class="r{}"></td>').format(sum(float(share) >= step for step in STEPS))
-                for share in aligned.weights[place]
-            ),
+    head = [Markup("<span><bdi>{}</bdi></span>").format(_word(word)) for word in sources]
+    rows = (
+        write_row(
+            [
+                write_cell(Markup("<bdi>{}</bdi>").format(_word(word)), "row"),
+                *(write_cell("", class_=f"r{sum(float(share) >= step for step in STEPS)}") for share in weights),
+            ]
         )
-        for place, word in enumerate(targets)
+        for word, weights in zip(targets, aligned.weights, strict=True)
     )
-    return Markup(
-        "<details><summary>Alignment</summary>\n"
-        '<div class="scroll" role="region" tabindex="0" aria-label="Alignment">\n<table class="heat aligned">\n'
-        "<thead><tr><td></td>{}</tr></thead>\n<tbody>\n{}</tbody></table>\n</div>\n{}</details>\n"
-    ).format(head, body, said)
+    heads = [write_cell(""), *(write_cell(word, "col") for word in head)]
+    matrix = Markup(write_table(rows, heads, between="\n", class_="heat aligned"))  # noqa: S704
+    return Markup("<details><summary>Alignment</summary>\n{}{}</details>\n").format(
+        scroll_box(matrix, "Alignment"), said
+    )
 
 
 def _word(word: str) -> str:
