@@ -18,7 +18,7 @@ import clearhead
 from clearhead import Model, tensors
 from clearhead.batch import Batch, pad
 from clearhead.core.build import build
-from clearhead.core.recurrent_attention import Alignment
+from clearhead.core.recurrent_attention import RecurrentAttention
 from clearhead.core.recurrent_network import RecurrentNetwork, begin, step
 from clearhead.errors import InputError
 from clearhead.families import FAMILIES
@@ -188,7 +188,7 @@ class TestNumbers:
         """W s + U h is [W U] [s; h]: the two papers' scores are one function."""
         one: Any
         two: Any
-        one, two = (Alignment(6, Recurrence(score=score, score_width=5)) for score in ("concat", "additive"))
+        one, two = (RecurrentAttention(6, Recurrence(score=score, score_width=5)) for score in ("concat", "additive"))
         torch.manual_seed(0)
         for parameter in (*one.parameters(), *two.parameters()):
             torch.nn.init.normal_(parameter)

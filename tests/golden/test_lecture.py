@@ -15,7 +15,7 @@ from clearhead.core.attention import Recorder, Where, attention
 from clearhead.core.block import Residual
 from clearhead.core.build import build
 from clearhead.core.positions import sines
-from clearhead.core.recurrent_attention import Alignment
+from clearhead.core.recurrent_attention import RecurrentAttention
 from clearhead.families import FAMILIES
 from clearhead.model.layers import choose_layer, pool
 from clearhead.shape import HeadShape, ModelShape, PoolerShape, Recurrence, Shape
@@ -71,7 +71,7 @@ class TestAttention:
     def test_the_recurrent_decoder_takes_the_five_steps(self) -> None:
         """Scores 13, 9, 9 by the dot of states; the context vector is concatenated with the decoder state."""
         states = torch.tensor([[[13.0, 0.0], [9.0, 1.0], [9.0, -4.0]]])
-        align = Alignment(2, Recurrence(score="dot"))
+        align = RecurrentAttention(2, Recurrence(score="dot"))
         torch.nn.init.normal_(align.mix.weight)
         decoder = torch.tensor([[[1.0, 0.0]]])
         said = align(decoder, align.source(states, None))

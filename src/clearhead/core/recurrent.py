@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from clearhead.core.layers import Linear
 from clearhead.core.layout import Layout
 from clearhead.core.positions import Unnumbered
-from clearhead.core.recurrent_attention import Aligned, Source, alignment
+from clearhead.core.recurrent_attention import Aligned, Source, build_attention
 from clearhead.core.stack import Embedding
 from clearhead.shape import Recurrence, Shape
 
@@ -160,7 +160,7 @@ class Decoder(Side):
         self.bridge = nn.ModuleList(Linear(width, width) for _ in range(shape.layers))
         cells = shape.layers if how.cell == "lstm" else 0
         self.bridge_cell = nn.ModuleList(Linear(width, width) for _ in range(cells))
-        self.align = alignment(width, how)
+        self.align = build_attention(width, how)
         self.products = how.score in ("dot", "general")
         self.run = self.one_by_one if how.feeding else self.at_once
 

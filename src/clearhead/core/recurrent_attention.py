@@ -116,7 +116,7 @@ class Aligned:
         return [Steps("cross", 0, queries, keys, values, scores, probs, context, products)]
 
 
-class Unaligned(nn.Module):
+class NoAttention(nn.Module):
     """No attention: only the encoder's last states are handed over, and the decoder never looks back."""
 
     def source(self, memory: Tensor, present: Tensor | None) -> Source:
@@ -127,7 +127,7 @@ class Unaligned(nn.Module):
         return Aligned(states)
 
 
-class Alignment(Unaligned):
+class RecurrentAttention(NoAttention):
     """The five steps of attention, for one decoder state or for all of a sentence at once."""
 
     def __init__(self, width: int, how: Recurrence) -> None:
@@ -155,6 +155,6 @@ class Alignment(Unaligned):
         return Aligned(mixed, queries, scores, probs, context)
 
 
-def alignment(width: int, how: Recurrence) -> Unaligned:
+def build_attention(width: int, how: Recurrence) -> NoAttention:
     """The attention that a shape asks for."""
-    return Unaligned() if how.score == "none" else Alignment(width, how)
+    return NoAttention() if how.score == "none" else RecurrentAttention(width, how)

@@ -17,6 +17,7 @@ from clearhead.explain.svg.colors import BLUE
 from clearhead.explain.tokens import Token, word_groups
 from clearhead.explain.trace_page import attention_page
 from clearhead.explain.trace_view import View, check_head, check_layer, telling, view
+from clearhead.model.alignment import average_rows, sum_columns
 from clearhead.model.generation import Writer
 
 if TYPE_CHECKING:
@@ -101,8 +102,7 @@ def alignment(
     target, source = seen.queries, seen.keys
     if words:
         rows, columns = word_groups(target), word_groups(source)
-        probs = np.stack([probs[:, group].sum(1) for group in columns], 1)
-        probs = np.stack([probs[group].mean(0) for group in rows])
+        probs = average_rows(sum_columns(probs, columns), rows)
         target, source = _joined(target, rows), _joined(source, columns)
     written, read = shown_tokens(target, special), shown_tokens(source, special)
     return Alignment(

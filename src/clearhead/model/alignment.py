@@ -188,10 +188,23 @@ def joined(looked: Array, read: Sequence[Sequence[int]], written: Sequence[Seque
 
     made = np.zeros((len(spans[1]), len(spans[0])), np.float32)
     for target, rows in enumerate(written):
-        if rows:
-            mean = looked[list(rows)].mean(0)
-            made[target] = [mean[list(columns)].sum() for columns in read]
+        if rows and len(read):
+            made[target] = sum_columns(average_rows(looked, [rows]), read)[0]
     return made
+
+
+def average_rows(probs: Array, groups: Sequence[Sequence[int]]) -> Array:
+    """The rows of each group as their mean: a word that was written in pieces looked where its pieces did."""
+    import numpy as np
+
+    return np.stack([probs[list(group)].mean(0) for group in groups])
+
+
+def sum_columns(probs: Array, groups: Sequence[Sequence[int]]) -> Array:
+    """The columns of each group as their sum: a word that was read in pieces gets what its pieces got."""
+    import numpy as np
+
+    return np.stack([probs[:, list(group)].sum(1) for group in groups], 1)
 
 
 def linked(weights: Array) -> tuple[tuple[int, int], ...]:

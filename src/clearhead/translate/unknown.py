@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from clearhead.model.alignment import Aligner, places
-from clearhead.text.words import widen_over_signs, word_spans
+from clearhead.text.words import widen_over_signs, sum_columns, word_spans
 
 if TYPE_CHECKING:
     from clearhead.decode import Generated, Hypothesis
@@ -54,7 +54,7 @@ def replace_unknown(model: Model, made: Sequence[Generated], prefix: str = "") -
         source = made[row].source[len(prefix) :]
         spans = word_spans(source, contractions=True)
         columns = places(sources[row], spans, len(prefix))
-        weights = [[float(probs[token, at].sum()) for at in columns] for token in found.tokens]
+        weights = [sum_columns(probs[[token]], columns)[0].tolist() if columns else [] for token in found.tokens]
         taken = [widen_over_signs(source, span) if signs else span for span in spans]
         texts[row, place] = filled(found, weights, [source[start:end] for start, end in taken])
     return [_renewed(one, row, texts) for row, one in enumerate(made)]

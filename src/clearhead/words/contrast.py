@@ -13,12 +13,12 @@ from clearhead.files import shown
 from clearhead.html import one_line, table_html
 from clearhead.text.subwords import whole_word_reader
 from clearhead.text.words import compound_spans, find_word
+from clearhead.model.alignment import places
 
 if TYPE_CHECKING:
     import numpy as np
 
     from clearhead.model import Model
-    from clearhead.text.encoding import Encoding
     from clearhead.words import WordVectors
 
     Array = np.ndarray[Any, Any]
@@ -187,7 +187,7 @@ def _read(model: Model, table: Array, text: str, span: tuple[int, int]) -> _Seen
     import numpy as np
 
     encoding = model.tokenizer.encode(text, max_length=model.max_length())
-    at = _tokens(encoding, span)
+    at = places(encoding, [span])[0]
     if not at:
         what = "is cut off: the sentence is too long for the model" if encoding.truncated else "has no token of its own"
         raise InputError(f"{shown(text[span[0] : span[1]], 40)!r} in {shown(text)!r} {what}.")
@@ -196,8 +196,8 @@ def _read(model: Model, table: Array, text: str, span: tuple[int, int]) -> _Seen
     hidden = model.runner.encode(Batch(ids=ids, mask=None, segments=segments), layers=True, pooled=False).hidden
     rows = [encoding.ids[place] for place in at]
     words = []
-    for start, end in compound_spans(text):
-        own = _tokens(encoding, (start, end))
+    spans = compound_spans(text)
+    for (start, end), own in zip(spans, places(encoding, spans), strict=True):
         if own and not set(own) & set(at):
             words.append((text[start:end], _mean(hidden[-1][0], own)))
     return _Seen(
@@ -208,16 +208,6 @@ def _read(model: Model, table: Array, text: str, span: tuple[int, int]) -> _Seen
         layers=(_mean(table, rows), *(_mean(layer[0], at) for layer in hidden)),
         words=tuple(words),
     )
-
-
-def _tokens(encoding: Encoding, span: tuple[int, int]) -> list[int]:
-    """The tokens that share a letter with some characters."""
-    start, end = span
-    return [
-        place
-        for place, (begin, stop) in enumerate(encoding.offsets)
-        if not encoding.special[place] and begin < end and stop > start and stop > begin
-    ]
 
 
 def _mean(rows: Array, at: Sequence[int]) -> Array:
