@@ -20,7 +20,8 @@ from clearhead.explain import (
     attention_table,
     save_attention,
 )
-from clearhead.explain.focus import heading, heading_lines, informative_word
+from clearhead.explain.focus import informative_word
+from clearhead.explain.headings import heading, heading_lines
 from clearhead.explain.svg import width
 from clearhead.explain.trace_view import view
 from tests.decode.texts import spoken

@@ -8,7 +8,7 @@ import pytest
 from clearhead.metrics.translation import measure_translations
 from clearhead.model.alignment import Alignment, linked
 from clearhead.report.page import ReportData, report_html
-from clearhead.report.translations import PartFacts, Sample, Told, heat, translation_sections
+from clearhead.report.translations import PartFacts, PartTranslations, Sample, heat, translation_sections
 from clearhead.tasks.evaluation import Evaluation
 from tests.report.pages import Reader
 
@@ -38,7 +38,7 @@ def page(count: int = 40) -> str:
         chrf=3.5,
         aligned=aligned(f"ein {HOSTILE}", "a \u202edog"),
     )
-    told = Told(scores=scores, worst=(sample,), best=(sample,))
+    told = PartTranslations(scores=scores, worst=(sample,), best=(sample,))
     one = Evaluation(task="translate", kind="texts", labels=(), rows=count, main="bleu", metrics=dict(scores.measures))
     facts = [PartFacts(name="train", file=HOSTILE, rows=900, words=(4000, 5000), tokens=(9000, 9000))]
     leaks = ["3 of the test sources are in the training rows"]
@@ -90,7 +90,7 @@ def test_long_texts_keep_their_links_alone() -> None:
 def test_no_alignment_says_why() -> None:
     scores = measure_translations(["a"], ["b"], n=0)
     sample = Sample(row=1, source="s", reference="b", translation="a", chrf=0.0)
-    told = Told(scores=scores, worst=(sample,), unaligned="This model has no attention.")
+    told = PartTranslations(scores=scores, worst=(sample,), unaligned="This model has no attention.")
     sections = {one.id: one.html for one in translation_sections({"rows": told})}
     assert sections.keys() == {"counted", "worst-translations"}
     assert "No alignments are shown: This model has no attention." in sections["worst-translations"]

@@ -197,7 +197,7 @@ def _attention(model: Model, text: str, chosen: Mapping[str, Any], note: str) ->
 
 def _alignment(model: Model, text: str, chosen: Mapping[str, Any], note: str) -> Shown:
     from clearhead.explain import alignment, save_alignment
-    from clearhead.explain.focus import heading_text
+    from clearhead.explain.headings import heading_text
 
     if model.shape.decoder is None:
         raise InputError("An alignment needs a model with an encoder and a decoder; --show attention is for this one.")

@@ -1,4 +1,8 @@
-"""A trace, a search or a table becomes something to look at: pictures, a page, numbers."""
+"""Explain a model: attention, alignments, beam searches, decoding steps, positions and the words that mattered.
+
+A trace, a search or a table becomes a picture, a page to look around in, a table for a terminal, or plain values.
+`svg` is the only drawing kit; `figure` writes pictures and pages as files.
+"""
 
 from __future__ import annotations
 

@@ -10,13 +10,14 @@ import numpy as np
 
 from clearhead.errors import InputError
 from clearhead.explain.decoder_tokens import need_text
-from clearhead.explain.focus import heading_lines, hidden_note, hidden_share, shown_tokens
+from clearhead.explain.focus import hidden_note, hidden_share, shown_tokens
+from clearhead.explain.headings import heading_lines
 from clearhead.explain.heatmap import HEADING, matrix_svg
 from clearhead.explain.svg import head_color, shorten, visible
 from clearhead.explain.svg.colors import BLUE
 from clearhead.explain.tokens import Token, word_groups
 from clearhead.explain.trace_page import attention_page
-from clearhead.explain.trace_view import View, check_head, check_layer, telling, view
+from clearhead.explain.trace_view import View, check_any_head, check_head, check_layer, telling, view
 from clearhead.model.alignment import average_rows, sum_columns
 from clearhead.model.generation import Writer
 
@@ -96,7 +97,7 @@ def alignment(
         raise InputError("This model has no attention from its target to its source, so there is no alignment to see.")
     seen = view(trace, "cross", written=True)
     if layer is None and head is not None:
-        check_head(seen, max(range(len(seen.layers)), key=lambda i: len(seen.probs(i))), head)
+        check_any_head(seen, head)
     at = _firmest(seen, head) if layer is None else check_layer(seen, layer)
     probs = seen.probs(at).mean(0) if head is None else seen.probs(at)[check_head(seen, at, head)]
     target, source = seen.queries, seen.keys

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
 from clearhead.explain.focus import (
-    heading_lines,
     hidden_note,
     hidden_share,
     informative_word,
@@ -15,6 +14,7 @@ from clearhead.explain.focus import (
     show_special,
     shown_tokens,
 )
+from clearhead.explain.headings import heading_lines
 from clearhead.explain.svg import (
     Element,
     add_group,
@@ -31,7 +31,7 @@ from clearhead.explain.svg import (
 from clearhead.explain.svg.colors import INK, SOFT
 from clearhead.explain.svg.frame import HEADING_EM, LINE
 from clearhead.explain.tokens import Token, spelled_words
-from clearhead.explain.trace_view import FAINTEST, View, check_head, check_layer, telling_layer, view
+from clearhead.explain.trace_view import FAINTEST, View, check_any_head, check_head, check_layer, telling_layer, view
 
 if TYPE_CHECKING:
     import numpy as np
@@ -99,7 +99,7 @@ def attention_svg(
     if words is None and not all_words:
         words = informative_word(seen)
     if head is not None and layer is None:
-        check_head(seen, max(range(len(seen.layers)), key=lambda i: len(seen.probs(i))), head)
+        check_any_head(seen, head)
     at = check_layer(seen, layer) if layer is not None else telling_layer(seen, words, head)
     choice = Choice(
         seen=seen,

@@ -1,4 +1,4 @@
-"""What a picture of attention shows: which tokens, the word it opens on, the texts above it, and the share it hides."""
+"""What a picture of attention shows: which tokens, the word it opens on, and the share it hides."""
 
 from __future__ import annotations
 
@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clearhead.explain.svg import shorten, visible, width
-from clearhead.explain.tokens import Token, find_word, read, read_tokens, word_groups
+from clearhead.explain.tokens import Token, find_word, word_groups
 from clearhead.explain.trace_view import View, is_causal, telling
 
 if TYPE_CHECKING:
-    from clearhead.core.trace import Trace
-
     Array = np.ndarray[Any, Any]
 
 UNKNOWN = ("[UNK]", "<unk>")
-HEADING_LINES = 2  # of one text above a picture; more of it would not be read
 
 
 def shown_tokens(tokens: Sequence[Token], special: bool) -> list[int]:
@@ -95,37 +91,3 @@ def hidden_share(probs: Array, keys: Sequence[int]) -> Array:
 def hidden_note(share: float, what: str = "Special tokens are hidden") -> str:
     """The share that a picture leaves out, in words."""
     return f"{what}: they get {share:.0%} of the attention; the probabilities are the model's own, not renormalized."
-
-
-def heading(trace: Trace) -> list[str]:
-    """The texts of a trace as they were given: one, a pair, or a source and what was written."""
-    target = trace.target
-    if target is None and trace.target_tokens is not None:
-        target = read(read_tokens(trace.written or trace.target_tokens))
-    texts = [trace.text if trace.text is not None else read(read_tokens(trace.tokens))]
-    texts += [] if trace.second is None else [trace.second]
-    texts += [f"→ {target}"] if target else []
-    return [text for text in (" ".join(visible(" ".join(str(text).split())).split()) for text in texts) if text]
-
-
-def heading_text(trace: Trace, most: float = 200.0) -> str:
-    """The texts in one line, for a page; each of several keeps its share."""
-    texts = heading(trace)
-    joined = " | ".join(shorten(text, most / len(texts)) for text in texts) if texts else ""
-    return joined.replace(" | →", " →")
-
-
-def heading_lines(trace: Trace, most: float) -> list[str]:
-    """The texts in lines of at most `most` em: one text in two lines, several in a line each."""
-    texts = heading(trace)
-    if len(texts) != 1 or width(texts[0]) <= most:
-        return [shorten(text, most) for text in texts]
-    lines: list[str] = []
-    rest = texts[0]
-    while rest and len(lines) < HEADING_LINES - 1 and width(rest) > most:
-        line = shorten(rest, most + 0.9).removesuffix("…")
-        broken = line.rfind(" ")
-        line = line[:broken] if broken > len(line) // 2 and rest[len(line) : len(line) + 1] != " " else line
-        lines.append(line.strip())
-        rest = rest[len(line) :].strip()
-    return [*lines, shorten(rest, most)]

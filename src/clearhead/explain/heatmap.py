@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from clearhead.explain.focus import heading_lines, hidden_note, hidden_share, shown_tokens
+from clearhead.explain.focus import hidden_note, hidden_share, shown_tokens
+from clearhead.explain.headings import heading_lines
 from clearhead.explain.svg import (
     Element,
     add_group,

@@ -11,14 +11,8 @@ import numpy as np
 from clearhead.explain.alignment import alignment, alignment_page, alignment_svg
 from clearhead.explain.attention_lines import attention_svg, check_words
 from clearhead.explain.figure import figure_page, write_figure
-from clearhead.explain.focus import (
-    heading_text,
-    hidden_share,
-    informative_word,
-    requested_word,
-    show_special,
-    shown_tokens,
-)
+from clearhead.explain.focus import hidden_share, informative_word, requested_word, show_special, shown_tokens
+from clearhead.explain.headings import heading_text
 from clearhead.explain.trace_page import attention_page
 from clearhead.explain.trace_view import View, check_head, check_layer, parts, trace_tokens, view
 

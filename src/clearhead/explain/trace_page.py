@@ -13,7 +13,8 @@ import numpy as np
 
 from clearhead.errors import InputError
 from clearhead.explain.attention_lines import check_words
-from clearhead.explain.focus import heading_text, informative_word, requested_word, show_special
+from clearhead.explain.focus import informative_word, requested_word, show_special
+from clearhead.explain.headings import heading_text
 from clearhead.explain.svg import head_color, visible
 from clearhead.explain.tokens import Token
 from clearhead.explain.trace_view import View, check_head, check_layer, parts, telling_layer, telling_look, view

@@ -5,15 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clearhead.explain.attention_lines import check_words
-from clearhead.explain.focus import (
-    heading_text,
-    hidden_share,
-    informative_word,
-    requested_word,
-    show_special,
-    shown_tokens,
-)
-from clearhead.explain.trace_view import FAINTEST, check_head, check_layer, parts, telling_layer, view
+from clearhead.explain.focus import hidden_share, informative_word, requested_word, show_special, shown_tokens
+from clearhead.explain.headings import heading_text
+from clearhead.explain.trace_view import FAINTEST, check_any_head, check_head, check_layer, parts, telling_layer, view
 
 if TYPE_CHECKING:
     from clearhead.core.trace import Trace
@@ -43,7 +37,7 @@ def attention_table(
     special = show_special(seen, special, words)
     marked = informative_word(seen) if words is None and not all_words else []
     if head is not None and layer is None:
-        check_head(seen, max(range(len(seen.layers)), key=lambda i: len(seen.probs(i))), head)
+        check_any_head(seen, head)
     at = telling_layer(seen, words or marked or None, head) if layer is None else check_layer(seen, layer)
     probs = seen.probs(at).mean(0) if head is None else seen.probs(at)[check_head(seen, at, head)]
     keys = shown_tokens(seen.keys, special)

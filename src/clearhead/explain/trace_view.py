@@ -107,6 +107,11 @@ def check_head(seen: View, layer: int, head: int) -> int:
     return _number("head", head, len(seen.probs(layer)))
 
 
+def check_any_head(seen: View, head: int) -> int:
+    """The head's number, if some layer has such a head."""
+    return check_head(seen, max(range(len(seen.layers)), key=lambda layer: len(seen.probs(layer))), head)
+
+
 def _number(what: str, value: int, count: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise InputError(f"{what} must be a number, and it is {value!r}.")

@@ -1,4 +1,8 @@
-"""The one-file report of a run."""
+"""The report of a run: one HTML file that needs nothing else, runs nothing, and escapes every text.
+
+`page` puts the sections together; the other modules make the values, tables and pictures of one section each, which
+the templates write. Other packages bring sections of their own as `Section` values.
+"""
 
 from __future__ import annotations
 

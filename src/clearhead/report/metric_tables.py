@@ -37,7 +37,7 @@ class Cell:
 
     count: int
     share: float  # of the row
-    level: int  # 0 to 5, for its colour
+    level: int  # 0 to 5, for its color
     right: bool
 
 
@@ -80,7 +80,7 @@ def metric_rows(parts: Mapping[str, Evaluation]) -> list[MetricRow]:
 
 
 def matrix(one: Evaluation) -> list[list[Cell]] | None:
-    """The confusion matrix with a colour for each cell; None where there is none or it is too large to read."""
+    """The confusion matrix with a color for each cell; None where there is none or it is too large to read."""
     if one.confusion is None or len(one.confusion) > SQUARE:
         return None
     made = []

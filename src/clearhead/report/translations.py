@@ -38,7 +38,7 @@ class Sample:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class PartTranslations:
     """What is told of one part."""
 
     scores: TranslationScores
@@ -59,7 +59,7 @@ class PartFacts:
 
 
 def translation_sections(
-    parts: Mapping[str, Told], facts: Sequence[PartFacts] = (), said: Sequence[str] = ()
+    parts: Mapping[str, PartTranslations], facts: Sequence[PartFacts] = (), said: Sequence[str] = ()
 ) -> list[Section]:
     """Sections for a report, in their places; the first part is told in full, the others are folded away."""
     made = [Section(id="texts", title="The data", html=_facts(facts, said), before="curves")] if facts else []
@@ -95,7 +95,7 @@ def _facts(facts: Sequence[PartFacts], said: Sequence[str]) -> Markup:
     return page + NONE.join(paragraph(line[:1].upper() + line[1:] + ".") for line in said)
 
 
-def _counted(one: Told, part: str, _: int) -> Markup:
+def _counted(one: PartTranslations, part: str, _: int) -> Markup:
     scores = one.scores
     right = [f"{figure(value)} %" for value in scores.precisions]
     rows = [
@@ -108,7 +108,7 @@ def _counted(one: Told, part: str, _: int) -> Markup:
     return page + table(("What", f"On {_rows(part)}"), rows, label="Signatures and parts of BLEU")
 
 
-def _by_length(one: Told, part: str, number: int) -> Markup:
+def _by_length(one: PartTranslations, part: str, number: int) -> Markup:
     slices = [each for each in one.scores.slices if known(each.value) is not None]
     if not slices:
         return NONE
@@ -149,17 +149,17 @@ def _picture(slices: Sequence[LengthSlice], number: int) -> Markup:
     return plot.svg()
 
 
-def _worst(one: Told, part: str, number: int) -> Markup:
+def _worst(one: PartTranslations, part: str, number: int) -> Markup:
     said = f"The lowest chrF of {_rows(part)}, each row by itself. A reference is one right translation among many: "
     said += "a low figure can be a good translation, or a wrong reference."
     return _samples(one.worst, one, said, f"w{number}")
 
 
-def _best(one: Told, part: str, number: int) -> Markup:
+def _best(one: PartTranslations, part: str, number: int) -> Markup:
     return _samples(one.best, one, f"The highest chrF of {_rows(part)}, the longer sources first.", f"b{number}")
 
 
-def _samples(samples: Sequence[Sample], one: Told, said: str, key: str) -> Markup:
+def _samples(samples: Sequence[Sample], one: PartTranslations, said: str, key: str) -> Markup:
     if not samples:
         return NONE
     page = paragraph(said)
@@ -194,7 +194,7 @@ def _card(sample: Sample, key: str) -> Markup:
 
 
 def heat(aligned: Alignment) -> Markup:
-    """The weights of an alignment as a table of colours, folded away, and its links as words."""
+    """The weights of an alignment as a table of colors, folded away, and its links as words."""
     sources, targets = aligned.source_words, aligned.target_words
     if not sources or not targets:
         return NONE

@@ -14,7 +14,7 @@ from clearhead.model.alignment import Aligner
 from clearhead.predict.latency import megabytes
 from clearhead.report.headline import in_order
 from clearhead.report.page import ReportData, save_report
-from clearhead.report.translations import PartFacts, Sample, Told, translation_sections
+from clearhead.report.translations import PartFacts, PartTranslations, Sample, translation_sections
 from clearhead.text.encoding import Ids
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def write_report(
     return save_report(data, path)
 
 
-def told(model: Model, found: Translated, prefix: str) -> Told:
+def told(model: Model, found: Translated, prefix: str) -> PartTranslations:
     """The worst and the best rows of a part, each with its alignment where the model can tell."""
     scores, rows = found.scores.sentences, range(len(found.pairs))
     worst = found.scores.worst(min(SHOWN, (len(rows) + 1) // 2))
@@ -94,7 +94,7 @@ def told(model: Model, found: Translated, prefix: str) -> Told:
             for row in chosen
         )
 
-    return Told(scores=found.scores, worst=samples(worst), best=samples(best), unaligned=unaligned)
+    return PartTranslations(scores=found.scores, worst=samples(worst), best=samples(best), unaligned=unaligned)
 
 
 def part_facts(model: Model, texts: Texts, prefix: str) -> list[PartFacts]:

@@ -129,14 +129,14 @@ class _Painter:
 
 
 def _fill(style: Styles) -> Any:
-    return _colour(style.get("fill", "none"), style.get("fill-opacity", "1"))
+    return _color(style.get("fill", "none"), style.get("fill-opacity", "1"))
 
 
 def _stroke(style: Styles) -> Any:
-    return _colour(style.get("stroke", "none"), style.get("stroke-opacity", "1"))
+    return _color(style.get("stroke", "none"), style.get("stroke-opacity", "1"))
 
 
-def _colour(name: str, opacity: str) -> Any:
+def _color(name: str, opacity: str) -> Any:
     return (0.0, 0.0, 0.0, 0.0) if name == "none" else (name, min(1.0, float(opacity)))
 
 
