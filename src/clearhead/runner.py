@@ -1,15 +1,28 @@
-"""The Runner protocol: what core and engine both offer, so that nothing above can tell which it has."""
+"""The Runner protocol: what core and engine both offer, and what only some runners can do, as `capabilities`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from clearhead.batch import Batch, Output
 from clearhead.shape import ModelShape
 
 if TYPE_CHECKING:
     import numpy as np
+
+Precision = Literal["float", "int8"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capabilities:
+    """What a runner can do beyond the Runner protocol; the core can do all of it."""
+
+    gradients: bool = False  # runs torch parameters, which can be trained and pruned: it is a `core.runner.CoreRunner`
+    trace: bool = False  # `run` takes a recorder that keeps every step of every attention
+    head_scale: bool = False  # `run` multiplies heads by numbers
+    source_attention: bool = False  # it is an `AttentionRunner`, as a coverage penalty needs
 
 
 class DecoderState(Protocol):
@@ -25,6 +38,12 @@ class Runner(Protocol):
 
     shape: ModelShape
     packed_tokens: int  # of one call of `packed`: enough work for every core
+    capabilities: Capabilities
+    precision: Precision  # in which matrices are multiplied
+
+    def weights(self) -> Mapping[str, np.ndarray[Any, Any]]:
+        """Every learned tensor by name."""
+        ...
 
     def run(self, batch: Batch, *, hidden: bool = True) -> Output:
         """One pass over a batch."""
@@ -54,4 +73,14 @@ class Runner(Protocol):
         self, state: Any, ids: Any, mask: Any = None, *, log: bool = False, last: bool = False
     ) -> tuple[np.ndarray[Any, Any], Any]:
         """Feed words (batch, new): logits of each or of the `last`, or log probabilities, and the state after them."""
+        ...
+
+
+class AttentionRunner(Runner, Protocol):
+    """A runner whose steps also return attention: one with the capability `source_attention`."""
+
+    def watched_step(
+        self, state: Any, ids: Any, mask: Any = None
+    ) -> tuple[np.ndarray[Any, Any], Any, np.ndarray[Any, Any]]:
+        """A step, and the attention of each new word to the source: (batch, new, source)."""
         ...

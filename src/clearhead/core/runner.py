@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +12,11 @@ from torch import Tensor
 from clearhead.batch import Batch, Output, as_ids, groups
 from clearhead.core import models, recurrent_network
 from clearhead.core.attention import Kernel, Recorder, fused
+from clearhead.core.build import named_arrays
 from clearhead.core.models import Network, Result, State
 from clearhead.core.recurrent_network import RecurrentNetwork, RecurrentState
 from clearhead.errors import InputError
+from clearhead.runner import Capabilities, Precision
 from clearhead.shape import ModelShape
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ class CoreRunner:
     """Runs a network on the CPU or a GPU."""
 
     packed_tokens = 4096
+    capabilities = Capabilities(gradients=True, trace=True, head_scale=True, source_attention=True)
+    precision: Precision = "float"
 
     def __init__(self, network: Network, device: str = "auto") -> None:
         self.device = check_device(device)
@@ -58,6 +62,10 @@ class CoreRunner:
         recurrent = isinstance(network, RecurrentNetwork)
         self._begin: Callable[..., Any] = recurrent_network.begin if recurrent else models.begin
         self._next: Callable[..., Any] = recurrent_network.step if recurrent else models.step
+
+    def weights(self) -> Mapping[str, np.ndarray[Any, Any]]:
+        """Every learned tensor by name, as it is now."""
+        return named_arrays(self.network)
 
     @torch.no_grad()
     def run(

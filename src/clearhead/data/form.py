@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from clearhead.data.examples import Check, TextRow, checked_row, label_array
 from clearhead.data.labels import LabelSpace
@@ -77,6 +77,21 @@ class Encoder(Protocol):
     def encode_batch(self, items: Iterable[Any], *, max_length: int | None = None) -> Sequence[Encoding]: ...
 
 
+@runtime_checkable
+class IdEncoder(Encoder, Protocol):
+    """An Encoder that also returns ids without the rest, in half the time; an Encoder need not be one."""
+
+    def encode_ids(self, items: Iterable[Any], *, max_length: int | None = None) -> Sequence[Ids]: ...
+
+
+@runtime_checkable
+class LimitedEncoder(Encoder, Protocol):
+    """An Encoder that states how many tokens its model reads; an Encoder need not be one."""
+
+    @property
+    def max_length(self) -> int | None: ...
+
+
 class Pieces(NamedTuple):
     """A row as tokens: one window, or several when it is longer than the model."""
 
@@ -93,12 +108,12 @@ def text_pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: Fit) -> Iterab
 def item_pieces(items: list[Any], tokenizer: Encoder, fit: Fit) -> Sequence[Sequence[Encoding | Ids]]:
     """What each item becomes; where a text fits, and most do, its ids are enough."""
     limit = fit.limit
-    encode_ids = getattr(tokenizer, "encode_ids", None)  # half the time; a tokenizer need not have it
-    if encode_ids is None:
+    if not isinstance(tokenizer, IdEncoder):
         return [fit.pieces(encoding) for encoding in tokenizer.encode_batch(items, max_length=limit)]
     most = None if fit.long != "window" else fit.max_length
     sure = [most is not None and _characters(item) > max(MANY_CHARACTERS, 32 * most) for item in items]
-    short = iter(encode_ids([item for item, long in zip(items, sure, strict=True) if not long], max_length=limit))
+    fitting = [item for item, long in zip(items, sure, strict=True) if not long]
+    short = iter(tokenizer.encode_ids(fitting, max_length=limit))
     found: list[Sequence[Encoding | Ids]] = [[] if long else [next(short)] for long in sure]
     long = [place for place, one in enumerate(found) if not one or (most is not None and len(one[0]) > most)]
     whole = tokenizer.encode_batch([items[place] for place in long], max_length=limit)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.data.columns import Columns, guess_columns, titled, titles
 from clearhead.data.examples import TextRow, checked_rows, text_hash, unlabelled
 from clearhead.data.findings import Finding, findings_of, is_mojibake
-from clearhead.data.form import Encoder
+from clearhead.data.form import Encoder, LimitedEncoder
 from clearhead.data.labels import MOST_NAMES, Kind, LabelCounter, LabelSpace, as_number, is_missing, spelled
 from clearhead.data.lengths import Lengths, lengths_of
 from clearhead.data.near import NearTexts
@@ -221,8 +221,8 @@ def inspect_data(
     if not seen.number:
         seen.sources[0].bad.refuse(first, 0)
         raise InputError(f"{first.name} holds no rows that can be used.")
-    if max_length is None and tokenizer is not None:
-        max_length = getattr(tokenizer, "max_length", None)
+    if max_length is None and isinstance(tokenizer, LimitedEncoder):
+        max_length = tokenizer.max_length
     return _made(opened, chosen, seen, max_length, labelled=labelled)
 
 

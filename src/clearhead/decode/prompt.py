@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from clearhead.batch import Batch, check_outputs, groups, pad
 from clearhead.decode.candidates import log_total
 from clearhead.decode.generation_config import Plan
 from clearhead.errors import InputError
-from clearhead.runner import Runner
+from clearhead.runner import AttentionRunner, Runner
 from clearhead.shape import ModelShape
 
 Array = np.ndarray[Any, Any]
@@ -79,8 +79,8 @@ class Opened:
         if self.attention is None:
             logits, self.state = self.runner.step(self.state, ids, mask, log=self.log, last=True)
         else:
-            watching: Any = self.runner
-            logits, self.state, seen = watching.watched_step(self.state, ids, mask)
+            runner = cast("AttentionRunner", self.runner)  # `opened` refuses others
+            logits, self.state, seen = runner.watched_step(self.state, ids, mask)
             self.attention = self.attention + seen.sum(1)
         last = np.asarray(logits[:, -1], np.float32)
         check_outputs(last.max(1))  # a word that is never said may have minus infinity
@@ -146,7 +146,7 @@ def opened(runner: Runner, plan: Plan, every: Sequence[Given]) -> Opened:
         log=plan.settings.beam > 1,
     )
     if plan.settings.coverage_penalty:
-        if not paired or not hasattr(runner, "watched_step"):
+        if not paired or not runner.capabilities.source_attention:
             raise InputError("coverage_penalty needs a source, and a runtime that tells where it looks: the core.")
         begun.attention, begun.real = np.zeros(source.shape, np.float32), real
     begun.read(ids, None if mask.all() else mask)

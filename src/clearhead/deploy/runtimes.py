@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from clearhead.deploy.worker import Job, Loaded
+from clearhead.runner import Capabilities
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,6 +98,8 @@ def plain_file(model: Model, folder: Path) -> Path:
 
 class PlainRunner:
     """Such a file in ONNX Runtime with its own optimiser; texts of like length go together, padded."""
+
+    capabilities = Capabilities()
 
     def __init__(self, shape: ModelShape, path: Path, threads: int, rows: int = PLAIN_ROWS) -> None:
         ort = import_module("onnxruntime")

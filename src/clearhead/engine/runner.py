@@ -28,6 +28,7 @@ from clearhead.engine.layers import float_dense
 from clearhead.engine.session import Session
 from clearhead.errors import InputError
 from clearhead.machine.threads import most_threads
+from clearhead.runner import Capabilities, Precision
 from clearhead.shape import ModelShape
 from clearhead.tensors import Pruned
 
@@ -40,6 +41,7 @@ class EngineRunner:
     """Runs a model of one shape in ONNX Runtime; graphs are written when they are first asked for."""
 
     packed_tokens = 1 << 16
+    capabilities = Capabilities()
 
     def __init__(
         self,
@@ -54,6 +56,7 @@ class EngineRunner:
         self.tensors = tensors
         self.threads = threads or most_threads()
         self.int8 = int8
+        self.precision: Precision = "float" if int8 is None else "int8"
         self._rows_alone = int8 is not None and shape.decoder is None  # one scale a call, or one for each token
         self._dense = (
             float_dense(tensors)
@@ -67,10 +70,12 @@ class EngineRunner:
         give_back(tensors.values())
         self._pool: ThreadPoolExecutor | None = None
 
-    def run(self, batch: Batch, *, hidden: bool = True, head_scale: Any = None, recorder: Any = None) -> Output:
+    def weights(self) -> Mapping[str, Array]:
+        """Every learned tensor by name, in float."""
+        return self.tensors
+
+    def run(self, batch: Batch, *, hidden: bool = True) -> Output:
         """One pass over a batch."""
-        if head_scale is not None or recorder is not None:
-            raise InputError("Scaling heads and tracing need the core: load the model with runtime='core'.")
         paired = self.shape.decoder is not None
         wanted = Wanted(hidden=hidden, last=True, pooled=True, logits=True, target=batch.target_ids is not None)
         if paired or not _ends_padded(batch.mask):

@@ -89,7 +89,7 @@ def run_train(
     if plan.method in NETWORK:
         plan = with_threads(plan, model)
         computed = computed.with_threads(plan.threads)
-    computed = computed.with_precision("float" if getattr(model and model.runner, "int8", None) is None else "int8")
+    computed = computed.with_precision("float" if model is None else model.runner.precision)
     plan = in_orders(plan, seen.task, model, two=seen.columns.text_b is not None)
     if plan.both_orders:
         seen = replace(seen, task=both_orders(seen.task))
