@@ -96,7 +96,7 @@ _HOMES = {
     "Run": "train.finish",
     "Output": "batch",
     "ClearheadError": "errors",
-    "Guess": "model.model",
+    "Guess": "model.fill",
     "Model": "model.model",
     "TextClassifier": "estimators",
     "TextEncoder": "estimators",

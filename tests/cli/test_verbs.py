@@ -15,7 +15,7 @@ import pytest
 
 import clearhead
 from clearhead.cli import VERBS
-from clearhead.model.loading import UncheckedInt8Warning
+from clearhead.model.runtime import UncheckedInt8Warning
 
 Run = Callable[..., tuple[int, str, str]]
 

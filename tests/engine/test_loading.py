@@ -14,7 +14,7 @@ import pytest
 import clearhead
 from clearhead.errors import CheckpointError, InputError
 from clearhead.model.embedding import TruncationWarning
-from clearhead.model.loading import UncheckedInt8Warning
+from clearhead.model.runtime import UncheckedInt8Warning
 from tests.small import sentence, tiny_model
 
 DRAW = Random(0)
@@ -50,7 +50,7 @@ def test_what_is_changed_in_the_module_is_what_runs(folder: Path) -> None:
 def test_a_head_that_is_drawn_anew_needs_torch(folder: Path) -> None:
     with pytest.raises(InputError, match="no classify head to run"):
         clearhead.load(folder, "engine", head="classify", labels=("a", "b"))
-    assert hasattr(clearhead.load(folder, head="classify", labels=("a", "b"), fresh=True).runner, "network")
+    assert clearhead.load(folder, head="classify", labels=("a", "b"), fresh=True).runner.capabilities.gradients
 
 
 @pytest.mark.parametrize(

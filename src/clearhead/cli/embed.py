@@ -63,8 +63,7 @@ def embed(
     """
     from clearhead.cli.texts import read_texts
     from clearhead.embeddings.vector_files import ending_of, job_key, model_folder, write_vectors
-    from clearhead.model.embedding import Embedder, TruncationWarning
-    from clearhead.model.model import BATCH_TOKENS
+    from clearhead.model.embedding import BATCH_TOKENS, Embedder, TruncationWarning
 
     if ending_of(output) == ".parquet":
         _need_parquet()

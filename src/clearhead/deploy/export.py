@@ -17,7 +17,8 @@ from clearhead.errors import InputError
 from clearhead.files import check_new, shown, whole_folder, write_json
 from clearhead.jobs.kinds import kind_of
 from clearhead.model.loading import load
-from clearhead.model.model import GENERATION, Model
+from clearhead.model.model import Model
+from clearhead.model.saving import GENERATION
 from clearhead.shape import Pooling
 
 NETWORKS = ("finetune", "head")  # methods whose answers come out of the network itself

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
+from clearhead.model.fill import Guess
 from clearhead.model.loading import create, load
-from clearhead.model.model import Guess, Model
+from clearhead.model.model import Model
 
 __all__ = ["Guess", "Model", "create", "load"]

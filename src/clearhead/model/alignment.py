@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from clearhead.batch import Batch, groups, pad
 from clearhead.errors import InputError, MissingExtraError
@@ -52,31 +52,6 @@ class Alignment:
 
         pairs = (f"{self.source_words[s]}–{self.target_words[t]}" for s, t in self.links[:8])
         return one_line("Alignment", ", ".join(pairs) + (", ..." if len(self.links) > 8 else ""))
-
-
-class Aligns:
-    """The part of a `Model` that tells which words belong together."""
-
-    def align(
-        self,
-        sources: Iterable[str],
-        targets: Iterable[str],
-        layer: int | None = None,
-        head: int | None = None,
-        *,
-        prefix: str = "",
-        progress: Callable[[int, int], None] | None = None,
-    ) -> list[Alignment]:
-        """The alignment of each source with its target, by one head of a decoder layer or the mean of its heads.
-
-        Without `layer` it is the mean of the upper half of them. `prefix` is read before every source (T5's task) and
-        has no words of its own. Words beyond what the model reads have no weights. `progress` is told (texts done, in
-        all).
-        """
-        if isinstance(sources, str) or isinstance(targets, str):
-            raise InputError("align takes lists of texts, and it was given one text; put it in a list.")
-        pairs = list(_paired(list(sources), list(targets)))
-        return Aligner(cast("Model", self), layer, head).align(pairs, prefix, progress)
 
 
 class Aligner:
@@ -215,14 +190,19 @@ def linked(weights: Array) -> tuple[tuple[int, int], ...]:
     return tuple((int(best[row]), row) for row in range(len(weights)) if weights[row, best[row]] > 0)
 
 
-def _paired(sources: list[str], targets: list[str]) -> Iterable[tuple[str, str]]:
+def check_pairs(sources: Iterable[str], targets: Iterable[str]) -> list[tuple[str, str]]:
+    """Each source with its target, or one sentence for what cannot be paired."""
+    if isinstance(sources, str) or isinstance(targets, str):
+        raise InputError("align takes lists of texts, and it was given one text; put it in a list.")
+    sources, targets = list(sources), list(targets)
     if len(sources) != len(targets):
         raise InputError(f"There are {len(sources)} sources and {len(targets)} targets; give one target for each.")
-    for place, pair in enumerate(zip(sources, targets, strict=True)):
+    pairs = list(zip(sources, targets, strict=True))
+    for row, pair in enumerate(pairs):
         for name, text in zip(("sources", "targets"), pair, strict=True):
             if not isinstance(text, str):
-                raise InputError(f"{name}[{place}] is {type(text).__name__}, expected a text.")
-        yield pair
+                raise InputError(f"{name}[{row}] is {type(text).__name__}, expected a text.")
+    return pairs
 
 
 def _longest(given: int | None, stack: Any) -> int | None:

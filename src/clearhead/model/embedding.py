@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 Made = TypeVar("Made")
+BATCH_TOKENS = 2048  # enough work for each core without running out of its cache
 FIRST, CHUNK = 512, 4096  # texts that are read, sorted by length and worked on together
 
 

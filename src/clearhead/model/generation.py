@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from clearhead.batch import as_ids
 from clearhead.errors import InputError
@@ -18,55 +18,6 @@ if TYPE_CHECKING:
     from clearhead.model.model import Model
 
     Array = np.ndarray[Any, Any]
-
-
-class Generates:
-    """The part of a `Model` that writes; what is chosen are the fields of `clearhead.decode.Decoding`."""
-
-    def generate(
-        self,
-        texts: Iterable[str],
-        beam: int = 1,
-        *,
-        progress: Callable[[int, int], None] | None = None,
-        **choices: Any,
-    ) -> list[Generated]:
-        """What the decoder writes for each text: a translation, a summary, or how a prompt goes on.
-
-        `choices` are fields of `Decoding`: max_length, length_penalty, best, sample, top_p, prefix, stop, ...
-        `progress` is told (texts done, texts in all).
-        """
-        return Writer(cast("Model", self), beam=beam, **choices).generate(texts, progress)
-
-    def generate_stream(self, text: str, **choices: Any) -> Iterator[str]:
-        """The answer to one text in pieces, each as soon as it is known; no piece ends within a letter."""
-        return Writer(cast("Model", self), **choices).stream(text)
-
-    def generate_ids(
-        self,
-        ids: Any,
-        mask: Any = None,
-        beam: int = 1,
-        max_length: int = 128,
-        length_penalty: float = 1.0,
-        no_repeat_ngram: int = 0,
-        **choices: Any,
-    ) -> list[Array]:
-        """The new ids for each row of (batch, length) ids, at most `max_length`: those that transformers would give.
-
-        They come without the prompt or the start symbol, with the prefix and the end symbol, and without padding. Rows
-        may be lists of different length. Without a mask every token of a source is real; padding of prompts is known by
-        its id. `best` answers are that many rows, empty ones where there are fewer.
-        """
-        writer = Writer(
-            cast("Model", self),
-            beam=beam,
-            max_length=max_length,
-            length_penalty=length_penalty,
-            no_repeat_ngram=no_repeat_ngram,
-            **choices,
-        )
-        return writer.ids(ids, mask)
 
 
 class Writer:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,27 +19,20 @@ from clearhead.errors import CheckpointError, InputError, MissingExtraError, Tok
 from clearhead.families import FAMILIES
 from clearhead.files import read_json, shown
 from clearhead.machine.threads import load_torch
-from clearhead.model.model import GENERATION, Model
+from clearhead.model.model import Model
+from clearhead.model.runtime import PRECISIONS, RUNTIMES, engine_runner, runs_engine
+from clearhead.model.saving import GENERATION
 from clearhead.shape import ModelShape, Pooling
 from clearhead.tensors import Pruned, check_pruned
 
 if TYPE_CHECKING:
     from clearhead.core.models import Network
     from clearhead.core.runner import CoreRunner
-    from clearhead.engine.int8 import Int8Plan
-    from clearhead.engine.runner import EngineRunner
     from clearhead.text import Tokenizer
 
 log = logging.getLogger("clearhead")
-RUNTIMES = ("auto", "engine", "core")
-PRECISIONS = ("float", "int8")
 HEAD_POOLINGS = ("auto", "first", "mean")
-GRAPHICS = Path("/proc/driver/nvidia/version")  # there may be a GPU that torch can use
 TOKENIZER_FILES = (".json", ".txt", ".bpe", ".model", ".spm")  # `text` opens them by name; links are checked here
-
-
-class UncheckedInt8Warning(UserWarning):
-    """A model runs in eight bits, and nobody has measured what that costs."""
 
 
 def load(
@@ -96,7 +88,7 @@ def load(
         check_labels(passport, read.labels)
     source, target = _tokenizers(place, read.family.model_type, read.config, passport)
     pruned = _pruned(read.shape, passport)
-    engine = _runs_engine("engine" if precision == "int8" else runtime, device, read)
+    engine = runs_engine("engine" if precision == "int8" else runtime, device, read)
     for warning in read.warnings:
         log.warning("%s", warning)
     for note in read.notes:
@@ -106,7 +98,7 @@ def load(
         return _runner(_network(read, pruned, seed), device)
 
     return Model(
-        runner=_engine(read, pruned, threads, passport, precision, source) if engine else core(),
+        runner=engine_runner(read, pruned, threads, passport, precision, source) if engine else core(),
         make_core=core if engine else None,
         config=read.config if read.head != "classify" else with_settings(read.config, located.folder),
         family=read.family,
@@ -260,70 +252,6 @@ def _pruned(shape: ModelShape, passport: Passport | None) -> Pruned:
         reason = shown(error, 160)
         raise CheckpointError(f"clearhead.json names pruned heads that do not fit the model: {reason}") from None
     return pruned
-
-
-def _runs_engine(runtime: str, device: str, read: Checkpoint) -> bool:
-    """Whether the engine runs this; "auto" leaves it to torch where that has a GPU, or must draw a new head."""
-    recurrent = read.shape.stack.recurrent is not None
-    if runtime == "core" or (recurrent and runtime == "auto"):
-        return False
-    if recurrent:
-        raise InputError(f"A {read.family.title} runs in the core alone: there is no engine, int8 or ONNX for it.")
-    if runtime == "engine":
-        if device not in ("auto", "cpu"):
-            raise InputError(f"The engine runs on the CPU, and device is {device!r}; use runtime='core' for it.")
-        if read.fresh:
-            raise InputError(f"The checkpoint has no {read.head} head to run; a new one is drawn with runtime='core'.")
-        return True
-    if read.fresh or device not in ("auto", "cpu"):
-        return False
-    if device == "auto" and GRAPHICS.exists():
-        from importlib.util import find_spec
-
-        if find_spec("torch") is not None:
-            from clearhead.core.runner import has_cuda
-
-            return not has_cuda()
-    return True
-
-
-def _engine(
-    read: Checkpoint,
-    pruned: Pruned,
-    threads: int | None,
-    passport: Passport | None,
-    precision: str | None,
-    tokenizer: Tokenizer | None,
-) -> EngineRunner:
-    from clearhead.engine.int8_file import read_plan
-    from clearhead.engine.runner import EngineRunner, silenced
-
-    tensors = silenced(dict(read.arrays(writable=False)), read.shape, pruned)
-    good = passport is not None and passport.int8 is not None and passport.int8.passed
-    if precision == "float" or (precision is None and not good):
-        return EngineRunner(read.shape, tensors, threads)
-    plan = read_plan(read.folder, tensors)
-    if not good or plan is None:
-        warnings.warn(
-            f"Nobody has measured what int8 costs {read.folder.name}: it is quantised now. clearhead quantize measures "
-            "it on your rows, and keeps the verdict.",
-            UncheckedInt8Warning,
-            stacklevel=3,
-        )
-    if plan is None:
-        plan = _quantised_now(read.shape, tensors, tokenizer)
-    return EngineRunner(read.shape, tensors, threads, plan)
-
-
-def _quantised_now(shape: ModelShape, tensors: Mapping[str, Any], tokenizer: Tokenizer | None) -> Int8Plan:
-    """A plan from everyday sentences, or without any where the model has no tokenizer."""
-    from clearhead.engine.calibrate import calibrated
-    from clearhead.engine.calibration_sentences import SENTENCES
-    from clearhead.engine.int8 import Int8Plan
-
-    if tokenizer is None or shape.decoder is not None:  # what writes has a scale for each token, and needs no plan
-        return Int8Plan()
-    return calibrated(shape, tensors, [one.ids for one in tokenizer.encode_ids(SENTENCES)])
 
 
 def _runner(network: Network, device: str) -> CoreRunner:

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from clearhead import tensors
-from clearhead.batch import Output, check_outputs
-from clearhead.checkpoint import folder as folders
-from clearhead.checkpoint import sentence
-from clearhead.checkpoint.hub import fillers
-from clearhead.checkpoint.mean_head import write_mean_head
-from clearhead.checkpoint.passport import Passport, Trained, write_passport
-from clearhead.errors import CheckpointError, InputError
+from clearhead.batch import Output
+from clearhead.checkpoint.folder import MOST_SHARD
+from clearhead.checkpoint.passport import Passport, Trained
+from clearhead.errors import InputError
 from clearhead.families import Family
-from clearhead.families.family import HEAD_POOLING
-from clearhead.files import write_json
-from clearhead.model.alignment import Aligns
-from clearhead.model.embedding import Embedder
-from clearhead.model.generation import Generates
-from clearhead.model.inputs import by_part, checked_batch, read_whole
+from clearhead.model.alignment import Aligner, Alignment, check_pairs
+from clearhead.model.embedding import BATCH_TOKENS, Embedder
+from clearhead.model.fill import Guess, fill
+from clearhead.model.generation import Writer
+from clearhead.model.inputs import by_part, checked_batch
+from clearhead.model.saving import save
+from clearhead.model.tracing import trace_text
 from clearhead.runner import Runner
 from clearhead.shape import ModelShape, Pooling
 
@@ -30,25 +28,14 @@ if TYPE_CHECKING:
 
     from clearhead.core.runner import CoreRunner
     from clearhead.core.trace import Trace
+    from clearhead.decode import Generated
     from clearhead.text import Tokenizer
 
     Array = np.ndarray[Any, Any]
 
-GENERATION = "generation_config.json"
-BATCH_TOKENS = 2048  # enough work for each core without running out of its cache
-
-
-@dataclass(frozen=True)
-class Guess:
-    """One word that could stand at a mask."""
-
-    token: str
-    probability: float
-    id: int
-
 
 @dataclass(kw_only=True)
-class Model(Generates, Aligns):
+class Model:
     """A model that is ready to run; made by `clearhead.load` or `clearhead.create`."""
 
     runner: Runner
@@ -76,8 +63,11 @@ class Model(Generates, Aligns):
 
     @property
     def core(self) -> CoreRunner:
-        """The torch runtime: the one that runs, or one beside the engine, made when it is first asked for."""
-        if hasattr(self.runner, "network"):
+        """The torch runtime: the one that runs, or one beside the engine, made when it is first asked for.
+
+        Beside an engine it is for reading, as a trace does; `use_core` is for those who change its weights.
+        """
+        if self.runner.capabilities.gradients:
             return cast("CoreRunner", self.runner)
         if self._core is None:
             if self.make_core is None:
@@ -85,11 +75,22 @@ class Model(Generates, Aligns):
             self._core = self.make_core()
         return self._core
 
+    def use_core(self) -> CoreRunner:
+        """Run in the core from now on, and return it: before weights are trained, pruned or changed.
+
+        An engine holds a copy of the weights. If it went on running, it would answer with the old ones.
+        """
+        self.runner = core = self.core
+        return core
+
     @property
     def module(self) -> Any:
-        """The torch module itself, for gradients and training; from then on it is what runs."""
-        self.runner = core = self.core
-        return core.network
+        """The torch module itself, for gradients and training: short for `use_core().network`.
+
+        Whoever has the module may change its weights at any time, so the core runs from then on. A property that left
+        the engine running could give stale answers, and one that refused an engine would break `load(...).module`.
+        """
+        return self.use_core().network
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -101,7 +102,7 @@ class Model(Generates, Aligns):
     @property
     def parameters(self) -> int:
         """How many numbers were learned, tied ones counted once."""
-        if hasattr(self.runner, "network"):
+        if self.runner.capabilities.gradients:
             return sum(parameter.numel() for parameter in self.core.network.parameters())
         pruned = {} if self.passport is None else self.passport.pruned
         return tensors.count(tensors.expected(self.shape)) - tensors.pruned_count(self.shape, pruned)
@@ -161,6 +162,70 @@ class Model(Generates, Aligns):
         embedder = Embedder(self, layer, pooling, normalize, self.prompt_text(prompt, prompt_name))
         return embedder.stream(texts, batch_tokens)
 
+    def generate(
+        self,
+        texts: Iterable[str],
+        beam: int = 1,
+        *,
+        progress: Callable[[int, int], None] | None = None,
+        **choices: Any,
+    ) -> list[Generated]:
+        """What the decoder writes for each text: a translation, a summary, or how a prompt goes on.
+
+        `choices` are fields of `Decoding`: max_length, length_penalty, best, sample, top_p, prefix, stop, ...
+        `progress` is told (texts done, texts in all).
+        """
+        return Writer(self, beam=beam, **choices).generate(texts, progress)
+
+    def generate_stream(self, text: str, **choices: Any) -> Iterator[str]:
+        """The answer to one text in pieces, each as soon as it is known; no piece ends within a letter."""
+        return Writer(self, **choices).stream(text)
+
+    def generate_ids(
+        self,
+        ids: Any,
+        mask: Any = None,
+        beam: int = 1,
+        max_length: int = 128,
+        length_penalty: float = 1.0,
+        no_repeat_ngram: int = 0,
+        **choices: Any,
+    ) -> list[Array]:
+        """The new ids for each row of (batch, length) ids, at most `max_length`: those that transformers would give.
+
+        They come without the prompt or the start symbol, with the prefix and the end symbol, and without padding. Rows
+        may be lists of different length. Without a mask every token of a source is real; padding of prompts is known by
+        its id. `best` answers are that many rows, empty ones where there are fewer.
+        """
+        writer = Writer(
+            self,
+            beam=beam,
+            max_length=max_length,
+            length_penalty=length_penalty,
+            no_repeat_ngram=no_repeat_ngram,
+            **choices,
+        )
+        return writer.ids(ids, mask)
+
+    def align(
+        self,
+        sources: Iterable[str],
+        targets: Iterable[str],
+        layer: int | None = None,
+        head: int | None = None,
+        *,
+        prefix: str = "",
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[Alignment]:
+        """The alignment of each source with its target, by one head of a decoder layer or the mean of its heads.
+
+        Without `layer` it is the mean of the upper half of them. `prefix` is read before every source (T5's task) and
+        has no words of its own. Words beyond what the model reads have no weights. `progress` is told (texts done, in
+        all).
+        """
+        pairs = check_pairs(sources, targets)
+        return Aligner(self, layer, head).align(pairs, prefix, progress)
+
     def prompt_text(self, prompt: str | None, name: str | None) -> str:
         """The text to put before each input."""
         known = dict(self.pooling.prompts)
@@ -195,134 +260,27 @@ class Model(Generates, Aligns):
 
         `target` is what a decoder writes: a text, or the ids of one that it wrote.
         """
-        core = self.core
-        from clearhead.core.trace import trace
-
-        encoding = read_whole(self.tokenizer, self.shape, text, second)
-        segments = [encoding.segments] if self.shape.stack.segments > 1 else None
-        target_ids, target_tokens, written = None, None, None
-        texts: dict[str, Any] = {"text": text, "second": second, "special": list(encoding.special)}
-        if target is not None:
-            if self.shape.decoder is None:
-                raise InputError("target= is for models with a decoder.")
-            goal, written, about = self._goal(target)
-            texts |= about
-            start = self.shape.start or 0
-            target_ids = [[start, *goal[:-1]]]  # shifted right: each place predicts the next word
-            target_tokens = ["<start>", *written[:-1]]
-        batch, _ = checked_batch(self.shape, [encoding.ids], None, segments, target_ids, None)
-        made = trace(core, batch, list(encoding.tokens), target_tokens, written, head_scale=by_part(head_scale))
-        return replace(made, **texts)
-
-    def _goal(self, target: str | Sequence[int]) -> tuple[list[int], list[str], dict[str, Any]]:
-        """The ids and tokens of what a decoder writes, its text, and which tokens are no part of it."""
-        tokenizer = self.target_tokenizer or self.tokenizer
-        if isinstance(target, str):
-            goal = tokenizer.encode(target)
-            return list(goal.ids), list(goal.tokens), {"target": target, "written_special": list(goal.special)}
-        ids = [int(one) for one in target]
-        tokens, ends = tokenizer.tokens(ids), {tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id}
-        return ids, tokens, {"target": tokenizer.decode(ids), "written_special": [one in ends for one in ids]}
+        return trace_text(self, text, second, target, head_scale)
 
     def fill(self, text: str, *, top: int = 5) -> list[list[Guess]]:
         """The likeliest words at each mask of a text, one list per mask."""
-        import numpy as np
-
-        if self.shape.head is None or self.shape.head.kind != "masked":
-            raise InputError(f"This model has no masked-word head; on this machine, these have one: {fillers()}.")
-        if top < 1:
-            raise InputError(f"top must be at least 1, and it is {top}.")
-        mask_token, mask_id = self.tokenizer.mask_token, self.tokenizer.mask_id
-        if mask_token is None or mask_id is None:
-            raise InputError("This model's tokenizer has no mask token.")
-        encoding = read_whole(self.tokenizer, self.shape, text.replace("[MASK]", mask_token))
-        places = [place for place, token in enumerate(encoding.ids) if token == mask_id]
-        if not places:
-            raise InputError(f"The text has no {mask_token} to fill.")
-        segments = [encoding.segments] if self.shape.stack.segments > 1 else None
-        logits = np.asarray(self.run([encoding.ids], None, segments, hidden=False).logits)[0, places]
-        check_outputs(logits)
-        guesses = []
-        for scores in logits.astype(np.float64):
-            probs = np.exp(scores - scores.max())
-            probs /= probs.sum()
-            best = np.argsort(-probs)[:top]
-            words = [self.tokenizer.decode([i], skip_special=False).strip() for i in best]
-            guesses.append([Guess(word, float(probs[i]), int(i)) for word, i in zip(words, best, strict=True)])
-        return guesses
+        return fill(self, text, top)
 
     def prune(self, heads: Mapping[int, Iterable[int]], part: str = "encoder") -> None:
         """Remove attention heads for good: {block: heads}; parts are "encoder", "decoder" and "cross"."""
-        self.module.prune({int(block): {int(head) for head in gone} for block, gone in heads.items()}, part)
+        network = self.use_core().network
+        network.prune({int(block): {int(head) for head in removed} for block, removed in heads.items()}, part)
 
-    def save(self, folder: str | Path, *, shard_bytes: int = folders.MOST_SHARD) -> Path:
+    def save(self, folder: str | Path, *, shard_bytes: int = MOST_SHARD) -> Path:
         """Write a folder that `load`, transformers and sentence-transformers read; returns it."""
-        try:
-            return self._save(Path(folder), shard_bytes)
-        except OSError as error:
-            raise CheckpointError(f"{folder} cannot be written: {error.strerror or error}.") from error
-
-    def _save(self, place: Path, shard_bytes: int) -> Path:
-        from clearhead import __version__
-
-        arrays, pruned = self._weights()
-        folders.write_folder(
-            place,
-            config=self.config,
-            family=self.family,
-            head=self.head,
-            shape=self.shape,
-            labels=self.labels,
-            arrays=arrays,
-            shard_bytes=shard_bytes,
-        )
-        if self.generation is not None:
-            write_json(place / GENERATION, dict(self.generation))
-        golden: dict[str, list[int]] = {}
-        target_golden: dict[str, list[int]] = {}
-        if self.source_tokenizer is not None:
-            self.source_tokenizer.save(place)
-            golden = self.source_tokenizer.golden()
-        if self.target_tokenizer is not None:
-            target_golden = self.target_tokenizer.golden()
-            if self.config.get("target_vocab_size"):  # each language has a vocabulary; Marian's files hold both
-                self.target_tokenizer.save(place / "target")
-        plain = self.shape.head is None or self.shape.head.kind in ("masked", "replaced")  # taught further
-        if self.pooling.source != Pooling().source and plain:
-            sentence.write_sentences(place, self.pooling, self.dense, self.shape.stack.width)
-        if self.head == "classify" and self.config.get(HEAD_POOLING) == "mean":
-            longest = self.max_length(self.pooling) if self.trained is None else self.trained.max_length
-            write_mean_head(place, arrays, longest, self.trained, lower=self.pooling.lower)
-        write_passport(
-            place,
-            Passport(
-                clearhead=__version__,
-                family=self.family.model_type,
-                head=self.head,
-                labels=list(self.labels) if self.has_labels else [],
-                golden=golden,
-                target_golden=target_golden,
-                pruned=pruned,
-                trained=self.trained,
-            ),
-        )
-        return place
+        return save(self, Path(folder), shard_bytes)
 
     def tensor(self, name: str) -> Array:
         """One learned tensor by its name here, such as stack.positions.table.weight."""
-        arrays, _ = self._weights()
+        arrays = self.runner.weights()
         if name not in arrays:
             raise InputError(f"This model has no tensor {name!r}.")
         return arrays[name]
-
-    def _weights(self) -> tuple[Mapping[str, Array], dict[str, dict[str, list[int]]]]:
-        """Every tensor by name, and which heads were pruned, out of whatever runs."""
-        if not hasattr(self.runner, "network"):
-            held: Any = self.runner
-            return held.tensors, {} if self.passport is None else self.passport.pruned
-        from clearhead.core.build import named_arrays, pruned_heads
-
-        return named_arrays(self.core.network), pruned_heads(self.core.network)
 
     @property
     def has_labels(self) -> bool:

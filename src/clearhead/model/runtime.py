@@ -1,0 +1,92 @@
+"""Which runtime runs a model: the engine, in float or int8, or the core."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.errors import InputError
+from clearhead.shape import ModelShape
+from clearhead.tensors import Pruned
+
+if TYPE_CHECKING:
+    from clearhead.checkpoint.folder import Checkpoint
+    from clearhead.checkpoint.passport import Passport
+    from clearhead.engine.int8 import Int8Plan
+    from clearhead.engine.runner import EngineRunner
+    from clearhead.text import Tokenizer
+
+RUNTIMES = ("auto", "engine", "core")
+PRECISIONS = ("float", "int8")
+GRAPHICS = Path("/proc/driver/nvidia/version")  # there may be a GPU that torch can use
+
+
+class UncheckedInt8Warning(UserWarning):
+    """A model runs in eight bits, and nobody has measured what that costs."""
+
+
+def runs_engine(runtime: str, device: str, read: Checkpoint) -> bool:
+    """Whether the engine runs this; "auto" leaves it to torch where that has a GPU, or must draw a new head."""
+    recurrent = read.shape.stack.recurrent is not None
+    if runtime == "core" or (recurrent and runtime == "auto"):
+        return False
+    if recurrent:
+        raise InputError(f"A {read.family.title} runs in the core alone: there is no engine, int8 or ONNX for it.")
+    if runtime == "engine":
+        if device not in ("auto", "cpu"):
+            raise InputError(f"The engine runs on the CPU, and device is {device!r}; use runtime='core' for it.")
+        if read.fresh:
+            raise InputError(f"The checkpoint has no {read.head} head to run; a new one is drawn with runtime='core'.")
+        return True
+    if read.fresh or device not in ("auto", "cpu"):
+        return False
+    if device == "auto" and GRAPHICS.exists():
+        from importlib.util import find_spec
+
+        if find_spec("torch") is not None:
+            from clearhead.core.runner import has_cuda
+
+            return not has_cuda()
+    return True
+
+
+def engine_runner(
+    read: Checkpoint,
+    pruned: Pruned,
+    threads: int | None,
+    passport: Passport | None,
+    precision: str | None,
+    tokenizer: Tokenizer | None,
+) -> EngineRunner:
+    """The engine with a folder's weights, in int8 where that is asked for or was measured to be good enough."""
+    from clearhead.engine.int8_file import read_plan
+    from clearhead.engine.runner import EngineRunner, silenced
+
+    tensors = silenced(dict(read.arrays(writable=False)), read.shape, pruned)
+    good = passport is not None and passport.int8 is not None and passport.int8.passed
+    if precision == "float" or (precision is None and not good):
+        return EngineRunner(read.shape, tensors, threads)
+    plan = read_plan(read.folder, tensors)
+    if not good or plan is None:
+        warnings.warn(
+            f"Nobody has measured what int8 costs {read.folder.name}: it is quantised now. clearhead quantize measures "
+            "it on your rows, and keeps the verdict.",
+            UncheckedInt8Warning,
+            stacklevel=3,
+        )
+    if plan is None:
+        plan = _quantized_now(read.shape, tensors, tokenizer)
+    return EngineRunner(read.shape, tensors, threads, plan)
+
+
+def _quantized_now(shape: ModelShape, tensors: Mapping[str, Any], tokenizer: Tokenizer | None) -> Int8Plan:
+    """A plan from everyday sentences, or without any where the model has no tokenizer."""
+    from clearhead.engine.calibrate import calibrated
+    from clearhead.engine.calibration_sentences import SENTENCES
+    from clearhead.engine.int8 import Int8Plan
+
+    if tokenizer is None or shape.decoder is not None:  # what writes has a scale for each token, and needs no plan
+        return Int8Plan()
+    return calibrated(shape, tensors, [one.ids for one in tokenizer.encode_ids(SENTENCES)])
