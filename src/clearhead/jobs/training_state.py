@@ -33,9 +33,10 @@ def restore_saved(model: Model, folder: Path) -> None:
     """Give a model that was made anew the weights of its run, which are in a model folder already."""
     from clearhead.training.state import copy_into
 
-    saved = dict(load(folder, "core", str(model.core.device)).module.named_parameters())
-    own = dict(model.module.named_parameters())
+    core = model.use_core()
+    saved = dict(load(folder, "core", str(core.device)).use_core().network.named_parameters())
+    own = dict(core.network.named_parameters())
     if saved.keys() != own.keys() or any(saved[name].shape != own[name].shape for name in own):
         raise CheckpointError(f"{folder} does not hold the weights of its run: train anew.")
-    copy_into(model.module, saved)
-    model.module.eval()
+    copy_into(core.network, saved)
+    core.network.eval()

@@ -84,7 +84,7 @@ def network_seconds(plan: RunPlan, prepared: Prepared) -> Estimate:
     )
     settings = choose_settings(plan, task, space, len(prepared.parts["train"]), model.shape)
     with_threads(replace(plan, settings=settings), model)  # as many as the run would use
-    speed, _ = trial(model.module, _sample(model, prepared), settings, task.objective(space), steps=TRIAL)
+    speed, _ = trial(model.use_core().network, _sample(model, prepared), settings, task.objective(space), steps=TRIAL)
     tokens = _tokens(model, prepared)
     forward = speed if settings.frozen else FORWARD * speed
     dev, test = tokens.get("dev", 0.0) / forward, tokens.get("test", 0.0) / forward

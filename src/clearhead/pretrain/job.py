@@ -114,8 +114,9 @@ def run_pretrain(
     texts = replace(texts, said=(*texts.said, *teacher.left_out()))
     for line in texts.said:
         tell.say(line)
-    learner = make_game(model, plan.settings.seed, plan.model) if objective.name == "rtd" else model.module
-    if plan.model is not None and getattr(learner, "fresh", False):
+    is_pair = objective.name == "rtd"
+    learner: Any = make_game(model, plan.settings.seed, plan.model) if is_pair else model.use_core().network
+    if plan.model is not None and is_pair and learner.fresh:
         tell.say("The generator is new, for the checkpoint has none.")
     saved = _with_steps(saved, folder, learner, teacher, model, objective, tell)
     plan = saved.plan

@@ -179,9 +179,9 @@ def make_game(model: Model, seed: int, reference: str | None = None) -> Game:
 
     own = None if reference is None else _own_generator(model, reference)
     if own is not None:
-        return Game(own.module, model.module, config=own.config)
+        return Game(own.use_core().network, model.use_core().network, config=own.config)
     generator = build(generator_shape(model), seed=seed + 1).to(model.core.device)
-    return Game(generator, model.module, config=generator_config(model), fresh=True)
+    return Game(generator, model.use_core().network, config=generator_config(model), fresh=True)
 
 
 def _own_generator(model: Model, reference: str) -> Model | None:

@@ -38,7 +38,7 @@ def arranged(model: Model, seed: int) -> Model:
     from clearhead.core.runner import CoreRunner
 
     vocab = max(model.shape.stack.vocab, tokenizer.vocab_size)
-    network = _grown(model.module, vocab, tokenizer.eos_id, seed)
+    network = _grown(model.use_core().network, vocab, tokenizer.eos_id, seed)
     config = {**model.config, "vocab_size": vocab}
     if config.get("pad_token_id") is None:  # transformers finds the last token of a row by it
         config["pad_token_id"] = tokenizer.pad_id

@@ -195,7 +195,7 @@ def _estimate(
         with_threads(RunPlan(), model)
         tried = partial(tell, "trying out training steps")
         tried(0, TRIAL + 1)
-        speed, memory = trial(model.module, data, settings, task.objective(space), steps=TRIAL, told=tried)
+        speed, memory = trial(model.use_core().network, data, settings, task.objective(space), steps=TRIAL, told=tried)
     rows_to_train = found.parts.get("train", round(found.rows * (1 - RunPlan().dev_share - RunPlan().test_share)))
     epochs = choose_settings(RunPlan(), task, space, rows_to_train, model.shape).epochs
     tokens = float(data.row_tokens.mean()) * rows_to_train * epochs

@@ -68,14 +68,15 @@ def train_network(
     objective = prepared.task.objective(prepared.space)
     data, scale = _scaled(model, data_of(model, prepared.parts["train"]), objective)
     weights = _row_weights(data, settings, prepared)
-    state = State(model.module, optimiser(model.module, settings), Progress())
+    network = model.use_core().network
+    state = State(network, optimiser(network, settings), Progress())
     load_state(folder / STATE, state)
     score, chooses = _scorer(model, prepared, plan, scale, count), can_choose(prepared)
     if finish:
         finish_state(state, data, settings, folder, score, chooses=chooses)
     if state.progress.step == 0 and _starts_probed(model, settings, objective):
         count("fitting the head", 0, None)
-        probe_head(model.module, data, prepared.space, settings, objective=objective, device=str(model.core.device))
+        probe_head(network, data, prepared.space, settings, objective=objective, device=str(model.core.device))
         if score is not None and chooses:
             state.judge_start(score())
     own = prepared.task.baseline
@@ -95,8 +96,8 @@ def train_network(
     )
     drive(state, steps, folder, settings, watch, told)
     state.restore_best()
-    fold(model.module, scale)
-    model.module.eval()
+    fold(network, scale)
+    network.eval()
     verdict = watch.verdict() if not _beats(state.progress.best_score, model, prepared, plan) else None
     metric = plan.metric or prepared.task.main(prepared.space)
     kept = describe_kept(state.progress, metric, prepared, was_stopped=finish)
@@ -184,7 +185,7 @@ def _starts_probed(model: Model, settings: TrainSettings, objective: str) -> boo
     from clearhead.training.probe import can_probe
 
     is_new = "head.out.weight" in model.fresh
-    return settings.head_start == "probe" and is_new and can_probe(model.module, objective)
+    return settings.head_start == "probe" and is_new and can_probe(model.use_core().network, objective)
 
 
 def drive(
@@ -297,7 +298,8 @@ def _scaled(model: Model, data: Encoded, objective: str) -> tuple[Encoded, tuple
     """Numbers to learn are brought to mean 0 and spread 1, whatever their unit; `fold` turns the answers back."""
     from clearhead.training.state import last_bias
 
-    if objective != "squared" or (model.module.head.out.bias is None and last_bias(model.module) is None):
+    network: Any = model.use_core().network
+    if objective != "squared" or (network.head.out.bias is None and last_bias(network) is None):
         return data, None
     mean, spread = float(data.targets.mean()), float(data.targets.std()) or 1.0
     return replace(data, targets=(data.targets - mean) / spread), (mean, spread)
@@ -308,9 +310,10 @@ def restore_network(model: Model, prepared: Prepared, settings: TrainSettings, f
     from clearhead.training.optimizer import optimiser
     from clearhead.training.state import Progress, State, fold, load_state
 
-    state = State(model.module, optimiser(model.module, settings), Progress())
+    network = model.use_core().network
+    state = State(network, optimiser(network, settings), Progress())
     load_state(folder / STATE, state)
     state.restore_best()
     objective = prepared.task.objective(prepared.space)
-    fold(model.module, _scaled(model, data_of(model, prepared.parts["train"]), objective)[1])
-    model.module.eval()
+    fold(network, _scaled(model, data_of(model, prepared.parts["train"]), objective)[1])
+    network.eval()

@@ -178,7 +178,8 @@ def _fit(
     from clearhead.training.state import Progress, State, load_state
 
     settings = plan.settings
-    state = State(model.module, optimiser(model.module, settings), Progress())
+    network = model.use_core().network
+    state = State(network, optimiser(network, settings), Progress())
     load_state(folder / STATE, state)
     score = _scorer(model, texts, plan)
     if finish:
@@ -197,7 +198,7 @@ def _fit(
     )
     drive(state, steps, folder, settings, watch, tell.step)
     state.restore_best()
-    model.module.eval()
+    network.eval()
     stuck = watch.verdict()
     early = early_note(state, data, settings, plan)
     return early if stuck is None or (state.progress.best_score or 0) > 1 else [*early, stuck]
