@@ -1,4 +1,7 @@
-"""The PyTorch models: the readable truth. Knows shapes and tensors, nothing of files or Hugging Face."""
+"""The PyTorch models: the readable reference. It knows shapes and tensors, nothing of files or Hugging Face.
+
+`build.build` makes a network of a `ModelShape`, and `runner.CoreRunner` runs it. Importing this package loads torch.
+"""
 
 from clearhead.machine.threads import load_torch
 

@@ -1,4 +1,8 @@
-"""Decoding over the Runner protocol: greedy, sampling and beam search drive core and engine alike."""
+"""Decoding over the Runner protocol: greedy, sampling and beam search drive core and engine alike.
+
+A `Decoding` holds the settings, `plan_of` adds what the model folder says, and a `Decoder` turns token ids into
+`Hypothesis` values.
+"""
 
 from clearhead.decode.beam_search import Looked, Watch
 from clearhead.decode.decoder import Decoder

@@ -82,7 +82,7 @@ def _write(place: Path, model: Model, *, portable: bool, progress: Progress | No
     runner: Any = model.runner
     notes: list[str] = []
     pooling = _pooling(model, notes)
-    if runner.int8 is not None:
+    if runner.precision == "int8":
         notes.append(ALONE)
     g = exported(model.shape, runner.tensors, portable=portable, pooling=pooling, dense=model.dense, int8=runner.int8)
     write_model(place, g, progress)
@@ -94,8 +94,7 @@ def _write(place: Path, model: Model, *, portable: bool, progress: Progress | No
         model.source_tokenizer.save(place)
     if model.passport is not None:
         write_passport(place, model.passport)
-    precision = {"precision": "float" if runner.int8 is None else "int8"}
-    facts = about(g) | precision | _facts(model) | _calibration(model)
+    facts = about(g) | {"precision": runner.precision} | _facts(model) | _calibration(model)
     facts |= {} if pooling is None else {"pooling": _told(pooling)}
     write_json(place / ABOUT, facts | {"notes": notes})
 

@@ -112,9 +112,9 @@ def _by_rows(
     scorer = exact.scorer
     if not isinstance(scorer, NetworkScorer | FeatureScorer):
         raise InputError(f"{reference} has no network to quantise: {exact.method} counts words.")
-    runner: Any = scorer.model.runner
     texts = _tokens(exact, rows)
-    plan = calibrated(scorer.model.shape, runner.tensors, texts, lambda d, n: tell("looking at activations", d, n))
+    weights = scorer.model.runner.weights()
+    plan = calibrated(scorer.model.shape, weights, texts, lambda d, n: tell("looking at activations", d, n))
     small = replace(exact, scorer=replace(scorer, model=quantised_model(scorer.model, plan)))
     found = {}
     for name, predictor in (("float", exact), ("int8", small)):
@@ -176,9 +176,8 @@ def _by_texts(reference: str, texts: Sequence[str] | None, least: float, tell: T
             raise InputError("There is no text to measure on.")
         cut = ROWS if len(given) >= 2 * ROWS else len(given) // 2
         looked, rest = given[: max(cut, 1)], given[cut:]
-    runner: Any = model.runner
     tokens = [one.ids for one in model.tokenizer.encode_ids([*looked, *SENTENCES])]
-    plan = calibrated(model.shape, runner.tensors, tokens, lambda d, n: tell("looking at activations", d, n))
+    plan = calibrated(model.shape, model.runner.weights(), tokens, lambda d, n: tell("looking at activations", d, n))
     small = quantised_model(model, plan)
     one, other = (
         made.embed(rest, progress=partial(tell, f"measuring {name}")).astype(np.float64)
