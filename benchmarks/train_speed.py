@@ -85,6 +85,7 @@ def ours(settings: dict[str, Any]) -> Iterator[int]:
     from clearhead.data import encode_table, guess_columns, open_source
     from clearhead.tasks.encoded import encoded
     from clearhead.training.loop import train_steps
+    from clearhead.training.objectives import CrossEntropy
     from clearhead.training.optimizer import optimiser
     from clearhead.training.settings import TrainSettings
     from clearhead.training.state import Progress, State
@@ -96,7 +97,7 @@ def ours(settings: dict[str, Any]) -> Iterator[int]:
     chosen = TrainSettings(**settings)
     state = State(model.module, optimiser(model.module, chosen), Progress())
     data = encoded(table, segments=bool(model.shape.stack.segments))
-    for step in train_steps(state, data, chosen, objective="cross_entropy"):
+    for step in train_steps(state, data, chosen, objective=CrossEntropy()):
         yield step.tokens
 
 

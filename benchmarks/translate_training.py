@@ -91,6 +91,7 @@ def ours(rows: Rows, size: str, budget: int) -> Iterator[int]:
     import clearhead
     from clearhead.jobs.plan import NEW_TRANSLATOR
     from clearhead.training.loop import train_steps
+    from clearhead.training.objectives import objective_for
     from clearhead.training.optimizer import optimiser
     from clearhead.training.settings import TrainSettings
     from clearhead.training.state import Progress, State
@@ -106,7 +107,8 @@ def ours(rows: Rows, size: str, budget: int) -> Iterator[int]:
     settings = TrainSettings(**({"batch_rows": None, "epochs": 1000} | NEW_TRANSLATOR | said))
     state = State(model.module, optimiser(model.module, settings), Progress())
     weights = rows.data.row_words.astype(np.float64)
-    for step in train_steps(state, rows.data, settings, objective="words", row_weights=weights):
+    objective = objective_for("words", settings)
+    for step in train_steps(state, rows.data, settings, objective=objective, row_weights=weights):
         yield step.tokens
 
 

@@ -14,7 +14,7 @@ from clearhead import Model
 from clearhead.errors import InputError
 from clearhead.pretraining.batch import Kit, Texts
 from clearhead.pretraining.bidirectional import both_ways
-from clearhead.training.pretrain_losses import examine, loss_of
+from clearhead.training.objectives.pretraining import examine, loss_of
 
 SMALL: dict[str, Any] = {"vocab_size": 20, "width": 12, "layers": 3}
 IDS = [[3, 4, 5, 6, 7], [8, 9, 3, 0, 0], [5, 0, 0, 0, 0]]

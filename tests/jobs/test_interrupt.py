@@ -95,12 +95,10 @@ def test_a_translator_is_saved_too(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_pretraining_is_saved_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from clearhead.training import pretrain_loop
-
     text = planted_text(tmp_path / "text.txt", 30, 5)
     clearhead.pretrain(text, output=tmp_path / "whole", **LANGUAGE_MODEL)
     with monkeypatch.context() as patch:
-        interrupt_in_step(patch, pretrain_loop, 5)
+        interrupt_in_step(patch, loop, 5)
         with pytest.raises(KeyboardInterrupt):
             clearhead.pretrain(text, output=tmp_path / "half", **LANGUAGE_MODEL)
     assert saved_step(tmp_path / "half") == "step-00000005"

@@ -15,7 +15,7 @@ from clearhead.model import Model
 from clearhead.model.loading import create
 from clearhead.pretraining.batch import Lesson, Texts, make_kit
 from clearhead.pretraining.registry import OBJECTIVES
-from clearhead.training.pretrain_losses import counts_of, loss_of
+from clearhead.training.objectives.pretraining import counts_of, loss_of
 from tests.planted import planted_lines
 from tests.twins import TOLERANCE, library
 

@@ -23,7 +23,7 @@ from clearhead.tasks.choice.decoding import collect, fit, measure, read
 from clearhead.tasks.choice.rows import CHOICE_FORM, Options, check, name_of, place_of
 from clearhead.tasks.encoded import encoded
 from clearhead.tasks.ragged import Ragged, bounds_of
-from clearhead.training.objectives.losses import row_losses
+from clearhead.training.objectives import NetworkOutput, OptionChoice
 from tests.small import write_csv
 from tests.tasks.tokenizers import tokenizer
 from tests.variation import scaled
@@ -203,8 +203,8 @@ def test_the_loss_is_cross_entropy_over_the_options_that_are_there(counts: list[
     part = data.take(order)
     torch.manual_seed(seed)
     logits = torch.randn(len(part.lengths), 1, requires_grad=True)
-    losses = row_losses("options", logits, part, 0.0)
-    smooth = row_losses("options", logits, part, 0.1)
+    losses = OptionChoice().loss(NetworkOutput(logits=logits), part)
+    smooth = OptionChoice(smoothing=0.1).loss(NetworkOutput(logits=logits), part)
     at = 0
     for place, row in enumerate(order.tolist()):
         scores = []

@@ -20,7 +20,7 @@ from clearhead.tasks import Reading
 from clearhead.tasks.encoded import Encoded, encoded
 from clearhead.tasks.span.decoding import KEPT, Candidates, collect, doubt, fit, read, texts
 from clearhead.tasks.span.rows import SPAN_FORM, Truth, check
-from clearhead.training.objectives.losses import row_losses
+from clearhead.training.objectives import NetworkOutput, SpanEnds
 from tests.tasks.tokenizers import KINDS, tokenizer
 from tests.variation import scaled
 
@@ -215,7 +215,7 @@ def test_the_loss_is_cross_entropy_over_the_tokens_of_each_window() -> None:
     part = data.take(np.array([2, 0, 1]))
     torch.manual_seed(0)
     logits = torch.randn(len(part.ids), 2, requires_grad=True)
-    losses = row_losses("answers", logits, part, 0.0)
+    losses = SpanEnds().loss(NetworkOutput(logits=logits), part)
     expected: list[list[torch.Tensor]] = [[], [], []]
     at = 0
     for window, (length, owner) in enumerate(zip(part.lengths.tolist(), part.owners.tolist(), strict=True)):

@@ -171,7 +171,7 @@ def test_the_loss_of_next_words_is_that_of_the_causal_head(gpt: str) -> None:
     import torch
 
     from clearhead.tasks.encoded import Part
-    from clearhead.training.objectives.losses import next_words
+    from clearhead.training.objectives.next_token import next_token_loss
 
     model = clearhead.load(gpt, "core")
     lengths = np.array([4, 1, 3])
@@ -179,7 +179,7 @@ def test_the_loss_of_next_words_is_that_of_the_causal_head(gpt: str) -> None:
     part = Part(ids=ids, segments=None, lengths=lengths, owners=np.array([0, 0, 1]), targets=np.zeros(2))
     with torch.no_grad():
         result = model.module(torch.as_tensor(ids), lengths=torch.as_tensor(lengths))
-        found = next_words(result.last, model.module.stack.embed.token.weight, part)
+        found = next_token_loss(result.last, model.module.stack.embed.token.weight, part)
         rows = result.logits.log_softmax(-1)
     first = [-rows[0, place, ids[place + 1]] for place in range(3)]
     second = [-rows[2, place, ids[place + 6]] for place in range(2)]

@@ -20,6 +20,7 @@ from clearhead.checkpoint.weights import Mapped, read_header, write_file
 from clearhead.errors import CheckpointError, ClearheadError
 from clearhead.training.log import RunLog, read_log
 from clearhead.training.loop import train_steps
+from clearhead.training.objectives import CrossEntropy
 from clearhead.training.state import Progress, State, load_state, save_state
 from fuzz.mutate import damage, tensors
 from tests.training.test_loop import QUICK, fresh, rows
@@ -53,7 +54,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("state")
     state = fresh(SETTINGS)
     log = RunLog(place, 0)
-    for step in train_steps(state, rows(64), SETTINGS, objective="cross_entropy", score=lambda: 0.5):
+    for step in train_steps(state, rows(64), SETTINGS, objective=CrossEntropy(), score=lambda: 0.5):
         log.write(step)
         if step.step == STEPS:
             break
@@ -246,4 +247,4 @@ def test_a_state_beyond_the_end_is_refused(place: Path) -> None:
         state.progress.check_steps(4, None)
     state.progress.finished = True
     with pytest.raises(CheckpointError, match="step 5 of 8, finished"):
-        next(train_steps(state, rows(64), SETTINGS, objective="cross_entropy"))
+        next(train_steps(state, rows(64), SETTINGS, objective=CrossEntropy()))

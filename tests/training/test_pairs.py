@@ -12,6 +12,7 @@ import torch
 import clearhead
 from clearhead.tasks.parallel import Parallel, side
 from clearhead.training.loop import logits_of, train_steps
+from clearhead.training.objectives import TargetWords
 from clearhead.training.optimizer import optimiser, share
 from clearhead.training.settings import TrainSettings
 from clearhead.training.state import Progress, State, load_state, save_state
@@ -65,7 +66,9 @@ def test_copying_is_learned(family: str) -> None:
     data, dev = pairs(2000), pairs(100, seed=1)
     state = fresh(family, settings)
     words = data.row_words.astype(np.float64)
-    for _ in train_steps(state, data, settings, objective="words", row_weights=words, score=lambda: right(state, dev)):
+    for _ in train_steps(
+        state, data, settings, objective=TargetWords(), row_weights=words, score=lambda: right(state, dev)
+    ):
         pass
     state.restore_best()
     assert right(state, dev) > 0.95
@@ -76,7 +79,7 @@ def test_epochs_are_averaged_also_after_a_stop(tmp_path: Path, stop: int) -> Non
     settings = TrainSettings(epochs=5, rate=1e-3, batch_rows=16, average=3, schedule="inverse_sqrt", warmup_steps=4)
     data = pairs(64)
     state, after = fresh("transformer", settings), []
-    for step in train_steps(state, data, settings, objective="words"):
+    for step in train_steps(state, data, settings, objective=TargetWords()):
         if step.step % 4 == 0:
             after.append({name: tensor.clone() for name, tensor in state.named().items()})
     mean = {name: torch.stack([one[name] for one in after[-3:]]).mean(0) for name in after[0]}
@@ -85,13 +88,13 @@ def test_epochs_are_averaged_also_after_a_stop(tmp_path: Path, stop: int) -> Non
     state.restore_best()
 
     other = fresh("transformer", settings)
-    for step in train_steps(other, data, settings, objective="words"):
+    for step in train_steps(other, data, settings, objective=TargetWords()):
         if step.step == stop:
             save_state(tmp_path, other)
             break
     again = fresh("transformer", settings)
     assert load_state(tmp_path, again)
-    for _ in train_steps(again, data, settings, objective="words"):
+    for _ in train_steps(again, data, settings, objective=TargetWords()):
         save_state(tmp_path, again)
     kept = sorted(path.name for path in tmp_path.glob("epoch-*"))
     assert kept == [f"epoch-00000{epoch}.safetensors" for epoch in (2, 3, 4)]

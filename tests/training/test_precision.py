@@ -11,6 +11,7 @@ import torch
 from clearhead.errors import InputError
 from clearhead.training import precision
 from clearhead.training.loop import train_steps
+from clearhead.training.objectives import CrossEntropy
 from clearhead.training.precision import computing, has_bf16, precision_of
 from tests.training.test_loop import QUICK, fresh, rows
 
@@ -66,13 +67,13 @@ def test_learning_in_bf16() -> None:
     data = rows(100)
     chosen = replace(QUICK, precision="bf16", rate=5e-3)
     state = fresh(chosen)
-    steps = list(train_steps(state, data, chosen, objective="cross_entropy"))
+    steps = list(train_steps(state, data, chosen, objective=CrossEntropy()))
     assert steps[-1].loss < steps[0].loss / 2
     assert all(parameter.dtype == torch.float32 for parameter in state.network.parameters())
     assert all(moment.dtype == torch.float32 for kept in state.adam.state.values() for moment in kept.values())
     # the same again, and nearly the same as in 32 bits
-    again = next(train_steps(fresh(chosen), data, chosen, objective="cross_entropy"))
+    again = next(train_steps(fresh(chosen), data, chosen, objective=CrossEntropy()))
     assert replace(again, seconds=0.0) == replace(steps[0], seconds=0.0)
     plain = replace(chosen, precision="float")
-    wide = next(train_steps(fresh(plain), data, plain, objective="cross_entropy"))
+    wide = next(train_steps(fresh(plain), data, plain, objective=CrossEntropy()))
     assert 0 < abs(wide.loss - steps[0].loss) < 0.02

@@ -19,6 +19,7 @@ from clearhead.data.examples import TextRow
 from clearhead.data.table import encode_rows
 from clearhead.tasks.encoded import encoded
 from clearhead.training.loop import logits_of
+from clearhead.training.objectives import CrossEntropy
 from clearhead.training.probe import head_features, probe_head
 from clearhead.training.settings import TrainSettings
 from tests.small import labelled, tiny_model
@@ -82,8 +83,8 @@ def test_the_head_answers_as_the_linear_model_does(tiny: str) -> None:
     ]
     data = encoded(encode_rows(rows, Columns(text="text"), model.tokenizer, space), segments=True)
     settings = TrainSettings(precision="float")
-    probe_head(model.module, data, space, settings, objective="cross_entropy", device="cpu")
-    features, targets = head_features(model.module, data, settings, "cpu")
+    probe_head(model.module, data, space, settings, objective=CrossEntropy(), device="cpu")
+    features, targets = head_features(model.module, data, settings, CrossEntropy(), "cpu")
     linear = fit_probe(features, targets, space, tried=200)
     part = data.take(np.arange(len(data)))
     with torch.no_grad():

@@ -70,6 +70,7 @@ def features_seconds(plan: RunPlan, prepared: Prepared) -> Estimate:
 def network_seconds(plan: RunPlan, prepared: Prepared) -> Estimate:
     """Of a fine-tuning or of a new head: a few real steps, then all epochs with the dev rows after each."""
     from clearhead.jobs.defaults import choose_settings, with_threads
+    from clearhead.training.objectives import objective_for
     from clearhead.training.trial import trial
 
     task, space = prepared.task, prepared.space
@@ -84,7 +85,8 @@ def network_seconds(plan: RunPlan, prepared: Prepared) -> Estimate:
     )
     settings = choose_settings(plan, task, space, len(prepared.parts["train"]), model.shape)
     with_threads(replace(plan, settings=settings), model)  # as many as the run would use
-    speed, _ = trial(model.use_core().network, _sample(model, prepared), settings, task.objective(space), steps=TRIAL)
+    objective = objective_for(task.objective(space), settings)
+    speed, _ = trial(model.use_core().network, _sample(model, prepared), settings, objective, steps=TRIAL)
     tokens = _tokens(model, prepared)
     forward = speed if settings.frozen else FORWARD * speed
     dev, test = tokens.get("dev", 0.0) / forward, tokens.get("test", 0.0) / forward

@@ -17,7 +17,7 @@ from clearhead.pretraining.baselines import Baseline, Counts
 from clearhead.pretraining.batch import Lesson
 
 if TYPE_CHECKING:
-    from clearhead.training.pretrain_losses import Answers
+    from clearhead.training.objectives.pretraining import Answers
 
 Array = np.ndarray[Any, Any]
 
@@ -87,7 +87,7 @@ class Judged:
 
 def judge(network: Any, lessons: Sequence[Lesson], counts: Counts, special: Array, *, step: int, device: str) -> Judged:
     """Ask every question of the lessons; those about special tokens, such as sentinels, are not counted."""
-    from clearhead.training.pretrain_losses import examine
+    from clearhead.training.objectives.pretraining import examine
 
     network.eval()
     found: dict[str, list[Answers]] = {}

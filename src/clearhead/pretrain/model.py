@@ -22,7 +22,7 @@ from clearhead.pretraining.registry import OBJECTIVES, USUAL
 if TYPE_CHECKING:
     from clearhead.jobs.progress import Told
     from clearhead.text import Tokenizer
-    from clearhead.training.pretrain_losses import Game
+    from clearhead.training.objectives.pretraining import Game
 
 VOCABULARY = "vocabulary"
 GENERATOR = "generator"  # ELECTRA's other half, which fills masks: a folder beside the model
@@ -175,7 +175,7 @@ def old_model(plan: PretrainPlan, tell: Told) -> tuple[Model, Objective]:
 def make_game(model: Model, seed: int, reference: str | None = None) -> Game:
     """ELECTRA's two networks: the model, and a narrower generator over its words; a checkpoint may have its own."""
     from clearhead.core.build import build
-    from clearhead.training.pretrain_losses import Game
+    from clearhead.training.objectives.pretraining import Game
 
     own = None if reference is None else _own_generator(model, reference)
     if own is not None:

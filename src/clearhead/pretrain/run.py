@@ -15,7 +15,7 @@ from clearhead.pretraining import baselines
 from clearhead.pretraining.batch import Lesson, Objective
 
 if TYPE_CHECKING:
-    from clearhead.training.pretrain_losses import Game
+    from clearhead.training.objectives.pretraining import Game
 
 
 @dataclass(kw_only=True)

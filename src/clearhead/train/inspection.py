@@ -173,6 +173,7 @@ def _estimate(
     """Time and memory of fine-tuning with the default settings, from a few real steps on the first rows."""
     from clearhead.jobs.defaults import choose_settings, with_threads
     from clearhead.train.method_choice import learns_by_features
+    from clearhead.training.objectives import objective_for
     from clearhead.training.trial import trial
 
     check, counter = (None, None) if own is None or own.counter is None else (own.form.check, own.counter())
@@ -195,7 +196,8 @@ def _estimate(
         with_threads(RunPlan(), model)
         tried = partial(tell, "trying out training steps")
         tried(0, TRIAL + 1)
-        speed, memory = trial(model.use_core().network, data, settings, task.objective(space), steps=TRIAL, told=tried)
+        objective = objective_for(task.objective(space), settings)
+        speed, memory = trial(model.use_core().network, data, settings, objective, steps=TRIAL, told=tried)
     rows_to_train = found.parts.get("train", round(found.rows * (1 - RunPlan().dev_share - RunPlan().test_share)))
     epochs = choose_settings(RunPlan(), task, space, rows_to_train, model.shape).epochs
     tokens = float(data.row_tokens.mean()) * rows_to_train * epochs

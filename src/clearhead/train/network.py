@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from clearhead.training.loop import Step
     from clearhead.training.loss_monitor import Watch
+    from clearhead.training.objectives import Objective
     from clearhead.training.state import Progress, State
 
     Array = np.ndarray[Any, Any]
@@ -60,13 +61,15 @@ def train_network(
     With `finish`, a run that was stopped ends where it stands; `count` tells how far the dev rows are measured.
     """
     from clearhead.training.loop import train_steps
-    from clearhead.training.loss_monitor import Watch, baseline_loss
+    from clearhead.training.loss_monitor import Watch
+    from clearhead.training.objectives import objective_for
     from clearhead.training.optimizer import optimiser
     from clearhead.training.probe import probe_head
     from clearhead.training.state import Progress, State, fold, load_state
 
-    objective = prepared.task.objective(prepared.space)
-    data, scale = _scaled(model, data_of(model, prepared.parts["train"]), objective)
+    name = prepared.task.objective(prepared.space)
+    objective = objective_for(name, settings)
+    data, scale = _scaled(model, data_of(model, prepared.parts["train"]), name)
     weights = _row_weights(data, settings, prepared)
     network = model.use_core().network
     state = State(network, optimiser(network, settings), Progress())
@@ -80,9 +83,9 @@ def train_network(
         if score is not None and chooses:
             state.judge_start(score())
     own = prepared.task.baseline
-    constant = baseline_loss(data.targets, objective, weights, settings.smoothing) if own is None else own(data)
+    constant = objective.constant_loss(data.targets, weights) if own is None else own(data)
     per_word = prepared.task.words is not None
-    watch = Watch(constant, settings, usual_rate=usual_rate(model.shape.stack.width, per_word=per_word))
+    watch = Watch(constant or 0.0, settings, usual_rate=usual_rate(model.shape.stack.width, per_word=per_word))
     steps = train_steps(
         state,
         data,
@@ -180,7 +183,7 @@ def describe_kept(progress: Progress, metric: str, prepared: Prepared, *, was_st
     return f"{kept} The dev rows were still answered better with each epoch: more may help ({more})."
 
 
-def _starts_probed(model: Model, settings: TrainSettings, objective: str) -> bool:
+def _starts_probed(model: Model, settings: TrainSettings, objective: Objective) -> bool:
     """Whether the head is new and can be fitted before the network learns."""
     from clearhead.training.probe import can_probe
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,7 +17,7 @@ from clearhead.errors import ClearheadError
 from clearhead.tasks.encoded import Part
 from clearhead.training.budget import TimeBudget
 from clearhead.training.dropout import attend, quicken
-from clearhead.training.objectives.losses import next_words, row_losses
+from clearhead.training.objectives.objective import NetworkOutput, Objective
 from clearhead.training.optimizer import clip, learned, set_rate, share
 from clearhead.training.precision import computing
 from clearhead.training.settings import TrainSettings
@@ -85,7 +85,7 @@ def train_steps(
     data: Rows,
     settings: TrainSettings,
     *,
-    objective: str,
+    objective: Objective,
     row_weights: Array | None = None,
     score: Callable[[], float] | None = None,
     chooses: bool = True,
@@ -167,39 +167,85 @@ def _step(
     data: Rows,
     rows: Array,
     settings: TrainSettings,
-    objective: str,
+    objective: Objective,
     row_weights: Array | None,
     number: int,
     steps: int,
     device: str,
     epoch: int,
 ) -> Step:
+    """One step over some rows; its loss is their weighted mean."""
+    weights = torch.ones(len(rows)) if row_weights is None else torch.as_tensor(row_weights[rows]).float()
+    total = max(float(weights.sum()), TINY)
+    named = ", ".join(str(number) for number in data.numbers[rows[:8]]) + (", ..." if len(rows) > 8 else "")
+
+    def losses() -> Iterator[MicroLoss]:
+        for some in micro_batches(data.row_tokens[rows], settings.micro_tokens):
+            batch = data.take(rows[some])
+            with computing(settings.precision, device):
+                output = network_output(state.network, batch, device, objective)
+                main, auxiliary = objective.loss(output, batch), objective.auxiliary_loss(output, batch)
+            minimized = main if auxiliary is None else main + auxiliary
+            shares = weights[some].to(device)
+            yield MicroLoss(
+                minimized=(minimized * shares).sum() / total,
+                logged=(main.detach() * shares).sum() / total,
+                tokens=batch.tokens,
+            )
+
+    return take_step(
+        state,
+        losses(),
+        settings,
+        rate_share=share(number - 1, steps, settings),
+        seed=(settings.seed << 32) + number,
+        number=number,
+        steps=steps,
+        epoch=epoch,
+        rows=len(rows),
+        named=f" (rows {named})",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MicroLoss:
+    """The part of a step's loss that was computed at once."""
+
+    minimized: Tensor  # ()
+    logged: Tensor  # ()
+    tokens: int
+
+
+def take_step(
+    state: State,
+    losses: Iterable[MicroLoss],
+    settings: TrainSettings,
+    *,
+    rate_share: float,
+    seed: int,
+    number: int,
+    steps: int,
+    epoch: int,
+    rows: int,
+    named: str = "",
+) -> Step:
+    """Accumulate the gradients of `losses`, which are computed one after the other, clip them and let Adam step."""
     begin = time.perf_counter()
     network = state.network.train()
     # dropout is a function of (seed, step): a resumed run draws what the first one would have drawn
-    torch.manual_seed((settings.seed << 32) + number)
-    weights = torch.ones(len(rows)) if row_weights is None else torch.as_tensor(row_weights[rows]).float()
-    total = max(float(weights.sum()), TINY)
-    rate = set_rate(state.adam, share(number - 1, steps, settings), settings.rate)
+    torch.manual_seed(seed)
+    rate = set_rate(state.adam, rate_share, settings.rate)
     state.adam.zero_grad(set_to_none=True)
     loss, tokens = 0.0, 0
-    for places in micro_batches(data.row_tokens[rows], settings.micro_tokens):
-        part = data.take(rows[places])
-        with computing(settings.precision, device):
-            result = result_of(network, part, device, whole=settings.lm_weight > 0)
-            beside = next_words(result.last, network.stack.embed.token.weight, part) if settings.lm_weight else None
-        losses = row_losses(objective, result.logits.float(), part, settings.smoothing)
-        taught = losses if beside is None else losses + settings.lm_weight * beside
-        here = weights[places].to(device)
-        ((taught * here).sum() / total).backward()  # type: ignore[no-untyped-call]
-        loss += float((losses.detach() * here).sum() / total)  # of the task alone, as what it is compared with
+    for part in losses:
+        part.minimized.backward()  # type: ignore[no-untyped-call]
+        loss += float(part.logged.detach())
         tokens += part.tokens
     gradient = clip([p for p in network.parameters() if p.grad is not None], settings.clip)
     if not math.isfinite(loss) or not math.isfinite(gradient):
-        shown = ", ".join(str(number) for number in data.numbers[rows[:8]]) + (", ..." if len(rows) > 8 else "")
         raise DivergedError(
-            f"The loss is {loss} and its gradient {gradient} at step {number} (rows {shown}); nothing of this step was "
-            f"kept. A lower rate than {settings.rate:g} is the usual remedy."
+            f"The loss is {loss} and its gradient {gradient} at step {number}{named}; nothing of this step was kept. A "
+            f"lower rate than {settings.rate:g} is the usual remedy."
         )
     state.adam.step()
     return Step(
@@ -209,7 +255,7 @@ def _step(
         loss=loss,
         rate=rate,
         gradient=gradient,
-        rows=len(rows),
+        rows=rows,
         tokens=tokens,
         seconds=time.perf_counter() - begin,
     )
@@ -226,17 +272,25 @@ def micro_batches(tokens: Array, budget: int) -> list[slice]:
     return [*parts, slice(begin, len(tokens))]
 
 
-def logits_of(network: Any, part: Part, device: str) -> Tensor:
-    """The logits of packed windows."""
-    logits: Tensor = result_of(network, part, device).logits
+def logits_of(network: Any, batch: Part, device: str) -> Tensor:
+    """The logits of packed windows: of each window, of each token, or of each word of a target."""
+    logits: Tensor = _forward(network, batch, device).logits
     return logits
 
 
-def result_of(network: Any, part: Part, device: str, *, whole: bool = False) -> Any:
-    """Packed windows through the network: an answer for each window, for each token, or for each word of a target."""
+def network_output(network: Any, batch: Part, device: str, objective: Objective) -> NetworkOutput:
+    """What an objective gets: packed windows through the network, and the last layer where it needs that."""
+    if not objective.needs_hidden:
+        return NetworkOutput(logits=_forward(network, batch, device).logits.float())
+    result = _forward(network, batch, device, whole=True)
+    table = network.stack.embed.token.weight
+    return NetworkOutput(logits=result.logits.float(), hidden=result.last, token_table=table)
+
+
+def _forward(network: Any, batch: Part, device: str, *, whole: bool = False) -> Any:
     ids, segments, lengths, target_ids, target_lengths = (
         None if array is None else torch.as_tensor(array, device=device)
-        for array in (part.ids, part.segments, part.lengths, part.target_ids, part.target_lengths)
+        for array in (batch.ids, batch.segments, batch.lengths, batch.target_ids, batch.target_lengths)
     )
     kernel = attend if torch.device(device).type == "cpu" else fused
     return network(

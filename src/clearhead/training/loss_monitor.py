@@ -3,38 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
 from clearhead.training.settings import TrainSettings
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
-
 STUCK = 0.98  # of the baseline's loss: what is not clearly below it is not learning
 LAST = 200  # steps whose mean loss is looked at
 HIGH, LOW = 3, 10  # times more or less than the usual rate is said to be too much or too little
-
-
-def baseline_loss(targets: Array, objective: str, weights: Array | None = None, smoothing: float = 0.0) -> float:
-    """The loss of the best constant answer: the entropy of the labels, or the variance of numbers."""
-    import numpy as np
-
-    share = np.ones(len(targets)) if weights is None else np.asarray(weights, np.float64)
-    share = share / share.sum()
-    if objective == "squared":
-        mean = float((share * targets).sum())
-        return float((share * (targets - mean) ** 2).sum())
-    if objective == "binary":
-        yes = (share[:, None] * (targets * (1 - smoothing) + smoothing / 2)).sum(0)
-        both = np.clip(np.stack([yes, 1 - yes]), 1e-12, 1)
-        return float(-(both * np.log(both)).sum(0).mean())
-    classes = np.bincount(targets.astype(np.int64), weights=share).astype(np.float64)
-    classes = classes * (1 - smoothing) + smoothing / len(classes)
-    classes = classes[classes > 0]
-    return float(-(classes * np.log(classes)).sum())
 
 
 class Watch:

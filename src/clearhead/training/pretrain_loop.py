@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from clearhead.pretraining.batch import Lesson
 from clearhead.training.dropout import quicken
 from clearhead.training.local_init import look_around
-from clearhead.training.loop import DivergedError, Step, micro_batches
-from clearhead.training.optimizer import RowwiseAdamW, clip, set_rate, share
+from clearhead.training.loop import DivergedError, MicroLoss, Step, micro_batches, take_step
+from clearhead.training.objectives.pretraining import Game, counts_of, loss_of
+from clearhead.training.optimizer import RowwiseAdamW, share
 from clearhead.training.precision import computing
-from clearhead.training.pretrain_losses import Game, counts_of, loss_of
 from clearhead.training.settings import TrainSettings
 from clearhead.training.state import Progress, State
 
@@ -106,36 +106,27 @@ def _step(
     device: str,
     epoch: int,
 ) -> Step:
-    begin = time.perf_counter()
-    network = state.network.train()
-    torch.manual_seed((settings.seed << 32) + number)  # dropout, and what a generator draws
-    rate = set_rate(state.adam, share(number, steps, settings), settings.rate)
-    state.adam.zero_grad(set_to_none=True)
+    """One step over a batch; each of its losses is the mean over what it is computed of, in the whole batch."""
     shares = {name: 1 / max(count, 1) for name, count in counts_of(lesson, losses).items()}
-    loss = 0.0
-    for part in micro_batches(lesson.lengths, settings.micro_tokens):
-        with computing(settings.precision, device):
-            found = loss_of(network, lesson.part(part.start, part.stop), shares, device)
-        total = torch.stack(list(found.values())).sum()
-        total.backward()  # type: ignore[no-untyped-call]
-        loss += float(total.detach())
-    gradient = clip([p for p in network.parameters() if p.grad is not None], settings.clip)
-    if not math.isfinite(loss) or not math.isfinite(gradient):
-        raise DivergedError(
-            f"The loss is {loss} and its gradient {gradient} at step {number + 1}; nothing of this step was kept. A "
-            f"lower rate than {settings.rate:g} is the usual remedy."
-        )
-    state.adam.step()
-    return Step(
-        epoch=epoch,
-        step=number + 1,
+
+    def micro_losses() -> Iterator[MicroLoss]:
+        for some in micro_batches(lesson.lengths, settings.micro_tokens):
+            part = lesson.part(some.start, some.stop)
+            with computing(settings.precision, device):
+                found = loss_of(state.network, part, shares, device)
+            total = torch.stack(list(found.values())).sum()
+            yield MicroLoss(minimized=total, logged=total, tokens=part.tokens)
+
+    return take_step(
+        state,
+        micro_losses(),
+        settings,
+        rate_share=share(number, steps, settings),
+        seed=(settings.seed << 32) + number,  # dropout, and what a generator draws
+        number=number + 1,
         steps=steps,
-        loss=loss,
-        rate=rate,
-        gradient=gradient,
+        epoch=epoch,
         rows=len(lesson.lengths),
-        tokens=lesson.tokens,
-        seconds=time.perf_counter() - begin,
     )
 
 

@@ -13,10 +13,10 @@ import torch
 
 from clearhead.data import LabelSpace
 from clearhead.tasks.encoded import Encoded
-from clearhead.training.loop import micro_batches, result_of
-from clearhead.training.objectives.losses import pool_windows
+from clearhead.training.loop import logits_of, micro_batches
+from clearhead.training.objectives import Objective
 from clearhead.training.precision import computing
-from clearhead.training.settings import PROBED, TrainSettings
+from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,21 +30,22 @@ MOST_TRIED = 4_000  # of them that the regularization is chosen on
 UNSEEN_GAP = 10.0  # so far below the others is the logit of a class that no training row has
 
 
-def can_probe(network: Network, objective: str) -> bool:
+def can_probe(network: Network, objective: Objective) -> bool:
     """Whether the head ends in a linear layer that a linear model can take the place of."""
-    return network.head is not None and objective in PROBED and network.head.out.bias is not None
+    has_linear = objective.linear_examples is not None
+    return network.head is not None and has_linear and network.head.out.bias is not None
 
 
 def probe_head(
-    network: Network, data: Encoded, space: LabelSpace, settings: TrainSettings, *, objective: str, device: str
+    network: Network, data: Encoded, space: LabelSpace, settings: TrainSettings, *, objective: Objective, device: str
 ) -> None:
     """Fit the output layer of a new head on the training rows, with everything below it as it is."""
     import numpy as np
 
     from clearhead.classic import fit_probe
 
-    features, targets = head_features(network, data, settings, device)
-    if objective == "tags":
+    features, targets = head_features(network, data, settings, objective, device)
+    if space.kind == "tags":  # each word is classified
         space = LabelSpace(names=space.names, kind="classes")
     linear = fit_probe(
         features, targets, space, tried=MOST_TRIED, class_weight=settings.class_weight, seed=settings.seed
@@ -60,13 +61,17 @@ def probe_head(
         out.bias.copy_(torch.as_tensor(bias))
 
 
-def head_features(network: Network, data: Encoded, settings: TrainSettings, device: str) -> tuple[Array, Any]:
+def head_features(
+    network: Network, data: Encoded, settings: TrainSettings, objective: Objective, device: str
+) -> tuple[Array, Any]:
     """The activations before the output layer, without dropout, and the targets: of rows, or of words with a tag."""
     import numpy as np
 
     rows = np.random.default_rng(settings.seed).permutation(len(data))[:MOST_ROWS]
     head, was_training = network.head, network.training
+    examples = objective.linear_examples
     assert head is not None
+    assert examples is not None
     out = head.out
     made: list[Array] = []
     targets: list[Any] = []
@@ -78,12 +83,8 @@ def head_features(network: Network, data: Encoded, settings: TrainSettings, devi
             for places in micro_batches(data.row_tokens[rows], settings.micro_tokens):
                 part = data.take(rows[places])
                 with computing(settings.precision, device):
-                    found = result_of(network, part, device).logits.float()
-                if "reads" in part.marks:  # words with a tag
-                    found, known = found[part.marks["reads"]], part.targets.values[part.marks["known"]]
-                else:
-                    owners = torch.as_tensor(part.owners, device=device)
-                    found, known = pool_windows(found, owners, part.rows), part.targets
+                    outputs = logits_of(network, part, device).float()
+                found, known = examples(outputs, part)
                 made.append(found.cpu().numpy())
                 targets.append(known)
                 count += len(known)

@@ -9,7 +9,7 @@ from typing import Literal
 from clearhead.errors import InputError
 
 MOST_BATCH = 10**9  # rows or tokens
-PROBED = ("cross_entropy", "binary", "squared", "tags")  # objectives of heads that a linear model can start
+PROBED = ("cross_entropy", "binary", "squared", "tags")  # objectives that have `linear_examples`
 MOST_EPOCHS = 100_000  # the steps of every one are counted before the first
 
 

@@ -11,6 +11,7 @@ from clearhead.core.models import Network
 from clearhead.tasks.encoded import Encoded
 from clearhead.training import process_memory
 from clearhead.training.loop import batches, train_steps
+from clearhead.training.objectives import Objective
 from clearhead.training.optimizer import optimiser
 from clearhead.training.settings import TrainSettings
 from clearhead.training.state import Progress, State
@@ -25,7 +26,7 @@ def trial(
     network: Network,
     data: Encoded,
     settings: TrainSettings,
-    objective: str,
+    objective: Objective,
     *,
     steps: int,
     told: Callable[[int, int], None] = lambda *_: None,

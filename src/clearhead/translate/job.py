@@ -173,7 +173,8 @@ def _fit(
     import numpy as np
 
     from clearhead.training.loop import train_steps
-    from clearhead.training.loss_monitor import Watch, baseline_loss
+    from clearhead.training.loss_monitor import Watch
+    from clearhead.training.objectives import objective_for
     from clearhead.training.optimizer import optimiser
     from clearhead.training.state import Progress, State, load_state
 
@@ -184,13 +185,13 @@ def _fit(
     score = _scorer(model, texts, plan)
     if finish:
         finish_state(state, data, settings, folder, score)
-    constant = baseline_loss(data.target.ids, "cross_entropy", None, settings.smoothing)
-    watch = Watch(constant, settings, words=True)
+    objective = objective_for("words", settings)
+    watch = Watch(objective.constant_loss(data.target.ids) or 0.0, settings, words=True)
     steps = train_steps(
         state,
         data,
         settings,
-        objective="words",
+        objective=objective,
         score=score,
         device=str(model.core.device),
         seconds=seconds_of(plan),

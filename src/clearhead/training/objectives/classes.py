@@ -1,0 +1,121 @@
+"""One answer per row: a class, several labels, or a number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from clearhead.tasks.encoded import Part
+from clearhead.training.objectives.objective import LinearExamples, NetworkOutput, Objective
+from clearhead.training.objectives.pooling import pool_windows
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class CrossEntropy(Objective):
+    """-log p(class), softened by smoothing."""
+
+    smoothing: float = 0.0
+
+    def loss(self, output: NetworkOutput, batch: Part) -> Tensor:
+        """(rows,)."""
+        logits, targets = _pooled(output.logits, batch)
+        return F.cross_entropy(logits, targets.long(), reduction="none", label_smoothing=self.smoothing)
+
+    def constant_loss(self, targets: Array, row_weights: Array | None = None) -> float:
+        """The entropy of the classes."""
+        return label_entropy(targets, row_weights, self.smoothing)
+
+    @property
+    def linear_examples(self) -> LinearExamples:
+        """Rows and their classes."""
+        return _row_examples
+
+
+@dataclass(frozen=True)
+class BinaryCrossEntropy(Objective):
+    """The mean over labels of each label's own yes-or-no loss."""
+
+    smoothing: float = 0.0
+
+    def loss(self, output: NetworkOutput, batch: Part) -> Tensor:
+        """(rows,)."""
+        logits, targets = _pooled(output.logits, batch)
+        goal = targets.to(logits.dtype)
+        goal = goal * (1 - self.smoothing) + self.smoothing / 2
+        return F.binary_cross_entropy_with_logits(logits, goal, reduction="none").mean(-1)
+
+    def constant_loss(self, targets: Array, row_weights: Array | None = None) -> float:
+        """The mean entropy of the labels."""
+        import numpy as np
+
+        share = _shares(len(targets), row_weights)
+        yes = (share[:, None] * (targets * (1 - self.smoothing) + self.smoothing / 2)).sum(0)
+        both = np.clip(np.stack([yes, 1 - yes]), 1e-12, 1)
+        return float(-(both * np.log(both)).sum(0).mean())
+
+    @property
+    def linear_examples(self) -> LinearExamples:
+        """Rows and their labels."""
+        return _row_examples
+
+
+@dataclass(frozen=True)
+class SquaredError(Objective):
+    """(answer - target)^2."""
+
+    def loss(self, output: NetworkOutput, batch: Part) -> Tensor:
+        """(rows,)."""
+        logits, targets = _pooled(output.logits, batch)
+        return (logits.squeeze(-1) - targets.to(logits.dtype)).square()
+
+    def constant_loss(self, targets: Array, row_weights: Array | None = None) -> float:
+        """The variance of the numbers."""
+        share = _shares(len(targets), row_weights)
+        mean = float((share * targets).sum())
+        return float((share * (targets - mean) ** 2).sum())
+
+    @property
+    def linear_examples(self) -> LinearExamples:
+        """Rows and their numbers."""
+        return _row_examples
+
+
+def label_entropy(targets: Array, weights: Array | None = None, smoothing: float = 0.0) -> float:
+    """The cross-entropy of always giving the frequencies of the classes as the answer."""
+    import numpy as np
+
+    share = _shares(len(targets), weights)
+    classes = np.bincount(targets.astype(np.int64), weights=share).astype(np.float64)
+    classes = classes * (1 - smoothing) + smoothing / len(classes)
+    classes = classes[classes > 0]
+    return float(-(classes * np.log(classes)).sum())
+
+
+def _shares(count: int, weights: Array | None) -> Array:
+    """Row weights that add up to 1."""
+    import numpy as np
+
+    share = np.ones(count) if weights is None else np.asarray(weights, np.float64)
+    return np.asarray(share / share.sum())
+
+
+def _pooled(logits: Tensor, batch: Part) -> tuple[Tensor, Tensor]:
+    """One answer per row, however many windows it has, and the right one."""
+    return _row_outputs(logits, batch), torch.as_tensor(batch.targets, device=logits.device)
+
+
+def _row_examples(outputs: Tensor, batch: Part) -> tuple[Tensor, Any]:
+    return _row_outputs(outputs, batch), batch.targets
+
+
+def _row_outputs(outputs: Tensor, batch: Part) -> Tensor:
+    return pool_windows(outputs, torch.as_tensor(batch.owners, device=outputs.device), batch.rows)

@@ -1,0 +1,65 @@
+"""The next token beside a task, as the OpenAI Transformer is fine-tuned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from clearhead.tasks.encoded import Part
+from clearhead.training.objectives.objective import LinearExamples, NetworkOutput, Objective
+from clearhead.training.objectives.pooling import row_means
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class WithNextToken(Objective):
+    """Another objective, and `weight` times the next-token loss of the same texts."""
+
+    objective: Objective
+    weight: float
+
+    @property
+    def needs_hidden(self) -> bool:
+        """Tokens are predicted from every hidden state."""
+        return True
+
+    def loss(self, output: NetworkOutput, batch: Part) -> Tensor:
+        """(rows,): of the objective alone."""
+        return self.objective.loss(output, batch)
+
+    def auxiliary_loss(self, output: NetworkOutput, batch: Part) -> Tensor:
+        """(rows,)."""
+        if output.hidden is None or output.token_table is None:
+            raise TypeError("The next-token loss needs hidden states and the token table.")
+        own = self.weight * next_token_loss(output.hidden, output.token_table, batch)
+        inner = self.objective.auxiliary_loss(output, batch)
+        return own if inner is None else inner + own
+
+    def constant_loss(self, targets: Array, row_weights: Array | None = None) -> float | None:
+        """Of the objective alone."""
+        return self.objective.constant_loss(targets, row_weights)
+
+    @property
+    def linear_examples(self) -> LinearExamples | None:
+        """Those of the objective."""
+        return self.objective.linear_examples
+
+
+def next_token_loss(hidden: Tensor, table: Tensor, batch: Part) -> Tensor:
+    """The mean over a row's tokens of -log p(token), each given those before it, by the token table: (rows,)."""
+    device = hidden.device
+    ids, lengths = (torch.as_tensor(array, device=device) for array in (batch.ids, batch.lengths))
+    known = torch.ones(len(ids), dtype=torch.bool, device=device)
+    known[lengths.cumsum(0) - lengths] = False  # nothing comes before a first token
+    owners = torch.as_tensor(batch.owners, device=device).repeat_interleave(lengths)
+    before = known.roll(-1)
+    losses = F.cross_entropy(F.linear(hidden[before], table).float(), ids[known], reduction="none")
+    return row_means(losses, owners[known], batch.rows)

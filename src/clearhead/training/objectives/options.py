@@ -1,0 +1,37 @@
+"""The right one of several options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from clearhead.tasks.encoded import Part
+from clearhead.training.objectives.objective import NetworkOutput, Objective
+from clearhead.training.objectives.pooling import row_means
+
+
+@dataclass(frozen=True)
+class OptionChoice(Objective):
+    """-log p(right option), where p is a softmax over the options of each row, however many it has."""
+
+    smoothing: float = 0.0
+
+    def loss(self, output: NetworkOutput, batch: Part) -> Tensor:
+        """(rows,)."""
+        logits, device = output.logits, output.logits.device
+        targets, options, rows = (
+            torch.as_tensor(array, device=device)
+            for array in (batch.targets, batch.marks["options"], batch.marks["option_rows"])
+        )
+        scores = row_means(logits[:, 0], options, len(rows))
+        counts = torch.bincount(rows, minlength=batch.rows)
+        columns = torch.arange(len(rows), device=device) - (counts.cumsum(0) - counts)[rows]
+        table = scores.new_full((batch.rows, int(counts.max())), -torch.inf).index_put((rows, columns), scores)
+        logs = torch.log_softmax(table, -1)
+        right = -logs.gather(1, targets.long()[:, None])[:, 0]
+        if not self.smoothing:
+            return right
+        even = -logs.masked_fill(torch.isinf(table), 0).sum(1) / counts
+        return (1 - self.smoothing) * right + self.smoothing * even

@@ -1,0 +1,31 @@
+"""From the name by which a task calls its objective to the value that the loop takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from clearhead.training.objectives.classes import BinaryCrossEntropy, CrossEntropy, SquaredError
+from clearhead.training.objectives.next_token import WithNextToken
+from clearhead.training.objectives.objective import Objective
+from clearhead.training.objectives.options import OptionChoice
+from clearhead.training.objectives.spans import SpanEnds
+from clearhead.training.objectives.tags import WordTags
+from clearhead.training.objectives.words import TargetWords
+from clearhead.training.settings import TrainSettings
+
+# by name, from the label smoothing
+OBJECTIVES: Mapping[str, Callable[[float], Objective]] = {
+    "cross_entropy": CrossEntropy,
+    "binary": BinaryCrossEntropy,
+    "squared": lambda _: SquaredError(),
+    "tags": WordTags,
+    "spans": lambda _: SpanEnds(),
+    "options": OptionChoice,
+    "words": TargetWords,
+}
+
+
+def objective_for(name: str, settings: TrainSettings) -> Objective:
+    """The objective of a task with its label smoothing, and the next-token loss beside it where settings ask for it."""
+    objective = OBJECTIVES[name](settings.smoothing)
+    return WithNextToken(objective, settings.lm_weight) if settings.lm_weight else objective

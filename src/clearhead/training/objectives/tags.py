@@ -1,0 +1,40 @@
+"""A tag of every word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from clearhead.tasks.encoded import Part
+from clearhead.training.objectives.objective import LinearExamples, NetworkOutput, Objective
+from clearhead.training.objectives.pooling import row_means
+
+
+@dataclass(frozen=True)
+class WordTags(Objective):
+    """The mean over a row's words of -log p(tag), read at one token of each word."""
+
+    smoothing: float = 0.0
+
+    def loss(self, output: NetworkOutput, batch: Part) -> Tensor:
+        """(rows,)."""
+        logits, device = output.logits, output.logits.device
+        reads, known, readers = (
+            torch.as_tensor(batch.marks[name], device=device) for name in ("reads", "known", "readers")
+        )
+        targets = torch.as_tensor(batch.targets.values, device=device)
+        losses = F.cross_entropy(logits[reads], targets[known].long(), reduction="none", label_smoothing=self.smoothing)
+        return row_means(losses, readers, batch.rows)
+
+    @property
+    def linear_examples(self) -> LinearExamples:
+        """Words that have a tag, and the tag."""
+        return _tagged_words
+
+
+def _tagged_words(outputs: Tensor, batch: Part) -> tuple[Tensor, Any]:
+    return outputs[batch.marks["reads"]], batch.targets.values[batch.marks["known"]]

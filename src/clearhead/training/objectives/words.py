@@ -1,0 +1,38 @@
+"""The words of a target text, which a decoder gives one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from clearhead.tasks.encoded import Part
+from clearhead.training.objectives.classes import label_entropy
+from clearhead.training.objectives.objective import NetworkOutput, Objective
+from clearhead.training.objectives.pooling import row_means
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class TargetWords(Objective):
+    """The mean over a row's words of -log p(word), each given the right words before it."""
+
+    smoothing: float = 0.0
+
+    def loss(self, output: NetworkOutput, batch: Part) -> Tensor:
+        """(rows,)."""
+        device = output.logits.device
+        words, rows = (torch.as_tensor(batch.marks[name], device=device) for name in ("words", "word_rows"))
+        losses = F.cross_entropy(output.logits, words.long(), reduction="none", label_smoothing=self.smoothing)
+        return row_means(losses, rows, batch.rows)
+
+    def constant_loss(self, targets: Array, row_weights: Array | None = None) -> float:
+        """The entropy of the words; `targets` are those of all rows."""
+        return label_entropy(targets, row_weights, self.smoothing)
