@@ -12,13 +12,22 @@ if TYPE_CHECKING:
     from clearhead.api import (
         ask,
         bench,
+        complexity,
         contrast,
         convert,
         create,
+        describe,
+        embed,
         evaluate,
+        explain,
         export,
+        fill,
+        generate,
+        generate_stream,
         inspect,
+        kind_of,
         ladder,
+        learn_tokenizer,
         load,
         load_predictor,
         load_words,
@@ -28,8 +37,11 @@ if TYPE_CHECKING:
         predict_text,
         pretrain,
         quantize,
+        tokens,
         train,
+        translate,
         word2vec,
+        words,
     )
     from clearhead.batch import Output
     from clearhead.data.inspect import Inspection
@@ -37,12 +49,15 @@ if TYPE_CHECKING:
     from clearhead.decode.settings import Decoding
     from clearhead.deploy.bench import Bench
     from clearhead.deploy.quantize import Quantised
+    from clearhead.embeddings.vector_files import Vectors
     from clearhead.errors import ClearheadError
     from clearhead.estimators import TextClassifier, TextEncoder, TextRegressor
-    from clearhead.explain.complexity import Complexity, complexity
-    from clearhead.jobs.learn_tokenizer import Learned, learn_tokenizer
+    from clearhead.explain.complexity import Complexity
+    from clearhead.explain.explanation import Explanation
+    from clearhead.jobs.learn_tokenizer import Learned
     from clearhead.ladder.result import Ladder
     from clearhead.model import Guess, Model
+    from clearhead.model.describe import Description
     from clearhead.model.embedding import TruncationWarning
     from clearhead.predict.files import Predicted
     from clearhead.predict.predictions import Prediction
@@ -50,24 +65,67 @@ if TYPE_CHECKING:
     from clearhead.pretrain.result import Pretrained
     from clearhead.tasks.evaluation import Evaluation
     from clearhead.train.finish import Run
+    from clearhead.translate.files import TextsWritten
+    from clearhead.translate.generate import Continuation
+    from clearhead.translate.stream import Translation
     from clearhead.words import WordVectors
+    from clearhead.words.answers import WordAnswers
     from clearhead.words.contrast import Contrast
 
 __version__ = "0.1.0"
 
 # Names are looked up when they are first used, so that importing the package costs nothing.
 _HOMES = {
+    "Bench": "deploy.bench",
+    "ClearheadError": "errors",
+    "Complexity": "explain.complexity",
+    "Continuation": "translate.generate",
+    "Contrast": "words.contrast",
+    "Decoding": "decode.settings",
+    "Description": "model.describe",
+    "Evaluation": "tasks.evaluation",
+    "Explanation": "explain.explanation",
+    "Generated": "decode.results",
+    "Guess": "model.fill",
+    "Inspection": "data.inspect",
+    "Ladder": "ladder.result",
+    "Learned": "jobs.learn_tokenizer",
+    "Model": "model.model",
+    "Output": "batch",
+    "Predicted": "predict.files",
+    "Prediction": "predict.predictions",
+    "Predictor": "predict.predictor",
+    "Pretrained": "pretrain.result",
+    "Quantised": "deploy.quantize",
+    "Run": "train.finish",
+    "TextClassifier": "estimators",
+    "TextEncoder": "estimators",
+    "TextRegressor": "estimators",
+    "TextsWritten": "translate.files",
+    "Translation": "translate.stream",
+    "TruncationWarning": "model.embedding",
+    "Vectors": "embeddings.vector_files",
+    "WordAnswers": "words.answers",
+    "WordVectors": "words",
     "ask": "api",
     "bench": "api",
-    "complexity": "explain.complexity",
+    "complexity": "api",
     "contrast": "api",
-    "load": "api",
-    "create": "api",
     "convert": "api",
+    "create": "api",
+    "describe": "api",
+    "embed": "api",
     "evaluate": "api",
+    "explain": "api",
     "export": "api",
+    "fill": "api",
+    "generate": "api",
+    "generate_stream": "api",
     "inspect": "api",
+    "kind_of": "api",
     "ladder": "api",
+    "learn_tokenizer": "api",
+    "load": "api",
     "load_predictor": "api",
     "load_words": "api",
     "models": "api",
@@ -76,42 +134,23 @@ _HOMES = {
     "predict_text": "api",
     "pretrain": "api",
     "quantize": "api",
+    "tokens": "api",
     "train": "api",
+    "translate": "api",
     "word2vec": "api",
-    "Bench": "deploy.bench",
-    "Complexity": "explain.complexity",
-    "Contrast": "words.contrast",
-    "Decoding": "decode.settings",
-    "Evaluation": "tasks.evaluation",
-    "Generated": "decode.results",
-    "Inspection": "data.inspect",
-    "Ladder": "ladder.result",
-    "Learned": "jobs.learn_tokenizer",
-    "learn_tokenizer": "jobs.learn_tokenizer",
-    "Predicted": "predict.files",
-    "Prediction": "predict.predictions",
-    "Predictor": "predict.predictor",
-    "Pretrained": "pretrain.result",
-    "Quantised": "deploy.quantize",
-    "Run": "train.finish",
-    "Output": "batch",
-    "ClearheadError": "errors",
-    "Guess": "model.fill",
-    "Model": "model.model",
-    "TextClassifier": "estimators",
-    "TextEncoder": "estimators",
-    "TextRegressor": "estimators",
-    "TruncationWarning": "model.embedding",
-    "WordVectors": "words",
+    "words": "api",
 }
 
 __all__ = [
     "Bench",
     "ClearheadError",
     "Complexity",
+    "Continuation",
     "Contrast",
     "Decoding",
+    "Description",
     "Evaluation",
+    "Explanation",
     "Generated",
     "Guess",
     "Inspection",
@@ -128,7 +167,11 @@ __all__ = [
     "TextClassifier",
     "TextEncoder",
     "TextRegressor",
+    "TextsWritten",
+    "Translation",
     "TruncationWarning",
+    "Vectors",
+    "WordAnswers",
     "WordVectors",
     "__version__",
     "ask",
@@ -137,9 +180,16 @@ __all__ = [
     "contrast",
     "convert",
     "create",
+    "describe",
+    "embed",
     "evaluate",
+    "explain",
     "export",
+    "fill",
+    "generate",
+    "generate_stream",
     "inspect",
+    "kind_of",
     "ladder",
     "learn_tokenizer",
     "load",
@@ -151,8 +201,11 @@ __all__ = [
     "predict_text",
     "pretrain",
     "quantize",
+    "tokens",
     "train",
+    "translate",
     "word2vec",
+    "words",
 ]
 
 

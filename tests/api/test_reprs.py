@@ -12,7 +12,7 @@ import pytest
 import clearhead
 from clearhead import api
 from clearhead.api import deployment
-from clearhead.api import words as ancestors
+from clearhead.api import word_vectors as ancestors
 from clearhead.data import open_source
 from clearhead.data.table import encode_rows
 from clearhead.explain import beam_tree, decoding_steps, positions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,8 +11,8 @@ from typing import IO
 
 import pytest
 
-from clearhead.cli.texts import read_texts
 from clearhead.data import Row, Source, open_source
+from clearhead.data.texts import read_texts
 from clearhead.errors import InputError
 
 
@@ -64,7 +65,7 @@ def test_plain_text_is_a_text_a_line(name: str, tmp_path: Path, monkeypatch: pyt
     assert list(read_texts(str(file), None)) == expected
     with file.open() as handle:
         monkeypatch.setattr("sys.stdin", handle)
-        assert list(read_texts("-", None)) == expected
+        assert list(read_texts(sys.stdin, None)) == expected
 
 
 TABLES = {
@@ -104,7 +105,7 @@ def test_json_is_recognized(text: str, tmp_path: Path, monkeypatch: pytest.Monke
         (tmp_path / "in").write_text(text)
         with (tmp_path / "in").open() as handle:
             monkeypatch.setattr("sys.stdin", handle)
-            assert list(read_texts("-", None)) == ["good film"]
+            assert list(read_texts(sys.stdin, None)) == ["good film"]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ def test_what_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="format must be one of csv, tsv, jsonl, text"):
         read_texts(str(tmp_path), None, format="xml")
     (tmp_path / "a.txt").write_text("You won a prize, call now\n")
-    with pytest.raises(InputError, match=r"a\.txt has no columns: --column is for tables"):
+    with pytest.raises(InputError, match=r"a\.txt has no columns: column is for tables"):
         list(read_texts(str(tmp_path / "a.txt"), "text"))
 
 
@@ -146,7 +147,7 @@ def test_a_line_is_given_before_the_next_one_comes(monkeypatch: pytest.MonkeyPat
     out, into = os.pipe()
     with os.fdopen(out) as handle, os.fdopen(into, "w") as writer:
         monkeypatch.setattr("sys.stdin", handle)
-        texts = read_texts("-", None)
+        texts = read_texts(sys.stdin, None)
         for line in ("You won a prize, call now", "another"):
             writer.write(line + "\n")
             writer.flush()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.files import check_new, whole_folder
+from clearhead.errors import InputError
+from clearhead.files import check_new, whole_file, whole_folder
 from clearhead.model.loading import load, need_torch
 
 if TYPE_CHECKING:
@@ -57,8 +58,11 @@ def export(
 
 def bench(
     model: str | os.PathLike[str] = "default",
-    texts: Iterable[str] | None = None,
+    texts: Any = None,
     *,
+    output: str | os.PathLike[str] | None = None,
+    column: str | None = None,
+    input_format: str | None = None,
     runtimes: Sequence[str] | None = None,
     threads: int | None = None,
     seconds: float = 10.0,
@@ -67,12 +71,22 @@ def bench(
     """Measure how fast a model turns texts into vectors on this machine: engine, int8, core and what others would take.
 
     `runtimes` are some of "engine", "int8", "core", "onnx" and "sentence-transformers"; without it, those installed.
-    `seconds` is about how long the first one works; without texts, sentences written for this project are taken.
+    `texts` are a list, a file or whatever else `embed` reads; without them, sentences written for this project are
+    taken. `seconds` is about how long the first one works; `output` is an .svg file for a picture.
     `progress` is told (turns done, turns in all), and `download` (file, bytes done, bytes in all).
     """
+    from clearhead.data.texts import read_texts
     from clearhead.deploy.bench import run_bench
 
-    return run_bench(os.fspath(model), texts, runtimes=runtimes, threads=threads, seconds=seconds, **told)
+    place = None if output is None else Path(output)
+    if place is not None and place.suffix != ".svg":
+        raise InputError(f"{place} must end in .svg.")
+    read = None if texts is None else read_texts(texts, column, format=input_format)
+    made = run_bench(os.fspath(model), read, runtimes=runtimes, threads=threads, seconds=seconds, **told)
+    if place is not None:
+        with whole_file(place) as file:
+            file.write(made.svg().encode())
+    return made
 
 
 def quantize(

@@ -143,7 +143,7 @@ def _in_flags(message: str, arguments: Sequence[str]) -> str:
 
 def _refused(error: OSError) -> str:
     """What the system refused, as one sentence."""
-    from clearhead.files import named, reason
+    from clearhead.api.support import named, reason
 
     if error.filename is not None:
         return f"{named(error.filename)} cannot be read or written: {reason(error)}."

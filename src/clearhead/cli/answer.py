@@ -8,12 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from clearhead.cli.screen import UNSEEN, print_json, say
-from clearhead.data.paths import is_text
 from clearhead.errors import InputError
 
 if TYPE_CHECKING:
-    from clearhead.predict.predictions import Prediction
-    from clearhead.predict.predictor import Predictor
+    from clearhead.api.support import Prediction, Predictor
 
 BAR = 24  # characters of a probability of 1
 NEW_LINE = "\n"  # in a label or an answer
@@ -111,4 +109,4 @@ def refuse_file_options(given: dict[str, Any]) -> None:
             raise InputError(f"--{name.replace('_', '-')} is for files; a text is answered on the screen.")
 
 
-__all__ = ["is_text", "print_answer", "refuse_file_options"]
+__all__ = ["print_answer", "refuse_file_options"]

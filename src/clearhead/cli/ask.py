@@ -11,12 +11,10 @@ from cyclopts import Parameter
 from clearhead.cli.loading import downloads
 from clearhead.cli.screen import UNSEEN, model_notes, print_json, say
 from clearhead.cli.streams import input_bytes
-from clearhead.data.paths import is_text
 from clearhead.errors import InputError
-from clearhead.files import named, reason
 
 if TYPE_CHECKING:
-    from clearhead.predict.predictions import FoundSpan, Prediction
+    from clearhead.api.support import FoundSpan, Prediction
 
 AROUND = 60  # characters of the passage that are shown on each side of the answer
 MOST_PASSAGE = 8 << 20  # bytes
@@ -76,6 +74,8 @@ def ask(
 
 def _passage(passage: str | None, file: str | None) -> str:
     """The passage itself, or what a file or standard input holds."""
+    from clearhead.api.support import is_text, named, reason
+
     if (passage is None) == (file is None):
         problem = "There is no passage" if passage is None else "There are two passages"
         raise InputError(f"{problem}: give one after the question, or name a file with --file (- for standard input).")

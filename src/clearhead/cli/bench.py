@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from clearhead.cli.loading import downloads
 from clearhead.cli.screen import print_json, print_table, progress, say
+from clearhead.cli.streams import input_stream
 from clearhead.errors import InputError
 
 
@@ -54,22 +55,26 @@ def bench(
     quiet
         Say nothing but the answer.
     """
-    from clearhead.api import deployment
-    from clearhead.cli.texts import read_texts
+    from clearhead import api
 
-    if output is not None and output.suffix != ".svg":
-        raise InputError(f"{output} must end in .svg.")
     if file is None and column is not None:
         raise InputError("--column is for a file of texts; name one.")
-    texts = None if file is None else read_texts(file, column, format=input_format)
+    texts: Any = input_stream() if file == "-" else None if file is None else Path(file)
     names = None if runtimes is None else [name.strip() for name in runtimes.split(",")]
     silent = quiet or json
     with downloads(quiet=silent) as bars, progress("measuring", quiet=silent) as bar:
-        made = deployment.bench(
-            reference, texts, runtimes=names, threads=threads, seconds=seconds, progress=bar, download=bars
+        made = api.bench(
+            reference,
+            texts,
+            output=output,
+            column=column,
+            input_format=input_format,
+            runtimes=names,
+            threads=threads,
+            seconds=seconds,
+            progress=bar,
+            download=bars,
         )
-    if output is not None:
-        _write(output, made)
     if json:
         print_json(made.to_json())
         return
@@ -84,10 +89,3 @@ def show_bench(made: Any) -> None:
     print_table(columns, rows, title=made.title)
     for note in made.notes:
         sys.stdout.write(f"{note}\n")
-
-
-def _write(output: Path, made: Any) -> None:
-    from clearhead.files import whole_file
-
-    with whole_file(output) as file:
-        file.write(made.svg().encode())

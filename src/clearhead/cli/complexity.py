@@ -48,15 +48,14 @@ def complexity(
     quiet
         Say nothing but the answer.
     """
-    from clearhead.explain.complexity import LENGTHS, MS, WIDTHS
-    from clearhead.explain.complexity import complexity as measured
-    from clearhead.explain.growth_picture import check_picture
+    from clearhead import api
+    from clearhead.api.support import LENGTHS, MS, WIDTHS, check_picture
 
     if output is not None:
         check_picture(output)
     chosen = _numbers("lengths", lengths, LENGTHS), _numbers("widths", widths, WIDTHS)
     with progress("measuring", quiet=quiet or json) as bar:
-        made = measured(*chosen, kernel=kernel, repeats=repeats, threads=threads, progress=bar)
+        made = api.complexity(*chosen, kernel=kernel, repeats=repeats, threads=threads, progress=bar)
     if output is not None:
         made.save(output)
     if json:

@@ -35,16 +35,16 @@ def contrast(
     quiet
         Print the cosine of the last layer alone.
     """
-    from clearhead.api import contrast as contrasted
+    from clearhead import api
+    from clearhead.api.support import has_vectors
     from clearhead.cli.loading import load_model
     from clearhead.cli.words import load_vectors
-    from clearhead.jobs.kinds import has_vectors
 
     still = quiet or json
     if has_vectors(reference):
-        made = contrasted(load_vectors(reference, limit=None, quiet=still), first, second, word, also=also or ())
+        made = api.contrast(load_vectors(reference, limit=None, quiet=still), first, second, word, also=also or ())
     else:
-        made = contrasted(load_model(reference, quiet=still), first, second, word, also=also or ())
+        made = api.contrast(load_model(reference, quiet=still), first, second, word, also=also or ())
     if json:
         print_json(made.to_json())
         return

@@ -26,10 +26,10 @@ def convert(
     quiet
         Say nothing.
     """
-    from clearhead.api import convert as convert_model
+    from clearhead import api
 
     with model_notes(quiet=quiet or json):
-        folder = convert_model(source, destination, allow_pickle=allow_pickle)
+        folder = api.convert(source, destination, allow_pickle=allow_pickle)
     files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     if json:
         print_json({"folder": str(folder), "files": files})

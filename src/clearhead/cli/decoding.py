@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from cyclopts import Parameter
-
-from clearhead.cli.screen import say
-from clearhead.errors import ClearheadError, InputError
-from clearhead.files import discard, named, read_json, write_json, writing
 
 STANDARD_OUTPUT = Path("-")
 
@@ -77,77 +68,3 @@ class DecodingOptions:
         made = {name: value for name, value in vars(self).items() if name not in ("forbid", "stop")}
         made |= {"forbidden": tuple(self.forbid or ()), "stop": tuple(self.stop or ())}
         return made | {"beam": 1 if self.sample else beam, "max_length": max_length}
-
-
-@contextmanager
-def answers_file(
-    output: Path | None, job: object, *, as_json: bool, quiet: bool, ranked: bool = False
-) -> Iterator[tuple[IO[str], int]]:
-    """Where the answers go, and how many of them a stopped job left there; `ranked` ones take several lines each.
-
-    They are gathered in a partial file, which the same `job` continues, and which gets its name when it is complete. A
-    file that exists is never touched.
-    """
-    from clearhead.predict.files import partial_files
-    from clearhead.translate.stream import lines_done, ranked_done
-
-    if output is None:
-        yield sys.stdout, 0
-        return
-    if output.is_file() or output.is_symlink():
-        raise InputError(f"Output file {named(output)} already exists; remove it, or name another one.")
-    with writing(output):
-        if output.exists():  # a device or a pipe
-            with output.open("a", encoding="utf-8") as into:
-                yield into, 0
-            return
-        partial, mark = partial_files(output)
-        key = hashlib.sha256(repr(job).encode("utf-8", "surrogatepass")).hexdigest()
-        if _job_of(mark) != key:  # of another job, or of none
-            discard(mark)
-            discard(partial)
-        done = ranked_done(partial) if ranked else lines_done(partial, as_json=as_json)
-        if done:
-            say(f"{done:,} lines of {output} are there already; going on after them", quiet=quiet)
-        write_json(mark, {"job": key})
-        with partial.open("a", encoding="utf-8") as into:
-            yield into, done
-            into.flush()
-            os.fsync(into.fileno())
-        discard(mark)
-        partial.replace(output)
-
-
-def _job_of(mark: Path) -> object:
-    """Which job a partial file belongs to; None where nothing says it."""
-    try:
-        return read_json(mark).get("job")
-    except ClearheadError:
-        return None
-
-
-def texts_given(
-    text: str,
-    column: str | None,
-    *,
-    format: str | None = None,  # noqa: A002
-    expected: Sequence[str] = (),
-) -> Iterable[str]:
-    """The lines of a file or a pipe, or the one text itself."""
-    from clearhead.cli.texts import read_texts
-
-    if comes_in_lines(text):
-        return read_texts(text, column, format=format, expected=expected)
-    if format is not None:
-        raise InputError(f"--input-format is for files and standard input, and {text[:60]!r} is a text.")
-    if column is not None:
-        raise InputError(f"--column is for files, and {text[:60]!r} is none.")
-    return [text]
-
-
-def comes_in_lines(text: str) -> bool:
-    """Whether this names a file or standard input, and is no text itself."""
-    try:
-        return text == "-" or Path(text).is_file()
-    except (OSError, ValueError):  # too long for a name, or no name at all
-        return False

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from clearhead.cli.loading import load_model
-from clearhead.cli.screen import print_json, progress, say
-from clearhead.errors import InputError, MissingExtraError
+from clearhead.cli.loading import downloads
+from clearhead.cli.screen import model_notes, print_json, progress, say, truncations
+from clearhead.cli.streams import input_stream
 
 
 def embed(
@@ -61,40 +60,38 @@ def embed(
     quiet
         Say nothing.
     """
-    from clearhead.cli.texts import read_texts
-    from clearhead.embeddings.vector_files import ending_of, job_key, model_folder, write_vectors
-    from clearhead.model.embedding import BATCH_TOKENS, Embedder, TruncationWarning
+    from clearhead import api
 
-    if ending_of(output) == ".parquet":
-        _need_parquet()
-    _check_place(output, file)
-    model = load_model(reference, quiet=quiet or json, precision=precision)
-    texts = read_texts(file, column, format=input_format)
     chosen: Any = int(layer) if layer is not None and layer.lstrip("-").isdigit() else layer
-    embedder = Embedder(model, chosen, pooling, normalize, model.prompt_text(prompt, prompt_name))
-    folder = model_folder(reference)
-    options = {
-        "column": column,
-        "input_format": input_format,
-        "layer": layer,
-        "pooling": pooling,
-        "normalize": normalize,
-        "prompt": embedder.prompt,
-        "precision": precision,
-        "runner": type(model.runner).__name__,
-        "ending": ending_of(output),
-    }
-    key = None if file == "-" or folder is None else job_key(folder, Path(file), options)
+    source: Any = input_stream() if file == "-" else Path(file)
+    silent = quiet or json
     try:
-        with warnings.catch_warnings(record=True) as caught, progress("embedding", quiet=quiet or json) as bar:
-            warnings.simplefilter("always", TruncationWarning)
-            made = write_vectors(output, texts, embedder, batch_tokens=BATCH_TOKENS, key=key, told=bar)
+        with (
+            model_notes(quiet=silent),
+            downloads(quiet=silent) as bars,
+            progress("embedding", quiet=silent) as bar,
+            truncations() as cut,
+        ):
+            made = api.embed(
+                reference,
+                source,
+                output,
+                column=column,
+                input_format=input_format,
+                layer=chosen,
+                pooling=pooling,
+                normalize=normalize,
+                prompt=prompt,
+                prompt_name=prompt_name,
+                precision=precision,
+                progress=bar,
+                download=bars,
+            )
     except KeyboardInterrupt as error:
-        if key is not None:
+        if getattr(error, "resumable", False):
             say("stopped; the same command continues where it stopped.")
             error.reported = True  # type: ignore[attr-defined]
         raise
-    cut = [str(warning.message) for warning in caught if issubclass(warning.category, TruncationWarning)]
     if json:
         print_json(
             {"texts": made.texts, "width": made.width, "output": str(output), "truncated": cut, "resumed": made.resumed}
@@ -104,18 +101,3 @@ def embed(
         say(line, quiet=quiet)
     again = f" ({made.resumed} of them by an earlier, interrupted command)" if made.resumed else ""
     say(f"{made.texts} texts, {made.width} numbers each{again}: {output}", quiet=quiet)
-
-
-def _check_place(output: Path, file: str) -> None:
-    """Refuse what would destroy the input."""
-    from clearhead.predict.files import partial_files
-
-    if file != "-" and Path(file).resolve() in [place.resolve() for place in (output, *partial_files(output))]:
-        raise InputError(f"{output} is the input itself; name another file.")
-
-
-def _need_parquet() -> None:
-    from importlib.util import find_spec
-
-    if find_spec("pyarrow") is None:
-        raise MissingExtraError("Writing .parquet", "parquet")

@@ -113,7 +113,7 @@ def evaluate(
 
 def _own(reference: str, precision: str | None) -> str | None:
     """A translator's folder, which is measured by its texts and not by logits."""
-    from clearhead.jobs.kinds import local_kind
+    from clearhead.api.support import local_kind
 
     if local_kind(reference) != "translator":
         return None

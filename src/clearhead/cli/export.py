@@ -35,14 +35,13 @@ def export(
     quiet
         Say nothing.
     """
-    from clearhead.api import export as export_model
-    from clearhead.engine.export import ABOUT
-    from clearhead.files import read_json
+    from clearhead import api
+    from clearhead.api.support import exported_facts
 
     silent = quiet or json
     with model_notes(quiet=silent), downloads(quiet=silent) as bars:
-        folder = export_model(source, destination, portable=portable, precision=precision, progress=bars)
-    about = read_json(folder / ABOUT)
+        folder = api.export(source, destination, portable=portable, precision=precision, progress=bars)
+    about = exported_facts(folder)
     files = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
     if json:
         print_json({"folder": str(folder), "files": files, "disk_bytes": sum(files.values()), **about})

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from clearhead.cli.loading import load_model
-from clearhead.cli.screen import print_json, print_table
+from clearhead.cli.loading import downloads
+from clearhead.cli.screen import model_notes, print_json, print_table
 
 
 def fill(reference: str, text: str, /, *, top: int = 5, json: bool = False, quiet: bool = False) -> None:
@@ -22,8 +22,10 @@ def fill(reference: str, text: str, /, *, top: int = 5, json: bool = False, quie
     quiet
         Print the best guess for each mask and nothing else.
     """
-    model = load_model(reference, quiet=quiet or json)
-    guesses = model.fill(text, top=top)
+    from clearhead import api
+
+    with model_notes(quiet=quiet or json), downloads(quiet=quiet or json) as bars:
+        guesses = api.fill(reference, text, top, download=bars)
     if json:
         print_json([[{"token": g.token, "probability": g.probability, "id": g.id} for g in mask] for mask in guesses])
         return

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from clearhead.cli.decoding import STANDARD_OUTPUT, DecodingOptions, answers_file, comes_in_lines, texts_given
-from clearhead.cli.loading import load_model
-from clearhead.cli.screen import progress, say
-from clearhead.cli.streams import json_text
+from clearhead.cli.decoding import STANDARD_OUTPUT, DecodingOptions
+from clearhead.cli.loading import downloads
+from clearhead.cli.screen import model_notes, progress, say
+from clearhead.cli.streams import input_stream
 from clearhead.errors import InputError
 
 
@@ -63,37 +64,41 @@ def generate(
     quiet
         Say nothing but the texts.
     """
-    from clearhead.translate.generate import check_causal, continue_lines, stream_text
+    from clearhead import api
+    from clearhead.api.support import comes_in_lines
 
     chosen = options or DecodingOptions()
     choices = chosen.choices(beam=beam, max_length=max_length)
     output = None if output == STANDARD_OUTPUT else output
-    lined = comes_in_lines(prompt)
+    lined = prompt == "-" or comes_in_lines(prompt)
     if stream and (lined or json or output is not None):
         raise InputError("--stream writes the answer to one prompt as it comes: leave files, -o and --json out.")
     if chosen.best > 1 and not json and (lined or output is not None):
         raise InputError(f"--best {chosen.best} gives several texts for every line of a file; add --json.")
-    prompts = texts_given(prompt, column, format=input_format)
-    loaded = load_model(model, quiet=quiet or json, precision=precision)
-    check_causal(loaded, model)
-    if stream:
-        pieces = stream_text(loaded, prompt, **choices)
-        for piece in chain(() if new_only else (prompt,), pieces, ("\n",)):
-            sys.stdout.write(piece)
-            sys.stdout.flush()
-        return
-    job = ("generate", model, prompt, column, input_format, precision, json, new_only, sorted(choices.items()))
     with (
-        answers_file(output, job, as_json=json, quiet=quiet) as (into, done),
-        progress("generating", quiet=quiet) as bar,
+        model_notes(quiet=quiet or json),
+        downloads(quiet=quiet or json) as bars,
+        progress("generating", quiet=quiet or stream) as bar,
     ):
-        for line in continue_lines(loaded, prompts, skip=done, empty=not lined, told=bar, **choices):
-            if json:
-                into.write(json_text(line.to_json(), into) + "\n")
-            else:
-                texts = line.texts(new=new_only)
-                one_each = [" ".join(text.splitlines()) for text in texts] if lined or output is not None else texts
-                into.write("\n\n".join(one_each) + "\n")
-            into.flush()
+        if stream:
+            pieces = api.generate_stream(model, prompt, precision=precision, download=bars, **choices)
+            for piece in chain(() if new_only else (prompt,), pieces, ("\n",)):
+                sys.stdout.write(piece)
+                sys.stdout.flush()
+            return
+        api.generate(
+            model,
+            input_stream() if prompt == "-" else prompt,
+            sys.stdout if output is None else output,
+            column=column,
+            input_format=input_format,
+            as_json=json,
+            new_only=new_only,
+            precision=precision,
+            progress=bar,
+            download=bars,
+            notify=partial(say, quiet=quiet),
+            **choices,
+        )
     if output is not None:
         say(f"texts: {output}", quiet=quiet)

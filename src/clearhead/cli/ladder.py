@@ -97,9 +97,8 @@ def ladder(
         Say nothing but the answer.
     """
     from clearhead import api
+    from clearhead.api.support import Told, parse_set
     from clearhead.cli.training import TrainingScreen
-    from clearhead.jobs.plan import parse_set
-    from clearhead.jobs.progress import Told
 
     silent = quiet or json
     choices: dict[str, Any] = {
@@ -155,7 +154,7 @@ def ladder(
 
 def show_ladder(made: Any) -> None:
     """A table of the methods, and the one to take."""
-    from clearhead.ladder.methods import rung_cells
+    from clearhead.api.support import rung_cells
 
     names = ("method", made.metric, "95 % interval", "training", "one text", "size")
     measured = [rung_cells(rung) for rung in made.rungs if rung.left_out is None]

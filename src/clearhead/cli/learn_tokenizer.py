@@ -66,8 +66,8 @@ def learn_tokenizer(
     quiet
         Say nothing but the answer.
     """
+    from clearhead import api
     from clearhead.errors import InputError
-    from clearhead.jobs.learn_tokenizer import learn_tokenizer as learned
 
     if not files:
         raise InputError("Name at least one file of text, or - for standard input.")
@@ -75,7 +75,7 @@ def learn_tokenizer(
         raise InputError("Standard input can be read once.")
     given = [input_bytes() if name == "-" else Path(name) for name in files]
     with stages(quiet=quiet or json) as tell:
-        made = learned(
+        made = api.learn_tokenizer(
             given,
             output,
             kind=kind,

@@ -19,10 +19,10 @@ def models(*, json: bool = False, quiet: bool = False) -> None:
     quiet
         Print the names of models that can be used, and nothing else.
     """
-    from clearhead.api import deployment
-    from clearhead.checkpoint.inventory import printable_size
+    from clearhead import api
+    from clearhead.api.support import printable_size
 
-    found = deployment.models()
+    found = api.models()
     if json:
         print_json([model.to_json() for model in found])
         return

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from clearhead.cli.answer import is_text, print_answer, refuse_file_options
+from clearhead.cli.answer import print_answer, refuse_file_options
 from clearhead.cli.evaluate import counted
 from clearhead.cli.loading import downloads
 from clearhead.cli.screen import model_notes, print_json, progress, say
@@ -78,6 +78,7 @@ def predict(
         Say nothing; of a text, print the answer alone.
     """
     from clearhead import api
+    from clearhead.api.support import is_text
 
     if is_text(file):
         refuse_file_options(

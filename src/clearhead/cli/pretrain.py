@@ -111,9 +111,8 @@ def pretrain(
         Say nothing.
     """
     from clearhead import api
+    from clearhead.api.support import Told, parse_set
     from clearhead.cli.training import TrainingScreen, resumable
-    from clearhead.jobs.plan import parse_set
-    from clearhead.jobs.progress import Told
 
     silent = quiet or json
     choices: dict[str, Any] = {

@@ -59,13 +59,12 @@ def quantize(
     quiet
         Say nothing.
     """
-    from clearhead.api import deployment
-    from clearhead.embeddings.vector_files import model_folder
-    from clearhead.predict.latency import disk_bytes
+    from clearhead import api
+    from clearhead.api.support import disk_bytes
 
     silent = quiet or json
     with model_notes(quiet=silent), stages(quiet=silent) as told:
-        made = deployment.quantize(
+        made = api.quantize(
             reference,
             file,
             output=output,
@@ -90,6 +89,6 @@ def quantize(
     print_table(names, rows, title=f"{verdict.rows:,} rows: {verdict.data}")
     if verdict.worst is not None:
         say(f"worst cosine: {verdict.worst:.4f}")
-    sizes = [None if folder is None else disk_bytes(folder) for folder in (model_folder(reference), made.folder)]
+    sizes = [disk_bytes(folder) for folder in (reference, made.folder)]
     before, after = ("" if size is None else f"{size / 1e6:,.1f} MB" for size in sizes)
     say(f"model: {made.folder} ({after} on disk{f', {before} before' if before else ''})")

@@ -107,3 +107,25 @@ def model_notes(*, quiet: bool) -> Iterator[None]:
         log.removeHandler(handler)
         log.setLevel(before)
         log.propagate = spread
+
+
+@contextmanager
+def truncations() -> Iterator[list[str]]:
+    """Collect what was said of texts that were cut off; other warnings are shown as always."""
+    import warnings
+
+    from clearhead.api.support import TruncationWarning
+
+    found: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", TruncationWarning)
+        show = warnings.showwarning
+
+        def collect(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+            if issubclass(category, TruncationWarning):
+                found.append(str(message))
+            else:
+                show(message, category, *rest, **more)
+
+        warnings.showwarning = collect
+        yield found

@@ -84,17 +84,9 @@ def input_bytes() -> IO[bytes]:
     return sys.stdin.buffer
 
 
-def input_lines() -> Iterator[str]:
-    """The lines of standard input, which are UTF-8 whatever the locale says."""
-    if isinstance(sys.stdin, io.StringIO):
-        yield from sys.stdin
-        return
-    text = io.TextIOWrapper(input_bytes(), encoding="utf-8-sig")
-    try:
-        yield from text
-    finally:
-        with suppress(OSError, ValueError):
-            text.detach()
+def input_stream() -> IO[Any]:
+    """Standard input for texts as they come: bytes, or what a program put in its place."""
+    return sys.stdin if isinstance(sys.stdin, io.StringIO) else input_bytes()
 
 
 def typed(arguments: Sequence[str]) -> list[str]:

@@ -21,10 +21,9 @@ def tokens(reference: str, text: str, second: str | None = None, /, *, json: boo
     quiet
         Print the ids alone, separated by spaces.
     """
-    from clearhead.api import load_tokenizers
+    from clearhead import api
 
-    tokenizer, _ = load_tokenizers(reference)
-    encoding = tokenizer.encode(text, second)
+    encoding = api.tokens(reference, text, second)
     if json:
         names = ("ids", "tokens", "offsets", "words", "segments", "special", "truncated")
         print_json({name: getattr(encoding, name) for name in names})

@@ -151,9 +151,8 @@ def train(
         Say nothing.
     """
     from clearhead import api
+    from clearhead.api.support import Told, parse_set
     from clearhead.cli.training import TrainingScreen, resumable
-    from clearhead.jobs.plan import parse_set
-    from clearhead.jobs.progress import Told
 
     silent = quiet or json
     choices: dict[str, Any] = {
@@ -267,7 +266,7 @@ def show_run(run: Any) -> None:
 
 def baseline_rows(run: Any) -> list[tuple[str, ...]]:
     """Cheap methods beside the trained one as lines of a table."""
-    from clearhead.html import between, figure
+    from clearhead.api.support import between, figure
 
     rows: list[tuple[str, ...]] = []
     for one in run.baselines:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.cli.screen import say
 
 if TYPE_CHECKING:
-    from clearhead.training.loop import Step
+    from clearhead.api.support import Step
 
 RECENT = 20  # steps that the shown loss and speed are means of
 NOTICED = b"\nstopping after this step; press Ctrl-C again to stop at once\n"
@@ -24,7 +24,7 @@ NOTICED = b"\nstopping after this step; press Ctrl-C again to stop at once\n"
 @contextmanager
 def resumable(verb: str, begun: list[Path], *, quiet: bool) -> Iterator[None]:
     """Name the command that resumes a run which Ctrl-C stops; `begun` holds its folder once it can be resumed."""
-    from clearhead.training.interrupt import TrainingInterrupted, on_stop_request
+    from clearhead.api.support import TrainingInterrupted, on_stop_request
 
     def notice() -> None:
         if not quiet:

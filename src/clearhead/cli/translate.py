@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
+import sys
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from clearhead.cli.decoding import STANDARD_OUTPUT, DecodingOptions, answers_file, comes_in_lines, texts_given
-from clearhead.cli.loading import load_model
-from clearhead.cli.screen import progress, say
-from clearhead.cli.streams import json_text
-from clearhead.errors import ClearheadError, InputError
-
-if TYPE_CHECKING:
-    from clearhead.model import Model
+from clearhead.cli.decoding import STANDARD_OUTPUT, DecodingOptions
+from clearhead.cli.loading import downloads
+from clearhead.cli.screen import model_notes, progress, say, truncations
+from clearhead.cli.streams import input_stream
+from clearhead.errors import InputError
 
 
 def translate(
@@ -69,56 +67,36 @@ def translate(
     quiet
         Say nothing but the translations.
     """
-    from clearhead.jobs.kinds import local_kind
-    from clearhead.model.embedding import TruncationWarning
-    from clearhead.translate.evaluate import read_trained
-    from clearhead.translate.stream import translate_lines
+    from clearhead import api
 
     choices = (options or DecodingOptions()).choices(beam=beam, max_length=max_length)
     choices["coverage_penalty"] = coverage_penalty
     output = None if output == STANDARD_OUTPUT else output
     if align and not json:
         raise InputError("--align is told by --json: give both, or leave it out.")
-    if not text.strip():
-        raise InputError("There is no text to translate.")
-    known = tuple(read_trained(Path(model)).columns.values())[:1] if local_kind(model) == "translator" else ()
-    lines = texts_given(text, column, format=input_format, expected=known)
-    loaded = load_model(model, quiet=quiet or json, precision=precision)
-    if loaded.shape.decoder is None:
-        raise InputError(f"{model} has no decoder, so that it cannot translate.")
-    if json and align is not False:
-        choices["align"] = _can_align(loaded, asked=align is True, quiet=quiet)
-    if replace_unknown:
-        choices["replace_unknowns"] = _can_align(loaded, asked=True, quiet=quiet)
     shy = quiet or output is None  # a bar would stand between the translations
-    with warnings.catch_warnings(record=True) as caught, progress("translating", quiet=shy) as bar:
-        warnings.simplefilter("always", TruncationWarning)
-        ranked = choices["best"] > 1 and not json
-        job = ("translate", model, text, column, input_format, precision, json, sorted(choices.items()))
-        numbered = ranked and (output is not None or comes_in_lines(text))
-        with answers_file(output, job, as_json=json, quiet=quiet, ranked=ranked) as (into, done):
-            for line in translate_lines(loaded, lines, skip=done, told=bar, **choices):
-                if ranked:
-                    first = f"{line.number}\t" if numbered else ""
-                    into.write("".join(f"{first}{one}\n" for one in line.ranked))
-                else:
-                    into.write((json_text(line.to_json(), into) if json else line.text) + "\n")
-                into.flush()
-    for warning in caught:
-        say(str(warning.message), quiet=quiet)
+    with (
+        model_notes(quiet=quiet or json),
+        downloads(quiet=quiet or json) as bars,
+        progress("translating", quiet=shy) as bar,
+        truncations() as cut,
+    ):
+        api.translate(
+            model,
+            input_stream() if text == "-" else text,
+            sys.stdout if output is None else output,
+            column=column,
+            input_format=input_format,
+            as_json=json,
+            align=align if json else False,
+            replace_unknown=replace_unknown,
+            precision=precision,
+            progress=bar,
+            download=bars,
+            notify=partial(say, quiet=quiet),
+            **choices,
+        )
+    for line in cut:
+        say(line, quiet=quiet)
     if output is not None:
         say(f"translations: {output}", quiet=quiet)
-
-
-def _can_align(model: Model, *, asked: bool, quiet: bool) -> bool:
-    """Whether words can be aligned; what was asked for and cannot be is an error, the rest is said and left out."""
-    from clearhead.model.alignment import Aligner
-
-    try:
-        Aligner(model)
-    except ClearheadError as error:
-        if asked:
-            raise
-        say(f"no alignments: {error}", quiet=quiet)
-        return False
-    return True

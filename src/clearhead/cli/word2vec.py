@@ -66,7 +66,7 @@ def word2vec(
     quiet
         Say nothing.
     """
-    from clearhead.api import word2vec as learned
+    from clearhead import api
     from clearhead.errors import InputError
 
     if not files:
@@ -75,7 +75,7 @@ def word2vec(
         raise InputError("Standard input can be read once.")
     given = [input_bytes() if name == "-" else Path(name) for name in files]
     with stages(quiet=quiet or json) as tell:
-        made = learned(
+        made = api.word2vec(
             given,
             output,
             mode=mode,

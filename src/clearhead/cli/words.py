@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -11,8 +11,7 @@ from clearhead.cli.loading import downloads
 from clearhead.cli.screen import model_notes, print_json, print_table, progress, say
 
 if TYPE_CHECKING:
-    from clearhead.words import WordVectors
-    from clearhead.words.measure import Analogies, Likeness
+    from clearhead.api.support import Analogies, WordAnswers, WordVectors
 
 
 def words(
@@ -54,50 +53,47 @@ def words(
     quiet
         Print the answers alone, one a line.
     """
+    from clearhead import api
+    from clearhead.api.support import shown
     from clearhead.errors import InputError
-    from clearhead.files import shown
-    from clearhead.words.measure import measure_analogies, measure_likeness
 
     if not terms and similar is None and wordsim is None and simlex is None and analogies is None:
         raise InputError("Say a word, words with + and - between them, or --similar, --wordsim, --simlex, --analogies.")
     vectors = load_vectors(reference, limit=limit, quiet=quiet or json)
-    found = vectors.neighbours(terms, top=top) if terms else []
-    made: dict[str, Any] = {"model": reference, "words": len(vectors), "width": vectors.width}
-    made["notes"] = list(vectors.notes)
-    if terms:
-        made["asked"] = " ".join(terms)
-        made["neighbours"] = [{"word": one.word, "cosine": one.cosine} for one in found]
-    if similar is not None:
-        made["similar"] = {"words": list(similar), "cosine": vectors.cosine(*similar)}
-    likeness = [measure_likeness(vectors, path) for path in (wordsim, simlex) if path is not None]
-    solved = None
-    if analogies is not None:
-        with progress("analogies", quiet=quiet or json) as tell:
-            solved = measure_analogies(vectors, analogies, progress=tell)
+    with progress("analogies", quiet=quiet or json or analogies is None) as tell:
+        made = api.words(
+            vectors,
+            *terms,
+            top=top,
+            similar=similar,
+            wordsim=wordsim,
+            simlex=simlex,
+            analogies=analogies,
+            progress=tell,
+        )
     if json:
-        names = [name for name, path in (("wordsim", wordsim), ("simlex", simlex)) if path is not None]
-        made |= {name: one.to_json() for name, one in zip(names, likeness, strict=True)}
-        print_json(made | ({} if solved is None else {"analogies": solved.to_json()}))
+        print_json({**made.to_json(), "model": reference})
         return
     if quiet:
-        for line in (*(shown(one.word) for one in found), *_figures(made, likeness, solved)):
+        for line in (*(shown(one.word) for one in made.neighbours), *_figures(made)):
             print(line)
         return
-    if found:
-        print_table(("word", "cosine"), [(one.word, f"{one.cosine:.4f}") for one in found], title=made["asked"])
-    if similar is not None:
-        print_table(("words", "cosine"), [(" and ".join(similar), f"{made['similar']['cosine']:.4f}")])
-    if likeness:
-        rows = [(one.name, f"{one.known:,} of {one.rows:,}", str(one.spearman)) for one in likeness]
-        print_table(("file", "rows known", "Spearman (95 % interval)"), rows)
-    if solved is not None:
-        _print_analogies(solved)
+    if made.neighbours:
+        rows = [(one.word, f"{one.cosine:.4f}") for one in made.neighbours]
+        print_table(("word", "cosine"), rows, title=" ".join(terms))
+    if made.similar is not None:
+        print_table(("words", "cosine"), [(" and ".join(made.similar), f"{made.cosine:.4f}")])
+    if made.likeness:
+        ranks = [(one.name, f"{one.known:,} of {one.rows:,}", str(one.spearman)) for one in made.likeness.values()]
+        print_table(("file", "rows known", "Spearman (95 % interval)"), ranks)
+    if made.analogies is not None:
+        _print_analogies(made.analogies)
 
 
 def load_vectors(reference: str, *, limit: int | None, quiet: bool) -> WordVectors:
     """Vectors with a bar while they are read; what is odd about their file goes to stderr."""
     from clearhead.api import load_words
-    from clearhead.jobs.kinds import has_vectors
+    from clearhead.api.support import has_vectors
 
     if not has_vectors(reference):
         with model_notes(quiet=quiet), downloads(quiet=quiet):
@@ -110,10 +106,11 @@ def load_vectors(reference: str, *, limit: int | None, quiet: bool) -> WordVecto
     return vectors
 
 
-def _figures(made: dict[str, Any], likeness: list[Likeness], solved: Analogies | None) -> list[str]:
+def _figures(made: WordAnswers) -> list[str]:
     """The numbers alone."""
-    cosine = [f"{made['similar']['cosine']:.4f}"] if "similar" in made else []
-    ranks = [f"{one.spearman.value:.4f}" for one in likeness]
+    cosine = [] if made.cosine is None else [f"{made.cosine:.4f}"]
+    ranks = [f"{one.spearman.value:.4f}" for one in made.likeness.values()]
+    solved = made.analogies
     share = [] if solved is None or solved.whole.accuracy is None else [f"{solved.whole.accuracy.value:.4f}"]
     return [*cosine, *ranks, *share]
 

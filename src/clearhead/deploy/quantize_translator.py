@@ -14,10 +14,10 @@ from clearhead.engine.int8 import Int8Plan
 from clearhead.errors import InputError
 from clearhead.metrics.translation import measure_translations
 from clearhead.model.loading import load
+from clearhead.model.opening import source_prefix
 from clearhead.tensors import ties
 from clearhead.translate.dataset import Pair
 from clearhead.translate.evaluate import known_pairs, translations
-from clearhead.translate.stream import prefix_of
 
 if TYPE_CHECKING:
     from clearhead.model import Model
@@ -65,6 +65,6 @@ def _plans(model: Model) -> Iterator[Int8Plan]:
 
 def _scores(model: Model, pairs: list[Pair], beam: int, tell: Told, what: str) -> dict[str, float]:
     texts = [pair.source for pair in pairs]
-    said = translations(model, texts, prefix_of(model), beam, lambda done, total: tell(what, done, total))
+    said = translations(model, texts, source_prefix(model), beam, lambda done, total: tell(what, done, total))
     found = measure_translations(said, [pair.target for pair in pairs], n=0).measures
     return {name: found[name].value for name in SCORES}

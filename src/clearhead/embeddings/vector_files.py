@@ -33,9 +33,19 @@ ENDINGS = (".npy", ".jsonl", ".jsonl.gz", ".parquet")
 class Vectors:
     """What was written."""
 
+    output: Path
     texts: int
     width: int
     resumed: int  # texts whose vectors an earlier, interrupted job had written
+
+    def __repr__(self) -> str:
+        from clearhead.html import one_line
+
+        return one_line("Vectors", f"{self.texts:,} texts", f"{self.width} numbers each", self.output)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"texts": self.texts, "width": self.width, "output": str(self.output), "resumed": self.resumed}
 
 
 def ending_of(output: Path) -> str:
@@ -71,7 +81,7 @@ def write_vectors(
         if ending == ".parquet":
             return _write_whole_parquet(output, texts, embedder, batch_tokens, told)
         with whole_file(output) as file:
-            return _write(file, ending, texts, embedder, batch_tokens, Counts(), told)
+            return _write(output, file, ending, texts, embedder, batch_tokens, Counts(), told)
     partial, mark = partial_files(output)
     begun = read_mark(partial, mark, key)
     counts = Counts() if begun is None else begun.counts
@@ -90,7 +100,7 @@ def write_vectors(
                 if begun is not None:
                     file.truncate(begun.bytes)
                     file.seek(0, os.SEEK_END)
-                made = _write(file, ending, texts, embedder, batch_tokens, counts, told, save)
+                made = _write(output, file, ending, texts, embedder, batch_tokens, counts, told, save)
             if ending == ".parquet":  # it has its table of contents at the end, so that nothing can be appended
                 _as_parquet(partial, output, made.width)
                 partial.unlink()
@@ -105,6 +115,7 @@ def write_vectors(
 
 
 def _write(
+    output: Path,
     file: IO[bytes],
     ending: str,
     texts: Iterable[str],
@@ -132,7 +143,7 @@ def _write(
         file.seek(0)
         _write_header(file, counts.rows, width)
         file.seek(0, os.SEEK_END)
-    return Vectors(texts=counts.rows, width=width, resumed=resumed)
+    return Vectors(output=output, texts=counts.rows, width=width, resumed=resumed)
 
 
 def _kept(texts: Iterable[str], waiting: deque[str], skip: int) -> Iterator[str]:
@@ -178,7 +189,7 @@ def _write_whole_parquet(
 ) -> Vectors:
     """Texts that can be read only once."""
     with writing(output), tempfile.TemporaryFile() as file:
-        made = _write(file, ".parquet", texts, embedder, batch_tokens, Counts(), told)
+        made = _write(output, file, ".parquet", texts, embedder, batch_tokens, Counts(), told)
         file.seek(0)
         _as_parquet(file, output, made.width)
     return made

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clearhead import tensors
 from clearhead.files import shown
 from clearhead.html import write_cell, write_row, write_table
+from clearhead.html import table_html
 
 if TYPE_CHECKING:
     from clearhead.checkpoint.passport import Passport
@@ -199,3 +201,37 @@ def parts(model: Model) -> dict[str, int]:
         part = ".".join(name.split(".")[:2])
         counted[part] = counted.get(part, 0) + tensors.count({name: size})
     return counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """What a saved model is: plain values for scripts, and the first of them as tables for people."""
+
+    facts: Mapping[str, Any] = field(repr=False)
+    tables: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]  # a title and its rows of name and value
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return dict(self.facts)
+
+    def __repr__(self) -> str:
+        lines = []
+        for title, shown_rows in self.tables:
+            wide = max((len(name) for name, _ in shown_rows), default=0)
+            lines += [title, *(f"  {name:<{wide}}  {value}" for name, value in shown_rows)]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return "".join(table_html(title, ("what", "value"), shown_rows) for title, shown_rows in self.tables)
+
+
+def describe_model(model: Model, disk_bytes: int | None = None) -> Description:
+    """A model with a network, and what its files take on disk where that is known."""
+    shown_rows = tuple(rows(model) + size_rows(disk_bytes))
+    told = facts(model) | {"parts": parts(model), "disk_bytes": disk_bytes}
+    return Description(facts=told, tables=((model.reference, shown_rows),))
+
+
+def size_rows(disk_bytes: int | None) -> list[tuple[str, str]]:
+    """The size on disk as a row of a table."""
+    return [] if disk_bytes is None else [("size on disk", f"{disk_bytes / 1e6:,.1f} MB (what is needed to predict)")]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.passport import read_passport
-from clearhead.model.describe import trained_facts, trained_rows
+from clearhead.model.describe import Description, size_rows, trained_facts, trained_rows
 from clearhead.predict.loading import load_predictor
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.scoring import ClassicScorer, VectorScorer
@@ -48,6 +48,12 @@ def counted_rows(folder: Path) -> list[tuple[str, str]]:
         shown.append(("labels", ", ".join(labels[:12]) + (" ..." if len(labels) > 12 else "")))
     passport = read_passport(folder)
     return shown if passport is None else [*shown, *trained_rows(passport)]
+
+
+def describe_classic(folder: Path, reference: str, disk_bytes: int) -> Description:
+    """Both, as `describe` gives them."""
+    facts = {"reference": reference, "disk_bytes": disk_bytes} | counted_facts(folder)
+    return Description(facts=facts, tables=((reference, (*counted_rows(folder), *size_rows(disk_bytes))),))
 
 
 def _loaded(folder: Path) -> tuple[Predictor, ClassicModel, WordVectors | None]:

@@ -2,46 +2,59 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
+from clearhead.data.texts import comes_in_lines
 from clearhead.errors import InputError
+from clearhead.html import one_line
 from clearhead.model.generation import Writer
-from clearhead.translate.stream import CHUNK
+from clearhead.model.model import Model
+from clearhead.model.opening import as_model
+from clearhead.translate.files import TextsWritten, answers_file, json_line, source_key
+from clearhead.translate.stream import CHUNK, texts_given
 
 if TYPE_CHECKING:
     from clearhead.decode import Generated
-    from clearhead.model import Model
     from clearhead.text import Tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
-class Continued:
+class Continuation:
     """One prompt and what was written after it; an empty line of a file stays empty."""
 
     number: int  # from 1
     prompt: str
-    made: Generated | None
+    generated: Generated | None
     added: tuple[str, ...] = ()  # the answers, best first, each with the blank that parts it from the prompt
 
     def texts(self, *, new: bool) -> list[str]:
         """The answers, best first: prompt and continuation, or what is `new` alone."""
-        added = ("",) if self.made is None else self.added
+        added = ("",) if self.generated is None else self.added
         return [text if new else self.prompt + text for text in added]
 
+    def __str__(self) -> str:
+        return self.texts(new=False)[0]
+
+    def __repr__(self) -> str:
+        score = None if self.generated is None else f"score {self.generated.score:.4f}"
+        return one_line("Continuation", repr(str(self)), score)
+
     def to_json(self) -> dict[str, Any]:
-        """Plain values, as `--json` prints them."""
+        """Plain values, as `generate` with JSON writes them."""
         told: dict[str, Any] = {"line": self.number, "prompt": self.prompt}
-        if self.made is None:
+        if self.generated is None:
             return told | {"text": self.prompt, "continuation": "", "score": None, "stopped": "empty"}
         told |= {"text": self.prompt + self.added[0], "continuation": self.added[0]}
-        told |= {"score": self.made.score, "stopped": self.made.stopped}
-        if len(self.made.best) > 1:
+        told |= {"score": self.generated.score, "stopped": self.generated.stopped}
+        if len(self.generated.best) > 1:
             told["best"] = [
                 {"text": self.prompt + text, "continuation": text, "score": one.score, "stopped": one.stopped}
-                for text, one in zip(self.added, self.made.best, strict=True)
+                for text, one in zip(self.added, self.generated.best, strict=True)
             ]
         return told
 
@@ -72,7 +85,7 @@ def continue_lines(
     empty: bool = False,
     told: Callable[[int, int | None], None] | None = None,
     **choices: Any,
-) -> Iterator[Continued]:
+) -> Iterator[Continuation]:
     """Every prompt in its order; `skip` of them were answered before, and `empty` ones are asked like others."""
     number = skip - skip % CHUNK  # in the chunks of a job that was never stopped: the same bits
     rows = islice(iter(prompts), number, None)
@@ -99,7 +112,7 @@ def continue_lines(
             if wrong is not None and place in full:  # all up to the one that cannot be answered
                 found[place] = _alone(model, prompt, None if empty else number, choices)
             one = found.get(place)
-            yield Continued(number=number, prompt=prompt, made=one, added=_added(model.tokenizer, prompt, one))
+            yield Continuation(number=number, prompt=prompt, generated=one, added=_added(model.tokenizer, prompt, one))
 
 
 def _alone(model: Model, prompt: str, line: int | None, choices: Mapping[str, Any]) -> Generated:
@@ -109,6 +122,67 @@ def _alone(model: Model, prompt: str, line: int | None, choices: Mapping[str, An
     except InputError as error:
         said = str(error).replace(" of row 0", "")
         raise InputError(said if line is None else f"Line {line:,}: {said[:1].lower()}{said[1:]}") from None
+
+
+def generate_texts(
+    model: str | os.PathLike[str] | Model,
+    source: Any,
+    output: Path | IO[str] | None = None,
+    *,
+    column: str | None = None,
+    input_format: str | None = None,
+    as_json: bool = False,
+    new_only: bool = False,
+    precision: str | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
+    download: Callable[[str, int, int | None], None] | None = None,
+    notify: Callable[[str], None] | None = None,
+    **decoding: Any,
+) -> list[Continuation] | TextsWritten:
+    """Go on from a prompt, or from those of a file, a pipe or a list; an output gets a line (or JSON) for each."""
+    prompts = texts_given(source, column, input_format)
+    name, loaded = _loaded(model, precision, download)
+    is_many = comes_in_lines(source)
+    if output is None:
+        return list(continue_lines(loaded, prompts, empty=not is_many, told=progress, **decoding))
+    key = source_key(source)
+    job = ("generate", name, key, column, input_format, precision, as_json, new_only, sorted(decoding.items()))
+    with answers_file(output, job, as_json=as_json, notify=notify) as (into, done):
+        count = done
+        for line in continue_lines(loaded, prompts, skip=done, empty=not is_many, told=progress, **decoding):
+            if as_json:
+                into.write(json_line(line.to_json(), into))
+            else:
+                texts = line.texts(new=new_only)
+                one_each = [" ".join(text.splitlines()) for text in texts]
+                into.write("\n\n".join(one_each if is_many or isinstance(output, Path) else texts) + "\n")
+            into.flush()
+            count += 1
+    return TextsWritten(output=output if isinstance(output, Path) else None, texts=count, resumed=done)
+
+
+def generate_pieces(
+    model: str | os.PathLike[str] | Model,
+    prompt: str,
+    *,
+    precision: str | None = None,
+    download: Callable[[str, int, int | None], None] | None = None,
+    **decoding: Any,
+) -> Iterator[str]:
+    """What follows one prompt, in pieces, each as soon as it is known."""
+    return stream_text(_loaded(model, precision, download)[1], prompt, **decoding)
+
+
+def _loaded(
+    model: str | os.PathLike[str] | Model,
+    precision: str | None,
+    download: Callable[[str, int, int | None], None] | None,
+) -> tuple[str, Model]:
+    """A causal model and its name."""
+    name = str(model.reference or "This model") if isinstance(model, Model) else os.fspath(model)
+    loaded = as_model(model, precision=precision, progress=download)
+    check_causal(loaded, name)
+    return name, loaded
 
 
 def stream_text(model: Model, prompt: str, **choices: Any) -> Iterator[str]:

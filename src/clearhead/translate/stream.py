@@ -2,64 +2,73 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from clearhead.errors import InputError
+from clearhead.caller import setting
+from clearhead.data.texts import comes_in_lines, read_texts
+from clearhead.errors import ClearheadError, InputError
+from clearhead.html import one_line
+from clearhead.jobs.kinds import local_kind
+from clearhead.model.alignment import Aligner
+from clearhead.model.model import Model
+from clearhead.model.opening import as_model, source_prefix
+from clearhead.translate.evaluate import read_trained
+from clearhead.translate.files import TextsWritten, answers_file, json_line, source_key
 from clearhead.translate.unknown import replace_unknown
 
 if TYPE_CHECKING:
     from clearhead.decode import Generated
-    from clearhead.model import Model
     from clearhead.model.alignment import Alignment
 
 CHUNK = 512  # lines that are read, sorted by length and translated together
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class Translation:
     """One line and what became of it; an empty one stays empty."""
 
     number: int  # from 1
     source: str
-    made: Generated | None
-    aligned: Alignment | None = None  # where that was asked for
+    generated: Generated | None
+    alignment: Alignment | None = None  # where that was asked for
 
     @property
     def text(self) -> str:
         """The translation on one line."""
-        return "" if self.made is None else " ".join(self.made.text.split("\n"))
+        return "" if self.generated is None else " ".join(self.generated.text.split("\n"))
 
     @property
     def ranked(self) -> list[str]:
         """All translations that were asked for, best first: rank, score and text with tabs between them."""
-        if self.made is None:
+        if self.generated is None:
             return ["1\t\t"]
-        others = [(one.score, " ".join(one.text.split("\n"))) for one in self.made.best[1:]]
-        every = [(self.made.score, self.text), *others]
+        others = [(one.score, " ".join(one.text.split("\n"))) for one in self.generated.best[1:]]
+        every = [(self.generated.score, self.text), *others]
         return [f"{rank}\t{score:.4f}\t{text}" for rank, (score, text) in enumerate(every, start=1)]
 
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        score = None if self.generated is None else f"score {self.generated.score:.4f}"
+        return one_line("Translation", repr(self.text), f"of {self.source!r}", score)
+
     def to_json(self) -> dict[str, Any]:
-        """Plain values, as `--json` prints them."""
+        """Plain values, as `translate` with JSON writes them."""
         told: dict[str, Any] = {"line": self.number, "source": self.source, "translation": self.text}
-        if self.made is None:
+        if self.generated is None:
             return told | {"score": None, "stopped": "empty"}
-        told |= {"score": self.made.score, "stopped": self.made.stopped, "truncated": self.made.truncated}
-        told |= {} if self.aligned is None else self.aligned.to_json()
-        if len(self.made.best) > 1:
-            told["best"] = [{"translation": one.text, "score": one.score} for one in self.made.best]
+        made = self.generated
+        told |= {"score": made.score, "stopped": made.stopped, "truncated": made.truncated}
+        told |= {} if self.alignment is None else self.alignment.to_json()
+        if len(made.best) > 1:
+            told["best"] = [{"translation": one.text, "score": one.score} for one in made.best]
         return told
-
-
-def prefix_of(model: Model) -> str:
-    """What the model was taught to find before every source."""
-    said = {} if model.trained is None else model.trained.settings
-    prefix = said.get("prefix")
-    return prefix if isinstance(prefix, str) else ""
 
 
 def translate_lines(
@@ -71,12 +80,12 @@ def translate_lines(
     align: bool = False,
     replace_unknowns: bool = False,
     **choices: Any,
-) -> Iterator[Line]:
+) -> Iterator[Translation]:
     """Every line in its order; `skip` of them were translated before, and are passed over.
 
     `align` tells which words belong together, and `replace_unknowns` puts source words where the model knew none.
     """
-    prefix, number = prefix_of(model), skip - skip % CHUNK  # in the chunks of a job that was not stopped: same bits
+    prefix, number = source_prefix(model), skip - skip % CHUNK  # in the chunks of a job that was not stopped: same bits
     rows = islice(iter(lines), number, None)
     while some := list(islice(rows, CHUNK)):
         if number + len(some) <= skip:
@@ -91,47 +100,87 @@ def translate_lines(
         for place, line in enumerate(some):
             number += 1
             if number > skip:
-                yield Line(number=number, source=line, made=made.get(place), aligned=aligned.get(place))
+                yield Translation(number=number, source=line, generated=made.get(place), alignment=aligned.get(place))
         if told is not None:
             told(number, None)
 
 
-def lines_done(path: Path, *, as_json: bool) -> int:
-    """How many lines of an output are whole; half a line at its end is cut off."""
-    if not path.is_file():
-        return 0
-    try:
-        with path.open("r+b") as file:
-            count, end = 0, 0
-            for line in file:
-                if not line.endswith(b"\n"):
-                    break
-                if as_json:
-                    json.loads(line)
-                count, end = count + 1, end + len(line)
-            file.truncate(end)
-    except (OSError, ValueError):
-        raise InputError(f"{path} is there and is not the output of this job; name another file.") from None
-    return count
+def translate_texts(
+    model: str | os.PathLike[str] | Model,
+    source: Any,
+    output: Path | IO[str] | None = None,
+    *,
+    column: str | None = None,
+    input_format: str | None = None,
+    as_json: bool = False,
+    align: bool | None = False,
+    replace_unknown: bool = False,
+    precision: str | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
+    download: Callable[[str, int, int | None], None] | None = None,
+    notify: Callable[[str], None] | None = None,
+    **decoding: Any,
+) -> list[Translation] | TextsWritten:
+    """Translate a text, or what a file, a pipe or a list holds; an output gets a line (or JSON object) for each."""
+    if isinstance(source, str) and not source.strip():
+        raise InputError("There is no text to translate.")
+    name = str(model.reference or "This model") if isinstance(model, Model) else os.fspath(model)
+    texts = texts_given(source, column, input_format, _columns(model)[:1])
+    loaded = as_model(model, precision=precision, progress=download)
+    if loaded.shape.decoder is None:
+        raise InputError(f"{name} has no decoder, so that it cannot translate.")
+    if align is not False:
+        decoding["align"] = _can_align(loaded, notify, required=align is True)
+    if replace_unknown:
+        decoding["replace_unknowns"] = _can_align(loaded, notify, required=True)
+    if output is None:
+        return list(translate_lines(loaded, texts, told=progress, **decoding))
+    ranked = decoding.get("best", 1) > 1 and not as_json
+    numbered = ranked and (isinstance(output, Path) or comes_in_lines(source))
+    key = source_key(source)
+    job = ("translate", name, key, column, input_format, precision, as_json, sorted(decoding.items()))
+    with answers_file(output, job, as_json=as_json, ranked=ranked, notify=notify) as (into, done):
+        count = done
+        for line in translate_lines(loaded, texts, skip=done, told=progress, **decoding):
+            if ranked:
+                first = f"{line.number}\t" if numbered else ""
+                into.write("".join(f"{first}{one}\n" for one in line.ranked))
+            else:
+                into.write(json_line(line.to_json(), into) if as_json else line.text + "\n")
+            into.flush()
+            count += 1
+    return TextsWritten(output=output if isinstance(output, Path) else None, texts=count, resumed=done)
 
 
-def ranked_done(path: Path) -> int:
-    """How many lines of a source have all their ranked translations in an output; the last one is made again."""
-    if not path.is_file():
-        return 0
-    number = begun = end = 0
+def texts_given(
+    source: Any, column: str | None, input_format: str | None, expected: Sequence[str] = ()
+) -> Iterable[str]:
+    """What a file, a pipe, a table or a list holds, or the one text itself."""
+    if comes_in_lines(source):
+        return read_texts(source, column, format=input_format, expected=expected)
+    if input_format is not None:
+        files = f"{setting('input_format')} is for files and standard input"
+        raise InputError(f"{files}, and {source[:60]!r} is a text.")
+    if column is not None:
+        raise InputError(f"{setting('column')} is for files, and {source[:60]!r} is none.")
+    return [source]
+
+
+def _columns(model: str | os.PathLike[str] | Model) -> tuple[str, ...]:
+    """The columns that a translator learned from, the source first."""
+    if isinstance(model, Model):
+        return () if model.trained is None else tuple(model.trained.columns.values())
+    return tuple(read_trained(Path(model)).columns.values()) if local_kind(model) == "translator" else ()
+
+
+def _can_align(model: Model, notify: Callable[[str], None] | None, *, required: bool) -> bool:
+    """Whether words can be aligned; what is required and cannot be is an error, the rest is said and left out."""
     try:
-        with path.open("r+b") as file:
-            for line in file:
-                if not line.endswith(b"\n"):
-                    break
-                now = int(line.split(b"\t", 1)[0])
-                if now not in (number, number + 1) or now < 1:
-                    raise ValueError
-                if now != number:
-                    number, begun = now, end
-                end += len(line)
-            file.truncate(begun)
-    except (OSError, ValueError):
-        raise InputError(f"{path} is there and is not the output of this job; name another file.") from None
-    return max(number - 1, 0)
+        Aligner(model)
+    except ClearheadError as error:
+        if required:
+            raise
+        if notify is not None:
+            notify(f"no alignments: {error}")
+        return False
+    return True

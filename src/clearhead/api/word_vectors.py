@@ -14,6 +14,7 @@ from clearhead.model.loading import load
 if TYPE_CHECKING:
     from clearhead.model import Model
     from clearhead.words import WordVectors
+    from clearhead.words.answers import WordAnswers
     from clearhead.words.contrast import Contrast
     from clearhead.words.learn import LearnedWords
 
@@ -23,6 +24,7 @@ def load_words(
     *,
     limit: int | None = None,
     progress: Callable[[int, int | None], None] | None = None,
+    download: Callable[[str, int, int | None], None] | None = None,
 ) -> WordVectors:
     """Word vectors: of a GloVe or word2vec file, of a folder of ours, or the word table of any Transformer.
 
@@ -36,8 +38,40 @@ def load_words(
     if has_vectors(reference) or Path(reference).expanduser().is_file():  # a file that is none says why
         return load_vectors(reference, limit=limit, progress=progress)
     check_limit(limit)
-    made = word_table(load(reference, head=None))
+    made = word_table(load(reference, head=None, progress=download))
     return made if limit is None or limit >= len(made) else made.select(range(limit))
+
+
+def words(
+    vectors: str | os.PathLike[str] | WordVectors,
+    *terms: str,
+    top: int = 10,
+    similar: tuple[str, str] | None = None,
+    wordsim: str | os.PathLike[str] | None = None,
+    simlex: str | os.PathLike[str] | None = None,
+    analogies: str | os.PathLike[str] | None = None,
+    limit: int | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> WordAnswers:
+    """The neighbours of a word or of a sum such as "king", "-", "man", "+", "woman", and how good word vectors are.
+
+    `similar` are two words for their cosine; `wordsim`, `simlex` and `analogies` are files to measure the vectors on.
+    The vectors are loaded once, or what `load_words` takes.
+    """
+    from clearhead.words import WordVectors
+    from clearhead.words.answers import answer_words, check_asked
+
+    check_asked(terms, similar, wordsim, simlex, analogies)
+    return answer_words(
+        vectors if isinstance(vectors, WordVectors) else load_words(vectors, limit=limit),
+        terms,
+        top=top,
+        similar=similar,
+        wordsim=wordsim,
+        simlex=simlex,
+        analogies=analogies,
+        progress=progress,
+    )
 
 
 def contrast(
@@ -106,4 +140,4 @@ def _files(given: Any) -> list[Any] | None:
     return some if opened else None
 
 
-__all__ = ["contrast", "load_words", "word2vec"]
+__all__ = ["contrast", "load_words", "word2vec", "words"]

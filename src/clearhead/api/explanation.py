@@ -1,0 +1,93 @@
+"""The public verbs that tell what is inside: what a folder contains, what a model is, what it looks at."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clearhead.checkpoint.hub import locate
+from clearhead.jobs.kinds import kind_of
+from clearhead.model.opening import as_model
+
+if TYPE_CHECKING:
+    from clearhead.explain.explanation import Explanation
+    from clearhead.model import Model
+    from clearhead.model.describe import Description
+
+    Download = Callable[[str, int, int | None], None]
+
+
+def describe(model: str | os.PathLike[str] | Model, *, download: Download | None = None) -> Description:
+    """What a model is: architecture, sizes, tokenizer, head, passport, and what it was trained for."""
+    from clearhead.aspects.describe import describe_aspects
+    from clearhead.model.describe import describe_model
+    from clearhead.predict.classic_folder import describe_classic
+    from clearhead.predict.latency import disk_bytes
+
+    if not isinstance(model, str | os.PathLike):
+        return describe_model(model)
+    folder = locate(model, progress=download).folder
+    kind = kind_of(folder)
+    if kind == "aspect model":
+        return describe_aspects(os.fspath(model), download)
+    if kind in ("classic model", "word vector model"):
+        return describe_classic(folder, os.fspath(model), disk_bytes(folder))
+    return describe_model(as_model(model, progress=download), disk_bytes(folder))
+
+
+def explain(
+    model: str | os.PathLike[str] | Model,
+    text: str | None = None,
+    second: str | None = None,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    show: str | None = None,
+    target: str | None = None,
+    layer: int | None = None,
+    head: int | None = None,
+    word: str | None = None,
+    part: str | None = None,
+    special: bool = False,
+    all_words: bool = False,
+    words: bool = False,
+    beam: int | None = None,
+    top: int | None = None,
+    max_length: int | None = None,
+    download: Download | None = None,
+) -> Explanation:
+    """What each word looks at, or how a decoder finds its words: shown in a notebook, saved to a file, or as numbers.
+
+    `show` is attention, alignment, beams, steps or positions; without it, alignment for models that write and attention
+    for others. `target` is what a model with a decoder writes; without it, the model writes one itself. With an
+    `output`, the picture (.svg, .png), page (.html) or numbers (.json) are saved, too.
+    """
+    from clearhead.explain.explanation import make_explanation
+    from clearhead.explain.figure import check_file
+
+    place = None if output is None else check_file(output)
+    loaded = as_model(model, progress=download)
+    note = loaded.reference or ""
+    settings = {
+        "second": second,
+        "target": target,
+        "layer": layer,
+        "head": head,
+        "word": word,
+        "part": part,
+        "special": special or None,
+        "all_words": all_words or None,
+        "words": words or None,
+        "beam": beam,
+        "top": top,
+        "max_length": max_length,
+    }
+    given = {name: value for name, value in settings.items() if value is not None}
+    made = make_explanation(loaded, text, show, given, source_note=note)
+    if place is not None:
+        made.save(Path(place))
+    return made
+
+
+__all__ = ["describe", "explain", "kind_of"]

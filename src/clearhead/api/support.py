@@ -1,0 +1,108 @@
+"""What the command line shows and checks around the verbs; every name is looked up when it is first used."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from clearhead.checkpoint.inventory import printable_size
+    from clearhead.data.paths import is_text
+    from clearhead.data.texts import comes_in_lines
+    from clearhead.explain.complexity import LENGTHS, MS, WIDTHS
+    from clearhead.explain.growth import check_picture
+    from clearhead.files import named, reason, shown
+    from clearhead.html import between, figure
+    from clearhead.jobs.kinds import has_vectors, local_kind
+    from clearhead.jobs.plan import parse_set
+    from clearhead.jobs.progress import Told
+    from clearhead.ladder.methods import rung_cells
+    from clearhead.model.embedding import TruncationWarning
+    from clearhead.predict.predictions import FoundSpan, Prediction
+    from clearhead.predict.predictor import Predictor
+    from clearhead.training.interrupt import TrainingInterrupted, on_stop_request
+    from clearhead.training.loop import Step
+    from clearhead.words import WordVectors
+    from clearhead.words.answers import WordAnswers
+    from clearhead.words.measure import Analogies
+
+_HOMES = {
+    "LENGTHS": "explain.complexity",
+    "MS": "explain.complexity",
+    "Told": "jobs.progress",
+    "TrainingInterrupted": "training.interrupt",
+    "TruncationWarning": "model.embedding",
+    "WIDTHS": "explain.complexity",
+    "between": "html",
+    "check_picture": "explain.growth",
+    "comes_in_lines": "data.texts",
+    "figure": "html",
+    "has_vectors": "jobs.kinds",
+    "is_text": "data.paths",
+    "local_kind": "jobs.kinds",
+    "named": "files",
+    "on_stop_request": "training.interrupt",
+    "parse_set": "jobs.plan",
+    "printable_size": "checkpoint.inventory",
+    "reason": "files",
+    "rung_cells": "ladder.methods",
+    "shown": "files",
+}
+
+
+def disk_bytes(reference: str | os.PathLike[str]) -> int | None:
+    """What the files of a model take that are needed to use it; None where they are not known."""
+    from clearhead.embeddings.vector_files import model_folder
+    from clearhead.predict.latency import disk_bytes as size_of
+
+    folder = model_folder(os.fspath(reference))
+    return None if folder is None else size_of(folder)
+
+
+def exported_facts(folder: Path) -> dict[str, Any]:
+    """What an exported folder says about its graph."""
+    from clearhead.deploy.export import ABOUT
+    from clearhead.files import read_json
+
+    return read_json(folder / ABOUT)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'clearhead.api.support' has no attribute {name!r}")
+    return getattr(import_module(f"clearhead.{_HOMES[name]}"), name)
+
+
+__all__ = [
+    "LENGTHS",
+    "MS",
+    "WIDTHS",
+    "Analogies",
+    "FoundSpan",
+    "Prediction",
+    "Predictor",
+    "Step",
+    "Told",
+    "TrainingInterrupted",
+    "TruncationWarning",
+    "WordAnswers",
+    "WordVectors",
+    "between",
+    "check_picture",
+    "comes_in_lines",
+    "disk_bytes",
+    "exported_facts",
+    "figure",
+    "has_vectors",
+    "is_text",
+    "local_kind",
+    "named",
+    "on_stop_request",
+    "parse_set",
+    "printable_size",
+    "reason",
+    "rung_cells",
+    "shown",
+]

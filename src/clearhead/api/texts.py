@@ -1,0 +1,214 @@
+"""The public verbs of texts: embed, translate, generate, fill, and how a tokenizer cuts them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, overload
+
+from clearhead.model.loading import load_tokenizers
+from clearhead.model.opening import as_model
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from clearhead.embeddings.vector_files import Vectors
+    from clearhead.model import Guess, Model
+    from clearhead.text import Encoding
+    from clearhead.translate.files import TextsWritten
+    from clearhead.translate.generate import Continuation
+    from clearhead.translate.stream import Translation
+
+    Array = np.ndarray[Any, Any]
+    Reference = str | os.PathLike[str] | Model
+    Progress = Callable[[int, int | None], None]
+    Download = Callable[[str, int, int | None], None]
+
+
+@overload
+def embed(model: Reference, source: Any, output: None = None, **options: Any) -> Array: ...
+
+
+@overload
+def embed(model: Reference, source: Any, output: str | os.PathLike[str], **options: Any) -> Vectors: ...
+
+
+def embed(
+    model: Reference,
+    source: Any,
+    output: str | os.PathLike[str] | None = None,
+    *,
+    column: str | None = None,
+    input_format: str | None = None,
+    layer: str | int | None = None,
+    pooling: str | Sequence[str] | None = None,
+    normalize: bool | None = None,
+    prompt: str | None = None,
+    prompt_name: str | None = None,
+    precision: str | None = None,
+    progress: Progress | None = None,
+    download: Download | None = None,
+) -> Array | Vectors:
+    """Turn texts into vectors: an array with a row for each, or a file (.npy, .jsonl, .jsonl.gz, .parquet).
+
+    The source is a text, a list of texts, a file or whatever else `train` reads; a string is a text unless it names a
+    file, or looks like the name of one. The same call resumes an interrupted file.
+    """
+    from clearhead.embeddings.job import EmbedOptions, embed_file, embed_texts
+
+    options = EmbedOptions(
+        column=column,
+        input_format=input_format,
+        layer=layer,
+        pooling=pooling,
+        normalize=normalize,
+        prompt=prompt,
+        prompt_name=prompt_name,
+        precision=precision,
+    )
+    if output is None:
+        return embed_texts(model, source, options, progress=progress, download=download)
+    return embed_file(model, source, Path(output), options, progress=progress, download=download)
+
+
+@overload
+def translate(model: Reference, source: Any, output: None = None, **options: Any) -> list[Translation]: ...
+
+
+@overload
+def translate(
+    model: Reference, source: Any, output: str | os.PathLike[str] | IO[str], **options: Any
+) -> TextsWritten: ...
+
+
+def translate(
+    model: Reference,
+    source: Any,
+    output: str | os.PathLike[str] | IO[str] | None = None,
+    *,
+    column: str | None = None,
+    input_format: str | None = None,
+    beam: int | None = None,
+    max_length: int = 256,
+    as_json: bool = False,
+    align: bool | None = False,
+    replace_unknown: bool = False,
+    precision: str | None = None,
+    progress: Progress | None = None,
+    download: Download | None = None,
+    notify: Callable[[str], None] | None = None,
+    **decoding: Any,
+) -> list[Translation] | TextsWritten:
+    """Translate a text, or those of a list, a file or whatever else `train` reads, in their order.
+
+    With an `output`, a file or an open stream gets a line for each, or a JSON object with `as_json`; an interrupted
+    file is resumed. `align` adds which source word each word looked at (None: where the model can tell), and
+    `decoding` are further fields of `Decoding`: best, sample, top_p, ... A string is a text unless it names a file.
+    """
+    from clearhead.translate.stream import translate_texts
+
+    return translate_texts(
+        model,
+        source,
+        _stream_or_path(output),
+        column=column,
+        input_format=input_format,
+        as_json=as_json,
+        align=align,
+        replace_unknown=replace_unknown,
+        precision=precision,
+        progress=progress,
+        download=download,
+        notify=notify,
+        **_search(decoding, beam, 4, max_length),
+    )
+
+
+@overload
+def generate(model: Reference, source: Any, output: None = None, **options: Any) -> list[Continuation]: ...
+
+
+@overload
+def generate(
+    model: Reference, source: Any, output: str | os.PathLike[str] | IO[str], **options: Any
+) -> TextsWritten: ...
+
+
+def generate(
+    model: Reference,
+    source: Any,
+    output: str | os.PathLike[str] | IO[str] | None = None,
+    *,
+    column: str | None = None,
+    input_format: str | None = None,
+    beam: int | None = None,
+    max_length: int = 128,
+    as_json: bool = False,
+    new_only: bool = False,
+    precision: str | None = None,
+    progress: Progress | None = None,
+    download: Download | None = None,
+    notify: Callable[[str], None] | None = None,
+    **decoding: Any,
+) -> list[Continuation] | TextsWritten:
+    """Let a causal model go on from a prompt, or from those of a list, a file or whatever else `train` reads.
+
+    Arguments are those of `translate`; `new_only` writes what was added alone, without the prompt.
+    """
+    from clearhead.translate.generate import generate_texts
+
+    return generate_texts(
+        model,
+        source,
+        _stream_or_path(output),
+        column=column,
+        input_format=input_format,
+        as_json=as_json,
+        new_only=new_only,
+        precision=precision,
+        progress=progress,
+        download=download,
+        notify=notify,
+        **_search(decoding, beam, 1, max_length),
+    )
+
+
+def generate_stream(
+    model: Reference,
+    prompt: str,
+    *,
+    max_length: int = 128,
+    precision: str | None = None,
+    download: Download | None = None,
+    **decoding: Any,
+) -> Iterator[str]:
+    """What a causal model writes after one prompt, in pieces, each as soon as it is known."""
+    from clearhead.translate.generate import generate_pieces
+
+    options = {"max_length": max_length, **decoding}
+    return generate_pieces(model, prompt, precision=precision, download=download, **options)
+
+
+def fill(model: Reference, text: str, top: int = 5, *, download: Download | None = None) -> list[list[Guess]]:
+    """The most likely words at each [MASK] of a text, a list for each mask."""
+    return as_model(model, progress=download).fill(text, top=top)
+
+
+def tokens(model: Reference, text: str, second: str | None = None) -> Encoding:
+    """How the tokenizer of a model cuts a text, or a pair of texts: tokens, ids, offsets, words, segments."""
+    tokenizer = load_tokenizers(model)[0] if isinstance(model, str | os.PathLike) else model.tokenizer
+    return tokenizer.encode(text, second)
+
+
+def _search(decoding: dict[str, Any], beam: int | None, usual: int, max_length: int) -> dict[str, Any]:
+    """Fields of `Decoding`; without a beam, samples are drawn one word at a time, and others have the usual one."""
+    width = (1 if decoding.get("sample") else usual) if beam is None else beam
+    return {**decoding, "beam": width, "max_length": max_length}
+
+
+def _stream_or_path(output: Any) -> Any:
+    return Path(output) if isinstance(output, str | os.PathLike) else output
+
+
+__all__ = ["embed", "fill", "generate", "generate_stream", "tokens", "translate"]

@@ -1,0 +1,23 @@
+"""The two models of an aspect model in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from clearhead.aspects.predictor import ABOUT, aspect_labels
+from clearhead.model.describe import Description, facts, parts, rows
+from clearhead.model.loading import load
+
+
+def describe_aspects(reference: str, download: Callable[[str, int, int | None], None] | None = None) -> Description:
+    """Both models of a folder, and what they are for."""
+    labels = aspect_labels(Path(reference))
+    models = {name: load(str(Path(reference) / name), progress=download) for name in ABOUT}
+    total = sum(model.parameters for model in models.values())
+    every = {name: facts(model) | {"parts": parts(model)} for name, model in models.items()}
+    both = [("task", "aspect"), *ABOUT.items(), ("polarities", ", ".join(labels)), ("parameters", f"{total:,}")]
+    return Description(
+        facts={"reference": reference, "task": "aspect", "labels": labels, "parameters": total, "models": every},
+        tables=((reference, tuple(both)), *((f"{name}: {ABOUT[name]}", tuple(rows(models[name]))) for name in models)),
+    )

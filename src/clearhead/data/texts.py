@@ -1,0 +1,278 @@
+"""Texts to embed, translate or go on from: files, tables, pipes and Python values, one text after the other."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any
+
+from clearhead.caller import setting
+from clearhead.data.conll import SUFFIXES
+from clearhead.data.delimited import REASONS, Dialect, head_lines, records
+from clearhead.data.files import MOST_NAME, Blob, Line, decoded_head, find_encoding, lines_of, newline_of, open_path
+from clearhead.data.header import WORD
+from clearhead.data.piped import FORMATS, SIGNS, header_sign, is_json
+from clearhead.data.readers import open_source
+from clearhead.data.source import BYTES, BadRow, Row, Source
+from clearhead.errors import InputError
+from clearhead.files import shown
+
+LIKELY = ("text", "sentence", "content", "question", "title", "body")
+TABLES = (".csv", ".tsv", ".tab", ".json", ".parquet", ".pq", *SUFFIXES)  # read by their rows and columns
+JSON_LINES = (".jsonl", ".ndjson")
+
+
+def read_texts(
+    source: Any,
+    column: str | None = None,
+    *,
+    format: str | None = None,  # noqa: A002
+    expected: Sequence[str] = (),
+) -> Iterator[str]:
+    """Every text of a file, a handle, a table or an iterable of texts, read as it is asked for.
+
+    Files are what their names say: tables and JSON as `open_source` reads them. Pipes, .txt and other files hold a text
+    a line, unless the first line names columns or is JSON; `format` says what they are, and `expected` are columns that
+    hold the text if they are there. A line is given before the next one is read, and empty lines are texts, too.
+    """
+    if format is not None and format not in FORMATS:
+        raise InputError(f"format must be one of {', '.join(FORMATS)}, and it is {format[:40]!r}.")
+    if isinstance(source, str | os.PathLike):
+        return _some(_of_path(Path(source), column, format, expected), str(source))
+    if callable(getattr(source, "read", None)):
+        name = _handle_name(source)
+        return _some(_of_handle(source, name, column, format, expected), name[:1].upper() + name[1:])
+    if isinstance(source, list | tuple) or (isinstance(source, Iterator) and not hasattr(source, "schema")):
+        return _of_values(source, column, expected)
+    return _of_rows(open_source(source), column, expected)
+
+
+def comes_in_lines(source: Any) -> bool:
+    """Whether this holds texts, and is no text itself: a string is one unless it names a file."""
+    if not isinstance(source, str):
+        return True
+    try:
+        return Path(source).is_file()
+    except (OSError, ValueError):  # too long for a name, or no name at all
+        return False
+
+
+def _some(texts: Iterator[str], name: str) -> Iterator[str]:
+    """The same texts; none at all is an error."""
+    count = 0
+    for text in texts:
+        count += 1
+        yield text
+    if not count:
+        raise InputError(f"{name} holds no text.")
+
+
+def _of_path(path: Path, column: str | None, format: str | None, expected: Sequence[str]) -> Iterator[str]:  # noqa: A002
+    if path.is_dir():
+        return _of_rows(open_source(path), column, expected)
+    blob = open_path(path)
+    head = blob.head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    listed = head[:1] == b"[" and blob.suffix == "" and is_json(head[:80].decode("utf-8", "replace"))
+    if format is None and blob.head and (blob.suffix in TABLES or head.startswith(b"PAR1") or listed):
+        table = _with_header(open_source(path, expected=expected), column)
+        return _of_rows(table, column, expected, _header(blob, table))
+    known = format or ("jsonl" if blob.suffix in JSON_LINES else None if blob.suffix in ("", ".txt") else "text")
+    return _of_lines(_file_lines(blob), blob.name, column, known, expected)
+
+
+def _with_header(source: Source, column: str | None) -> Source:
+    """A table whose first row names its columns, though it does not look like it: the column of that name is wanted,
+    or a single word stands over the only column.
+    """
+    if source.has_header is not False or source.delimiter is None or source.path is None:
+        return source
+    first = next((row for row in source.sample(1) if isinstance(row, Row)), None)
+    cells = [] if first is None else [str(cell) for cell in first.values.values()]
+    named = column in cells if column is not None else len(cells) == 1 and WORD.fullmatch(cells[0]) is not None
+    return open_source(source.path, header=True) if named else source
+
+
+def _header(blob: Blob, source: Source) -> Sequence[str]:
+    """The names of columns as a file has them, the same name twice where it is; a Source tells such columns apart."""
+    if not source.has_header or source.delimiter is None or source.encoding is None or len(source.delimiter) > 1:
+        return source.columns
+    dialect = Dialect(delimiter=source.delimiter, quotes=source.quotes is not False)
+    every = records(head_lines(decoded_head(blob, source.encoding)), dialect)
+    same = (row.cells for row in every if len(row.cells) == len(source.columns))
+    return [cell.strip() for cell in next(same, source.columns)]
+
+
+def _of_rows(
+    source: Source, column: str | None, expected: Sequence[str], header: Sequence[str] | None = None
+) -> Iterator[str]:
+    """One column of a table."""
+    chosen = _column(source.columns if header is None else header, source.name, column, expected)
+    for row in source.rows():
+        if isinstance(row, BadRow):
+            raise InputError(f"{source.name}, {row}.")
+        value = row.values.get(chosen)
+        if not isinstance(value, str):
+            what = "missing" if value is None else type(value).__name__
+            raise InputError(f"{source.name}, row {row.number:,}: the text is {what}, expected a string.")
+        yield value
+
+
+def _of_values(values: Iterable[Any], column: str | None, expected: Sequence[str]) -> Iterator[str]:
+    """Texts as they are, or rows that have a column of them."""
+    found = iter(values)
+    first = next(found, None)
+    every = chain(() if first is None else (first,), found)
+    if first is not None and not isinstance(first, str):
+        yield from _of_rows(open_source(every), column, expected)
+        return
+    if column is not None:
+        raise InputError(f"{setting('column')} is for tables, and texts were given.")
+    for place, text in enumerate(every):
+        if not isinstance(text, str):
+            raise InputError(f"texts[{place}] is {type(text).__name__}, expected a text.")
+        yield text
+
+
+def _handle_name(handle: Any) -> str:
+    """What people call an open file."""
+    if any(handle is one for one in (sys.stdin, getattr(sys.stdin, "buffer", None)) if one is not None):
+        return "standard input"
+    name = getattr(handle, "name", None)
+    return shown(name, MOST_NAME) if isinstance(name, str) and name not in ("", "<stdin>") else "the input"
+
+
+def _of_handle(
+    handle: Any,
+    name: str,
+    column: str | None,
+    format: str | None,  # noqa: A002
+    expected: Sequence[str],
+) -> Iterator[str]:
+    """A file that is open: by its name a table, or lines as they come."""
+    path = Path(name.lower())
+    suffix = (path.with_suffix("") if path.suffix == ".gz" else path).suffix
+    if format is None and (suffix in TABLES or path.suffix == ".gz"):
+        return _of_rows(open_source(handle, expected=expected), column, expected)
+    known = format or ("jsonl" if suffix in JSON_LINES else None if suffix in ("", ".txt") else "text")
+    return _of_lines(_handle_lines(handle, name), name, column, known, expected)
+
+
+def _file_lines(blob: Blob) -> Iterator[Line]:
+    """The lines of a file in the encoding that it has; what is no text is an error."""
+    encoding, spoken = find_encoding(blob, None)
+    for number, line, problem in lines_of(blob, encoding, newline_of(decoded_head(blob, encoding))):
+        if problem == BYTES:
+            raise InputError(f"{blob.name} is not {spoken} text (line {number:,}).")
+        if problem is not None:
+            raise InputError(f"{blob.name}, line {number:,}: {REASONS[problem]}.")
+        yield number, line, None
+
+
+def _handle_lines(handle: IO[Any], name: str) -> Iterator[Line]:
+    """Lines of a pipe as they come, which are UTF-8 whatever the locale says."""
+    is_text = isinstance(handle, io.TextIOBase) and not hasattr(handle, "buffer")
+    text = handle if is_text else io.TextIOWrapper(getattr(handle, "buffer", handle), encoding="utf-8-sig")
+    try:
+        yield from ((number, line, None) for number, line in enumerate(text, start=1))
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name} is not UTF-8 text (byte {error.start}).") from None
+    except (OSError, EOFError) as error:
+        raise InputError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+    finally:
+        if text is not handle:
+            with suppress(OSError, ValueError):
+                text.detach()
+
+
+def _of_lines(
+    lines: Iterator[Line], name: str, column: str | None, kind: str | None, expected: Sequence[str]
+) -> Iterator[str]:
+    """Lines that are texts, JSON, or the rows of a table whose first line is its header."""
+    sign = SIGNS.get(kind or "")
+    if kind is None:
+        known = (*expected, *(() if column is None else (column,)))
+        lines, kind, sign = _detected(lines, known, may_be_json=not name.endswith((".txt", ".txt.gz")))
+    if sign is not None:
+        yield from _of_table(lines, name, column, sign, expected)
+    elif kind == "jsonl":
+        yield from _of_json_lines(lines, name, column, expected)
+    elif column is not None:
+        raise InputError(f"{name} has no columns: {setting('column')} is for tables with a header and for JSON lines.")
+    else:
+        for _, line, _ in lines:
+            yield line.rstrip("\r\n")
+
+
+def _detected(
+    lines: Iterator[Line], expected: Sequence[str], *, may_be_json: bool
+) -> tuple[Iterator[Line], str, str | None]:
+    """The same lines, what the first of them say they are, and what separates the cells of a table."""
+    first = next(lines, None)
+    if first is None:
+        return iter(()), "text", None
+    if may_be_json and is_json(first[1]) and first[1].lstrip("\ufeff \t").startswith("{"):
+        return chain([first], lines), "jsonl", None
+    if header_sign(first[1], first[1], expected) is None:  # no header, whatever comes after it
+        return chain([first], lines), "text", None  # a line is answered before the next one comes
+    second = next(lines, None)
+    sign = header_sign(first[1], None if second is None else second[1], expected)
+    again = chain([first], lines if second is None else chain([second], lines))
+    return again, "text", sign
+
+
+def _of_table(
+    lines: Iterator[Line], name: str, column: str | None, delimiter: str, expected: Sequence[str]
+) -> Iterator[str]:
+    # tab-separated text is written without quotes, so a quote there is a letter like any other
+    rows = records(lines, Dialect(delimiter=delimiter, quotes=delimiter != "\t"))
+    place, width = 0, 0
+    for number, row in enumerate(rows, start=1):
+        if row.problem is not None:
+            raise InputError(f"{name}, line {row.line:,}: {row.reason}.")
+        if number == 1:
+            header = [cell.lstrip("\ufeff") for cell in row.cells]
+            place, width = header.index(_column(header, name, column, expected)), len(header)
+        elif len(row.cells) != width:
+            raise InputError(f"{name}, row {number}: {len(row.cells)} cells, and the header has {width}.")
+        else:
+            yield row.cells[place]
+
+
+def _of_json_lines(lines: Iterator[Line], name: str, column: str | None, expected: Sequence[str]) -> Iterator[str]:
+    """Objects with a column of texts, or the texts themselves as JSON strings."""
+    for number, line, _ in lines:
+        if not line.strip():
+            continue
+        try:
+            row: Any = json.loads(line.lstrip("\ufeff"))
+        except (ValueError, RecursionError):
+            raise InputError(f"{name}, line {number}: not valid JSON.") from None
+        if isinstance(row, Mapping):
+            row = row[_column(list(row), name, column, expected)]
+        if not isinstance(row, str):
+            raise InputError(f"{name}, line {number}: the text is {type(row).__name__}, expected a string.")
+        yield row
+
+
+def _column(header: Sequence[str], name: str, column: str | None, expected: Sequence[str]) -> str:
+    """The column that holds the texts: the one that is named, expected, likely by its name, or the only one."""
+    listed = ", ".join(shown(one, 60) for one in header[:20])
+    if column is not None:
+        if header.count(column) > 1:
+            raise InputError(f"{name} has {header.count(column)} columns called {column!r}.")
+        if column not in header:
+            raise InputError(f"{name} has no column {column!r}; it has {listed}.")
+        return column
+    likely = [one for one in (*expected, *LIKELY) if one in header]
+    if len(header) == 1 or likely:
+        return likely[0] if likely else header[0]
+    raise InputError(f"{name} has the columns {listed}; say which one with {setting('column')}.")
+
+
+__all__ = ["comes_in_lines", "read_texts"]

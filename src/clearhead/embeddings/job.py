@@ -1,0 +1,128 @@
+"""Embed texts: as an array, or as a file that an interrupted job resumes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.data.paths import is_text
+from clearhead.data.texts import read_texts
+from clearhead.embeddings.vector_files import Vectors, ending_of, job_key, model_folder, write_vectors
+from clearhead.errors import InputError, MissingExtraError
+from clearhead.model.embedding import Embedder
+from clearhead.model.model import BATCH_TOKENS, Model
+from clearhead.model.opening import as_model
+from clearhead.predict.files import partial_files
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbedOptions:
+    """Which texts are read, and what becomes a vector."""
+
+    column: str | None = None
+    input_format: str | None = None
+    layer: str | int | None = None
+    pooling: str | Sequence[str] | None = None
+    normalize: bool | None = None
+    prompt: str | None = None
+    prompt_name: str | None = None
+    precision: str | None = None
+
+
+def embed_texts(
+    model: str | os.PathLike[str] | Model,
+    source: Any,
+    options: EmbedOptions,
+    *,
+    progress: Callable[[int, int | None], None] | None = None,
+    download: Callable[[str, int, int | None], None] | None = None,
+) -> Array:
+    """A float32 vector for each text, in memory; a string is a text unless it names a file."""
+    loaded = as_model(model, precision=options.precision, progress=download)
+    if isinstance(source, str) and is_text(source):
+        source = [source]
+    texts = source if _is_list(source) else list(_read(source, options))
+    return _embedder(loaded, options).embed(texts, BATCH_TOKENS, progress)
+
+
+def embed_file(
+    model: str | os.PathLike[str] | Model,
+    source: Any,
+    output: Path,
+    options: EmbedOptions,
+    *,
+    progress: Callable[[int, int | None], None] | None = None,
+    download: Callable[[str, int, int | None], None] | None = None,
+) -> Vectors:
+    """The same as a file, in bounded memory. The same call resumes an interrupted job on a file by a named model."""
+    if ending_of(output) == ".parquet" and find_spec("pyarrow") is None:
+        raise MissingExtraError("Writing .parquet", "parquet")
+    path = Path(source) if isinstance(source, str | os.PathLike) and not _is_one_text(source) else None
+    if path is not None:
+        _check_output(output, path)
+    loaded = as_model(model, precision=options.precision, progress=download)
+    texts = [source] if _is_one_text(source) else _read(source, options)
+    embedder = _embedder(loaded, options)
+    key = None
+    if path is not None and path.is_file() and not isinstance(model, Model):  # a Model may differ from its folder
+        key = _key(str(model), path, options, embedder, ending_of(output))
+    try:
+        return write_vectors(output, texts, embedder, batch_tokens=BATCH_TOKENS, key=key, told=progress)
+    except KeyboardInterrupt as error:
+        error.resumable = key is not None  # type: ignore[attr-defined]
+        raise
+
+
+def _is_list(source: Any) -> bool:
+    return isinstance(source, list | tuple) and all(isinstance(text, str) for text in source)
+
+
+def _is_one_text(source: Any) -> bool:
+    return isinstance(source, str) and is_text(source)
+
+
+def _read(source: Any, options: EmbedOptions) -> Any:
+    return read_texts(source, options.column, format=options.input_format)
+
+
+def _embedder(model: Model, options: EmbedOptions) -> Embedder:
+    prompt = model.prompt_text(options.prompt, options.prompt_name)
+    return Embedder(model, options.layer, options.pooling, options.normalize, prompt)
+
+
+def _key(reference: str, source: Path, options: EmbedOptions, embedder: Embedder, ending: str) -> str | None:
+    """What must be the same for an interrupted job to be resumed; None where the model's files are not known."""
+    folder = model_folder(reference)
+    if folder is None:
+        return None
+    layer = None if options.layer is None else str(options.layer)
+    chosen = {
+        "column": options.column,
+        "input_format": options.input_format,
+        "layer": layer,
+        "pooling": options.pooling,
+        "normalize": options.normalize,
+        "prompt": embedder.prompt,
+        "precision": options.precision,
+        "runner": type(embedder.model.runner).__name__,
+        "ending": ending,
+    }
+    return job_key(folder, source, chosen)
+
+
+def _check_output(output: Path, source: Path) -> None:
+    """Refuse what would destroy the input."""
+    if source.resolve() in [place.resolve() for place in (output, *partial_files(output))]:
+        raise InputError(f"{output} is the input itself; name another file.")
+
+
+__all__ = ["EmbedOptions", "embed_file", "embed_texts"]

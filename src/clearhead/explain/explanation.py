@@ -1,0 +1,209 @@
+"""What `explain` makes: attention, alignment, beams, steps or positions of one text, to look at, save or read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clearhead.caller import setting
+from clearhead.errors import InputError
+from clearhead.explain.alignment import alignment, alignment_svg, trace_written
+from clearhead.explain.attention import attention_svg
+from clearhead.explain.beams import beam_tree, beams_svg, save_beams
+from clearhead.explain.focus import heading_text
+from clearhead.explain.positions import positions, positions_svg, save_positions
+from clearhead.explain.save import attention_data, save_alignment, save_attention
+from clearhead.explain.steps import decoding_steps, save_steps, steps_svg
+from clearhead.explain.table import attention_table
+from clearhead.explain.view import parts
+from clearhead.html import one_line
+from clearhead.model.opening import source_prefix
+
+if TYPE_CHECKING:
+    from clearhead.core.trace import Trace
+    from clearhead.model.model import Model
+
+# the settings of each kind
+USES: Mapping[str, tuple[str, ...]] = {
+    "attention": ("second", "target", "layer", "head", "word", "part", "special", "all_words", "beam", "max_length"),
+    "alignment": ("target", "layer", "head", "words", "special", "beam", "max_length"),
+    "beams": ("beam", "max_length"),
+    "steps": ("target", "beam", "top", "max_length"),
+    "positions": (),
+}
+SHORT = 20  # new tokens of a prompt, which need not have an end
+Table = tuple[Any, ...]  # columns, rows, and for some a title
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """One view of one text: a picture in a notebook, a file, a table of words or plain numbers."""
+
+    kind: str
+    summary: str
+    facts: Mapping[str, Any] = field(repr=False)  # the most important values
+    svg: Callable[[], str] = field(repr=False)
+    to_json: Callable[[], dict[str, Any]] = field(repr=False)
+    table: Callable[[], Table] | None = field(repr=False)  # None: there are no words to list
+    write: Callable[[Path], Path] = field(repr=False)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write a picture (.svg or .png), a page to look around in (.html) or the numbers (.json)."""
+        return self.write(Path(path))
+
+    def __repr__(self) -> str:
+        return one_line("Explanation", self.kind, self.summary)
+
+    def _repr_html_(self) -> str:
+        drawn = self.svg()
+        return drawn[drawn.index("<svg") :]
+
+
+def make_explanation(
+    model: Model, text: str | None, show: str | None, settings: Mapping[str, Any], *, source_note: str = ""
+) -> Explanation:
+    """Look at one text as `show` says; without it, alignment for models that write, attention for others."""
+    writes = model.shape.decoder is not None and not settings.keys() & {"part", "word", "second", "all_words"}
+    kind = show or ("alignment" if writes else "attention")
+    if kind not in USES:
+        raise InputError(f"{setting('show')} must be one of {', '.join(USES)}, and it is {kind[:40]!r}.")
+    _check(kind, settings, text)
+    source = "" if text is None else source_prefix(model) + text
+    return KINDS[kind](model, source, settings, source_note)
+
+
+def _check(kind: str, settings: Mapping[str, Any], text: str | None) -> None:
+    """What was asked for fits together."""
+    for name in settings:
+        if name not in USES[kind]:
+            what = "A second text" if name == "second" else setting(name)
+            raise InputError(f"{what} is not for {kind}; leave it out, or take another {setting('show')}.")
+    if "target" in settings and {"beam", "max_length"} & settings.keys():
+        search = f"{setting('beam')} and {setting('max_length')}"
+        raise InputError(
+            f"{setting('target')} gives what is written, so there is nothing to search: leave {search} out."
+        )
+    if kind != "positions" and (text is None or not text.strip()):
+        show = setting("show", "positions")
+        raise InputError(f"There is no text to explain: give one after the model, or take {show}.")
+    if "word" in settings and "all_words" in settings:
+        both = f"{setting('word')} and {setting('all_words')}"
+        raise InputError(f"{both} exclude each other: draw the lines of one word, or those of all.")
+
+
+def _search(model: Model, settings: Mapping[str, Any], beam: int) -> dict[str, Any]:
+    """How words are looked for."""
+    longest = 128 if model.shape.decoder is not None else SHORT
+    return {"beam": settings.get("beam", beam), "max_length": settings.get("max_length", longest)}
+
+
+def _traced(model: Model, text: str, settings: Mapping[str, Any]) -> Trace:
+    """The trace of a text, with what was given as a target or what the model writes."""
+    if model.shape.decoder is None or "target" in settings or settings.get("part") == "encoder":
+        trace = model.trace(text, settings.get("second"), target=settings.get("target"))
+    else:
+        trace = trace_written(model, text, **_search(model, settings, 4))
+    return replace(trace, text=text.removeprefix(source_prefix(model)))  # as it was typed
+
+
+def _attention(model: Model, text: str, settings: Mapping[str, Any], note: str) -> Explanation:
+    trace = _traced(model, text, settings)
+    some: dict[str, Any] = {name: settings.get(name) for name in ("layer", "head", "word", "part")}
+    some["special"], every = "special" in settings, "all_words" in settings
+    drawn = some | {"part": some["part"] or (parts(trace) or ["encoder"])[0]}
+    return Explanation(
+        kind="attention",
+        summary=f"{len(trace.tokens)} tokens, {len(trace.layers)} layers",
+        facts={"tokens": trace.tokens, "layers": len(trace.layers)},
+        svg=lambda: attention_svg(trace, **drawn, all_words=every),
+        to_json=lambda: attention_data(trace, **some),
+        table=lambda: attention_table(trace, **some, all_words=every),
+        write=lambda path: save_attention(trace, path, **some, all_words=every, source_note=note),
+    )
+
+
+def _alignment(model: Model, text: str, settings: Mapping[str, Any], note: str) -> Explanation:
+    if model.shape.decoder is None:
+        show = setting("show", "attention")
+        raise InputError(f"An alignment needs a model with an encoder and a decoder; {show} is for this one.")
+    some = {name: settings[name] for name in ("layer", "head", "words", "special") if name in settings}
+    trace = _traced(model, text, settings)
+    found = alignment(trace, **some)
+
+    def table() -> Table:
+        looked = [(word, "  ".join(f"{name} {prob:.2f}" for name, prob in looks)) for word, looks in found.rows()]
+        if not found.special_share.any():
+            return ("written", "looked at"), looked, heading_text(trace)
+        shares = (f"{float(share):.2f}" for share in found.special_share)
+        rows = [(*row, share) for row, share in zip(looked, shares, strict=True)]
+        return ("written", "looked at", "special tokens (hidden)"), rows, heading_text(trace)
+
+    sizes = f"{len(found.source)} source and {len(found.target)} target tokens"
+    return Explanation(
+        kind="alignment",
+        summary=f"{sizes}, layer {found.layer} of 0 to {found.layers - 1}",
+        facts={
+            "tokens": trace.tokens,
+            "target_tokens": trace.written,
+            "layer": found.layer,
+            "layers": found.layers,
+            "head": found.head,
+        },
+        svg=lambda: alignment_svg(trace, **some),
+        to_json=found.to_json,
+        table=table,
+        write=lambda path: save_alignment(trace, path, **some, source_note=note),
+    )
+
+
+def _beams(model: Model, text: str, settings: Mapping[str, Any], note: str) -> Explanation:
+    tree = beam_tree(model, text, **_search(model, settings, 4))
+    return Explanation(
+        kind="beams",
+        summary=f"{len(tree.nodes)} beginnings in {tree.steps} steps, {len(tree.answers)} answers",
+        facts={"answers": tree.to_json()["answers"]},
+        svg=lambda: beams_svg(tree),
+        to_json=tree.to_json,
+        table=tree.table,
+        write=lambda path: save_beams(tree, path, source_note=note),
+    )
+
+
+def _steps(model: Model, text: str, settings: Mapping[str, Any], note: str) -> Explanation:
+    search = {} if "target" in settings else _search(model, settings, 1)
+    found = decoding_steps(model, text, target=settings.get("target"), top=settings.get("top", 5), **search)
+    return Explanation(
+        kind="steps",
+        summary=f"{len(found.steps)} steps",
+        facts={"text": found.text},
+        svg=lambda: steps_svg(found),
+        to_json=found.to_json,
+        table=found.table,
+        write=lambda path: save_steps(found, path, source_note=note),
+    )
+
+
+def _positions(model: Model, text: str, settings: Mapping[str, Any], note: str) -> Explanation:  # noqa: ARG001
+    found = positions(model)
+    return Explanation(
+        kind="positions",
+        summary=f"{len(found.table)} rows, {found.table.shape[1]} columns, {found.kind}",
+        facts={"kind": found.kind, "note": found.note},
+        svg=lambda: positions_svg(found),
+        to_json=found.to_json,
+        table=None,
+        write=lambda path: save_positions(found, path, source_note=note),
+    )
+
+
+KINDS: Mapping[str, Callable[[Model, str, Mapping[str, Any], str], Explanation]] = {
+    "attention": _attention,
+    "alignment": _alignment,
+    "beams": _beams,
+    "steps": _steps,
+    "positions": _positions,
+}
+__all__ = ["Explanation", "make_explanation"]
