@@ -1,0 +1,148 @@
+"""clearhead.embed: texts, files and tables as an array or as a file, with what an interrupted job had written."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clearhead
+from clearhead.cli import main
+from clearhead.embeddings import job
+from clearhead.embeddings.job import EmbedOptions, embed_file
+from clearhead.errors import InputError
+from clearhead.model.embedding import Embedder, TruncationWarning
+from tests.small import tiny_sentences
+
+TEXTS = ["a good film", "", "it was bad, and sad"]
+ROWS = [{"n": number, "text": text} for number, text in enumerate(TEXTS)]
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny sentence encoder."""
+    return tiny_sentences(tmp_path_factory.mktemp("encoder"))
+
+
+@pytest.fixture(scope="module")
+def expected(encoder: Path) -> Any:
+    return clearhead.load(encoder).embed(TEXTS)
+
+
+def write_parquet(path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.parquet").write_table(pyarrow.Table.from_pylist(ROWS), path)
+
+
+CSV = 'n,text\n0,a good film\n1,\n2,"it was bad, and sad"\n'
+FILES: dict[str, Callable[[Path], Any]] = {
+    "a.txt": lambda path: path.write_text("\n".join(TEXTS)),
+    "a.csv.gz": lambda path: path.write_bytes(gzip.compress(CSV.encode())),
+    "a.json": lambda path: path.write_text(json.dumps(ROWS)),
+    "a.jsonl": lambda path: path.write_text("\n".join(map(json.dumps, ROWS))),
+    "a.parquet": write_parquet,
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_as_an_array_as_a_file_and_by_the_verb(name: str, encoder: Path, expected: Any, tmp_path: Path) -> None:
+    FILES[name](tmp_path / name)
+    np.testing.assert_array_equal(clearhead.embed(encoder, tmp_path / name), expected)
+    np.testing.assert_array_equal(clearhead.embed(encoder, str(tmp_path / name)), expected)
+    made = clearhead.embed(encoder, tmp_path / name, tmp_path / "made.npy")
+    assert made.to_json() == {"texts": 3, "width": 32, "output": str(tmp_path / "made.npy"), "resumed": 0}
+    assert repr(made).startswith("Vectors(3 texts, 32 numbers each, ")
+    main(["embed", str(encoder), str(tmp_path / name), "-o", str(tmp_path / "verb.npy"), "--quiet"])
+    for file in ("made.npy", "verb.npy"):
+        np.testing.assert_array_equal(np.load(tmp_path / file), expected)
+
+
+@pytest.mark.parametrize("text", ["\n".join(TEXTS), CSV, "\n".join(map(json.dumps, ROWS))])
+def test_standard_input(
+    text: str, encoder: Path, expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    main(["embed", str(encoder), "-", "-o", str(tmp_path / "verb.npy"), "--quiet"])
+    np.testing.assert_array_equal(np.load(tmp_path / "verb.npy"), expected)
+    np.testing.assert_array_equal(clearhead.embed(encoder, io.BytesIO(text.encode())), expected)
+
+
+def test_values_of_python(encoder: Path, expected: Any, tmp_path: Path) -> None:
+    model = clearhead.load(encoder)
+    for source in (TEXTS, tuple(TEXTS), ROWS, {"text": TEXTS}, (text for text in TEXTS)):
+        np.testing.assert_array_equal(clearhead.embed(model, source), expected)
+    np.testing.assert_array_equal(clearhead.embed(encoder, TEXTS[0]), expected[:1])
+    assert clearhead.embed(model, []).shape == (0, 32)
+    assert clearhead.embed(model, TEXTS, tmp_path / "v.jsonl").texts == 3
+    assert [json.loads(line)["text"] for line in (tmp_path / "v.jsonl").read_text().splitlines()] == TEXTS
+    done: list[int] = []
+    clearhead.embed(model, TEXTS, progress=lambda count, _: done.append(count))
+    assert done == [3]
+
+
+def test_options(encoder: Path, tmp_path: Path) -> None:
+    model = clearhead.load(encoder)
+    some: dict[str, Any] = {"layer": 1, "pooling": "first", "normalize": True, "prompt": "a "}
+    np.testing.assert_array_equal(clearhead.embed(model, TEXTS, **some), model.embed(TEXTS, **some))
+    (tmp_path / "a.csv").write_text("one,two\na good film,bad\n")
+    np.testing.assert_array_equal(clearhead.embed(model, tmp_path / "a.csv", column="two"), model.embed(["bad"]))
+    with pytest.warns(TruncationWarning, match="1 of 1 texts are longer than 24 tokens"):
+        clearhead.embed(model, ["good " * 60])
+
+
+def test_mistakes(encoder: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "good"}\n')
+    for arguments, choices, problem in (
+        ((tmp_path / "gone.csv",), {}, "gone.csv is not there"),
+        (("gone.csv",), {}, "gone.csv is not there"),
+        ((tmp_path / "a.jsonl", tmp_path / "a.jsonl"), {}, "is the input itself; name another file"),
+        ((TEXTS, tmp_path / "a.xml"), {}, r"must end in \.npy, \.jsonl"),
+        ((TEXTS, None), {"layer": "middle"}, "layer"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            clearhead.embed(encoder, *arguments, **choices)
+    with pytest.raises(InputError, match="precision is for a model that is loaded by its name"):
+        clearhead.embed(clearhead.load(encoder), TEXTS, precision="float")
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_a_job_is_resumed_where_the_model_is_named(
+    by_name: bool, encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model in memory may be another one than its folder holds, so that its vectors are never mixed with others."""
+    from clearhead.model import embedding
+
+    monkeypatch.setattr(embedding, "FIRST", 2)
+    monkeypatch.setattr(embedding, "CHUNK", 2)
+    (tmp_path / "a.txt").write_text("good\nbad\nfilm\nplot\nactor\n")
+    model: Any = encoder if by_name else clearhead.load(encoder)
+    whole = clearhead.embed(model, tmp_path / "a.txt")
+    real, calls = Embedder._vectors, [0]
+
+    def vectors(self: Any, *arguments: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == 2:
+            raise KeyboardInterrupt
+        return real(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Embedder, "_vectors", vectors)
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            clearhead.embed(model, tmp_path / "a.txt", tmp_path / "v.npy")
+    assert getattr(stopped.value, "resumable", None) is by_name
+    made = clearhead.embed(model, tmp_path / "a.txt", tmp_path / "v.npy")
+    assert made.resumed == (2 if by_name else 0)
+    np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), whole)
+
+
+def test_parquet_needs_its_extra(encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "find_spec", lambda name: None)
+    with pytest.raises(clearhead.ClearheadError, match=r"pip install 'clearhead\[parquet\]'"):
+        embed_file(encoder, TEXTS, tmp_path / "v.parquet", EmbedOptions())
