@@ -13,7 +13,7 @@ from clearhead.errors import InputError
 from clearhead.explain.alignment import alignment, alignment_svg, trace_written
 from clearhead.explain.attention import attention_svg
 from clearhead.explain.beams import beam_tree, beams_svg, save_beams
-from clearhead.explain.focus import heading_text
+from clearhead.explain.headings import heading_text
 from clearhead.explain.positions import positions, positions_svg, save_positions
 from clearhead.explain.save import attention_data, save_alignment, save_attention
 from clearhead.explain.steps import decoding_steps, save_steps, steps_svg

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from clearhead import tensors
 from clearhead.files import shown
-from clearhead.html import write_cell, write_row, write_table
-from clearhead.html import table_html
+from clearhead.html import table_html, write_cell, write_row, write_table
 
 if TYPE_CHECKING:
     from clearhead.checkpoint.passport import Passport

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from clearhead.model.alignment import Aligner, places
-from clearhead.text.words import widen_over_signs, sum_columns, word_spans
+from clearhead.model.alignment import Aligner, places, sum_columns
+from clearhead.text.words import widen_over_signs, word_spans
 
 if TYPE_CHECKING:
     from clearhead.decode import Generated, Hypothesis

@@ -11,9 +11,9 @@ from clearhead.batch import Batch
 from clearhead.errors import InputError
 from clearhead.files import shown
 from clearhead.html import one_line, table_html
+from clearhead.model.alignment import places
 from clearhead.text.subwords import whole_word_reader
 from clearhead.text.words import compound_spans, find_word
-from clearhead.model.alignment import places
 
 if TYPE_CHECKING:
     import numpy as np
