@@ -1,0 +1,223 @@
+"""Write the folders of `earlier/` and the values of `expected.json`, which later versions are compared with.
+
+Both were written by version 0.1.0 as it was before its packages were restructured, with that version's `src` first:
+
+    PYTHONPATH=EARLIER/src:. OMP_NUM_THREADS=1 python -m tests.golden.record
+
+The script runs with this version, too, and writes to another folder and file where two are named. Data and models are
+small and synthetic. Reports and logs of finished runs are left out, and the JSON of `RECORDS`, which no hash vouches
+for, is written without spaces.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import clearhead
+from tests.aspect_rows import marked
+from tests.golden.cases import (
+    CASES,
+    EARLIER,
+    EXPECTED,
+    KILLED,
+    NOT_READ,
+    QUANTIZED,
+    RECORDS,
+    ROOT,
+    describe,
+    digest,
+    learn_words,
+    pretrain_case,
+    read_answers,
+    read_machine,
+    read_metrics,
+    read_split,
+    read_weights,
+    resolve_recipes,
+    run_ladder,
+    train_case,
+)
+from tests.parallel import parallel, write_tsv
+from tests.planted import planted_text
+from tests.rows import paired, scored, tagged
+from tests.small import labelled, tiny_gpt, tiny_model, write_csv
+from tests.task_rows import conll, options, questions, words_and_tags
+
+ROWS = 160
+
+
+@dataclass(frozen=True, kw_only=True)
+class KillAfter:
+    """The progress callbacks of a run, which kill its process after a number of steps."""
+
+    steps: int
+    say: Callable[[str], None] = lambda _: None
+    begun: Callable[[Path], None] = lambda _: None
+    count: Callable[[str, int, int | None], None] = lambda *_: None
+    seed: Callable[[int, int, int], None] = lambda *_: None
+    download: Callable[[str, int, int | None], None] | None = None
+
+    def step(self, now: Any) -> None:
+        if now.step >= self.steps:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def write_data(folder: Path) -> None:
+    """Rows by rule, each file with those of one task."""
+    folder.mkdir()
+    write_csv(folder / "reviews.csv", labelled(ROWS, least=1, most=4))
+    write_csv(folder / "pairs.csv", paired(ROWS))
+    write_csv(folder / "scores.csv", scored(ROWS))
+    write_csv(folder / "quiz.csv", options(ROWS))
+    for name, rows in {
+        "topics.jsonl": tagged(ROWS),
+        "questions.jsonl": questions(ROWS, none=0.3),
+        "aspects.jsonl": marked(ROWS),
+    }.items():
+        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "orders.conll").write_text(conll(words_and_tags(ROWS)))
+    write_tsv(folder / "parallel.tsv", parallel(ROWS))
+    planted_text(folder / "text.txt", 40, 4)
+
+
+def write_models(root: Path) -> None:
+    """A tiny encoder, a tiny causal model, word vectors and a pre-trained model."""
+    work = root / "work"
+    # weights larger than usual: so narrow a model learns something in a few steps
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "intermediate_size": 24, "initializer_range": 0.3}
+    tiny_model(work / "bert", **sizes).rename(_parent(root / "models/bert"))
+    tiny_gpt(work / "gpt", n_embd=16, n_layer=1, initializer_range=0.3).rename(root / "models/gpt")
+    shutil.rmtree(work)
+    learn_words(root, root / "words")
+    pretrain_case(root, root / "pretrained")
+
+
+def _parent(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def kill_run(name: str, root: Path, output: Path) -> None:
+    """Train in a process of its own, which dies in the middle."""
+    done = subprocess.run([sys.executable, "-m", __spec__.name, "--kill", name, str(root), str(output)], check=False)
+    if done.returncode != -signal.SIGKILL:
+        raise SystemExit(f"{name} was not killed: its process ended with {done.returncode}.")
+
+
+def train_and_die(name: str, root: Path, output: Path) -> None:
+    """The process that is killed."""
+    dying: dict[str, Any] = {"told": KillAfter(steps=KILLED[name]), "save_every": 0.0}
+    if name == "pretrain":
+        pretrain_case(root, output, **dying)
+    else:
+        train_case(name, root, output, **dying)
+
+
+def record(root: Path) -> dict[str, Any]:
+    """Write every folder below a new root, and return what was computed."""
+    write_data(root / "data")
+    write_models(root)
+    expected: dict[str, Any] = {"version": clearhead.__version__, "cases": {}}
+    for name in CASES:
+        folder = train_case(name, root, root / "runs" / name).folder
+        expected["cases"][name] = read_case(folder, root, name)
+    expected |= read_machine(root / "runs/classify-finetune")
+    expected["models"] = {
+        name: digest(read_weights(root / name)) for name in ("models/bert", "models/gpt", "words", "pretrained")
+    }
+    expected["pretrained"] = describe(root / "pretrained")
+    expected["neighbors"] = read_neighbors(root / "words")
+    expected["int8"] = {}
+    for name in QUANTIZED:
+        folder = clearhead.quantize(root / "runs" / name, output=root / "int8" / name, allowed=5.0).folder
+        expected["int8"][name] = read_case(folder, root, name)
+    ladder = run_ladder(root, root / "ladder")
+    expected["ladder"] = read_ladder(ladder)
+    expected["recipes"] = read_recipes()
+    for name in KILLED:
+        kill_run(name, root, root / "unfinished" / name)
+    return expected
+
+
+def read_recipes() -> dict[str, Any]:
+    """The settings that each recipe stands for, with its paths as they are written."""
+    for place in ("clearhead.jobs.plan", "clearhead.runs.plan"):  # here, and in the version that wrote the folders
+        if importlib.util.find_spec(place.rpartition(".")[0]):
+            return resolve_recipes(importlib.import_module(place))
+    raise SystemExit("There is no module that reads recipes.")
+
+
+def read_case(folder: Path, root: Path, name: str) -> dict[str, Any]:
+    """Everything that is compared of a trained folder."""
+    own = {"weights": digest(read_weights(folder)), "describe": describe(folder)}
+    if (folder / "split.json").exists():
+        own |= {"split": read_split(folder), "metrics": read_metrics(folder, root, name)}
+    else:  # an int8 folder
+        own["metrics"] = read_metrics(folder, root, name, None)
+    return own | {"answers": read_answers(folder, root, name)}
+
+
+def read_neighbors(folder: Path) -> list[list[Any]]:
+    """The words that are nearest to one."""
+    return [[each.word, each.cosine] for each in clearhead.load_words(folder).neighbours("good", top=5)]
+
+
+def read_ladder(ladder: clearhead.Ladder) -> dict[str, Any]:
+    """What a ladder recommends, and how good each method is."""
+    values = {rung.method: [rung.value, rung.low, rung.high] for rung in ladder.rungs}
+    return {"recommended": ladder.recommended, "part": ladder.part, "metric": ladder.metric, "values": values}
+
+
+def store(root: Path, folder: Path) -> None:
+    """Copy what readers need, small and without the paths of this machine."""
+    shutil.copytree(root, folder)
+    for path in sorted(folder.rglob("*")):
+        finished = "unfinished" not in path.parts
+        if path.is_file() and finished and path.name in NOT_READ:
+            path.unlink()
+        elif path.name in RECORDS:
+            text = path.read_text(encoding="utf-8").replace(str(root), ROOT)
+            path.write_text(_plain(json.loads(text)) + "\n", encoding="utf-8")
+
+
+def write_values(path: Path, expected: dict[str, Any]) -> None:
+    """A line for each case."""
+    groups = {
+        key: [f"  {json.dumps(name)}: {_plain(each)}" for name, each in value.items()]
+        for key, value in expected.items()
+        if key in ("cases", "int8", "recipes")
+    }
+    lines = [
+        f"{json.dumps(key)}: " + ("{\n" + ",\n".join(groups[key]) + "}" if key in groups else _plain(value))
+        for key, value in expected.items()
+    ]
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def _plain(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--kill"]:
+        train_and_die(sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]))
+    else:
+        folder, values = map(Path, sys.argv[1:3]) if sys.argv[1:] else (EARLIER, EXPECTED)
+        with tempfile.TemporaryDirectory() as temporary:
+            root = Path(temporary).resolve() / "root"
+            root.mkdir()
+            expected = record(root)
+            store(root, folder)
+        write_values(values, expected)
