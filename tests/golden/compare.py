@@ -1,0 +1,64 @@
+"""Recorded values and those of this version: equal in their bits, or within a tolerance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+# A softmax ignores a number that is added to all its inputs, so that the gradient of these biases is zero but for
+# rounding, which AdamW turns into whole steps: of keys, of scores of tokens and options, and of what such scores read.
+ROUNDING = ("key.bias", "c_attn.bias", "in_proj_bias")
+ROUNDING_OF_SCORES = (*ROUNDING, "qa_outputs.bias", "classifier.bias", "output.LayerNorm.bias")
+
+
+def find_differences(recorded: Any, now: Any, tolerance: float, place: str = "") -> list[str]:
+    """Where two nested values differ by more than a tolerance, which is relative for numbers above 1.
+
+    Everything that was recorded must still be there; further keys may have come.
+    """
+    if isinstance(recorded, Mapping) and isinstance(now, Mapping):
+        missing = [f"{place}.{key} is missing" for key in recorded if key not in now]
+        common = [key for key in recorded if key in now]
+        return missing + [
+            each for key in common for each in find_differences(recorded[key], now[key], tolerance, f"{place}.{key}")
+        ]
+    if isinstance(recorded, list) and isinstance(now, list | tuple) and len(recorded) == len(now):
+        pairs = enumerate(zip(recorded, now, strict=True))
+        return [each for at, pair in pairs for each in find_differences(*pair, tolerance, f"{place}[{at}]")]
+    if _is_number(recorded) and _is_number(now):
+        same = math.isclose(recorded, now, rel_tol=tolerance, abs_tol=tolerance)
+    else:
+        same = type(recorded) is type(now) and recorded == now
+    return [] if same else [f"{place}: {recorded!r} was recorded, now {now!r}"]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def find_weight_differences(
+    recorded: Mapping[str, np.ndarray[Any, Any]],
+    now: Mapping[str, np.ndarray[Any, Any]],
+    tolerance: float,
+    case: str = "",
+) -> list[str]:
+    """Tensors that came, went, changed their shape or type, or differ by more than a tolerance; 0 compares bits.
+
+    With a tolerance, values that only rounding decides are left out: the answers do not depend on them.
+    """
+    rounding = ROUNDING_OF_SCORES if case.startswith(("span", "choice")) else ROUNDING
+    names = [f"{name} is only on one side" for name in sorted(recorded.keys() ^ now.keys())]
+    for name in sorted(recorded.keys() & now.keys()):
+        before, after = recorded[name], now[name]
+        if (before.shape, before.dtype) != (after.shape, after.dtype):
+            names.append(f"{name}: {before.shape} of {before.dtype} was recorded, now {after.shape} of {after.dtype}")
+        elif tolerance == 0 and before.tobytes() != after.tobytes():
+            names.append(f"{name}: other bits")
+        elif (
+            tolerance and not name.endswith(rounding) and not np.allclose(before, after, rtol=tolerance, atol=tolerance)
+        ):
+            names.append(f"{name}: differs by up to {np.abs(before - after).max():.1e}")
+    return names

@@ -1,0 +1,51 @@
+"""The recorded values, and a copy of the stored folders that a test may write to."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.golden.cases import EARLIER, EXPECTED, RECORDS, ROOT, read_machine, train_case
+
+
+@pytest.fixture(scope="session")
+def expected() -> dict[str, Any]:
+    """What the earlier version computed."""
+    values: dict[str, Any] = json.loads(EXPECTED.read_text(encoding="utf-8"))
+    return values
+
+
+@pytest.fixture(scope="session")
+def copy_earlier() -> Callable[..., Path]:
+    """Copy the stored folders, or some of them, as if they had been written where they are now."""
+
+    def copy(folder: Path, *names: str) -> Path:
+        for name in names or (".",):
+            shutil.copytree(EARLIER / name, folder / name, dirs_exist_ok=True)
+        for path in folder.rglob("*"):
+            if path.name in RECORDS:
+                text = path.read_text(encoding="utf-8")
+                if ROOT in text:
+                    path.write_text(text.replace(ROOT, str(folder)), encoding="utf-8")
+        return folder
+
+    return copy
+
+
+@pytest.fixture(scope="session")
+def earlier(copy_earlier: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One copy for all tests that only read."""
+    return copy_earlier(tmp_path_factory.mktemp("golden") / "earlier")
+
+
+@pytest.fixture(scope="session")
+def same_machine(earlier: Path, expected: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> bool:
+    """Whether CPU, threads and libraries are those that the values were recorded with: then bits are equal."""
+    run = train_case("classify-finetune", earlier, tmp_path_factory.mktemp("machine") / "run", epochs=1)
+    now = read_machine(run.folder)
+    return now == {key: expected[key] for key in now}

@@ -1,0 +1,99 @@
+"""A small run per task and method ends with the weights, answers and metrics that version 0.1.0 recorded.
+
+On the machine that recorded them (the same CPU, threads and versions of the libraries) bit for bit. Elsewhere sums are
+rounded in another order: which rows are held out and what they are labelled is the same, and numbers are close.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.golden.cases import (
+    CASES,
+    describe,
+    digest,
+    learn_words,
+    pretrain_case,
+    read_answers,
+    read_files,
+    read_metrics,
+    read_split,
+    read_weights,
+    train_case,
+)
+from tests.golden.compare import find_differences, find_weight_differences
+
+ELSEWHERE = 1e-3  # of weights, answers and metrics on another machine
+Values = dict[str, Any]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_run_ends_as_recorded(name: str, earlier: Path, expected: Values, same_machine: bool, tmp_path: Path) -> None:
+    recorded, tolerance = expected["cases"][name], 0.0 if same_machine else ELSEWHERE
+    folder = train_case(name, earlier, tmp_path / "run").folder
+    assert read_split(folder) == recorded["split"]
+    assert not find_weight_differences(read_weights(earlier / "runs" / name), read_weights(folder), tolerance, name)
+    assert not find_differences(recorded["answers"], read_answers(folder, earlier, name), tolerance)
+    assert not find_differences(recorded["metrics"], read_metrics(folder, earlier, name), tolerance)
+    assert not find_differences(recorded["describe"], describe(folder), tolerance)
+    stored, now = read_files(earlier / "runs" / name), read_files(folder)
+    assert stored.keys() == now.keys()
+    if same_machine:
+        assert digest(read_weights(folder)) == recorded["weights"]
+        assert not find_differences(stored, now, 0.0)
+
+
+def test_pretraining_ends_as_recorded(earlier: Path, expected: Values, same_machine: bool, tmp_path: Path) -> None:
+    folder = pretrain_case(earlier, tmp_path / "run").folder
+    assert (folder / "tokenizer.json").read_bytes() == (earlier / "pretrained/tokenizer.json").read_bytes()
+    tolerance = 0.0 if same_machine else ELSEWHERE
+    assert not find_weight_differences(read_weights(earlier / "pretrained"), read_weights(folder), tolerance)
+    assert not find_differences(expected["pretrained"], describe(folder), tolerance)
+    if same_machine:
+        assert digest(read_weights(folder)) == expected["models"]["pretrained"]
+
+
+def test_word_vectors_end_as_recorded(earlier: Path, same_machine: bool, tmp_path: Path) -> None:
+    learn_words(earlier, tmp_path / "words")
+    tolerance = 0.0 if same_machine else ELSEWHERE
+    assert not find_weight_differences(read_weights(earlier / "words"), read_weights(tmp_path / "words"), tolerance)
+
+
+def test_another_seed_ends_otherwise(earlier: Path, expected: Values, tmp_path: Path) -> None:
+    """What the comparison finds where a run is not the recorded one, also with the tolerance of other machines."""
+    name = "classify-finetune"
+    folder, recorded = train_case(name, earlier, tmp_path / "run", seed=1).folder, expected["cases"][name]
+    weights, now = read_weights(earlier / "runs" / name), read_weights(folder)
+    assert digest(now) != recorded["weights"]
+    assert len(find_weight_differences(weights, now, ELSEWHERE)) > len(weights) / 2
+    assert read_split(folder) != recorded["split"]
+    assert find_differences(recorded["answers"], read_answers(folder, earlier, name), ELSEWHERE)
+    assert find_differences(recorded["metrics"], read_metrics(folder, earlier, name), ELSEWHERE)
+    assert find_differences(recorded["describe"], describe(folder), ELSEWHERE)
+
+
+def test_the_smallest_change_of_a_weight_is_found(earlier: Path) -> None:
+    weights = read_weights(earlier / "models/bert")
+    name = next(iter(weights))
+    changed = weights[name].copy()
+    changed.flat[0] = np.nextafter(changed.flat[0], np.float32(9))
+    assert find_weight_differences(weights, {**weights, name: changed}, 0.0) == [f"{name}: other bits"]
+    assert digest({**weights, name: changed}) != digest(weights)
+    changed.flat[0] += 0.01
+    assert "differs by up to 1.0e-02" in find_weight_differences(weights, {**weights, name: changed}, ELSEWHERE)[0]
+    short = {key: tensor for key, tensor in weights.items() if key != name}
+    assert find_weight_differences(weights, short, ELSEWHERE) == [f"{name} is only on one side"]
+    assert "float64" in find_weight_differences(weights, {**weights, name: changed.astype(np.float64)}, ELSEWHERE)[0]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "now"),
+    [({"a": 1.0}, {"a": 1.1}), ({"a": 1}, {}), (["x"], ["y"]), ([1], [1, 1]), (True, 1), (None, 0.0), ("1", 1)],
+)
+def test_values_that_differ_are_found(recorded: Any, now: Any) -> None:
+    assert find_differences(recorded, now, 1e-3)
+    assert not find_differences(recorded, recorded, 0.0)
