@@ -1,7 +1,7 @@
 """A small run per task and method ends with the weights, answers and metrics that version 0.1.0 recorded.
 
-On the machine that recorded them (the same CPU, threads and versions of the libraries) bit for bit. Elsewhere sums are
-rounded in another order: which rows are held out and what they are labelled is the same, and numbers are close.
+On the machine that recorded them (the same CPU and versions of the libraries) the weights are the same bit for bit.
+Elsewhere sums are rounded in another order: the rows held out and their labels are the same, and numbers are close.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from tests.golden.cases import (
 )
 from tests.golden.compare import find_differences, find_weight_differences
 
-ELSEWHERE = 1e-3  # of weights, answers and metrics on another machine
+ELSEWHERE = 1e-3  # of weights, answers and metrics on another machine; with AVX2 alone they differ by less than 3e-5
+CLOSE = 1e-6  # of answers and metrics on the same machine: inference does not fix the number of threads
 Values = dict[str, Any]
 
 
@@ -37,8 +38,9 @@ def test_a_run_ends_as_recorded(name: str, earlier: Path, expected: Values, same
     folder = train_case(name, earlier, tmp_path / "run").folder
     assert read_split(folder) == recorded["split"]
     assert not find_weight_differences(read_weights(earlier / "runs" / name), read_weights(folder), tolerance, name)
-    assert not find_differences(recorded["answers"], read_answers(folder, earlier, name), tolerance)
-    assert not find_differences(recorded["metrics"], read_metrics(folder, earlier, name), tolerance)
+    close = CLOSE if same_machine else ELSEWHERE
+    assert not find_differences(recorded["answers"], read_answers(folder, earlier, name), close)
+    assert not find_differences(recorded["metrics"], read_metrics(folder, earlier, name), close)
     assert not find_differences(recorded["describe"], describe(folder), tolerance)
     stored, now = read_files(earlier / "runs" / name), read_files(folder)
     assert stored.keys() == now.keys()
