@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from clearhead.data.paths import is_text
     from clearhead.data.texts import comes_in_lines
     from clearhead.explain.complexity import LENGTHS, MS, WIDTHS
-    from clearhead.explain.growth import check_picture
+    from clearhead.explain.growth_picture import check_picture
     from clearhead.files import named, reason, shown
     from clearhead.html import between, figure
     from clearhead.jobs.kinds import has_vectors, local_kind

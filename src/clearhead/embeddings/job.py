@@ -13,7 +13,8 @@ from clearhead.data.paths import is_text
 from clearhead.data.texts import read_texts
 from clearhead.embeddings.vector_files import Vectors, ending_of, job_key, model_folder, write_vectors
 from clearhead.errors import InputError, MissingExtraError
-from clearhead.model.embedding import BATCH_TOKENS, Embedder, Model
+from clearhead.model.embedding import BATCH_TOKENS, Embedder
+from clearhead.model.model import Model
 from clearhead.model.opening import as_model
 from clearhead.predict.files import partial_files
 

@@ -52,11 +52,11 @@ class Alignment:
 
     def rows(self, top: int = 3) -> list[tuple[str, list[tuple[str, float]]]]:
         """Each written word with the source words that it looked at most."""
-        made = []
+        words = []
         for token, probs in zip(self.target, self.probs, strict=True):
             best = np.argsort(-probs, kind="stable")[:top].tolist()
-            made.append((token.label, [(self.source[place].label, float(probs[place])) for place in best]))
-        return made
+            words.append((token.label, [(self.source[index].label, float(probs[index])) for index in best]))
+        return words
 
     def to_json(self) -> dict[str, Any]:
         """Plain values: tokens as the tokenizer writes them, probabilities to four digits."""
@@ -95,28 +95,28 @@ def alignment(
         if trace.target_tokens is None:
             raise InputError("An alignment needs what was written: give trace() a target, of a model with a decoder.")
         raise InputError("This model has no attention from its target to its source, so there is no alignment to see.")
-    seen = view(trace, "cross", written=True)
+    attention = view(trace, "cross", written=True)
     if layer is None and head is not None:
-        check_any_head(seen, head)
-    at = _firmest(seen, head) if layer is None else check_layer(seen, layer)
-    probs = seen.probs(at).mean(0) if head is None else seen.probs(at)[check_head(seen, at, head)]
-    target, source = seen.queries, seen.keys
+        check_any_head(attention, head)
+    at = _firmest(attention, head) if layer is None else check_layer(attention, layer)
+    probs = attention.probs(at).mean(0) if head is None else attention.probs(at)[check_head(attention, at, head)]
+    target, source = attention.queries, attention.keys
     if words:
         rows, columns = word_groups(target), word_groups(source)
         probs = average_rows(sum_columns(probs, columns), rows)
         target, source = _joined(target, rows), _joined(source, columns)
-    written, read = shown_tokens(target, special), shown_tokens(source, special)
+    target_shown, source_shown = shown_tokens(target, special), shown_tokens(source, special)
     return Alignment(
-        target=[target[place] for place in written],
-        source=[source[place] for place in read],
-        probs=probs[written][:, read],
+        target=[target[index] for index in target_shown],
+        source=[source[index] for index in source_shown],
+        probs=probs[target_shown][:, source_shown],
         layer=at,
         head=head,
-        layers=len(seen.layers),
-        heads=len(seen.probs(at)),
+        layers=len(attention.layers),
+        heads=len(attention.probs(at)),
         chosen=layer is None,
         words=words,
-        special_share=hidden_share(probs[written], read),
+        special_share=hidden_share(probs[target_shown], source_shown),
     )
 
 
@@ -124,22 +124,22 @@ def alignment_svg(
     trace: Trace, *, layer: int | None = None, head: int | None = None, words: bool = False, special: bool = False
 ) -> str:
     """The alignment of a trace as an SVG heat map: target words as rows, source words as columns."""
-    made = alignment(trace, layer=layer, head=head, words=words, special=special)
-    which = f", layer {made.layer}" if made.layers > 1 else ""
-    who = "" if made.heads == 1 else ", mean of all heads" if head is None else f", head {head}"
-    why = " The layer is the one that looks most firmly at words." if made.chosen and made.layers > 1 else ""
+    matrix = alignment(trace, layer=layer, head=head, words=words, special=special)
+    which = f", layer {matrix.layer}" if matrix.layers > 1 else ""
+    who = "" if matrix.heads == 1 else ", mean of all heads" if head is None else f", head {head}"
+    why = " The layer is the one that looks most firmly at words." if matrix.chosen and matrix.layers > 1 else ""
     note = "Each row sums to 1."
-    if made.special_share.any():
-        note = hidden_note(float(made.special_share.mean()))
+    if matrix.special_share.any():
+        note = hidden_note(float(matrix.special_share.mean()))
     caption = (
         "A row is a word that was written, a column a word that was read; the darker, the more the decoder looked "
         f"there while it wrote the word. {note} A frame marks the largest of a row.{why}"
     )
     fill = BLUE if head is None else head_color(head)
     return matrix_svg(
-        made.probs,
-        made.target,
-        made.source,
+        matrix.probs,
+        matrix.target,
+        matrix.source,
         title=f"Alignment{which}{who}",
         caption=caption,
         fill=fill,
@@ -153,17 +153,17 @@ def alignment_page(
     trace: Trace, *, layer: int | None = None, head: int | None = None, source_note: str = "", special: bool = False
 ) -> str:
     """The standalone page of all attention, opened at the alignment as a heat map."""
-    made = alignment(trace, layer=layer, head=head)
+    matrix = alignment(trace, layer=layer, head=head)
     return attention_page(
-        trace, source_note=source_note, layer=made.layer, head=head, part="cross", written=True, special=special
+        trace, source_note=source_note, layer=matrix.layer, head=head, part="cross", written=True, special=special
     )
 
 
-def _firmest(seen: View, head: int | None) -> int:
+def _firmest(attention: View, head: int | None) -> int:
     """The layer that looks most firmly at words: the largest sum of squares, special tokens left out."""
-    counts = telling(seen)
+    counts = telling(attention)
     firm = []
-    for layer in seen.layers:
+    for layer in attention.layers:
         if head is None or head < len(layer.probs):
             probs = layer.probs.mean(0) if head is None else layer.probs[head]
             firm.append(float((np.where(counts, probs, 0.0) ** 2).sum()))

@@ -47,7 +47,7 @@ FAN = 14.0  # heads leave and arrive side by side, so that no head hides another
 class Choice:
     """What is drawn: one layer of a view, some heads, lines from some queries to some keys."""
 
-    seen: View
+    attention: View
     layer: int
     heads: list[int]
     shown: list[int]  # the queries that stand on the left
@@ -64,7 +64,7 @@ class Choice:
     @property
     def probs(self) -> np.ndarray[Any, Any]:
         """(heads of the layer, queries, keys)."""
-        return self.seen.probs(self.layer)
+        return self.attention.probs(self.layer)
 
     @property
     def top(self) -> float:
@@ -93,20 +93,20 @@ def attention_svg(
     and their like are hidden, and the caption says what share of the attention they get; `special=True` shows them.
     """
     check_words(word, all_words=all_words)
-    seen = view(trace, part)
-    words = requested_word(seen, word)
-    special = show_special(seen, special, words)
+    attention = view(trace, part)
+    words = requested_word(attention, word)
+    special = show_special(attention, special, words)
     if words is None and not all_words:
-        words = informative_word(seen)
+        words = informative_word(attention)
     if head is not None and layer is None:
-        check_any_head(seen, head)
-    at = check_layer(seen, layer) if layer is not None else telling_layer(seen, words, head)
+        check_any_head(attention, head)
+    at = check_layer(attention, layer) if layer is not None else telling_layer(attention, words, head)
     choice = Choice(
-        seen=seen,
+        attention=attention,
         layer=at,
-        heads=list(range(len(seen.probs(at)))) if head is None else [check_head(seen, at, head)],
-        shown=shown_tokens(seen.queries, special),
-        keys=shown_tokens(seen.keys, special),
+        heads=list(range(len(attention.probs(at)))) if head is None else [check_head(attention, at, head)],
+        shown=shown_tokens(attention.queries, special),
+        keys=shown_tokens(attention.keys, special),
         words=words,
         asked=word is not None,
         heading=heading_lines(trace, (WIDTH - 30) / HEADING_EM),
@@ -118,10 +118,10 @@ def attention_svg(
     if words is not None:
         _stripes(root, choice)
     _lines(root, choice)
-    _column(root, choice, [seen.queries[place] for place in choice.shown], LEFT - 6, "end")
-    _column(root, choice, [seen.keys[place] for place in choice.keys], RIGHT + 6, "start")
+    _column(root, choice, [attention.queries[index] for index in choice.shown], LEFT - 6, "end")
+    _column(root, choice, [attention.keys[index] for index in choice.keys], RIGHT + 6, "start")
     end = choice.y(max(len(choice.shown), len(choice.keys))) + 16
-    return finish_picture(root, WIDTH, end, _caption(choice, given=layer is not None))
+    return finish_picture(root, WIDTH, end, _caption(choice, layer_given=layer is not None))
 
 
 def check_words(word: int | str | None, *, all_words: bool) -> None:
@@ -132,7 +132,7 @@ def check_words(word: int | str | None, *, all_words: bool) -> None:
 
 def _column(root: Element, choice: Choice, tokens: list[Token], x: float, anchor: str) -> None:
     column = add_group(root, font_size=14, text_anchor=anchor)
-    bold = {choice.shown.index(place) for place in choice.words or ()} if anchor == "end" else set()
+    bold = {choice.shown.index(index) for index in choice.words or ()} if anchor == "end" else set()
     for row, token in enumerate(tokens):
         style = {"font_weight": "700"} if row in bold else {}
         fill = SOFT if token.special else INK
@@ -140,7 +140,7 @@ def _column(root: Element, choice: Choice, tokens: list[Token], x: float, anchor
 
 
 def _lines(root: Element, choice: Choice) -> None:
-    seen = choice.seen
+    attention = choice.attention
     for lane, head in enumerate(choice.heads):
         shift = FAN * ((lane + 0.5) / len(choice.heads) - 0.5)
         group = add_group(root, stroke=head_color(head), data_head=head)
@@ -164,7 +164,9 @@ def _lines(root: Element, choice: Choice) -> None:
                     stroke_width=1 + 2 * prob,
                 )
                 if choice.words is not None:
-                    add_tooltip(line, f"head {head}: {seen.queries[query].whole} → {seen.keys[key].whole}: {prob:.3f}")
+                    add_tooltip(
+                        line, f"head {head}: {attention.queries[query].whole} → {attention.keys[key].whole}: {prob:.3f}"
+                    )
 
 
 def _stripes(root: Element, choice: Choice) -> None:
@@ -193,50 +195,50 @@ def _legend(root: Element, choice: Choice) -> None:
         row = choice.heads[start : start + SWATCHES]
         left = (WIDTH - SWATCH * len(row)) / 2
         y = 54.0 + LINE * len(choice.heading) + ROW * (start // SWATCHES)
-        for place, head in enumerate(row):
-            add_rect(root, x=left + SWATCH * place + 6, y=y - 10, width=12, height=12, rx=2, fill=head_color(head))
-            add_text(root, str(head), x=left + SWATCH * place + 22, y=y, font_size=12, fill=SOFT)
+        for column, head in enumerate(row):
+            add_rect(root, x=left + SWATCH * column + 6, y=y - 10, width=12, height=12, rx=2, fill=head_color(head))
+            add_text(root, str(head), x=left + SWATCH * column + 22, y=y, font_size=12, fill=SOFT)
 
 
 def _title(choice: Choice) -> str:
     heads = f"head {choice.heads[0]}" if len(choice.heads) == 1 else f"all {len(choice.heads)} heads"
-    title = f"{choice.seen.name}, layer {choice.layer}, {heads}"
+    title = f"{choice.attention.name}, layer {choice.layer}, {heads}"
     if not choice.words:
         return title
-    texts = spelled_words(choice.seen.queries, choice.words)
+    texts = spelled_words(choice.attention.queries, choice.words)
     return f"{title}, from " + " ".join(f"“{text}”" for text in texts[:3]) + (" …" if len(texts) > 3 else "")
 
 
 def _description(choice: Choice) -> str:
     """The strongest lines in words."""
-    queries, keys = choice.seen.queries, choice.seen.keys
+    queries, keys = choice.attention.queries, choice.attention.keys
     looks = []
     for head in choice.heads:
         for query in choice.queries:
             key = max(choice.keys, key=lambda k: float(choice.probs[head, query, k]), default=None)
             if key is not None:
                 looks.append((float(choice.probs[head, query, key]), head, query, key))
-    told = [
+    sentences = [
         f"{queries[query].label} looks at {keys[key].label} with {prob:.2f} (head {head})"
-        for prob, head, query, key in sorted(looks, key=lambda look: -look[0])[:8]
+        for prob, head, query, key in sorted(looks, key=lambda strongest: -strongest[0])[:8]
     ]
-    return "The strongest: " + "; ".join(told) + "." if told else "No line is drawn."
+    return "The strongest: " + "; ".join(sentences) + "." if sentences else "No line is drawn."
 
 
-def _caption(choice: Choice, *, given: bool) -> str:
-    seen, count = choice.seen, len(choice.seen.layers)
+def _caption(choice: Choice, *, layer_given: bool) -> str:
+    attention, count = choice.attention, len(choice.attention.layers)
     which = f"layer {choice.layer} of 0 to {count - 1}" if count > 1 else "the only layer"
-    why = "" if given or count == 1 else ", chosen because its heads look most firmly at the most different words"
-    each = f"head {choice.heads[0]}" if len(choice.heads) == 1 else "one colour per head"
-    who = " The target looks at the source." if seen.part == "cross" else ""
+    why = "" if layer_given or count == 1 else ", chosen because its heads look most firmly at the most different words"
+    colors = f"head {choice.heads[0]}" if len(choice.heads) == 1 else "one colour per head"
+    who = " The target looks at the source." if attention.part == "cross" else ""
     left = ""
-    if len(choice.keys) < len(seen.keys):
+    if len(choice.keys) < len(attention.keys):
         share = float(hidden_share(choice.probs[choice.heads][:, choice.queries], choice.keys).mean())
         left = " " + hidden_note(share)
-    elif len(choice.shown) < len(seen.queries):
+    elif len(choice.shown) < len(attention.queries):
         left = " Special tokens are hidden."
     start = "" if choice.asked or choice.words is None else " The lines start at the most informative word."
     return (
-        f"{seen.name}: {which}{why}; {each}.{who}{start}{left} "
+        f"{attention.name}: {which}{why}; {colors}.{who}{start}{left} "
         f"The darker the line, the larger the probability; below {FAINTEST} no line is drawn."
     )

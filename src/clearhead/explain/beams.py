@@ -82,11 +82,11 @@ class BeamTree:
 
     def said(self, number: int) -> list[Beginning]:
         """The words of a hypothesis, the first one first."""
-        made: list[Beginning] = []
+        path: list[Beginning] = []
         while number >= 0:
-            made.append(self.nodes[number])
+            path.append(self.nodes[number])
             number = self.nodes[number].parent
-        return made[::-1]
+        return path[::-1]
 
     def __repr__(self) -> str:
         from clearhead.html import one_line
@@ -97,7 +97,7 @@ class BeamTree:
     def table(self) -> Table:
         """The answers with their scores."""
         rows = [
-            (str(place), visible(text), f"{score:.3f}", why) for place, (text, score, why) in enumerate(self.answers, 1)
+            (str(rank), visible(text), f"{score:.3f}", why) for rank, (text, score, why) in enumerate(self.answers, 1)
         ]
         return ("", "answer", "score", "stopped by"), rows
 
@@ -140,34 +140,34 @@ def beam_tree(model: Model, text: str, *, beam: int = 4, **choices: Any) -> Beam
     writer = Writer(model, beam=beam, **({"best": beam} | choices))
     if beam < 2:
         raise InputError("A beam of 1 keeps one beginning, which is no tree; take 2 or more, or look at the steps.")
-    found: list[dict[str, Any]] = []
+    nodes_so_far: list[dict[str, Any]] = []
     ways: dict[int, list[int]] = {}  # of each group: the hypotheses that go on, in the order of the search
 
-    def watch(looked: Looked) -> None:
-        before = ways.get(looked.group, [-1])
+    def watch(step: Looked) -> None:
+        before = ways.get(step.group, [-1])
         numbers = {}
-        for rank in sorted({*looked.finished, *looked.onward}):
-            parent, score = before[looked.beams[rank]], looked.scores[rank]
-            numbers[rank] = len(found)
-            found.append(
+        for rank in sorted({*step.finished, *step.onward}):
+            parent, score = before[step.beams[rank]], step.scores[rank]
+            numbers[rank] = len(nodes_so_far)
+            nodes_so_far.append(
                 {
                     "parent": parent,
-                    "step": looked.new + 1,
-                    "group": looked.group,
-                    "id": looked.words[rank],
+                    "step": step.new + 1,
+                    "group": step.group,
+                    "id": step.words[rank],
                     "score": score,
-                    "probability": math.exp(score - (found[parent]["score"] if parent >= 0 else 0.0)),
-                    "finished": looked.finished.get(rank),
-                    "kept": rank in looked.onward,
+                    "probability": math.exp(score - (nodes_so_far[parent]["score"] if parent >= 0 else 0.0)),
+                    "finished": step.finished.get(rank),
+                    "kept": rank in step.onward,
                 }
             )
-        ways[looked.group] = [numbers[rank] for rank in looked.onward]
+        ways[step.group] = [numbers[rank] for rank in step.onward]
 
     answers = writer.watched(text, watch)
     if not answers:
         raise InputError("There is nothing to decode: the text has no token.")
-    words = tokens_of(model, [node["id"] for node in found])
-    nodes = [Beginning(**node, token=words[node["id"]], won=False) for node in found]
+    words = tokens_of(model, [node["id"] for node in nodes_so_far])
+    nodes = [Beginning(**node, token=words[node["id"]], won=False) for node in nodes_so_far]
     tree = BeamTree(source=text, beam=beam, opening=opening(model, text), nodes=nodes, hypotheses=answers)
     return replace(tree, nodes=_marked(tree, writer.new_ids(answers[0])))
 
@@ -176,7 +176,7 @@ def _marked(tree: BeamTree, ids: list[int]) -> list[Beginning]:
     """The nodes with the way to the answer marked."""
     way: set[int] = set()
     for last, node in enumerate(tree.nodes):
-        if node.step == len(ids) and node.finished is not None and [one.id for one in tree.said(last)] == ids:
+        if node.step == len(ids) and node.finished is not None and [step.id for step in tree.said(last)] == ids:
             number = last
             while number >= 0:
                 way.add(number)
@@ -208,8 +208,8 @@ def beams_svg(tree: BeamTree) -> str:
         if x + wide > ACROSS - 24:  # go on below, as lines of a text do
             x, top, band, tall = 24 + BETWEEN, top + tall + 44, band + 1, 0.0
         add_text(root, str(step), x=x + wide / 2, y=top - BOX / 2 - 8, font_size=11, fill=SOFT, text_anchor="middle")
-        for place, number in enumerate(column):
-            row = place * (BOX + GAP)
+        for rank, number in enumerate(column):
+            row = rank * (BOX + GAP)
             at[number] = Spot(x=x, wide=wide, y=top + row, row=row, band=band)
             _edge(edges, at[tree.nodes[number].parent], at[number], won=tree.nodes[number].won)
             _node(boxes, tree, number, at[number])
@@ -217,9 +217,9 @@ def beams_svg(tree: BeamTree) -> str:
         tall, across = max(tall, len(column) * (BOX + GAP)), max(across, x - BETWEEN + 24)
     across = max(560.0, across)
     y = top + tall + 12
-    for place, (text, score, _) in enumerate(tree.answers, 1):
-        line = f"{place}.  {_signed(score, 3)}   {shorten(text, (across - 130) / 13.5)}"
-        style = {"font_weight": "700", "fill": WON} if place == 1 else {"fill": INK}
+    for rank, (text, score, _) in enumerate(tree.answers, 1):
+        line = f"{rank}.  {_signed(score, 3)}   {shorten(text, (across - 130) / 13.5)}"
+        style = {"font_weight": "700", "fill": WON} if rank == 1 else {"fill": INK}
         add_text(root, line, x=24, y=y, font_size=13, **style)
         y += 20
     return finish_picture(root, across, y + 12, NOTE)
@@ -228,8 +228,8 @@ def beams_svg(tree: BeamTree) -> str:
 def _node(group: Element, tree: BeamTree, number: int, spot: Spot) -> None:
     node = tree.nodes[number]
     tone = WON if node.won else ENDED if node.finished is not None else INK if _goes_on(tree, number) else LOST
-    said = " ".join(one.token.label for one in tree.said(number))
-    title = f"{said}: {_signed(node.score, 3)}"
+    sentence = " ".join(node_before.token.label for node_before in tree.said(number))
+    title = f"{sentence}: {_signed(node.score, 3)}"
     if node.finished is not None:
         title += f", finished with {_signed(node.finished, 3)}"
     share = f"{node.probability:.2f}" if node.probability >= 0.005 else "<.01"

@@ -124,13 +124,13 @@ class Complexity:
 
     def ms(self, layer: str, width: int) -> list[float]:
         """The times of one layer at one width, over the lengths."""
-        return [one.ms for one in self.measured if one.layer == layer and one.width == width]
+        return [timing.ms for timing in self.measured if timing.layer == layer and timing.width == width]
 
     def fit(self, layer: str) -> Growth:
         """How the time grows with n, and how well that is known: the larger lengths, at the largest width."""
         upper = self.lengths[-max(LEAST_LENGTHS, len(self.lengths) - len(self.lengths) // 2) :]
-        timed = (one for one in self.measured if one.layer == layer and one.width == self.widths[-1])
-        return fit_growth({one.length: one.repeats_ms for one in timed if one.length in upper})
+        timed = (timing for timing in self.measured if timing.layer == layer and timing.width == self.widths[-1])
+        return fit_growth({timing.length: timing.repeats_ms for timing in timed if timing.length in upper})
 
     def growth(self, layer: str) -> float | None:
         """The power of n that the time grows with; None where it is not resolved."""
@@ -139,8 +139,8 @@ class Complexity:
     @property
     def resolved(self) -> bool:
         """Whether every growth and every crossing is known well enough to be printed."""
-        known = len(self.lengths) < LEAST_LENGTHS or all(self.growth(kind.name) is not None for kind in KINDS)
-        return known and all(one.resolved for one in self.crossovers)
+        fitted = len(self.lengths) < LEAST_LENGTHS or all(self.growth(kind.name) is not None for kind in KINDS)
+        return fitted and all(crossing.resolved for crossing in self.crossovers)
 
     def __repr__(self) -> str:
         lengths, widths = (f"{min(sizes):,} to {max(sizes):,}" for sizes in (self.lengths, self.widths))
@@ -160,8 +160,8 @@ class Complexity:
         for width in self.widths:
             times = [self.ms(kind.name, width) for kind in KINDS]
             rows += [
-                [f"{width:,}", f"{length:,}", *(f"{each[place]:,.3f}" for each in times)]
-                for place, length in enumerate(self.lengths)
+                [f"{width:,}", f"{length:,}", *(f"{row[index]:,.3f}" for row in times)]
+                for index, length in enumerate(self.lengths)
             ]
         return columns, rows
 
@@ -170,19 +170,19 @@ class Complexity:
         columns = ["layer", "cost", "sequential steps", "longest path", "measured"]
         rows = []
         for kind in KINDS:
-            said = "–" if len(self.lengths) < 2 else self.fit(kind.name).short
-            rows.append([kind.title, kind.cost, kind.steps, kind.path, said])
+            growth = "–" if len(self.lengths) < 2 else self.fit(kind.name).short
+            rows.append([kind.title, kind.cost, kind.steps, kind.path, growth])
         return columns, rows
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Where the two cross, measured and counted."""
-        found = tuple(one.said(self.lengths) for one in self.crossovers)
+        crossings = tuple(crossing.said(self.lengths) for crossing in self.crossovers)
         grown = f"measured: the power of n that the time grows with (width {self.widths[-1]:,}, the larger lengths)"
         fits = tuple(f"{kind.title}: {self.fit(kind.name)}" for kind in KINDS) if len(self.lengths) > 1 else ()
         again = () if self.resolved else ("measure again on an idle machine, with longer texts or more repeats",)
         counted = "by operations alone they cross at n = d; one word after the other costs the rest"
-        return grown, *fits, *found, *again, counted
+        return grown, *fits, *crossings, *again, counted
 
     def to_json(self) -> dict[str, Any]:
         """What `complexity --json` prints."""
@@ -205,13 +205,13 @@ class Complexity:
 
     def curves(self) -> list[dict[str, Any]]:
         """For a picture: of each width, each layer's times and the growth of its cost through the last of them."""
-        made = []
+        curves = []
         for width in self.widths:
             for kind in KINDS:
                 times = self.ms(kind.name, width)
                 counted = [kind.operations(length, width, self.kernel) for length in self.lengths]
-                theory = [times[-1] * one / counted[-1] for one in counted]
-                made.append(
+                theory = [times[-1] * count / counted[-1] for count in counted]
+                curves.append(
                     {
                         "width": width,
                         "layer": kind.name,
@@ -222,7 +222,7 @@ class Complexity:
                         "theory": theory,
                     }
                 )
-        return made
+        return curves
 
     def save(self, path: str | Path) -> Path:
         """Draw it: .svg, .png, or .html with the tables."""
@@ -249,8 +249,8 @@ def complexity(
     All take turns, so that a busy moment of the machine meets each of them; `progress` is told (samples taken, in all).
     What the repeats do not resolve is measured again, up to MOST_ROUNDS times, and then said to be unknown.
     """
-    asked = {"lengths": sorted(set(lengths)), "widths": sorted(set(widths)), "kernel": [kernel], "repeats": [repeats]}
-    for name, values in asked.items():
+    sizes = {"lengths": sorted(set(lengths)), "widths": sorted(set(widths)), "kernel": [kernel], "repeats": [repeats]}
+    for name, values in sizes.items():
         _check(name, values)
     if threads is not None and not 1 <= threads <= 1024:
         raise InputError(f"threads must be from 1 to 1024, and it is {threads}.")
@@ -258,9 +258,9 @@ def complexity(
     from clearhead.core.complexity import time_layers
 
     def time_round() -> tuple[Times, int]:
-        return time_layers(asked["lengths"], asked["widths"], kernel, repeats, threads, progress)
+        return time_layers(sizes["lengths"], sizes["widths"], kernel, repeats, threads, progress)
 
-    return gather(time_round, asked["lengths"], asked["widths"], kernel=kernel, repeats=repeats)
+    return gather(time_round, sizes["lengths"], sizes["widths"], kernel=kernel, repeats=repeats)
 
 
 def gather(
@@ -278,7 +278,7 @@ def gather(
         for cell, samples in times.items():
             seconds.setdefault(cell, []).extend(samples)
         measured = tuple(_timed(*cell, [1e3 * sample for sample in samples]) for cell, samples in seconds.items())
-        made = Complexity(
+        result = Complexity(
             lengths=tuple(lengths),
             widths=tuple(widths),
             kernel=kernel,
@@ -288,9 +288,9 @@ def gather(
             crossovers=tuple(crossover(measured, width) for width in widths),
             rounds=number,
         )
-        if made.resolved:
+        if result.resolved:
             break
-    return made
+    return result
 
 
 def _timed(layer: str, length: int, width: int, samples: Sequence[float]) -> Timed:
@@ -317,7 +317,7 @@ def _check(name: str, values: Sequence[int]) -> None:
 def crossover(measured: Sequence[Timed], width: int) -> Crossover:
     """The length from which on attention is no longer the faster one, on a straight line of logarithms."""
     of = {
-        name: {one.length: one for one in measured if one.width == width and one.layer == name}
+        name: {timing.length: timing for timing in measured if timing.width == width and timing.layer == name}
         for name in ("attention", "recurrent")
     }
     lengths = sorted(of["attention"])

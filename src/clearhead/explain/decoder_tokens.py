@@ -19,9 +19,9 @@ def tokens_of(model: Model, ids: Sequence[int]) -> dict[int, Token]:
     tokenizer = model.target_tokenizer or model.tokenizer
     # a few tokens alone need not show how the vocabulary marks the beginning of a word
     mark = find_start_marker(tokenizer.vocab)
-    wanted = sorted(set(ids))
-    made = read_tokens([*([] if mark is None else [mark]), *tokenizer.tokens(wanted)])
-    return dict(zip(wanted, made if mark is None else made[1:], strict=True))
+    unique_ids = sorted(set(ids))
+    shown_tokens = read_tokens([*([] if mark is None else [mark]), *tokenizer.tokens(unique_ids)])
+    return dict(zip(unique_ids, shown_tokens if mark is None else shown_tokens[1:], strict=True))
 
 
 def need_text(text: str) -> None:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.explain.alignment import alignment, alignment_svg, trace_written
-from clearhead.explain.attention import attention_svg
+from clearhead.explain.attention_lines import attention_svg
 from clearhead.explain.beams import beam_tree, beams_svg, save_beams
 from clearhead.explain.headings import heading_text
 from clearhead.explain.positions import positions, positions_svg, save_positions
-from clearhead.explain.save import attention_data, save_alignment, save_attention
 from clearhead.explain.steps import decoding_steps, save_steps, steps_svg
-from clearhead.explain.table import attention_table
-from clearhead.explain.view import parts
+from clearhead.explain.trace_files import attention_data, save_alignment, save_attention
+from clearhead.explain.trace_table import attention_table
+from clearhead.explain.trace_view import parts
 from clearhead.html import one_line
 from clearhead.model.opening import source_prefix
 

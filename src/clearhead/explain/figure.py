@@ -31,15 +31,15 @@ STYLE = (
 
 def check_file(path: str | os.PathLike[str]) -> Path:
     """Refuse a file that cannot be written as a picture, before anything is computed."""
-    place = Path(path)
-    kind = place.suffix.lower()
+    file = Path(path)
+    kind = file.suffix.lower()
     if kind not in SUFFIXES:
-        raise InputError(f"{place.name} must end in .svg, .png, .html or .json: that says what to write.")
-    if place.is_dir():
-        raise InputError(f"{place} is a folder; name a file in it.")
+        raise InputError(f"{file.name} must end in .svg, .png, .html or .json: that says what to write.")
+    if file.is_dir():
+        raise InputError(f"{file} is a folder; name a file in it.")
     if kind == ".png":
         check_paint()
-    return place
+    return file
 
 
 def write_figure(
@@ -50,17 +50,17 @@ def write_figure(
     data: Callable[[], Mapping[str, Any]],
 ) -> Path:
     """Write the form that the suffix asks for; only that one is made."""
-    place = check_file(path)
-    kind = place.suffix.lower()
+    target = check_file(path)
+    kind = target.suffix.lower()
     if kind == ".png":
-        made = png(svg())
+        content = png(svg())
     elif kind == ".json":
-        made = (json.dumps(data(), separators=(",", ":")).replace("<", "\\u003c") + "\n").encode()
+        content = (json.dumps(data(), separators=(",", ":")).replace("<", "\\u003c") + "\n").encode()
     else:
-        made = (svg() if kind == ".svg" else page()).encode()
-    with whole_file(place) as file:
-        file.write(made)
-    return place
+        content = (svg() if kind == ".svg" else page()).encode()
+    with whole_file(target) as file:
+        file.write(content)
+    return target
 
 
 def figure_page(

@@ -18,20 +18,20 @@ UNKNOWN = ("[UNK]", "<unk>")
 
 def shown_tokens(tokens: Sequence[Token], special: bool) -> list[int]:
     """Places of the tokens to show: without special ones unless asked for, or unless there is nothing else."""
-    return [place for place, token in enumerate(tokens) if special or not token.special] or list(range(len(tokens)))
+    return [index for index, token in enumerate(tokens) if special or not token.special] or list(range(len(tokens)))
 
 
-def show_special(seen: View, special: bool, words: Sequence[int] | None) -> bool:
+def show_special(attention: View, special: bool, words: Sequence[int] | None) -> bool:
     """Whether special tokens are shown: when asked for, or when the requested word is one of them."""
-    return special or any(seen.queries[place].special for place in words or ())
+    return special or any(attention.queries[index].special for index in words or ())
 
 
-def requested_word(seen: View, word: int | str | None) -> list[int] | None:
+def requested_word(attention: View, word: int | str | None) -> list[int] | None:
     """Places of the word that was asked for, among all tokens; None when nobody asked."""
-    return None if word is None else find_word(seen.queries, word)
+    return None if word is None else find_word(attention.queries, word)
 
 
-def informative_word(seen: View) -> list[int]:
+def informative_word(attention: View) -> list[int]:
     """Places of the word a picture opens on when none was asked for; the first of several that are equal.
 
     In an encoder, the word that the other words look at most: the probability that the tokens of other words give it,
@@ -39,14 +39,14 @@ def informative_word(seen: View) -> list[int]:
     model, where only later words can look at a word, and in cross-attention, the word that looks at others most firmly:
     the sum of squared probabilities. Special tokens do not count, and punctuation is never chosen.
     """
-    words = _words(seen.queries)
+    words = _words(attention.queries)
     if not words:
-        return shown_tokens(seen.queries, special=False)[:1]
-    if seen.part == "encoder" and not is_causal(seen):
-        mean = np.mean([layer.probs.mean(0) for layer in seen.layers], 0)
-        return max(words, key=lambda word: _received(mean, seen.queries, word))
-    for counts in (telling(seen), _others(seen)):
-        firm = np.mean([np.where(counts, layer.probs**2, 0.0).sum(-1).mean(0) for layer in seen.layers], 0)
+        return shown_tokens(attention.queries, special=False)[:1]
+    if attention.part == "encoder" and not is_causal(attention):
+        mean = np.mean([layer.probs.mean(0) for layer in attention.layers], 0)
+        return max(words, key=lambda word: _received(mean, attention.queries, word))
+    for counts in (telling(attention), _others(attention)):
+        firm = np.mean([np.where(counts, layer.probs**2, 0.0).sum(-1).mean(0) for layer in attention.layers], 0)
         if firm.max() > 0:
             return max(words, key=lambda word: round(float(firm[word].mean()), 6))
     return words[-1]
@@ -54,12 +54,12 @@ def informative_word(seen: View) -> list[int]:
 
 def _words(tokens: Sequence[Token]) -> list[list[int]]:
     """Words with a letter or a digit, without the punctuation that a tokenizer counts to them."""
-    made = []
+    words = []
     for group in word_groups(tokens):
-        spoken = [place for place in group if _is_spoken(tokens[place])]
+        spoken = [index for index in group if _is_spoken(tokens[index])]
         if spoken and not tokens[group[0]].special:
-            made.append([place for place in group if spoken[0] <= place <= spoken[-1]])
-    return made
+            words.append([index for index in group if spoken[0] <= index <= spoken[-1]])
+    return words
 
 
 def _is_spoken(token: Token) -> bool:
@@ -67,16 +67,16 @@ def _is_spoken(token: Token) -> bool:
 
 
 def _received(mean: Array, tokens: Sequence[Token], word: Sequence[int]) -> float:
-    others = [place for place, token in enumerate(tokens) if not token.special and place not in word]
+    others = [index for index, token in enumerate(tokens) if not token.special and index not in word]
     return round(float(mean[np.ix_(others, list(word))].mean(0).max()), 6) if others else 0.0
 
 
-def _others(seen: View) -> Array:
+def _others(attention: View) -> Array:
     """From and to other tokens that are not special: for texts too short for more choice."""
-    counts = np.ones((len(seen.queries), len(seen.keys)), bool)
-    counts[[token.special for token in seen.queries]] = False
-    counts[:, [token.special for token in seen.keys]] = False
-    if seen.part != "cross":
+    counts = np.ones((len(attention.queries), len(attention.keys)), bool)
+    counts[[token.special for token in attention.queries]] = False
+    counts[:, [token.special for token in attention.keys]] = False
+    if attention.part != "cross":
         np.fill_diagonal(counts, val=False)
     return counts
 

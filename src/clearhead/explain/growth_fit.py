@@ -72,19 +72,19 @@ def fit_growth(samples: Samples) -> Growth:
 def crossing_interval(first: Samples, second: Samples) -> tuple[float | None, float | None, bool]:
     """Where the first becomes the slower one, from when to when, and whether the repeats agree on it."""
     lengths = sorted(first)
-    both = zip(_resamples(first, lengths), _resamples(second, lengths, seed=1), strict=True)
-    found = [
-        crossing(lengths, [statistics.median(a) for a in one], [statistics.median(b) for b in other])
-        for one, other in both
+    resampled = zip(_resamples(first, lengths), _resamples(second, lengths, seed=1), strict=True)
+    crossings = [
+        crossing(lengths, [statistics.median(a) for a in first_draw], [statistics.median(b) for b in second_draw])
+        for first_draw, second_draw in resampled
     ]
-    places = sorted(place for place, _ in found if place is not None)
+    lengths_found = sorted(length for length, _ in crossings if length is not None)
     # a few resamples may differ: the interval leaves out one in forty on either side
-    if len(places) < 0.025 * len(found):
-        begins = [earlier for _, earlier in found]
+    if len(lengths_found) < 0.025 * len(crossings):
+        begins = [earlier for _, earlier in crossings]
         return None, None, max(begins.count(True), begins.count(False)) >= 0.95 * len(begins)
-    if len(places) < 0.95 * len(found):
-        return places[0], places[-1], False
-    low, high = _quantile(places, 0.025), _quantile(places, 0.975)
+    if len(lengths_found) < 0.95 * len(crossings):
+        return lengths_found[0], lengths_found[-1], False
+    low, high = _quantile(lengths_found, 0.025), _quantile(lengths_found, 0.975)
     return low, high, high <= MOST_CROSSING * low
 
 
@@ -92,10 +92,10 @@ def crossing(lengths: Sequence[int], first: Sequence[float], second: Sequence[fl
     """The length from which on the first is no longer the faster one, and whether it is so at the smallest length."""
     # how much slower the first is, as a logarithm: below 0 while it is the faster one
     behind = [math.log(a / b) for a, b in zip(first, second, strict=True)]
-    for place in range(1, len(lengths)):
-        if behind[place - 1] < 0 <= behind[place]:
-            share = behind[place - 1] / (behind[place - 1] - behind[place])
-            begin, end = math.log(lengths[place - 1]), math.log(lengths[place])
+    for index in range(1, len(lengths)):
+        if behind[index - 1] < 0 <= behind[index]:
+            share = behind[index - 1] / (behind[index - 1] - behind[index])
+            begin, end = math.log(lengths[index - 1]), math.log(lengths[index])
             return math.exp(begin + share * (end - begin)), True
     return None, behind[0] < 0
 
@@ -104,12 +104,12 @@ def _line(lengths: Sequence[int], times: Sequence[float]) -> tuple[float, float,
     """Slope, R² and the slope's standard error of the straight line through the logarithms."""
     x, y = [math.log(length) for length in lengths], [math.log(time) for time in times]
     slope, begin = statistics.linear_regression(x, y)
-    rest = sum((b - begin - slope * a) ** 2 for a, b in zip(x, y, strict=True))
+    residual = sum((b - begin - slope * a) ** 2 for a, b in zip(x, y, strict=True))
     middle_x, middle_y = statistics.fmean(x), statistics.fmean(y)
     total = sum((b - middle_y) ** 2 for b in y)
     across = sum((a - middle_x) ** 2 for a in x)
-    error = math.sqrt(rest / (len(x) - 2) / across)
-    return slope, 1 - rest / total if total > 0 else 1.0, error
+    error = math.sqrt(residual / (len(x) - 2) / across)
+    return slope, 1 - residual / total if total > 0 else 1.0, error
 
 
 def _resamples(samples: Samples, lengths: Sequence[int], seed: int = 0) -> list[list[list[float]]]:
@@ -125,7 +125,7 @@ def _spread(samples: Sequence[float]) -> float:
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:
-    place = share * (len(ordered) - 1)
-    below = math.floor(place)
+    position = share * (len(ordered) - 1)
+    below = math.floor(position)
     above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+    return ordered[below] + (position - below) * (ordered[above] - ordered[below])

@@ -43,11 +43,11 @@ def save_growth(
     check_picture(path)
     kind = path.suffix.lower()
     if kind == ".html":
-        made = _page(title, _drawn(title, curves, "svg").decode(), tables, notes).encode()
+        content = _page(title, _drawn(title, curves, "svg").decode(), tables, notes).encode()
     else:
-        made = _drawn(title, curves, kind[1:])
+        content = _drawn(title, curves, kind[1:])
     with whole_file(path) as file:
-        file.write(made)
+        file.write(content)
     return path
 
 

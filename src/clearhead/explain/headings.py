@@ -37,11 +37,11 @@ def heading_lines(trace: Trace, most: float) -> list[str]:
     if len(texts) != 1 or width(texts[0]) <= most:
         return [shorten(text, most) for text in texts]
     lines: list[str] = []
-    rest = texts[0]
-    while rest and len(lines) < HEADING_LINES - 1 and width(rest) > most:
-        line = shorten(rest, most + 0.9).removesuffix("…")
+    remaining = texts[0]
+    while remaining and len(lines) < HEADING_LINES - 1 and width(remaining) > most:
+        line = shorten(remaining, most + 0.9).removesuffix("…")
         broken = line.rfind(" ")
-        line = line[:broken] if broken > len(line) // 2 and rest[len(line) : len(line) + 1] != " " else line
+        line = line[:broken] if broken > len(line) // 2 and remaining[len(line) : len(line) + 1] != " " else line
         lines.append(line.strip())
-        rest = rest[len(line) :].strip()
-    return [*lines, shorten(rest, most)]
+        remaining = remaining[len(line) :].strip()
+    return [*lines, shorten(remaining, most)]

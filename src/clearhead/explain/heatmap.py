@@ -43,13 +43,15 @@ def attention_heatmap_svg(
 
     Special tokens are hidden, and the caption says what share of the attention they get; `special=True` shows them.
     """
-    seen = view(trace, part)
-    layer = telling_layer(seen, None, None) if layer is None else check_layer(seen, layer)
-    probs = seen.probs(layer).mean(0) if head is None else seen.probs(layer)[check_head(seen, layer, head)]
+    attention = view(trace, part)
+    layer = telling_layer(attention, None, None) if layer is None else check_layer(attention, layer)
+    probs = (
+        attention.probs(layer).mean(0) if head is None else attention.probs(layer)[check_head(attention, layer, head)]
+    )
     who = "mean of all heads" if head is None else f"head {head}"
-    title = f"{seen.name}, layer {layer}, {who}"
-    causal = " No word looks to its right: the white triangle is the mask." if is_causal(seen) else ""
-    rows, columns = shown_tokens(seen.queries, special), shown_tokens(seen.keys, special)
+    title = f"{attention.name}, layer {layer}, {who}"
+    causal = " No word looks to its right: the white triangle is the mask." if is_causal(attention) else ""
+    rows, columns = shown_tokens(attention.queries, special), shown_tokens(attention.keys, special)
     caption = (
         f"{title}. A row is the token that looks (query), a column where it looks (key); "
         f"{sum_note(probs[rows], columns)} The darker, the larger the probability.{causal}"
@@ -57,8 +59,8 @@ def attention_heatmap_svg(
     fill = BLUE if head is None else head_color(head)
     return matrix_svg(
         probs,
-        seen.queries,
-        seen.keys,
+        attention.queries,
+        attention.keys,
         title=title,
         caption=caption,
         fill=fill,
@@ -93,7 +95,7 @@ def matrix_svg(
     """
     at_row, at_column = shown or (range(probs.shape[0]), range(probs.shape[1]))
     probs = probs[list(at_row)][:, list(at_column)]
-    queries, keys = [queries[place] for place in at_row], [keys[place] for place in at_column]
+    queries, keys = [queries[index] for index in at_row], [keys[index] for index in at_column]
     rows, columns = probs.shape
     cell = max(4.0, min(26.0, 720.0 / max(rows, columns)))
     size = min(13.0, max(3.5, cell * 0.72))
@@ -149,10 +151,10 @@ def _labels(
     left, top = corner
     rows = add_group(root, font_size=size, text_anchor="end")
     columns = add_group(root, font_size=size)
-    for place, token in enumerate(queries):
-        _label(rows, token, x=left - 6, y=top + cell * (place + 0.5) + size * 0.35)
-    for place, token in enumerate(keys):
-        x, y = left + cell * (place + 0.5) + size * 0.35, top - 6
+    for index, token in enumerate(queries):
+        _label(rows, token, x=left - 6, y=top + cell * (index + 0.5) + size * 0.35)
+    for index, token in enumerate(keys):
+        x, y = left + cell * (index + 0.5) + size * 0.35, top - 6
         _label(columns, token, x=x, y=y, transform=rotation(-SLOPE, x, y, 2))
 
 

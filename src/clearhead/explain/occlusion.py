@@ -43,22 +43,22 @@ def occlude(
 
 
 def _occluded(scorer: Scorer, row: TextRow, columns: Columns, watching: Watching, seconds: float) -> Occluded | None:
-    begun = time.perf_counter()
-    whole = float(watching.value(scorer.score([row], columns).logits, [None])[0])
-    took = time.perf_counter() - begun
+    started = time.perf_counter()
+    full_value = float(watching.value(scorer.score([row], columns).logits, [None])[0])
+    took = time.perf_counter() - started
     most = min(MOST_PIECES, int(seconds / (TOGETHER * took))) if took > 0 else MOST_PIECES
     parts = grouped(watching.runs, max(most, LEAST_PIECES))
     if len(parts) > most:
         return None
-    left = [(part, one) for part in parts if (one := watching.without(row, part)) is not None]
+    left = [(part, short) for part in parts if (short := watching.without(row, part)) is not None]
     if not left:
         return None
-    values = watching.value(scorer.score([one for _, one in left], columns).logits, [part for part, _ in left])
+    values = watching.value(scorer.score([short for _, short in left], columns).logits, [part for part, _ in left])
     words = tuple(
-        Word(start=part.start, end=part.end, weight=whole - float(value), second=part.second)
+        Word(start=part.start, end=part.end, weight=full_value - float(value), second=part.second)
         for (part, _), value in zip(left, values, strict=True)
     )
-    return Occluded(whole=whole, words=words, scored=len(left) + 1)
+    return Occluded(whole=full_value, words=words, scored=len(left) + 1)
 
 
 def occlude_rows(
@@ -70,19 +70,19 @@ def occlude_rows(
     told: Callable[[int, int], None] | None = None,
 ) -> list[Occluded | None]:
     """Several rows one after the other, the first ones first, for about so many seconds together."""
-    made: list[Occluded | None] = []
+    results: list[Occluded | None] = []
     if rows:
         occlude(scorer, rows[0][0], columns, rows[0][1], seconds=0.0)  # the first answer is slow
     too_long = MOST_CHARACTERS + 1  # characters that there was no time for
-    begun = time.perf_counter()
-    for place, (row, watching) in enumerate(rows):
-        left = seconds - (time.perf_counter() - begun)
-        share = max(left / (len(rows) - place), left * EAGER)  # the first rows matter most
+    started = time.perf_counter()
+    for index, (row, watching) in enumerate(rows):
+        left = seconds - (time.perf_counter() - started)
+        share = max(left / (len(rows) - index), left * EAGER)  # the first rows matter most
         size = len(row.text) + len(row.text_b or "")
-        found = occlude(scorer, row, columns, watching, seconds=share) if left > 0 and size < too_long else None
-        if found is None and len(grouped(watching.runs, MOST_PIECES)) > 1:
+        occluded = occlude(scorer, row, columns, watching, seconds=share) if left > 0 and size < too_long else None
+        if occluded is None and len(grouped(watching.runs, MOST_PIECES)) > 1:
             too_long = min(too_long, size)
-        made.append(found)
+        results.append(occluded)
         if told is not None:
-            told(place + 1, len(rows))
-    return made
+            told(index + 1, len(rows))
+    return results

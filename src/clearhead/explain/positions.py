@@ -58,8 +58,8 @@ class Positions:
             return None
         rows = self.table.astype(np.float64)
         rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-        made: Array = rows @ rows.T
-        return made
+        cosines: Array = rows @ rows.T
+        return cosines
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, to five digits."""
@@ -75,15 +75,15 @@ class Positions:
 
 def sines(count: int, width: int, *, halves: bool = False) -> Array:
     """The 2017 table, (positions, width): sines and cosines interleaved, or in two halves."""
-    places, even = np.arange(count)[:, None], np.arange(0, width, 2)
+    numbers, even = np.arange(count)[:, None], np.arange(0, width, 2)
     # PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(the same)
-    angles = places / 10000.0 ** (even / width)
+    angles = numbers / 10000.0 ** (even / width)
     sin, cos = np.sin(angles), np.cos(angles)[:, : width // 2]
     if halves:
         return np.concatenate([sin, cos], 1)
-    made = np.empty((count, width))
-    made[:, 0::2], made[:, 1::2] = sin, cos
-    return made
+    waves = np.empty((count, width))
+    waves[:, 0::2], waves[:, 1::2] = sin, cos
+    return waves
 
 
 def positions(model: Model, count: int = 64) -> Positions:
@@ -180,8 +180,8 @@ def _bucket(gaps: Array, shape: Shape) -> Array:
     exact, distance = half // 2, np.abs(gaps)
     ratio = np.log(np.maximum(distance, 1) / exact) / np.log(shape.bucket_reach / exact)
     far = np.minimum(exact + (ratio * (half - exact)).astype(np.int64), half - 1)
-    made: Array = (gaps > 0) * half + np.where(distance < exact, distance, far)
-    return made
+    buckets: Array = (gaps > 0) * half + np.where(distance < exact, distance, far)
+    return buckets
 
 
 def positions_svg(found: Positions) -> str:
@@ -216,13 +216,13 @@ def _heat(
     add_image(root, pixels, x=x, y=y, width=w, height=h, preserveAspectRatio="none", style=sharp)
     add_rect(root, x=x, y=y, width=w, height=h, fill="none", stroke=FRAME)
     rows, columns = values.shape
-    for place in index_ticks(rows):
-        middle = y + h * (place + 0.5) / rows + 4
-        add_text(root, str(place + first), x=x - 6, y=middle, font_size=11, fill=SOFT, text_anchor="end")
+    for index in index_ticks(rows):
+        middle = y + h * (index + 0.5) / rows + 4
+        add_text(root, str(index + first), x=x - 6, y=middle, font_size=11, fill=SOFT, text_anchor="end")
     start = first if axes[0] == axes[1] else 0
-    for place in index_ticks(columns):
-        middle = x + w * (place + 0.5) / columns
-        add_text(root, str(place + start), x=middle, y=y + h + 15, font_size=11, fill=SOFT, text_anchor="middle")
+    for index in index_ticks(columns):
+        middle = x + w * (index + 0.5) / columns
+        add_text(root, str(index + start), x=middle, y=y + h + 15, font_size=11, fill=SOFT, text_anchor="middle")
     add_text(root, axes[1], x=x + w / 2, y=y + h + 32, font_size=12, fill=SOFT, text_anchor="middle")
     low, mid = x - 38, y + h / 2
     add_text(
@@ -241,9 +241,9 @@ def _scale(root: Element, middle: float, y: float, limit: float) -> None:
     """Which color means what."""
     pixels = encode_png(diverging_colors(np.linspace(-1, 1, 91)[None]))
     add_image(root, pixels, x=middle - 90, y=y, width=180, height=10, preserveAspectRatio="none")
-    for place, value in ((-90, -limit), (0, 0.0), (90, limit)):
-        said = typeset_minus(f"{value:.2g}", exponents=True)
-        add_text(root, said, x=middle + place, y=y + 22, font_size=11, fill=SOFT, text_anchor="middle")
+    for offset, value in ((-90, -limit), (0, 0.0), (90, limit)):
+        label = typeset_minus(f"{value:.2g}", exponents=True)
+        add_text(root, label, x=middle + offset, y=y + 22, font_size=11, fill=SOFT, text_anchor="middle")
 
 
 def save_positions(found: Positions, path: str | os.PathLike[str], *, source_note: str = "") -> Path:

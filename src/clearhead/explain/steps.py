@@ -78,9 +78,9 @@ class Decoded:
         rows = []
         for number, step in enumerate(self.steps, 1):
             others = [
-                f"{one.token.label} {one.probability:.3f}" + ("" if one.allowed else " (forbidden)")
-                for one in step.candidates
-                if not one.said
+                f"{candidate.token.label} {candidate.probability:.3f}" + ("" if candidate.allowed else " (forbidden)")
+                for candidate in step.candidates
+                if not candidate.said
             ]
             rows.append((str(number), step.said.token.label, f"{step.said.probability:.3f}", "  ".join(others)))
         return ("step", "word", "p", "other candidates"), rows
@@ -88,9 +88,14 @@ class Decoded:
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
 
-        def plain(one: Candidate) -> dict[str, Any]:
-            share = round(one.probability, 6)
-            return {"token": one.token.raw, "id": one.id, "probability": share, "allowed": one.allowed}
+        def plain(candidate: Candidate) -> dict[str, Any]:
+            share = round(candidate.probability, 6)
+            return {
+                "token": candidate.token.raw,
+                "id": candidate.id,
+                "probability": share,
+                "allowed": candidate.allowed,
+            }
 
         steps = [
             {"step": number, **plain(step.said), "rank": step.rank, "candidates": [*map(plain, step.candidates)]}
@@ -126,27 +131,36 @@ def decoding_steps(
         probs /= probs.sum()
         best = np.argsort(-probs, kind="stable")[:top].tolist()
         rank = int((probs > probs[word]).sum()) + 1
-        thought.append((word, rank, [(one, float(probs[one]), bool(allowed[one])) for one in best], float(probs[word])))
-    words = tokens_of(model, [one for word, _, best, _ in thought for one in (word, *(found[0] for found in best))])
+        thought.append(
+            (
+                word,
+                rank,
+                [(token_id, float(probs[token_id]), bool(allowed[token_id])) for token_id in best],
+                float(probs[word]),
+            )
+        )
+    words = tokens_of(
+        model, [token_id for word, _, best, _ in thought for token_id in (word, *(pair[0] for pair in best))]
+    )
     steps = []
     for word, rank, best, share in thought:
-        some = tuple(
-            Candidate(id=one, token=words[one], probability=prob, allowed=may, said=one == word)
-            for one, prob, may in best
+        candidates = tuple(
+            Candidate(id=token_id, token=words[token_id], probability=prob, allowed=may, said=token_id == word)
+            for token_id, prob, may in best
         )
-        own = next((one for one in some if one.said), None)
+        own = next((candidate for candidate in candidates if candidate.said), None)
         own = own or Candidate(id=word, token=words[word], probability=share, allowed=True, said=True)
-        steps.append(Step(said=own, rank=rank, candidates=some))
+        steps.append(Step(said=own, rank=rank, candidates=candidates))
     tokenizer = model.target_tokenizer or model.tokenizer
     return Decoded(source=text, text=tokenizer.decode(ids), how=how, opening=opening(model, text), steps=tuple(steps))
 
 
 def _given(model: Model, target: str) -> list[int]:
     """The ids of a target; how a prompt goes on has no symbols around it."""
-    found = (model.target_tokenizer or model.tokenizer).encode(target)
+    encoding = (model.target_tokenizer or model.tokenizer).encode(target)
     if model.shape.decoder is not None:
-        return list(found.ids)
-    return [one for one, special in zip(found.ids, found.special, strict=True) if not special]
+        return list(encoding.ids)
+    return [token_id for token_id, special in zip(encoding.ids, encoding.special, strict=True) if not special]
 
 
 def steps_svg(decoded: Decoded) -> str:
@@ -159,13 +173,13 @@ def steps_svg(decoded: Decoded) -> str:
     across = min(PANELS, count)
     wide = max(480.0, across * PANEL + 32)
     high = BAR * max(len(_bars(step)) for step in decoded.steps) + 44
-    told = "; ".join(f"{step.said.token.label} {step.said.probability:.2f}" for step in decoded.steps[:12])
+    summary = "; ".join(f"{step.said.token.label} {step.said.probability:.2f}" for step in decoded.steps[:12])
     title = "Word by word: " + shorten(visible(decoded.text), 0.058 * wide)
-    root = picture(wide, title, f"The words and their probabilities: {told}.")
+    root = picture(wide, title, f"The words and their probabilities: {summary}.")
     left = (wide - across * PANEL) / 2
     for number in range(count):
         _panel(root, decoded, number, left + PANEL * (number % across), 50 + high * (number // across))
-    barred = any(not one.allowed for step in decoded.steps for one in step.candidates)
+    barred = any(not candidate.allowed for step in decoded.steps for candidate in step.candidates)
     caption = (
         "Each panel is a step: the likeliest next words with their probabilities, and in blue what was said: "
         f"{decoded.how}. It is fed back for the next step."
@@ -175,7 +189,7 @@ def steps_svg(decoded: Decoded) -> str:
 
 def _bars(step: Step) -> list[Candidate]:
     """The candidates, and what was said if it is not among them."""
-    return [*step.candidates, *([] if any(one.said for one in step.candidates) else [step.said])]
+    return [*step.candidates, *([] if any(candidate.said for candidate in step.candidates) else [step.said])]
 
 
 def _panel(root: Element, decoded: Decoded, number: int, x: float, y: float) -> None:
@@ -187,37 +201,37 @@ def _panel(root: Element, decoded: Decoded, number: int, x: float, y: float) -> 
     after = f"after “{before}”"
     add_text(group, after, x=x + 14 + 9 * len(str(number + 1)), y=y + 14, font_size=11, fill=SOFT)
     room = PANEL - LABEL - 50
-    for place, one in enumerate(_bars(step)):
-        top = y + 22 + BAR * place
-        fill = SAID if one.said else OTHER if one.allowed else BARRED
-        size = min(12.0, (LABEL - 12) / max(width(one.token.label), 0.1))
-        style = {"font_weight": "700"} if one.said else {}
+    for bar, candidate in enumerate(_bars(step)):
+        top = y + 22 + BAR * bar
+        fill = SAID if candidate.said else OTHER if candidate.allowed else BARRED
+        size = min(12.0, (LABEL - 12) / max(width(candidate.token.label), 0.1))
+        style = {"font_weight": "700"} if candidate.said else {}
         add_label(
             group,
-            one.token.label,
-            one.token.whole,
+            candidate.token.label,
+            candidate.token.whole,
             class_="token",
             x=x + LABEL - 4,
             y=top + 12,
             font_size=size,
             text_anchor="end",
-            fill=SAID if one.said else INK,
+            fill=SAID if candidate.said else INK,
             **style,
         )
         add_rect(
             group,
             class_="candidate",
-            data_prob=one.probability,
+            data_prob=candidate.probability,
             x=x + LABEL,
             y=top + 2,
-            width=max(1.0, room * one.probability),
+            width=max(1.0, room * candidate.probability),
             height=BAR - 4,
             rx=2,
             fill=fill,
         )
-        end = x + LABEL + max(1.0, room * one.probability) + 4
-        share = f"{one.probability:.2f}" if one.probability >= 0.095 else f"{one.probability:.3f}"
-        add_text(group, share, x=end, y=top + 12, font_size=11, fill=SAID if one.said else SOFT)
+        end = x + LABEL + max(1.0, room * candidate.probability) + 4
+        share = f"{candidate.probability:.2f}" if candidate.probability >= 0.095 else f"{candidate.probability:.3f}"
+        add_text(group, share, x=end, y=top + 12, font_size=11, fill=SAID if candidate.said else SOFT)
 
 
 def save_steps(decoded: Decoded, path: str | os.PathLike[str], *, source_note: str = "") -> Path:

@@ -49,16 +49,16 @@ def read_tokens(tokens: Sequence[str], inserted: Sequence[bool] | None = None) -
 
     `inserted` tells which tokens the tokenizer put in; those with a special token's name count as such, too.
     """
-    specials = [raw in SPECIAL or bool(inserted and inserted[place]) for place, raw in enumerate(tokens)]
-    made = []
+    specials = [raw in SPECIAL or bool(inserted and inserted[index]) for index, raw in enumerate(tokens)]
+    tokens_read = []
     for raw, (text, starts), special in zip(tokens, read_subwords(tokens, specials), specials, strict=True):
-        shown = visible(_SIGNS.get(text, text))
+        label = visible(_SIGNS.get(text, text))
         if not starts and text[:1].isalnum():
-            shown = f"-{shown}"  # as in hyphenation: it belongs to the piece before
+            label = f"-{label}"  # as in hyphenation: it belongs to the piece before
         plain = visible(raw) or "(empty)"
-        whole = plain if plain == shown else f"{shown} (token: {plain})"
-        made.append(Token(raw, text, shorten(shown), whole, starts, special))
-    return made
+        tooltip = plain if plain == label else f"{label} (token: {plain})"
+        tokens_read.append(Token(raw, text, shorten(label), tooltip, starts, special))
+    return tokens_read
 
 
 def read(tokens: Sequence[Token]) -> str:
@@ -69,25 +69,25 @@ def read(tokens: Sequence[Token]) -> str:
 
 def word_groups(tokens: Sequence[Token]) -> list[list[int]]:
     """The places of each word's tokens."""
-    made: list[list[int]] = []
-    for place, token in enumerate(tokens):
-        if not made or token.starts or token.special or tokens[place - 1].special:
-            made.append([])
-        made[-1].append(place)
-    return made
+    groups: list[list[int]] = []
+    for index, token in enumerate(tokens):
+        if not groups or token.starts or token.special or tokens[index - 1].special:
+            groups.append([])
+        groups[-1].append(index)
+    return groups
 
 
-def spelled_words(tokens: Sequence[Token], places: Sequence[int]) -> list[str]:
+def spelled_words(tokens: Sequence[Token], indices: Sequence[int]) -> list[str]:
     """The different words at these places, pieces in a row joined, short enough to show."""
-    made: list[list[int]] = []
-    for place in places:
-        joins = made and made[-1][-1] == place - 1 and not tokens[place].starts and not tokens[place].special
-        made[-1].append(place) if joins else made.append([place])
-    whole = (
+    runs: list[list[int]] = []
+    for index in indices:
+        joins = runs and runs[-1][-1] == index - 1 and not tokens[index].starts and not tokens[index].special
+        runs[-1].append(index) if joins else runs.append([index])
+    spellings = (
         tokens[run[0]].label if len(run) == 1 else shorten(visible("".join(tokens[i].text for i in run)))
-        for run in made
+        for run in runs
     )
-    return list(dict.fromkeys(whole))
+    return list(dict.fromkeys(spellings))
 
 
 def find_word(tokens: Sequence[Token], word: int | str) -> list[int]:
@@ -95,34 +95,34 @@ def find_word(tokens: Sequence[Token], word: int | str) -> list[int]:
     if isinstance(word, bool) or not isinstance(word, int | str):
         raise InputError(f"word must be a token's number or its text, and it is {type(word).__name__}.")
     if isinstance(word, int):
-        return [_place(word, len(tokens))]
+        return [_check_index(word, len(tokens))]
     for same in (lambda text: text, str.casefold):
-        wanted = same(word)
-        if found := [i for i, token in enumerate(tokens) if wanted in (same(token.raw), same(token.text))]:
-            return found
-        if found := _spelled(tokens, re.sub(r"\s", "", wanted), same):
-            return found
+        target = same(word)
+        if matches := [i for i, token in enumerate(tokens) if target in (same(token.raw), same(token.text))]:
+            return matches
+        if matches := _spelled(tokens, re.sub(r"\s", "", target), same):
+            return matches
     if re.fullmatch(r"[0-9]{1,9}", word):
-        return [_place(int(word), len(tokens))]
+        return [_check_index(int(word), len(tokens))]
     have = ", ".join(token.label for token in tokens[:40]) + (", ..." if len(tokens) > 40 else "")
     raise InputError(f"There is no token {visible(word)[:60]!r} in this text; its tokens are {have}.")
 
 
-def _spelled(tokens: Sequence[Token], wanted: str, same: object) -> list[int]:
+def _spelled(tokens: Sequence[Token], target: str, same: object) -> list[int]:
     """The pieces in a row that together give the word, wherever it stands."""
-    found: list[int] = []
+    matches: list[int] = []
     for first in range(len(tokens)):
         spelled = ""
-        for place in range(first, len(tokens)):
-            spelled += same(tokens[place].text)  # type: ignore[operator]
-            if spelled == wanted:
-                found.extend(range(first, place + 1))
-            if tokens[place].special or not wanted.startswith(spelled) or spelled == wanted:
+        for index in range(first, len(tokens)):
+            spelled += same(tokens[index].text)  # type: ignore[operator]
+            if spelled == target:
+                matches.extend(range(first, index + 1))
+            if tokens[index].special or not target.startswith(spelled) or spelled == target:
                 break
-    return found
+    return matches
 
 
-def _place(place: int, count: int) -> int:
-    if not 0 <= place < count:
-        raise InputError(f"word {place} is out of range: the {count} tokens are numbered 0 to {count - 1}.")
-    return place
+def _check_index(index: int, count: int) -> int:
+    if not 0 <= index < count:
+        raise InputError(f"word {index} is out of range: the {count} tokens are numbered 0 to {count - 1}.")
+    return index

@@ -42,40 +42,40 @@ def attention_data(
     """
     have = parts(trace)
     views = {name: view(trace, name) for name in (have if part is None and have else [part or "encoder"])}
-    words = {name: requested_word(seen, word) for name, seen in views.items()}
-    special = any(show_special(seen, special, words[name]) for name, seen in views.items())
+    words = {name: requested_word(attention, word) for name, attention in views.items()}
+    special = any(show_special(attention, special, words[name]) for name, attention in views.items())
     source, target = (shown_tokens(tokens, special) for tokens in trace_tokens(trace))
-    made: dict[str, Any] = {
+    data: dict[str, Any] = {
         "text": trace.text,
         "second": trace.second,
         "target": trace.target,
         "special": special,
-        "tokens": [trace.tokens[place] for place in source],
+        "tokens": [trace.tokens[index] for index in source],
         "positions": source,
-        "target_tokens": trace.target_tokens and [trace.target_tokens[place] for place in target],
+        "target_tokens": trace.target_tokens and [trace.target_tokens[index] for index in target],
         "target_positions": None if trace.target_tokens is None else target,
         "informative": {},
     }
-    made |= {field: [] for field in FIELDS.values()}
-    for name, seen in views.items():
+    data |= {field: [] for field in FIELDS.values()}
+    for name, attention in views.items():
         rows, columns = source if name == "encoder" else target, target if name == "decoder" else source
-        made["informative"][name] = [rows.index(place) for place in informative_word(seen)]
-        chosen = range(len(seen.layers)) if layer is None else [check_layer(seen, layer)]
-        made[FIELDS[name]] = [_layer(seen, at, head, words[name], (rows, columns)) for at in chosen]
-    return made
+        data["informative"][name] = [rows.index(index) for index in informative_word(attention)]
+        layers_shown = range(len(attention.layers)) if layer is None else [check_layer(attention, layer)]
+        data[FIELDS[name]] = [_layer(attention, at, head, words[name], (rows, columns)) for at in layers_shown]
+    return data
 
 
 def _layer(
-    seen: View, layer: int, head: int | None, words: list[int] | None, shown: tuple[list[int], list[int]]
+    attention: View, layer: int, head: int | None, words: list[int] | None, axes: tuple[list[int], list[int]]
 ) -> dict[str, Any]:
-    heads = list(range(len(seen.probs(layer)))) if head is None else [check_head(seen, layer, head)]
-    rows, columns = shown
+    heads = list(range(len(attention.probs(layer)))) if head is None else [check_head(attention, layer, head)]
+    rows, columns = axes
     queries = rows if words is None else words
-    probs = seen.probs(layer)[heads][:, queries].astype(np.float64)
+    probs = attention.probs(layer)[heads][:, queries].astype(np.float64)
     return {
-        "layer": seen.layers[layer].layer,
+        "layer": attention.layers[layer].layer,
         "heads": heads,
-        "queries": [rows.index(place) for place in queries],
+        "queries": [rows.index(index) for index in queries],
         "probs": np.round(probs[:, :, columns], 4).tolist(),
         "special_share": np.round(hidden_share(probs, columns), 4).tolist(),
     }
@@ -99,13 +99,13 @@ def save_attention(
     Without `word`, pictures and pages open on the most informative word, or with `all_words` on all of them.
     """
     check_words(word, all_words=all_words)
-    chosen: dict[str, Any] = {"layer": layer, "head": head, "word": word, "special": special}
-    named: dict[str, Any] = {"title": title, "source_note": source_note or "", "all_words": all_words}
+    options: dict[str, Any] = {"layer": layer, "head": head, "word": word, "special": special}
+    page_options: dict[str, Any] = {"title": title, "source_note": source_note or "", "all_words": all_words}
     return write_figure(
         path,
-        svg=lambda: attention_svg(trace, **chosen, part=part or _first(trace), all_words=all_words),
-        page=lambda: attention_page(trace, **chosen, part=part, **named),
-        data=lambda: attention_data(trace, **chosen, part=part),
+        svg=lambda: attention_svg(trace, **options, part=part or _first(trace), all_words=all_words),
+        page=lambda: attention_page(trace, **options, part=part, **page_options),
+        data=lambda: attention_data(trace, **options, part=part),
     )
 
 
@@ -120,19 +120,19 @@ def save_alignment(
     special: bool = False,
 ) -> Path:
     """Write which source words each written word looked at: .svg, .png, .json, or .html with every layer and head."""
-    chosen: dict[str, Any] = {"layer": layer, "head": head, "special": special}
+    options: dict[str, Any] = {"layer": layer, "head": head, "special": special}
 
     def page() -> str:
         if not words:
-            return alignment_page(trace, **chosen, source_note=source_note)
+            return alignment_page(trace, **options, source_note=source_note)
         title = heading_text(trace) or "Alignment"
-        return figure_page(title, alignment_svg(trace, **chosen, words=True), source_note=source_note)
+        return figure_page(title, alignment_svg(trace, **options, words=True), source_note=source_note)
 
     return write_figure(
         path,
-        svg=lambda: alignment_svg(trace, **chosen, words=words),
+        svg=lambda: alignment_svg(trace, **options, words=words),
         page=page,
-        data=lambda: alignment(trace, **chosen, words=words).to_json(),
+        data=lambda: alignment(trace, **options, words=words).to_json(),
     )
 
 

@@ -54,9 +54,9 @@ def attention_page(
     check_words(word, all_words=all_words)
     names = parts(trace)
     views = [view(trace, name, written=written and name == "cross") for name in names] if names else [view(trace)]
-    first = next((seen for seen in views if seen.part == part), None) or view(trace, part or views[0].part)
+    first = next((each for each in views if each.part == part), None) or view(trace, part or views[0].part)
     words = requested_word(first, word)
-    opening = {seen.part: [] if all_words or written else informative_word(seen) for seen in views}
+    opening = {each.part: [] if all_words or written else informative_word(each) for each in views}
     opening |= {first.part: words} if words is not None else {}
     words = opening[first.part] or None
     if layer is not None:
@@ -67,7 +67,10 @@ def attention_page(
     start = {"part": first.part, "layer": at, "head": head, "focus": telling_look(first, at, words, head)[0]}
     start |= {"hide": not show_special(first, special, words)} | ({"view": "heat"} if written else {})
     _check_size(views)
-    data = {"start": start, "parts": [_part(seen, opening[seen.part], _with_vectors(views)) for seen in views]}
+    data = {
+        "start": start,
+        "parts": [_part(each, opening[each.part], _with_vectors(views)) for each in views],
+    }
     script, heading = _script(), heading_text(trace)
     page: str = _template().render(
         title=visible(heading if title is None else title),
@@ -77,14 +80,14 @@ def attention_page(
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         style=_file("page.css"),
-        light=[head_color(number) for number in range(max(seen.heads for seen in views))],
-        dark=[head_color(number, dark_page=True) for number in range(max(seen.heads for seen in views))],
+        light=[head_color(number) for number in range(max(each.heads for each in views))],
+        dark=[head_color(number, dark_page=True) for number in range(max(each.heads for each in views))],
     )
     return page
 
 
 def _check_size(views: list[View]) -> None:
-    count = sum(layer.probs.size for seen in views for layer in seen.layers)
+    count = sum(layer.probs.size for attention in views for layer in attention.layers)
     if count > MOST_PROBS:
         raise InputError(
             f"This trace has {count:,} probabilities, and a page holds at most {MOST_PROBS:,}. "
@@ -94,18 +97,18 @@ def _check_size(views: list[View]) -> None:
 
 def _with_vectors(views: list[View]) -> bool:
     """Whether queries, keys and scores are few enough to go into the page."""
-    layers = [layer for seen in views for layer in seen.layers]
+    layers = [layer for attention in views for layer in attention.layers]
     return sum(layer.queries.size + layer.keys.size + layer.scores.size for layer in layers) <= MOST_VECTORS
 
 
-def _part(seen: View, opening: list[int], vectors: bool) -> dict[str, Any]:
+def _part(attention: View, opening: list[int], vectors: bool) -> dict[str, Any]:
     return {
-        "part": seen.part,
-        "name": seen.name,
+        "part": attention.part,
+        "name": attention.name,
         "opening": opening,  # the pieces of the word that it opens on; none: all words
-        "queries": [_token(token) for token in seen.queries],
-        "keys": [_token(token) for token in seen.keys],
-        "layers": [_layer(layer, vectors) for layer in seen.layers],
+        "queries": [_token(token) for token in attention.queries],
+        "keys": [_token(token) for token in attention.keys],
+        "layers": [_layer(layer, vectors) for layer in attention.layers],
     }
 
 
@@ -114,16 +117,16 @@ def _token(token: Token) -> dict[str, Any]:
 
 
 def _layer(layer: LayerTrace, vectors: bool) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    data: dict[str, Any] = {
         "heads": layer.probs.shape[0],
         "probs": _base64(np.round(layer.probs.astype(np.float64) * STEP).clip(0, STEP).astype("<u2")),
     }
-    kept = (layer.queries, layer.keys, layer.scores)
-    if vectors and layer.products and all(np.isfinite(array).all() for array in kept):
-        made["width"] = layer.queries.shape[-1]
-        made["q"], made["k"] = _small(layer.queries), _small(layer.keys)
-        made["scores"] = _base64(layer.scores.astype("<f4"))
-    return made
+    arrays = (layer.queries, layer.keys, layer.scores)
+    if vectors and layer.products and all(np.isfinite(array).all() for array in arrays):
+        data["width"] = layer.queries.shape[-1]
+        data["q"], data["k"] = _small(layer.queries), _small(layer.keys)
+        data["scores"] = _base64(layer.scores.astype("<f4"))
+    return data
 
 
 def _small(array: Array) -> dict[str, Any]:

@@ -32,23 +32,23 @@ def attention_table(
     `special`, and the last column says what they get.
     """
     check_words(word, all_words=all_words)
-    seen = view(trace, part or (parts(trace) or ["encoder"])[0])
-    words = requested_word(seen, word)
-    special = show_special(seen, special, words)
-    marked = informative_word(seen) if words is None and not all_words else []
+    attention = view(trace, part or (parts(trace) or ["encoder"])[0])
+    words = requested_word(attention, word)
+    special = show_special(attention, special, words)
+    marked = informative_word(attention) if words is None and not all_words else []
     if head is not None and layer is None:
-        check_any_head(seen, head)
-    at = telling_layer(seen, words or marked or None, head) if layer is None else check_layer(seen, layer)
-    probs = seen.probs(at).mean(0) if head is None else seen.probs(at)[check_head(seen, at, head)]
-    keys = shown_tokens(seen.keys, special)
-    hides = len(keys) < len(seen.keys)
+        check_any_head(attention, head)
+    at = telling_layer(attention, words or marked or None, head) if layer is None else check_layer(attention, layer)
+    probs = attention.probs(at).mean(0) if head is None else attention.probs(at)[check_head(attention, at, head)]
+    keys = shown_tokens(attention.keys, special)
+    hides = len(keys) < len(attention.keys)
     rows = []
-    for place in shown_tokens(seen.queries, special) if words is None else words:
-        best = sorted(keys, key=lambda key: -float(probs[place, key]))[:TOP]
-        firm = (key for key in best if probs[place, key] >= FAINTEST)
-        looks = "  ".join(f"{seen.keys[key].label} {probs[place, key]:.2f}" for key in firm)
-        share = (f"{float(hidden_share(probs[place], keys)):.2f}",) if hides else ()
-        rows.append((("▸ " if place in marked else "") + seen.queries[place].label, looks, *share))
-    who = f"head {head}" if head is not None else f"mean of {len(seen.probs(at))} heads"
-    title = f"{heading_text(trace)}\n{seen.name}, layer {at} of 0 to {len(seen.layers) - 1}, {who}"
+    for query in shown_tokens(attention.queries, special) if words is None else words:
+        best = sorted(keys, key=lambda key: -float(probs[query, key]))[:TOP]
+        firm = (key for key in best if probs[query, key] >= FAINTEST)
+        looks = "  ".join(f"{attention.keys[key].label} {probs[query, key]:.2f}" for key in firm)
+        share = (f"{float(hidden_share(probs[query], keys)):.2f}",) if hides else ()
+        rows.append((("▸ " if query in marked else "") + attention.queries[query].label, looks, *share))
+    who = f"head {head}" if head is not None else f"mean of {len(attention.probs(at))} heads"
+    title = f"{heading_text(trace)}\n{attention.name}, layer {at} of 0 to {len(attention.layers) - 1}, {who}"
     return ("word", "looks at", *(("special tokens (hidden)",) if hides else ())), rows, title

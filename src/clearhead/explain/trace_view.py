@@ -97,19 +97,19 @@ def _read(tokens: list[str], special: list[bool] | None) -> list[Token]:
     return read_tokens(tokens, special if special is not None and len(special) == len(tokens) else None)
 
 
-def check_layer(seen: View, layer: int) -> int:
+def check_layer(attention: View, layer: int) -> int:
     """The layer's number, if there is such a layer."""
-    return _number("layer", layer, len(seen.layers))
+    return _number("layer", layer, len(attention.layers))
 
 
-def check_head(seen: View, layer: int, head: int) -> int:
+def check_head(attention: View, layer: int, head: int) -> int:
     """The head's number, if the layer has such a head."""
-    return _number("head", head, len(seen.probs(layer)))
+    return _number("head", head, len(attention.probs(layer)))
 
 
-def check_any_head(seen: View, head: int) -> int:
+def check_any_head(attention: View, head: int) -> int:
     """The head's number, if some layer has such a head."""
-    return check_head(seen, max(range(len(seen.layers)), key=lambda layer: len(seen.probs(layer))), head)
+    return check_head(attention, max(range(len(attention.layers)), key=lambda layer: len(attention.probs(layer))), head)
 
 
 def _number(what: str, value: int, count: int) -> int:
@@ -120,53 +120,53 @@ def _number(what: str, value: int, count: int) -> int:
     return int(value)
 
 
-def telling(seen: View) -> Array:
+def telling(attention: View) -> Array:
     """Which looks tell something: (queries, keys) of True and False.
 
     Not those from or to special tokens, to the word itself, to its direct neighbours, or to the first word of a causal
     model: heads rest there when they have nothing to say.
     """
-    counts = np.ones((len(seen.queries), len(seen.keys)), bool)
-    counts[[token.special for token in seen.queries]] = False
-    counts[:, [token.special for token in seen.keys]] = False
-    if seen.part != "cross":
-        for place in range(len(seen.queries)):
-            counts[place, max(0, place - 1) : place + 2] = False
-        if is_causal(seen):
+    counts = np.ones((len(attention.queries), len(attention.keys)), bool)
+    counts[[token.special for token in attention.queries]] = False
+    counts[:, [token.special for token in attention.keys]] = False
+    if attention.part != "cross":
+        for index in range(len(attention.queries)):
+            counts[index, max(0, index - 1) : index + 2] = False
+        if is_causal(attention):
             counts[:, 0] = False
     return counts
 
 
-def telling_layer(seen: View, words: list[int] | None = None, head: int | None = None) -> int:
+def telling_layer(attention: View, words: list[int] | None = None, head: int | None = None) -> int:
     """The layer whose heads, together, look most firmly at the most different words.
 
     A word counts by the square of its strongest head's probability.
     """
-    rows = list(range(len(seen.queries))) if words is None else words
-    counts = telling(seen)
-    best, chosen = 0.0, len(seen.layers) - 1
-    for layer, found in enumerate(seen.layers):
-        if head is not None and head >= len(found.probs):
+    rows = list(range(len(attention.queries))) if words is None else words
+    counts = telling(attention)
+    best, firmest = 0.0, len(attention.layers) - 1
+    for layer, trace_layer in enumerate(attention.layers):
+        if head is not None and head >= len(trace_layer.probs):
             continue
-        probs = found.probs if head is None else found.probs[head : head + 1]
+        probs = trace_layer.probs if head is None else trace_layer.probs[head : head + 1]
         firm = float((np.where(counts, probs.max(0), 0.0)[rows] ** 2).sum())
         if firm > best + 1e-9:
-            best, chosen = firm, layer
-    return chosen
+            best, firmest = firm, layer
+    return firmest
 
 
-def telling_look(seen: View, layer: int, words: list[int] | None, head: int | None) -> tuple[int, int]:
+def telling_look(attention: View, layer: int, words: list[int] | None, head: int | None) -> tuple[int, int]:
     """The head and the word with the strongest look that tells something."""
-    probs = np.where(telling(seen), seen.probs(layer), 0.0)
+    probs = np.where(telling(attention), attention.probs(layer), 0.0)
     heads = list(range(len(probs))) if head is None else [head]
-    rows = list(range(len(seen.queries))) if words is None else words
+    rows = list(range(len(attention.queries))) if words is None else words
     strongest = probs[heads][:, rows].max(-1)  # (heads, rows)
     at, row = np.unravel_index(int(strongest.argmax()), strongest.shape)
     return heads[at], rows[row]
 
 
-def is_causal(seen: View) -> bool:
+def is_causal(attention: View) -> bool:
     """Whether nothing looks to its right: the triangle."""
-    if seen.part == "cross" or len(seen.queries) < 2:
+    if attention.part == "cross" or len(attention.queries) < 2:
         return False
-    return all(float(np.triu(layer.probs, 1).max()) == 0.0 for layer in seen.layers)
+    return all(float(np.triu(layer.probs, 1).max()) == 0.0 for layer in attention.layers)

@@ -27,20 +27,20 @@ def marked_text(text: str, marks: Sequence[Mark], words: Sequence[Word] = (), *,
     What is seen is the text itself and nothing else; labels are drawn by the style sheet, and told to those who listen.
     Words that mattered have a line above them, for marks have theirs below.
     """
-    shown = _clipped(text, marks)
+    clipped = _clipped(text, marks)
     strong = [word for word in words if 0 <= word.start < word.end <= len(text) and _level(word.weight, strongest)]
-    pairs = [(mark.start, mark.end) for mark in shown] + [(word.start, word.end) for word in strong]
-    borders = sorted({0, len(text), *(place for pair in pairs for place in pair)})
-    made = []
+    pairs = [(mark.start, mark.end) for mark in clipped] + [(word.start, word.end) for word in strong]
+    borders = sorted({0, len(text), *(border for pair in pairs for border in pair)})
+    pieces = []
     for begin, end in pairwise(borders):
-        made += [_aside(f"[{KINDS[mark.kind]} {_label(mark)}: ") for mark in shown if mark.start == begin]
-        over = [mark for mark in shown if mark.start <= begin and end <= mark.end]
+        pieces += [_aside(f"[{KINDS[mark.kind]} {_label(mark)}: ") for mark in clipped if mark.start == begin]
+        over = [mark for mark in clipped if mark.start <= begin and end <= mark.end]
         above = next((word for word in strong if word.start <= begin and end <= word.end), None)
-        made.append(_piece(text[begin:end], over, above, strongest))
-        for mark in reversed([mark for mark in shown if mark.end == end]):
-            made.append(_aside("]"))
-            made.append(_chip(mark))
-    return Markup("").join(made)
+        pieces.append(_piece(text[begin:end], over, above, strongest))
+        for mark in reversed([mark for mark in clipped if mark.end == end]):
+            pieces.append(_aside("]"))
+            pieces.append(_chip(mark))
+    return Markup("").join(pieces)
 
 
 def around(text: str, marks: Sequence[Mark], most: int) -> tuple[str, list[Mark], int]:
@@ -70,9 +70,9 @@ def _piece(text: str, over: Sequence[Mark], above: Word | None, strongest: float
     classes = ["is-both" if true and answered else "is-true" if true else "is-answered"] if over else []
     if above is None:
         return Markup('<mark class="{}">{}</mark>').format(classes[0], plain) if classes else plain
-    side, level, said = _strength(above, strongest)
+    side, level, tooltip = _strength(above, strongest)
     classes += ["above", f"{side}{level}"]
-    return Markup('<mark class="{}" title="{}">{}</mark>').format(" ".join(classes), said, plain)
+    return Markup('<mark class="{}" title="{}">{}</mark>').format(" ".join(classes), tooltip, plain)
 
 
 def _label(mark: Mark) -> str:
@@ -91,22 +91,22 @@ def _chip(mark: Mark) -> Markup:
 
 def shaded_text(text: str, words: Sequence[Word], *, strongest: float) -> Markup:
     """A text whose words are shaded by how much they mattered; `strongest` has the deepest shade."""
-    made, at = [], 0
+    pieces, at = [], 0
     for word in sorted(words, key=lambda word: word.start):
         if not at <= word.start < word.end <= len(text) or not _level(word.weight, strongest):
             continue
-        side, level, said = _strength(word, strongest)
+        side, level, tooltip = _strength(word, strongest)
         piece = escape(lines(text[word.start : word.end]))
-        made.append(escape(lines(text[at : word.start])))
-        made.append(Markup('<mark class="{}{}" title="{}">{}</mark>').format(side, level, said, piece))
+        pieces.append(escape(lines(text[at : word.start])))
+        pieces.append(Markup('<mark class="{}{}" title="{}">{}</mark>').format(side, level, tooltip, piece))
         at = word.end
-    return Markup("").join([*made, escape(lines(text[at:]))])
+    return Markup("").join([*pieces, escape(lines(text[at:]))])
 
 
 def _strength(word: Word, strongest: float) -> tuple[str, int, str]:
     """Which way a word speaks, how deep its shade is, and its figure."""
-    said = f"{'+' if word.weight > 0 else '−'}{figure(abs(word.weight))}"
-    return "for" if word.weight > 0 else "against", _level(word.weight, strongest), said
+    tooltip = f"{'+' if word.weight > 0 else '−'}{figure(abs(word.weight))}"
+    return "for" if word.weight > 0 else "against", _level(word.weight, strongest), tooltip
 
 
 def _level(weight: float, strongest: float) -> int:
@@ -118,15 +118,15 @@ def named_words(text: str, text_b: str | None, words: Sequence[Word], strongest:
     """The words that mattered most, in words: for those who cannot see shades, and for all others."""
     shaded = [word for word in words if _level(word.weight, strongest)]
     ordered = sorted(shaded, key=lambda word: -abs(word.weight))
-    made = []
+    sides = []
     for side, positive in (("for", True), ("against", False)):
-        own = [word for word in ordered if (word.weight > 0) is positive][:MOST_NAMED]
-        said = [f"“{cut(_spelled(text, text_b, word), MOST_WORD)}” {figure(abs(word.weight))}" for word in own]
-        if said:
-            made.append((side, said))
-    return made
+        side_words = [word for word in ordered if (word.weight > 0) is positive][:MOST_NAMED]
+        texts = [f"“{cut(_spelled(text, text_b, word), MOST_WORD)}” {figure(abs(word.weight))}" for word in side_words]
+        if texts:
+            sides.append((side, texts))
+    return sides
 
 
 def _spelled(text: str, text_b: str | None, word: Word) -> str:
-    found = ((text_b or "") if word.second else text)[word.start : word.end]
-    return found.strip(" \n\t.,;:!?\"'()[]{}…“”") or found
+    spelled = ((text_b or "") if word.second else text)[word.start : word.end]
+    return spelled.strip(" \n\t.,;:!?\"'()[]{}…“”") or spelled

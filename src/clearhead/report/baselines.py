@@ -10,21 +10,21 @@ from clearhead.report.formatting import LOWER_IS_BETTER, interval_text, known, m
 MOST_ROWS = 60
 
 
-def describe_baselines(found: Sequence[Mapping[str, Any]], part: tuple[str, Any] | None) -> dict[str, Any] | None:
+def describe_baselines(baselines: Sequence[Mapping[str, Any]], part: tuple[str, Any] | None) -> dict[str, Any] | None:
     """Cheap methods beside the trained network, measured on the rows of its first part."""
-    if not found or part is None:
+    if not baselines or part is None:
         return None
     name, measured = part
     rows = [
         {
-            **one,
-            "between": interval_text(one["low"], one["high"]),
-            "gap": one["difference"]["difference"],
-            "gap_between": interval_text(one["difference"]["low"], one["difference"]["high"]),
+            **baseline,
+            "between": interval_text(baseline["low"], baseline["high"]),
+            "gap": baseline["difference"]["difference"],
+            "gap_between": interval_text(baseline["difference"]["low"], baseline["difference"]["high"]),
         }
-        for one in found[:MOST_ROWS]
+        for baseline in baselines[:MOST_ROWS]
     ]
     main = measured.metrics[measured.main]
-    own = {"value": known(main.value), "between": interval_text(known(main.low), known(main.high))}
+    model_row = {"value": known(main.value), "between": interval_text(known(main.low), known(main.high))}
     lower = measured.main in LOWER_IS_BETTER
-    return {"rows": rows, "own": own, "metric": metric_name(measured.main), "lower": lower, "part": name}
+    return {"rows": rows, "own": model_row, "metric": metric_name(measured.main), "lower": lower, "part": name}

@@ -24,8 +24,8 @@ CAPTION = "Each runtime in a process of its own, all in turns at the same texts;
 
 def speeds_picture(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """A picture that stands alone; `rows` have a title, a name and figures, which may be None."""
-    each = "; ".join(f"{row['title']}: {_said(row)}" for row in rows)
-    root = picture(WIDTH, title, f"{each}.")
+    summary = "; ".join(f"{row['title']}: {_said(row)}" for row in rows)
+    root = picture(WIDTH, title, f"{summary}.")
     y = 62.0
     for value, line, heading, form in PANELS:
         drawn = [row for row in rows if known(row.get(value)) is not None]
@@ -57,12 +57,12 @@ def _bar(root: Element, row: Mapping[str, Any], keys: tuple[str, str | None], fo
     if end is not None and end > value:
         reach = at(end)
         add_line(root, x1=at(value), x2=reach, y1=middle, y2=middle, stroke=SOFT, stroke_width=1.5)
-    said = form.format(value) if end is None else f"{form.format(value)} – {form.format(end)}"
-    add_text(root, said, x=reach + 6, y=middle + 4, font_size=12)
+    label = form.format(value) if end is None else f"{form.format(value)} – {form.format(end)}"
+    add_text(root, label, x=reach + 6, y=middle + 4, font_size=12)
 
 
 def _said(row: Mapping[str, Any]) -> str:
-    found = ((known(row.get(key)), form, heading) for key, _, heading, form in PANELS)
+    values = ((known(row.get(key)), form, heading) for key, _, heading, form in PANELS)
     return ", ".join(
-        f"{form.format(value)} {heading.split(' (')[0]}" for value, form, heading in found if value is not None
+        f"{form.format(value)} {heading.split(' (')[0]}" for value, form, heading in values if value is not None
     )

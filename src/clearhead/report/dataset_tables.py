@@ -41,29 +41,29 @@ def roles(columns: Columns) -> list[tuple[str, str]]:
     return [(name, getattr(columns, key)) for key, name in ROLES if getattr(columns, key) is not None]
 
 
-def balance(found: Inspection) -> list[Bar]:
+def balance(inspection: Inspection) -> list[Bar]:
     """The labels as bars, most frequent first; the rarest of very many together."""
-    if not found.labels:
+    if not inspection.labels:
         return []
-    items = sorted(found.labels.items(), key=lambda item: -item[1])
-    longest, total = max(items[0][1], 1), max(found.rows, 1)
+    items = sorted(inspection.labels.items(), key=lambda item: -item[1])
+    longest, total = max(items[0][1], 1), max(inspection.rows, 1)
     most = MOST_BARS if len(items) > MOST_BARS + 1 else len(items)
-    made = [Bar(name=name, rows=rows, share=rows / total, width=100 * rows / longest) for name, rows in items[:most]]
-    rest = items[most:]
-    if rest:
-        rows = sum(count for _, count in rest)
+    bars = [Bar(name=name, rows=rows, share=rows / total, width=100 * rows / longest) for name, rows in items[:most]]
+    others = items[most:]
+    if others:
+        rows = sum(count for _, count in others)
         width = min(100 * rows / longest, 100.0)
-        made.append(Bar(name=f"{len(rest):,} other labels", rows=rows, share=rows / total, width=width, rest=True))
-    return made
+        bars.append(Bar(name=f"{len(others):,} other labels", rows=rows, share=rows / total, width=width, rest=True))
+    return bars
 
 
-def alike_rows(found: Inspection) -> list[AlikeRow]:
+def alike_rows(inspection: Inspection) -> list[AlikeRow]:
     """Duplicates, leaks and conflicts that there are; leaks only where there are parts to leak between."""
-    kinds = [("Same text again", found.exact), ("Nearly the same text again", found.near)]
-    if len(found.parts) > 1:
-        kinds.append(("Same text in several parts", found.leaks))
-        kinds.append(("Nearly the same text in several parts", found.near_leaks))
-    kinds.append(("Same text, different labels", found.conflicts))
+    kinds = [("Same text again", inspection.exact), ("Nearly the same text again", inspection.near)]
+    if len(inspection.parts) > 1:
+        kinds.append(("Same text in several parts", inspection.leaks))
+        kinds.append(("Nearly the same text in several parts", inspection.near_leaks))
+    kinds.append(("Same text, different labels", inspection.conflicts))
     return [
         AlikeRow(name=name, texts=alike.groups, rows=alike.rows, example=_example(alike))
         for name, alike in kinds
@@ -77,5 +77,5 @@ def _example(alike: Alike) -> str:
 
 def places(group: Sequence[tuple[str, int]], most: int = 4) -> str:
     """The rows of a group, as people would look them up."""
-    named = [f"row {number:,}" if part == "all" else f"{cut(part, 20)} row {number:,}" for part, number in group[:most]]
-    return ", ".join(named) + (", …" if len(group) > most else "")
+    names = [f"row {number:,}" if part == "all" else f"{cut(part, 20)} row {number:,}" for part, number in group[:most]]
+    return ", ".join(names) + (", …" if len(group) > most else "")

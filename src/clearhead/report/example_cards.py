@@ -69,28 +69,29 @@ class Cases:
     doubtful: int
 
 
-def cases(one: Evaluation, shown: Shown | None, key: str) -> Cases | None:
+def cases(evaluation: Evaluation, examples: Shown | None, key: str) -> Cases | None:
     """The cards of a part; None when no rows were picked or read."""
-    if shown is None or not (shown.worst or shown.suspicious):
+    if examples is None or not (examples.worst or examples.suspicious):
         return None
-    doubtful = {example.pick.row for example in shown.suspicious}
-    worst = tuple(_case(example, one, key, doubtful) for example in shown.worst[:MOST_CASES])
+    doubtful = {example.pick.row for example in examples.suspicious}
+    worst = tuple(_case(example, evaluation, key, doubtful) for example in examples.worst[:MOST_CASES])
     above = {case.row: case for case in worst}
     suspicious = tuple(
-        above.get(example.pick.row) or _case(example, one, key, doubtful) for example in shown.suspicious[:MOST_CASES]
+        above.get(example.pick.row) or _case(example, evaluation, key, doubtful)
+        for example in examples.suspicious[:MOST_CASES]
     )
-    picks = one.picks
+    picks = evaluation.picks
     return Cases(
         worst=worst,
         suspicious=suspicious,
         others=tuple(case for case in suspicious if case.row not in above),
-        shown=shown,
+        shown=examples,
         wrong=len(worst) if picks is None else picks.wrong,
         doubtful=len(suspicious) if picks is None else picks.doubtful,
     )
 
 
-def _case(example: Example, one: Evaluation, key: str, doubtful: Collection[int], most: int = MOST_TEXT) -> Case:
+def _case(example: Example, evaluation: Evaluation, key: str, doubtful: Collection[int], most: int = MOST_TEXT) -> Case:
     pick, words = example.pick, example.words or ()
     strongest = max((abs(word.weight) for word in words), default=0.0)
     if strongest < (LEAST if pick.error is None else LEAST * abs(pick.error)):
@@ -109,7 +110,7 @@ def _case(example: Example, one: Evaluation, key: str, doubtful: Collection[int]
         text=shade(first, strongest=strongest),
         text_b=None if example.text_b is None else shaded_text(example.text_b[:most], second, strongest=strongest),
         words=named_words(example.text, example.text_b, words, strongest),
-        watched=_watched(example, one),
+        watched=_watched(example, evaluation),
         weak=example.words is not None and strongest == 0,
         looked=example.words is not None,
         doubtful=pick.row in doubtful,
@@ -127,29 +128,29 @@ def _sure(pick: Pick) -> str:
     return "" if pick.sure is None else f"sure by {percent(pick.sure)}"
 
 
-def _watched(example: Example, one: Evaluation) -> str:
+def _watched(example: Example, evaluation: Evaluation) -> str:
     """What the words were measured by."""
     pick = example.pick
     if example.watched is not None:
         return example.watched
-    if pick.watched is None or pick.watched >= len(one.labels):
+    if pick.watched is None or pick.watched >= len(evaluation.labels):
         return pick.answer
-    name = one.labels[pick.watched]
+    name = evaluation.labels[pick.watched]
     return f"not {name}" if pick.against else name
 
 
-def cell_rows(one: Evaluation, shown: Shown | None, key: str) -> dict[tuple[int, int], CellRows]:
+def cell_rows(evaluation: Evaluation, examples: Shown | None, key: str) -> dict[tuple[int, int], CellRows]:
     """The rows of cells, by (true, answered)."""
-    made = {}
-    for each in () if shown is None else shown.cells[:MOST_CELLS]:
-        cell = each.cell
-        if each.examples and max(cell.true, cell.answered) < len(one.labels):
-            made[cell.true, cell.answered] = CellRows(
+    rows_by_cell = {}
+    for shown_cell in () if examples is None else examples.cells[:MOST_CELLS]:
+        cell = shown_cell.cell
+        if shown_cell.examples and max(cell.true, cell.answered) < len(evaluation.labels):
+            rows_by_cell[cell.true, cell.answered] = CellRows(
                 id=f"cell-{key}-{cell.true}-{cell.answered}",
-                true=one.labels[cell.true],
-                answered=one.labels[cell.answered],
+                true=evaluation.labels[cell.true],
+                answered=evaluation.labels[cell.answered],
                 right=cell.true == cell.answered,
                 count=cell.count,
-                rows=tuple(_case(example, one, key, (), MOST_IN_CELL) for example in each.examples),
+                rows=tuple(_case(example, evaluation, key, (), MOST_IN_CELL) for example in shown_cell.examples),
             )
-    return made
+    return rows_by_cell

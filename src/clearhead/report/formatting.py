@@ -53,25 +53,25 @@ def known(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, Real):
         return None
     try:
-        found = float(value)
+        number = float(value)
     except OverflowError:  # a whole number beyond all floats
         return None
-    return found if abs(found) < LARGEST else None
+    return number if abs(number) < LARGEST else None
 
 
 def figure(value: Any) -> str:
     """A number with about three digits that matter; what is almost 1 is not called 1."""
-    found = known(value)
-    if found is None:
+    number = known(value)
+    if number is None:
         return UNKNOWN
-    size = abs(found)
+    size = abs(number)
     if size == 0 or 0.001 <= size < 10:
-        text = f"{found:.3f}"
-        text = ">0.999" if text == "1.000" and found < 1 else text
+        text = f"{number:.3f}"
+        text = ">0.999" if text == "1.000" and number < 1 else text
     elif size < 0.001 or size >= 1e7:
-        text = exponent(found)
+        text = exponent(number)
     else:
-        text = f"{found:,.{2 if size < 100 else 1 if size < 1000 else 0}f}"
+        text = f"{number:,.{2 if size < 100 else 1 if size < 1000 else 0}f}"
     return typeset_minus(text)
 
 
@@ -82,21 +82,21 @@ def interval_text(low: Any, high: Any, unknown: str = "") -> str:
 
 def percent(value: Any) -> str:
     """A share as a percentage; neither nothing nor everything is said of what is only nearly so."""
-    found = known(value)
-    if found is None:
+    number = known(value)
+    if number is None:
         return UNKNOWN
-    text = f"{found:.1%}"
-    if text == "0.0%" and found > 0:
+    text = f"{number:.1%}"
+    if text == "0.0%" and number > 0:
         return "<0.1%"
-    if text == "100.0%" and found < 1:
+    if text == "100.0%" and number < 1:
         return ">99.9%"
     return text.removesuffix(".0%") + "%" if text in ("0.0%", "100.0%") else text
 
 
 def count(value: Any) -> str:
     """A whole number with its thousands set apart."""
-    found = known(value)
-    return UNKNOWN if found is None else f"{round(found):,}"
+    number = known(value)
+    return UNKNOWN if number is None else f"{round(number):,}"
 
 
 def rows(number: int) -> str:
@@ -106,12 +106,12 @@ def rows(number: int) -> str:
 
 def duration(seconds: Any) -> str:
     """Seconds as people say them."""
-    found = known(seconds)
-    if found is None:
+    number = known(seconds)
+    if number is None:
         return UNKNOWN
-    if found < 120:
-        return f"{found:.2f} s" if found < 1 else f"{found:.1f} s" if found < 10 else f"{found:.0f} s"
-    minutes = round(found / 60)
+    if number < 120:
+        return f"{number:.2f} s" if number < 1 else f"{number:.1f} s" if number < 10 else f"{number:.0f} s"
+    minutes = round(number / 60)
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
@@ -122,15 +122,15 @@ def cost_name(name: str) -> str:
 
 def cost(name: str, value: Any) -> Any:
     """A cost with its unit; what is not known by name stays as it is."""
-    found = known(value)
-    if name not in COSTS or found is None:
+    number = known(value)
+    if name not in COSTS or number is None:
         return value
     kind = COSTS[name][1]
     if kind == "milliseconds":
-        return f"{found:.1f} ms" if found < 10 else f"{found:,.0f} ms"
+        return f"{number:.1f} ms" if number < 10 else f"{number:,.0f} ms"
     if kind == "megabytes":
-        return f"{found:.2f} MB" if found < 10 else f"{found:,.0f} MB"
-    return duration(found) if kind == "duration" else count(found)
+        return f"{number:.2f} MB" if number < 10 else f"{number:,.0f} MB"
+    return duration(number) if kind == "duration" else count(number)
 
 
 def cut(text: object, most: int) -> str:
@@ -164,11 +164,11 @@ def sentence(text: str) -> str:
 def flat(values: Mapping[str, Any], before: str = "", depth: int = 4) -> Iterator[tuple[str, str]]:
     """Names and values of settings within settings, each on a line of its own."""
     for name, value in values.items():
-        whole = f"{before}{name}"
+        full_name = f"{before}{name}"
         if isinstance(value, Mapping) and value and depth:
-            yield from flat(value, f"{whole} · ", depth - 1)
+            yield from flat(value, f"{full_name} · ", depth - 1)
         else:
-            yield whole, _plain(value)
+            yield full_name, _plain(value)
 
 
 def _plain(value: Any) -> str:
@@ -181,8 +181,8 @@ def _plain(value: Any) -> str:
     if isinstance(value, float):
         return _short(value)
     if isinstance(value, list | tuple):
-        shown = ", ".join(_plain(inner) for inner in value[:20]) or "none"
-        return f"{shown} and {len(value) - 20:,} more" if len(value) > 20 else shown
+        listed = ", ".join(_plain(inner) for inner in value[:20]) or "none"
+        return f"{listed} and {len(value) - 20:,} more" if len(value) > 20 else listed
     return str(value)
 
 

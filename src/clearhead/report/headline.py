@@ -58,52 +58,52 @@ def in_order(parts: Mapping[str, Evaluation]) -> dict[str, Evaluation]:
 
 def headline(parts: Mapping[str, Evaluation], inspection: Inspection | None) -> Headline:
     """What the first of the ordered parts says."""
-    part, one = next(iter(parts.items()))
-    interval = one.metrics[one.main]
+    part, evaluation = next(iter(parts.items()))
+    interval = evaluation.metrics[evaluation.main]
     between = interval_text(interval.low, interval.high)
-    said = [] if part in ORDER else ["There is no test result: nothing was measured on test rows."]
-    said.append(_measured(part, one, between))
-    said += _doubts(part, one, inspection)
+    sentences = [] if part in ORDER else ["There is no test result: nothing was measured on test rows."]
+    sentences.append(_measured(part, evaluation, between))
+    sentences += _doubts(part, evaluation, inspection)
     return Headline(
-        name=metric_name(one.main),
+        name=metric_name(evaluation.main),
         value=figure(interval.value),
         interval=between,
-        rows=f"{count(one.rows)} {part_name(part)} row{'s' * (one.rows != 1)}",
+        rows=f"{count(evaluation.rows)} {part_name(part)} row{'s' * (evaluation.rows != 1)}",
         tested=part in ORDER,
-        sentences=tuple(said),
+        sentences=tuple(sentences),
     )
 
 
-def _measured(part: str, one: Evaluation, between: str) -> str:
+def _measured(part: str, evaluation: Evaluation, between: str) -> str:
     """Which metric, how much, on which rows, and how far it would move on others."""
-    interval, name = one.metrics[one.main], metric_name(one.main)
+    interval, name = evaluation.metrics[evaluation.main], metric_name(evaluation.main)
     which = {
-        "test": f"{rows(one.rows)} kept aside for the test, which the model did not learn from",
-        "rows": f"the {rows(one.rows)} given; whether the model learned from some of them is not known here",
-        "dev": f"{rows(one.rows)} of dev, which were {dev_mark(one.kind)}: expect less on new rows",
-    }.get(part, f"{rows(one.rows)} of the part {cut(part, 30)!r}")
+        "test": f"{rows(evaluation.rows)} kept aside for the test, which the model did not learn from",
+        "rows": f"the {rows(evaluation.rows)} given; whether the model learned from some of them is not known here",
+        "dev": f"{rows(evaluation.rows)} of dev, which were {dev_mark(evaluation.kind)}: expect less on new rows",
+    }.get(part, f"{rows(evaluation.rows)} of the part {cut(part, 30)!r}")
     if known(interval.value) is None:
         return f"{name} is not defined on these rows ({which})."
     doubt = f" On other rows like these it would mostly fall between {between.replace(' to ', ' and ')}"
     level = f" ({100 * interval.level:g}% interval)." if between else ""
     unsure = f"{doubt}{level}" if between else " No interval is known for it."
-    lower = " (lower is better)" if one.main in LOWER_IS_BETTER else ""
+    lower = " (lower is better)" if evaluation.main in LOWER_IS_BETTER else ""
     return f"{name}{lower} is {figure(interval.value)}, measured on {which}.{unsure}"
 
 
-def _doubts(part: str, one: Evaluation, inspection: Inspection | None) -> list[str]:
-    said = []
-    if one.main == "accuracy" and one.label_scores and one.rows:
-        top = max(one.label_scores, key=lambda score: score.rows)
-        share = figure(top.rows / one.rows)
-        said.append(f"Always answering “{cut(top.label, 40)}” would reach {share} on the same rows.")
-    if one.rows < FEW:
-        are = "is" if one.rows == 1 else "are"
-        said.append(f"{rows(one.rows)} {are} few: look at the interval more than at the figure.")
-    if one.skipped:
-        said.append(f"{rows(sum(one.skipped.values()))} could not be used and are not in the figure.")
+def _doubts(part: str, evaluation: Evaluation, inspection: Inspection | None) -> list[str]:
+    sentences = []
+    if evaluation.main == "accuracy" and evaluation.label_scores and evaluation.rows:
+        top = max(evaluation.label_scores, key=lambda score: score.rows)
+        share = figure(top.rows / evaluation.rows)
+        sentences.append(f"Always answering “{cut(top.label, 40)}” would reach {share} on the same rows.")
+    if evaluation.rows < FEW:
+        are = "is" if evaluation.rows == 1 else "are"
+        sentences.append(f"{rows(evaluation.rows)} {are} few: look at the interval more than at the figure.")
+    if evaluation.skipped:
+        sentences.append(f"{rows(sum(evaluation.skipped.values()))} could not be used and are not in the figure.")
     if inspection is not None and part == "test" and inspection.leaks.groups:
         texts = inspection.leaks.groups
         stand = "text stands" if texts == 1 else "texts stand"
-        said.append(f"{count(texts)} {stand} in more than one part of the data, so the figure may be too good.")
-    return said
+        sentences.append(f"{count(texts)} {stand} in more than one part of the data, so the figure may be too good.")
+    return sentences

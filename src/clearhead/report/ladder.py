@@ -16,17 +16,17 @@ APART = 9.0  # between two points, in the picture's own units
 LINE = 14.0  # from one name to the next
 
 
-def describe_ladder(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def describe_ladder(comparison: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """The methods with what each is worth and costs, as a table and a picture."""
-    if found is None:
+    if comparison is None:
         return None
-    rungs = [dict(rung) for rung in found["rungs"][:MOST_ROWS]]
+    rungs = [dict(rung) for rung in comparison["rungs"][:MOST_ROWS]]
     for rung in rungs:
         rung["between"] = interval_text(rung["low"], rung["high"])
-        rung["chosen"] = rung["method"] == found["recommended"]
+        rung["chosen"] = rung["method"] == comparison["recommended"]
         rung["label"] = _label(rung)
-    metric = metric_name(str(found["metric"]))
-    return {**found, "rungs": rungs, "name": metric, "picture": _rungs(rungs, metric)}
+    metric = metric_name(str(comparison["metric"]))
+    return {**comparison, "rungs": rungs, "name": metric, "picture": _rungs(rungs, metric)}
 
 
 def _rungs(rungs: Sequence[Mapping[str, Any]], metric: str) -> Markup | None:
@@ -35,18 +35,18 @@ def _rungs(rungs: Sequence[Mapping[str, Any]], metric: str) -> Markup | None:
     if not drawn:
         return None
     ends = [end for rung in drawn for end in (rung["value"], rung["low"], rung["high"]) if known(end) is not None]
-    each = "; ".join(f"{_name(rung)} {figure(rung['value'])} at {figure(rung['latency_ms'])} ms" for rung in drawn)
+    summary = "; ".join(f"{_name(rung)} {figure(rung['value'])} at {figure(rung['latency_ms'])} ms" for rung in drawn)
     across = power_axis([rung["latency_ms"] for rung in drawn], "milliseconds for one text, by powers of ten")
-    plot = Plot("rungs", "Quality against time", f"{metric}: {each}.", across, axis(ends, metric, ticks=4))
-    places = _apart([plot.x(rung["latency_ms"]) for rung in drawn], APART, WIDTH - RIGHT - 4)
+    plot = Plot("rungs", "Quality against time", f"{metric}: {summary}.", across, axis(ends, metric, ticks=4))
+    positions = _apart([plot.x(rung["latency_ms"]) for rung in drawn], APART, WIDTH - RIGHT - 4)
     levels = _apart([plot.y(rung["value"]) for rung in drawn], LINE, HEIGHT)
-    for rung, x, level in zip(drawn, places, levels, strict=True):
+    for rung, x, level in zip(drawn, positions, levels, strict=True):
         kind = "plain" if rung.get("chosen") else "chosen"
         if known(rung["low"]) is not None and known(rung["high"]) is not None:
             plot.whisker(x, rung["low"], rung["high"], kind)
         plot.point(x, rung["value"], kind, f"{_name(rung)}: {metric} {figure(rung['value'])} ({rung['between']})")
         left = x > (LEFT + WIDTH) / 2
-        beside = (min(places, key=lambda place: (abs(place - x) > 60, place)) - 9) if left else x + 9
+        beside = (min(positions, key=lambda position: (abs(position - x) > 60, position)) - 9) if left else x + 9
         plot.name(shorten(_name(rung), 12.0), beside, level + 4, "end" if left else "start")
     return plot.svg()
 
@@ -61,13 +61,13 @@ def _name(rung: Mapping[str, Any]) -> str:
     return str(rung["method"])
 
 
-def _apart(places: Sequence[float], least: float, most: float) -> list[float]:
+def _apart(positions: Sequence[float], least: float, most: float) -> list[float]:
     """The same places in the same order, moved as little as it takes for none to cover another."""
-    made = dict.fromkeys(range(len(places)), 0.0)
+    moved = dict.fromkeys(range(len(positions)), 0.0)
     before = -least
-    for number in sorted(made, key=lambda one: places[one]):
-        before = made[number] = max(places[number], before + least)
+    for number in sorted(moved, key=lambda index: positions[index]):
+        before = moved[number] = max(positions[number], before + least)
     limit = most + least
-    for number in sorted(made, key=lambda one: -made[one]):
-        limit = made[number] = min(made[number], limit - least)
-    return [made[number] for number in range(len(places))]
+    for number in sorted(moved, key=lambda index: -moved[index]):
+        limit = moved[number] = min(moved[number], limit - least)
+    return [moved[number] for number in range(len(positions))]

@@ -66,18 +66,18 @@ def curves(log: Sequence[Mapping[str, Any]], metric: str | None) -> Curves | Non
     epochs = _epochs(lines)
     if not losses and not rates and not any(epoch.score is not None for epoch in epochs):
         return None
-    made = [_loss(losses)] if losses else []
-    made += [_rate(rates)] if rates else []
-    made += _scores(epochs, metric)
+    figures = [_loss(losses)] if losses else []
+    figures += [_rate(rates)] if rates else []
+    figures += _scores(epochs, metric)
     broken = sum("loss" in line and known(line["loss"]) is None for line in lines)
-    shown = epochs if len(epochs) <= MOST_EPOCHS else epochs[-MOST_EPOCHS:]
-    return Curves(figures=tuple(made), epochs=tuple(shown), left_out=len(epochs) - len(shown), broken=broken)
+    listed = epochs if len(epochs) <= MOST_EPOCHS else epochs[-MOST_EPOCHS:]
+    return Curves(figures=tuple(figures), epochs=tuple(listed), left_out=len(epochs) - len(listed), broken=broken)
 
 
 def _counted(value: Any) -> int | None:
     """The number of a step or an epoch, if it is one."""
-    found = known(value)
-    return None if found is None or not 0 <= found < MOST_COUNTED else int(found)
+    number = known(value)
+    return None if number is None or not 0 <= number < MOST_COUNTED else int(number)
 
 
 def _series(lines: Iterable[Mapping[str, Any]], name: str) -> list[Point]:
@@ -87,23 +87,23 @@ def _series(lines: Iterable[Mapping[str, Any]], name: str) -> list[Point]:
 def thinned(points: Sequence[Point], most: int = POINTS) -> list[_Stretch]:
     """As many stretches of steps as fit, each with its mean, least and most: peaks are not lost."""
     count = min(most, len(points))
-    bounds = [place * len(points) // count for place in range(count + 1)] if count else []
-    made = []
+    bounds = [index * len(points) // count for index in range(count + 1)] if count else []
+    stretches = []
     for begin, end in pairwise(bounds):
         part = points[begin:end]
         values = [value for _, value in part]
-        made.append(_Stretch((part[0][0] + part[-1][0]) / 2, sum(values) / len(values), min(values), max(values)))
-    return made
+        stretches.append(_Stretch((part[0][0] + part[-1][0]) / 2, sum(values) / len(values), min(values), max(values)))
+    return stretches
 
 
 def smoothed(values: Sequence[float], reach: int) -> list[float]:
     """Each value as the mean of itself and up to `reach` neighbours on either side, of fewer at the ends."""
-    made = []
-    for place in range(len(values)):
-        own = max(min(reach, place, len(values) - 1 - place), reach // 2)  # a narrower mean leans less at the ends
-        part = values[max(place - own, 0) : place + own + 1]
-        made.append(sum(part) / len(part))
-    return made
+    means = []
+    for index in range(len(values)):
+        width = max(min(reach, index, len(values) - 1 - index), reach // 2)  # a narrower mean leans less at the ends
+        part = values[max(index - width, 0) : index + width + 1]
+        means.append(sum(part) / len(part))
+    return means
 
 
 def _loss(points: list[Point]) -> Figure:
@@ -111,12 +111,12 @@ def _loss(points: list[Point]) -> Figure:
     reach = len(stretches) // (2 * SMOOTH)
     smooth = smoothed([part.mean for part in stretches], reach)
     losses = [value for _, value in points]
-    some = max(len(losses) // 20, 1)  # one step alone says little
-    first, last = figure(sum(losses[:some]) / some), figure(sum(losses[-some:]) / some)
-    said = f"The loss starts at about {first} and ends at about {last}."
+    window = max(len(losses) // 20, 1)  # one step alone says little
+    first, last = figure(sum(losses[:window]) / window), figure(sum(losses[-window:]) / window)
+    summary = f"The loss starts at about {first} and ends at about {last}."
     x = index_axis(points[0][0], points[-1][0], "step")
     values = [bound for part in stretches for bound in (part.low, part.high)]
-    plot = Plot("loss", "Loss by step", said, x, axis(values, "loss", zero=min(values) >= 0))
+    plot = Plot("loss", "Loss by step", summary, x, axis(values, "loss", zero=min(values) >= 0))
     if len(points) > SINGLE:
         plot.band([(part.step, part.low) for part in stretches], [(part.step, part.high) for part in stretches], "band")
         faint = "the band spans the lowest and highest loss of neighbouring steps"
@@ -130,9 +130,9 @@ def _loss(points: list[Point]) -> Figure:
 def _rate(points: list[Point]) -> Figure:
     stretches = thinned(points)
     most = figure(max(value for _, value in points))
-    said = f"The learning rate is {most} at its highest and {figure(points[-1][1])} at the end."
+    summary = f"The learning rate is {most} at its highest and {figure(points[-1][1])} at the end."
     x = index_axis(points[0][0], points[-1][0], "step")
-    plot = Plot("rate", "Learning rate by step", said, x, axis((part.mean for part in stretches), "rate", zero=True))
+    plot = Plot("rate", "Learning rate by step", summary, x, axis((part.mean for part in stretches), "rate", zero=True))
     plot.line([(part.step, part.mean) for part in stretches], "curve other")
     return Figure(svg=plot.svg(), caption=f"Learning rate by step: {most} at its highest.")
 
@@ -143,17 +143,17 @@ def _scores(epochs: Sequence[Epoch], metric: str | None) -> list[Figure]:
         return []
     name = "score" if metric is None else metric if metric.isupper() else metric.lower()  # BLEU, F1 stay as they are
     best = next((epoch for epoch in reversed(epochs) if epoch.best and epoch.score is not None), None)
-    chosen = "" if best is None else f"; epoch {best.number} is the best, with {figure(best.score)}"
-    said = f"{name} on the dev rows after each epoch: {figure(points[-1][1])} after the last one{chosen}."
-    shown = points if len(points) <= POINTS else [(part.step, part.mean) for part in thinned(points)]
+    best_note = "" if best is None else f"; epoch {best.number} is the best, with {figure(best.score)}"
+    summary = f"{name} on the dev rows after each epoch: {figure(points[-1][1])} after the last one{best_note}."
+    curve = points if len(points) <= POINTS else [(part.step, part.mean) for part in thinned(points)]
     plot = Plot(
         "score",
         "Dev score by epoch",
-        said,
+        summary,
         index_axis(points[0][0], points[-1][0], "epoch"),
         axis((value for _, value in points), f"dev {name}"),
     )
-    plot.line(shown, "curve")
+    plot.line(curve, "curve")
     if len(points) <= MOST_DOTS:
         for number, value in points:
             plot.dot((number, value), 3.5, "curve dot", f"epoch {number:g}: {figure(value)}")
@@ -161,7 +161,7 @@ def _scores(epochs: Sequence[Epoch], metric: str | None) -> list[Figure]:
         plot.dot((best.number, best.score), 7.0, "ring", f"the best epoch: {best.number}")
     chose = " The ring marks the epoch that was kept. These rows choose the epoch, so this is no test result."
     too_few = " These rows did not choose the epoch: the last one was kept."
-    caption = f"{sentence(said)}{too_few if best is None else chose}"
+    caption = f"{sentence(summary)}{too_few if best is None else chose}"
     return [Figure(svg=plot.svg(), caption=caption)]
 
 
@@ -171,18 +171,18 @@ def _epochs(lines: Sequence[Mapping[str, Any]]) -> list[Epoch]:
         number = _counted(line.get("epoch"))
         if number is not None:
             groups.setdefault(number, []).append(line)
-    made = []
-    for number, own in sorted(groups.items()):
-        losses = [value for _, value in _series(own, "loss")]
-        scored = [line for line in own if known(line.get("score")) is not None]
-        made.append(
+    epochs = []
+    for number, epoch_lines in sorted(groups.items()):
+        losses = [value for _, value in _series(epoch_lines, "loss")]
+        scored = [line for line in epoch_lines if known(line.get("score")) is not None]
+        epochs.append(
             Epoch(
                 number=number + 1,
-                steps=len(own),
+                steps=len(epoch_lines),
                 loss=sum(losses) / len(losses) if losses else None,
                 score=known(scored[-1]["score"]) if scored else None,
                 best=bool(scored and scored[-1].get("best")),
             )
         )
-    last = max((place for place, epoch in enumerate(made) if epoch.best), default=None)  # each was the best so far
-    return [replace(epoch, best=place == last) for place, epoch in enumerate(made)]
+    last = max((index for index, epoch in enumerate(epochs) if epoch.best), default=None)  # each was the best so far
+    return [replace(epoch, best=index == last) for index, epoch in enumerate(epochs)]

@@ -67,65 +67,71 @@ class SeedLine:
 def metric_rows(parts: Mapping[str, Evaluation]) -> list[MetricRow]:
     """Every metric of every part, the main one first."""
     main = next(iter(parts.values())).main
-    names = dict.fromkeys([main, *(name for one in parts.values() for name in one.metrics)])
+    names = dict.fromkeys([main, *(name for evaluation in parts.values() for name in evaluation.metrics)])
     return [
         MetricRow(
             name=metric_name(name),
             key=name,
             main=name == main,
-            intervals=tuple(one.metrics.get(name) for one in parts.values()),
+            intervals=tuple(evaluation.metrics.get(name) for evaluation in parts.values()),
         )
         for name in list(names)[:50]
     ]
 
 
-def matrix(one: Evaluation) -> list[list[Cell]] | None:
+def matrix(evaluation: Evaluation) -> list[list[Cell]] | None:
     """The confusion matrix with a color for each cell; None where there is none or it is too large to read."""
-    if one.confusion is None or len(one.confusion) > SQUARE:
+    if evaluation.confusion is None or len(evaluation.confusion) > SQUARE:
         return None
-    made = []
-    for true, row in enumerate(one.confusion):
+    cells = []
+    for true, row in enumerate(evaluation.confusion):
         total = sum(row) or 1
         shares = [number / total for number in row]
-        made.append(
+        cells.append(
             [
                 Cell(count=number, share=share, level=sum(share >= step for step in STEPS), right=true == answered)
                 for answered, (number, share) in enumerate(zip(row, shares, strict=True))
             ]
         )
-    return made
+    return cells
 
 
-def confused(one: Evaluation) -> list[Confused]:
+def confused(evaluation: Evaluation) -> list[Confused]:
     """The pairs of labels that are taken for each other most often, also where no matrix was kept."""
-    if one.confusion is not None:
+    if evaluation.confusion is not None:
         counted = [
             (true, answered, number, number / sum(row))
-            for true, row in enumerate(one.confusion)
+            for true, row in enumerate(evaluation.confusion)
             for answered, number in enumerate(row)
             if number and true != answered
         ]
     else:
-        having = {place: score.rows for place, score in enumerate(one.label_scores)}
-        cells = () if one.picks is None else one.picks.cells
+        having = {index: score.rows for index, score in enumerate(evaluation.label_scores)}
+        cells = () if evaluation.picks is None else evaluation.picks.cells
         counted = [
-            (each.true, each.answered, each.count, each.count / max(having.get(each.true, 0), each.count))
-            for each in cells
-            if each.true != each.answered
+            (cell.true, cell.answered, cell.count, cell.count / max(having.get(cell.true, 0), cell.count))
+            for cell in cells
+            if cell.true != cell.answered
         ]
-    found = [
-        Confused(true=one.labels[true], answered=one.labels[answered], count=number, share=share, cell=(true, answered))
+    pairs = [
+        Confused(
+            true=evaluation.labels[true],
+            answered=evaluation.labels[answered],
+            count=number,
+            share=share,
+            cell=(true, answered),
+        )
         for true, answered, number, share in counted
     ]
-    few = one.confusion is not None and len(one.confusion) <= SQUARE
-    return sorted(found, key=lambda pair: (-pair.count, -pair.share))[: PAIRS if few else 2 * PAIRS]
+    few = evaluation.confusion is not None and len(evaluation.confusion) <= SQUARE
+    return sorted(pairs, key=lambda pair: (-pair.count, -pair.share))[: PAIRS if few else 2 * PAIRS]
 
 
-def label_rows(one: Evaluation) -> list[LabelScore]:
+def label_rows(evaluation: Evaluation) -> list[LabelScore]:
     """Labels in their order; of very many, the most frequent."""
-    if len(one.label_scores) <= MOST_LABELS:
-        return list(one.label_scores)
-    return sorted(one.label_scores, key=lambda score: -score.rows)[:MOST_LABELS]
+    if len(evaluation.label_scores) <= MOST_LABELS:
+        return list(evaluation.label_scores)
+    return sorted(evaluation.label_scores, key=lambda score: -score.rows)[:MOST_LABELS]
 
 
 def covered(points: Sequence[CoveragePoint]) -> list[CoveragePoint]:
@@ -136,11 +142,11 @@ def covered(points: Sequence[CoveragePoint]) -> list[CoveragePoint]:
 
 def seed_lines(seeds: Sequence[Mapping[str, Any]]) -> list[SeedLine]:
     """Mean and spread of what several seeds reached, test before dev; nothing where there is one seed."""
-    made = []
+    lines = []
     for part in ("test", "dev"):
         values = [value for seed in seeds if (value := known(seed.get(part))) is not None]
         if len(seeds) > 1 and values:
-            made.append(
+            lines.append(
                 SeedLine(
                     part=part,
                     mean=mean(values),
@@ -150,4 +156,4 @@ def seed_lines(seeds: Sequence[Mapping[str, Any]]) -> list[SeedLine]:
                     count=len(values),
                 )
             )
-    return made
+    return lines

@@ -59,29 +59,29 @@ def report_html(data: ReportData) -> str:
     """The report as one page that needs nothing else."""
     parts = in_order(data.parts)
     views = part_views(parts, data.examples)
-    seen = {"page": _frame(data, parts), **_data(data.inspection), **_metrics(parts, views), **_run(data, parts)}
-    there = {name: seen.get(name) or [view for view in views if view.get(name)] for name in SECTIONS}
-    own = {section.id: section for section in data.sections}
-    if len(own) < len(data.sections) or own.keys() & {"headline", *SECTIONS}:
-        raise InputError(f"Sections of a report need names of their own; there are {', '.join(own)}.")
-    sections = _in_place({name: SECTIONS[name] for name in SECTIONS if there[name]}, data.sections)
+    values = {"page": _frame(data, parts), **_data(data.inspection), **_metrics(parts, views), **_run(data, parts)}
+    present = {name: values.get(name) or [view for view in views if view.get(name)] for name in SECTIONS}
+    extra_sections = {section.id: section for section in data.sections}
+    if len(extra_sections) < len(data.sections) or extra_sections.keys() & {"headline", *SECTIONS}:
+        raise InputError(f"Sections of a report need names of their own; there are {', '.join(extra_sections)}.")
+    sections = _in_place({name: SECTIONS[name] for name in SECTIONS if present[name]}, data.sections)
     page: str = (
         _environment()
         .get_template("page.html")
-        .render(sections=sections, own=own, views=views, per_part=PER_PART, **seen)
+        .render(sections=sections, own=extra_sections, views=views, per_part=PER_PART, **values)
     )
     return page
 
 
 def _in_place(titles: dict[str, str], more: Sequence[Section]) -> dict[str, str]:
     """The sections in their order; one that others brought stands before the one it names, or what comes after that."""
-    every = list(SECTIONS)
-    made: dict[str, str] = {}
-    for name in every:
-        made |= {section.id: formatting.cut(section.title, 60) for section in more if section.before == name}
+    names = list(SECTIONS)
+    ordered: dict[str, str] = {}
+    for name in names:
+        ordered |= {section.id: formatting.cut(section.title, 60) for section in more if section.before == name}
         if name in titles:
-            made[name] = titles[name]
-    return made | {section.id: formatting.cut(section.title, 60) for section in more if section.id not in made}
+            ordered[name] = titles[name]
+    return ordered | {section.id: formatting.cut(section.title, 60) for section in more if section.id not in ordered}
 
 
 def save_report(data: ReportData, path: Path) -> Path:
@@ -131,19 +131,19 @@ def _frame(data: ReportData, parts: Mapping[str, Evaluation]) -> dict[str, Any]:
     }
 
 
-def _data(found: Inspection | None) -> dict[str, Any]:
-    if found is None:
+def _data(inspection: Inspection | None) -> dict[str, Any]:
+    if inspection is None:
         return {"data": None}
     return {
         "data": {
-            "found": found,
-            "roles": dataset_tables.roles(found.columns),
-            "balance": dataset_tables.balance(found),
-            "alike": dataset_tables.alike_rows(found),
-            "estimate": _lines(found.estimate or {}),
+            "found": inspection,
+            "roles": dataset_tables.roles(inspection.columns),
+            "balance": dataset_tables.balance(inspection),
+            "alike": dataset_tables.alike_rows(inspection),
+            "estimate": _lines(inspection.estimate or {}),
             "histograms": [
                 (what, lengths, metric_pictures.histogram(what, lengths, what))
-                for what, lengths in (("tokens", found.tokens), ("characters", found.characters))
+                for what, lengths in (("tokens", inspection.tokens), ("characters", inspection.characters))
                 if lengths is not None
             ],
         }
@@ -158,7 +158,7 @@ def _metrics(parts: Mapping[str, Evaluation], views: Sequence[Mapping[str, Any]]
 
 
 def _run(data: ReportData, parts: Mapping[str, Evaluation]) -> dict[str, Any]:
-    main = next((one.main for one in parts.values()), None)
+    main = next((evaluation.main for evaluation in parts.values()), None)
     metric = None if main is None else formatting.metric_name(main)
     lines = metric_tables.seed_lines(data.seeds)
     return {
@@ -180,17 +180,17 @@ def _run(data: ReportData, parts: Mapping[str, Evaluation]) -> dict[str, Any]:
 
 
 def _lines(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    found = list(formatting.flat(values))
-    left = len(found) - MOST_LINES
-    return [*found[:MOST_LINES], *([("…", f"{left:,} more")] if left > 0 else [])]
+    pairs = list(formatting.flat(values))
+    left = len(pairs) - MOST_LINES
+    return [*pairs[:MOST_LINES], *([("…", f"{left:,} more")] if left > 0 else [])]
 
 
 def _passport(passport: Mapping[str, Any]) -> dict[str, Any] | None:
     if not passport:
         return None
     text = json.dumps(passport, indent=2, ensure_ascii=False, default=str)
-    shown = formatting.lines(text[:MOST_PASSPORT])[:MOST_PASSPORT]  # escapes make it longer
-    return {"text": shown, "cut": len(text) > MOST_PASSPORT or len(shown) == MOST_PASSPORT}
+    visible_text = formatting.lines(text[:MOST_PASSPORT])[:MOST_PASSPORT]  # escapes make it longer
+    return {"text": visible_text, "cut": len(text) > MOST_PASSPORT or len(visible_text) == MOST_PASSPORT}
 
 
 def _finished(value: Any) -> Any:
@@ -213,7 +213,7 @@ def _style() -> Any:
 def _environment() -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("clearhead.report", "template"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -221,7 +221,7 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {
+    environment.filters |= {
         "figure": formatting.figure,
         "percent": formatting.percent,
         "count": formatting.count,
@@ -232,5 +232,5 @@ def _environment() -> Any:
         "part": formatting.part_name,
         "duration": formatting.duration,
     }
-    made.globals |= {"lower_is_better": formatting.LOWER_IS_BETTER}
-    return made
+    environment.globals |= {"lower_is_better": formatting.LOWER_IS_BETTER}
+    return environment

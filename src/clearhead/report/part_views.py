@@ -23,22 +23,28 @@ PER_PART = ("labels", "confusion", "worst", "suspicious", "calibration", "covera
 def part_views(parts: Mapping[str, Evaluation], examples: Mapping[str, Shown]) -> list[dict[str, Any]]:
     """One view a part: its name, and the values of every section."""
     listed = list(parts.items())[:MOST_PARTS]
-    return [_view(part, one, examples.get(part), f"p{place}") for place, (part, one) in enumerate(listed)]
+    return [_view(part, evaluation, examples.get(part), f"p{index}") for index, (part, evaluation) in enumerate(listed)]
 
 
-def _view(part: str, one: Evaluation, shown: Shown | None, key: str) -> dict[str, Any]:
-    right = "rows exactly right" if one.kind == "multilabel" else "accuracy"
-    found = cases(one, shown, key)
-    lengths = sorted((s for s in one.slices if s.column.startswith(LENGTH)), key=_beginning)
-    others = [s for s in one.slices if not s.column.startswith(LENGTH)]
+def _view(part: str, evaluation: Evaluation, examples: Shown | None, key: str) -> dict[str, Any]:
+    metric = "rows exactly right" if evaluation.kind == "multilabel" else "accuracy"
+    cards = cases(evaluation, examples, key)
+    lengths = sorted((s for s in evaluation.slices if s.column.startswith(LENGTH)), key=_beginning)
+    others = [s for s in evaluation.slices if not s.column.startswith(LENGTH)]
     return {
-        "part": {"name": part, "rows": rows_of(part, one.kind), "one": one, "right": right, "key": key},
-        "labels": metric_tables.label_rows(one),
-        "confusion": _confusion(one, shown, key),
-        "worst": found if found is not None and found.worst else None,
-        "suspicious": found,
-        "calibration": _calibration(one, key),
-        "coverage": _coverage(one, right, key),
+        "part": {
+            "name": part,
+            "rows": rows_of(part, evaluation.kind),
+            "one": evaluation,
+            "right": metric,
+            "key": key,
+        },
+        "labels": metric_tables.label_rows(evaluation),
+        "confusion": _confusion(evaluation, examples, key),
+        "worst": cards if cards is not None and cards.worst else None,
+        "suspicious": cards,
+        "calibration": _calibration(evaluation, key),
+        "coverage": _coverage(evaluation, metric, key),
         "slices": {"shown": others[: metric_tables.MOST_SLICES], "all": len(others)} if others else None,
         "lengths": lengths[: metric_tables.MOST_SLICES],
     }
@@ -49,43 +55,46 @@ def rows_of(part: str, kind: str) -> str:
     return f"the {formatting.part_name(part)} rows" + (f" ({dev_mark(kind)})" if part == "dev" else "")
 
 
-def _beginning(one: Slice) -> tuple[str, float]:
+def _beginning(slice_: Slice) -> tuple[str, float]:
     """Where a slice of numbers begins."""
-    found = re.match(r"-?[\d.]+(?:e[+-]?\d+)?", one.name)
-    return one.column, float(found[0]) if found else float("inf")
+    match = re.match(r"-?[\d.]+(?:e[+-]?\d+)?", slice_.name)
+    return slice_.column, float(match[0]) if match else float("inf")
 
 
-def _confusion(one: Evaluation, shown: Shown | None, key: str) -> dict[str, Any] | None:
-    rows = cell_rows(one, shown, key)
-    pairs = metric_tables.confused(one)
-    if one.confusion is None and not pairs:
+def _confusion(evaluation: Evaluation, examples: Shown | None, key: str) -> dict[str, Any] | None:
+    rows = cell_rows(evaluation, examples, key)
+    pairs = metric_tables.confused(evaluation)
+    if evaluation.confusion is None and not pairs:
         return None
-    matrix = metric_tables.matrix(one)
+    matrix = metric_tables.matrix(evaluation)
     listed = rows if matrix is not None else {pair.cell: rows[pair.cell] for pair in pairs if pair.cell in rows}
     return {"matrix": matrix, "pairs": pairs, "rows": listed}
 
 
-def _calibration(one: Evaluation, key: str) -> list[dict[str, Any]]:
+def _calibration(evaluation: Evaluation, key: str) -> list[dict[str, Any]]:
     """Before and after, or only one of them where the temperature changes nothing."""
-    found = one.calibration
-    if found is None:
+    fitted = evaluation.calibration
+    if fitted is None:
         return []
-    turns = [("before", found.bins_before, found.before), ("after", found.bins_after, found.after)]
+    turns = [
+        ("before", fitted.bins_before, fitted.before),
+        ("after", fitted.bins_after, fitted.after),
+    ]
     return [
         {
             "when": when,
             "error": error,
-            "bins": [each for each in bins if each.rows],
+            "bins": [bin_ for bin_ in bins if bin_.rows],
             "picture": metric_pictures.reliability(
                 f"reliability-{when}-{key}", f"Reliability {when} scaling", bins, error
             ),
         }
-        for when, bins, error in (turns[:1] if found.temperature == 1 else turns)
+        for when, bins, error in (turns[:1] if fitted.temperature == 1 else turns)
     ]
 
 
-def _coverage(one: Evaluation, right: str, key: str) -> dict[str, Any] | None:
-    if not one.coverage:
+def _coverage(evaluation: Evaluation, label: str, key: str) -> dict[str, Any] | None:
+    if not evaluation.coverage:
         return None
-    picture = metric_pictures.coverage(f"coverage-{key}", one.coverage, right)
-    return {"picture": picture, "points": metric_tables.covered(one.coverage)}
+    picture = metric_pictures.coverage(f"coverage-{key}", evaluation.coverage, label)
+    return {"picture": picture, "points": metric_tables.covered(evaluation.coverage)}

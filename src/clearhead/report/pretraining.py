@@ -29,14 +29,14 @@ class PretrainingFacts:
 
 def pretraining_lead(facts: PretrainingFacts) -> str:
     """The result in two sentences."""
-    one = facts.held_out
-    if one is None:
+    scores = facts.held_out
+    if scores is None:
         return "Nothing was held out, and so nothing was measured."
-    pair, alone = (one[name]["accuracy"] for name in ("bigram", "unigram"))
+    pair, alone = (scores[name]["accuracy"] for name in ("bigram", "unigram"))
     beside = f"the word before it alone tells {pair:.1%}, its frequency {alone:.1%}"
-    said = f"Of {one['questions']:,} words of held-out text {one['accuracy']:.1%} are guessed; {beside}."
-    loss = f"The loss is {figure(one['loss'])} (bigram {figure(one['bigram']['loss'])}"
-    return f"{said} {loss}, unigram {figure(one['unigram']['loss'])})."
+    sentence = f"Of {scores['questions']:,} words of held-out text {scores['accuracy']:.1%} are guessed; {beside}."
+    loss = f"The loss is {figure(scores['loss'])} (bigram {figure(scores['bigram']['loss'])}"
+    return f"{sentence} {loss}, unigram {figure(scores['unigram']['loss'])})."
 
 
 def pretraining_sections(facts: PretrainingFacts) -> list[Section]:
@@ -44,52 +44,54 @@ def pretraining_sections(facts: PretrainingFacts) -> list[Section]:
     rows = [(name, f"{value:,}" if isinstance(value, int) else value) for name, value in facts.counted.items()]
     about = table(("What", "How much"), rows, label="The text", numbers=(1,))
     about += Markup("").join(paragraph(f"{line[:1].upper()}{line[1:].rstrip('.')}.") for line in facts.text)
-    made = [Section(id="texts", title="The text", html=about, before="curves")]
+    sections = [Section(id="texts", title="The text", html=about, before="curves")]
     if facts.held_out is not None:
-        made.append(Section(id="held-out", title="On held-out text", html=_measured(facts), before="labels"))
+        sections.append(Section(id="held-out", title="On held-out text", html=_measured(facts), before="labels"))
     if facts.history:
-        made.append(Section(id="samples", title="What it says", html=_samples(facts), before="labels"))
-    return made
+        sections.append(Section(id="samples", title="What it says", html=_samples(facts), before="labels"))
+    return sections
 
 
 def _measured(facts: PretrainingFacts) -> Markup:
-    one = facts.held_out or {}
+    scores = facts.held_out or {}
     values = {
-        "model": (one["loss"], one["accuracy"]),
-        "bigram": (one["bigram"]["loss"], one["bigram"]["accuracy"]),
-        "unigram": (one["unigram"]["loss"], one["unigram"]["accuracy"]),
+        "model": (scores["loss"], scores["accuracy"]),
+        "bigram": (scores["bigram"]["loss"], scores["bigram"]["accuracy"]),
+        "unigram": (scores["unigram"]["loss"], scores["unigram"]["accuracy"]),
     }
-    between = f"{figure(one['loss_low'])} to {figure(one['loss_high'])}"
+    between = f"{figure(scores['loss_low'])} to {figure(scores['loss_high'])}"
     rows = [
-        (title, figure(loss), between if name == "model" else "–", figure(math.exp(min(loss, 700))), f"{right:.1%}")
+        (title, figure(loss), between if name == "model" else "–", figure(math.exp(min(loss, 700))), f"{accuracy:.1%}")
         for name, title in BASELINES
-        for loss, right in [values[name]]
+        for loss, accuracy in [values[name]]
     ]
     head = ("Who guesses", "Loss", "95 % interval", "Perplexity", "Words right")
     page = table(head, rows, label="Held-out text", numbers=range(1, 5), main=(0,))
     page += paragraph(
-        f"{one['questions']:,} words of text that was held out were asked about. The loss is -log p of the right word; "
-        "the perplexity is how many words it was between, as if they were equally likely.",
+        f"{scores['questions']:,} words of text that was held out were asked about. The loss is -log p of the right "
+        "word; the perplexity is how many words it was between, as if they were equally likely.",
         note=True,
     )
-    for name, said in (("pair", "Pairs of texts"), ("replaced", "Replaced words")):
-        if one.get(f"{name}_accuracy") is not None:
-            right, usual = one[f"{name}_accuracy"], one[f"{name}_majority"]
-            page += paragraph(f"{said}: {right:.1%} right; always the more frequent answer would be {usual:.1%}.")
+    for name, subject in (("pair", "Pairs of texts"), ("replaced", "Replaced words")):
+        if scores.get(f"{name}_accuracy") is not None:
+            accuracy, usual = scores[f"{name}_accuracy"], scores[f"{name}_majority"]
+            page += paragraph(f"{subject}: {accuracy:.1%} right; always the more frequent answer would be {usual:.1%}.")
     return page + (_picture(facts) if len(facts.history) > 1 else Markup(""))
 
 
 def _picture(facts: PretrainingFacts) -> Markup:
-    points = [(float(one["step"]), float(one["loss"])) for one in facts.history if known(one["loss"]) is not None]
+    points = [
+        (float(point["step"]), float(point["loss"])) for point in facts.history if known(point["loss"]) is not None
+    ]
     if len(points) < 2:
         return Markup("")
-    one = facts.history[-1]
-    flat = {name: float(one[name]["loss"]) for name in ("unigram", "bigram")}
+    point = facts.history[-1]
+    flat = {name: float(point[name]["loss"]) for name in ("unigram", "bigram")}
     steps = [step for step, _ in points]
     x = index_axis(min(steps), max(steps), "step")
     y = axis([*(loss for _, loss in points), *flat.values()], "held-out loss")
-    said = "; ".join(f"step {step:g}: {figure(loss)}" for step, loss in points)
-    plot = Plot("held-out-curve", "Loss on held-out text", said, x, y)
+    description = "; ".join(f"step {step:g}: {figure(loss)}" for step, loss in points)
+    plot = Plot("held-out-curve", "Loss on held-out text", description, x, y)
     for value in flat.values():
         plot.line([(steps[0], value), (steps[-1], value)], "ideal")
     plot.line(points, "curve")
@@ -103,7 +105,7 @@ def _picture(facts: PretrainingFacts) -> Markup:
 
 def _samples(facts: PretrainingFacts) -> Markup:
     page = paragraph(facts.blank) if facts.blank else Markup("")
-    rows = [(f"{one['step']:,}", *one["samples"][:4]) for one in facts.history if one.get("samples")]
+    rows = [(f"{scores['step']:,}", *scores["samples"][:4]) for scores in facts.history if scores.get("samples")]
     if not rows:
         return page
     most = max(len(row) for row in rows) - 1

@@ -46,10 +46,10 @@ def table(
     main: Collection[int] = (),
 ) -> Markup:
     """A table that scrolls in its own box: `numbers` are the columns that are set right, `main` the rows set bold."""
-    heads = [_cell(text, place in numbers, "col") for place, text in enumerate(head)]
+    heads = [_cell(text, column in numbers, "col") for column, text in enumerate(head)]
     body = (
         write_row(
-            (_cell(text, place in numbers, "" if place else "row") for place, text in enumerate(row)),
+            (_cell(text, column in numbers, "" if column else "row") for column, text in enumerate(row)),
             class_="main" if line in main else None,
         )
         for line, row in enumerate(rows[:MOST_ROWS])

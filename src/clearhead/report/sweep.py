@@ -15,13 +15,15 @@ NAMES_UNTIL = 168.0
 ROW = 19.0
 
 
-def describe_sweep(found: Sequence[Mapping[str, Any]], main: str | None) -> dict[str, Any] | None:
+def describe_sweep(choices: Sequence[Mapping[str, Any]], main: str | None) -> dict[str, Any] | None:
     """The layers and poolings that were tried, the best first, as a table with bars and a picture."""
-    if not found:
+    if not choices:
         return None
     metric = main or "score"
     sign = 1 if metric in LOWER_IS_BETTER else -1
-    lines = sorted(found[:MOST_ROWS], key=lambda one: (one["score"] is None, sign * (known(one["score"]) or 0.0)))
+    lines = sorted(
+        choices[:MOST_ROWS], key=lambda choice: (choice["score"] is None, sign * (known(choice["score"]) or 0.0))
+    )
     rows = [{**line, "width": _width(line["score"])} for line in lines]
     return {
         "rows": rows,
@@ -46,8 +48,8 @@ def _swept(rows: Sequence[Mapping[str, Any]], metric: str) -> Markup | None:
     reach = [(row["score"], known(row["spread"]) or 0.0) for row in drawn]
     across = axis([end for score, spread in reach for end in (score - spread, score + spread)], metric, ticks=4)
     height = 40 + ROW * len(drawn)
-    said = "; ".join(f"{row['layer']} with {row['pooling']} {figure(row['score'])}" for row in drawn)
-    description = f"{metric} by cross-validation: {said}."
+    summary = "; ".join(f"{row['layer']} with {row['pooling']} {figure(row['score'])}" for row in drawn)
+    description = f"{metric} by cross-validation: {summary}."
     plot = RowPlot(
         "swept",
         "Layers and poolings compared",

@@ -59,22 +59,26 @@ class PartFacts:
 
 
 def translation_sections(
-    parts: Mapping[str, PartTranslations], facts: Sequence[PartFacts] = (), said: Sequence[str] = ()
+    parts: Mapping[str, PartTranslations], facts: Sequence[PartFacts] = (), remarks: Sequence[str] = ()
 ) -> list[Section]:
     """Sections for a report, in their places; the first part is told in full, the others are folded away."""
-    made = [Section(id="texts", title="The data", html=_facts(facts, said), before="curves")] if facts else []
-    told = {name: one for name, one in parts.items() if one.scores.rows}
-    places = {
+    sections = [Section(id="texts", title="The data", html=_facts(facts, remarks), before="curves")] if facts else []
+    parts_measured = {name: part for name, part in parts.items() if part.scores.rows}
+    contents = {
         "counted": ("How it was counted", "labels", _counted),
         "by-length": ("By length of the source", "labels", _by_length),
         "worst-translations": ("Worst translations", "seeds", _worst),
         "best-translations": ("Best translations", "seeds", _best),
     }
-    for id_, (title, before, html) in places.items():
-        pages = [(name, page) for number, (name, one) in enumerate(told.items()) if (page := html(one, name, number))]
+    for id_, (title, before, html) in contents.items():
+        pages = [
+            (name, page)
+            for number, (name, part) in enumerate(parts_measured.items())
+            if (page := html(part, name, number))
+        ]
         if pages:
-            made.append(Section(id=id_, title=title, html=_folded(pages), before=before))
-    return made
+            sections.append(Section(id=id_, title=title, html=_folded(pages), before=before))
+    return sections
 
 
 def _folded(pages: Sequence[tuple[str, Markup]]) -> Markup:
@@ -85,22 +89,22 @@ def _folded(pages: Sequence[tuple[str, Markup]]) -> Markup:
     )
 
 
-def _facts(facts: Sequence[PartFacts], said: Sequence[str]) -> Markup:
+def _facts(facts: Sequence[PartFacts], remarks: Sequence[str]) -> Markup:
     head = ("Part", "Rows", "Source words", "Target words", "Source tokens", "Target tokens", "From")
-    rows = [(one.name, count(one.rows), *map(count, (*one.words, *one.tokens)), one.file) for one in facts]
-    words, tokens = (sum(sum(getattr(one, name)) for one in facts) for name in ("words", "tokens"))
+    rows = [(part.name, count(part.rows), *map(count, (*part.words, *part.tokens)), part.file) for part in facts]
+    words, tokens = (sum(sum(getattr(part, name)) for part in facts) for name in ("words", "tokens"))
     page = table(head, rows, label="Rows, words and tokens", numbers=range(1, 6))
     mean = figure(tokens / max(words, 1))
     page += paragraph(f"A word, as blanks part them, is {mean} tokens on average.", note=True)
-    return page + NONE.join(paragraph(line[:1].upper() + line[1:] + ".") for line in said)
+    return page + NONE.join(paragraph(line[:1].upper() + line[1:] + ".") for line in remarks)
 
 
-def _counted(one: PartTranslations, part: str, _: int) -> Markup:
-    scores = one.scores
-    right = [f"{figure(value)} %" for value in scores.precisions]
+def _counted(translations: PartTranslations, part: str, _: int) -> Markup:
+    scores = translations.scores
+    precisions = [f"{figure(value)} %" for value in scores.precisions]
     rows = [
         *((metric_name(name), signature) for name, signature in scores.signatures.items()),
-        ("right n-grams of 1, 2, 3 and 4 words", ", ".join(right)),
+        ("right n-grams of 1, 2, 3 and 4 words", ", ".join(precisions)),
         ("words said for each word wanted", figure(scores.ratio)),
         ("penalty for short translations", "none" if scores.brevity >= 1 else figure(scores.brevity)),
     ]
@@ -108,22 +112,22 @@ def _counted(one: PartTranslations, part: str, _: int) -> Markup:
     return page + table(("What", f"On {_rows(part)}"), rows, label="Signatures and parts of BLEU")
 
 
-def _by_length(one: PartTranslations, part: str, number: int) -> Markup:
-    slices = [each for each in one.scores.slices if known(each.value) is not None]
+def _by_length(translations: PartTranslations, part: str, number: int) -> Markup:
+    slices = [length_slice for length_slice in translations.scores.slices if known(length_slice.value) is not None]
     if not slices:
         return NONE
-    few = all(each.small for each in slices)
+    few = all(length_slice.small for length_slice in slices)
     head = ("Words of the source", "Rows", "BLEU", "Interval", "chrF", "Words said per word wanted")
     rows = [
         (
-            f"{each.name}{' (few rows)' if each.small and not few else ''}",
-            count(each.rows),
-            figure(each.value),
-            interval_text(each.interval.low, each.interval.high, UNKNOWN),
-            figure(each.chrf.value),
-            figure(each.ratio),
+            f"{length_slice.name}{' (few rows)' if length_slice.small and not few else ''}",
+            count(length_slice.rows),
+            figure(length_slice.value),
+            interval_text(length_slice.interval.low, length_slice.interval.high, UNKNOWN),
+            figure(length_slice.chrf.value),
+            figure(length_slice.ratio),
         )
-        for each in slices
+        for length_slice in slices
     ]
     doubt = " All of them have too few rows to say much." if few else ""
     page = paragraph(f"BLEU on {_rows(part)} by the length of the source, the shortest first.{doubt}")
@@ -134,46 +138,57 @@ def _by_length(one: PartTranslations, part: str, number: int) -> Markup:
 
 def _picture(slices: Sequence[LengthSlice], number: int) -> Markup:
     """BLEU over the slices, with a band from the low to the high ends of the intervals."""
-    ends = [end for one in slices for end in (one.value, one.interval.low, one.interval.high) if known(end) is not None]
-    said = "; ".join(f"{one.name} words: {figure(one.value)}" for one in slices)
+    ends = [
+        end
+        for length_slice in slices
+        for end in (length_slice.value, length_slice.interval.low, length_slice.interval.high)
+        if known(end) is not None
+    ]
+    description = "; ".join(f"{length_slice.name} words: {figure(length_slice.value)}" for length_slice in slices)
     x, y = index_axis(1, len(slices), "slice of the sources, the shortest first"), axis(ends, "BLEU", zero=True)
-    plot = Plot(f"by-length-{number}", "BLEU by the length of the source", said, x, y)
-    banded = [(place, one) for place, one in enumerate(slices, 1) if known(one.interval.low) is not None]
+    plot = Plot(f"by-length-{number}", "BLEU by the length of the source", description, x, y)
+    banded = [
+        (index, length_slice)
+        for index, length_slice in enumerate(slices, 1)
+        if known(length_slice.interval.low) is not None
+    ]
     if len(banded) > 1:
-        low = [(float(place), one.interval.low) for place, one in banded]
-        plot.band(low, [(float(place), one.interval.high) for place, one in banded], "band")
-    plot.line([(float(place), one.value) for place, one in enumerate(slices, 1)], "curve")
-    for place, one in enumerate(slices, 1):
-        about = f"{one.name} words: {figure(one.value)}, {count(one.rows)} rows"
-        plot.dot((float(place), one.value), 3.5, "dot", about)
+        low = [(float(index), length_slice.interval.low) for index, length_slice in banded]
+        plot.band(low, [(float(index), length_slice.interval.high) for index, length_slice in banded], "band")
+    plot.line([(float(index), length_slice.value) for index, length_slice in enumerate(slices, 1)], "curve")
+    for index, length_slice in enumerate(slices, 1):
+        about = f"{length_slice.name} words: {figure(length_slice.value)}, {count(length_slice.rows)} rows"
+        plot.dot((float(index), length_slice.value), 3.5, "dot", about)
     return plot.svg()
 
 
-def _worst(one: PartTranslations, part: str, number: int) -> Markup:
-    said = f"The lowest chrF of {_rows(part)}, each row by itself. A reference is one right translation among many: "
-    said += "a low figure can be a good translation, or a wrong reference."
-    return _samples(one.worst, one, said, f"w{number}")
+def _worst(translations: PartTranslations, part: str, number: int) -> Markup:
+    text = f"The lowest chrF of {_rows(part)}, each row by itself. A reference is one right translation among many: "
+    text += "a low figure can be a good translation, or a wrong reference."
+    return _samples(translations.worst, translations, text, f"w{number}")
 
 
-def _best(one: PartTranslations, part: str, number: int) -> Markup:
-    return _samples(one.best, one, f"The highest chrF of {_rows(part)}, the longer sources first.", f"b{number}")
+def _best(translations: PartTranslations, part: str, number: int) -> Markup:
+    return _samples(
+        translations.best, translations, f"The highest chrF of {_rows(part)}, the longer sources first.", f"b{number}"
+    )
 
 
-def _samples(samples: Sequence[Sample], one: PartTranslations, said: str, key: str) -> Markup:
+def _samples(samples: Sequence[Sample], translations: PartTranslations, text: str, key: str) -> Markup:
     if not samples:
         return NONE
-    page = paragraph(said)
+    page = paragraph(text)
     if any(sample.aligned is not None for sample in samples):
         looks = "the darker, the more a word (row) looked at a source word (column) when it was written"
         page += paragraph(f"Alignments are attention: {looks}.", note=True)
-    elif one.unaligned:
-        page += paragraph(f"No alignments are shown: {one.unaligned}", note=True)
+    elif translations.unaligned:
+        page += paragraph(f"No alignments are shown: {translations.unaligned}", note=True)
     return page + NONE.join(_card(sample, f"{key}-{sample.row}") for sample in samples)
 
 
 def _card(sample: Sample, key: str) -> Markup:
     texts = (("Source", sample.source), ("Reference", sample.reference), ("Translation", sample.translation))
-    shown = NONE.join(
+    paragraphs = NONE.join(
         Markup('<p class="words{}" dir="auto"><span class="where">{}</span> {}</p>\n').format(
             " second" if name != "Source" else "", name, lines(cut(text, MOST_TEXT))
         )
@@ -188,7 +203,7 @@ def _card(sample: Sample, key: str) -> Markup:
         count(sample.row),
         figure(sample.chrf),
         Markup(' <strong class="badge">exactly right</strong>') if sample.translation == sample.reference else NONE,
-        shown,
+        paragraphs,
         NONE if sample.aligned is None else heat(sample.aligned),
     )
 
@@ -200,9 +215,9 @@ def heat(aligned: Alignment) -> Markup:
         return NONE
     pairs = ", ".join(f"{targets[target]} – {sources[source]}" for source, target in aligned.links[:MOST_LINKS])
     more = " …" if len(aligned.links) > MOST_LINKS else ""
-    said = paragraph(f"{pairs}{more}", note=True)
+    note = paragraph(f"{pairs}{more}", note=True)
     if len(sources) > MOST_WORDS or len(targets) > MOST_WORDS:
-        return Markup("<details><summary>Alignment</summary>\n{}</details>\n").format(said)
+        return Markup("<details><summary>Alignment</summary>\n{}</details>\n").format(note)
     head = [Markup("<span><bdi>{}</bdi></span>").format(_word(word)) for word in sources]
     rows = (
         write_row(
@@ -216,7 +231,7 @@ def heat(aligned: Alignment) -> Markup:
     heads = [write_cell(""), *(write_cell(word, "col") for word in head)]
     matrix = Markup(write_table(rows, heads, between="\n", class_="heat aligned"))  # noqa: S704
     return Markup("<details><summary>Alignment</summary>\n{}{}</details>\n").format(
-        scroll_box(matrix, "Alignment"), said
+        scroll_box(matrix, "Alignment"), note
     )
 
 

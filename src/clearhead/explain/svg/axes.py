@@ -26,7 +26,7 @@ class Axis:
         """How far along the axis a value lies, from 0 to 1."""
         low, high = self.low, self.high
         if self.log:
-            value, low, high = (math.log10(max(each, SMALLEST)) for each in (value, low, high))
+            value, low, high = (math.log10(max(number, SMALLEST)) for number in (value, low, high))
         return min(max((value - low) / (high - low), 0.0), 1.0)
 
 
@@ -40,8 +40,8 @@ def axis(values: Iterable[float], label: str, *, zero: bool = False, ticks: int 
         low, high = (low if zero else low - reach), high + reach
     step = _round_step((high - low) / ticks)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    places = tuple(index * step for index in range(first, last + 1))
-    return Axis(low=places[0], high=places[-1], ticks=places, label=label)
+    marks = tuple(index * step for index in range(first, last + 1))
+    return Axis(low=marks[0], high=marks[-1], ticks=marks, label=label)
 
 
 def power_axis(values: Iterable[float], label: str) -> Axis:
@@ -49,8 +49,8 @@ def power_axis(values: Iterable[float], label: str) -> Axis:
     logs = [math.log10(max(value, SMALLEST)) for value in values]
     low, high = math.floor(min(logs) + 1e-9), math.ceil(max(logs) - 1e-9)
     high = max(high, low + 1)
-    every = -(-(high - low) // 6)
-    ticks = tuple(10.0**power for power in range(low, high + 1, every))
+    stride = -(-(high - low) // 6)
+    ticks = tuple(10.0**power for power in range(low, high + 1, stride))
     return Axis(low=10.0**low, high=10.0**high, ticks=ticks, label=label, log=True)
 
 

@@ -14,11 +14,11 @@ Point = tuple[float, float]
 
 def _add(parent: Element, tag: str, text: str | None, attributes: dict[str, str | float]) -> Element:
     """Append an element; `stroke_width=2` is written stroke-width="2", `class_` is written class."""
-    written = {
+    formatted = {
         name.rstrip("_").replace("_", "-"): visible(value) if isinstance(value, str) else number(value)
         for name, value in attributes.items()
     }
-    element = ElementTree.SubElement(parent, tag, written)
+    element = ElementTree.SubElement(parent, tag, formatted)
     if text is not None:
         element.text = visible(text)
     return element
@@ -59,11 +59,11 @@ def add_text(parent: Element, text: str, **attributes: str | float) -> Element:
     return _add(parent, "text", text, attributes)
 
 
-def add_label(parent: Element, label: str, whole: str, **attributes: str | float) -> Element:
+def add_label(parent: Element, label: str, full_text: str, **attributes: str | float) -> Element:
     """A text that may have been shortened: where it was, the whole is its tooltip."""
     element = add_text(parent, label, **attributes)
-    if whole != label:
-        add_tooltip(element, whole)
+    if full_text != label:
+        add_tooltip(element, full_text)
     return element
 
 

@@ -75,15 +75,15 @@ class Plot:
         if tooltip is not None:
             add_tooltip(mark, tooltip)
 
-    def column(self, left: float, right: float, height: float, kind: str, tooltip: str) -> None:
+    def column(self, start: float, end: float, height: float, kind: str, tooltip: str) -> None:
         """An upright bar."""
-        begin, top = self.x(left), self.y(height)
+        begin, top = self.x(start), self.y(height)
         mark = add_rect(
             self.root,
             class_=kind,
             x=round(begin, 1),
             y=round(top, 1),
-            width=round(max(self.x(right) - begin - 1.5, 1.0), 1),
+            width=round(max(self.x(end) - begin - 1.5, 1.0), 1),
             height=round(HEIGHT - BOTTOM - top, 1),
         )
         add_tooltip(mark, tooltip)
@@ -128,9 +128,9 @@ class RowPlot:
         self.root = embedded_picture(name, title, description, WIDTH, height)
         end, level = (height - 34, height - 20) if x.label else (height - 24, height - 8)
         for tick in x.ticks:
-            place = self.x(tick)
-            add_line(self.root, class_="grid", x1=place, x2=place, y1=top, y2=end)
-            add_text(self.root, tick_text(tick, x.ticks), class_="tick", x=place, y=level, text_anchor="middle")
+            tick_x = self.x(tick)
+            add_line(self.root, class_="grid", x1=tick_x, x2=tick_x, y1=top, y2=end)
+            add_text(self.root, tick_text(tick, x.ticks), class_="tick", x=tick_x, y=level, text_anchor="middle")
         if x.label:
             middle = (self._left + self._right) / 2
             add_text(self.root, x.label, class_="label", x=middle, y=height - 4, text_anchor="middle")

@@ -65,8 +65,8 @@ def png(svg: str) -> bytes:
     root = ElementTree.fromstring(svg)  # noqa: S314 - our own picture, never a file
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
     dpi = 72 * min(SHARP, MOST_PIXELS / max(width, height))
-    known = set(fontManager.get_font_names())
-    with rc_context({"font.family": [name for name in FONTS if name in known]}), warnings.catch_warnings():
+    installed = set(fontManager.get_font_names())
+    with rc_context({"font.family": [name for name in FONTS if name in installed]}), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # letters that no font here has become boxes
         figure = Figure(figsize=(width / 72, height / 72), dpi=dpi)
         axes = figure.add_axes((0, 0, 1, 1))
@@ -191,11 +191,11 @@ def _curve(axes: Any, element: ElementTree.Element, style: Styles, layer: int) -
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
-    numbers = [float(one) for one in re.findall(r"-?[\d.]+", element.get("d", ""))]
+    numbers = [float(text) for text in re.findall(r"-?[\d.]+", element.get("d", ""))]
     points = list(zip(numbers[::2], numbers[1::2], strict=True))
     codes = [Path.MOVETO, *[Path.CURVE4] * (len(points) - 1)]
-    look = {"edgecolor": _stroke(style), "linewidth": _width(style), "capstyle": "round"}
-    axes.add_patch(PathPatch(Path(points, codes), fill=False, zorder=layer, **look))
+    outline = {"edgecolor": _stroke(style), "linewidth": _width(style), "capstyle": "round"}
+    axes.add_patch(PathPatch(Path(points, codes), fill=False, zorder=layer, **outline))
 
 
 def _image(axes: Any, element: ElementTree.Element, style: Styles, layer: int) -> None:  # noqa: ARG001

@@ -28,13 +28,13 @@ def shorten(text: str, most: float = LONGEST) -> str:
     """The beginning of a text, as much as fits in `most` em."""
     if width(text) <= most:
         return text
-    used, kept = 0.9, ""
+    used, beginning = 0.9, ""
     for character in text:
         used += width(character)
         if used > most:
             break
-        kept += character
-    return kept.rstrip("\u200d") + "…"
+        beginning += character
+    return beginning.rstrip("\u200d") + "…"
 
 
 def width(text: str) -> float:
