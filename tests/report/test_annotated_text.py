@@ -8,7 +8,7 @@ from html import unescape
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearhead.report.annotated_text import around, marked_text, named_words, shaded_text
+from clearhead.report.annotated_text import excerpt_around, marked_text, named_words, shaded_text
 from clearhead.report.formatting import lines
 from clearhead.tasks.examples import Mark
 from clearhead.tasks.shown import Word
@@ -74,7 +74,7 @@ def test_overlapping_and_nested_marks_are_told() -> None:
 
 @given(st.text(min_size=1, max_size=200), MARKS, st.integers(4, 60))
 def test_long_texts_are_shown_around_their_marks(text: str, marks: list[Mark], most: int) -> None:
-    piece, moved, begin = around(text, marks, most)
+    piece, moved, begin = excerpt_around(text, marks, most)
     assert text[begin:].startswith(piece)
     assert len(piece) == min(most, len(text))
     left = len(text) > most

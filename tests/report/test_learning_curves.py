@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearhead.report.learning_curves import curves, smoothed, thinned
+from clearhead.report.learning_curves import curves, smooth_values, thin_points
 from tests.report.samples import log_lines
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=2000), st.integers(1, 300))
 def test_thinning_keeps_peaks_and_the_mean(values: list[float], most: int) -> None:
     points = [(float(place), value) for place, value in enumerate(values)]
-    made = thinned(points, most)
+    made = thin_points(points, most)
     assert len(made) == min(most, len(values))
     assert min(part.low for part in made) == min(values)
     assert max(part.high for part in made) == max(values)
@@ -22,10 +22,10 @@ def test_thinning_keeps_peaks_and_the_mean(values: list[float], most: int) -> No
 
 
 def test_smoothing_keeps_a_straight_line_inside_and_a_constant_everywhere() -> None:
-    assert smoothed([2.0] * 9, 3) == [2.0] * 9
+    assert smooth_values([2.0] * 9, 3) == [2.0] * 9
     line = [float(place) for place in range(20)]
-    assert smoothed(line, 3)[3:-3] == pytest.approx(line[3:-3])
-    assert smoothed([0.0, 10.0], 0) == [0.0, 10.0]
+    assert smooth_values(line, 3)[3:-3] == pytest.approx(line[3:-3])
+    assert smooth_values([0.0, 10.0], 0) == [0.0, 10.0]
 
 
 def test_the_best_epoch_is_the_last_that_was_better() -> None:

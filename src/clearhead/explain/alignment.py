@@ -104,7 +104,7 @@ def alignment(
     if words:
         rows, columns = word_groups(target), word_groups(source)
         probs = average_rows(sum_columns(probs, columns), rows)
-        target, source = _joined(target, rows), _joined(source, columns)
+        target, source = _join_tokens(target, rows), _join_tokens(source, columns)
     target_shown, source_shown = shown_tokens(target, special), shown_tokens(source, special)
     return Alignment(
         target=[target[index] for index in target_shown],
@@ -172,7 +172,7 @@ def _firmest(attention: View, head: int | None) -> int:
     return int(np.argmax(firm))
 
 
-def _joined(tokens: Sequence[Token], groups: Sequence[Sequence[int]]) -> list[Token]:
+def _join_tokens(tokens: Sequence[Token], groups: Sequence[Sequence[int]]) -> list[Token]:
     """One token for each word."""
     made = []
     for group in groups:

@@ -169,10 +169,10 @@ def beam_tree(model: Model, text: str, *, beam: int = 4, **choices: Any) -> Beam
     words = tokens_of(model, [node["id"] for node in nodes_so_far])
     nodes = [Beginning(**node, token=words[node["id"]], won=False) for node in nodes_so_far]
     tree = BeamTree(source=text, beam=beam, opening=opening(model, text), nodes=nodes, hypotheses=answers)
-    return replace(tree, nodes=_marked(tree, writer.new_ids(answers[0])))
+    return replace(tree, nodes=_mark_answer(tree, writer.new_ids(answers[0])))
 
 
-def _marked(tree: BeamTree, ids: list[int]) -> list[Beginning]:
+def _mark_answer(tree: BeamTree, ids: list[int]) -> list[Beginning]:
     """The nodes with the way to the answer marked."""
     way: set[int] = set()
     for last, node in enumerate(tree.nodes):
@@ -197,7 +197,7 @@ def beams_svg(tree: BeamTree) -> str:
         columns[node.step - 1].append(number)
     for column in columns:
         column.sort(key=lambda number: -tree.nodes[number].score)
-    root = picture(ACROSS, f"Beam search, {tree.beam} beginnings at a time", _told(tree))
+    root = picture(ACROSS, f"Beam search, {tree.beam} beginnings at a time", _describe_tree(tree))
     edges, boxes = add_group(root), add_group(root)
     first = 78.0 + BOX / 2
     at = {-1: Spot(x=24, wide=14 * width(tree.opening) + 18, y=first, row=0.0, band=0)}
@@ -218,7 +218,7 @@ def beams_svg(tree: BeamTree) -> str:
     across = max(560.0, across)
     y = top + tall + 12
     for rank, (text, score, _) in enumerate(tree.answers, 1):
-        line = f"{rank}.  {_signed(score, 3)}   {shorten(text, (across - 130) / 13.5)}"
+        line = f"{rank}.  {_format_score(score, 3)}   {shorten(text, (across - 130) / 13.5)}"
         style = {"font_weight": "700", "fill": WON} if rank == 1 else {"fill": INK}
         add_text(root, line, x=24, y=y, font_size=13, **style)
         y += 20
@@ -229,15 +229,15 @@ def _node(group: Element, tree: BeamTree, number: int, spot: Spot) -> None:
     node = tree.nodes[number]
     tone = WON if node.won else ENDED if node.finished is not None else INK if _goes_on(tree, number) else LOST
     sentence = " ".join(node_before.token.label for node_before in tree.said(number))
-    title = f"{sentence}: {_signed(node.score, 3)}"
+    title = f"{sentence}: {_format_score(node.score, 3)}"
     if node.finished is not None:
-        title += f", finished with {_signed(node.finished, 3)}"
+        title += f", finished with {_format_score(node.finished, 3)}"
     share = f"{node.probability:.2f}" if node.probability >= 0.005 else "<.01"
-    under = f"{share} · {_signed(node.score, 2)}"
+    under = f"{share} · {_format_score(node.score, 2)}"
     _box(group, spot, node.token.label, under, tone, bold=node.won, filled=node.finished is not None, title=title)
 
 
-def _signed(value: float, digits: int) -> str:
+def _format_score(value: float, digits: int) -> str:
     return typeset_minus(f"{value:.{digits}f}")
 
 
@@ -291,7 +291,7 @@ def _box(
         add_text(group, under, x=x + wide / 2, y=y + 12, font_size=9, text_anchor="middle", fill=SOFT)
 
 
-def _told(tree: BeamTree) -> str:
+def _describe_tree(tree: BeamTree) -> str:
     best = "; ".join(f"{shorten(text, 40)} with {score:.3f}" for text, score, _ in tree.answers[:4])
     return f"A tree of {len(tree.nodes)} beginnings in {tree.steps} steps. The answers: {best}."
 

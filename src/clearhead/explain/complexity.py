@@ -277,7 +277,9 @@ def gather(
         times, threads = time_round()
         for cell, samples in times.items():
             seconds.setdefault(cell, []).extend(samples)
-        measured = tuple(_timed(*cell, [1e3 * sample for sample in samples]) for cell, samples in seconds.items())
+        measured = tuple(
+            _summarize_samples(*cell, [1e3 * sample for sample in samples]) for cell, samples in seconds.items()
+        )
         result = Complexity(
             lengths=tuple(lengths),
             widths=tuple(widths),
@@ -293,7 +295,7 @@ def gather(
     return result
 
 
-def _timed(layer: str, length: int, width: int, samples: Sequence[float]) -> Timed:
+def _summarize_samples(layer: str, length: int, width: int, samples: Sequence[float]) -> Timed:
     return Timed(
         layer=layer,
         length=length,

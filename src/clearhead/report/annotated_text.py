@@ -27,7 +27,7 @@ def marked_text(text: str, marks: Sequence[Mark], words: Sequence[Word] = (), *,
     What is seen is the text itself and nothing else; labels are drawn by the style sheet, and told to those who listen.
     Words that mattered have a line above them, for marks have theirs below.
     """
-    clipped = _clipped(text, marks)
+    clipped = _clip_marks(text, marks)
     strong = [word for word in words if 0 <= word.start < word.end <= len(text) and _level(word.weight, strongest)]
     pairs = [(mark.start, mark.end) for mark in clipped] + [(word.start, word.end) for word in strong]
     borders = sorted({0, len(text), *(border for pair in pairs for border in pair)})
@@ -43,21 +43,21 @@ def marked_text(text: str, marks: Sequence[Mark], words: Sequence[Word] = (), *,
     return Markup("").join(pieces)
 
 
-def around(text: str, marks: Sequence[Mark], most: int) -> tuple[str, list[Mark], int]:
+def excerpt_around(text: str, marks: Sequence[Mark], most: int) -> tuple[str, list[Mark], int]:
     """A text that is short enough, or the part of it in which its marks begin, and where that begins.
 
     Marks that do not fit are left out.
     """
     if len(text) <= most:
         return text, list(marks), 0
-    first = min((mark.start for mark in _clipped(text, marks)), default=0)
+    first = min((mark.start for mark in _clip_marks(text, marks)), default=0)
     begin = 0 if first < most // 2 else min(first - most // 4, len(text) - most)
     moved = [replace(mark, start=mark.start - begin, end=mark.end - begin) for mark in marks]
     piece = text[begin : begin + most]
-    return piece, _clipped(piece, moved), begin
+    return piece, _clip_marks(piece, moved), begin
 
 
-def _clipped(text: str, marks: Sequence[Mark]) -> list[Mark]:
+def _clip_marks(text: str, marks: Sequence[Mark]) -> list[Mark]:
     """Marks that lie in the text, the outer before the inner."""
     inside = [mark for mark in marks if 0 <= mark.start < mark.end <= len(text)]
     return sorted(dict.fromkeys(inside), key=lambda mark: (mark.start, -mark.end))[:MOST_MARKS]
@@ -121,12 +121,14 @@ def named_words(text: str, text_b: str | None, words: Sequence[Word], strongest:
     sides = []
     for side, positive in (("for", True), ("against", False)):
         side_words = [word for word in ordered if (word.weight > 0) is positive][:MOST_NAMED]
-        texts = [f"“{cut(_spelled(text, text_b, word), MOST_WORD)}” {figure(abs(word.weight))}" for word in side_words]
+        texts = [
+            f"“{cut(_spell_word(text, text_b, word), MOST_WORD)}” {figure(abs(word.weight))}" for word in side_words
+        ]
         if texts:
             sides.append((side, texts))
     return sides
 
 
-def _spelled(text: str, text_b: str | None, word: Word) -> str:
+def _spell_word(text: str, text_b: str | None, word: Word) -> str:
     spelled = ((text_b or "") if word.second else text)[word.start : word.end]
     return spelled.strip(" \n\t.,;:!?\"'()[]{}…“”") or spelled

@@ -24,7 +24,7 @@ CAPTION = "Each runtime in a process of its own, all in turns at the same texts;
 
 def speeds_picture(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """A picture that stands alone; `rows` have a title, a name and figures, which may be None."""
-    summary = "; ".join(f"{row['title']}: {_said(row)}" for row in rows)
+    summary = "; ".join(f"{row['title']}: {_describe_runtime(row)}" for row in rows)
     root = picture(WIDTH, title, f"{summary}.")
     y = 62.0
     for value, line, heading, form in PANELS:
@@ -61,7 +61,7 @@ def _bar(root: Element, row: Mapping[str, Any], keys: tuple[str, str | None], fo
     add_text(root, label, x=reach + 6, y=middle + 4, font_size=12)
 
 
-def _said(row: Mapping[str, Any]) -> str:
+def _describe_runtime(row: Mapping[str, Any]) -> str:
     values = ((known(row.get(key)), form, heading) for key, _, heading, form in PANELS)
     return ", ".join(
         f"{form.format(value)} {heading.split(' (')[0]}" for value, form, heading in values if value is not None

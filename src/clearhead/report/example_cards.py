@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from clearhead.report.annotated_text import LEAST, around, marked_text, named_words, shaded_text
+from clearhead.report.annotated_text import LEAST, excerpt_around, marked_text, named_words, shaded_text
 from clearhead.report.formatting import cut, figure, percent
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _case(example: Example, evaluation: Evaluation, key: str, doubtful: Collecti
     if strongest < (LEAST if pick.error is None else LEAST * abs(pick.error)):
         strongest = 0.0
     second = [word for word in words if word.second]
-    piece, marks, begin = around(example.text, example.marks, most)
+    piece, marks, begin = excerpt_around(example.text, example.marks, most)
     first = [replace(word, start=word.start - begin, end=word.end - begin) for word in words if not word.second]
     shade = partial(marked_text, piece, marks) if example.marks else partial(shaded_text, piece)
     return Case(
@@ -110,7 +110,7 @@ def _case(example: Example, evaluation: Evaluation, key: str, doubtful: Collecti
         text=shade(first, strongest=strongest),
         text_b=None if example.text_b is None else shaded_text(example.text_b[:most], second, strongest=strongest),
         words=named_words(example.text, example.text_b, words, strongest),
-        watched=_watched(example, evaluation),
+        watched=_watched_label(example, evaluation),
         weak=example.words is not None and strongest == 0,
         looked=example.words is not None,
         doubtful=pick.row in doubtful,
@@ -128,7 +128,7 @@ def _sure(pick: Pick) -> str:
     return "" if pick.sure is None else f"sure by {percent(pick.sure)}"
 
 
-def _watched(example: Example, evaluation: Evaluation) -> str:
+def _watched_label(example: Example, evaluation: Evaluation) -> str:
     """What the words were measured by."""
     pick = example.pick
     if example.watched is not None:

@@ -62,8 +62,8 @@ def headline(parts: Mapping[str, Evaluation], inspection: Inspection | None) -> 
     interval = evaluation.metrics[evaluation.main]
     between = interval_text(interval.low, interval.high)
     sentences = [] if part in ORDER else ["There is no test result: nothing was measured on test rows."]
-    sentences.append(_measured(part, evaluation, between))
-    sentences += _doubts(part, evaluation, inspection)
+    sentences.append(_measurement_sentence(part, evaluation, between))
+    sentences += _doubt_sentences(part, evaluation, inspection)
     return Headline(
         name=metric_name(evaluation.main),
         value=figure(interval.value),
@@ -74,7 +74,7 @@ def headline(parts: Mapping[str, Evaluation], inspection: Inspection | None) -> 
     )
 
 
-def _measured(part: str, evaluation: Evaluation, between: str) -> str:
+def _measurement_sentence(part: str, evaluation: Evaluation, between: str) -> str:
     """Which metric, how much, on which rows, and how far it would move on others."""
     interval, name = evaluation.metrics[evaluation.main], metric_name(evaluation.main)
     which = {
@@ -91,7 +91,7 @@ def _measured(part: str, evaluation: Evaluation, between: str) -> str:
     return f"{name}{lower} is {figure(interval.value)}, measured on {which}.{unsure}"
 
 
-def _doubts(part: str, evaluation: Evaluation, inspection: Inspection | None) -> list[str]:
+def _doubt_sentences(part: str, evaluation: Evaluation, inspection: Inspection | None) -> list[str]:
     sentences = []
     if evaluation.main == "accuracy" and evaluation.label_scores and evaluation.rows:
         top = max(evaluation.label_scores, key=lambda score: score.rows)

@@ -61,7 +61,7 @@ class _Stretch:
 
 def curves(log: Sequence[Mapping[str, Any]], metric: str | None) -> Curves | None:
     """Pictures of a log, None when there is nothing in it; `metric` is what the dev score measures."""
-    lines = sorted((line for line in log if _counted(line.get("step")) is not None), key=lambda line: line["step"])
+    lines = sorted((line for line in log if _parse_count(line.get("step")) is not None), key=lambda line: line["step"])
     losses, rates = _series(lines, "loss"), _series(lines, "rate")
     epochs = _epochs(lines)
     if not losses and not rates and not any(epoch.score is not None for epoch in epochs):
@@ -74,7 +74,7 @@ def curves(log: Sequence[Mapping[str, Any]], metric: str | None) -> Curves | Non
     return Curves(figures=tuple(figures), epochs=tuple(listed), left_out=len(epochs) - len(listed), broken=broken)
 
 
-def _counted(value: Any) -> int | None:
+def _parse_count(value: Any) -> int | None:
     """The number of a step or an epoch, if it is one."""
     number = known(value)
     return None if number is None or not 0 <= number < MOST_COUNTED else int(number)
@@ -84,7 +84,7 @@ def _series(lines: Iterable[Mapping[str, Any]], name: str) -> list[Point]:
     return [(float(line["step"]), value) for line in lines if (value := known(line.get(name))) is not None]
 
 
-def thinned(points: Sequence[Point], most: int = POINTS) -> list[_Stretch]:
+def thin_points(points: Sequence[Point], most: int = POINTS) -> list[_Stretch]:
     """As many stretches of steps as fit, each with its mean, least and most: peaks are not lost."""
     count = min(most, len(points))
     bounds = [index * len(points) // count for index in range(count + 1)] if count else []
@@ -96,7 +96,7 @@ def thinned(points: Sequence[Point], most: int = POINTS) -> list[_Stretch]:
     return stretches
 
 
-def smoothed(values: Sequence[float], reach: int) -> list[float]:
+def smooth_values(values: Sequence[float], reach: int) -> list[float]:
     """Each value as the mean of itself and up to `reach` neighbours on either side, of fewer at the ends."""
     means = []
     for index in range(len(values)):
@@ -107,9 +107,9 @@ def smoothed(values: Sequence[float], reach: int) -> list[float]:
 
 
 def _loss(points: list[Point]) -> Figure:
-    stretches = thinned(points)
+    stretches = thin_points(points)
     reach = len(stretches) // (2 * SMOOTH)
-    smooth = smoothed([part.mean for part in stretches], reach)
+    smooth = smooth_values([part.mean for part in stretches], reach)
     losses = [value for _, value in points]
     window = max(len(losses) // 20, 1)  # one step alone says little
     first, last = figure(sum(losses[:window]) / window), figure(sum(losses[-window:]) / window)
@@ -128,7 +128,7 @@ def _loss(points: list[Point]) -> Figure:
 
 
 def _rate(points: list[Point]) -> Figure:
-    stretches = thinned(points)
+    stretches = thin_points(points)
     most = figure(max(value for _, value in points))
     summary = f"The learning rate is {most} at its highest and {figure(points[-1][1])} at the end."
     x = index_axis(points[0][0], points[-1][0], "step")
@@ -145,7 +145,7 @@ def _scores(epochs: Sequence[Epoch], metric: str | None) -> list[Figure]:
     best = next((epoch for epoch in reversed(epochs) if epoch.best and epoch.score is not None), None)
     best_note = "" if best is None else f"; epoch {best.number} is the best, with {figure(best.score)}"
     summary = f"{name} on the dev rows after each epoch: {figure(points[-1][1])} after the last one{best_note}."
-    curve = points if len(points) <= POINTS else [(part.step, part.mean) for part in thinned(points)]
+    curve = points if len(points) <= POINTS else [(part.step, part.mean) for part in thin_points(points)]
     plot = Plot(
         "score",
         "Dev score by epoch",
@@ -168,7 +168,7 @@ def _scores(epochs: Sequence[Epoch], metric: str | None) -> list[Figure]:
 def _epochs(lines: Sequence[Mapping[str, Any]]) -> list[Epoch]:
     groups: dict[int, list[Mapping[str, Any]]] = {}
     for line in lines:
-        number = _counted(line.get("epoch"))
+        number = _parse_count(line.get("epoch"))
         if number is not None:
             groups.setdefault(number, []).append(line)
     epochs = []

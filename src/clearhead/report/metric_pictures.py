@@ -37,7 +37,7 @@ def whiskers(parts: Mapping[str, Evaluation]) -> Markup | None:
     ]
     across = axis([max(min(ends), -1.0), 1.0], "")
     height = 34 + ROW * len(names) + (SECOND * len(names) if len(parts_shown) > 1 else 0)
-    summary = "; ".join(f"{metric_name(name)} {_said(first.metrics[name])}" for name in names)
+    summary = "; ".join(f"{metric_name(name)} {_interval_label(first.metrics[name])}" for name in names)
     description = f"On the {part_name(parts_shown[0][0])} rows: {summary}."
     plot = RowPlot("whiskers", "Metrics with their intervals", description, across, height=height, left=NAMES_UNTIL)
     y = 20.0
@@ -51,7 +51,7 @@ def whiskers(parts: Mapping[str, Evaluation]) -> Markup | None:
             kind = "chosen" if part == "dev" else "plain"
             if known(interval.low) is not None and known(interval.high) is not None:
                 plot.whisker(interval.low, interval.high, level, kind)
-            tooltip = f"{metric_name(name)} on the {part_name(part)} rows: {_said(interval)}"
+            tooltip = f"{metric_name(name)} on the {part_name(part)} rows: {_interval_label(interval)}"
             plot.dot(interval.value, level, 4, kind, tooltip)
         y += ROW + (SECOND if len(parts_shown) > 1 else 0)
     return plot.svg()
@@ -62,7 +62,7 @@ def _drawable(name: str, interval: Interval) -> bool:
     return name not in LOWER_IS_BETTER and value is not None and -1 <= value <= 1
 
 
-def _said(interval: Interval) -> str:
+def _interval_label(interval: Interval) -> str:
     if known(interval.low) is None or known(interval.high) is None:
         return figure(interval.value)
     return f"{figure(interval.value)} ({figure(interval.low)} to {figure(interval.high)})"
