@@ -41,8 +41,8 @@ if TYPE_CHECKING:
         train,
         translate,
         word2vec,
-        words,
     )
+    from clearhead.api.word_vectors import words
     from clearhead.batch import Output
     from clearhead.data.inspect import Inspection
     from clearhead.decode.results import Generated
@@ -68,9 +68,9 @@ if TYPE_CHECKING:
     from clearhead.translate.files import TextsWritten
     from clearhead.translate.generate import Continuation
     from clearhead.translate.stream import Translation
-    from clearhead.words import WordVectors
     from clearhead.words.answers import WordAnswers
     from clearhead.words.contrast import Contrast
+    from clearhead.words.vectors import WordVectors
 
 __version__ = "0.1.0"
 
@@ -106,7 +106,7 @@ _HOMES = {
     "TruncationWarning": "model.embedding",
     "Vectors": "embeddings.vector_files",
     "WordAnswers": "words.answers",
-    "WordVectors": "words",
+    "WordVectors": "words.vectors",
     "ask": "api",
     "bench": "api",
     "complexity": "api",

@@ -99,13 +99,14 @@ def test_options(encoder: Path, tmp_path: Path) -> None:
 
 def test_mistakes(encoder: Path, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "good"}\n')
-    for arguments, choices, problem in (
+    wrong: tuple[tuple[Any, dict[str, Any], str], ...] = (
         ((tmp_path / "gone.csv",), {}, "gone.csv is not there"),
         (("gone.csv",), {}, "gone.csv is not there"),
         ((tmp_path / "a.jsonl", tmp_path / "a.jsonl"), {}, "is the input itself; name another file"),
         ((TEXTS, tmp_path / "a.xml"), {}, r"must end in \.npy, \.jsonl"),
         ((TEXTS, None), {"layer": "middle"}, "layer"),
-    ):
+    )
+    for arguments, choices, problem in wrong:
         with pytest.raises(InputError, match=problem):
             clearhead.embed(encoder, *arguments, **choices)
     with pytest.raises(InputError, match="precision is for a model that is loaded by its name"):

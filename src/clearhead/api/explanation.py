@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clearhead.checkpoint.hub import locate
-from clearhead.jobs.kinds import kind_of
+from clearhead.jobs import kinds
 from clearhead.model.opening import as_model
 
 if TYPE_CHECKING:
@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from clearhead.model.describe import Description
 
     Download = Callable[[str, int, int | None], None]
+
+
+def kind_of(model: str | os.PathLike[str]) -> kinds.Kind:
+    """What a folder, a file of word vectors or a model of the hub is: "classifier", "encoder", "translator", ..."""
+    if Path(model).expanduser().is_file():
+        return kinds.kind_of(model)
+    return kinds.kind_of(locate(model).folder)
 
 
 def describe(model: str | os.PathLike[str] | Model, *, download: Download | None = None) -> Description:
@@ -29,7 +36,7 @@ def describe(model: str | os.PathLike[str] | Model, *, download: Download | None
     if not isinstance(model, str | os.PathLike):
         return describe_model(model)
     folder = locate(model, progress=download).folder
-    kind = kind_of(folder)
+    kind = kinds.kind_of(folder)
     if kind == "aspect model":
         return describe_aspects(os.fspath(model), download)
     if kind in ("classic model", "word vector model"):

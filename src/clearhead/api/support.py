@@ -63,7 +63,7 @@ def disk_bytes(reference: str | os.PathLike[str]) -> int | None:
 
 def exported_facts(folder: Path) -> dict[str, Any]:
     """What an exported folder says about its graph."""
-    from clearhead.deploy.export import ABOUT
+    from clearhead.engine.export import ABOUT
     from clearhead.files import read_json
 
     return read_json(folder / ABOUT)

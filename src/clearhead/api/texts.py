@@ -27,11 +27,41 @@ if TYPE_CHECKING:
 
 
 @overload
-def embed(model: Reference, source: Any, output: None = None, **options: Any) -> Array: ...
+def embed(
+    model: Reference,
+    source: Any,
+    output: None = None,
+    *,
+    column: str | None = ...,
+    input_format: str | None = ...,
+    layer: str | int | None = ...,
+    pooling: str | Sequence[str] | None = ...,
+    normalize: bool | None = ...,
+    prompt: str | None = ...,
+    prompt_name: str | None = ...,
+    precision: str | None = ...,
+    progress: Progress | None = ...,
+    download: Download | None = ...,
+) -> Array: ...
 
 
 @overload
-def embed(model: Reference, source: Any, output: str | os.PathLike[str], **options: Any) -> Vectors: ...
+def embed(
+    model: Reference,
+    source: Any,
+    output: str | os.PathLike[str],
+    *,
+    column: str | None = ...,
+    input_format: str | None = ...,
+    layer: str | int | None = ...,
+    pooling: str | Sequence[str] | None = ...,
+    normalize: bool | None = ...,
+    prompt: str | None = ...,
+    prompt_name: str | None = ...,
+    precision: str | None = ...,
+    progress: Progress | None = ...,
+    download: Download | None = ...,
+) -> Vectors: ...
 
 
 def embed(

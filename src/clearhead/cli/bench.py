@@ -37,7 +37,8 @@ def bench(
     reference
         A model folder, a hub id, or an alias such as `default`.
     file
-        Plain text (one text a line), .csv, .tsv, .jsonl, or - for standard input; without it, built-in sentences.
+        Plain text (one text a line), .csv, .tsv, .json, .jsonl, .parquet, or - for standard input; without it, built-in
+        sentences.
     column
         The column that holds the text.
     input_format

@@ -36,7 +36,8 @@ def embed(
     reference
         A model folder, a hub id, or an alias such as `default`.
     file
-        Plain text (one text a line), .csv, .tsv, .jsonl, each also gzipped (.gz), or - for standard input.
+        Plain text (one text a line), .csv, .tsv, .json, .jsonl, .parquet, each also gzipped (.gz), or - for standard
+        input.
     output
         Where the vectors go: .npy, .jsonl, .jsonl.gz or .parquet. After an interruption the same command resumes.
     column

@@ -41,7 +41,7 @@ def generate(
     model
         A model that names the next word: a folder, or a hub id.
     prompt
-        A text; a file (one prompt a line, .csv, .tsv, .jsonl); or - for standard input.
+        A text; a file (one prompt a line, .csv, .tsv, .json, .jsonl, .parquet); or - for standard input.
     output
         A file for the texts, a line each; without it, or with -, standard output. A job that was stopped goes on where
         it stands.

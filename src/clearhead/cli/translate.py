@@ -41,7 +41,7 @@ def translate(
     model
         A translator's folder, or a hub id.
     text
-        A text; a file (one text a line, .csv, .tsv, .jsonl); or - for standard input.
+        A text; a file (one text a line, .csv, .tsv, .json, .jsonl, .parquet); or - for standard input.
     output
         A file for the translations, a line each; without it, or with -, standard output. A job that was stopped goes
         on where it stands. With --best, every translation has a line of its own: the number of its source, its rank,

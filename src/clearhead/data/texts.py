@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from clearhead.caller import setting
 from clearhead.data.conll import SUFFIXES
@@ -174,10 +174,10 @@ def _file_lines(blob: Blob) -> Iterator[Line]:
         yield number, line, None
 
 
-def _handle_lines(handle: IO[Any], name: str) -> Iterator[Line]:
+def _handle_lines(handle: Any, name: str) -> Iterator[Line]:
     """Lines of a pipe as they come, which are UTF-8 whatever the locale says."""
     is_text = isinstance(handle, io.TextIOBase) and not hasattr(handle, "buffer")
-    text = handle if is_text else io.TextIOWrapper(getattr(handle, "buffer", handle), encoding="utf-8-sig")
+    text: Any = handle if is_text else io.TextIOWrapper(getattr(handle, "buffer", handle), encoding="utf-8-sig")
     try:
         yield from ((number, line, None) for number, line in enumerate(text, start=1))
     except UnicodeDecodeError as error:
