@@ -49,10 +49,10 @@ class Ours:
         from clearhead.model.loading import create
         from clearhead.pretrain.data import Teacher, read_texts
         from clearhead.pretrain.plan import make_pretrain_plan
-        from clearhead.pretraining.batch import make_kit
         from clearhead.pretraining.registry import OBJECTIVES
+        from clearhead.pretraining.vocab_info import read_vocab_info
         from clearhead.training.dropout import set_dropout
-        from clearhead.training.pretrain_loop import begin_with, pretrain_optimiser, pretrain_steps
+        from clearhead.training.pretrain_loop import init_new_network, make_pretrain_optimizer, pretrain_steps
         from clearhead.training.state import Progress, State
 
         place = data()
@@ -65,7 +65,7 @@ class Ours:
         self.teacher = Teacher(
             portion=self.texts.train,
             objective=OBJECTIVES[OBJECTIVE[kind]],
-            kit=make_kit(tokenizer),
+            kit=read_vocab_info(tokenizer),
             length=LENGTH,
             seed=0,
             folder=out,
@@ -74,8 +74,8 @@ class Ours:
         self.model = create(kind, config=SHAPES[kind], head=HEAD[kind], tokenizer=tokenizer, seed=0)
         self.counts = self._counts()
         set_dropout(self.model.module, 0.0)
-        begin_with(self.model.module, self.counts.probs)
-        state = State(self.model.module, pretrain_optimiser(self.model.module, plan.settings), Progress())
+        init_new_network(self.model.module, self.counts.probs)
+        state = State(self.model.module, make_pretrain_optimizer(self.model.module, plan.settings), Progress())
         self.steps = pretrain_steps(
             state, self.teacher, ("words",), plan.settings, steps=steps, per_epoch=self.teacher.per_epoch
         )

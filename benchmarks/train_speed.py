@@ -86,7 +86,7 @@ def ours(settings: dict[str, Any]) -> Iterator[int]:
     from clearhead.tasks.encoded import encoded
     from clearhead.training.loop import train_steps
     from clearhead.training.objectives import CrossEntropy
-    from clearhead.training.optimizer import optimiser
+    from clearhead.training.optimizer import make_optimizer
     from clearhead.training.settings import TrainSettings
     from clearhead.training.state import Progress, State
 
@@ -95,7 +95,7 @@ def ours(settings: dict[str, Any]) -> Iterator[int]:
     source = open_source(DATA / "sst2" / "train.tsv")
     table = encode_table(source, guess_columns(source), model.tokenizer, max_length=model.max_length())
     chosen = TrainSettings(**settings)
-    state = State(model.module, optimiser(model.module, chosen), Progress())
+    state = State(model.module, make_optimizer(model.module, chosen), Progress())
     data = encoded(table, segments=bool(model.shape.stack.segments))
     for step in train_steps(state, data, chosen, objective=CrossEntropy()):
         yield step.tokens

@@ -92,7 +92,7 @@ def ours(rows: Rows, size: str, budget: int) -> Iterator[int]:
     from clearhead.jobs.plan import NEW_TRANSLATOR
     from clearhead.training.loop import train_steps
     from clearhead.training.objectives import objective_for
-    from clearhead.training.optimizer import optimiser
+    from clearhead.training.optimizer import make_optimizer
     from clearhead.training.settings import TrainSettings
     from clearhead.training.state import Progress, State
 
@@ -105,7 +105,7 @@ def ours(rows: Rows, size: str, budget: int) -> Iterator[int]:
     )
     said = {"rate": RATE, "smoothing": SMOOTHING, "batch_tokens": budget, "average": 1, "precision": "float"}
     settings = TrainSettings(**({"batch_rows": None, "epochs": 1000} | NEW_TRANSLATOR | said))
-    state = State(model.module, optimiser(model.module, settings), Progress())
+    state = State(model.module, make_optimizer(model.module, settings), Progress())
     weights = rows.data.row_words.astype(np.float64)
     objective = objective_for("words", settings)
     for step in train_steps(state, rows.data, settings, objective=objective, row_weights=weights):

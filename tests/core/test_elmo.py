@@ -12,9 +12,10 @@ from torch import Tensor
 import clearhead
 from clearhead import Model
 from clearhead.errors import InputError
-from clearhead.pretraining.batch import Kit, Texts
-from clearhead.pretraining.bidirectional import both_ways
-from clearhead.training.objectives.pretraining import examine, loss_of
+from clearhead.pretraining.bidirectional import make_bidirectional_batch
+from clearhead.pretraining.objective import TextPairs
+from clearhead.pretraining.vocab_info import VocabInfo
+from clearhead.training.objectives.pretraining import pretrain_losses, score_targets
 
 SMALL: dict[str, Any] = {"vocab_size": 20, "width": 12, "layers": 3}
 IDS = [[3, 4, 5, 6, 7], [8, 9, 3, 0, 0], [5, 0, 0, 0, 0]]
@@ -81,11 +82,11 @@ def test_the_two_directions_never_see_each_other(model: Model) -> None:
 
 
 def test_a_lesson_asks_for_the_word_after_and_the_word_before(model: Model) -> None:
-    texts: Texts = [(np.array([3, 4, 5, 6, 7]), None, 0), (np.array([8, 9, 3]), None, 0), (np.array([5]), None, 0)]
+    texts: TextPairs = [(np.array([3, 4, 5, 6, 7]), None, 0), (np.array([8, 9, 3]), None, 0), (np.array([5]), None, 0)]
     none = np.zeros(20, bool)
-    kit = Kit(size=20, special=none, continues=none, ordinary=np.arange(20))
-    lesson = both_ways(texts, kit, np.random.default_rng(0))
-    answers = examine(model.module.eval(), lesson, "cpu")["words"]
+    kit = VocabInfo(size=20, special=none, continues=none, ordinary=np.arange(20))
+    lesson = make_bidirectional_batch(texts, kit, np.random.default_rng(0))
+    answers = score_targets(model.module.eval(), lesson, "cpu")["words"]
     expected = []
     for text, *_ in texts:
         logs = torch.from_numpy(np.asarray(model.run([text.tolist()]).logits)[0]).log_softmax(-1)  # (length, 2, words)
@@ -93,7 +94,7 @@ def test_a_lesson_asks_for_the_word_after_and_the_word_before(model: Model) -> N
             expected += [-float(logs[place, 0, text[place + 1]])] if place + 1 < len(text) else []
             expected += [-float(logs[place, 1, text[place - 1]])] if place else []
     np.testing.assert_allclose(answers.losses, expected, atol=1e-5)
-    total = loss_of(model.module.eval(), lesson, {"words": 1.0}, "cpu")["words"].item()
+    total = pretrain_losses(model.module.eval(), lesson, {"words": 1.0}, "cpu")["words"].item()
     assert total == pytest.approx(sum(expected), rel=1e-5)
 
 

@@ -23,8 +23,8 @@ from clearhead.core.recurrent_network import RecurrentNetwork, begin, step
 from clearhead.errors import InputError
 from clearhead.families import FAMILIES
 from clearhead.shape import Recurrence
-from clearhead.training.dropout import QuickDropout, quicken
-from clearhead.training.optimizer import clip, depth, optimiser
+from clearhead.training.dropout import FastDropout, use_fast_dropout
+from clearhead.training.optimizer import clip_gradients, layer_depth, make_optimizer
 from clearhead.training.precision import computing
 from clearhead.training.settings import TrainSettings
 from tests.core.plain_recurrent import translate
@@ -332,7 +332,7 @@ def test_a_gradient_reaches_every_parameter(config: Config) -> None:
 def test_it_learns_with_the_loop_s_own_parts(config: Config) -> None:
     """The optimiser's groups and sparse tables, clipping, and the way forward in bf16."""
     network = network_of(config | {"tie_word_embeddings": False}).train()
-    adam = optimiser(network, TrainSettings(rate=1e-2))
+    adam = make_optimizer(network, TrainSettings(rate=1e-2))
     losses = []
     for precision in ("float", "float", "bf16"):
         with computing(precision, "cpu"):
@@ -340,20 +340,20 @@ def test_it_learns_with_the_loop_s_own_parts(config: Config) -> None:
         loss = F.cross_entropy(logits.float().flatten(0, 1), WORDS.flatten())
         adam.zero_grad()
         loss.backward()
-        clip(network.parameters(), 1.0)
+        clip_gradients(network.parameters(), 1.0)
         adam.step()
         losses.append(float(loss.detach()))
     assert losses[2] < losses[0]
     parts = ("align.mix.weight", "layers.1.x", "layers.0.x", "embed.x")
-    assert [depth(f"decoder.{part}", network) for part in parts] == [1, 1, 2, 3]
+    assert [layer_depth(f"decoder.{part}", network) for part in parts] == [1, 1, 2, 3]
 
 
 def test_dropout_only_in_training_and_exchanged_by_the_loop() -> None:
     network = network_of(SMALL | {"dropout": 0.5})
-    quicken(network)
+    use_fast_dropout(network)
     kinds = [type(part) for part in network.modules() if isinstance(part, torch.nn.Dropout)]
     assert len(kinds) >= 5
-    assert set(kinds) == {QuickDropout}
+    assert set(kinds) == {FastDropout}
     assert torch.equal(whole(network, WORDS), whole(network, WORDS))
     network.train()
     assert not torch.equal(whole(network, WORDS), whole(network, WORDS))

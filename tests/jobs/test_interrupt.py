@@ -50,7 +50,7 @@ def data(tmp_path: Path) -> Path:
 
 def interrupt_in_step(monkeypatch: pytest.MonkeyPatch, module: Any, number: int) -> None:
     """SIGINT while the gradient of a step is clipped, in the middle of that step."""
-    calls, clip = [], module.clip
+    calls, clip = [], module.clip_gradients
 
     def clipped(*arguments: Any) -> float:
         calls.append(1)
@@ -58,7 +58,7 @@ def interrupt_in_step(monkeypatch: pytest.MonkeyPatch, module: Any, number: int)
             signal.raise_signal(signal.SIGINT)
         return float(clip(*arguments))
 
-    monkeypatch.setattr(module, "clip", clipped)
+    monkeypatch.setattr(module, "clip_gradients", clipped)
 
 
 def saved_step(folder: Path) -> str:

@@ -53,7 +53,7 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], float]],
     """Lets every step take as many seconds as a function of its number says."""
 
     def install(seconds: Callable[[int], float]) -> None:
-        clock, clip, done = Clock(), optimizer.clip, [0]
+        clock, clip, done = Clock(), optimizer.clip_gradients, [0]
         for module in (budget, loop):
             clock.install(monkeypatch, module)
 
@@ -62,7 +62,7 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], float]],
             clock.advance(seconds(done[0]))
             return float(clip(*arguments))
 
-        monkeypatch.setattr(loop, "clip", clipped)
+        monkeypatch.setattr(loop, "clip_gradients", clipped)
 
     return install
 

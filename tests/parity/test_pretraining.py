@@ -13,9 +13,11 @@ import torch
 from clearhead.jobs.learn_tokenizer import learn_tokenizer
 from clearhead.model import Model
 from clearhead.model.loading import create
-from clearhead.pretraining.batch import Lesson, Texts, make_kit
+from clearhead.pretraining.batch import PretrainBatch
+from clearhead.pretraining.objective import TextPairs
 from clearhead.pretraining.registry import OBJECTIVES
-from clearhead.training.objectives.pretraining import counts_of, loss_of
+from clearhead.pretraining.vocab_info import read_vocab_info
+from clearhead.training.objectives.pretraining import count_targets, pretrain_losses
 from tests.planted import planted_lines
 from tests.twins import TOLERANCE, library
 
@@ -30,7 +32,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 
 
-def model_and_lesson(name: str) -> tuple[Model, Lesson]:
+def model_and_lesson(name: str) -> tuple[Model, PretrainBatch]:
     family, use, config = CASES[name]
     lines = planted_lines(40)
     tokenizer = learn_tokenizer(iter(lines), use=use, size=400).tokenizer
@@ -41,10 +43,12 @@ def model_and_lesson(name: str) -> tuple[Model, Lesson]:
     config |= {"decoder_start_token_id": named["pad_token_id"]} if family == "t5" else {}
     config["vocab_size"] = max(tokenizer.vocab.values()) + 1
     model = create(family, config=config, head=head, tokenizer=tokenizer, seed=3)
-    kit = make_kit(tokenizer, start=model.shape.start)
+    kit = read_vocab_info(tokenizer, start=model.shape.start)
     pieces = [np.array(ids) for ids in tokenizer.pieces(lines)]
     two = "pairs" in objective.losses
-    texts: Texts = [(pieces[place], pieces[place + 1] if two else None, place % 3 % 2) for place in range(0, 2 * 9, 2)]
+    texts: TextPairs = [
+        (pieces[place], pieces[place + 1] if two else None, place % 3 % 2) for place in range(0, 2 * 9, 2)
+    ]
     return model, objective.make(texts, kit, np.random.default_rng(5))
 
 
@@ -53,7 +57,7 @@ def padded(values: Any, lengths: Any, fill: int) -> torch.Tensor:
     return torch.nn.utils.rnn.pad_sequence(list(parts), batch_first=True, padding_value=fill)
 
 
-def theirs(name: str, folder: Path, lesson: Lesson) -> tuple[torch.Tensor, Any]:
+def theirs(name: str, folder: Path, lesson: PretrainBatch) -> tuple[torch.Tensor, Any]:
     """Their model's own loss, padded and with labels for every token."""
     config = library().AutoConfig.from_pretrained(folder)
     model = getattr(library(), config.architectures[0]).from_pretrained(folder)
@@ -79,8 +83,8 @@ def test_a_lesson_has_the_loss_and_the_gradient_of_transformers(name: str, tmp_p
     model, lesson = model_and_lesson(name)
     model.save(tmp_path)
     network = model.module.eval()
-    shares = {kind: 1 / count for kind, count in counts_of(lesson, OBJECTIVES[name].losses).items()}
-    loss = torch.stack(list(loss_of(network, lesson, shares, "cpu").values())).sum()
+    shares = {kind: 1 / count for kind, count in count_targets(lesson, OBJECTIVES[name].losses).items()}
+    loss = torch.stack(list(pretrain_losses(network, lesson, shares, "cpu").values())).sum()
     loss.backward()
     gradient = torch.nn.utils.get_total_norm([p.grad for p in network.parameters() if p.grad is not None])
     expected, other = theirs(name, tmp_path, lesson)
@@ -90,7 +94,7 @@ def test_a_lesson_has_the_loss_and_the_gradient_of_transformers(name: str, tmp_p
     assert gradient.item() == pytest.approx(length.item(), rel=1e-4)
     # the control: another right word is another loss
     wrong = replace(lesson, words=np.roll(lesson.words, 1))
-    assert loss_of(network, wrong, shares, "cpu")["words"].item() != pytest.approx(expected.item(), rel=1e-4)
+    assert pretrain_losses(network, wrong, shares, "cpu")["words"].item() != pytest.approx(expected.item(), rel=1e-4)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -100,8 +104,8 @@ def test_packed_is_unpacked(name: str) -> None:
     network = model.module.eval()
     losses = OBJECTIVES[name].losses
     shares = dict.fromkeys(losses, 1.0)
-    together = loss_of(network, lesson, shares, "cpu")
-    alone = [loss_of(network, lesson.part(row, row + 1), shares, "cpu") for row in range(len(lesson.lengths))]
+    together = pretrain_losses(network, lesson, shares, "cpu")
+    alone = [pretrain_losses(network, lesson.part(row, row + 1), shares, "cpu") for row in range(len(lesson.lengths))]
     for kind in losses:
         apart = sum(one[kind].item() for one in alone)
         assert together[kind].item() == pytest.approx(apart, rel=1e-5)
@@ -113,9 +117,11 @@ def test_a_step_in_parts_is_a_step() -> None:
     for parts in ([(0, 9)], [(0, 4), (4, 9)], [(row, row + 1) for row in range(9)]):
         model, lesson = model_and_lesson("mlm+nsp")
         network = model.module.eval()
-        shares = {kind: 1 / count for kind, count in counts_of(lesson, ("words", "pairs")).items()}
+        shares = {kind: 1 / count for kind, count in count_targets(lesson, ("words", "pairs")).items()}
         for first, last in parts:
-            torch.stack(list(loss_of(network, lesson.part(first, last), shares, "cpu").values())).sum().backward()
+            torch.stack(
+                list(pretrain_losses(network, lesson.part(first, last), shares, "cpu").values())
+            ).sum().backward()
         found.append({name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None})
     for other in found[1:]:
         for name, gradient in found[0].items():

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from clearhead.errors import InputError
-from clearhead.pretraining.documents import Stretch, corpus_files, placed, stretches
-from clearhead.pretraining.sentences import MOST, sentences
+from clearhead.pretraining.documents import Chunk, corpus_files, read_chunks, resolve_names
+from clearhead.pretraining.sentences import MOST, split_sentences
 
 
 def documents(*files: Path, **choices: str) -> tuple[list[list[str]], list[str]]:
     """Texts by document, and what reading had to say."""
     notes: list[str] = []
     made: list[list[str]] = []
-    for stretch in stretches(files, notes=notes, **choices):  # type: ignore[arg-type]
+    for stretch in read_chunks(files, notes=notes, **choices):  # type: ignore[arg-type]
         if stretch.first:
             made.append([])
         made[-1].append(stretch.text)
@@ -103,7 +103,7 @@ def test_folders_and_patterns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     write(tmp_path / "odd[1]" / "a.txt", "x")
     for place, names in ((tmp_path / "in", ["a.txt", "b.txt"]), (tmp_path / "odd[1]", ["a.txt"])):
         monkeypatch.chdir(place)  # patterns and names stand for the same files from anywhere
-        said = [placed(["*.txt"]), placed(["a.txt"])]
+        said = [resolve_names(["*.txt"]), resolve_names(["a.txt"])]
         monkeypatch.chdir(tmp_path)
         assert [path.name for path in corpus_files(said[0])] == names
         assert [path.name for path in corpus_files(said[1])] == ["a.txt"]
@@ -152,7 +152,7 @@ def test_one_line_of_many_megabytes_takes_little_memory(tmp_path: Path) -> None:
             out.write("A sentence that is some words long and ends. " * 100)
     assert file.stat().st_size > 17_000_000
     tracemalloc.start()
-    count = sum(1 for _ in sentences(stretches([file])))
+    count = sum(1 for _ in split_sentences(read_chunks([file])))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert 399_000 < count < 402_000  # a sentence at the end of a piece is cut in two
@@ -160,19 +160,19 @@ def test_one_line_of_many_megabytes_takes_little_memory(tmp_path: Path) -> None:
 
 
 def test_sentences_keep_their_documents() -> None:
-    given = [Stretch(text="Mr. Smith came. He went!  ", first=True), Stretch(text=" And so on.", first=False)]
-    made = list(sentences([*given, Stretch(text="New.", first=True)]))
+    given = [Chunk(text="Mr. Smith came. He went!  ", first=True), Chunk(text=" And so on.", first=False)]
+    made = list(split_sentences([*given, Chunk(text="New.", first=True)]))
     assert [one.text for one in made] == ["Mr. Smith came.", "He went!", "And so on.", "New."]
     assert [one.first for one in made] == [True, False, False, True]
 
 
 def test_a_document_of_blanks_does_not_lose_its_beginning() -> None:
-    made = list(sentences([Stretch(text="   ", first=True), Stretch(text="One.", first=False)]))
-    assert made == [Stretch(text="One.", first=True)]
+    made = list(split_sentences([Chunk(text="   ", first=True), Chunk(text="One.", first=False)]))
+    assert made == [Chunk(text="One.", first=True)]
 
 
 def test_text_without_an_end_is_cut_at_blanks() -> None:
-    made = list(sentences([Stretch(text="word " * 2000, first=True)]))
+    made = list(split_sentences([Chunk(text="word " * 2000, first=True)]))
     assert max(len(one.text) for one in made) <= MOST
     assert " ".join(one.text for one in made) == ("word " * 2000).strip()
-    assert sum(len(one.text) for one in sentences([Stretch(text="x" * 5000, first=True)])) == 5000
+    assert sum(len(one.text) for one in split_sentences([Chunk(text="x" * 5000, first=True)])) == 5000

@@ -8,12 +8,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clearhead.pretraining.batch import Kit, Texts
-from clearhead.pretraining.bidirectional import both_ways
-from clearhead.pretraining.example_spans import Portion, hold_out, make_table, ordered, pairs, shuffled, singles
-from clearhead.pretraining.next_token import following
+from clearhead.pretraining.bidirectional import make_bidirectional_batch
+from clearhead.pretraining.corpus_subset import CorpusSubset, split_held_out
+from clearhead.pretraining.example_spans import (
+    make_table,
+    sample_ordered_pairs,
+    sample_pairs,
+    sample_texts,
+    shuffle_positions,
+)
+from clearhead.pretraining.next_token import make_next_token_batch
+from clearhead.pretraining.objective import TextPairs
 from clearhead.pretraining.shards import Corpus, Index, Shard
-from clearhead.pretraining.span_corruption import corrupted
+from clearhead.pretraining.span_corruption import make_corrupted_batch
+from clearhead.pretraining.vocab_info import VocabInfo
 
 EOS, START = 1, 0
 
@@ -32,24 +40,24 @@ def corpus_of(folder: Path, lengths: list[list[int]]) -> Corpus:
 
 
 @pytest.fixture(scope="module")
-def portion(tmp_path_factory: pytest.TempPathFactory) -> Portion:
+def portion(tmp_path_factory: pytest.TempPathFactory) -> CorpusSubset:
     """100,000 tokens and more in documents of 1 to 60 sentences."""
     draw = np.random.default_rng(0)
     lengths = [[int(one) for one in draw.integers(3, 40, int(draw.integers(1, 60)))] for _ in range(250)]
     corpus = corpus_of(tmp_path_factory.mktemp("corpus"), lengths)
     assert corpus.tokens > 100_000
-    return Portion(corpus=corpus, documents=np.arange(corpus.documents))
+    return CorpusSubset(corpus=corpus, documents=np.arange(corpus.documents))
 
 
-def owners(portion: Portion) -> np.ndarray:
+def owners(portion: CorpusSubset) -> np.ndarray:
     """The document of every token."""
     sizes = [int(one[-1] - one[0]) for one in map(portion.document, range(len(portion)))]
     return np.repeat(np.arange(len(sizes)), sizes)
 
 
-def test_singles_hold_every_token_once(portion: Portion) -> None:
+def test_singles_hold_every_token_once(portion: CorpusSubset) -> None:
     own = owners(portion)
-    made = np.array(list(singles(portion, 100, np.random.default_rng(0))))
+    made = np.array(list(sample_texts(portion, 100, np.random.default_rng(0))))
     seen = np.zeros(portion.corpus.tokens, int)
     for start, length, *_ in made:
         seen[start : start + length] += 1
@@ -58,13 +66,13 @@ def test_singles_hold_every_token_once(portion: Portion) -> None:
     assert seen.mean() > 0.985  # but for a few tokens at ends
     assert made[:, 1].max() == 100
     assert made[:, 4].sum() <= len(portion)  # where documents end
-    other = np.array(list(singles(portion, 100, np.random.default_rng(1))))
+    other = np.array(list(sample_texts(portion, 100, np.random.default_rng(1))))
     assert not np.array_equal(made[:50], other[:50])  # another epoch cuts elsewhere
 
 
-def test_next_sentences_are_half_true(portion: Portion) -> None:
+def test_next_sentences_are_half_true(portion: CorpusSubset) -> None:
     own = owners(portion)
-    made = np.array(list(pairs(portion, 125, np.random.default_rng(0))))
+    made = np.array(list(sample_pairs(portion, 125, np.random.default_rng(0))))
     tokens = int(made[:, 1].sum() + made[:, 3].sum())
     assert tokens > 100_000
     assert abs(made[:, 4].mean() - 0.5) < 0.01
@@ -88,8 +96,8 @@ def test_nothing_but_words_tells_which_pairs_are_true(tmp_path: Path, least: int
         count = 60_000 // (least + most)
         lengths = [[int(one) for one in row[: int(draw.integers(least, most + 1))]] for row in sizes[:count]]
         whole = corpus_of(tmp_path / half, lengths)
-        portion = Portion(corpus=whole, documents=np.arange(whole.documents))
-        cuts = np.array(list(pairs(portion, room, np.random.default_rng(0))))
+        portion = CorpusSubset(corpus=whole, documents=np.arange(whole.documents))
+        cuts = np.array(list(sample_pairs(portion, room, np.random.default_rng(0))))
         bounds = np.unique(np.concatenate([portion.document(place) for place in range(len(portion))]))
         lasts = np.array([portion.document(place)[-1] for place in range(len(portion))])
         a, b, ends = cuts[:, 1], cuts[:, 3], cuts[:, 2] + cuts[:, 3]
@@ -109,71 +117,73 @@ def test_nothing_but_words_tells_which_pairs_are_true(tmp_path: Path, least: int
 def test_long_documents_among_few_have_strangers(tmp_path: Path, counts: list[int]) -> None:
     draw = np.random.default_rng(2)
     corpus = corpus_of(tmp_path, [[int(one) for one in draw.integers(3, 40, count)] for count in counts])
-    portion = Portion(corpus=corpus, documents=np.arange(len(counts)))
-    made = np.array(list(pairs(portion, 125, np.random.default_rng(0))))
+    portion = CorpusSubset(corpus=corpus, documents=np.arange(len(counts)))
+    made = np.array(list(sample_pairs(portion, 125, np.random.default_rng(0))))
     assert 0.35 < made[:, 4].mean() < 0.65
     strange = made[made[:, 4] == 1]
     assert (strange[:, 2] != strange[:, 0] + strange[:, 1]).all()  # never what follows
 
 
-def test_orders_are_half_swapped(portion: Portion) -> None:
+def test_orders_are_half_swapped(portion: CorpusSubset) -> None:
     own = owners(portion)
-    made = np.array(list(ordered(portion, 125, np.random.default_rng(0))))
+    made = np.array(list(sample_ordered_pairs(portion, 125, np.random.default_rng(0))))
     assert abs(made[:, 4].mean() - 0.5) < 0.06
     assert (own[made[:, 0]] == own[made[:, 2]]).all()
     assert ((made[:, 0] < made[:, 2]) == (made[:, 4] == 0)).all()
 
 
 def test_one_document_and_single_sentences(tmp_path: Path) -> None:
-    alone = Portion(corpus=corpus_of(tmp_path / "a", [[10] * 50]), documents=np.arange(1))
-    made = np.array(list(pairs(alone, 61, np.random.default_rng(0))))
+    alone = CorpusSubset(corpus=corpus_of(tmp_path / "a", [[10] * 50]), documents=np.arange(1))
+    made = np.array(list(sample_pairs(alone, 61, np.random.default_rng(0))))
     assert {0, 1} == set(made[:, 4])
-    short = Portion(corpus=corpus_of(tmp_path / "b", [[10]] * 50), documents=np.arange(50))
-    assert list(pairs(short, 61, np.random.default_rng(0))) == []
-    assert list(ordered(short, 61, np.random.default_rng(0))) == []
-    assert len(list(singles(short, 61, np.random.default_rng(0)))) == 50
+    short = CorpusSubset(corpus=corpus_of(tmp_path / "b", [[10]] * 50), documents=np.arange(50))
+    assert list(sample_pairs(short, 61, np.random.default_rng(0))) == []
+    assert list(sample_ordered_pairs(short, 61, np.random.default_rng(0))) == []
+    assert len(list(sample_texts(short, 61, np.random.default_rng(0)))) == 50
 
 
-def test_documents_are_held_out(portion: Portion, tmp_path: Path) -> None:
-    train, held, said = hold_out(portion.corpus, 0)
+def test_documents_are_held_out(portion: CorpusSubset, tmp_path: Path) -> None:
+    train, held, said = split_held_out(portion.corpus, 0)
     assert not set(train.documents) & set(held.documents)
     assert len(train) + len(held) == len(portion)
     tokens = sum(int(held.document(one)[-1] - held.document(one)[0]) for one in range(len(held)))
     assert 5000 <= tokens <= 10_000
     assert f"{len(held)} of 250 documents" in said
     few = corpus_of(tmp_path / "a", [[10] * 200, [10] * 5])
-    train, held, said = hold_out(few, 0)
+    train, held, said = split_held_out(few, 0)
     assert [len(train.document(place)) - 1 for place in range(2)] == [196, 5]
     assert len(held) == 1
     assert held.document(0)[0] == train.document(0)[-1]
     assert "last sentences of 1 documents" in said
-    assert len(hold_out(corpus_of(tmp_path / "b", [[10] * 3]), 0)[1]) == 0
+    assert len(split_held_out(corpus_of(tmp_path / "b", [[10] * 3]), 0)[1]) == 0
 
 
-def test_a_table_lies_on_disk_and_repeats(portion: Portion, tmp_path: Path) -> None:
-    first = np.array(make_table(tmp_path / "cuts.bin", pairs, portion, 125, 3, 1))
-    again = make_table(tmp_path / "cuts.bin", pairs, portion, 125, 3, 1)
+def test_a_table_lies_on_disk_and_repeats(portion: CorpusSubset, tmp_path: Path) -> None:
+    first = np.array(make_table(tmp_path / "cuts.bin", sample_pairs, portion, 125, 3, 1))
+    again = make_table(tmp_path / "cuts.bin", sample_pairs, portion, 125, 3, 1)
     assert isinstance(again, np.memmap)
     assert np.array_equal(first, again)
-    assert not np.array_equal(first, make_table(tmp_path / "cuts.bin", pairs, portion, 125, 3, 2))
+    assert not np.array_equal(first, make_table(tmp_path / "cuts.bin", sample_pairs, portion, 125, 3, 2))
     assert len(make_table(tmp_path / "none.bin", lambda *_: iter(()), portion, 125, 3, 1)) == 0
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 64, 65, 1000, 4097])
 def test_an_order_is_a_shuffle(count: int) -> None:
-    made = shuffled(np.arange(count), count, 1, 0)
+    made = shuffle_positions(np.arange(count), count, 1, 0)
     assert sorted(made) == list(range(count))
-    assert np.array_equal(shuffled(np.arange(count)[::-1], count, 1, 0), made[::-1])  # any part without the rest
+    assert np.array_equal(
+        shuffle_positions(np.arange(count)[::-1], count, 1, 0), made[::-1]
+    )  # any part without the rest
     if count > 60:
-        assert not np.array_equal(made, shuffled(np.arange(count), count, 1, 1))
+        assert not np.array_equal(made, shuffle_positions(np.arange(count), count, 1, 1))
         assert abs(np.corrcoef(made, np.arange(count))[0, 1]) < 0.4
 
 
-def kit() -> Kit:
+def vocab() -> VocabInfo:
     special = np.zeros(70_000, bool)
     sentinels = tuple(range(69_999, 69_899, -1))
     special[[0, 1, *sentinels]] = True
-    return Kit(
+    return VocabInfo(
         size=70_000,
         special=special,
         continues=special & False,
@@ -185,13 +195,15 @@ def kit() -> Kit:
 
 
 def test_spans_go_out_and_can_be_put_back() -> None:
-    texts: Texts = [(np.arange(100, 100 + length), None, 0) for _ in range(20) for length in (1, 2, 3, 10, 100, 500)]
-    lesson = corrupted(texts, kit(), np.random.default_rng(0))
-    assert lesson.target_ids is not None
-    assert lesson.target_lengths is not None
-    sources = np.split(lesson.ids, np.cumsum(lesson.lengths)[:-1])
-    targets = np.split(lesson.words, np.cumsum(lesson.target_lengths)[:-1])
-    reads = np.split(lesson.target_ids, np.cumsum(lesson.target_lengths)[:-1])
+    texts: TextPairs = [
+        (np.arange(100, 100 + length), None, 0) for _ in range(20) for length in (1, 2, 3, 10, 100, 500)
+    ]
+    batch = make_corrupted_batch(texts, vocab(), np.random.default_rng(0))
+    assert batch.target_ids is not None
+    assert batch.target_lengths is not None
+    sources = np.split(batch.ids, np.cumsum(batch.lengths)[:-1])
+    targets = np.split(batch.words, np.cumsum(batch.target_lengths)[:-1])
+    reads = np.split(batch.target_ids, np.cumsum(batch.target_lengths)[:-1])
     gone = total = 0
     for (text, *_), source, target, read in zip(texts, sources, targets, reads, strict=True):
         assert source[-1] == target[-1] == EOS
@@ -208,23 +220,23 @@ def test_spans_go_out_and_can_be_put_back() -> None:
         assert whole == list(text)
         gone, total = gone + sum(map(len, spans.values())), total + len(text)
     assert abs(gone / total - 0.15) < 0.02
-    word = (lesson.words < 69_900) & (lesson.words != EOS)  # texts count upwards: before a word stands the one less
-    assert (lesson.before[word] == np.where(lesson.words[word] > 100, lesson.words[word] - 1, -1)).all()
-    assert (lesson.before[~word] == -1).all()
+    word = (batch.words < 69_900) & (batch.words != EOS)  # texts count upwards: before a word stands the one less
+    assert (batch.before[word] == np.where(batch.words[word] > 100, batch.words[word] - 1, -1)).all()
+    assert (batch.before[~word] == -1).all()
 
 
 def test_the_rest_of_a_document_does_not_end_it(tmp_path: Path) -> None:
     """Where last sentences are held out, what is left of a long document goes on there; a short one is whole."""
-    train, held, _ = hold_out(corpus_of(tmp_path / "a", [[10] * 200, [10] * 3]), 0)
-    made = [list(singles(part, 64, np.random.default_rng(0))) for part in (train, held)]
+    train, held, _ = split_held_out(corpus_of(tmp_path / "a", [[10] * 200, [10] * 3]), 0)
+    made = [list(sample_texts(part, 64, np.random.default_rng(0))) for part in (train, held)]
     assert [sum(end for *_, end in cuts) for cuts in made] == [1, 1]
 
 
 def test_next_words() -> None:
-    texts: Texts = [(np.arange(10, 14), None, 1), (np.arange(20, 23), None, 0)] * 50
-    lesson = following(texts, kit(), np.random.default_rng(0))
-    rows = np.split(lesson.ids, np.cumsum(lesson.lengths)[:-1])
-    words = np.split(lesson.words, np.cumsum(lesson.lengths)[:-1])
+    texts: TextPairs = [(np.arange(10, 14), None, 1), (np.arange(20, 23), None, 0)] * 50
+    batch = make_next_token_batch(texts, vocab(), np.random.default_rng(0))
+    rows = np.split(batch.ids, np.cumsum(batch.lengths)[:-1])
+    words = np.split(batch.words, np.cumsum(batch.lengths)[:-1])
     opened = 0
     for (text, _, ends), read, right in zip(texts, rows, words, strict=True):
         assert (read[1:] == right[:-1]).all()
@@ -235,16 +247,18 @@ def test_next_words() -> None:
 
 
 def test_both_ways() -> None:
-    made = replace(kit(), opens=(2,), closes=(3,))
-    lesson = both_ways([(np.array([10, 11, 12]), None, 0), (np.array([20]), None, 0)], made, np.random.default_rng(0))
-    assert list(lesson.ids) == [2, 10, 11, 12, 3, 2, 20, 3]
-    assert list(lesson.lengths) == [5, 3]
-    asked = dict(zip(lesson.places.tolist(), lesson.words.tolist(), strict=True))
+    made = replace(vocab(), opens=(2,), closes=(3,))
+    batch = make_bidirectional_batch(
+        [(np.array([10, 11, 12]), None, 0), (np.array([20]), None, 0)], made, np.random.default_rng(0)
+    )
+    assert list(batch.ids) == [2, 10, 11, 12, 3, 2, 20, 3]
+    assert list(batch.lengths) == [5, 3]
+    asked = dict(zip(batch.places.tolist(), batch.words.tolist(), strict=True))
     forth, back = ({place // 2: word for place, word in asked.items() if place % 2 == way} for way in (0, 1))
     assert forth == {0: 10, 1: 11, 2: 12, 3: 3, 5: 20, 6: 3}
     assert back == {1: 2, 2: 10, 3: 11, 4: 12, 6: 2, 7: 20}
-    known = dict(zip(lesson.places.tolist(), lesson.before.tolist(), strict=True))
+    known = dict(zip(batch.places.tolist(), batch.before.tolist(), strict=True))
     assert (known[2], known[3], known[5]) == (10, -1, 2)  # what stood before the asked word in the text
-    part = lesson.part(1, 2)
+    part = batch.part(1, 2)
     assert list(part.words) == [20, 3, 2, 20]
     assert part.places.max() < 2 * 3

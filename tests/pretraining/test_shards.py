@@ -12,7 +12,7 @@ import pytest
 
 from clearhead.errors import CheckpointError, ClearheadError, InputError
 from clearhead.jobs.learn_tokenizer import learn_tokenizer
-from clearhead.pretraining.documents import Stretch
+from clearhead.pretraining.documents import Chunk
 from clearhead.pretraining.shards import Corpus, make_corpus, source_of
 from clearhead.text import Tokenizer
 from tests.planted import planted_documents
@@ -25,11 +25,11 @@ def tokenizer() -> Tokenizer:
     return learn_tokenizer((line for one in DOCUMENTS for line in one), use="bert", size=200).tokenizer
 
 
-def read(notes: list[str]) -> Iterator[Stretch]:
+def read(notes: list[str]) -> Iterator[Chunk]:
     notes.append("read")
     for lines in DOCUMENTS:
         for place, line in enumerate(lines):
-            yield Stretch(text=line, first=place == 0)
+            yield Chunk(text=line, first=place == 0)
 
 
 def ids(corpus: Corpus) -> list[int]:
@@ -74,7 +74,7 @@ def test_a_job_that_was_stopped_goes_on(tmp_path: Path, tokenizer: Tokenizer, mo
     whole = make_corpus(tmp_path / "whole", "x", tokenizer, read, shard=200)
     assert len(whole.index.shards) >= 4
 
-    def broken(notes: list[str]) -> Iterator[Stretch]:
+    def broken(notes: list[str]) -> Iterator[Chunk]:
         for number, stretch in enumerate(read(notes)):
             if number == 70:
                 raise KeyboardInterrupt
@@ -94,7 +94,7 @@ def test_a_job_that_was_stopped_goes_on(tmp_path: Path, tokenizer: Tokenizer, mo
 def test_what_is_there_is_not_read_again(tmp_path: Path, tokenizer: Tokenizer) -> None:
     first = make_corpus(tmp_path, "x", tokenizer, read)
 
-    def never(notes: list[str]) -> Iterator[Stretch]:
+    def never(notes: list[str]) -> Iterator[Chunk]:
         raise AssertionError
 
     assert ids(make_corpus(tmp_path, "x", tokenizer, never)) == ids(first)
@@ -114,7 +114,7 @@ def test_damage_and_other_texts_are_refused(tmp_path: Path, tokenizer: Tokenizer
 
 def test_text_without_tokens(tmp_path: Path, tokenizer: Tokenizer) -> None:
     with pytest.raises(InputError, match="no tokens"):
-        make_corpus(tmp_path, "x", tokenizer, lambda _: [Stretch(text="\u200b", first=True)])
+        make_corpus(tmp_path, "x", tokenizer, lambda _: [Chunk(text="\u200b", first=True)])
 
 
 def test_a_large_vocabulary_has_wide_ids(tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:

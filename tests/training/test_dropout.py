@@ -8,7 +8,7 @@ from torch import nn
 
 import clearhead
 from clearhead.core.attention import Where, fused
-from clearhead.training.dropout import QuickDropout, attend, kept, quicken
+from clearhead.training.dropout import FastDropout, attend, dropout_mask, use_fast_dropout
 from tests.tiny import FIXED
 
 HERE = Where("encoder", 0)
@@ -19,7 +19,7 @@ SMALL = {family: FIXED[family] for family in ("bert", "deberta-v2", "gpt2")}
 @pytest.mark.parametrize("size", [(400, 1001), (3,), (1, 7, 5)])
 def test_as_often_as_asked(rate: float, size: tuple[int, ...]) -> None:
     torch.manual_seed(0)
-    draws = torch.stack([kept(torch.empty(size), rate) for _ in range(20 if len(size) == 2 else 4000)])
+    draws = torch.stack([dropout_mask(torch.empty(size), rate) for _ in range(20 if len(size) == 2 else 4000)])
     dropped = draws == 0
     assert set(draws.unique().tolist()) == {0.0, float(torch.tensor(65536 / (65536 - round(rate * 65536))))}
     error = (rate * (1 - rate) / dropped.numel()) ** 0.5
@@ -33,7 +33,7 @@ def test_as_often_as_asked(rate: float, size: tuple[int, ...]) -> None:
 
 
 def test_the_seed_decides_and_gradients_take_the_same_way() -> None:
-    drop, x = QuickDropout(0.3), torch.randn(50, 33, requires_grad=True)
+    drop, x = FastDropout(0.3), torch.randn(50, 33, requires_grad=True)
     torch.manual_seed(5)
     first = drop(x)
     first.sum().backward()
@@ -43,8 +43,8 @@ def test_the_seed_decides_and_gradients_take_the_same_way() -> None:
     assert torch.equal(drop(x), first)
     assert not torch.equal(drop(x), first)
     assert torch.equal(drop.eval()(x), x)
-    assert torch.equal(QuickDropout(0.0)(x), x)
-    assert not QuickDropout(1.0)(x).any()
+    assert torch.equal(FastDropout(0.0)(x), x)
+    assert not FastDropout(1.0)(x).any()
 
 
 def test_attention_keeps_its_mean() -> None:
@@ -69,8 +69,8 @@ def test_every_dropout_is_exchanged_with_its_rate(family: str) -> None:
         return {name: part.p for name, part in network.named_modules() if isinstance(part, nn.Dropout)}
 
     before = rates()
-    quicken(network)
+    use_fast_dropout(network)
     assert rates() == before
     found = [part for part in network.modules() if isinstance(part, nn.Dropout)]
-    assert all(isinstance(part, QuickDropout) for part in found)
+    assert all(isinstance(part, FastDropout) for part in found)
     assert not any(part.training for part in found)  # as the network was

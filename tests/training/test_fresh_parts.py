@@ -12,7 +12,7 @@ import clearhead
 from clearhead.files import read_json
 from clearhead.pretrain.model import make_game
 from clearhead.pretrain.plan import NEW_HEAD, make_pretrain_plan
-from clearhead.training.pretrain_loop import fresh_parameters, pretrain_optimiser
+from clearhead.training.pretrain_loop import fresh_parameters, make_pretrain_optimizer
 from tests.planted import planted_text
 from tests.small import tiny_model
 
@@ -23,7 +23,7 @@ def test_new_parts_have_a_rate_of_their_own(tmp_path: Path) -> None:
     model = clearhead.load(tiny_model(tmp_path), "core", head="masked", fresh=True)
     settings = make_pretrain_plan({"model": "x"}).settings
     assert settings.head_rate == NEW_HEAD > settings.rate
-    made = pretrain_optimiser(model.module, settings, fresh_parameters(model.module, model.fresh))
+    made = make_pretrain_optimizer(model.module, settings, fresh_parameters(model.module, model.fresh))
     rates = {id(one): group["base"] for group in made.param_groups for one in group["params"]}
     named = dict(model.module.named_parameters())
     assert set(rates) == {id(one) for one in named.values()}

@@ -8,7 +8,7 @@ import torch
 from clearhead.core.trace import trace
 from clearhead.model.inputs import checked_batch
 from clearhead.model.loading import create
-from clearhead.training.local_init import look_around, offsets
+from clearhead.training.local_init import head_offsets, init_local_attention
 
 WORDS = 64
 
@@ -16,11 +16,11 @@ WORDS = 64
 def probabilities(family: str, **config: int) -> tuple[torch.Tensor, bool, list[int]]:
     """(heads, tokens, tokens) of the first block after the start, for a text of random words."""
     model = create(family, "mini", config={"vocab_size": 500, **config})
-    done = look_around(model.module)
+    done = init_local_attention(model.module)
     ids = torch.randint(5, 500, (WORDS,), generator=torch.Generator().manual_seed(0))
     batch, _ = checked_batch(model.shape, [ids.tolist()], None, None, None, None)
     seen = trace(model.core, batch, [""] * WORDS).layers[0].probs
-    return torch.as_tensor(seen), done, offsets(model.shape.stack.heads)
+    return torch.as_tensor(seen), done, head_offsets(model.shape.stack.heads)
 
 
 GENERATOR = {"hidden_size": 64, "num_attention_heads": 1, "intermediate_size": 256}
@@ -41,12 +41,12 @@ def test_heads_look_where_they_should(family: str, config: dict[str, int]) -> No
 
 
 def test_where_heads_look() -> None:
-    assert offsets(5) == [-1, 1, -2, 2, -3]
+    assert head_offsets(5) == [-1, 1, -2, 2, -3]
 
 
 @pytest.mark.parametrize("family", ["albert", "t5", "deberta-v2", "modernbert", "transformer", "openai-gpt", "gpt2"])
 def test_families_that_have_no_need_are_left_as_they_are(family: str) -> None:
     model = create(family, "mini", config={"vocab_size": 500})
     before = {name: p.detach().clone() for name, p in model.module.named_parameters()}
-    assert not look_around(model.module)
+    assert not init_local_attention(model.module)
     assert all(torch.equal(before[name], p) for name, p in model.module.named_parameters())

@@ -18,7 +18,7 @@ from clearhead.tasks.encoded import Encoded, encoded
 from clearhead.training.loop import DivergedError, Step, batches, logits_of, micro_batches, total_steps, train_steps
 from clearhead.training.objectives import BinaryCrossEntropy, CrossEntropy, objective_for
 from clearhead.training.objectives.pooling import pool_windows
-from clearhead.training.optimizer import depth, learned, optimiser, share
+from clearhead.training.optimizer import layer_depth, make_optimizer, rate_factor, trainable_parameters
 from clearhead.training.settings import TrainSettings
 from clearhead.training.state import Progress, State, adam_tensors, load_state, save_state
 
@@ -61,7 +61,7 @@ def rows(count: int, seed: int = 0, windows: int = 1) -> Encoded:
 
 def fresh(settings: TrainSettings, seed: int = 0, **config: Any) -> State:
     model = clearhead.create("bert", config={**SIZES, **config}, head="classify", seed=seed)
-    return State(model.module, optimiser(model.module, settings), Progress())
+    return State(model.module, make_optimizer(model.module, settings), Progress())
 
 
 def accuracy(state: State, data: Encoded) -> float:
@@ -105,7 +105,7 @@ def test_accumulation_weighs_rows_alike(objective: str) -> None:
                 state.adam,
                 Progress(),
             )
-            state.adam = optimiser(state.network, settings)
+            state.adam = make_optimizer(state.network, settings)
         step = next(
             train_steps(state, data, settings, objective=objective_for(objective, settings), row_weights=weights)
         )
@@ -181,25 +181,32 @@ def test_a_broken_loss_stops_at_once_and_keeps_the_weights() -> None:
 
 def test_the_rate_follows_its_schedule() -> None:
     linear = TrainSettings(warmup=0.1)
-    assert [round(share(step, 100, linear), 3) for step in (0, 4, 9, 10, 55, 99)] == [0.1, 0.5, 1.0, 1.0, 0.5, 0.011]
+    assert [round(rate_factor(step, 100, linear), 3) for step in (0, 4, 9, 10, 55, 99)] == [
+        0.1,
+        0.5,
+        1.0,
+        1.0,
+        0.5,
+        0.011,
+    ]
     cosine = TrainSettings(warmup=0.0, schedule="cosine")
-    assert share(0, 100, cosine) == 1.0
-    assert share(50, 100, cosine) == pytest.approx(0.5)
-    assert share(70, 100, TrainSettings(warmup=0.5, schedule="constant")) == 1.0
+    assert rate_factor(0, 100, cosine) == 1.0
+    assert rate_factor(50, 100, cosine) == pytest.approx(0.5)
+    assert rate_factor(70, 100, TrainSettings(warmup=0.5, schedule="constant")) == 1.0
 
 
 def test_groups_and_depth() -> None:
     settings = TrainSettings(rate=1e-3, head_rate=1e-2, layer_decay=0.5)
     state = fresh(settings)
     network = state.network
-    assert depth("head.out.weight", network) == 0
-    assert depth("stack.blocks.2.feed.norm.weight", network) == 1
-    assert depth("stack.blocks.0.attend.inner.q.weight", network) == 3
-    assert depth("stack.embed.token.weight", network) == 4
+    assert layer_depth("head.out.weight", network) == 0
+    assert layer_depth("stack.blocks.2.feed.norm.weight", network) == 1
+    assert layer_depth("stack.blocks.0.attend.inner.q.weight", network) == 3
+    assert layer_depth("stack.embed.token.weight", network) == 4
     rate_of = {id(p): group for group in state.adam.param_groups for p in group["params"]}
     for name, parameter in network.named_parameters():
         group = rate_of[id(parameter)]
-        far = depth(name, network)
+        far = layer_depth(name, network)
         assert group["base"] == pytest.approx(1e-2 if far == 0 else 1e-3 * 0.5**far)
         assert group["weight_decay"] == (0.01 if parameter.ndim > 1 else 0.0)
 
@@ -213,7 +220,7 @@ def test_frozen_and_unfrozen_layers() -> None:
     changed = {name for name, tensor in state.named().items() if not torch.equal(before[name], tensor)}
     assert changed == {"pooler.dense.weight", "pooler.dense.bias", "head.out.weight", "head.out.bias"}
     gradual = TrainSettings(unfreeze=True)
-    counts = [len(learned(state.network, gradual, epoch)) for epoch in range(6)]
+    counts = [len(trainable_parameters(state.network, gradual, epoch)) for epoch in range(6)]
     assert counts == sorted(counts)
     assert counts[0] < counts[1] < counts[-1] == len(list(state.network.named_parameters()))
 

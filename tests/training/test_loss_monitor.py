@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from clearhead.training.loss_monitor import Watch
+from clearhead.training.loss_monitor import LossMonitor
 from clearhead.training.settings import TrainSettings
 
 
 def reasons(rate: float, usual: float) -> str:
-    watch = Watch(0.7, TrainSettings(rate=rate), usual_rate=usual)
+    watch = LossMonitor(0.7, TrainSettings(rate=rate), usual_rate=usual)
     for _ in range(5):
         watch.add(0.7)
     return watch.verdict() or ""
@@ -22,7 +22,7 @@ def test_the_usual_rate_is_not_blamed() -> None:
 
 
 def test_what_learns_is_left_alone() -> None:
-    watch = Watch(0.7, TrainSettings())
+    watch = LossMonitor(0.7, TrainSettings())
     assert watch.verdict() is None
     watch.add(0.2)
     assert watch.verdict() is None

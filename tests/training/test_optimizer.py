@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import clearhead
-from clearhead.training.optimizer import RowwiseAdamW, clip, optimiser
+from clearhead.training.optimizer import RowwiseAdamW, clip_gradients, make_optimizer
 from clearhead.training.settings import TrainSettings
 
 SIZES: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
@@ -39,7 +39,7 @@ def test_rows_are_as_good_as_the_whole_table(longest: float) -> None:
                 linear(table(part)).square().sum().backward()
             own = [table.weight, *linear.parameters()]
             if table is rows:
-                lengths.append(clip(own, longest))
+                lengths.append(clip_gradients(own, longest))
             else:
                 lengths.append(float(nn.utils.clip_grad_norm_(own, longest or float("inf"))))
             adam.step()
@@ -57,7 +57,7 @@ def test_a_row_without_a_gradient_still_moves() -> None:
     for ids in ([1], [2]):
         adam.zero_grad(set_to_none=True)
         table(torch.tensor(ids)).sum().backward()
-        clip([table.weight], 0.0)
+        clip_gradients([table.weight], 0.0)
         before = table.weight.detach().clone()
         adam.step()
     moved = before - table.weight.detach()
@@ -69,7 +69,7 @@ def test_only_a_table_of_its_own_is_rowwise() -> None:
     settings = TrainSettings()
     for head, expected in (("classify", True), ("masked", False)):
         network = clearhead.create("bert", config=SIZES, head=head).module
-        optimiser(network, settings)
+        make_optimizer(network, settings)
         assert network.stack.embed.token.sparse is expected
         network(torch.tensor([[5, 6, 5]])).logits.sum().backward()
         assert network.stack.embed.token.weight.grad.is_sparse is expected

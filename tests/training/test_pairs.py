@@ -13,7 +13,7 @@ import clearhead
 from clearhead.tasks.parallel import Parallel, side
 from clearhead.training.loop import logits_of, train_steps
 from clearhead.training.objectives import TargetWords
-from clearhead.training.optimizer import optimiser, share
+from clearhead.training.optimizer import make_optimizer, rate_factor
 from clearhead.training.settings import TrainSettings
 from clearhead.training.state import Progress, State, load_state, save_state
 
@@ -35,7 +35,7 @@ def pairs(count: int, seed: int = 0) -> Parallel:
 def fresh(family: str, settings: TrainSettings) -> State:
     config = {"vocab_size": 12, "dropout": 0.1, **SMALL[family]}
     model = clearhead.create(family, config=config, head="seq2seq", labels=["x"], device="cpu")
-    return State(model.module, optimiser(model.module, settings), Progress())
+    return State(model.module, make_optimizer(model.module, settings), Progress())
 
 
 def right(state: State, data: Parallel) -> float:
@@ -109,4 +109,4 @@ def test_the_rate_of_the_2017_transformer() -> None:
     for step in (1, 50, 100, 101, 400, 9999):
         paper = width**-0.5 * min(step**-0.5, step * 100**-1.5)
         largest = width**-0.5 * 100**-0.5
-        assert share(step - 1, 10_000, settings) == pytest.approx(paper / largest)
+        assert rate_factor(step - 1, 10_000, settings) == pytest.approx(paper / largest)

@@ -158,12 +158,12 @@ def pretrain(
     from clearhead.pretrain.config import take_config
     from clearhead.pretrain.job import run_pretrain
     from clearhead.pretrain.plan import make_pretrain_plan, read_pretrain
-    from clearhead.pretraining.documents import corpus_files, placed
+    from clearhead.pretraining.documents import corpus_files, resolve_names
 
     learned, held = _names(files), _names(dev)
     if resume is not None:
         saved = read_pretrain(Path(resume))
-        texts = {"files": placed(learned) or None, "dev": placed(held) or None}
+        texts = {"files": resolve_names(learned) or None, "dev": resolve_names(held) or None}
         check_resumed(Path(resume), saved.plan, take_config(choices) | texts, output)
         return run_pretrain(
             saved.plan,
@@ -179,7 +179,7 @@ def pretrain(
     for key in ("model", "tokenizer"):
         if choices.get(key) and Path(choices[key]).is_dir():
             choices[key] = str(Path(choices[key]).absolute())
-    plan = make_pretrain_plan({"files": placed(learned), "dev": placed(held), **choices})
+    plan = make_pretrain_plan({"files": resolve_names(learned), "dev": resolve_names(held), **choices})
     first = str(corpus_files(learned)[0]) if output is None and not Path(learned[0]).is_dir() else learned[0]
     folder = Path(output) if output is not None else free_folder(first, plan, command)
     if begun_before(folder, plan, command):

@@ -13,11 +13,14 @@ import numpy as np
 from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.pretrain.plan import PretrainPlan
-from clearhead.pretraining.batch import Kit, Lesson, Objective
-from clearhead.pretraining.documents import Stretch, corpus_files, stretches
-from clearhead.pretraining.example_spans import Cut, Portion, hold_out, make_table, shuffled
-from clearhead.pretraining.sentences import sentences
+from clearhead.pretraining.batch import PretrainBatch
+from clearhead.pretraining.corpus_subset import CorpusSubset, split_held_out
+from clearhead.pretraining.documents import Chunk, corpus_files, read_chunks
+from clearhead.pretraining.example_spans import ExampleSpans, make_table, shuffle_positions
+from clearhead.pretraining.objective import PretrainObjective
+from clearhead.pretraining.sentences import split_sentences
 from clearhead.pretraining.shards import Corpus, make_corpus, source_of
+from clearhead.pretraining.vocab_info import VocabInfo
 
 if TYPE_CHECKING:
     from clearhead.jobs.progress import Told
@@ -35,8 +38,8 @@ FIXED = 20_170_612  # a seed of its own: what is measured does not change with t
 class Texts:
     """What is learned from and what is measured on."""
 
-    train: Portion
-    held: Portion
+    train: CorpusSubset
+    held: CorpusSubset
     said: tuple[str, ...]
     source: str  # a hash of the text and the tokenizer
 
@@ -64,18 +67,18 @@ def read_texts(plan: PretrainPlan, tokenizer: Tokenizer, folder: Path, tell: Tol
             held = _corpus(plan, corpus_files(plan.dev), tokenizer, folder / HELD, tell)
         except InputError as error:
             raise InputError(f"Text to measure on (dev): {error}") from None
-        train = Portion(corpus=corpus, documents=np.arange(corpus.documents))
-        part = Portion(corpus=held, documents=np.arange(held.documents))
+        train = CorpusSubset(corpus=corpus, documents=np.arange(corpus.documents))
+        part = CorpusSubset(corpus=held, documents=np.arange(held.documents))
         said.append(f"measured on {held.tokens:,} tokens of {held.documents:,} documents")
     else:
-        train, part, about = hold_out(corpus, plan.settings.seed, least)
+        train, part, about = split_held_out(corpus, plan.settings.seed, least)
         said.append(about)
     return Texts(train=train, held=part, said=tuple(said), source=corpus.index.source)
 
 
-def plain_texts(plan: PretrainPlan, notes: list[str] | None = None) -> Iterator[Stretch]:
+def plain_texts(plan: PretrainPlan, notes: list[str] | None = None) -> Iterator[Chunk]:
     """The documents of the files, a stretch at a time."""
-    return stretches(
+    return read_chunks(
         corpus_files(plan.files), columns=plan.text, encoding=plan.encoding, documents=plan.documents, notes=notes
     )
 
@@ -83,9 +86,9 @@ def plain_texts(plan: PretrainPlan, notes: list[str] | None = None) -> Iterator[
 def _corpus(plan: PretrainPlan, files: list[Path], tokenizer: Tokenizer, folder: Path, tell: Told) -> Corpus:
     settings = {"text": plan.text, "documents": plan.documents, "encoding": plan.encoding, "language": plan.language}
 
-    def read(notes: list[str]) -> Iterator[Stretch]:
-        made = stretches(files, columns=plan.text, encoding=plan.encoding, documents=plan.documents, notes=notes)
-        return sentences(made, plan.language)
+    def read(notes: list[str]) -> Iterator[Chunk]:
+        made = read_chunks(files, columns=plan.text, encoding=plan.encoding, documents=plan.documents, notes=notes)
+        return split_sentences(made, plan.language)
 
     return make_corpus(
         folder,
@@ -100,9 +103,9 @@ def _corpus(plan: PretrainPlan, files: list[Path], tokenizer: Tokenizer, folder:
 class Teacher:
     """Gives the lesson of any step, a pure function of (seed, step)."""
 
-    portion: Portion
-    objective: Objective
-    kit: Kit
+    portion: CorpusSubset
+    objective: PretrainObjective
+    kit: VocabInfo
     length: int
     seed: int
     folder: Path
@@ -154,24 +157,24 @@ class Teacher:
             self._epoch = epoch
         return self._table
 
-    def _cut(self, portion: Portion, room: int, rng: np.random.Generator) -> Iterator[Cut]:
+    def _cut(self, portion: CorpusSubset, room: int, rng: np.random.Generator) -> Iterator[ExampleSpans]:
         least = self.objective.least(self.kit)
         return (cut for cut in self.objective.cut(portion, room, rng) if cut[1] + cut[3] >= least)
 
-    def __call__(self, step: int) -> Lesson:
+    def __call__(self, step: int) -> PretrainBatch:
         epoch, place = divmod(step, self.per_epoch)
         table = self._of(epoch)
         wanted = (np.arange(self.rows) + place * self.rows) % len(table)
-        return self.made(table[shuffled(wanted, len(table), self.seed, epoch)], (self.seed, step, 3))
+        return self.made(table[shuffle_positions(wanted, len(table), self.seed, epoch)], (self.seed, step, 3))
 
-    def once(self) -> Iterator[Lesson]:
+    def once(self) -> Iterator[PretrainBatch]:
         """The first epoch, with the texts at its end that are too few for a step."""
         table = self._of(0)
         for step, begin in enumerate(range(0, len(table), self.rows)):
             wanted = np.arange(begin, min(begin + self.rows, len(table)))
-            yield self.made(table[shuffled(wanted, len(table), self.seed, 0)], (self.seed, step, 3))
+            yield self.made(table[shuffle_positions(wanted, len(table), self.seed, 0)], (self.seed, step, 3))
 
-    def made(self, cuts: Array, key: tuple[int, ...]) -> Lesson:
+    def made(self, cuts: Array, key: tuple[int, ...]) -> PretrainBatch:
         """The lesson of some cuts."""
         corpus = self.portion.corpus
         texts = [
@@ -181,7 +184,7 @@ class Teacher:
         return self.objective.make(texts, self.kit, np.random.default_rng(key))
 
 
-def held_lessons(teacher: Teacher, portion: Portion, most: int) -> list[Lesson]:
+def held_lessons(teacher: Teacher, portion: CorpusSubset, most: int) -> list[PretrainBatch]:
     """Lessons of what was held out: always the same texts with the same questions, each text once."""
     other = Teacher(
         portion=portion,
@@ -201,9 +204,9 @@ def held_lessons(teacher: Teacher, portion: Portion, most: int) -> list[Lesson]:
     return lessons
 
 
-def some_of(lessons: Iterable[Lesson], most: int) -> list[Lesson]:
+def some_of(lessons: Iterable[PretrainBatch], most: int) -> list[PretrainBatch]:
     """The first lessons, until they have so many tokens."""
-    made: list[Lesson] = []
+    made: list[PretrainBatch] = []
     tokens = 0
     for lesson in lessons:
         made.append(lesson)

@@ -14,7 +14,7 @@ from clearhead.files import shown
 from clearhead.model import Model
 from clearhead.pretraining import baselines
 from clearhead.pretraining.baselines import Baseline, Counts
-from clearhead.pretraining.batch import Lesson
+from clearhead.pretraining.batch import PretrainBatch
 
 if TYPE_CHECKING:
     from clearhead.training.objectives.pretraining import Answers
@@ -85,14 +85,16 @@ class Judged:
         return self.loss >= STUCK * self.unigram.loss
 
 
-def judge(network: Any, lessons: Sequence[Lesson], counts: Counts, special: Array, *, step: int, device: str) -> Judged:
+def judge(
+    network: Any, lessons: Sequence[PretrainBatch], counts: Counts, special: Array, *, step: int, device: str
+) -> Judged:
     """Ask every question of the lessons; those about special tokens, such as sentinels, are not counted."""
-    from clearhead.training.objectives.pretraining import examine
+    from clearhead.training.objectives.pretraining import score_targets
 
     network.eval()
     found: dict[str, list[Answers]] = {}
     for number, lesson in enumerate(lessons):
-        for name, answers in examine(network, lesson, device, seed=number).items():
+        for name, answers in score_targets(network, lesson, device, seed=number).items():
             found.setdefault(name, []).append(answers)
     words, real = found["words"], [~special[lesson.words] for lesson in lessons]
     owners = [one.owners[some] for one, some in zip(words, real, strict=True)]

@@ -52,8 +52,9 @@ from clearhead.pretrain.model import (
 from clearhead.pretrain.plan import FORMAT, KIND, PretrainPlan, SavedPretrain, read_pretrain, write_pretrain
 from clearhead.pretrain.result import Pretrained, write_report
 from clearhead.pretrain.run import Exam, begin, generator_model
-from clearhead.pretraining.batch import Objective, make_kit
+from clearhead.pretraining.objective import PretrainObjective
 from clearhead.pretraining.shards import INDEX
+from clearhead.pretraining.vocab_info import read_vocab_info
 
 MINUTES = 30.0  # unless steps or minutes are said
 MOST_EPOCHS = 40  # over a small text, unless it is said how long
@@ -130,7 +131,7 @@ def run_pretrain(
     return _finish(exam, folder, saved, history, begun, report=report)
 
 
-def _model(plan: PretrainPlan, folder: Path, tell: Told) -> tuple[Model, Objective]:
+def _model(plan: PretrainPlan, folder: Path, tell: Told) -> tuple[Model, PretrainObjective]:
     if plan.model is not None:
         model, objective = old_model(plan, tell)
     else:
@@ -143,8 +144,8 @@ def _model(plan: PretrainPlan, folder: Path, tell: Told) -> tuple[Model, Objecti
     return model, objective
 
 
-def _teacher(plan: PretrainPlan, model: Model, objective: Objective, texts: Texts, folder: Path) -> Teacher:
-    kit = make_kit(model.tokenizer, rate=plan.mask, masking=plan.masking, start=model.shape.start)
+def _teacher(plan: PretrainPlan, model: Model, objective: PretrainObjective, texts: Texts, folder: Path) -> Teacher:
+    kit = read_vocab_info(model.tokenizer, rate=plan.mask, masking=plan.masking, start=model.shape.start)
     teacher = Teacher(
         portion=texts.train,
         objective=objective,
@@ -161,7 +162,13 @@ def _teacher(plan: PretrainPlan, model: Model, objective: Objective, texts: Text
 
 
 def _with_steps(
-    saved: SavedPretrain, folder: Path, learner: Any, teacher: Teacher, model: Model, objective: Objective, tell: Told
+    saved: SavedPretrain,
+    folder: Path,
+    learner: Any,
+    teacher: Teacher,
+    model: Model,
+    objective: PretrainObjective,
+    tell: Told,
 ) -> SavedPretrain:
     """A number of steps for a number of minutes: found once, and from then on part of the run."""
     plan = saved.plan
@@ -219,8 +226,8 @@ def _fit(exam: Exam, folder: Path) -> tuple[Judged, ...]:
     """Learn to the end from the last saved state; the model then has the best weights."""
     from clearhead.train.network import drive
     from clearhead.training.dropout import set_dropout
-    from clearhead.training.loss_monitor import Watch
-    from clearhead.training.pretrain_loop import fresh_parameters, pretrain_optimiser, pretrain_steps
+    from clearhead.training.loss_monitor import LossMonitor
+    from clearhead.training.pretrain_loop import fresh_parameters, make_pretrain_optimizer, pretrain_steps
     from clearhead.training.state import Progress, State, load_state
 
     plan, settings = exam.plan, exam.plan.settings
@@ -228,7 +235,7 @@ def _fit(exam: Exam, folder: Path) -> tuple[Judged, ...]:
     set_dropout(exam.learner, _dropout(plan))
     begin(exam)
     fresh = () if plan.model is None else fresh_parameters(exam.learner, exam.model.fresh)
-    state = State(exam.learner, pretrain_optimiser(exam.learner, settings, fresh), Progress())
+    state = State(exam.learner, make_pretrain_optimizer(exam.learner, settings, fresh), Progress())
     load_state(folder / STATE, state)
     history = [one for one in _read_history(folder) if one.step <= state.progress.step]
 
@@ -252,7 +259,7 @@ def _fit(exam: Exam, folder: Path) -> tuple[Judged, ...]:
         evaluations=min(plan.evaluations, plan.steps),
         device=exam.device,
     )
-    drive(state, steps, folder, settings, Watch(0.0, settings), exam.tell.step)
+    drive(state, steps, folder, settings, LossMonitor(0.0, settings), exam.tell.step)
     state.restore_best()
     exam.learner.eval()
     return tuple(history)

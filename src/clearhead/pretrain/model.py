@@ -15,14 +15,14 @@ from clearhead.families.family import Family, config_said
 from clearhead.model import Model
 from clearhead.model.loading import create, load, load_tokenizers, new_shape
 from clearhead.pretrain.plan import EXAMPLE, PRESET, PretrainPlan
-from clearhead.pretraining.batch import Objective
 from clearhead.pretraining.masking import MASKED
+from clearhead.pretraining.objective import PretrainObjective
 from clearhead.pretraining.registry import OBJECTIVES, USUAL
 
 if TYPE_CHECKING:
     from clearhead.jobs.progress import Told
     from clearhead.text import Tokenizer
-    from clearhead.training.objectives.pretraining import Game
+    from clearhead.training.objectives.pretraining import ElectraPair
 
 VOCABULARY = "vocabulary"
 GENERATOR = "generator"  # ELECTRA's other half, which fills masks: a folder beside the model
@@ -43,7 +43,7 @@ SENTINELS = tuple(f"<extra_id_{number}>" for number in range(100))
 SMALLER = 4  # ELECTRA: the generator is so many times narrower; one that is too good teaches nothing
 
 
-def objective_of(plan: PretrainPlan, family: Family, model: Model | None = None) -> Objective:
+def objective_of(plan: PretrainPlan, family: Family, model: Model | None = None) -> PretrainObjective:
     """The objective that was asked for, or the family's own; refuses what the family has no head for."""
     name = plan.objective or USUAL.get(family.model_type, "mlm")
     if plan.objective is None and model is not None and model.head == "masked":
@@ -57,7 +57,7 @@ def objective_of(plan: PretrainPlan, family: Family, model: Model | None = None)
     return made
 
 
-def head_of(objective: Objective, family: Family) -> str:
+def head_of(objective: PretrainObjective, family: Family) -> str:
     """The head that the objective needs."""
     return next(head for head in objective.heads if head in family.heads)
 
@@ -97,7 +97,7 @@ def make_tokenizer(plan: PretrainPlan, texts: Iterable[str], folder: Path, tell:
     return load_tokenizer(place, family, {"model_type": family}).source
 
 
-def check_new_model(plan: PretrainPlan, objective: Objective, family: Family) -> None:
+def check_new_model(plan: PretrainPlan, objective: PretrainObjective, family: Family) -> None:
     """One sentence for a model that cannot be made, before all of the text is read for its tokenizer."""
     from clearhead.core.runner import check_device
 
@@ -113,7 +113,7 @@ def check_length(length: int, longest: int | None) -> None:
         raise InputError(f"length is {length}, and the model reads at most {longest} tokens.")
 
 
-def new_model(plan: PretrainPlan, objective: Objective, tokenizer: Tokenizer) -> Model:
+def new_model(plan: PretrainPlan, objective: PretrainObjective, tokenizer: Tokenizer) -> Model:
     """A new model of a family and a preset, with the head that the objective needs."""
     family = FAMILIES[plan.family or "bert"]
     preset = plan.preset or PRESET
@@ -156,7 +156,7 @@ def _ends(tokenizer: Tokenizer, family: Family) -> dict[str, int]:
     return {key: value for key, value in named.items() if value is not None}
 
 
-def old_model(plan: PretrainPlan, tell: Told) -> tuple[Model, Objective]:
+def old_model(plan: PretrainPlan, tell: Told) -> tuple[Model, PretrainObjective]:
     """A checkpoint, with a new head where it has none for the objective."""
     assert plan.model is not None
     bare = load(plan.model, "core", device=plan.device, progress=tell.download)
@@ -172,16 +172,16 @@ def old_model(plan: PretrainPlan, tell: Told) -> tuple[Model, Objective]:
     return replace(model, trained=None), objective
 
 
-def make_game(model: Model, seed: int, reference: str | None = None) -> Game:
+def make_game(model: Model, seed: int, reference: str | None = None) -> ElectraPair:
     """ELECTRA's two networks: the model, and a narrower generator over its words; a checkpoint may have its own."""
     from clearhead.core.build import build
-    from clearhead.training.objectives.pretraining import Game
+    from clearhead.training.objectives.pretraining import ElectraPair
 
     own = None if reference is None else _own_generator(model, reference)
     if own is not None:
-        return Game(own.use_core().network, model.use_core().network, config=own.config)
+        return ElectraPair(own.use_core().network, model.use_core().network, config=own.config)
     generator = build(generator_shape(model), seed=seed + 1).to(model.core.device)
-    return Game(generator, model.use_core().network, config=generator_config(model), fresh=True)
+    return ElectraPair(generator, model.use_core().network, config=generator_config(model), fresh=True)
 
 
 def _own_generator(model: Model, reference: str) -> Model | None:

@@ -18,9 +18,9 @@ from clearhead.jobs.plan import MOST_THREADS, plain_setting
 from clearhead.jobs.run_file import RUN, Computed, Fitted, checked
 from clearhead.machine.cpu import Machine
 from clearhead.pretrain.config import take_config, width_of
-from clearhead.pretraining.batch import Masking
 from clearhead.pretraining.documents import Documents
 from clearhead.pretraining.registry import OBJECTIVES
+from clearhead.pretraining.vocab_info import Masking
 from clearhead.training.settings import TrainSettings
 
 FORMAT = 2  # of what a run's lessons are made of

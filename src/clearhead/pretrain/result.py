@@ -11,7 +11,7 @@ from clearhead.jobs.run_folder import REPORT
 from clearhead.machine.cpu import Machine
 from clearhead.pretrain.held_out import PROMPT, SENTENCE, Judged
 from clearhead.pretrain.plan import PretrainPlan
-from clearhead.pretraining.batch import Objective
+from clearhead.pretraining.objective import PretrainObjective
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class Pretrained:
 def write_report(
     run: Pretrained,
     plan: PretrainPlan,
-    objective: Objective,
+    objective: PretrainObjective,
     title: str,
     log: Sequence[Mapping[str, Any]],
     command: str,

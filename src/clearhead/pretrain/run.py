@@ -12,10 +12,11 @@ from clearhead.pretrain.data import Teacher, Texts, some_of
 from clearhead.pretrain.held_out import Judged, judge, samples
 from clearhead.pretrain.plan import PretrainPlan
 from clearhead.pretraining import baselines
-from clearhead.pretraining.batch import Lesson, Objective
+from clearhead.pretraining.batch import PretrainBatch
+from clearhead.pretraining.objective import PretrainObjective
 
 if TYPE_CHECKING:
-    from clearhead.training.objectives.pretraining import Game
+    from clearhead.training.objectives.pretraining import ElectraPair
 
 
 @dataclass(kw_only=True)
@@ -24,10 +25,10 @@ class Exam:
 
     model: Model
     learner: Any  # the network, or ELECTRA's two
-    objective: Objective
+    objective: PretrainObjective
     teacher: Teacher
     texts: Texts
-    held: list[Lesson]  # questions about held-out text
+    held: list[PretrainBatch]  # questions about held-out text
     plan: PretrainPlan
     tell: Told
     counts: baselines.Counts | None = None
@@ -58,7 +59,7 @@ class Exam:
         return generator_model(self.model, self.learner)
 
 
-def generator_model(model: Model, game: Game) -> Model:
+def generator_model(model: Model, game: ElectraPair) -> Model:
     """ELECTRA's generator as a model of its own."""
     from clearhead.core.runner import CoreRunner
 
@@ -68,12 +69,12 @@ def generator_model(model: Model, game: Game) -> Model:
 
 def begin(exam: Exam) -> None:
     """Spare what is new what is slow to find out; what a checkpoint has learned stays as it is."""
-    from clearhead.training.pretrain_loop import begin_with, begin_words
+    from clearhead.training.pretrain_loop import init_new_network, init_output_bias
 
     around = exam.plan.start == "neighbours"
     if exam.plan.model is None:
-        begin_with(exam.learner, exam.counted().probs, around=around)
+        init_new_network(exam.learner, exam.counted().probs, around=around)
     elif exam.objective.name == "rtd" and exam.learner.fresh:
-        begin_with(exam.learner.generator, exam.counted().probs, around=around)
+        init_new_network(exam.learner.generator, exam.counted().probs, around=around)
     elif "head.out.bias" in exam.model.fresh and len(exam.model.fresh) > 1:  # a bias alone is one of zeros, left out
-        begin_words(exam.learner, exam.counted().probs)
+        init_output_bias(exam.learner, exam.counted().probs)

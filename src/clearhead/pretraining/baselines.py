@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.pretraining.example_spans import Portion
+from clearhead.pretraining.corpus_subset import CorpusSubset
 
 Array = np.ndarray[Any, Any]
 COUNTED = 4_000_000  # tokens that pairs of words are counted in, evenly spread over the text
@@ -39,7 +39,7 @@ class Counts:
         return share
 
 
-def count(portion: Portion, vocabulary: int) -> Counts:
+def count(portion: CorpusSubset, vocabulary: int) -> Counts:
     """One pass over the text."""
     words = np.ones(vocabulary)
     share = min(1.0, COUNTED / max(portion.corpus.tokens, 1))

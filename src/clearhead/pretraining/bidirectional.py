@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from clearhead.pretraining.batch import Kit, Lesson, Objective, Texts
-from clearhead.pretraining.example_spans import singles
+from clearhead.pretraining.batch import PretrainBatch
+from clearhead.pretraining.example_spans import sample_texts
+from clearhead.pretraining.objective import PretrainObjective, TextPairs
+from clearhead.pretraining.vocab_info import VocabInfo
 
 
-def both_ways(texts: Texts, kit: Kit, rng: np.random.Generator) -> Lesson:  # noqa: ARG001
-    """A lesson of neighbours: of each token but the last the one after it, of each but the first the one before it.
+def make_bidirectional_batch(texts: TextPairs, vocab: VocabInfo, rng: np.random.Generator) -> PretrainBatch:  # noqa: ARG001
+    """A batch of neighbours: of each token but the last the one after it, of each but the first the one before it.
 
     Place 2t asks the forward state of token t, place 2t + 1 the backward one.
     """
-    opens, closes = np.array(kit.opens, np.int64), np.array(kit.closes, np.int64)
+    opens, closes = np.array(vocab.opens, np.int64), np.array(vocab.closes, np.int64)
     rows = [np.concatenate([opens, text, closes]) for text, *_ in texts]
     ids = np.concatenate(rows)
     lengths = np.array([len(row) for row in rows], np.int64)
@@ -27,17 +29,17 @@ def both_ways(texts: Texts, kit: Kit, rng: np.random.Generator) -> Lesson:  # no
     asked = np.stack([forth, back], 1).ravel()
     words = np.stack([after, before], 1).ravel()
     known = np.stack([ids, np.where(second, np.roll(ids, 2), -1)], 1).ravel()
-    return Lesson(
+    return PretrainBatch(
         ids=ids, lengths=lengths, places=np.flatnonzero(asked), words=words[asked], before=known[asked], ways=2
     )
 
 
-BOTH_WAYS = Objective(
+BOTH_WAYS = PretrainObjective(
     name="bilm",
     about="the next word and the word before",
-    cut=singles,
-    make=both_ways,
-    room=lambda length, kit: length - len(kit.opens) - len(kit.closes),
+    cut=sample_texts,
+    make=make_bidirectional_batch,
+    room=lambda length, vocab: length - len(vocab.opens) - len(vocab.closes),
     heads=("bilm",),
     losses=("words",),
 )

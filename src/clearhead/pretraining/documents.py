@@ -25,7 +25,7 @@ SCANNED = 200_000  # lines that are looked at to tell what a line is
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stretch:
+class Chunk:
     """A piece of a document."""
 
     text: str
@@ -70,7 +70,7 @@ def _is_there(name: str | os.PathLike[str]) -> bool:
         return False
 
 
-def placed(names: Sequence[str]) -> list[str]:
+def resolve_names(names: Sequence[str]) -> list[str]:
     """The same names from anywhere, so that a run can go on in another folder; patterns stay patterns."""
     here = Path.cwd()
     return [str(here / name) if _is_there(name) else str(Path(glob.escape(str(here)), name)) for name in names]
@@ -98,14 +98,14 @@ def _is_text(path: Path) -> bool:
     return name.suffix.lower() in (*PLAIN, *TABLES)
 
 
-def stretches(
+def read_chunks(
     files: Sequence[Path],
     *,
     columns: str | None = None,
     encoding: str | None = None,
     documents: Documents = "auto",
     notes: list[str] | None = None,
-) -> Iterator[Stretch]:
+) -> Iterator[Chunk]:
     """The documents of files in order; a row of a table is one, and of plain text what `documents` says."""
     said = [] if notes is None else notes
     if columns is not None and not any(map(is_table, files)):
@@ -123,15 +123,15 @@ def stretches(
         raise InputError("The files hold no text to learn from.")
 
 
-def _rows(file: Path, columns: str | None, encoding: str | None, notes: list[str]) -> Iterator[Stretch]:
+def _rows(file: Path, columns: str | None, encoding: str | None, notes: list[str]) -> Iterator[Chunk]:
     last = 0
     for number, text in numbered_cells(file, columns, encoding, notes):
         if not text.isspace():
-            yield Stretch(text=text, first=number != last)
+            yield Chunk(text=text, first=number != last)
             last = number
 
 
-def _plain(file: Path, encoding: str | None, documents: Documents, notes: list[str]) -> Iterator[Stretch]:
+def _plain(file: Path, encoding: str | None, documents: Documents, notes: list[str]) -> Iterator[Chunk]:
     if not file.stat().st_size:
         return
     lay = survey(file, encoding)
@@ -144,23 +144,23 @@ def _plain(file: Path, encoding: str | None, documents: Documents, notes: list[s
     for number, line in numbered_lines(file, encoding, notes):
         if line.isspace() or not line:
             if held:
-                yield Stretch(text=held, first=fresh)
+                yield Chunk(text=held, first=fresh)
                 held, fresh = "", False
             fresh = fresh or lay.documents == "blank"
             continue
         begins, last = number != last, number
         if lay.documents == "lines":
-            yield Stretch(text=line, first=begins)
+            yield Chunk(text=line, first=begins)
         elif lay.wrapped:
             held = f"{held} {line.strip()}" if held else line.strip()
             if len(held) > WRAPPED * WRAPPED:
-                yield Stretch(text=held, first=fresh)
+                yield Chunk(text=held, first=fresh)
                 held, fresh = "", False
         else:
-            yield Stretch(text=line, first=fresh)
+            yield Chunk(text=line, first=fresh)
             fresh = False
     if held:
-        yield Stretch(text=held, first=fresh)
+        yield Chunk(text=held, first=fresh)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from clearhead.files import writing
-from clearhead.pretraining.shards import Corpus
+from clearhead.pretraining.corpus_subset import CorpusSubset
 
 Array = np.ndarray[Any, Any]
-Cut = tuple[int, int, int, int, int]
-Cutter = Callable[["Portion", int, np.random.Generator], Iterator[Cut]]
+ExampleSpans = tuple[int, int, int, int, int]
+SpanSampler = Callable[[CorpusSubset, int, np.random.Generator], Iterator[ExampleSpans]]
 
 COLUMNS = 5
 LEAST = 8  # tokens of a piece at the end of a document that is worth an example
@@ -27,95 +27,9 @@ EXCHANGED = 8192  # pairs that exchange their second texts with each other, ...
 SPREAD = 16  # ... from so many places of the text
 SHORT = 0.1  # of the pairs are shorter than they could be, so that short texts are seen as well
 WRITTEN = 1 << 16  # rows at a time
-MANY = 20  # documents: enough to hold whole ones out
-HELD = 0.01  # of the tokens are held out, ...
-LEAST_HELD = 5000  # ... at least so many, ...
-MOST_OF_ALL = 0.1  # ... but no more than this share, ...
-MOST_HELD = 200_000  # ... and never more than so many
-TAIL = 0.02  # of the sentences of each document, where there are few documents
-FEW = 50  # sentences: a shorter document has no tail to spare
 
 
-@dataclass(frozen=True, kw_only=True)
-class Portion:
-    """Some documents of a corpus, or some sentences of each."""
-
-    corpus: Corpus
-    documents: Array  # their numbers
-    ends: str = "whole"  # whole, or without ("head") or only ("tail") their last sentences
-
-    def document(self, place: int, first: int = 0, last: int | None = None) -> Array:
-        """The bounds of its sentences, or of some of them, as `Corpus.document` has them."""
-        begin, end = self._within(place)
-        return self.corpus.document(
-            int(self.documents[place]), begin + first, end if last is None else min(begin + last, end)
-        )
-
-    def sentences(self, place: int) -> int:
-        """How many sentences of a document belong to it."""
-        begin, end = self._within(place)
-        return end - begin
-
-    def ends_with_it(self, place: int) -> bool:
-        """Whether the last sentence of a document is the last that belongs to it."""
-        return self.ends != "head" or self.sentences(place) == self.corpus.sentences_in(int(self.documents[place]))
-
-    def tokens(self) -> int:
-        """How many tokens belong to it."""
-        return sum(end - begin for begin, end in map(self.extent, range(len(self))))
-
-    def extent(self, place: int) -> tuple[int, int]:
-        """Where a document begins and ends."""
-        return self.corpus.extent(int(self.documents[place]), *self._within(place))
-
-    def _within(self, place: int) -> tuple[int, int]:
-        count = self.corpus.sentences_in(int(self.documents[place]))
-        spare = max(2, round(TAIL * count)) if count >= FEW else 0  # two: a pair can be made of them
-        if self.ends == "head":
-            return 0, count - spare
-        return (count - spare, count) if self.ends == "tail" else (0, count)
-
-    def __len__(self) -> int:
-        return len(self.documents)
-
-
-def hold_out(corpus: Corpus, seed: int, least: int = 1) -> tuple[Portion, Portion, str]:
-    """What is learned from, what is held out (perhaps nothing), and a sentence about it.
-
-    `least` is how many sentences a document must have to be held out whole: a pair needs two.
-    """
-    count = corpus.documents
-    every = np.arange(count)
-    able = [int(number) for number in every if least < 2 or corpus.sentences_in(int(number)) >= least]
-    held, found = _whole_ones(corpus, seed, able) if len(able) >= MANY else ([], 0)
-    if held:
-        rest = np.setdiff1d(every, held)
-        said = f"{len(held):,} of {count:,} documents are held out ({found:,} tokens)"
-        return Portion(corpus=corpus, documents=rest), Portion(corpus=corpus, documents=np.array(held)), said
-    tail = Portion(corpus=corpus, documents=every, ends="tail")
-    long = [place for place in range(count) if tail.sentences(place)]
-    part = Portion(corpus=corpus, documents=every[long], ends="tail")
-    said = f"the last sentences of {len(long)} documents are held out ({part.tokens():,} tokens)" if long else ""
-    return Portion(corpus=corpus, documents=every, ends="head"), part, said or "there is too little to hold out"
-
-
-def _whole_ones(corpus: Corpus, seed: int, able: list[int]) -> tuple[list[int], int]:
-    """Documents to hold out, and their tokens; a long one, which would be most of what is measured, is passed over."""
-    wanted = min(max(HELD * corpus.tokens, min(LEAST_HELD, MOST_OF_ALL * corpus.tokens)), MOST_HELD)
-    held: list[int] = []
-    found = 0
-    for number in np.random.default_rng(seed).permutation(able):
-        begin, end = corpus.extent(int(number), 0, corpus.sentences_in(int(number)))
-        if found + end - begin > 2 * wanted:
-            continue
-        held.append(int(number))
-        found += end - begin
-        if found >= wanted or len(held) >= len(able) // 4:
-            break
-    return held, found
-
-
-def singles(portion: Portion, room: int, rng: np.random.Generator) -> Iterator[Cut]:
+def sample_texts(portion: CorpusSubset, room: int, rng: np.random.Generator) -> Iterator[ExampleSpans]:
     """Every token once, so many in a row; where a long document is first cut changes with the epoch.
 
     The last column is 1 where a document ends.
@@ -145,7 +59,7 @@ class _Block:
     ends: bool  # with its document
 
 
-def pairs(portion: Portion, room: int, rng: np.random.Generator) -> Iterator[Cut]:
+def sample_pairs(portion: CorpusSubset, room: int, rng: np.random.Generator) -> Iterator[ExampleSpans]:
     """Next sentence: half of the second texts follow the first, half are from another document.
 
     Nothing but the words tells which. Every text is cut into pairs that follow each other, and then some of them
@@ -173,7 +87,7 @@ def _in_turn(texts: list[Iterator[_Block]]) -> Iterator[_Block]:
                 yield block
 
 
-def _blocks(portion: Portion, places: list[int], room: int, rng: np.random.Generator) -> Iterator[_Block]:
+def _blocks(portion: CorpusSubset, places: list[int], room: int, rng: np.random.Generator) -> Iterator[_Block]:
     """Every sentence of the documents of two and more, in pairs of stretches."""
     for place in places:
         bounds = portion.document(place)
@@ -188,7 +102,7 @@ def _blocks(portion: Portion, places: list[int], room: int, rng: np.random.Gener
             first = last
 
 
-def _exchanged(blocks: list[_Block], whole: int, room: int, rng: np.random.Generator) -> Iterator[Cut]:
+def _exchanged(blocks: list[_Block], whole: int, room: int, rng: np.random.Generator) -> Iterator[ExampleSpans]:
     """Two of every four that are most alike exchange their second texts, if they are of different documents."""
     luck = rng.random(len(blocks))
     order = sorted(range(len(blocks)), key=lambda n: (blocks[n].b[1], blocks[n].ends, luck[n]))
@@ -209,7 +123,7 @@ def _exchanged(blocks: list[_Block], whole: int, room: int, rng: np.random.Gener
             yield (*_fit(one.a, second, room, rng), label)
 
 
-def ordered(portion: Portion, room: int, rng: np.random.Generator) -> Iterator[Cut]:
+def sample_ordered_pairs(portion: CorpusSubset, room: int, rng: np.random.Generator) -> Iterator[ExampleSpans]:
     """Sentence order: two stretches that follow each other, half of them swapped."""
     for place in range(len(portion)):
         bounds = portion.document(place)
@@ -242,7 +156,7 @@ def _fit(a: tuple[int, int], b: tuple[int, int], room: int, rng: np.random.Gener
     return parts[0][0], parts[0][1], parts[1][0], parts[1][1]
 
 
-def make_table(path: Path, cutter: Cutter, portion: Portion, room: int, seed: int, epoch: int) -> Array:
+def make_table(path: Path, cutter: SpanSampler, portion: CorpusSubset, room: int, seed: int, epoch: int) -> Array:
     """The cuts of an epoch, written down a part at a time and mapped; made before, they are made again the same."""
     made = cutter(portion, room, np.random.default_rng((seed, epoch, 1)))
     part = path.with_name(f".{path.name}.part")
@@ -256,7 +170,7 @@ def make_table(path: Path, cutter: Cutter, portion: Portion, room: int, seed: in
     return np.memmap(path, np.dtype("<i8"), "r").reshape(-1, COLUMNS)
 
 
-def shuffled(places: Array, count: int, seed: int, epoch: int) -> Array:
+def shuffle_positions(places: Array, count: int, seed: int, epoch: int) -> Array:
     """Where a shuffle of `count` things puts some of them, without ever writing the whole shuffle down.
 
     A Feistel network is a shuffle of 0 ... 4^k - 1; what falls beyond `count` goes through it again.

@@ -7,22 +7,24 @@ from typing import Any
 import numpy as np
 
 from clearhead.caller import verb
-from clearhead.pretraining.batch import Kit, Lesson, Objective, Texts
-from clearhead.pretraining.example_spans import singles
+from clearhead.pretraining.batch import PretrainBatch
+from clearhead.pretraining.example_spans import sample_texts
+from clearhead.pretraining.objective import PretrainObjective, TextPairs
+from clearhead.pretraining.vocab_info import VocabInfo
 
 Array = np.ndarray[Any, Any]
 HIDDEN, REPLACED = 0.8, 0.1  # the rest is left as it is, so that the network never knows what to trust
 SPAN, LONGEST = 0.2, 10  # SpanBERT: words of a span are geometric with this chance of an end, and at most so many
 
 
-def assemble(texts: Texts, kit: Kit) -> tuple[Array, Array, Array, Array | None]:
+def pack_texts(texts: TextPairs, vocab: VocabInfo) -> tuple[Array, Array, Array, Array | None]:
     """`[CLS] A [SEP] B [SEP]` end to end: ids, lengths, segments and whether B belongs to A."""
     paired = any(second is not None for _, second, _ in texts)
     ids, segments, lengths = [], [], []
     for first, second, _ in texts:
-        parts = [kit.opens, first, *((kit.between, second) if second is not None else ()), kit.closes]
+        parts = [vocab.opens, first, *((vocab.between, second) if second is not None else ()), vocab.closes]
         row = np.concatenate([np.asarray(part, np.int64) for part in parts])
-        begin = len(row) - len(kit.closes) - (0 if second is None else len(second))
+        begin = len(row) - len(vocab.closes) - (0 if second is None else len(second))
         ids.append(row)
         lengths.append(len(row))
         segments.append(np.arange(len(row)) >= (begin if second is not None else len(row)))
@@ -30,16 +32,16 @@ def assemble(texts: Texts, kit: Kit) -> tuple[Array, Array, Array, Array | None]
     return np.concatenate(ids), np.array(lengths, np.int64), np.concatenate(segments).astype(np.int64), pairs
 
 
-def choose(ids: Array, lengths: Array, kit: Kit, rng: np.random.Generator) -> Array:
+def choose_targets(ids: Array, lengths: Array, vocab: VocabInfo, rng: np.random.Generator) -> Array:
     """The places to ask about: so many of every text, never special tokens; whole words or spans where that is said."""
     rows = np.repeat(np.arange(len(lengths)), lengths)
-    able = ~kit.special[ids]
-    counts = np.maximum(np.round(kit.rate * np.bincount(rows, able, len(lengths))), 1)
-    if kit.masking == "spans":
-        return _spans(ids, rows, able, counts, kit, rng)
+    able = ~vocab.special[ids]
+    counts = np.maximum(np.round(vocab.rate * np.bincount(rows, able, len(lengths))), 1)
+    if vocab.masking == "spans":
+        return _spans(ids, rows, able, counts, vocab, rng)
     begins = able.copy()
-    if kit.masking == "words":
-        begins &= ~kit.continues[ids] | ~np.concatenate([[False], able[:-1]])
+    if vocab.masking == "words":
+        begins &= ~vocab.continues[ids] | ~np.concatenate([[False], able[:-1]])
     group = np.cumsum(begins) - 1  # which word a token belongs to
     if not able.any():
         return np.zeros(0, np.int64)
@@ -57,9 +59,9 @@ def choose(ids: Array, lengths: Array, kit: Kit, rng: np.random.Generator) -> Ar
     return np.flatnonzero(able & chosen[group])
 
 
-def _spans(ids: Array, rows: Array, able: Array, counts: Array, kit: Kit, rng: np.random.Generator) -> Array:
+def _spans(ids: Array, rows: Array, able: Array, counts: Array, vocab: VocabInfo, rng: np.random.Generator) -> Array:
     """Words in a row, a few of them at a time."""
-    begins = np.flatnonzero(able & (~kit.continues[ids] | ~np.concatenate([[False], able[:-1]])))
+    begins = np.flatnonzero(able & (~vocab.continues[ids] | ~np.concatenate([[False], able[:-1]])))
     asked = np.zeros(len(ids), bool)
     for row in range(len(counts)):
         words = begins[rows[begins] == row]
@@ -79,22 +81,22 @@ def _spans(ids: Array, rows: Array, able: Array, counts: Array, kit: Kit, rng: n
     return np.flatnonzero(asked)
 
 
-def hide(ids: Array, places: Array, kit: Kit, rng: np.random.Generator) -> Array:
+def mask_tokens(ids: Array, places: Array, vocab: VocabInfo, rng: np.random.Generator) -> Array:
     """What the network reads instead: [MASK], another word, or the word itself."""
-    assert kit.mask is not None
+    assert vocab.mask is not None
     read, fate = ids.copy(), rng.random(len(places))
-    other = rng.choice(kit.ordinary, len(places))
-    read[places] = np.where(fate < HIDDEN, kit.mask, np.where(fate < HIDDEN + REPLACED, other, ids[places]))
+    other = rng.choice(vocab.ordinary, len(places))
+    read[places] = np.where(fate < HIDDEN, vocab.mask, np.where(fate < HIDDEN + REPLACED, other, ids[places]))
     return read
 
 
-def masked(texts: Texts, kit: Kit, rng: np.random.Generator) -> Lesson:
-    """A lesson of masked words, drawn anew each time a text is seen."""
-    ids, lengths, segments, pairs = assemble(texts, kit)
-    places = choose(ids, lengths, kit, rng)
+def make_masked_batch(texts: TextPairs, vocab: VocabInfo, rng: np.random.Generator) -> PretrainBatch:
+    """A batch of masked words, drawn anew each time a text is seen."""
+    ids, lengths, segments, pairs = pack_texts(texts, vocab)
+    places = choose_targets(ids, lengths, vocab, rng)
     before = np.where(places > 0, ids[places - 1], -1)
-    return Lesson(
-        ids=hide(ids, places, kit, rng),
+    return PretrainBatch(
+        ids=mask_tokens(ids, places, vocab, rng),
         lengths=lengths,
         segments=segments,
         places=places,
@@ -104,19 +106,19 @@ def masked(texts: Texts, kit: Kit, rng: np.random.Generator) -> Lesson:
     )
 
 
-def no_mask(kit: Kit) -> str:
+def no_mask(vocab: VocabInfo) -> str:
     """What a vocabulary lacks for masked words."""
-    if kit.mask is None:
+    if vocab.mask is None:
         return f"The tokenizer has no mask token; learn one for bert with {verb('learn-tokenizer')}."
-    return "" if len(kit.ordinary) else "The tokenizer knows special tokens alone, and no words."
+    return "" if len(vocab.ordinary) else "The tokenizer knows special tokens alone, and no words."
 
 
-MASKED = Objective(
+MASKED = PretrainObjective(
     name="mlm",
     about="masked words",
-    cut=singles,
-    make=masked,
-    room=lambda length, kit: length - len(kit.opens) - len(kit.closes),
+    cut=sample_texts,
+    make=make_masked_batch,
+    room=lambda length, vocab: length - len(vocab.opens) - len(vocab.closes),
     heads=("masked",),
     losses=("words",),
     lacks=no_mask,

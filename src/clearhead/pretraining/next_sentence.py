@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from clearhead.pretraining.example_spans import pairs
+from clearhead.pretraining.example_spans import sample_pairs
 from clearhead.pretraining.masking import MASKED
 
 NEXT_SENTENCE = replace(
     MASKED,
     name="mlm+nsp",
     about="masked words and next sentence",
-    cut=pairs,
-    room=lambda length, kit: length - len(kit.opens) - len(kit.between) - len(kit.closes),
+    cut=sample_pairs,
+    room=lambda length, vocab: length - len(vocab.opens) - len(vocab.between) - len(vocab.closes),
     heads=("pretrain",),
     losses=("words", "pairs"),
 )

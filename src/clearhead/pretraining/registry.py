@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from clearhead.pretraining.batch import Objective
 from clearhead.pretraining.bidirectional import BOTH_WAYS
 from clearhead.pretraining.masking import MASKED
 from clearhead.pretraining.next_sentence import NEXT_SENTENCE
 from clearhead.pretraining.next_token import NEXT_WORD
+from clearhead.pretraining.objective import PretrainObjective
 from clearhead.pretraining.replaced_tokens import REPLACED
 from clearhead.pretraining.sentence_order import SENTENCE_ORDER
 from clearhead.pretraining.span_corruption import SPANS
 
-OBJECTIVES: dict[str, Objective] = {
+OBJECTIVES: dict[str, PretrainObjective] = {
     one.name: one for one in (NEXT_SENTENCE, MASKED, SENTENCE_ORDER, REPLACED, NEXT_WORD, BOTH_WAYS, SPANS)
 }
 USUAL = {

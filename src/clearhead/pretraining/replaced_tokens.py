@@ -9,20 +9,27 @@ from dataclasses import replace
 
 import numpy as np
 
-from clearhead.pretraining.batch import Kit, Lesson, Texts
-from clearhead.pretraining.masking import MASKED, assemble, choose
+from clearhead.pretraining.batch import PretrainBatch
+from clearhead.pretraining.masking import MASKED, choose_targets, pack_texts
+from clearhead.pretraining.objective import TextPairs
+from clearhead.pretraining.vocab_info import VocabInfo
 
 
-def hidden(texts: Texts, kit: Kit, rng: np.random.Generator) -> Lesson:
-    """A lesson for the generator."""
-    ids, lengths, segments, _ = assemble(texts, kit)
-    places = choose(ids, lengths, kit, rng)
+def make_generator_batch(texts: TextPairs, vocab: VocabInfo, rng: np.random.Generator) -> PretrainBatch:
+    """A batch for the generator."""
+    ids, lengths, segments, _ = pack_texts(texts, vocab)
+    places = choose_targets(ids, lengths, vocab, rng)
     read = ids.copy()
-    read[places] = kit.mask
+    read[places] = vocab.mask
     before = np.where(places > 0, ids[places - 1], -1)
-    return Lesson(ids=read, lengths=lengths, segments=segments, places=places, words=ids[places], before=before)
+    return PretrainBatch(ids=read, lengths=lengths, segments=segments, places=places, words=ids[places], before=before)
 
 
 REPLACED = replace(
-    MASKED, name="rtd", about="replaced tokens", make=hidden, heads=("replaced",), losses=("words", "replaced")
+    MASKED,
+    name="rtd",
+    about="replaced tokens",
+    make=make_generator_batch,
+    heads=("replaced",),
+    losses=("words", "replaced"),
 )

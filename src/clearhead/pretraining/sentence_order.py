@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from clearhead.pretraining.example_spans import ordered
+from clearhead.pretraining.example_spans import sample_ordered_pairs
 from clearhead.pretraining.next_sentence import NEXT_SENTENCE
 
-SENTENCE_ORDER = replace(NEXT_SENTENCE, name="mlm+sop", about="masked words and sentence order", cut=ordered)
+SENTENCE_ORDER = replace(
+    NEXT_SENTENCE, name="mlm+sop", about="masked words and sentence order", cut=sample_ordered_pairs
+)

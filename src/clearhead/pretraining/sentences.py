@@ -7,12 +7,12 @@ from functools import cache
 from typing import Any
 
 from clearhead.errors import MissingExtraError
-from clearhead.pretraining.documents import Stretch
+from clearhead.pretraining.documents import Chunk
 
 MOST = 2000  # characters of a sentence; what is longer has no marks that end one, and is cut at a blank
 
 
-def sentences(stretches: Iterable[Stretch], language: str = "en") -> Iterator[Stretch]:
+def split_sentences(stretches: Iterable[Chunk], language: str = "en") -> Iterator[Chunk]:
     """Every sentence, and whether a document begins with it."""
     segment = _segment()
     first = False
@@ -20,7 +20,7 @@ def sentences(stretches: Iterable[Stretch], language: str = "en") -> Iterator[St
         first = first or stretch.first
         for found in segment(language, stretch.text):
             for text in _cut(found.strip()):
-                yield Stretch(text=text, first=first)
+                yield Chunk(text=text, first=first)
                 first = False
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from clearhead.errors import CheckpointError, InputError
 from clearhead.files import decode, read_json, shown, write_json, writing
-from clearhead.pretraining.documents import Stretch
+from clearhead.pretraining.documents import Chunk
 
 if TYPE_CHECKING:
     from clearhead.text import Tokenizer
@@ -159,7 +159,7 @@ def make_corpus(
     folder: Path,
     source: str,
     tokenizer: Tokenizer,
-    read: Callable[[list[str]], Iterable[Stretch]],
+    read: Callable[[list[str]], Iterable[Chunk]],
     *,
     shard: int = SHARD,
     told: Callable[[int], None] | None = None,
@@ -218,7 +218,7 @@ def _known(folder: Path, source: str) -> Index | None:
 def _shard(
     folder: Path,
     number: int,
-    text: Iterator[Stretch],
+    text: Iterator[Chunk],
     tokenizer: Tokenizer,
     size: int,
     most: int,

@@ -10,26 +10,28 @@ from typing import Any
 import numpy as np
 
 from clearhead.caller import verb
-from clearhead.pretraining.batch import Kit, Lesson, Objective, Texts
-from clearhead.pretraining.example_spans import singles
+from clearhead.pretraining.batch import PretrainBatch
+from clearhead.pretraining.example_spans import sample_texts
+from clearhead.pretraining.objective import PretrainObjective, TextPairs
+from clearhead.pretraining.vocab_info import VocabInfo
 
 Array = np.ndarray[Any, Any]
 MEAN_SPAN = 3  # tokens
 
 
-def corrupted(texts: Texts, kit: Kit, rng: np.random.Generator) -> Lesson:
-    """A lesson of spans; what the decoder reads is what it should have said, one place later."""
-    assert kit.eos is not None
-    assert kit.start is not None
+def make_corrupted_batch(texts: TextPairs, vocab: VocabInfo, rng: np.random.Generator) -> PretrainBatch:
+    """A batch of spans; what the decoder reads is what it should have said, one place later."""
+    assert vocab.eos is not None
+    assert vocab.start is not None
     sources, targets, before = [], [], []
     for first, *_ in texts:
-        source, target, known = _corrupt(first, kit, rng)
-        sources.append(np.append(source, kit.eos))
-        targets.append(np.append(target, kit.eos))
+        source, target, known = _corrupt(first, vocab, rng)
+        sources.append(np.append(source, vocab.eos))
+        targets.append(np.append(target, vocab.eos))
         before.append(np.append(known, -1))
     words = np.concatenate(targets)
-    read = np.concatenate([np.append(kit.start, target[:-1]) for target in targets])
-    return Lesson(
+    read = np.concatenate([np.append(vocab.start, target[:-1]) for target in targets])
+    return PretrainBatch(
         ids=np.concatenate(sources),
         lengths=np.array([len(source) for source in sources], np.int64),
         places=np.arange(len(words)),
@@ -40,22 +42,22 @@ def corrupted(texts: Texts, kit: Kit, rng: np.random.Generator) -> Lesson:
     )
 
 
-def _corrupt(ids: Array, kit: Kit, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+def _corrupt(ids: Array, vocab: VocabInfo, rng: np.random.Generator) -> tuple[Array, Array, Array]:
     """A text with spans taken out, the spans, and the token of the text before each of theirs (-1: none)."""
-    count = min(max(round(kit.rate * len(ids)), 1), max(len(ids) - 1, 1))
-    spans = min(max(round(count / MEAN_SPAN), 1), len(kit.sentinels) - 1, max(len(ids) - count, 1))
+    count = min(max(round(vocab.rate * len(ids)), 1), max(len(ids) - 1, 1))
+    spans = min(max(round(count / MEAN_SPAN), 1), len(vocab.sentinels) - 1, max(len(ids) - count, 1))
     noise, rest = _parts(count, spans, rng), _parts(len(ids) - count, spans, rng)
     source, target, before, place = [], [], [], 0
     earlier = np.append(-1, ids)  # shifted by one
     for number in range(spans):
-        mark = np.array([kit.sentinels[number]])
+        mark = np.array([vocab.sentinels[number]])
         kept, gone = int(rest[number]), int(noise[number])
         source += [ids[place : place + kept], mark]
         span = slice(place + kept, place + kept + gone)
         target += [mark, ids[span]]
         before += [np.array([-1]), earlier[span]]
         place += kept + gone
-    target.append(np.array([kit.sentinels[spans]]))
+    target.append(np.array([vocab.sentinels[spans]]))
     before.append(np.array([-1]))
     return np.concatenate(source), np.concatenate(target), np.concatenate(before)
 
@@ -68,23 +70,23 @@ def _parts(total: int, count: int, rng: np.random.Generator) -> Array:
     return np.diff(np.concatenate([[0], cuts, [total]])).astype(np.int64)
 
 
-def no_sentinels(kit: Kit) -> str:
+def no_sentinels(vocab: VocabInfo) -> str:
     """What a vocabulary lacks for span corruption."""
-    if len(kit.sentinels) < 2:
+    if len(vocab.sentinels) < 2:
         return (
             "The tokenizer has no sentinels (<extra_id_0>, <extra_id_1>, ...); learn one for t5 with "
             f"{verb('learn-tokenizer')}."
         )
-    if kit.eos is None:
+    if vocab.eos is None:
         return "The tokenizer has no end token, which a decoder stops with."
-    return "The model does not say which token its decoder starts with." if kit.start is None else ""
+    return "The model does not say which token its decoder starts with." if vocab.start is None else ""
 
 
-SPANS = Objective(
+SPANS = PretrainObjective(
     name="span-corruption",
     about="spans that were taken out",
-    cut=singles,
-    make=corrupted,
+    cut=sample_texts,
+    make=make_corrupted_batch,
     room=lambda length, _: length - 1,
     heads=("seq2seq",),
     losses=("words",),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from clearhead.training.loop import Step
-    from clearhead.training.loss_monitor import Watch
+    from clearhead.training.loss_monitor import LossMonitor
     from clearhead.training.objectives import Objective
     from clearhead.training.state import Progress, State
 
@@ -61,9 +61,9 @@ def train_network(
     With `finish`, a run that was stopped ends where it stands; `count` tells how far the dev rows are measured.
     """
     from clearhead.training.loop import train_steps
-    from clearhead.training.loss_monitor import Watch
+    from clearhead.training.loss_monitor import LossMonitor
     from clearhead.training.objectives import objective_for
-    from clearhead.training.optimizer import optimiser
+    from clearhead.training.optimizer import make_optimizer
     from clearhead.training.probe import probe_head
     from clearhead.training.state import Progress, State, fold, load_state
 
@@ -72,7 +72,7 @@ def train_network(
     data, scale = _scaled(model, data_of(model, prepared.parts["train"]), name)
     weights = _row_weights(data, settings, prepared)
     network = model.use_core().network
-    state = State(network, optimiser(network, settings), Progress())
+    state = State(network, make_optimizer(network, settings), Progress())
     load_state(folder / STATE, state)
     score, chooses = _scorer(model, prepared, plan, scale, count), can_choose(prepared)
     if finish:
@@ -85,7 +85,7 @@ def train_network(
     own = prepared.task.baseline
     constant = objective.constant_loss(data.targets, weights) if own is None else own(data)
     per_word = prepared.task.words is not None
-    watch = Watch(constant or 0.0, settings, usual_rate=usual_rate(model.shape.stack.width, per_word=per_word))
+    watch = LossMonitor(constant or 0.0, settings, usual_rate=usual_rate(model.shape.stack.width, per_word=per_word))
     steps = train_steps(
         state,
         data,
@@ -196,7 +196,7 @@ def drive(
     steps: Iterable[Step],
     folder: Path,
     settings: TrainSettings,
-    watch: Watch,
+    watch: LossMonitor,
     told: Callable[[Step], None] | None,
 ) -> None:
     """Take every step: log it, watch its loss, tell of it, and save the state now and then, or when interrupted."""
@@ -310,11 +310,11 @@ def _scaled(model: Model, data: Encoded, objective: str) -> tuple[Encoded, tuple
 
 def restore_network(model: Model, prepared: Prepared, settings: TrainSettings, folder: Path) -> None:
     """Give a fresh model the best weights of a run that was trained to its end."""
-    from clearhead.training.optimizer import optimiser
+    from clearhead.training.optimizer import make_optimizer
     from clearhead.training.state import Progress, State, fold, load_state
 
     network = model.use_core().network
-    state = State(network, optimiser(network, settings), Progress())
+    state = State(network, make_optimizer(network, settings), Progress())
     load_state(folder / STATE, state)
     state.restore_best()
     objective = prepared.task.objective(prepared.space)

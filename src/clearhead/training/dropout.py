@@ -13,7 +13,7 @@ from clearhead.core.attention import Attention, Where, fused
 PARTS = 1 << 16  # a rate is rounded to this many parts of one
 
 
-def kept(x: Tensor, rate: float) -> Tensor:
+def dropout_mask(x: Tensor, rate: float) -> Tensor:
     """What to multiply x by: 0 where a number is dropped, and what keeps its mean elsewhere."""
     # torch draws a float for each number; sixteen bits decide as well, and one draw of sixty-four serves four numbers
     bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(1 << 63), None).view(torch.int16)
@@ -22,13 +22,13 @@ def kept(x: Tensor, rate: float) -> Tensor:
     return keep.to(x.dtype).mul_(PARTS / (PARTS - dropped))
 
 
-class QuickDropout(nn.Dropout):
+class FastDropout(nn.Dropout):
     """torch's dropout with another way to draw."""
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.p in (0, 1):
             return super().forward(x)
-        return x * kept(x, self.p)
+        return x * dropout_mask(x, self.p)
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, dropout: float, where: Where) -> Tensor:
@@ -37,15 +37,15 @@ def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float, d
         return fused(q, k, v, bias, scale, dropout, where)
     scores = (q * scale) @ k.transpose(-1, -2)
     probs = (scores if bias is None else scores + bias).softmax(-1)
-    return (probs * kept(probs, dropout)) @ v
+    return (probs * dropout_mask(probs, dropout)) @ v
 
 
-def quicken(network: nn.Module) -> None:
+def use_fast_dropout(network: nn.Module) -> None:
     """Exchange every dropout of a network."""
     for module in network.modules():
         for name, child in module.named_children():
             if type(child) is nn.Dropout:
-                setattr(module, name, QuickDropout(child.p).train(child.training))
+                setattr(module, name, FastDropout(child.p).train(child.training))
 
 
 def set_dropout(network: nn.Module, rate: float | None) -> None:

@@ -25,12 +25,12 @@ LOUD = 2.0, 0.5  # beside words: the waves that heads look by, and the others
 GOLDEN = (math.sqrt(5) - 1) / 2
 
 
-def offsets(heads: int) -> list[int]:
+def head_offsets(heads: int) -> list[int]:
     """Where each head looks: the word before, the word after, the second before, ..."""
     return [(-1) ** (head + 1) * (head // 2 + 1) for head in range(heads)]
 
 
-def able(shape: Shape) -> bool:
+def can_init_locally(shape: Shape) -> bool:
     """Whether positions are learned, normed with the words, and read by a first block of its own.
 
     Other families know distances by themselves (T5, DeBERTa, ModernBERT), share their blocks (ALBERT), or guess the
@@ -42,10 +42,10 @@ def able(shape: Shape) -> bool:
 
 
 @torch.no_grad()
-def look_around(network: Any) -> bool:
+def init_local_attention(network: Any) -> bool:
     """Write positions as waves, and turn the first block's heads to the words around; False: the family has no need."""
     shape: Shape = network.shape.stack
-    if not able(shape):
+    if not can_init_locally(shape):
         return False
     words, count = shape.word_width, shape.head_width // 2
     numbers = torch.arange(count, dtype=torch.float64)
@@ -61,7 +61,7 @@ def look_around(network: Any) -> bool:
     heard = 1 + LOUD[1] ** 2 + (LOUD[0] ** 2 - LOUD[1] ** 2) * 2 * count / words  # by the norm that comes between
     gain = math.sqrt(SHARP * heard / (2 * count * shape.score_scale)) / LOUD[0]
     reading = _reading(network)
-    for head, offset in enumerate(offsets(shape.heads)):
+    for head, offset in enumerate(head_offsets(shape.heads)):
         rows = slice(head * shape.head_width, (head + 1) * shape.head_width)
         attend.q.weight[rows] += gain * (_turn(sharp * offset) @ reading[: 2 * count]).to(table)
         attend.k.weight[rows] += gain * reading[: 2 * count].to(table)

@@ -16,9 +16,9 @@ from clearhead.data.batches import token_batches
 from clearhead.errors import ClearheadError
 from clearhead.tasks.encoded import Part
 from clearhead.training.budget import TimeBudget
-from clearhead.training.dropout import attend, quicken
+from clearhead.training.dropout import attend, use_fast_dropout
 from clearhead.training.objectives.objective import NetworkOutput, Objective
-from clearhead.training.optimizer import clip, learned, set_rate, share
+from clearhead.training.optimizer import clip_gradients, rate_factor, set_rate, trainable_parameters
 from clearhead.training.precision import computing
 from clearhead.training.settings import TrainSettings
 from clearhead.training.state import State
@@ -98,7 +98,7 @@ def train_steps(
     """
     settings.check()
     if torch.device(device).type == "cpu":
-        quicken(state.network)
+        use_fast_dropout(state.network)
     steps = total_steps(data, settings)
     state.progress.check_steps(steps, settings.patience)
     steps = state.progress.planned or steps
@@ -109,7 +109,7 @@ def train_steps(
         if done + len(rows_of) <= state.progress.step or state.progress.finished:
             done += len(rows_of)
             continue
-        learning = learned(state.network, settings, epoch)
+        learning = trainable_parameters(state.network, settings, epoch)
         chosen = {name for name, _ in learning}
         for name, parameter in state.network.named_parameters():
             parameter.requires_grad_(name in chosen)
@@ -197,7 +197,7 @@ def _step(
         state,
         losses(),
         settings,
-        rate_share=share(number - 1, steps, settings),
+        factor=rate_factor(number - 1, steps, settings),
         seed=(settings.seed << 32) + number,
         number=number,
         steps=steps,
@@ -221,7 +221,7 @@ def take_step(
     losses: Iterable[MicroLoss],
     settings: TrainSettings,
     *,
-    rate_share: float,
+    factor: float,
     seed: int,
     number: int,
     steps: int,
@@ -234,14 +234,14 @@ def take_step(
     network = state.network.train()
     # dropout is a function of (seed, step): a resumed run draws what the first one would have drawn
     torch.manual_seed(seed)
-    rate = set_rate(state.adam, rate_share, settings.rate)
+    rate = set_rate(state.adam, factor, settings.rate)
     state.adam.zero_grad(set_to_none=True)
     loss, tokens = 0.0, 0
     for part in losses:
         part.minimized.backward()  # type: ignore[no-untyped-call]
         loss += float(part.logged.detach())
         tokens += part.tokens
-    gradient = clip([p for p in network.parameters() if p.grad is not None], settings.clip)
+    gradient = clip_gradients([p for p in network.parameters() if p.grad is not None], settings.clip)
     if not math.isfinite(loss) or not math.isfinite(gradient):
         raise DivergedError(
             f"The loss is {loss} and its gradient {gradient} at step {number}{named}; nothing of this step was kept. A "

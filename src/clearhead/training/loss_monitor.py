@@ -12,7 +12,7 @@ LAST = 200  # steps whose mean loss is looked at
 HIGH, LOW = 3, 10  # times more or less than the usual rate is said to be too much or too little
 
 
-class Watch:
+class LossMonitor:
     """Follows the loss of a run, and says when it stands still."""
 
     def __init__(

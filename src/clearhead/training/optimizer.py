@@ -16,7 +16,7 @@ from clearhead.training.settings import TrainSettings
 Named = list[tuple[str, nn.Parameter]]
 
 
-def depth(name: str, network: Network) -> int:
+def layer_depth(name: str, network: Network) -> int:
     """How far from the head a parameter is: 0 for the head and pooler, then the last block, down to the words."""
     part, *rest = name.split(".")
     if part in ("head", "second", "pooler"):
@@ -28,15 +28,15 @@ def depth(name: str, network: Network) -> int:
     return 1 if rest[0] in ("norm", "align") else blocks + 1
 
 
-def learned(network: Network, settings: TrainSettings, epoch: int) -> Named:
+def trainable_parameters(network: Network, settings: TrainSettings, epoch: int) -> Named:
     """The parameters that learn in an epoch: all, the head alone, or one more layer with each epoch."""
     head = network.shape.head
     still = () if head is None or head.out_bias_learned else ("head.out.bias",)
     named = [(name, p) for name, p in network.named_parameters() if isinstance(p, nn.Parameter) and name not in still]
     if settings.frozen:
-        return [(name, p) for name, p in named if depth(name, network) == 0]
+        return [(name, p) for name, p in named if layer_depth(name, network) == 0]
     if settings.unfreeze:
-        return [(name, p) for name, p in named if depth(name, network) <= epoch]
+        return [(name, p) for name, p in named if layer_depth(name, network) <= epoch]
     return named
 
 
@@ -62,7 +62,7 @@ class RowwiseAdamW(torch.optim.AdamW):
             table.grad = rows
 
 
-def optimiser(network: Network, settings: TrainSettings) -> torch.optim.AdamW:
+def make_optimizer(network: Network, settings: TrainSettings) -> torch.optim.AdamW:
     """One group per rate and decay; every parameter is in it, frozen ones get no gradient."""
     # a table that is the output matrix as well has a gradient for every word
     tied = settings.lm_weight > 0 or "stack.embed.token.weight" in tensors.ties(network.shape).values()
@@ -70,14 +70,14 @@ def optimiser(network: Network, settings: TrainSettings) -> torch.optim.AdamW:
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, parameter in network.named_parameters():
         decay = settings.decay if parameter.ndim > 1 else 0.0
-        far = depth(name, network)
+        far = layer_depth(name, network)
         base = settings.head_rate if far == 0 and settings.head_rate is not None else settings.rate
         groups.setdefault((base * settings.layer_decay**far, decay), []).append(parameter)
     made = [{"params": ps, "lr": rate, "base": rate, "weight_decay": decay} for (rate, decay), ps in groups.items()]
     return RowwiseAdamW(made, settings.beta2)
 
 
-def share(step: int, steps: int, settings: TrainSettings) -> float:
+def rate_factor(step: int, steps: int, settings: TrainSettings) -> float:
     """The part of the full rate at a step: grows over the warm-up, then falls as the schedule says."""
     begin = int(settings.warmup * steps) if settings.warmup_steps is None else settings.warmup_steps
     if step < begin:
@@ -98,7 +98,7 @@ def set_rate(adam: torch.optim.AdamW, part: float, usual: float) -> float:
     return part * (usual if any(group["base"] == usual for group in adam.param_groups) else largest)
 
 
-def clip(parameters: Iterable[Tensor], longest: float) -> float:
+def clip_gradients(parameters: Iterable[Tensor], longest: float) -> float:
     """Shorten the gradient to `longest`; returns how long it was."""
     parts = []
     for parameter in parameters:

@@ -13,22 +13,22 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clearhead.pretraining.batch import Lesson
-from clearhead.training.dropout import quicken
-from clearhead.training.local_init import look_around
+from clearhead.pretraining.batch import PretrainBatch
+from clearhead.training.dropout import use_fast_dropout
+from clearhead.training.local_init import init_local_attention
 from clearhead.training.loop import DivergedError, MicroLoss, Step, micro_batches, take_step
-from clearhead.training.objectives.pretraining import Game, counts_of, loss_of
-from clearhead.training.optimizer import RowwiseAdamW, share
+from clearhead.training.objectives.pretraining import ElectraPair, count_targets, pretrain_losses
+from clearhead.training.optimizer import RowwiseAdamW, rate_factor
 from clearhead.training.precision import computing
 from clearhead.training.settings import TrainSettings
 from clearhead.training.state import Progress, State
 
 TRIAL, WARM = 9, 3  # steps that are timed, and those of them that only fill caches
 
-Lessons = Callable[[int], Lesson]  # by the step, counted from 0
+Lessons = Callable[[int], PretrainBatch]  # by the step, counted from 0
 
 
-def pretrain_optimiser(network: nn.Module, settings: TrainSettings, fresh: Iterable[Tensor] = ()) -> RowwiseAdamW:
+def make_pretrain_optimizer(network: nn.Module, settings: TrainSettings, fresh: Iterable[Tensor] = ()) -> RowwiseAdamW:
     """AdamW with decay on matrices alone; what a checkpoint did not have may learn faster than the rest."""
     faster = {id(one) for one in fresh}
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
@@ -41,29 +41,31 @@ def pretrain_optimiser(network: nn.Module, settings: TrainSettings, fresh: Itera
 
 def fresh_parameters(network: Any, names: Iterable[str]) -> list[Tensor]:
     """What is new beside a checkpoint: the tensors that it did not have, and a new generator but for its words."""
-    taught = network.model if isinstance(network, Game) else network
+    taught = network.model if isinstance(network, ElectraPair) else network
     known = dict(taught.named_parameters())
     made = [known[name] for name in names if name in known]
-    if isinstance(network, Game) and network.fresh:
+    if isinstance(network, ElectraPair) and network.fresh:
         shared = {id(one) for one in known.values()}
         made += [one for one in network.generator.parameters() if id(one) not in shared]
     return made
 
 
 @torch.no_grad()
-def begin_with(network: Any, probs: Any, *, around: bool = True) -> None:
+def init_new_network(network: Any, probs: Any, *, around: bool = True) -> None:
     """Spare a new model what is slow to find out: how frequent words are, and where their neighbours stand."""
-    speaker: Any = network.generator if isinstance(network, Game) else network
-    for one in ((network.generator, network.model) if isinstance(network, Game) else (network,)) if around else ():
-        look_around(one)
-    begin_words(speaker, probs)
+    speaker: Any = network.generator if isinstance(network, ElectraPair) else network
+    for one in (
+        ((network.generator, network.model) if isinstance(network, ElectraPair) else (network,)) if around else ()
+    ):
+        init_local_attention(one)
+    init_output_bias(speaker, probs)
     if not speaker.shape.head.tied:  # T5's begins so loud that the first losses would be far above chance
         out = speaker.head.out.weight
         out *= min(1.0, float(out.shape[1] ** -0.5 / out.std()))
 
 
 @torch.no_grad()
-def begin_words(network: Any, probs: Any) -> None:
+def init_output_bias(network: Any, probs: Any) -> None:
     """An output bias that guesses words by how frequent they are."""
     bias = network.head.out.bias
     if bias is not None and len(bias) == len(probs):
@@ -86,7 +88,7 @@ def pretrain_steps(
     """Learn from where the state stands to the end; `score` is asked so many times, evenly, and higher is better."""
     state.progress.check_steps(steps, None)
     if torch.device(device).type == "cpu":
-        quicken(state.network)
+        use_fast_dropout(state.network)
     for number in range(state.progress.step, steps):
         made = _step(state, lessons(number), losses, settings, number, steps, device, number // per_epoch)
         state.progress.step = number + 1
@@ -98,7 +100,7 @@ def pretrain_steps(
 
 def _step(
     state: State,
-    lesson: Lesson,
+    batch: PretrainBatch,
     losses: tuple[str, ...],
     settings: TrainSettings,
     number: int,
@@ -107,13 +109,13 @@ def _step(
     epoch: int,
 ) -> Step:
     """One step over a batch; each of its losses is the mean over what it is computed of, in the whole batch."""
-    shares = {name: 1 / max(count, 1) for name, count in counts_of(lesson, losses).items()}
+    shares = {name: 1 / max(count, 1) for name, count in count_targets(batch, losses).items()}
 
     def micro_losses() -> Iterator[MicroLoss]:
-        for some in micro_batches(lesson.lengths, settings.micro_tokens):
-            part = lesson.part(some.start, some.stop)
+        for some in micro_batches(batch.lengths, settings.micro_tokens):
+            part = batch.part(some.start, some.stop)
             with computing(settings.precision, device):
-                found = loss_of(state.network, part, shares, device)
+                found = pretrain_losses(state.network, part, shares, device)
             total = torch.stack(list(found.values())).sum()
             yield MicroLoss(minimized=total, logged=total, tokens=part.tokens)
 
@@ -121,12 +123,12 @@ def _step(
         state,
         micro_losses(),
         settings,
-        rate_share=share(number, steps, settings),
+        factor=rate_factor(number, steps, settings),
         seed=(settings.seed << 32) + number,  # dropout, and what a generator draws
         number=number + 1,
         steps=steps,
         epoch=epoch,
-        rows=len(lesson.lengths),
+        rows=len(batch.lengths),
     )
 
 
@@ -147,7 +149,7 @@ def seconds_a_step(
 ) -> float:
     """How long a step takes here, by a few real ones on a copy that is thrown away."""
     twin = copy.deepcopy(network)
-    state = State(twin, pretrain_optimiser(twin, settings), Progress())
+    state = State(twin, make_pretrain_optimizer(twin, settings), Progress())
     made = pretrain_steps(state, lessons, losses, settings, steps=TRIAL, per_epoch=TRIAL, device=device)
     begun, times = time.perf_counter(), []
     for _ in made:

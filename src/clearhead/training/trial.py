@@ -12,7 +12,7 @@ from clearhead.tasks.encoded import Encoded
 from clearhead.training import process_memory
 from clearhead.training.loop import batches, train_steps
 from clearhead.training.objectives import Objective
-from clearhead.training.optimizer import optimiser
+from clearhead.training.optimizer import make_optimizer
 from clearhead.training.settings import TrainSettings
 from clearhead.training.state import Progress, State
 
@@ -40,7 +40,7 @@ def trial(
     the system does not tell, or the process had room to spare, it is at least what the tensors are. The network has
     learned a little afterwards.
     """
-    state = State(network, optimiser(network, settings), Progress())
+    state = State(network, make_optimizer(network, settings), Progress())
     made = train_steps(state, data, settings, objective=objective)
     weights = {parameter.data_ptr(): parameter.numel() * parameter.element_size() for parameter in network.parameters()}
     kept: dict[int, int] = {}  # activations that the way back needs, by where they lie

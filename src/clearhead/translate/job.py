@@ -173,20 +173,20 @@ def _fit(
     import numpy as np
 
     from clearhead.training.loop import train_steps
-    from clearhead.training.loss_monitor import Watch
+    from clearhead.training.loss_monitor import LossMonitor
     from clearhead.training.objectives import objective_for
-    from clearhead.training.optimizer import optimiser
+    from clearhead.training.optimizer import make_optimizer
     from clearhead.training.state import Progress, State, load_state
 
     settings = plan.settings
     network = model.use_core().network
-    state = State(network, optimiser(network, settings), Progress())
+    state = State(network, make_optimizer(network, settings), Progress())
     load_state(folder / STATE, state)
     score = _scorer(model, texts, plan)
     if finish:
         finish_state(state, data, settings, folder, score)
     objective = objective_for("words", settings)
-    watch = Watch(objective.constant_loss(data.target.ids) or 0.0, settings, words=True)
+    watch = LossMonitor(objective.constant_loss(data.target.ids) or 0.0, settings, words=True)
     steps = train_steps(
         state,
         data,

@@ -1,4 +1,4 @@
-"""What a network makes of a lesson: the loss of what it is asked, and how often it is right."""
+"""What a network makes of a batch: the loss of what it is asked, and how often it is right."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from clearhead.core.attention import Kernel, fused
 from clearhead.core.layout import Layout, Packed, Padded
 from clearhead.core.models import Network
-from clearhead.pretraining.batch import Lesson
+from clearhead.pretraining.batch import PretrainBatch
 from clearhead.training.dropout import attend
 from clearhead.training.objectives.linear_cross_entropy import word_loss
 
@@ -34,7 +34,7 @@ class Answers:
     truth: Array  # what would have been right
 
 
-class Game(nn.Module):
+class ElectraPair(nn.Module):
     """ELECTRA: a small generator that fills masks, and the model that tells what was filled in; words are shared."""
 
     def __init__(
@@ -50,35 +50,35 @@ class Game(nn.Module):
         generator.tie()
 
 
-def counts_of(lesson: Lesson, losses: tuple[str, ...]) -> dict[str, int]:
-    """How many questions of each kind a lesson asks."""
-    known = {"words": len(lesson.words), "pairs": 0 if lesson.pairs is None else len(lesson.pairs)}
-    return {name: known.get(name, len(lesson.ids)) for name in losses}
+def count_targets(batch: PretrainBatch, losses: tuple[str, ...]) -> dict[str, int]:
+    """How many questions of each kind a batch asks."""
+    known = {"words": len(batch.words), "pairs": 0 if batch.pairs is None else len(batch.pairs)}
+    return {name: known.get(name, len(batch.ids)) for name in losses}
 
 
-def loss_of(network: Any, lesson: Lesson, shares: dict[str, float], device: str) -> dict[str, Tensor]:
-    """The losses of a lesson, each summed over its questions and multiplied by its share."""
-    if isinstance(network, Game):
-        return _game(network, lesson, shares, device)
+def pretrain_losses(network: Any, batch: PretrainBatch, shares: dict[str, float], device: str) -> dict[str, Tensor]:
+    """The losses of a batch, each summed over its questions and multiplied by its share."""
+    if isinstance(network, ElectraPair):
+        return _game(network, batch, shares, device)
     kernel = attend if torch.device(device).type == "cpu" else fused
-    read, out = _read(network, lesson, device, kernel), network.head.out
+    read, out = _read(network, batch, device, kernel), network.head.out
     found = {"words": word_loss(read.before, out.weight, out.bias, read.words, shares["words"])}
     if "pairs" in shares:
         logits = _pair_logits(network, read)
-        found["pairs"] = F.cross_entropy(logits, _tensor(lesson.pairs, device), reduction="sum") * shares["pairs"]
+        found["pairs"] = F.cross_entropy(logits, _tensor(batch.pairs, device), reduction="sum") * shares["pairs"]
     return found
 
 
 @torch.no_grad()
-def examine(network: Any, lesson: Lesson, device: str, *, seed: int = 0) -> dict[str, Answers]:
-    """Every answer to a lesson, without learning from it."""
-    if isinstance(network, Game):
-        return _told(network, lesson, device, seed)
-    read = _read(network, lesson, device, fused)
-    found = {"words": _word_answers(read.before, network.head, read.words, _owners(lesson)[lesson.places])}
-    if lesson.pairs is not None and network.second is not None:
-        truth = _tensor(lesson.pairs, device)
-        found["pairs"] = _answers(_pair_logits(network, read), truth, np.arange(len(lesson.pairs)))
+def score_targets(network: Any, batch: PretrainBatch, device: str, *, seed: int = 0) -> dict[str, Answers]:
+    """Every answer to a batch, without learning from it."""
+    if isinstance(network, ElectraPair):
+        return _told(network, batch, device, seed)
+    read = _read(network, batch, device, fused)
+    found = {"words": _word_answers(read.before, network.head, read.words, _owners(batch)[batch.places])}
+    if batch.pairs is not None and network.second is not None:
+        truth = _tensor(batch.pairs, device)
+        found["pairs"] = _answers(_pair_logits(network, read), truth, np.arange(len(batch.pairs)))
     return found
 
 
@@ -87,9 +87,9 @@ def _pair_logits(network: Any, read: _Read) -> Tensor:
     return logits.float()
 
 
-def _owners(lesson: Lesson) -> Array:
-    lengths = lesson.lengths if lesson.target_lengths is None else lesson.target_lengths
-    return np.repeat(np.arange(len(lengths)), lengths * lesson.ways)
+def _owners(batch: PretrainBatch) -> Array:
+    lengths = batch.lengths if batch.target_lengths is None else batch.target_lengths
+    return np.repeat(np.arange(len(lengths)), lengths * batch.ways)
 
 
 def _word_answers(before: Tensor, head: Any, words: Tensor, owners: Array) -> Answers:
@@ -111,7 +111,7 @@ def _answers(logits: Tensor, truth: Tensor, owners: Array) -> Answers:
 
 @dataclass(frozen=True)
 class _Read:
-    """A lesson as a network has read it."""
+    """A batch as a network has read it."""
 
     before: Tensor  # (questions, width): what stands before the output matrix
     words: Tensor  # (questions,): what is right
@@ -119,22 +119,22 @@ class _Read:
     layout: Layout  # ... and how they lie
 
 
-def _read(network: Network, lesson: Lesson, device: str, kernel: Kernel) -> _Read:
+def _read(network: Network, batch: PretrainBatch, device: str, kernel: Kernel) -> _Read:
     """Hidden states at every question; of the last layer, nothing else is computed."""
-    ids, words = _tensor(lesson.ids, device), _tensor(lesson.words, device)
-    layout: Layout = Packed(_tensor(lesson.lengths, device))
-    segments = None if network.shape.stack.segments < 2 else _tensor(lesson.segments, device)
+    ids, words = _tensor(batch.ids, device), _tensor(batch.words, device)
+    layout: Layout = Packed(_tensor(batch.lengths, device))
+    segments = None if network.shape.stack.segments < 2 else _tensor(batch.segments, device)
     target = None
-    if lesson.target_ids is not None:
-        target = _tensor(lesson.target_ids, device), Packed(_tensor(lesson.target_lengths, device))
-    everywhere = len(lesson.places) == len(lesson.ids) * lesson.ways and target is None
-    if target is not None or everywhere or network.shape.stack.layers < 2 or lesson.ways > 1:
+    if batch.target_ids is not None:
+        target = _tensor(batch.target_ids, device), Packed(_tensor(batch.target_lengths, device))
+    everywhere = len(batch.places) == len(batch.ids) * batch.ways and target is None
+    if target is not None or everywhere or network.shape.stack.layers < 2 or batch.ways > 1:
         hidden = network.below_head(ids, layout, segments, target, kernel=kernel)
-        if lesson.ways > 1:  # the states of each direction one after the other
-            hidden = hidden.reshape(len(hidden) * lesson.ways, -1)
-        asked = hidden if everywhere or target is not None else hidden.index_select(0, _tensor(lesson.places, device))
+        if batch.ways > 1:  # the states of each direction one after the other
+            hidden = hidden.reshape(len(hidden) * batch.ways, -1)
+        asked = hidden if everywhere or target is not None else hidden.index_select(0, _tensor(batch.places, device))
     else:
-        picked, rows, columns = _picked(lesson)
+        picked, rows, columns = _picked(batch)
         hidden = network.below_head(ids, layout, segments, kernel=kernel, picked=_tensor(picked, device))
         layout = Padded(hidden[..., 0], None)
         asked = hidden[_tensor(rows, device), _tensor(columns, device)]
@@ -143,14 +143,14 @@ def _read(network: Network, lesson: Lesson, device: str, kernel: Kernel) -> _Rea
     return _Read(head.before_out(asked), words, hidden, layout)
 
 
-def _picked(lesson: Lesson) -> tuple[Array, Array, Array]:
+def _picked(batch: PretrainBatch) -> tuple[Array, Array, Array]:
     """The first token and the questions of each text as a rectangle of places, and where each question stands in it."""
-    begins = np.cumsum(lesson.lengths) - lesson.lengths
-    rows = np.searchsorted(begins, lesson.places, "right") - 1
+    begins = np.cumsum(batch.lengths) - batch.lengths
+    rows = np.searchsorted(begins, batch.places, "right") - 1
     counts = np.bincount(rows, minlength=len(begins))
     columns = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows] + 1
     picked = np.zeros((len(begins), int(counts.max(initial=0)) + 1), np.int64)
-    picked[rows, columns] = lesson.places - begins[rows]
+    picked[rows, columns] = batch.places - begins[rows]
     return picked, rows, columns
 
 
@@ -163,26 +163,26 @@ class _Round:
     wrong: Tensor  # (tokens,): 1 where it was
 
 
-def _round(game: Game, lesson: Lesson, device: str, kernel: Kernel) -> _Round:
+def _round(game: ElectraPair, batch: PretrainBatch, device: str, kernel: Kernel) -> _Round:
     """The generator guesses, its guesses are put in, and the model tells at every word whether it was replaced."""
-    made = _read(game.generator, lesson, device, kernel)
+    made = _read(game.generator, batch, device, kernel)
     out = game.generator.head.out  # type: ignore[union-attr]
     with torch.no_grad():
         logits = F.linear(made.before, out.weight, out.bias).float()
         noise = torch.rand_like(logits).clamp_(1e-9, 1 - 1e-7).log_().neg_().log_().neg_()
         said = (logits + noise).argmax(-1)  # a draw from the softmax: it must be wrong now and then
-    ids, places = _tensor(lesson.ids, device), _tensor(lesson.places, device)
+    ids, places = _tensor(batch.ids, device), _tensor(batch.places, device)
     read = ids.index_copy(0, places, said)
     wrong = (read != ids.index_copy(0, places, made.words)).float()
-    segments = None if game.model.shape.stack.segments < 2 else _tensor(lesson.segments, device)
-    hidden = game.model.encode(read, Packed(_tensor(lesson.lengths, device)), segments, kernel=kernel)[-1]
+    segments = None if game.model.shape.stack.segments < 2 else _tensor(batch.segments, device)
+    hidden = game.model.encode(read, Packed(_tensor(batch.lengths, device)), segments, kernel=kernel)[-1]
     head = game.model.head
     answers = head.out(head.before_out(hidden)).squeeze(-1).float()  # type: ignore[union-attr]
     return _Round(made, answers, wrong)
 
 
-def _game(game: Game, lesson: Lesson, shares: dict[str, float], device: str) -> dict[str, Tensor]:
-    made = _round(game, lesson, device, attend if torch.device(device).type == "cpu" else fused)
+def _game(game: ElectraPair, batch: PretrainBatch, shares: dict[str, float], device: str) -> dict[str, Tensor]:
+    made = _round(game, batch, device, attend if torch.device(device).type == "cpu" else fused)
     out = game.generator.head.out  # type: ignore[union-attr]
     loss = F.binary_cross_entropy_with_logits(made.answers, made.wrong, reduction="sum")
     return {
@@ -191,15 +191,15 @@ def _game(game: Game, lesson: Lesson, shares: dict[str, float], device: str) -> 
     }
 
 
-def _told(game: Game, lesson: Lesson, device: str, seed: int) -> dict[str, Answers]:
+def _told(game: ElectraPair, batch: PretrainBatch, device: str, seed: int) -> dict[str, Answers]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # what the generator draws here must not change what it draws in training
-        made = _round(game, lesson, device, fused)
-    owners = _owners(lesson)
+        made = _round(game, batch, device, fused)
+    owners = _owners(batch)
     losses = F.binary_cross_entropy_with_logits(made.answers, made.wrong, reduction="none")
     right = ((made.answers > 0) == (made.wrong > 0)).double()
     return {
-        "words": _word_answers(made.read.before, game.generator.head, made.read.words, owners[lesson.places]),
+        "words": _word_answers(made.read.before, game.generator.head, made.read.words, owners[batch.places]),
         "replaced": Answers(
             losses=losses.double().cpu().numpy(),
             right=right.cpu().numpy(),
