@@ -17,7 +17,7 @@ from clearhead.pretraining.baselines import Baseline, Counts
 from clearhead.pretraining.batch import PretrainBatch
 
 if TYPE_CHECKING:
-    from clearhead.training.objectives.pretraining import Answers
+    from clearhead.training.objectives.pretraining import TargetScores
 
 Array = np.ndarray[Any, Any]
 
@@ -92,7 +92,7 @@ def judge(
     from clearhead.training.objectives.pretraining import score_targets
 
     network.eval()
-    found: dict[str, list[Answers]] = {}
+    found: dict[str, list[TargetScores]] = {}
     for number, lesson in enumerate(lessons):
         for name, answers in score_targets(network, lesson, device, seed=number).items():
             found.setdefault(name, []).append(answers)

@@ -39,17 +39,17 @@ class Counts:
         return share
 
 
-def count(portion: CorpusSubset, vocabulary: int) -> Counts:
+def count(subset: CorpusSubset, vocabulary: int) -> Counts:
     """One pass over the text."""
     words = np.ones(vocabulary)
-    share = min(1.0, COUNTED / max(portion.corpus.tokens, 1))
+    share = min(1.0, COUNTED / max(subset.corpus.tokens, 1))
     rng = np.random.default_rng(0)
     found: list[Array] = []
-    for place in range(len(portion)):
-        bounds = portion.document(place)
+    for place in range(len(subset)):
+        bounds = subset.document(place)
         start, end = int(bounds[0]), int(bounds[-1])
         for begin in range(start, end, 1 << 16):
-            ids = portion.corpus.ids(begin, min(1 << 16, end - begin))
+            ids = subset.corpus.ids(begin, min(1 << 16, end - begin))
             words += np.bincount(ids, minlength=vocabulary)[:vocabulary]
             if share == 1.0 or rng.random() < share:
                 found.append(ids[:-1] * vocabulary + ids[1:])

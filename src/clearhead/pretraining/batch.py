@@ -17,13 +17,13 @@ class PretrainBatch:
     ids: Array  # (tokens,)
     lengths: Array  # (texts,)
     segments: Array | None = None  # (tokens,)
-    places: Array  # (questions,): tokens that are asked about; of a pair of stacks, of the target
-    words: Array  # (questions,): what is right there
-    before: Array  # (questions,): the token before it in the text, -1 if none, for the bigram baseline
+    places: Array  # (targets,): positions of their tokens; of an encoder-decoder, in the decoder's text
+    words: Array  # (targets,): what is right there
+    before: Array  # (targets,): the token before it in the text, -1 if none, for the bigram baseline
     pairs: Array | None = None  # (texts,): 0 if the second text belongs to the first, else 1
     target_ids: Array | None = None  # (target tokens,)
     target_lengths: Array | None = None
-    ways: int = 1  # questions that a token can be asked: ELMo's has two, and places count both
+    ways: int = 1  # targets that a token can have: in ELMo two, and places count both
 
     @property
     def tokens(self) -> int:

@@ -11,7 +11,7 @@ from clearhead.pretraining.vocab_info import VocabInfo
 
 
 def make_bidirectional_batch(texts: TextPairs, vocab: VocabInfo, rng: np.random.Generator) -> PretrainBatch:  # noqa: ARG001
-    """A batch of neighbours: of each token but the last the one after it, of each but the first the one before it.
+    """A batch of neighbors: of each token but the last the one after it, of each but the first the one before it.
 
     Place 2t asks the forward state of token t, place 2t + 1 the backward one.
     """

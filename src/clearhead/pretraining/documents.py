@@ -1,4 +1,4 @@
-"""Documents out of files, one stretch of text after the other: memory does not grow with them."""
+"""Documents out of files, one chunk of text after the other: memory does not grow with them."""
 
 from __future__ import annotations
 
@@ -114,9 +114,9 @@ def read_chunks(
     for file in files:
         full = False
         made = _rows(file, columns, encoding, said) if is_table(file) else _plain(file, encoding, documents, said)
-        for stretch in made:
+        for chunk in made:
             full = some = True
-            yield stretch
+            yield chunk
         if not full:
             said.append(f"{shown(file.name)} holds no text.")
     if not some:

@@ -1,6 +1,6 @@
-"""What an example is cut from: some tokens of one document, or two stretches that follow each other or do not.
+"""The spans of an example: some tokens of one document, or two spans that follow each other or do not.
 
-A table of cuts is made anew for every epoch, a pure function of (seed, epoch); it lies on disk, a row for an example:
+A table of them is made anew for every epoch, a pure function of (seed, epoch); it lies on disk, a row for an example:
 the first text's start and length, the second one's, and a label: whether they belong together (0) or not (1).
 """
 
@@ -29,20 +29,20 @@ SHORT = 0.1  # of the pairs are shorter than they could be, so that short texts 
 WRITTEN = 1 << 16  # rows at a time
 
 
-def sample_texts(portion: CorpusSubset, room: int, rng: np.random.Generator) -> Iterator[ExampleSpans]:
+def sample_texts(subset: CorpusSubset, room: int, rng: np.random.Generator) -> Iterator[ExampleSpans]:
     """Every token once, so many in a row; where a long document is first cut changes with the epoch.
 
     The last column is 1 where a document ends.
     """
-    for place in range(len(portion)):
-        bounds = portion.document(place)
+    for place in range(len(subset)):
+        bounds = subset.document(place)
         start, end = int(bounds[0]), int(bounds[-1])
         if end - start > room:
             phase = int(rng.integers(room))
             if phase >= LEAST:
                 yield start, phase, 0, 0, 0
             start += phase
-        first, whole = True, portion.ends_with_it(place)
+        first, whole = True, subset.ends_with_it(place)
         while end - start >= (1 if first else LEAST):
             length = min(room, end - start)
             yield start, length, 0, 0, int(whole and start + length == end)
@@ -51,7 +51,7 @@ def sample_texts(portion: CorpusSubset, room: int, rng: np.random.Generator) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Two stretches of a document that follow each other."""
+    """Two spans of a document that follow each other."""
 
     a: tuple[int, int]  # where it begins, and its length
     b: tuple[int, int]
@@ -59,17 +59,17 @@ class _Block:
     ends: bool  # with its document
 
 
-def sample_pairs(portion: CorpusSubset, room: int, rng: np.random.Generator) -> Iterator[ExampleSpans]:
+def sample_pairs(subset: CorpusSubset, room: int, rng: np.random.Generator) -> Iterator[ExampleSpans]:
     """Next sentence: half of the second texts follow the first, half are from another document.
 
     Nothing but the words tells which. Every text is cut into pairs that follow each other, and then some of them
     exchange their second texts: those whose lengths are the same, or nearly so where there are few. A stranger is what
     follows some other text, so that there is nothing to tell it by: its length, its sentences, or that a document ends.
     """
-    count = len(portion)
+    count = len(subset)
     ranges = np.array_split(np.arange(count), min(SPREAD, max(count, 1)))
-    texts = [_blocks(portion, [int(place) for place in some], room, rng) for some in ranges]
-    sizes = [portion.sentences(place) for place in range(count)]
+    texts = [_blocks(subset, [int(place) for place in some], room, rng) for some in ranges]
+    sizes = [subset.sentences(place) for place in range(count)]
     most = max(range(count), key=sizes.__getitem__, default=0)
     whole = most if count and 2 * sizes[most] > sum(sizes) else -1  # nearly everything: other places of it must do
     while some := list(islice(_in_turn(texts), EXCHANGED)):
@@ -87,10 +87,10 @@ def _in_turn(texts: list[Iterator[_Block]]) -> Iterator[_Block]:
                 yield block
 
 
-def _blocks(portion: CorpusSubset, places: list[int], room: int, rng: np.random.Generator) -> Iterator[_Block]:
-    """Every sentence of the documents of two and more, in pairs of stretches."""
+def _blocks(subset: CorpusSubset, places: list[int], room: int, rng: np.random.Generator) -> Iterator[_Block]:
+    """Every sentence of the documents of two and more, in pairs of chunks."""
     for place in places:
-        bounds = portion.document(place)
+        bounds = subset.document(place)
         first, count = 0, len(bounds) - 1
         while count > 1 and first < count:
             first = min(first, count - 2)  # where one sentence is left, the one before it is read again
@@ -123,10 +123,10 @@ def _exchanged(blocks: list[_Block], whole: int, room: int, rng: np.random.Gener
             yield (*_fit(one.a, second, room, rng), label)
 
 
-def sample_ordered_pairs(portion: CorpusSubset, room: int, rng: np.random.Generator) -> Iterator[ExampleSpans]:
-    """Sentence order: two stretches that follow each other, half of them swapped."""
-    for place in range(len(portion)):
-        bounds = portion.document(place)
+def sample_ordered_pairs(subset: CorpusSubset, room: int, rng: np.random.Generator) -> Iterator[ExampleSpans]:
+    """Sentence order: two chunks that follow each other, half of them swapped."""
+    for place in range(len(subset)):
+        bounds = subset.document(place)
         first, count = 0, len(bounds) - 1
         while first + 1 < count:
             target = room if rng.random() >= SHORT else int(rng.integers(2, room + 1))
@@ -140,7 +140,7 @@ def sample_ordered_pairs(portion: CorpusSubset, room: int, rng: np.random.Genera
 
 
 def _reach(bounds: Array, first: int, count: int, target: int) -> int:
-    """The sentence up to which a stretch has at most the wanted length; it has at least one."""
+    """The sentence up to which a chunk has at most the wanted length; it has at least one."""
     last = int(np.searchsorted(bounds, int(bounds[first]) + target, "right")) - 1
     return min(max(last, first + 1), count)
 
@@ -156,9 +156,9 @@ def _fit(a: tuple[int, int], b: tuple[int, int], room: int, rng: np.random.Gener
     return parts[0][0], parts[0][1], parts[1][0], parts[1][1]
 
 
-def make_table(path: Path, cutter: SpanSampler, portion: CorpusSubset, room: int, seed: int, epoch: int) -> Array:
+def make_table(path: Path, cutter: SpanSampler, subset: CorpusSubset, room: int, seed: int, epoch: int) -> Array:
     """The cuts of an epoch, written down a part at a time and mapped; made before, they are made again the same."""
-    made = cutter(portion, room, np.random.default_rng((seed, epoch, 1)))
+    made = cutter(subset, room, np.random.default_rng((seed, epoch, 1)))
     part = path.with_name(f".{path.name}.part")
     with writing(path):
         with part.open("wb") as file:

@@ -1,4 +1,4 @@
-"""Sentence order beside masked words, as ALBERT learns it: both stretches are of one document, which comes first?"""
+"""Sentence order beside masked words, as ALBERT learns it: both chunks are of one document, which comes first?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences out of stretches of text, by the `sentencex` library."""
+"""Sentences out of chunks of text, by the `sentencex` library."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from clearhead.pretraining.documents import Chunk
 MOST = 2000  # characters of a sentence; what is longer has no marks that end one, and is cut at a blank
 
 
-def split_sentences(stretches: Iterable[Chunk], language: str = "en") -> Iterator[Chunk]:
+def split_sentences(chunks: Iterable[Chunk], language: str = "en") -> Iterator[Chunk]:
     """Every sentence, and whether a document begins with it."""
     segment = _segment()
     first = False
-    for stretch in stretches:
-        first = first or stretch.first
-        for found in segment(language, stretch.text):
+    for chunk in chunks:
+        first = first or chunk.first
+        for found in segment(language, chunk.text):
             for text in _cut(found.strip()):
                 yield Chunk(text=text, first=first)
                 first = False

@@ -1,7 +1,7 @@
-"""Heads of a new model that begin by looking at the words beside each word.
+"""Local-attention initialization: heads of a new model start by attending to the words beside each word.
 
-A masked word is guessed from its neighbours, but fresh heads look everywhere alike, and until some of them have found
-the neighbours a model knows little more than how frequent words are: BERT spends its first millions of words on that.
+A masked word is guessed from its neighbors, but fresh heads attend everywhere alike, and until some of them have found
+the neighbors a model knows little more than how frequent words are: BERT spends its first millions of words on that.
 Waves make it simple to begin there. Position i is written as (sin wi, cos wi) for many w; turned by an angle wd it is
 position i + d, so that
 

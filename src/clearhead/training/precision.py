@@ -30,7 +30,7 @@ def has_bf16(kind: str) -> bool:
 
 
 def computing(asked: str, device: str) -> AbstractContextManager[object]:
-    """For the way forward; weights, gradients and the optimiser's moments stay 32-bit numbers."""
+    """For the way forward; weights, gradients and the optimizer's moments stay 32-bit numbers."""
     if precision_of(asked, device) == "float":
         return nullcontext()
     return torch.autocast(torch.device(device).type, torch.bfloat16)

@@ -52,7 +52,7 @@ def fresh_parameters(network: Any, names: Iterable[str]) -> list[Tensor]:
 
 @torch.no_grad()
 def init_new_network(network: Any, probs: Any, *, around: bool = True) -> None:
-    """Spare a new model what is slow to find out: how frequent words are, and where their neighbours stand."""
+    """Start a new model from word frequencies in its output bias and, with `around`, from local attention."""
     speaker: Any = network.generator if isinstance(network, ElectraPair) else network
     for one in (
         ((network.generator, network.model) if isinstance(network, ElectraPair) else (network,)) if around else ()

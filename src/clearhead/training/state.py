@@ -27,7 +27,7 @@ from clearhead.files import decode, read_json, shown, write_json
 
 LATEST, PROGRESS = "latest.json", "progress.json"
 STEP = re.compile(r"step-[0-9]{8,12}")
-COUNT = "moments"  # tensors of the optimiser; not in the files of earlier versions
+COUNT = "moments"  # tensors of the optimizer; not in the files of earlier versions
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW keeps of each parameter
 
 
@@ -222,7 +222,7 @@ def _sweep(folder: Path, name: str, recent: Sequence[int]) -> None:
 
 
 def load_state(folder: Path, state: State) -> bool:
-    """Bring the last whole step back into the network and the optimiser; False when there is none yet."""
+    """Bring the last whole step back into the network and the optimizer; False when there is none yet."""
     place = _latest(folder)
     if place is None:
         return False

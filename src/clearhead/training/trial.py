@@ -55,7 +55,7 @@ def trial(
     before = process_memory.resident() or PROGRAM + size
     process_memory.forget_peak()
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        first = next(made)  # also fills caches and the optimiser's moments
+        first = next(made)  # also fills caches and the optimizer's moments
     largest = max(int(data.row_tokens[rows].sum()) for rows in batches(data, settings, 0))
     activations = sum(kept.values()) / first.tokens * min(largest, settings.micro_tokens)
     tokens, most, begin = 0, first.tokens, time.perf_counter()

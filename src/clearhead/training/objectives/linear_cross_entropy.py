@@ -14,7 +14,7 @@ from torch import Tensor
 ROWS = 256  # words at a time: their logits are used while they are still in the cache
 
 
-class _WordLoss(torch.autograd.Function):
+class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, words: Tensor, share: float) -> Tensor:
         losses = x.new_empty(len(x))
@@ -43,10 +43,10 @@ class _WordLoss(torch.autograd.Function):
         return grad_x, grad_weight, bias[0] if bias else None, None, None
 
 
-def word_loss(x: Tensor, weight: Tensor, bias: Tensor | None, words: Tensor, share: float) -> Tensor:
+def linear_cross_entropy(x: Tensor, weight: Tensor, bias: Tensor | None, words: Tensor, share: float) -> Tensor:
     """The sum of -log p(word) times `share`; x is what stands before the output matrix."""
     plain = x.dtype == weight.dtype == torch.float32 and not torch.is_autocast_enabled(x.device.type)
     if x.device.type == "cpu" and plain and torch.is_grad_enabled():
-        loss: Tensor = _WordLoss.apply(x, weight, bias, words, share)  # type: ignore[no-untyped-call]
+        loss: Tensor = _LinearCrossEntropy.apply(x, weight, bias, words, share)  # type: ignore[no-untyped-call]
         return loss
     return F.cross_entropy(F.linear(x, weight, bias).float(), words, reduction="sum") * share

@@ -1,4 +1,8 @@
-"""What a network makes of a batch: the loss of what it is asked, and how often it is right."""
+"""The losses of pre-training, and the same per target to measure a model with.
+
+They are sums over targets (tokens or texts) of a batch, not one loss per row: each is divided by the number of its
+targets in the whole step, and that of tokens takes its gradient on the way forward.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +20,17 @@ from clearhead.core.layout import Layout, Packed, Padded
 from clearhead.core.models import Network
 from clearhead.pretraining.batch import PretrainBatch
 from clearhead.training.dropout import attend
-from clearhead.training.objectives.linear_cross_entropy import word_loss
+from clearhead.training.objectives.linear_cross_entropy import linear_cross_entropy
 
 Array = np.ndarray[Any, Any]
 
-SOME = 1024  # questions whose logits are made at a time
+SOME = 1024  # targets whose logits are computed at a time
 REPLACED = 50.0  # ELECTRA's weight of the discriminator's loss, which is far smaller than the generator's
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answers:
-    """The answers to questions of one kind: "words", "pairs" or "replaced"."""
+class TargetScores:
+    """What a network answers at the targets of one kind: "words", "pairs" or "replaced"."""
 
     losses: Array
     right: Array  # 1 or 0
@@ -35,7 +39,7 @@ class Answers:
 
 
 class ElectraPair(nn.Module):
-    """ELECTRA: a small generator that fills masks, and the model that tells what was filled in; words are shared."""
+    """ELECTRA: a small generator that fills masks, and the model that finds them again; embeddings are shared."""
 
     def __init__(
         self, generator: Network, model: Network, *, config: Mapping[str, Any] | None = None, fresh: bool = False
@@ -51,18 +55,18 @@ class ElectraPair(nn.Module):
 
 
 def count_targets(batch: PretrainBatch, losses: tuple[str, ...]) -> dict[str, int]:
-    """How many questions of each kind a batch asks."""
+    """How many targets of each kind a batch has."""
     known = {"words": len(batch.words), "pairs": 0 if batch.pairs is None else len(batch.pairs)}
     return {name: known.get(name, len(batch.ids)) for name in losses}
 
 
 def pretrain_losses(network: Any, batch: PretrainBatch, shares: dict[str, float], device: str) -> dict[str, Tensor]:
-    """The losses of a batch, each summed over its questions and multiplied by its share."""
+    """The losses of a batch, each summed over its targets and multiplied by its share."""
     if isinstance(network, ElectraPair):
-        return _game(network, batch, shares, device)
+        return _electra_losses(network, batch, shares, device)
     kernel = attend if torch.device(device).type == "cpu" else fused
-    read, out = _read(network, batch, device, kernel), network.head.out
-    found = {"words": word_loss(read.before, out.weight, out.bias, read.words, shares["words"])}
+    read, out = _target_states(network, batch, device, kernel), network.head.out
+    found = {"words": linear_cross_entropy(read.before, out.weight, out.bias, read.words, shares["words"])}
     if "pairs" in shares:
         logits = _pair_logits(network, read)
         found["pairs"] = F.cross_entropy(logits, _tensor(batch.pairs, device), reduction="sum") * shares["pairs"]
@@ -70,11 +74,11 @@ def pretrain_losses(network: Any, batch: PretrainBatch, shares: dict[str, float]
 
 
 @torch.no_grad()
-def score_targets(network: Any, batch: PretrainBatch, device: str, *, seed: int = 0) -> dict[str, Answers]:
-    """Every answer to a batch, without learning from it."""
+def score_targets(network: Any, batch: PretrainBatch, device: str, *, seed: int = 0) -> dict[str, TargetScores]:
+    """Loss and correctness of every target of a batch, without gradients."""
     if isinstance(network, ElectraPair):
-        return _told(network, batch, device, seed)
-    read = _read(network, batch, device, fused)
+        return _score_electra(network, batch, device, seed)
+    read = _target_states(network, batch, device, fused)
     found = {"words": _word_answers(read.before, network.head, read.words, _owners(batch)[batch.places])}
     if batch.pairs is not None and network.second is not None:
         truth = _tensor(batch.pairs, device)
@@ -82,7 +86,7 @@ def score_targets(network: Any, batch: PretrainBatch, device: str, *, seed: int 
     return found
 
 
-def _pair_logits(network: Any, read: _Read) -> Tensor:
+def _pair_logits(network: Any, read: _TargetStates) -> Tensor:
     logits: Tensor = network.second(read.texts, read.layout, network.pooler(read.texts, read.layout))
     return logits.float()
 
@@ -92,35 +96,35 @@ def _owners(batch: PretrainBatch) -> Array:
     return np.repeat(np.arange(len(lengths)), lengths * batch.ways)
 
 
-def _word_answers(before: Tensor, head: Any, words: Tensor, owners: Array) -> Answers:
+def _word_answers(before: Tensor, head: Any, words: Tensor, owners: Array) -> TargetScores:
     made = []
     for begin in range(0, max(len(words), 1), SOME):
         part = slice(begin, begin + SOME)
         logits = F.linear(before[part], head.out.weight, head.out.bias).float()
         made.append(_answers(logits, words[part], owners[part]))
     names = ("losses", "right", "owners", "truth")
-    return Answers(**{name: np.concatenate([getattr(one, name) for one in made]) for name in names})
+    return TargetScores(**{name: np.concatenate([getattr(one, name) for one in made]) for name in names})
 
 
-def _answers(logits: Tensor, truth: Tensor, owners: Array) -> Answers:
+def _answers(logits: Tensor, truth: Tensor, owners: Array) -> TargetScores:
     losses = F.cross_entropy(logits, truth, reduction="none")
     right = (logits.argmax(-1) == truth).double()
     numbers = losses.double().cpu().numpy()
-    return Answers(losses=numbers, right=right.cpu().numpy(), owners=owners, truth=truth.cpu().numpy())
+    return TargetScores(losses=numbers, right=right.cpu().numpy(), owners=owners, truth=truth.cpu().numpy())
 
 
 @dataclass(frozen=True)
-class _Read:
-    """A batch as a network has read it."""
+class _TargetStates:
+    """The hidden states that the targets of a batch are predicted from."""
 
-    before: Tensor  # (questions, width): what stands before the output matrix
-    words: Tensor  # (questions,): what is right
+    before: Tensor  # (targets, width): what stands before the output matrix
+    words: Tensor  # (targets,): what is right
     texts: Tensor  # hidden states that begin with those of the first tokens, for the pooler, ...
     layout: Layout  # ... and how they lie
 
 
-def _read(network: Network, batch: PretrainBatch, device: str, kernel: Kernel) -> _Read:
-    """Hidden states at every question; of the last layer, nothing else is computed."""
+def _target_states(network: Network, batch: PretrainBatch, device: str, kernel: Kernel) -> _TargetStates:
+    """Hidden states at every target; of the last layer, nothing else is computed."""
     ids, words = _tensor(batch.ids, device), _tensor(batch.words, device)
     layout: Layout = Packed(_tensor(batch.lengths, device))
     segments = None if network.shape.stack.segments < 2 else _tensor(batch.segments, device)
@@ -140,11 +144,11 @@ def _read(network: Network, batch: PretrainBatch, device: str, kernel: Kernel) -
         asked = hidden[_tensor(rows, device), _tensor(columns, device)]
     head = network.head
     assert head is not None
-    return _Read(head.before_out(asked), words, hidden, layout)
+    return _TargetStates(head.before_out(asked), words, hidden, layout)
 
 
 def _picked(batch: PretrainBatch) -> tuple[Array, Array, Array]:
-    """The first token and the questions of each text as a rectangle of places, and where each question stands in it."""
+    """The first token and the targets of each text as a rectangle of positions, and where each target is in it."""
     begins = np.cumsum(batch.lengths) - batch.lengths
     rows = np.searchsorted(begins, batch.places, "right") - 1
     counts = np.bincount(rows, minlength=len(begins))
@@ -155,18 +159,18 @@ def _picked(batch: PretrainBatch) -> tuple[Array, Array, Array]:
 
 
 @dataclass(frozen=True)
-class _Round:
-    """One round of ELECTRA's game: what the generator saw, and what the model says of every word."""
+class _ElectraRound:
+    """One round of ELECTRA's pair: what the generator saw, and what the model says of every word."""
 
-    read: _Read
+    read: _TargetStates
     answers: Tensor  # (tokens,): above 0 where a word is thought to be replaced
     wrong: Tensor  # (tokens,): 1 where it was
 
 
-def _round(game: ElectraPair, batch: PretrainBatch, device: str, kernel: Kernel) -> _Round:
+def _electra_forward(pair: ElectraPair, batch: PretrainBatch, device: str, kernel: Kernel) -> _ElectraRound:
     """The generator guesses, its guesses are put in, and the model tells at every word whether it was replaced."""
-    made = _read(game.generator, batch, device, kernel)
-    out = game.generator.head.out  # type: ignore[union-attr]
+    made = _target_states(pair.generator, batch, device, kernel)
+    out = pair.generator.head.out  # type: ignore[union-attr]
     with torch.no_grad():
         logits = F.linear(made.before, out.weight, out.bias).float()
         noise = torch.rand_like(logits).clamp_(1e-9, 1 - 1e-7).log_().neg_().log_().neg_()
@@ -174,33 +178,35 @@ def _round(game: ElectraPair, batch: PretrainBatch, device: str, kernel: Kernel)
     ids, places = _tensor(batch.ids, device), _tensor(batch.places, device)
     read = ids.index_copy(0, places, said)
     wrong = (read != ids.index_copy(0, places, made.words)).float()
-    segments = None if game.model.shape.stack.segments < 2 else _tensor(batch.segments, device)
-    hidden = game.model.encode(read, Packed(_tensor(batch.lengths, device)), segments, kernel=kernel)[-1]
-    head = game.model.head
+    segments = None if pair.model.shape.stack.segments < 2 else _tensor(batch.segments, device)
+    hidden = pair.model.encode(read, Packed(_tensor(batch.lengths, device)), segments, kernel=kernel)[-1]
+    head = pair.model.head
     answers = head.out(head.before_out(hidden)).squeeze(-1).float()  # type: ignore[union-attr]
-    return _Round(made, answers, wrong)
+    return _ElectraRound(made, answers, wrong)
 
 
-def _game(game: ElectraPair, batch: PretrainBatch, shares: dict[str, float], device: str) -> dict[str, Tensor]:
-    made = _round(game, batch, device, attend if torch.device(device).type == "cpu" else fused)
-    out = game.generator.head.out  # type: ignore[union-attr]
+def _electra_losses(
+    pair: ElectraPair, batch: PretrainBatch, shares: dict[str, float], device: str
+) -> dict[str, Tensor]:
+    made = _electra_forward(pair, batch, device, attend if torch.device(device).type == "cpu" else fused)
+    out = pair.generator.head.out  # type: ignore[union-attr]
     loss = F.binary_cross_entropy_with_logits(made.answers, made.wrong, reduction="sum")
     return {
-        "words": word_loss(made.read.before, out.weight, out.bias, made.read.words, shares["words"]),
+        "words": linear_cross_entropy(made.read.before, out.weight, out.bias, made.read.words, shares["words"]),
         "replaced": loss * (REPLACED * shares["replaced"]),
     }
 
 
-def _told(game: ElectraPair, batch: PretrainBatch, device: str, seed: int) -> dict[str, Answers]:
+def _score_electra(pair: ElectraPair, batch: PretrainBatch, device: str, seed: int) -> dict[str, TargetScores]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # what the generator draws here must not change what it draws in training
-        made = _round(game, batch, device, fused)
+        made = _electra_forward(pair, batch, device, fused)
     owners = _owners(batch)
     losses = F.binary_cross_entropy_with_logits(made.answers, made.wrong, reduction="none")
     right = ((made.answers > 0) == (made.wrong > 0)).double()
     return {
-        "words": _word_answers(made.read.before, game.generator.head, made.read.words, owners[batch.places]),
-        "replaced": Answers(
+        "words": _word_answers(made.read.before, pair.generator.head, made.read.words, owners[batch.places]),
+        "replaced": TargetScores(
             losses=losses.double().cpu().numpy(),
             right=right.cpu().numpy(),
             owners=owners,
