@@ -25,7 +25,7 @@ from clearhead.training.state import Progress, State
 
 TRIAL, WARM = 9, 3  # steps that are timed, and those of them that only fill caches
 
-Lessons = Callable[[int], PretrainBatch]  # by the step, counted from 0
+BatchSource = Callable[[int], PretrainBatch]  # by the step, counted from 0
 
 
 def make_pretrain_optimizer(network: nn.Module, settings: TrainSettings, fresh: Iterable[Tensor] = ()) -> RowwiseAdamW:
@@ -75,7 +75,7 @@ def init_output_bias(network: Any, probs: Any) -> None:
 
 def pretrain_steps(
     state: State,
-    lessons: Lessons,
+    batches: BatchSource,
     losses: tuple[str, ...],
     settings: TrainSettings,
     *,
@@ -90,7 +90,7 @@ def pretrain_steps(
     if torch.device(device).type == "cpu":
         use_fast_dropout(state.network)
     for number in range(state.progress.step, steps):
-        made = _step(state, lessons(number), losses, settings, number, steps, device, number // per_epoch)
+        made = _step(state, batches(number), losses, settings, number, steps, device, number // per_epoch)
         state.progress.step = number + 1
         state.progress.finished = number + 1 == steps
         if score is not None and (number + 1) * evaluations // steps > number * evaluations // steps:
@@ -145,12 +145,12 @@ def _judged(state: State, score: Callable[[int], float], made: Step) -> Step:
 
 
 def seconds_a_step(
-    network: Any, lessons: Lessons, losses: tuple[str, ...], settings: TrainSettings, device: str
+    network: Any, batches: BatchSource, losses: tuple[str, ...], settings: TrainSettings, device: str
 ) -> float:
     """How long a step takes here, by a few real ones on a copy that is thrown away."""
     twin = copy.deepcopy(network)
     state = State(twin, make_pretrain_optimizer(twin, settings), Progress())
-    made = pretrain_steps(state, lessons, losses, settings, steps=TRIAL, per_epoch=TRIAL, device=device)
+    made = pretrain_steps(state, batches, losses, settings, steps=TRIAL, per_epoch=TRIAL, device=device)
     begun, times = time.perf_counter(), []
     for _ in made:
         times.append(time.perf_counter() - begun)
