@@ -17,7 +17,6 @@ from pathlib import Path
 PACKAGES = {
     "numpy": "numpy",
     "tokenizers": "tokenizers",
-    "safetensors": "safetensors",
     "huggingface-hub": "huggingface_hub",
     "msgspec": "msgspec",
     "cyclopts": "cyclopts",
@@ -29,6 +28,11 @@ PACKAGES = {
     "scikit-learn": "sklearn",
     "matplotlib": "matplotlib",
     "pyarrow": "pyarrow",
+    # considered, and not imported by the package
+    "safetensors": "safetensors",
+    "sentencepiece": "sentencepiece",
+    "regex": "regex",
+    "resvg_py": "resvg_py",
 }
 
 

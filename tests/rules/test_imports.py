@@ -98,7 +98,7 @@ def test_only_core_and_train_name_torch(path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_peers_are_never_imported(path: Path) -> None:
     peers = {"transformers", "sentence_transformers", "sentencepiece", "datasets", "sklearn_crfsuite", "seqeval"}
-    peers |= {"gensim"}
+    peers |= {"gensim", "safetensors", "regex", "resvg_py"}
     assert not [module for _, module in imported(path) if module.split(".")[0] in peers]
 
 

@@ -30,6 +30,7 @@ SOLID = (
 TAILS = "\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f"  # variants and skins: part of the sign before
 SHORT = "s|t|d|m|ll|re|ve"  # after an apostrophe: a word of its own in all lists of words
 APOSTROPHES = ("'", "’")
+WITH_MARKS = (range(0x20000), range(0xE0000, 0xE1000))  # between them are Chinese characters, then nothing
 
 # for occlusion: Thai and Lao, Burmese, Khmer, kana, Chinese
 UNSPACED = (
@@ -122,7 +123,7 @@ def widen_over_signs(text: str, span: Span) -> Span:
 
 @cache
 def _word_pattern(*, joined: bool) -> re.Pattern[str]:
-    marks = _ranges([code for code in range(0x110000) if unicodedata.category(chr(code)) in ("Mn", "Mc", "Me")])
+    marks = _ranges([code for codes in WITH_MARKS for code in codes if _is_mark(code)])
     solid = "".join(f"{chr(first)}-{chr(last)}" for first, last in SOLID)
     letters = f"(?:[^\\W_{solid}][{marks}\u200c\u200d]*)+"
     flag = "[\U0001f1e6-\U0001f1ff]{2}"
@@ -139,6 +140,10 @@ def _vector_word() -> re.Pattern[str]:
     marks = "".join(chr(code) for code in range(0x300, 0x12000) if unicodedata.category(chr(code)) in ("Mn", "Mc"))
     letter = rf"[^\W_][{marks}]*"
     return re.compile(rf"(?:{letter})+(?:'(?:{letter})+)*")
+
+
+def _is_mark(code: int) -> bool:
+    return unicodedata.category(chr(code)) in ("Mn", "Mc", "Me")
 
 
 def _ranges(codes: list[int]) -> str:

@@ -1,0 +1,333 @@
+"""Our own code beside the library that could take its place: equal results, speed, and what hostile files do.
+
+    python benchmarks/libraries.py [sentencepiece] [regex] [png] [safetensors]
+
+The figures of docs/dependencies.md come from here. Times are CPU seconds (of safetensors, of the clock), medians of
+five rounds in which both take turns. Texts are 20,000 random ones in thirty scripts and up to 300 lines of each file of
+CLEARHEAD_DATA. Hostile files are read in a child process with 4 GB and 30 s. `png` needs `pip install resvg-py`;
+sentencepiece and regex come with the extra `dev`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+REPO = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(REPO))
+
+from fuzz import piece_files  # noqa: E402
+from tests.text.scripts import random_texts  # noqa: E402
+
+SOURCE = REPO / "src" / "clearhead"
+ROUNDS, PATIENCE = 5, 30
+Cut = Callable[[str], list[Any]]
+
+
+def lines_of(*names: str) -> int:
+    """Lines of our files."""
+    return sum(len((SOURCE / name).read_text(encoding="utf-8").splitlines()) for name in names)
+
+
+def shared_texts(most: int = 300) -> list[str]:
+    """Lines of the shared data, drawn from every file of text."""
+    folder = os.environ.get("CLEARHEAD_DATA")
+    texts: list[str] = []
+    for path in sorted(Path(folder).glob("*/*")) if folder else []:
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except (UnicodeDecodeError, OSError):
+            continue
+        random.Random(path.name).shuffle(lines)
+        texts += [line[:2000] for line in lines[:most] if line.strip()]
+    return texts
+
+
+def interleaved(calls: Sequence[Callable[[], object]], clock: Callable[[], float] = time.process_time) -> list[float]:
+    """The median time of each call over rounds in which all take turns."""
+    times: list[list[float]] = [[] for _ in calls]
+    for _ in range(ROUNDS):
+        for spent, call in zip(times, calls, strict=True):
+            before = clock()
+            call()
+            spent.append(clock() - before)
+    return [median(spent) for spent in times]
+
+
+def compare_cuts(name: str, texts: Sequence[str], ours: Cut, theirs: Cut) -> None:
+    """How many results are equal, and how fast each is."""
+    equal = sum(ours(text) == theirs(text) for text in texts)
+    own, other = interleaved([lambda: [ours(text) for text in texts], lambda: [theirs(text) for text in texts]])
+    letters = sum(map(len, texts))
+    print(
+        f"  {name:<44}{equal:>7,} of {len(texts):,} equal; ours {own / letters * 1e6:.2f} µs a character, "
+        f"theirs {own / other:.1f} x as fast"
+    )
+
+
+def sentencepiece_pieces(data: bytes) -> tuple[Cut, Cut, Cut, Cut]:
+    """Pieces and pieces with offsets, by us and by them."""
+    import sentencepiece
+
+    from clearhead.text.charsmap import PieceNormalizer
+    from clearhead.text.pieces import parse_pieces
+    from clearhead.text.segmenter import segmenter
+    from clearhead.text.trie import Budget
+
+    model = parse_pieces(data, "model")
+    normalizer, segment = PieceNormalizer(model, "model"), segmenter(model, "model")
+    processor = sentencepiece.SentencePieceProcessor(model_proto=data)
+
+    def ours(text: str) -> list[Any]:
+        budget = Budget(len(text))
+        normal, origins = normalizer.normalize(text, budget)
+        return [(piece, origins[start], origins[end]) for piece, start, end in segment(normal, budget)]
+
+    def theirs(text: str) -> list[Any]:
+        try:
+            found = processor.encode(text, out_type="immutable_proto").pieces
+        except ValueError:  # from 0.2.3 on
+            found = processor.encode(text, return_type="offset_mapping")
+            return [(piece, *offsets) for piece, offsets in zip(found["pieces"], found["offsets"], strict=True)]
+        return [(piece.piece, piece.begin, piece.end) for piece in found]
+
+    return (
+        lambda text: [piece for piece, _, _ in ours(text)],
+        lambda text: list(processor.encode(text, out_type=str)),
+        ours,
+        theirs,
+    )
+
+
+def compare_sentencepiece() -> None:
+    """Marian's pieces."""
+    import sentencepiece
+
+    print(f"sentencepiece {sentencepiece.__version__}")
+    own = ("pieces", "charsmap", "segmenter", "joiner", "trie")
+    print(f"  our lines: {lines_of(*(f'text/{name}.py' for name in own)):,} ({', '.join(own)})")
+    real = shared_texts()
+    sample = [text for text in real if len(text) < 1000] or random_texts(5000, seed=9)
+
+    def learn(**settings: Any) -> bytes:
+        out = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(sample),
+            model_writer=out,
+            vocab_size=8000,
+            hard_vocab_limit=False,
+            minloglevel=2,
+            num_threads=1,
+            **settings,
+        )
+        return out.getvalue()
+
+    models = {
+        "unigram, 8,000": learn(model_type="unigram"),
+        "bpe with bytes": learn(model_type="bpe", byte_fallback=True),
+    }
+    albert = Path(os.environ.get("CLEARHEAD_WEIGHTS", "")) / "tokenizers/albert/spiece.model"
+    if albert.is_file():
+        models = {"unigram, 30,000 (ALBERT's)": albert.read_bytes(), **models}
+    for name, data in models.items():
+        ours, theirs, our_offsets, their_offsets = sentencepiece_pieces(data)
+        for kind, texts in (("random", random_texts(20_000, seed=7)), ("real", real)):
+            if texts:
+                compare_cuts(f"{name}, {kind}", texts, ours, theirs)
+                compare_cuts(f"{name}, {kind}, with offsets", texts, our_offsets, their_offsets)
+    for name, (data, text) in hostile_files().items():
+        print(f"  {name}: theirs {read_hostile('theirs', data, text)}; ours {read_hostile('ours', data, text)}")
+
+
+def hostile_files() -> dict[str, tuple[bytes, str]]:
+    """Files that are small or valid, and a text."""
+    letters = [(letter, -1.0, piece_files.NORMAL) for letter in "ab▁"]
+    nested = [("a" * size, -1.0 - size / 100, piece_files.NORMAL) for size in range(1, 513)]
+    long = "a" * 300_000
+    growing, cyclic = piece_files.growing_table, piece_files.cyclic_table
+    many = [(f"p{number}", -1.0, piece_files.NORMAL) for number in range(2_000_000)]
+    return {
+        "512 nested pieces, 300,000 letters": (piece_files.piece_file([*nested, *letters[1:]]), long),
+        "2,000,000 pieces": (piece_files.piece_file([*letters, *many]), "abc"),
+        "one letter becomes 1,000": (piece_files.piece_file(letters, table=growing("a", b"z" * 1000)), long),
+        "one letter becomes 60,000": (piece_files.piece_file(letters, table=growing("a", b"z" * 60_000)), long),
+        "table that leads back": (piece_files.piece_file(letters, table=cyclic("a")), long),
+        "the same without a rule": (piece_files.piece_file(letters, table=cyclic("a", has_rules=False)), long),
+        "table of 0xff": (piece_files.piece_file(letters, table=b"\x00\x04\0\0" + b"\xff" * 1030), "abc"),
+    }
+
+
+CHILD = """
+import resource, sys, time
+from pathlib import Path
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+which, folder = sys.argv[1], Path(sys.argv[2])
+data, text = (folder / "model").read_bytes(), (folder / "text").read_text()
+if which == "theirs":
+    import sentencepiece
+    before = time.process_time()
+    count = len(sentencepiece.SentencePieceProcessor(model_proto=data).encode(text, out_type=str))
+else:
+    from clearhead.text.charsmap import PieceNormalizer
+    from clearhead.text.pieces import parse_pieces
+    from clearhead.text.segmenter import segmenter
+    from clearhead.text.trie import Budget
+    before = time.process_time()
+    model, budget = parse_pieces(data, "x.spm"), Budget(len(text))
+    count = len(segmenter(model, "x.spm")(PieceNormalizer(model, "x.spm").normalize(text, budget)[0], budget))
+peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(f"{count:,} pieces, {time.process_time() - before:.1f} s, {peak // 1024:,} MB")
+"""
+
+
+def read_hostile(which: str, data: bytes, text: str) -> str:
+    """What a child process says of a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "model").write_bytes(data)
+        (Path(folder) / "text").write_text(text)
+        command = [sys.executable, "-c", CHILD, which, folder]
+        before = time.monotonic()
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        except subprocess.TimeoutExpired:
+            return f"no end after {PATIENCE} s"
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        return f"{said.split('.')[-1][:60]} after {time.monotonic() - before:.1f} s"
+    return done.stdout.strip()
+
+
+def compare_regex() -> None:
+    """Word borders by the regex library: letters, numbers and marks as properties, not as lists."""
+    import regex
+
+    from clearhead.text import words
+
+    print(f"regex {regex.__version__}")
+    print(f"  our lines: {lines_of('text/words.py'):,} (words), of which it would save 6")
+    solid = "".join(f"{chr(first)}-{chr(last)}" for first, last in words.SOLID)
+    sign = f"\\S[\\p{{M}}{words.TAILS}]*"
+    letters = f"(?:[[\\p{{L}}\\p{{N}}]--[{solid}]][\\p{{M}}\u200c\u200d]*)+"
+    before = time.process_time()
+    pattern = regex.compile(f"(?V1:{letters}|[\U0001f1e6-\U0001f1ff]{{2}}|{sign}(?:\u200d{sign})*)")
+    print(f"  first use: theirs {(time.process_time() - before) * 1000:.0f} ms", end=", ")
+    words._word_pattern.cache_clear()
+    before = time.process_time()
+    words._word_pattern(joined=False)
+    print(f"ours {(time.process_time() - before) * 1000:.0f} ms")
+
+    def theirs(text: str) -> list[Any]:
+        return [match.span() for match in pattern.finditer(text)]
+
+    for kind, texts in (("random", random_texts(20_000, seed=7)), ("real", shared_texts())):
+        if texts:
+            compare_cuts(f"words of a tagger, {kind}", texts, words.word_spans, theirs)
+    characters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    letter, blank = regex.compile(r"[\p{L}\p{N}]"), regex.compile(r"\s")
+    letters_differ = sum(one.isalnum() != bool(letter.match(one)) for one in characters)
+    blanks_differ = sum(one.isspace() != bool(blank.match(one)) for one in characters)
+    print(f"  characters that only one of them takes for a letter: {letters_differ:,}, for a blank: {blanks_differ}")
+
+
+def compare_png() -> None:
+    """Pictures of the docs as PNG."""
+    import resvg_py
+
+    from clearhead.explain import png
+
+    print(f"resvg-py {resvg_py.__version__}")
+    print(f"  our lines: {lines_of('explain/paint.py'):,} (paint), on matplotlib")
+    pictures = [path.read_text() for path in sorted((REPO / "docs/pictures").glob("*.svg"))]
+    pictures = [svg for svg in pictures if " width=" in svg[: svg.index(">")]]
+    own = {"zoom": 2.0, "background": "#ffffff"}
+    named = own | {"font_family": "DejaVu Sans", "sans_serif_family": "DejaVu Sans"}
+
+    def theirs(svg: str, **settings: Any) -> bytes:
+        return bytes(resvg_py.svg_to_bytes(svg_string=svg, **settings))
+
+    png(pictures[0])
+    ours, other = interleaved(
+        [lambda: [png(svg) for svg in pictures], lambda: [theirs(svg, **named) for svg in pictures]]
+    )
+    print(f"  {len(pictures)} pictures: ours {ours:.2f} s, theirs {ours / other:.1f} x as fast")
+    for name, settings in (("as it is installed", own), ("without system fonts", named | {"skip_system_fonts": True})):
+        lost = sum(theirs(svg, **settings) == theirs(_without_text(svg), **own) for svg in pictures)
+        print(f"  {name}: {lost} of {len(pictures)} pictures lose every letter without a word")
+
+
+def _without_text(svg: str) -> str:
+    from xml.etree import ElementTree
+
+    root = ElementTree.fromstring(svg)
+    for element in root.iter():
+        if element.tag.endswith("text"):
+            element.text = ""
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def compare_safetensors() -> None:
+    """Reading weights."""
+    import numpy as np
+    import safetensors
+    from safetensors.numpy import load_file, save_file
+
+    from clearhead.checkpoint.weights import SINGLE, Mapped, stored_tensors
+
+    print(f"safetensors {safetensors.__version__}")
+    print(f"  our lines: {lines_of('checkpoint/weights.py'):,} (weights), also for shards, limits and writing")
+    with tempfile.TemporaryDirectory() as folder:
+        draw = np.random.default_rng(0)
+        tensors = {f"layer.{number}.weight": draw.random((768, 768), np.float32) for number in range(100)}
+        save_file(tensors, Path(folder) / SINGLE)
+
+        def ours() -> dict[str, Any]:
+            mapped = Mapped(stored_tensors(Path(folder)))
+            return {name: mapped.array(name) for name in tensors}
+
+        def theirs() -> dict[str, Any]:
+            return dict(load_file(Path(folder) / SINGLE))
+
+        equal = sum(bool((ours()[name] == tensor).all()) for name, tensor in tensors.items())
+
+        def summed(read: Callable[[], dict[str, Any]]) -> Callable[[], object]:
+            return lambda: [float(tensor.sum()) for tensor in read().values()]
+
+        calls = [ours, theirs, summed(ours), summed(theirs)]
+        times = [f"{spent * 1000:.1f} ms" for spent in interleaved(calls, time.perf_counter)]
+    print(
+        f"  {equal} of 100 tensors of 2.4 MB equal; read: ours {times[0]}, theirs {times[1]}; "
+        f"read and summed: ours {times[2]}, theirs {times[3]}"
+    )
+
+
+COMPARISONS = {
+    "sentencepiece": compare_sentencepiece,
+    "regex": compare_regex,
+    "png": compare_png,
+    "safetensors": compare_safetensors,
+}
+
+
+def main(names: Sequence[str]) -> None:
+    """Run the comparisons that are named, or all."""
+    if unknown := set(names) - set(COMPARISONS):
+        sys.exit(f"unknown: {json.dumps(sorted(unknown))}; there are {', '.join(COMPARISONS)}")
+    for name in names or COMPARISONS:
+        try:
+            COMPARISONS[name]()
+        except ModuleNotFoundError as error:
+            print(f"{name}: {error.name} is not installed")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
