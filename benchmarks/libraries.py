@@ -79,9 +79,9 @@ def sentencepiece_pieces(data: bytes) -> tuple[Cut, Cut, Cut, Cut]:
     """Pieces and pieces with offsets, by us and by them."""
     import sentencepiece
 
-    from clearhead.text.charsmap import PieceNormalizer
-    from clearhead.text.pieces import parse_pieces
+    from clearhead.text.piece_normalizer import PieceNormalizer
     from clearhead.text.segmenter import segmenter
+    from clearhead.text.sentencepiece_model import parse_pieces
     from clearhead.text.trie import Budget
 
     model = parse_pieces(data, "model")
@@ -178,8 +178,8 @@ if which == "theirs":
     before = time.process_time()
     count = len(sentencepiece.SentencePieceProcessor(model_proto=data).encode(text, out_type=str))
 else:
-    from clearhead.text.charsmap import PieceNormalizer
-    from clearhead.text.pieces import parse_pieces
+    from clearhead.text.piece_normalizer import PieceNormalizer
+    from clearhead.text.sentencepiece_model import parse_pieces
     from clearhead.text.segmenter import segmenter
     from clearhead.text.trie import Budget
     before = time.process_time()

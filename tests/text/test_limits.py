@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clearhead.errors import InputError, TokenizerError
-from clearhead.text import Tokenizer, limits, load_tokenizer, pipeline, uses, vocabulary_limits
+from clearhead.text import Tokenizer, limits, load_tokenizer, pipeline, vocabulary_limits, vocabulary_options
 from tests.text.test_patterns import LLAMA3
 
 
@@ -208,4 +208,4 @@ def test_texts_are_bounded_as_they_are_and_as_they_become(tmp_path: Path, monkey
 
 
 def test_special_tokens_that_can_be_learned_can_be_loaded() -> None:
-    assert uses.MOST_SPECIAL <= vocabulary_limits.LONGEST_COPY
+    assert vocabulary_options.MOST_SPECIAL <= vocabulary_limits.LONGEST_COPY

@@ -12,7 +12,7 @@ import pytest
 import clearhead
 from clearhead.api import evaluate, predict, train
 from clearhead.errors import InputError
-from clearhead.text.marks import DELIMITER, EXTRACT, MARKS, START, is_marked, marked
+from clearhead.text.gpt_template import DELIMITER, EXTRACT, MARKS, START, is_marked, marked
 from clearhead.train.finish import Run
 from tests.rows import Rows, scored
 from tests.small import BAD, GOOD, labelled, sentence, tiny_gpt, write_csv

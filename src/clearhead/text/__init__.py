@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from clearhead.text.encoding import Encoding
-    from clearhead.text.load import TokenizerPair, load_tokenizer
+    from clearhead.text.loader import TokenizerPair, load_tokenizer
     from clearhead.text.tokenizer import Tokenizer
 
 __all__ = ["Encoding", "Tokenizer", "TokenizerPair", "load_tokenizer"]
 
-_HOMES = {"Encoding": "encoding", "Tokenizer": "tokenizer", "TokenizerPair": "load", "load_tokenizer": "load"}
+_HOMES = {"Encoding": "encoding", "Tokenizer": "tokenizer", "TokenizerPair": "loader", "load_tokenizer": "loader"}
 
 
 def __getattr__(name: str) -> Any:

@@ -14,10 +14,10 @@ from typing import Any
 
 from clearhead.errors import InputError, TokenizerError
 from clearhead.files import shown
-from clearhead.text.charsmap import LONGEST as LONGEST_REPLACEMENT
-from clearhead.text.charsmap import Charsmap
 from clearhead.text.pattern_parser import UnboundedPatternError
 from clearhead.text.patterns import check_pattern, depends_on_position, start_at_runs
+from clearhead.text.piece_normalizer import LONGEST as LONGEST_REPLACEMENT
+from clearhead.text.piece_normalizer import Charsmap
 from clearhead.text.trie import Budget
 from clearhead.text.vocabulary_limits import (
     LONGEST_TOKEN,

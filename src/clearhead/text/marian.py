@@ -8,14 +8,14 @@ from pathlib import Path
 
 from clearhead.errors import InputError, TokenizerError
 from clearhead.files import shown
-from clearhead.text.charsmap import PieceNormalizer
 from clearhead.text.encoding import Encoding, Ids, truncate
 from clearhead.text.files import SMALL, guarded, parse_object, read_bytes
-from clearhead.text.joiner import join_pieces
 from clearhead.text.limits import check_text_size
-from clearhead.text.pieces import LONGEST_PIECE, MOST_MODEL_BYTES, MOST_PIECES, PieceModel, parse_pieces
+from clearhead.text.piece_decoder import join_pieces
+from clearhead.text.piece_normalizer import PieceNormalizer
 from clearhead.text.pipeline import Item, tidy
 from clearhead.text.segmenter import segmenter
+from clearhead.text.sentencepiece_model import LONGEST_PIECE, MOST_MODEL_BYTES, MOST_PIECES, PieceModel, parse_pieces
 from clearhead.text.settings import (
     NAMED,
     Settings,

@@ -15,7 +15,7 @@ from clearhead.text.files import guarded
 from clearhead.text.limits import check_text_size
 from clearhead.text.recipes import Specials
 from clearhead.text.settings import Settings, Token
-from clearhead.text.words_alone import MODELS, WordReader, word_reader, words_by_frequency
+from clearhead.text.token_counter import MODELS, WordReader, word_reader, words_by_frequency
 
 AT_ONCE = 1_000_000  # characters of texts that the library holds as tokens together: some hundred bytes for each
 LONG = 16_384  # characters of a text whose words are worth counting

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from clearhead.errors import TokenizerError
-from clearhead.text.pieces import BPE, BYTE, NORMAL, UNIGRAM, UNUSED, USER_DEFINED, PieceModel
+from clearhead.text.sentencepiece_model import BPE, BYTE, NORMAL, UNIGRAM, UNUSED, USER_DEFINED, PieceModel
 from clearhead.text.subwords import METASPACE
 from clearhead.text.trie import END, Budget, build_trie, literal_trie, splitter
 

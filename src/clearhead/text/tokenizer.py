@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from clearhead.errors import ClearheadError, InputError, TokenizerError
-from clearhead.text.beginning import encode_beginning, ids_of_beginning, is_huge, is_long
 from clearhead.text.encoding import Encoding, Ids, check_count, truncate, windows
 from clearhead.text.files import write_object, write_whole
+from clearhead.text.long_texts import encode_beginning, ids_of_beginning, is_huge, is_long
 from clearhead.text.pipeline import Item, Text, check_surrogates, check_text
 from clearhead.text.probes import PROBES
 

@@ -30,7 +30,7 @@ def arranged(model: Model, seed: int) -> Model:
     head = model.shape.head
     if head is None or head.kind not in READS_MARKS or not model.shape.stack.causal or model.shape.decoder is not None:
         return model
-    from clearhead.text.marks import marked
+    from clearhead.text.gpt_template import marked
 
     tokenizer = marked(model.tokenizer)
     if tokenizer is model.tokenizer:

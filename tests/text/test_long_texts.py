@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from clearhead.errors import InputError
-from clearhead.text import Encoding, Tokenizer, beginning, load_tokenizer, pipeline
+from clearhead.text import Encoding, Tokenizer, load_tokenizer, long_texts, pipeline
 from clearhead.text.encoding import truncate
-from clearhead.text.words_alone import word_reader
+from clearhead.text.token_counter import word_reader
 from tests.text.tokenizer_folders import SENTENCES, marian
 
 Family = Callable[[str, str], tuple[Tokenizer, Any]]
@@ -42,9 +42,9 @@ UNITS = (
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts count as long from a hundred characters on."""
-    monkeypatch.setattr(beginning, "LONG", 100)
-    monkeypatch.setattr(beginning, "PER_TOKEN", 4)
-    monkeypatch.setattr(beginning, "BLANKS", 40)
+    monkeypatch.setattr(long_texts, "LONG", 100)
+    monkeypatch.setattr(long_texts, "PER_TOKEN", 4)
+    monkeypatch.setattr(long_texts, "BLANKS", 40)
 
 
 @pytest.mark.usefixtures("eager")
@@ -117,10 +117,10 @@ def test_huge_texts_are_counted_in_parts(family: Family, monkeypatch: pytest.Mon
     text = (unit * 3_000)[:3_000]
     whole = truncate(ours.encode(text), 30)
     pair = truncate(ours.encode("keeper", text), 30)
-    monkeypatch.setattr(beginning, "MOST_TEXT", 1_000)
-    monkeypatch.setattr(beginning, "PART", 500)
-    monkeypatch.setattr(beginning, "BLANKS", 40)
-    monkeypatch.setattr(beginning, "LONG", 100)
+    monkeypatch.setattr(long_texts, "MOST_TEXT", 1_000)
+    monkeypatch.setattr(long_texts, "PART", 500)
+    monkeypatch.setattr(long_texts, "BLANKS", 40)
+    monkeypatch.setattr(long_texts, "LONG", 100)
     seen = Counting(ours, monkeypatch)
     assert ours.encode(text, max_length=30) == whole
     assert ours.encode_ids([text], max_length=30)[0].truncated == whole.truncated
@@ -130,8 +130,8 @@ def test_huge_texts_are_counted_in_parts(family: Family, monkeypatch: pytest.Mon
 
 def test_huge_texts_with_hardly_a_token_are_refused(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
     ours, _ = family("bert_cased", "legacy")
-    monkeypatch.setattr(beginning, "MOST_TEXT", 1_000)
-    monkeypatch.setattr(beginning, "PART", 500)
+    monkeypatch.setattr(long_texts, "MOST_TEXT", 1_000)
+    monkeypatch.setattr(long_texts, "PART", 500)
     with pytest.raises(InputError, match="3,000 characters"):
         ours.encode_ids(["x" * 3_000], max_length=30)
 
@@ -140,8 +140,8 @@ def test_marian_sources_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     ours = load_tokenizer(tmp_path, marian(tmp_path), {}).source
     text = " ".join(SENTENCES[:6])
     whole = truncate(ours.encode(text), 12)
-    monkeypatch.setattr(beginning, "LONG", 100)
-    monkeypatch.setattr(beginning, "PER_TOKEN", 4)
+    monkeypatch.setattr(long_texts, "LONG", 100)
+    monkeypatch.setattr(long_texts, "PER_TOKEN", 4)
     assert ours.encode(text, max_length=12) == whole
     assert ours.encode_ids([text], max_length=12)[0].truncated == whole.truncated
 

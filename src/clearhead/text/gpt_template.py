@@ -13,7 +13,7 @@ from tokenizers import Tokenizer as Pipeline
 from clearhead.errors import InputError
 from clearhead.files import scratch_folder
 from clearhead.text.files import guarded, write_object, write_whole
-from clearhead.text.load import load_tokenizer
+from clearhead.text.loader import load_tokenizer
 from clearhead.text.tokenizer import Tokenizer
 
 START, DELIMITER, EXTRACT = MARKS = ("<|start|>", "<|delimiter|>", "<|extract|>")

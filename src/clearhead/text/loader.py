@@ -13,9 +13,7 @@ from tokenizers import AddedToken, models
 from tokenizers import Tokenizer as Pipeline
 
 from clearhead.errors import TokenizerError
-from clearhead.text.disagreement import disagreement
 from clearhead.text.files import guarded, parse_object, read_bytes, read_text
-from clearhead.text.kinds import kind_of
 from clearhead.text.limits import (
     bound_patterns,
     check_pipeline,
@@ -24,9 +22,9 @@ from clearhead.text.limits import (
     normalizer_growth,
 )
 from clearhead.text.marian import load_marian
-from clearhead.text.pieces import CONTROL, MOST_MODEL_BYTES, USER_DEFINED, parse_pieces
 from clearhead.text.pipeline import RustPipeline, add_tokens, plain_template
 from clearhead.text.recipes import RECIPES, Given, Recipe, Specials, Vocabulary
+from clearhead.text.sentencepiece_model import CONTROL, MOST_MODEL_BYTES, USER_DEFINED, parse_pieces
 from clearhead.text.settings import (
     NAMED,
     Settings,
@@ -38,7 +36,9 @@ from clearhead.text.settings import (
     savable,
     truncation_side,
 )
+from clearhead.text.settings_conflict import disagreement
 from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.tokenizer_class import kind_of
 from clearhead.text.vocabulary_limits import check_added, check_normalized, check_special
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 
 from clearhead.errors import TokenizerError
-from clearhead.text.pieces import USER_DEFINED, PieceModel
+from clearhead.text.sentencepiece_model import USER_DEFINED, PieceModel
 from clearhead.text.subwords import METASPACE
 from clearhead.text.trie import PER_CHARACTER, Budget, literal_trie, longest_match
 

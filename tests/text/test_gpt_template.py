@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clearhead.text import load_tokenizer
-from clearhead.text.marks import DELIMITER, EXTRACT, START, is_marked, marked
+from clearhead.text.gpt_template import DELIMITER, EXTRACT, START, is_marked, marked
 from tests.text import tokenizer_folders
 
 

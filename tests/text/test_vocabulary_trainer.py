@@ -24,9 +24,9 @@ import clearhead
 from clearhead.errors import ClearheadError, InputError
 from clearhead.jobs.learn_tokenizer import Learned
 from clearhead.text import load_tokenizer
-from clearhead.text.bag import MOST_STRETCH, Bag, bag_of, stretches
-from clearhead.text.learn import fewer
 from clearhead.text.probes import PROBES
+from clearhead.text.vocabulary_trainer import fewer
+from clearhead.text.word_counts import MOST_STRETCH, Bag, bag_of, stretches
 from tests.variation import scaled
 
 STEMS = [
@@ -179,7 +179,7 @@ TWICE = """
 import sys, hashlib
 from pathlib import Path
 import clearhead
-from tests.text.test_learn import lines
+from tests.text.test_vocabulary_trainer import lines
 folder = Path(sys.argv[1])
 for kind in ("bpe", "unigram", "wordpiece"):
     for size in (280, 400, 700):
