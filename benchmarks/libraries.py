@@ -1,6 +1,6 @@
 """Our own code beside the library that could take its place: equal results, speed, and what hostile files do.
 
-    python benchmarks/libraries.py [sentencepiece] [regex] [png] [safetensors]
+    python benchmarks/libraries.py [sentencepiece] [hostile] [regex] [png] [safetensors]
 
 The figures of docs/dependencies.md come from here. Times are CPU seconds (of safetensors, of the clock), medians of
 five rounds in which both take turns. Texts are 20,000 random ones in thirty scripts and up to 300 lines of each file of
@@ -87,6 +87,7 @@ def sentencepiece_pieces(data: bytes) -> tuple[Cut, Cut, Cut, Cut]:
     model = parse_pieces(data, "model")
     normalizer, segment = PieceNormalizer(model, "model"), segmenter(model, "model")
     processor = sentencepiece.SentencePieceProcessor(model_proto=data)
+    until_022: Any = "immutable_proto"
 
     def ours(text: str) -> list[Any]:
         budget = Budget(len(text))
@@ -95,7 +96,7 @@ def sentencepiece_pieces(data: bytes) -> tuple[Cut, Cut, Cut, Cut]:
 
     def theirs(text: str) -> list[Any]:
         try:
-            found = processor.encode(text, out_type="immutable_proto").pieces
+            found = processor.encode(text, out_type=until_022).pieces
         except ValueError:  # from 0.2.3 on
             found = processor.encode(text, return_type="offset_mapping")
             return [(piece, *offsets) for piece, offsets in zip(found["pieces"], found["offsets"], strict=True)]
@@ -114,7 +115,7 @@ def compare_sentencepiece() -> None:
     import sentencepiece
 
     print(f"sentencepiece {sentencepiece.__version__}")
-    own = ("pieces", "charsmap", "segmenter", "joiner", "trie")
+    own = ("sentencepiece_model", "piece_normalizer", "segmenter", "piece_decoder", "trie")
     print(f"  our lines: {lines_of(*(f'text/{name}.py' for name in own)):,} ({', '.join(own)})")
     real = shared_texts()
     sample = [text for text in real if len(text) < 1000] or random_texts(5000, seed=9)
@@ -145,6 +146,13 @@ def compare_sentencepiece() -> None:
             if texts:
                 compare_cuts(f"{name}, {kind}", texts, ours, theirs)
                 compare_cuts(f"{name}, {kind}, with offsets", texts, our_offsets, their_offsets)
+
+
+def compare_hostile() -> None:
+    """What SentencePiece files do that were written to hurt."""
+    import sentencepiece
+
+    print(f"hostile files, sentencepiece {sentencepiece.__version__}")
     for name, (data, text) in hostile_files().items():
         print(f"  {name}: theirs {read_hostile('theirs', data, text)}; ours {read_hostile('ours', data, text)}")
 
@@ -196,14 +204,16 @@ def read_hostile(which: str, data: bytes, text: str) -> str:
         (Path(folder) / "model").write_bytes(data)
         (Path(folder) / "text").write_text(text)
         command = [sys.executable, "-c", CHILD, which, folder]
-        before = time.monotonic()
+        before = os.times()
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
         except subprocess.TimeoutExpired:
             return f"no end after {PATIENCE} s"
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        return f"{said.split('.')[-1][:60]} after {time.monotonic() - before:.1f} s"
+        after = os.times()
+        spent = after.children_user + after.children_system - before.children_user - before.children_system
+        message = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        return f"{message.removeprefix('clearhead.errors.')[:70]!r} after {spent:.1f} s"
     return done.stdout.strip()
 
 
@@ -312,6 +322,7 @@ def compare_safetensors() -> None:
 
 COMPARISONS = {
     "sentencepiece": compare_sentencepiece,
+    "hostile": compare_hostile,
     "regex": compare_regex,
     "png": compare_png,
     "safetensors": compare_safetensors,

@@ -8,7 +8,6 @@ of long words; here a stretch grows only as long as some token begins with it.
 
 from __future__ import annotations
 
-import re
 import string
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clearhead.text.subwords import CONTINUATION
+from clearhead.text.words import has_long_word
 
 BLANKS = " \n\t\r"  # what every step takes for a blank
 LETTERS_ALONE = frozenset({"BertNormalizer", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "StripAccents"})
@@ -23,8 +23,6 @@ SPLITS = frozenset({"BertPreTokenizer", "Whitespace", "WhitespaceSplit"})
 SPLITS_FURTHER = SPLITS | {"Punctuation", "Digits"}
 MODELS = frozenset({"WordPiece", "WordLevel"})
 TOGETHER = 16_384  # characters of words that are counted in one text
-# The library's time grows as the square of a word; Chinese letters and underscores are words of their own.
-LONG_WORD = re.compile("[^\\W_\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]{32}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +45,7 @@ class WordReader:
 
     def is_slow(self, text: str) -> bool:
         """Whether the library would take long for the words of a text."""
-        return bool(self.pieces) and LONG_WORD.search(text) is not None
+        return bool(self.pieces) and has_long_word(text)
 
     def has_added(self, text: str) -> bool:
         """Whether a text may hold an added token, in upper or lower case."""

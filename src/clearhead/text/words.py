@@ -41,6 +41,8 @@ TFIDF_WORD = re.compile(r"\b\w\w+\b")  # scikit-learn's token_pattern; never rea
 SHINGLE_WORD = re.compile("[\u3040-\u30ff\u3400-\u9fff]|[^\\W\u3040-\u30ff\u3400-\u9fff]+")
 COMPOUND = re.compile(r"\w+(?:['’-]\w+)*")
 ASCII_VECTOR_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+# Chinese letters and underscores are words of their own to BERT's pipeline
+LONG_WORD = re.compile("[^\\W_\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]{32}")
 BLANKS_AND_WORD = re.compile(r"\s*\S+|\s+")
 
 
@@ -101,6 +103,11 @@ def blank_led_words(text: str) -> list[str]:
     """Every word with the blanks before it; together they are the text."""
     words: list[str] = BLANKS_AND_WORD.findall(text)
     return words
+
+
+def has_long_word(text: str) -> bool:
+    """Whether a word has 32 letters or more: the time of `tokenizers` grows as the square of a word."""
+    return LONG_WORD.search(text) is not None
 
 
 def find_word(text: str, word: str) -> list[Span]:
