@@ -36,7 +36,7 @@ _HOMES = {
     "TruncationWarning": "model.embedding",
     "WIDTHS": "explain.complexity",
     "between": "html",
-    "check_picture": "explain.growth",
+    "check_picture": "explain.growth_picture",
     "comes_in_lines": "data.texts",
     "figure": "html",
     "has_vectors": "jobs.kinds",

@@ -16,6 +16,7 @@ from clearhead.explain.beams import beam_tree, beams_svg, save_beams
 from clearhead.explain.headings import heading_text
 from clearhead.explain.positions import positions, positions_svg, save_positions
 from clearhead.explain.steps import decoding_steps, save_steps, steps_svg
+from clearhead.explain.svg import inline_svg
 from clearhead.explain.trace_files import attention_data, save_alignment, save_attention
 from clearhead.explain.trace_table import attention_table
 from clearhead.explain.trace_view import parts
@@ -58,8 +59,7 @@ class Explanation:
         return one_line("Explanation", self.kind, self.summary)
 
     def _repr_html_(self) -> str:
-        drawn = self.svg()
-        return drawn[drawn.index("<svg") :]
+        return inline_svg(self.svg())
 
 
 def make_explanation(
