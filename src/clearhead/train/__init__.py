@@ -1,1 +1,5 @@
-"""Training on labeled rows: fine-tuning and the other methods, baselines, the end of a run and its report."""
+"""Training on labeled rows: from a table to a measured model folder with its report.
+
+`job` runs it, `methods` fits one of fine-tuning, head, frozen features, TF-IDF and majority, `baselines` and
+`method_choice` compare it with cheaper ones, and `finish` calibrates, measures and saves.
+"""
