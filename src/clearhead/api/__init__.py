@@ -13,11 +13,9 @@ from clearhead.api.training import inspect, ladder, pretrain, train
 from clearhead.api.word_vectors import contrast, load_words, word2vec, words
 from clearhead.explain.complexity import complexity
 from clearhead.jobs.learn_tokenizer import learn_tokenizer
-from clearhead.model import Model
 from clearhead.model.loading import create, has_tokenizer, load, load_tokenizers
 
 __all__ = [
-    "Model",
     "ask",
     "bench",
     "complexity",

@@ -75,18 +75,20 @@ def bench(
     taken. `seconds` is about how long the first one works; `output` is an .svg file for a picture.
     `progress` is told (turns done, turns in all), and `download` (file, bytes done, bytes in all).
     """
+    from clearhead.data.paths import is_text
     from clearhead.data.texts import read_texts
     from clearhead.deploy.bench import run_bench
 
-    place = None if output is None else Path(output)
-    if place is not None and place.suffix != ".svg":
-        raise InputError(f"{place} must end in .svg.")
-    read = None if texts is None else read_texts(texts, column, format=input_format)
-    made = run_bench(os.fspath(model), read, runtimes=runtimes, threads=threads, seconds=seconds, **told)
-    if place is not None:
-        with whole_file(place) as file:
-            file.write(made.svg().encode())
-    return made
+    path = None if output is None else Path(output)
+    if path is not None and path.suffix != ".svg":
+        raise InputError(f"{path} must end in .svg.")
+    is_read = texts is not None and not (isinstance(texts, str) and is_text(texts))  # one text is refused below
+    read = read_texts(texts, column, format=input_format) if is_read else texts
+    timed = run_bench(os.fspath(model), read, runtimes=runtimes, threads=threads, seconds=seconds, **told)
+    if path is not None:
+        with whole_file(path) as file:
+            file.write(timed.svg().encode())
+    return timed
 
 
 def quantize(

@@ -73,7 +73,7 @@ def explain(
     from clearhead.explain.explanation import make_explanation
     from clearhead.explain.figure import check_file
 
-    place = None if output is None else check_file(output)
+    path = None if output is None else check_file(output)
     loaded = as_model(model, progress=download)
     note = loaded.reference or ""
     settings = {
@@ -90,11 +90,11 @@ def explain(
         "top": top,
         "max_length": max_length,
     }
-    given = {name: value for name, value in settings.items() if value is not None}
-    made = make_explanation(loaded, text, show, given, source_note=note)
-    if place is not None:
-        made.save(Path(place))
-    return made
+    chosen = {name: value for name, value in settings.items() if value is not None}
+    explanation = make_explanation(loaded, text, show, chosen, source_note=note)
+    if path is not None:
+        explanation.save(path)
+    return explanation
 
 
 __all__ = ["describe", "explain", "kind_of"]

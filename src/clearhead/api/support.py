@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from clearhead.jobs.plan import parse_set
     from clearhead.jobs.progress import Told
     from clearhead.ladder.methods import rung_cells
+    from clearhead.model import Model
     from clearhead.model.embedding import TruncationWarning
     from clearhead.predict.predictions import FoundSpan, Prediction
     from clearhead.predict.predictor import Predictor
@@ -81,6 +82,7 @@ __all__ = [
     "WIDTHS",
     "Analogies",
     "FoundSpan",
+    "Model",
     "Prediction",
     "Predictor",
     "Step",

@@ -59,9 +59,9 @@ def words(
     The vectors are loaded once, or what `load_words` takes.
     """
     from clearhead.words import WordVectors
-    from clearhead.words.answers import answer_words, check_asked
+    from clearhead.words.answers import answer_words, check_question
 
-    check_asked(terms, similar, wordsim, simlex, analogies)
+    check_question(terms, similar, wordsim, simlex, analogies)
     return answer_words(
         vectors if isinstance(vectors, WordVectors) else load_words(vectors, limit=limit),
         terms,

@@ -15,9 +15,12 @@ def describe_aspects(reference: str, download: Callable[[str, int, int | None], 
     labels = aspect_labels(Path(reference))
     models = {name: load(str(Path(reference) / name), progress=download) for name in ABOUT}
     total = sum(model.parameters for model in models.values())
-    every = {name: facts(model) | {"parts": parts(model)} for name, model in models.items()}
-    both = [("task", "aspect"), *ABOUT.items(), ("polarities", ", ".join(labels)), ("parameters", f"{total:,}")]
+    described = {name: facts(model) | {"parts": parts(model)} for name, model in models.items()}
+    summary = [("task", "aspect"), *ABOUT.items(), ("polarities", ", ".join(labels)), ("parameters", f"{total:,}")]
     return Description(
-        facts={"reference": reference, "task": "aspect", "labels": labels, "parameters": total, "models": every},
-        tables=((reference, tuple(both)), *((f"{name}: {ABOUT[name]}", tuple(rows(models[name]))) for name in models)),
+        facts={"reference": reference, "task": "aspect", "labels": labels, "parameters": total, "models": described},
+        tables=(
+            (reference, tuple(summary)),
+            *((f"{name}: {ABOUT[name]}", tuple(rows(models[name]))) for name in models),
+        ),
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.cli.screen import model_notes
 
 if TYPE_CHECKING:
-    from clearhead.api import Model
+    from clearhead.api.support import Model
 
 
 def load_model(reference: str, *, quiet: bool, precision: str | None = None) -> Model:

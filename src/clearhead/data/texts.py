@@ -103,8 +103,8 @@ def _header(blob: Blob, source: Source) -> Sequence[str]:
     if not source.has_header or source.delimiter is None or source.encoding is None or len(source.delimiter) > 1:
         return source.columns
     dialect = Dialect(delimiter=source.delimiter, quotes=source.quotes is not False)
-    every = records(head_lines(decoded_head(blob, source.encoding)), dialect)
-    same = (row.cells for row in every if len(row.cells) == len(source.columns))
+    rows = records(head_lines(decoded_head(blob, source.encoding)), dialect)
+    same = (row.cells for row in rows if len(row.cells) == len(source.columns))
     return [cell.strip() for cell in next(same, source.columns)]
 
 
@@ -125,23 +125,23 @@ def _of_rows(
 
 def _of_values(values: Iterable[Any], column: str | None, expected: Sequence[str]) -> Iterator[str]:
     """Texts as they are, or rows that have a column of them."""
-    found = iter(values)
-    first = next(found, None)
-    every = chain(() if first is None else (first,), found)
+    rest = iter(values)
+    first = next(rest, None)
+    rows = chain(() if first is None else (first,), rest)
     if first is not None and not isinstance(first, str):
-        yield from _of_rows(open_source(every), column, expected)
+        yield from _of_rows(open_source(rows), column, expected)
         return
     if column is not None:
         raise InputError(f"{setting('column')} is for tables, and texts were given.")
-    for place, text in enumerate(every):
+    for number, text in enumerate(rows):
         if not isinstance(text, str):
-            raise InputError(f"texts[{place}] is {type(text).__name__}, expected a text.")
+            raise InputError(f"texts[{number}] is {type(text).__name__}, expected a text.")
         yield text
 
 
 def _handle_name(handle: Any) -> str:
     """What people call an open file."""
-    if any(handle is one for one in (sys.stdin, getattr(sys.stdin, "buffer", None)) if one is not None):
+    if sys.stdin is not None and handle in (sys.stdin, getattr(sys.stdin, "buffer", None)):
         return "standard input"
     name = getattr(handle, "name", None)
     return shown(name, MOST_NAME) if isinstance(name, str) and name not in ("", "<stdin>") else "the input"
@@ -231,17 +231,17 @@ def _of_table(
 ) -> Iterator[str]:
     # tab-separated text is written without quotes, so a quote there is a letter like any other
     rows = records(lines, Dialect(delimiter=delimiter, quotes=delimiter != "\t"))
-    place, width = 0, 0
+    column_index, width = 0, 0
     for number, row in enumerate(rows, start=1):
         if row.problem is not None:
             raise InputError(f"{name}, line {row.line:,}: {row.reason}.")
         if number == 1:
             header = [cell.lstrip("\ufeff") for cell in row.cells]
-            place, width = header.index(_column(header, name, column, expected)), len(header)
+            column_index, width = header.index(_column(header, name, column, expected)), len(header)
         elif len(row.cells) != width:
             raise InputError(f"{name}, row {number}: {len(row.cells)} cells, and the header has {width}.")
         else:
-            yield row.cells[place]
+            yield row.cells[column_index]
 
 
 def _of_json_lines(lines: Iterator[Line], name: str, column: str | None, expected: Sequence[str]) -> Iterator[str]:
@@ -262,14 +262,14 @@ def _of_json_lines(lines: Iterator[Line], name: str, column: str | None, expecte
 
 def _column(header: Sequence[str], name: str, column: str | None, expected: Sequence[str]) -> str:
     """The column that holds the texts: the one that is named, expected, likely by its name, or the only one."""
-    listed = ", ".join(shown(one, 60) for one in header[:20])
+    listed = ", ".join(shown(title, 60) for title in header[:20])
     if column is not None:
         if header.count(column) > 1:
             raise InputError(f"{name} has {header.count(column)} columns called {column!r}.")
         if column not in header:
             raise InputError(f"{name} has no column {column!r}; it has {listed}.")
         return column
-    likely = [one for one in (*expected, *LIKELY) if one in header]
+    likely = [title for title in (*expected, *LIKELY) if title in header]
     if len(header) == 1 or likely:
         return likely[0] if likely else header[0]
     raise InputError(f"{name} has the columns {listed}; say which one with {setting('column')}.")

@@ -121,7 +121,7 @@ def _key(reference: str, source: Path, options: EmbedOptions, embedder: Embedder
 
 def _check_output(output: Path, source: Path) -> None:
     """Refuse what would destroy the input."""
-    if source.resolve() in [place.resolve() for place in (output, *partial_files(output))]:
+    if source.resolve() in [path.resolve() for path in (output, *partial_files(output))]:
         raise InputError(f"{output} is the input itself; name another file.")
 
 

@@ -111,17 +111,17 @@ def _traced(model: Model, text: str, settings: Mapping[str, Any]) -> Trace:
 
 def _attention(model: Model, text: str, settings: Mapping[str, Any], note: str) -> Explanation:
     trace = _traced(model, text, settings)
-    some: dict[str, Any] = {name: settings.get(name) for name in ("layer", "head", "word", "part")}
-    some["special"], every = "special" in settings, "all_words" in settings
-    drawn = some | {"part": some["part"] or (parts(trace) or ["encoder"])[0]}
+    view: dict[str, Any] = {name: settings.get(name) for name in ("layer", "head", "word", "part")}
+    view["special"], all_words = "special" in settings, "all_words" in settings
+    first_part = view["part"] or (parts(trace) or ["encoder"])[0]
     return Explanation(
         kind="attention",
         summary=f"{len(trace.tokens)} tokens, {len(trace.layers)} layers",
         facts={"tokens": trace.tokens, "layers": len(trace.layers)},
-        svg=lambda: attention_svg(trace, **drawn, all_words=every),
-        to_json=lambda: attention_data(trace, **some),
-        table=lambda: attention_table(trace, **some, all_words=every),
-        write=lambda path: save_attention(trace, path, **some, all_words=every, source_note=note),
+        svg=lambda: attention_svg(trace, **(view | {"part": first_part}), all_words=all_words),
+        to_json=lambda: attention_data(trace, **view),
+        table=lambda: attention_table(trace, **view, all_words=all_words),
+        write=lambda path: save_attention(trace, path, **view, all_words=all_words, source_note=note),
     )
 
 
@@ -129,33 +129,33 @@ def _alignment(model: Model, text: str, settings: Mapping[str, Any], note: str) 
     if model.shape.decoder is None:
         show = setting("show", "attention")
         raise InputError(f"An alignment needs a model with an encoder and a decoder; {show} is for this one.")
-    some = {name: settings[name] for name in ("layer", "head", "words", "special") if name in settings}
+    view = {name: settings[name] for name in ("layer", "head", "words", "special") if name in settings}
     trace = _traced(model, text, settings)
-    found = alignment(trace, **some)
+    links = alignment(trace, **view)
 
     def table() -> Table:
-        looked = [(word, "  ".join(f"{name} {prob:.2f}" for name, prob in looks)) for word, looks in found.rows()]
-        if not found.special_share.any():
-            return ("written", "looked at"), looked, heading_text(trace)
-        shares = (f"{float(share):.2f}" for share in found.special_share)
-        rows = [(*row, share) for row, share in zip(looked, shares, strict=True)]
-        return ("written", "looked at", "special tokens (hidden)"), rows, heading_text(trace)
+        rows = [(word, "  ".join(f"{name} {prob:.2f}" for name, prob in sources)) for word, sources in links.rows()]
+        if not links.special_share.any():
+            return ("written", "looked at"), rows, heading_text(trace)
+        shares = (f"{float(share):.2f}" for share in links.special_share)
+        with_shares = [(*row, share) for row, share in zip(rows, shares, strict=True)]
+        return ("written", "looked at", "special tokens (hidden)"), with_shares, heading_text(trace)
 
-    sizes = f"{len(found.source)} source and {len(found.target)} target tokens"
+    sizes = f"{len(links.source)} source and {len(links.target)} target tokens"
     return Explanation(
         kind="alignment",
-        summary=f"{sizes}, layer {found.layer} of 0 to {found.layers - 1}",
+        summary=f"{sizes}, layer {links.layer} of 0 to {links.layers - 1}",
         facts={
             "tokens": trace.tokens,
             "target_tokens": trace.written,
-            "layer": found.layer,
-            "layers": found.layers,
-            "head": found.head,
+            "layer": links.layer,
+            "layers": links.layers,
+            "head": links.head,
         },
-        svg=lambda: alignment_svg(trace, **some),
-        to_json=found.to_json,
+        svg=lambda: alignment_svg(trace, **view),
+        to_json=links.to_json,
         table=table,
-        write=lambda path: save_alignment(trace, path, **some, source_note=note),
+        write=lambda path: save_alignment(trace, path, **view, source_note=note),
     )
 
 
@@ -174,28 +174,28 @@ def _beams(model: Model, text: str, settings: Mapping[str, Any], note: str) -> E
 
 def _steps(model: Model, text: str, settings: Mapping[str, Any], note: str) -> Explanation:
     search = {} if "target" in settings else _search(model, settings, 1)
-    found = decoding_steps(model, text, target=settings.get("target"), top=settings.get("top", 5), **search)
+    decoded = decoding_steps(model, text, target=settings.get("target"), top=settings.get("top", 5), **search)
     return Explanation(
         kind="steps",
-        summary=f"{len(found.steps)} steps",
-        facts={"text": found.text},
-        svg=lambda: steps_svg(found),
-        to_json=found.to_json,
-        table=found.table,
-        write=lambda path: save_steps(found, path, source_note=note),
+        summary=f"{len(decoded.steps)} steps",
+        facts={"text": decoded.text},
+        svg=lambda: steps_svg(decoded),
+        to_json=decoded.to_json,
+        table=decoded.table,
+        write=lambda path: save_steps(decoded, path, source_note=note),
     )
 
 
 def _positions(model: Model, text: str, settings: Mapping[str, Any], note: str) -> Explanation:  # noqa: ARG001
-    found = positions(model)
+    encoding = positions(model)
     return Explanation(
         kind="positions",
-        summary=f"{len(found.table)} rows, {found.table.shape[1]} columns, {found.kind}",
-        facts={"kind": found.kind, "note": found.note},
-        svg=lambda: positions_svg(found),
-        to_json=found.to_json,
+        summary=f"{len(encoding.table)} rows, {encoding.table.shape[1]} columns, {encoding.kind}",
+        facts={"kind": encoding.kind, "note": encoding.note},
+        svg=lambda: positions_svg(encoding),
+        to_json=encoding.to_json,
         table=None,
-        write=lambda path: save_positions(found, path, source_note=note),
+        write=lambda path: save_positions(encoding, path, source_note=note),
     )
 
 

@@ -78,19 +78,19 @@ OF_HEAD: Mapping[str, Kind] = {
 
 def kind_of(folder: str | os.PathLike[str]) -> Kind:
     """What a folder contains (or a file of word vectors), by its small files; damage and other folders are errors."""
-    place = _expanded(folder)
-    if place.is_file() and is_vector_file(place):
+    path = _expanded(folder)
+    if path.is_file() and is_vector_file(path):
         return "word vectors"
-    if (place / ASPECTS).is_file():
+    if (path / ASPECTS).is_file():
         return "aspect model"
-    has_words = (place / WORDS_CARD).is_file()
-    if place.is_dir() and present(place, CLASSIC_CARD) and not present(place, "config.json"):
+    has_words = (path / WORDS_CARD).is_file()
+    if path.is_dir() and present(path, CLASSIC_CARD) and not present(path, "config.json"):
         return "word vector model" if has_words else "classic model"
     if has_words:
         return "word vectors"
-    sentences = read_sentences(place) if place.is_dir() else None
-    encoder = place if sentences is None else sentences.encoder
-    passport = read_passport(encoder) if place.is_dir() else None
+    sentences = read_sentences(path) if path.is_dir() else None
+    encoder = path if sentences is None else sentences.encoder
+    passport = read_passport(encoder) if path.is_dir() else None
     if passport is not None and passport.trained is not None:
         return _of_trained(passport.trained)
     return _of_config(encoder, sentences)
@@ -106,12 +106,12 @@ def has_vectors(reference: str | os.PathLike[str]) -> bool:
 
 def local_kind(reference: str | os.PathLike[str]) -> Kind | None:
     """The same of a reference that names a folder on this machine; None for an alias, a name on the hub or a file."""
-    place = _expanded(reference)
+    path = _expanded(reference)
     try:
-        exists = place.is_dir()
+        exists = path.is_dir()
     except (OSError, ValueError):  # no name of a file at all
         return None
-    return kind_of(place) if exists else None
+    return kind_of(path) if exists else None
 
 
 def _expanded(reference: str | os.PathLike[str]) -> Path:

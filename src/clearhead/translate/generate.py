@@ -16,7 +16,7 @@ from clearhead.model.generation import Writer
 from clearhead.model.model import Model
 from clearhead.model.opening import as_model
 from clearhead.translate.files import TextsWritten, answers_file, json_line, source_key
-from clearhead.translate.stream import CHUNK, texts_given
+from clearhead.translate.stream import CHUNK, open_texts
 
 if TYPE_CHECKING:
     from clearhead.decode import Generated
@@ -140,7 +140,7 @@ def generate_texts(
     **decoding: Any,
 ) -> list[Continuation] | TextsWritten:
     """Go on from a prompt, or from those of a file, a pipe or a list; an output gets a line (or JSON) for each."""
-    prompts = texts_given(source, column, input_format)
+    prompts = open_texts(source, column, input_format)
     name, loaded = _loaded(model, precision, download)
     is_many = comes_in_lines(source)
     if output is None:
@@ -154,8 +154,8 @@ def generate_texts(
                 into.write(json_line(line.to_json(), into))
             else:
                 texts = line.texts(new=new_only)
-                one_each = [" ".join(text.splitlines()) for text in texts]
-                into.write("\n\n".join(one_each if is_many or isinstance(output, Path) else texts) + "\n")
+                single_lines = [" ".join(text.splitlines()) for text in texts]
+                into.write("\n\n".join(single_lines if is_many or isinstance(output, Path) else texts) + "\n")
             into.flush()
             count += 1
     return TextsWritten(output=output if isinstance(output, Path) else None, texts=count, resumed=done)

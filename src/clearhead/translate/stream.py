@@ -125,7 +125,7 @@ def translate_texts(
     if isinstance(source, str) and not source.strip():
         raise InputError("There is no text to translate.")
     name = str(model.reference or "This model") if isinstance(model, Model) else os.fspath(model)
-    texts = texts_given(source, column, input_format, _columns(model)[:1])
+    texts = open_texts(source, column, input_format, _columns(model)[:1])
     loaded = as_model(model, precision=precision, progress=download)
     if loaded.shape.decoder is None:
         raise InputError(f"{name} has no decoder, so that it cannot translate.")
@@ -152,7 +152,7 @@ def translate_texts(
     return TextsWritten(output=output if isinstance(output, Path) else None, texts=count, resumed=done)
 
 
-def texts_given(
+def open_texts(
     source: Any, column: str | None, input_format: str | None, expected: Sequence[str] = ()
 ) -> Iterable[str]:
     """What a file, a pipe, a table or a list holds, or the one text itself."""

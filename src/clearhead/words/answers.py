@@ -29,23 +29,23 @@ class WordAnswers:
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         vectors = self.vectors
-        made: dict[str, Any] = {"model": vectors.name, "words": len(vectors), "width": vectors.width}
-        made["notes"] = list(vectors.notes)
+        values: dict[str, Any] = {"model": vectors.name, "words": len(vectors), "width": vectors.width}
+        values["notes"] = list(vectors.notes)
         if self.terms:
-            made["asked"] = " ".join(self.terms)
-            made["neighbours"] = [{"word": one.word, "cosine": one.cosine} for one in self.neighbours]
+            values["asked"] = " ".join(self.terms)
+            values["neighbours"] = [{"word": near.word, "cosine": near.cosine} for near in self.neighbours]
         if self.similar is not None:
-            made["similar"] = {"words": list(self.similar), "cosine": self.cosine}
-        made |= {name: one.to_json() for name, one in self.likeness.items()}
-        return made | ({} if self.analogies is None else {"analogies": self.analogies.to_json()})
+            values["similar"] = {"words": list(self.similar), "cosine": self.cosine}
+        values |= {name: measure.to_json() for name, measure in self.likeness.items()}
+        return values | ({} if self.analogies is None else {"analogies": self.analogies.to_json()})
 
     def __repr__(self) -> str:
-        near = ", ".join(f"{one.word} {one.cosine:.3f}" for one in self.neighbours[:6])
+        near = ", ".join(f"{word.word} {word.cosine:.3f}" for word in self.neighbours[:6])
         cosine = None if self.cosine is None else f"cosine {self.cosine:.4f}"
         return one_line("WordAnswers", " ".join(self.terms), near, cosine)
 
     def _repr_html_(self) -> str:
-        rows = [(one.word, f"{one.cosine:.4f}") for one in self.neighbours]
+        rows = [(near.word, f"{near.cosine:.4f}") for near in self.neighbours]
         return table_html(" ".join(self.terms) or self.vectors.name, ("word", "cosine"), rows)
 
 
@@ -74,8 +74,8 @@ def answer_words(
     )
 
 
-def check_asked(terms: Sequence[str], *others: object) -> None:
+def check_question(terms: Sequence[str], *others: object) -> None:
     """Refuse a call that asks for nothing."""
-    if not terms and all(one is None for one in others):
+    if not terms and all(other is None for other in others):
         ways = ", ".join(setting(name) for name in ("similar", "wordsim", "simlex", "analogies"))
         raise InputError(f"Say a word, words with + and - between them, or {ways}.")
