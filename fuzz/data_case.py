@@ -110,7 +110,8 @@ def _read(file: File, path: Path, rng: Rng, tokenizer: Any) -> Outcome:
         return Outcome(word=f"read as {task.name}")
     guessed = True
     try:
-        columns = guess_columns(source, task=rng.choice((None, None, "classify", "pair", "regress")))
+        wanted: dict[str, Any] = rng.choice(({}, {}, {"second": False}, {"second": True}, {"number": True}))
+        columns = guess_columns(source, **wanted)
     except ClearheadError as error:
         _refused(error)
         guessed = False

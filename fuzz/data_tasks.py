@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.data import Source, inspect_data, survey
-from clearhead.tasks import Asked, Task
+from clearhead.data import Source, encode_table, inspect_data, survey
+from clearhead.tasks import ColumnRoles, Task
 from clearhead.tasks.encoded import encoded
 from clearhead.tasks.view import plain_view
 from fuzz.data_seeds import File, Table
@@ -100,11 +100,13 @@ TASK_WRITERS: dict[str, Callable[[Table, Rng], File]] = {
 
 def read_task(task: Task, source: Source, tokenizer: Any, promise: Callable[[bool, str], None]) -> None:
     """All rows as a task reads them, to the arrays of a batch."""
-    assert task.columns is not None
-    assert task.counter is not None
-    columns = task.columns(source, Asked(), True)
-    space = survey(source, columns, skip_bad_rows=True, check=task.form.check, counter=task.counter())
-    table = task.encode(source, columns, tokenizer, space, max_length=24, stride=4, skip_bad_rows=True, form=task.form)
+    rows = task.rows
+    assert rows.columns is not None
+    assert rows.counter is not None
+    assert rows.plain is not None
+    columns = rows.columns(source, ColumnRoles(), True)
+    space = survey(source, columns, skip_bad_rows=True, check=rows.check, counter=rows.counter())
+    table = encode_table(source, columns, tokenizer, space, max_length=24, stride=4, skip_bad_rows=True, form=rows)
     data = encoded(table, segments=True)
     part = data.take(np.arange(len(data)))
     promise(len(part.ids) == len(table.ids) and part.rows == len(table), "a batch of other rows")
@@ -115,6 +117,6 @@ def read_task(task: Task, source: Source, tokenizer: Any, promise: Callable[[boo
         promise(bool((part.lengths > part.marks["right"].T).all()), "an answer beyond its window")
     else:
         promise(bool((part.targets < table.marks.counts).all()), "a right option that is not there")
-    seen, called = plain_view(task, source, columns)
+    seen, called = plain_view(rows, rows.plain, source, columns)
     found = inspect_data(seen, columns=called)
     json.dumps(found.to_json(), allow_nan=False).encode()

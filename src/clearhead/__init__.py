@@ -60,9 +60,9 @@ if TYPE_CHECKING:
     from clearhead.model.describe import Description
     from clearhead.model.embedding import TruncationWarning
     from clearhead.predict.files import Predicted
-    from clearhead.predict.predictions import Prediction
     from clearhead.predict.predictor import Predictor
     from clearhead.pretrain.result import Pretrained
+    from clearhead.tasks.answer import Prediction
     from clearhead.tasks.evaluation import Evaluation
     from clearhead.train.finish import Run
     from clearhead.translate.files import TextsWritten
@@ -93,7 +93,7 @@ _HOMES = {
     "Model": "model.model",
     "Output": "batch",
     "Predicted": "predict.files",
-    "Prediction": "predict.predictions",
+    "Prediction": "tasks.answer",
     "Predictor": "predict.predictor",
     "Pretrained": "pretrain.result",
     "Quantised": "deploy.quantize",

@@ -11,7 +11,7 @@ from clearhead.api import evaluate, load_predictor, predict, train
 from clearhead.data import open_source
 from clearhead.evaluate.examples import shown
 from clearhead.predict.predictor import Predictor
-from clearhead.tasks.shown import Example, Shown, Word
+from clearhead.tasks.examples import Example, Shown, Word
 from tests.aspect_rows import marked
 from tests.report.pages import Reader
 from tests.task_rows import options, questions, spans, words_and_tags

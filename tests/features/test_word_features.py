@@ -10,7 +10,7 @@ import pytest
 
 from clearhead.api import evaluate, load, predict, train
 from clearhead.data.columns import Columns
-from clearhead.data.form import Fit
+from clearhead.data.row_codec import LengthPolicy
 from clearhead.data.source import Row
 from clearhead.data.table import encode_rows
 from clearhead.errors import InputError
@@ -18,8 +18,8 @@ from clearhead.features.taggers import word_pieces
 from clearhead.jobs.method import Choice
 from clearhead.model.layers import choose_layer
 from clearhead.predict.scoring import readable, word_features
-from clearhead.tasks.tag.alignment import TAG_FORM
 from clearhead.tasks.tag.rows import check
+from clearhead.tasks.tag.task import TAG_ROWS
 from tests.small import tiny_model
 from tests.task_rows import conll, words_and_tags
 
@@ -40,8 +40,8 @@ def tagged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def encoded(model: Any, texts: list[list[str]], max_length: int | None = None) -> Any:
     rows = [check(Row(n, {"tokens": text}), Columns(text="tokens"), None) for n, text in enumerate(texts, start=1)]
-    fit = Fit(max_length=max_length, stride=2)
-    table = encode_rows(rows, Columns(text="tokens"), model.tokenizer, fit=fit, form=TAG_FORM)  # type: ignore[arg-type]
+    fit = LengthPolicy(max_length=max_length, stride=2)
+    table = encode_rows(rows, Columns(text="tokens"), model.tokenizer, fit=fit, form=TAG_ROWS)  # type: ignore[arg-type]
     return readable(table, model)
 
 

@@ -10,8 +10,7 @@ from clearhead.data import Inspection, LabelSpace, inspect_data
 from clearhead.report import ReportData
 from clearhead.tasks import TASKS, Reading
 from clearhead.tasks.evaluation import Evaluation, evaluation
-from clearhead.tasks.examples import Pick
-from clearhead.tasks.shown import Example, Shown, ShownCell, Word
+from clearhead.tasks.examples import Example, Pick, Shown, ShownCell, Word
 
 LABELS = ("billing", "delivery", "login", "other", "refund")
 METHODS = ("majority", "tfidf", "features", "head", "finetune")

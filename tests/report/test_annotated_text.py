@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from clearhead.report.annotated_text import excerpt_around, marked_text, named_words, shaded_text
 from clearhead.report.formatting import lines
-from clearhead.tasks.examples import Mark
-from clearhead.tasks.shown import Word
+from clearhead.tasks.examples import Mark, Word
 from tests.report.samples import HOSTILE
 
 TEXTS = st.one_of(st.text(max_size=60), st.text("<>&\"'ab \n", max_size=40), st.sampled_from(HOSTILE[:9]))

@@ -11,8 +11,7 @@ from markupsafe import Markup
 from clearhead.errors import InputError
 from clearhead.report import ReportData, Section, report_html
 from clearhead.report.sections import paragraph, table
-from clearhead.tasks.examples import MOST_CELLS, Mark, Pick
-from clearhead.tasks.shown import Example, Shown, Word
+from clearhead.tasks.examples import MOST_CELLS, Example, Mark, Pick, Shown, Word
 from tests.report.pages import Reader
 from tests.report.samples import HOSTILE, LABELS, classes, counted, looked, multilabel, numbers, whole
 

@@ -14,13 +14,15 @@ from hypothesis import strategies as st
 
 from clearhead.data import Columns, LabelSpace, open_source, survey
 from clearhead.data.examples import TextRow
-from clearhead.data.form import Fit
+from clearhead.data.row_codec import LengthPolicy
 from clearhead.data.source import BadRow, Row
 from clearhead.data.table import encode_rows
 from clearhead.errors import InputError
-from clearhead.tasks import Asked, Reading, task_by_look, task_named
-from clearhead.tasks.choice.decoding import collect, fit, measure, read
-from clearhead.tasks.choice.rows import CHOICE_FORM, Options, check, name_of, place_of
+from clearhead.tasks import ColumnRoles, Reading, task_by_look, task_named
+from clearhead.tasks.choice.decoding import collect, fit, read
+from clearhead.tasks.choice.metrics import measure
+from clearhead.tasks.choice.rows import Options, check, name_of, place_of
+from clearhead.tasks.choice.task import OPTION_ROWS
 from clearhead.tasks.encoded import encoded
 from clearhead.tasks.ragged import Ragged, bounds_of
 from clearhead.training.objectives import NetworkOutput, OptionChoice
@@ -37,10 +39,10 @@ Q = "What did the keeper write?"
 
 def look(data: Any) -> tuple[Columns, LabelSpace, list[TextRow]]:
     source = open_source(data)
-    assert CHOICE.columns is not None
-    assert CHOICE.counter is not None
-    columns = CHOICE.columns(source, Asked(), True)
-    space = survey(source, columns, check=check, counter=CHOICE.counter())
+    assert CHOICE.rows.columns is not None
+    assert CHOICE.rows.counter is not None
+    columns = CHOICE.rows.columns(source, ColumnRoles(), True)
+    space = survey(source, columns, check=check, counter=CHOICE.rows.counter())
     assert space is not None
     rows = [check(row, columns, space) for row in source.rows() if isinstance(row, Row)]
     return columns, space, [row for row in rows if isinstance(row, TextRow)]
@@ -157,8 +159,8 @@ def test_rows_that_cannot_be_used_are_said(what: str) -> None:
     assert len(str(found)) < 300
     early = check(Row(3, {"question": Q, "options": TEXTS, "label": 0} | values), COLUMNS, None)
     if isinstance(early, TextRow):  # what the labels are is not known yet
-        assert CHOICE.counter is not None
-        CHOICE.counter().add(early.label)
+        assert CHOICE.rows.counter is not None
+        CHOICE.rows.counter().add(early.label)
 
 
 def test_all_of_them_are_in_one_error() -> None:
@@ -191,7 +193,9 @@ def batch(counts: list[int], length: int | None = None) -> Any:
         row = check(Row(number + 1, {"question": Q, "options": texts, "label": number % count}), COLUMNS, SPACE)
         assert isinstance(row, TextRow)
         rows.append(row)
-    table = encode_rows(rows, COLUMNS, tokenizer("distilbert"), SPACE, Fit(max_length=length, stride=2), CHOICE_FORM)
+    table = encode_rows(
+        rows, COLUMNS, tokenizer("distilbert"), SPACE, LengthPolicy(max_length=length, stride=2), OPTION_ROWS
+    )
     return encoded(table, segments=False)
 
 

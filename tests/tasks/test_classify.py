@@ -8,7 +8,9 @@ from sklearn.metrics import f1_score
 
 from clearhead.data import LabelSpace
 from clearhead.tasks import Reading, task_named
-from clearhead.tasks.classify.decoding import CLASSIFY, confidence, fit, read, right
+from clearhead.tasks.classify.decoding import confidence, fit, read
+from clearhead.tasks.classify.metrics import right
+from clearhead.tasks.classify.task import CLASSIFY
 from clearhead.tasks.task import Answers
 
 THREE = LabelSpace(names=("a", "b", "c"))
@@ -145,12 +147,12 @@ def test_a_label_that_dev_never_saw_keeps_one_half() -> None:
 
 def test_every_metric_of_classes_comes_with_an_interval() -> None:
     answers = read(np.tile(LOGITS, (20, 1)), THREE, Reading())
-    found = CLASSIFY.measure(answers, np.tile(np.array([0, 1, 1]), 20), THREE, 100)
+    found = CLASSIFY.metrics.measure(answers, np.tile(np.array([0, 1, 1]), 20), THREE, 100)
     assert found["accuracy"].value == pytest.approx(2 / 3)
     assert found["accuracy"].low < 2 / 3 < found["accuracy"].high
     assert {"balanced_accuracy", "f1_macro", "matthews", "roc_auc", "pr_auc", "log_loss"} < found.keys()
     assert "f1" not in found  # of two classes only
-    quick = CLASSIFY.measure(answers, np.tile(np.array([0, 1, 1]), 20), THREE, 0)
+    quick = CLASSIFY.metrics.measure(answers, np.tile(np.array([0, 1, 1]), 20), THREE, 0)
     assert np.isnan(quick["accuracy"].low)
     assert quick["accuracy"].value == found["accuracy"].value
 
@@ -158,12 +160,12 @@ def test_every_metric_of_classes_comes_with_an_interval() -> None:
 def test_a_number_is_read_as_it_is() -> None:
     task = task_named("regress")
     for logits in (np.array([[1.5], [-2.0]], np.float32), np.array([1.5, -2.0], np.float32)):
-        answers = task.read(logits, LabelSpace(kind="number"), Reading(temperature=9.0))
+        answers = task.decode.read(logits, LabelSpace(kind="number"), Reading(temperature=9.0))
         assert answers.labels.tolist() == [1.5, -2.0]
         assert answers.labels.dtype == np.float64
         assert answers.probs is None
-    assert task.confidence(answers) is None
-    assert task.right(answers, answers.labels) is None
-    assert task.fit(logits, answers.labels, LabelSpace(kind="number")) == Reading()
-    found = task.measure(answers, np.array([2.0, -1.0]), LabelSpace(kind="number"), 0)
+    assert task.decode.confidence(answers) is None
+    assert task.metrics.right(answers, answers.labels) is None
+    assert task.decode.fit(logits, answers.labels, LabelSpace(kind="number")) == Reading()
+    found = task.metrics.measure(answers, np.array([2.0, -1.0]), LabelSpace(kind="number"), 0)
     assert found["mae"].value == pytest.approx(0.75)

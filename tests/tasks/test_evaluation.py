@@ -12,7 +12,8 @@ from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, mean_abs
 from clearhead.data import LabelSpace
 from clearhead.metrics import expected_calibration_error
 from clearhead.tasks import Reading, task_named
-from clearhead.tasks.evaluation import MOST_SQUARE, Evaluation, evaluation
+from clearhead.tasks.classify.metrics import MOST_SQUARE
+from clearhead.tasks.evaluation import Evaluation, evaluation
 
 CLASSIFY, REGRESS = task_named("classify"), task_named("regress")
 THREE = LabelSpace(names=("a", "b", "c"))
@@ -56,7 +57,7 @@ def test_classes() -> None:
 
 def test_a_temperature_mends_the_calibration_and_nothing_else() -> None:
     logits, targets = classes(1000)
-    reading = CLASSIFY.fit(logits, targets, THREE)
+    reading = CLASSIFY.decode.fit(logits, targets, THREE)
     made = evaluation(CLASSIFY, THREE, logits, targets, reading, draws=20)
     plain = evaluation(CLASSIFY, THREE, logits, targets, Reading(), draws=20)
     assert made.calibration is not None
@@ -64,7 +65,7 @@ def test_a_temperature_mends_the_calibration_and_nothing_else() -> None:
     assert made.calibration.temperature == reading.temperature > 2
     assert made.calibration.before == pytest.approx(plain.calibration.after)
     assert made.calibration.after < 0.3 * made.calibration.before
-    probs = CLASSIFY.read(logits, THREE, Reading()).probs
+    probs = CLASSIFY.decode.read(logits, THREE, Reading()).probs
     assert probs is not None
     assert made.calibration.before == pytest.approx(float(expected_calibration_error(probs, targets)))
     assert sum(one.rows for one in made.calibration.bins_after) == 1000

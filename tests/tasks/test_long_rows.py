@@ -9,12 +9,12 @@ import pytest
 
 from clearhead.data import Columns, LabelSpace
 from clearhead.data.examples import TextRow
-from clearhead.data.form import FORM, MOST_AT_ONCE, MOST_PLACES, MOST_TOKENS, Fit, Form
+from clearhead.data.row_codec import MOST_AT_ONCE, MOST_PLACES, MOST_TOKENS, TEXT_ROWS, LengthPolicy, RowCodec
 from clearhead.data.source import Row
 from clearhead.data.table import TokenTable, encode_rows
 from clearhead.tasks.span import rows as asked
-from clearhead.tasks.span.rows import SPAN_FORM
-from clearhead.tasks.tag.alignment import TAG_FORM
+from clearhead.tasks.span.task import SPAN_ROWS
+from clearhead.tasks.tag.task import TAG_ROWS
 from tests.tasks.tokenizers import tokenizer
 
 WORDS = "The keeper wrote a letter! "
@@ -23,7 +23,9 @@ SPANS = Columns(text="question", text_b="context", label="answers")
 ANSWERS = LabelSpace(kind="answers", scheme="all")
 
 
-def table_of(rows: list[TextRow], columns: Columns, fit: Fit, form: Form = FORM, space: Any = None) -> TokenTable:
+def table_of(
+    rows: list[TextRow], columns: Columns, fit: LengthPolicy, form: RowCodec = TEXT_ROWS, space: Any = None
+) -> TokenTable:
     return encode_rows(rows, columns, tokenizer("bert_cased"), space, fit, form)
 
 
@@ -31,7 +33,7 @@ def text_row(text: str) -> TextRow:
     return TextRow(number=1, text=text, text_b=None, label=None, id=None, split=None)
 
 
-def checked(form: Form, columns: Columns, values: dict[str, Any], space: LabelSpace) -> TextRow:
+def checked(form: RowCodec, columns: Columns, values: dict[str, Any], space: LabelSpace) -> TextRow:
     found = form.check(Row(1, values), columns, space)
     assert isinstance(found, TextRow), found
     return found
@@ -39,7 +41,7 @@ def checked(form: Form, columns: Columns, values: dict[str, Any], space: LabelSp
 
 @pytest.mark.parametrize("stride", [0, 5])
 def test_windows_of_a_long_text_are_bounded(stride: int) -> None:
-    fit = Fit(max_length=20, stride=stride, max_tokens=100)
+    fit = LengthPolicy(max_length=20, stride=stride, max_tokens=100)
     table = table_of([text_row(LONG)], Columns(text="text"), fit)
     whole = tokenizer("bert_cased").encode(LONG)
     assert int(table.truncated[0]) == len(whole) - 100  # what is read and what is not, together
@@ -51,33 +53,33 @@ def test_rows_up_to_the_limit_are_read_whole() -> None:
     text = WORDS * 15
     whole = tokenizer("bert_cased").encode(text)
     columns = Columns(text="text")
-    exact = table_of([text_row(text)], columns, Fit(max_length=20, max_tokens=len(whole)))
-    free = table_of([text_row(text)], columns, Fit(max_length=20))
+    exact = table_of([text_row(text)], columns, LengthPolicy(max_length=20, max_tokens=len(whole)))
+    free = table_of([text_row(text)], columns, LengthPolicy(max_length=20))
     assert exact.ids.tolist() == free.ids.tolist()
     assert not exact.truncated.any()
 
 
 def test_the_tokens_that_are_read_by_default() -> None:
-    assert Fit(max_length=512).limit == MOST_TOKENS
-    assert Fit(max_length=512, long="cut").limit == 512
-    assert Fit(max_length=4 * MOST_TOKENS).limit == 4 * MOST_TOKENS  # a model that reads more at once reads it
-    assert Fit().limit == MOST_AT_ONCE
-    assert Fit(max_length=512).most_places == MOST_PLACES
-    assert Fit(max_length=512, max_tokens=600).most_places == 600
-    assert Fit(max_length=512, max_tokens=50_000).limit == 50_000
+    assert LengthPolicy(max_length=512).limit == MOST_TOKENS
+    assert LengthPolicy(max_length=512, long="cut").limit == 512
+    assert LengthPolicy(max_length=4 * MOST_TOKENS).limit == 4 * MOST_TOKENS  # a model that reads more at once reads it
+    assert LengthPolicy().limit == MOST_AT_ONCE
+    assert LengthPolicy(max_length=512).most_places == MOST_PLACES
+    assert LengthPolicy(max_length=512, max_tokens=600).most_places == 600
+    assert LengthPolicy(max_length=512, max_tokens=50_000).limit == 50_000
 
 
 def test_a_row_that_is_read_at_once_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clearhead.data.form.MOST_AT_ONCE", 50)
-    table = table_of([text_row(LONG)], Columns(text="text"), Fit())
+    monkeypatch.setattr("clearhead.data.row_codec.MOST_AT_ONCE", 50)
+    table = table_of([text_row(LONG)], Columns(text="text"), LengthPolicy())
     assert table.lengths.tolist() == [50]
     assert int(table.truncated[0]) == len(tokenizer("bert_cased").encode(LONG)) - 50
 
 
 def test_words_of_a_long_text_keep_their_tags_up_to_the_limit() -> None:
     columns, space = Columns(text="text"), LabelSpace(names=("O",), kind="tags", scheme="plain")
-    row = checked(TAG_FORM, columns, {"text": LONG}, space)
-    table = table_of([row], columns, Fit(max_length=20, stride=4, max_tokens=100), TAG_FORM)
+    row = checked(TAG_ROWS, columns, {"text": LONG}, space)
+    table = table_of([row], columns, LengthPolicy(max_length=20, stride=4, max_tokens=100), TAG_ROWS)
     places = table.marks.places.values
     read = np.flatnonzero(places >= 0)
     assert 50 < len(read) < 100
@@ -95,8 +97,8 @@ def test_a_long_passage_is_bounded_and_its_windows_look_at_their_own_part(monkey
 
     monkeypatch.setattr(asked, "_trimmed_part", counted)
     values = {"question": "Who wrote?", "context": LONG, "answers": [{"text": "keeper", "answer_start": 4}]}
-    row = checked(SPAN_FORM, SPANS, values, ANSWERS)
-    table = table_of([row], SPANS, Fit(max_length=32, stride=8, max_tokens=200), SPAN_FORM, ANSWERS)
+    row = checked(SPAN_ROWS, SPANS, values, ANSWERS)
+    table = table_of([row], SPANS, LengthPolicy(max_length=32, stride=8, max_tokens=200), SPAN_ROWS, ANSWERS)
     assert int(table.truncated[0]) == len(tokenizer("bert_cased").encode("Who wrote?", LONG)) - 200
     assert sum(seen) < 3 * len(LONG)  # not the whole passage for each window
     assert LONG[int(table.marks.begins[1]) : int(table.marks.ends[1])] == "keeper"[: int(table.marks.ends[1]) - 4]

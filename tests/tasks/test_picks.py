@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
-from clearhead.data import LabelSpace
-from clearhead.tasks import TASKS, Reading
+from clearhead.data import Columns, LabelSpace
+from clearhead.tasks import TASKS, Reading, task_for
 from clearhead.tasks.evaluation import evaluation
-from clearhead.tasks.examples import EACH, MOST_CELLS, MOST_WORST, picked
+from clearhead.tasks.examples import EACH, MOST_CELLS, MOST_WORST, Picks
 from clearhead.tasks.task import Answers
 
 AB = LabelSpace(names=("a", "b", "c"))
+
+
+def picked(answers: Answers, targets: Any, space: LabelSpace, numbers: Sequence[int] | Any) -> Picks:
+    """What the task of such labels picks."""
+    return task_for(Columns(text="text"), space).examples.picks(answers, targets, space, numbers)
 
 
 def classes(probs: list[list[float]]) -> Answers:
@@ -42,7 +49,7 @@ def test_planted_label_errors_are_suspicious() -> None:
     given = true.copy()
     planted = [7, 77, 177]
     given[planted] = (given[planted] + 1) % 3
-    answers = TASKS["classify"].read(logits, AB, Reading())
+    answers = TASKS["classify"].decode.read(logits, AB, Reading())
     found = picked(answers, given, AB, np.arange(1, 301))
     assert found is not None
     assert {row + 1 for row in planted} <= {pick.row for pick in found.suspicious}

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from clearhead.data import Columns, LabelSpace
 from clearhead.data.examples import TextRow
-from clearhead.data.form import Fit
+from clearhead.data.row_codec import LengthPolicy
 from clearhead.data.source import Row
 from clearhead.data.table import TokenTable, encode_rows
 from clearhead.tasks import Reading
 from clearhead.tasks.encoded import Encoded, encoded
 from clearhead.tasks.span.decoding import KEPT, Candidates, collect, doubt, fit, read, texts
-from clearhead.tasks.span.rows import SPAN_FORM, Truth, check
+from clearhead.tasks.span.rows import Truth, check
+from clearhead.tasks.span.task import SPAN_ROWS
 from clearhead.training.objectives import NetworkOutput, SpanEnds
 from tests.tasks.tokenizers import KINDS, tokenizer
 from tests.variation import scaled
@@ -55,8 +56,8 @@ def row_of(
     return found
 
 
-def table_of(rows: list[TextRow], kind: str, fitting: Fit) -> TokenTable:
-    return encode_rows(rows, COLUMNS, tokenizer(kind), ALL, fitting, SPAN_FORM)
+def table_of(rows: list[TextRow], kind: str, fitting: LengthPolicy) -> TokenTable:
+    return encode_rows(rows, COLUMNS, tokenizer(kind), ALL, fitting, SPAN_ROWS)
 
 
 def perfect(data: Encoded) -> Array:
@@ -75,7 +76,7 @@ def perfect(data: Encoded) -> Array:
 @pytest.mark.parametrize("length", [None, 72, 90])
 def test_the_exact_text_comes_back(kind: str, answer: str, length: int | None) -> None:
     row = row_of(answer)
-    data = encoded(table_of([row], kind, Fit(max_length=length, stride=30)), segments=False)
+    data = encoded(table_of([row], kind, LengthPolicy(max_length=length, stride=30)), segments=False)
     assert (data.marks.targets.sum(1) > 0).any()  # it lies wholly in one of the windows
     answers = read(collect(perfect(data), data), ALL, Reading())
     found: Candidates = answers.more
@@ -95,7 +96,7 @@ def test_every_token_of_a_passage_is_in_a_window_and_the_question_in_each(kind: 
     row = row_of(None)
     whole = tokenizer(kind).encode(row.text, row.text_b)
     asked = [one for one, side in zip(whole.ids, whole.sides, strict=True) if side == 0]
-    table = table_of([row], kind, Fit(max_length=40, stride=10))
+    table = table_of([row], kind, LengthPolicy(max_length=40, stride=10))
     assert len(table.starts) > 3
     assert int(table.lengths.max()) <= 40
     seen: set[int] = set()
@@ -104,7 +105,7 @@ def test_every_token_of_a_passage_is_in_a_window_and_the_question_in_each(kind: 
         at = next(place for place in range(len(ids)) if ids[place : place + len(asked)] == asked)
         assert at <= 1
         seen |= set(table.marks.begins[table.marks.bounds[window] : table.marks.bounds[window + 1]].tolist())
-    whole_table = table_of([row], kind, Fit())
+    whole_table = table_of([row], kind, LengthPolicy())
     assert seen == set(whole_table.marks.begins.tolist())
     assert int(table.truncated[0]) == 0
 
@@ -114,7 +115,7 @@ def test_an_answer_over_the_edge_of_a_window_is_whole_in_the_next_one() -> None:
     for place in range(0, 50):
         start = words.index(" ", 8 * place) + 1
         row = row_of(words[start : start + 15], start, story=words)
-        table = table_of([row], "distilbert", Fit(max_length=40, stride=20))
+        table = table_of([row], "distilbert", LengthPolicy(max_length=40, stride=20))
         marks = table.marks
         hits = 0
         for window, (first, last) in enumerate(marks.targets.tolist()):
@@ -133,7 +134,7 @@ def test_letters_without_a_token_at_the_edge_of_an_answer_do_not_hide_it() -> No
     story = "The keeper wrote \u200ba letter\x07 today"
     answer = "\u200ba letter\x07"
     row = row_of(answer, story=story)
-    data = encoded(table_of([row], "distilbert", Fit()), segments=False)
+    data = encoded(table_of([row], "distilbert", LengthPolicy()), segments=False)
     assert data.marks.targets.tolist() != [[0, 0]]
     answers = read(collect(perfect(data), data), ALL, Reading())
     assert texts(answers, np.array([row.label], object)) == ["a letter"]
@@ -143,7 +144,7 @@ def test_spaces_are_no_answer() -> None:
     """Sentence pieces have tokens of nothing but a space; none of them may be an answer."""
     story = "a  \u3000 b\t\tc   d"
     for kind in KINDS:
-        data = encoded(table_of([row_of("b", story=story)], kind, Fit()), segments=False)
+        data = encoded(table_of([row_of("b", story=story)], kind, LengthPolicy()), segments=False)
         values = np.random.default_rng(0).normal(size=(int(data.row_tokens.sum()), 2)).astype(np.float32)
         found = collect(values, data)
         for begin, end, score in zip(found.begins[0], found.ends[0], found.scores[0], strict=True):
@@ -157,7 +158,7 @@ def test_spaces_are_no_answer() -> None:
 def test_the_best_answers_are_the_best_of_all_pairs(kind: str, seed: int, longest: int, length: int | None) -> None:
     story = "Rain fell on 👩‍👩‍👧‍👦 and the 東京 nets  of Nai\u0308ve fishermen in silence, far from home and harbour."
     rows = [row_of(None, story=story), row_of(None, question="Where?", story="A small boat.")]
-    data = encoded(table_of(rows, kind, Fit(max_length=length, stride=8, max_answer=longest)), segments=False)
+    data = encoded(table_of(rows, kind, LengthPolicy(max_length=length, stride=8, max_answer=longest)), segments=False)
     draw = np.random.default_rng(seed)
     values = draw.normal(size=(int(data.row_tokens.sum()), 2)).astype(np.float32)
     found = collect(values, data)
@@ -193,7 +194,7 @@ def test_a_long_question_is_cut_and_counted(long: str, count: int) -> None:
     question = " ".join(["keeper"] * count)
     row = row_of("1921", question=question)
     short = row_of("boat", question=question, story="A small boat.")
-    table = table_of([row, short], "distilbert", Fit(max_length=40, stride=30, long=long))
+    table = table_of([row, short], "distilbert", LengthPolicy(max_length=40, stride=30, long=long))
     assert int(table.lengths.max()) <= 40
     owners = table.owners.tolist()
     inserted = 3
@@ -211,7 +212,7 @@ def test_a_long_question_is_cut_and_counted(long: str, count: int) -> None:
 
 def test_the_loss_is_cross_entropy_over_the_tokens_of_each_window() -> None:
     rows = [row_of("1921"), row_of(None, question="Where?", story="A small boat."), row_of("NETS")]
-    data = encoded(table_of(rows, "distilbert", Fit(max_length=48, stride=16)), segments=False)
+    data = encoded(table_of(rows, "distilbert", LengthPolicy(max_length=48, stride=16)), segments=False)
     part = data.take(np.array([2, 0, 1]))
     torch.manual_seed(0)
     logits = torch.randn(len(part.ids), 2, requires_grad=True)
@@ -267,7 +268,7 @@ def test_a_passage_of_nothing_but_dropped_letters_has_no_answer() -> None:
     story = "\u200b\x07\u200b"
     row = check(Row(1, {"question": "Who?", "context": story, "answers": []}), COLUMNS, SOME)
     assert isinstance(row, TextRow)
-    data = encoded(table_of([row], "distilbert", Fit()), segments=False)
+    data = encoded(table_of([row], "distilbert", LengthPolicy()), segments=False)
     answers = read(collect(np.zeros((int(data.row_tokens.sum()), 2), np.float32), data), ALL, Reading())
     assert answers.labels.tolist() == [-1]
     assert texts(answers, np.array([row.label], object)) == [""]

@@ -13,7 +13,7 @@ from clearhead.data import Columns, LabelSpace, Source, open_source, survey
 from clearhead.data.examples import TextRow
 from clearhead.data.source import BadRow, Row
 from clearhead.errors import InputError
-from clearhead.tasks import Asked, task_by_look, task_named
+from clearhead.tasks import ColumnRoles, task_by_look, task_named
 from clearhead.tasks.tag.rows import check
 from tests.small import write_csv
 
@@ -29,10 +29,10 @@ IOBES = ["S-PER", "O", "B-PER", "E-PER", "O", "S-LOC", "O"]
 
 def look(data: Any) -> tuple[Source, Columns, LabelSpace]:
     source = open_source(data)
-    assert TAG.columns is not None
-    assert TAG.counter is not None
-    columns = TAG.columns(source, Asked(), True)
-    space = survey(source, columns, check=check, counter=TAG.counter())
+    assert TAG.rows.columns is not None
+    assert TAG.rows.counter is not None
+    columns = TAG.rows.columns(source, ColumnRoles(), True)
+    space = survey(source, columns, check=check, counter=TAG.rows.counter())
     assert space is not None
     return source, columns, space
 
@@ -227,14 +227,14 @@ def test_all_bad_rows_are_named_in_one_error_and_can_be_left_out() -> None:
     rows = [good, *(dict(values) for values, _ in BAD.values()), good]
     source = open_source(rows)
     columns = Columns(text="text", label="spans")
-    assert TAG.counter is not None
+    assert TAG.rows.counter is not None
     with pytest.raises(InputError) as refused:
-        survey(source, columns, check=check, counter=TAG.counter())
+        survey(source, columns, check=check, counter=TAG.rows.counter())
     said = str(refused.value)
     assert f"{len(BAD):,} of {len(rows):,} rows cannot be used" in said
     assert "row 2:" in said
     assert "row 20:" in said
-    space = survey(source, columns, check=check, counter=TAG.counter(), skip_bad_rows=True)
+    space = survey(source, columns, check=check, counter=TAG.rows.counter(), skip_bad_rows=True)
     assert space is not None
     assert space.names == ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
 

@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 
 from clearhead.data import Columns, LabelSpace
 from clearhead.data.examples import TextRow
-from clearhead.data.form import Fit
+from clearhead.data.row_codec import LengthPolicy
 from clearhead.data.source import Row
 from clearhead.data.table import encode_rows
 from clearhead.tasks import TASKS, Reading
 from clearhead.tasks.encoded import encoded
-from clearhead.tasks.tag.alignment import INHERITS, NOTHING, TAG_FORM
+from clearhead.tasks.tag.alignment import INHERITS, NOTHING
 from clearhead.tasks.tag.decoding import collect, read, spans_of
 from clearhead.tasks.tag.rows import check
+from clearhead.tasks.tag.task import TAG_ROWS
 from clearhead.text.words import word_spans
 from tests.tasks.tokenizers import KINDS, tokenizer
 from tests.variation import scaled
@@ -172,9 +173,9 @@ def perfect(data: Any, outputs: int) -> np.ndarray[Any, Any]:
     return values
 
 
-def read_back(rows: list[TextRow], kind: str, fit: Fit) -> list[list[tuple[int, int, str]]]:
+def read_back(rows: list[TextRow], kind: str, fit: LengthPolicy) -> list[list[tuple[int, int, str]]]:
     """Spans in letters, out of perfect logits."""
-    table = encode_rows(rows, COLUMNS, tokenizer(kind), SPACE, fit, TAG_FORM)
+    table = encode_rows(rows, COLUMNS, tokenizer(kind), SPACE, fit, TAG_ROWS)
     data = encoded(table, segments=False)
     answers = read(collect(perfect(data, len(SPACE)), data), SPACE, Reading())
     made = []
@@ -185,8 +186,8 @@ def read_back(rows: list[TextRow], kind: str, fit: Fit) -> list[list[tuple[int, 
     return made
 
 
-def places_of(text: str, kind: str, fit: Fit) -> list[int]:
-    table = encode_rows([row_of(text, [])], COLUMNS, tokenizer(kind), SPACE, fit, TAG_FORM)
+def places_of(text: str, kind: str, fit: LengthPolicy) -> list[int]:
+    table = encode_rows([row_of(text, [])], COLUMNS, tokenizer(kind), SPACE, fit, TAG_ROWS)
     return [int(place) for place in table.marks.places.values]
 
 
@@ -197,7 +198,7 @@ def test_spans_come_back_as_they_went_in(kind: str, text: str, seed: int, length
     borders = word_spans(text)
     if not borders:
         return
-    fit = Fit(max_length=length, stride=2 if length else 0)
+    fit = LengthPolicy(max_length=length, stride=2 if length else 0)
     places = places_of(text, kind, fit)
     draw = random.Random(seed)
     spans, at = [], 0
@@ -220,24 +221,28 @@ def test_spans_come_back_as_they_went_in(kind: str, text: str, seed: int, length
 def test_every_word_of_ordinary_text_has_one_token_of_its_own(kind: str) -> None:
     text = "The old keeper wrote a letter to his daughter every evening, and she does not answer. " * 12
     count = len(word_spans(text))
-    whole = places_of(text, kind, Fit())
+    whole = places_of(text, kind, LengthPolicy())
     assert len(whole) == count
     assert min(whole) >= 0
     assert sorted(set(whole)) == whole  # one each, in order
-    for fit in (Fit(max_length=16, stride=4), Fit(max_length=9), Fit(max_length=40, stride=13)):
+    for fit in (
+        LengthPolicy(max_length=16, stride=4),
+        LengthPolicy(max_length=9),
+        LengthPolicy(max_length=40, stride=13),
+    ):
         places = places_of(text, kind, fit)
         assert min(places) >= 0
         assert len(set(places)) == count
         row = row_of(text, [])
-        table = encode_rows([row], COLUMNS, tokenizer(kind), SPACE, fit, TAG_FORM)
+        table = encode_rows([row], COLUMNS, tokenizer(kind), SPACE, fit, TAG_ROWS)
         first_ids = [int(table.ids[place]) for place in places]
         assert first_ids == [tokenizer(kind).encode(text).ids[place] for place in whole]
 
 
 def test_a_word_is_read_where_it_has_most_text_around_it() -> None:
     text = " ".join(["keeper"] * 40)
-    fit = Fit(max_length=12, stride=6)
-    table = encode_rows([row_of(text, [])], COLUMNS, tokenizer("distilbert"), SPACE, fit, TAG_FORM)
+    fit = LengthPolicy(max_length=12, stride=6)
+    table = encode_rows([row_of(text, [])], COLUMNS, tokenizer("distilbert"), SPACE, fit, TAG_ROWS)
     lengths = (table.starts[1:] - table.starts[:-1]).tolist()
     windows = np.searchsorted(table.starts, table.marks.places.values, side="right") - 1
     inside = table.marks.places.values - table.starts[windows]
@@ -250,7 +255,7 @@ def test_words_of_a_list_are_read_as_the_text_that_they_make() -> None:
     row = check(Row(1, {"tokens": words}), Columns(text="tokens"), None)
     assert isinstance(row, TextRow)
     for kind in ("roberta", "distilbert"):
-        table = encode_rows([row], Columns(text="tokens"), tokenizer(kind), None, Fit(), TAG_FORM)
+        table = encode_rows([row], Columns(text="tokens"), tokenizer(kind), None, LengthPolicy(), TAG_ROWS)
         assert table.ids.tolist() == tokenizer(kind).encode("EU rejects German call .").ids
         assert (table.marks.places.values >= 0).all()
 
@@ -298,6 +303,6 @@ def test_a_part_of_speech_goes_over_to_what_shares_its_token() -> None:
     values = np.array([[0.0, 5.0], [np.inf, np.inf], [np.nan, np.nan]], np.float32)
     answers = read(Ragged(values=values, bounds=np.array([0, 3])), space, Reading())
     assert answers.labels.values.tolist()[:2] == [1, 1]
-    sure = TASKS["tag"].confidence(answers)
+    sure = TASKS["tag"].decode.confidence(answers)
     assert sure is not None
     assert sure[0] == pytest.approx(0.5)  # nobody knows the last one

@@ -11,23 +11,23 @@ import pytest
 from clearhead.data import Columns, LabelSpace, Row, TextRow
 from clearhead.tasks import TASKS
 from clearhead.tasks.examples import Mark, Pick
-from clearhead.tasks.looked import pick_tags
 from clearhead.tasks.occlusion import Piece, Watching
 from clearhead.tasks.ragged import ragged
 from clearhead.tasks.span.decoding import Candidates
+from clearhead.tasks.tag.examples import pick_tags
 from clearhead.tasks.task import Answers, Reading
 
 TAGS = LabelSpace(names=("O", "B-PER", "I-PER"), kind="tags", scheme="spans")
 
 
 def row(task: str, values: dict[str, Any], **columns: Any) -> TextRow:
-    made = TASKS[task].form.check(Row(1, values), Columns(label=None, **columns), None)
+    made = TASKS[task].rows.check(Row(1, values), Columns(label=None, **columns), None)
     assert isinstance(made, TextRow)
     return made
 
 
 def watching(task: str, pick: Pick, given: TextRow, space: LabelSpace) -> Watching:
-    made = TASKS[task].watch(pick, given, lambda logits: TASKS[task].read(logits, space, Reading()))
+    made = TASKS[task].examples.watch(pick, given, lambda logits: TASKS[task].decode.read(logits, space, Reading()))
     assert made is not None
     return made
 
@@ -159,5 +159,5 @@ def test_a_sign_that_is_left_out_does_not_join_words() -> None:
 def test_places_beyond_the_words_are_left_alone() -> None:
     given = row("tag", {"t": "we met"}, text="t")
     pick = Pick(row=1, truth="", answer="", place=(2, 3), tags=(1,))
-    assert TASKS["tag"].watch(pick, given, lambda _: Answers(labels=None)) is None
-    assert TASKS["tag"].watch(Pick(row=1, truth="", answer=""), given, lambda _: Answers(labels=None)) is None
+    assert TASKS["tag"].examples.watch(pick, given, lambda _: Answers(labels=None)) is None
+    assert TASKS["tag"].examples.watch(Pick(row=1, truth="", answer=""), given, lambda _: Answers(labels=None)) is None

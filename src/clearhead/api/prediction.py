@@ -13,8 +13,8 @@ from clearhead.errors import InputError
 
 if TYPE_CHECKING:
     from clearhead.predict.files import Predicted
-    from clearhead.predict.predictions import Prediction
     from clearhead.predict.predictor import Predictor
+    from clearhead.tasks.answer import Prediction
     from clearhead.tasks.evaluation import Evaluation
 
 
@@ -80,7 +80,7 @@ def evaluate(
         )[0]
     predictor = _predictor(model)
     opened = open_source(source, format=input_format, expected=predictor.column_names)
-    if opened.kind == "pairs" and not predictor.reads_two and label is None and predictor.task.columns is None:
+    if opened.kind == "pairs" and not predictor.reads_two and label is None and predictor.task.rows.columns is None:
         opened, text, label = replace(opened, kind="list"), "text", "text_b"  # rows are (text, label)
     if isinstance(predictor.scorer, AspectScorer):
         opened, text, text_b, label = spans_source(opened, text, text_b, label), None, None, None
@@ -120,7 +120,7 @@ def predict(
     """
     from clearhead.data import open_source
     from clearhead.predict.column_roles import report_columns
-    from clearhead.predict.predictions import predictions
+    from clearhead.predict.stream import answer_rows
 
     predictor = _predictor(model)
     if isinstance(source, tuple) and len(source) == 2 and predictor.reads_two and all(map(_is_string, source)):
@@ -128,7 +128,7 @@ def predict(
     opened = open_source(_rows(source), format=input_format, expected=predictor.column_names)
     columns = predictor.columns_in(opened, text, text_b, options=options, labelled=False)
     report_columns(predictor, opened, columns)
-    return list(predictions(predictor, opened, columns, skip_bad_rows=skip_bad_rows))
+    return list(answer_rows(predictor, opened, columns, skip_bad_rows=skip_bad_rows))
 
 
 def _is_string(value: object) -> bool:

@@ -25,10 +25,8 @@ from clearhead.jobs.run_file import RUN, begin_run
 from clearhead.jobs.run_folder import REPORT, SPLIT, check_folder
 from clearhead.machine.threads import within_threads
 from clearhead.predict.predictor import Predictor
-from clearhead.tasks.tag.columns import columns
-from clearhead.tasks.tag.decoding import TAG
-from clearhead.tasks.tag.rows import check as tag_check
-from clearhead.tasks.task import Asked
+from clearhead.tasks import ColumnRoles
+from clearhead.tasks.registry import TAG
 from clearhead.train.finish import Run, write_metrics
 from clearhead.train.job import run_train
 
@@ -131,9 +129,9 @@ def _mark(some: Sequence[Review], name: str, labels: Sequence[str]) -> DataMark:
     import numpy as np
 
     space, columns = aspect_space(labels), Columns(text="text", label="spans")
-    rows = [tag_check(Row(review.number, _row(review, review.spans)), columns, space) for review in some]
+    rows = [TAG.rows.check(Row(review.number, _row(review, review.spans)), columns, space) for review in some]
     kept = [row for row in rows if isinstance(row, TextRow)]
-    targets = TAG.form.labels([row.label for row in kept], space)
+    targets = TAG.rows.labels([row.label for row in kept], space)
     hashes = np.array([text_hash(row.text) for row in kept], np.uint64)
     return DataMark(name=name, rows=len(kept), sha256=rows_digest(hashes, targets, space))
 
@@ -250,12 +248,13 @@ def _report(
         return None
     source = _source(_whole(_part(parts, part)), f"{given.get(part, given['train'])} ({part})")
     made: Evaluation = run.evaluations[part]
+    assert TAG.rows.columns is not None
     return evaluation_report(
         predictor,
         source,
         made,
         run.folder / REPORT,
         command,
-        columns(source, Asked(), True),
+        TAG.rows.columns(source, ColumnRoles(), True),
         {} if run.machine is None else run.machine.lines(),
     )

@@ -12,11 +12,12 @@ from clearhead.data import Columns, LabelSpace, TextRow
 from clearhead.errors import CheckpointError, InputError
 from clearhead.files import decode, read_json
 from clearhead.jobs.kinds import ASPECTS
+from clearhead.metrics.entities import entities
 from clearhead.predict.loading import load_predictor
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.scoring import Scores
 from clearhead.tasks.ragged import Ragged
-from clearhead.tasks.tag.decoding import TAG, spans_of
+from clearhead.tasks.registry import TAG
 from clearhead.tasks.task import Reading
 
 if TYPE_CHECKING:
@@ -48,15 +49,15 @@ class AspectScorer:
         import numpy as np
 
         logits, truncated, windows = self.find.scorer.score(rows, columns)
-        answers = TAG.read(logits, self.find.space, self.find.reading)
+        answers = TAG.decode.read(logits, self.find.space, self.find.reading)
         names = self.find.space.names
-        spans = [spans_of([names[tag] for tag in tags], self.find.space.scheme) for tags in answers.labels]
+        spans = [entities([names[tag] for tag in tags]) for tags in answers.labels]
         asked = [_asked(row, a, b) for row, own in zip(rows, spans, strict=True) for a, b, _ in own]
         polarities = len(self.judge.space)
         opinion = np.full((len(answers.labels.values), polarities), 1 / polarities)
         if asked:
             said = self.judge.scorer.score(asked, Columns(text="text", text_b="aspect"))
-            probs = self.judge.task.read(said.logits, self.judge.space, self.judge.reading).probs
+            probs = self.judge.task.decode.read(said.logits, self.judge.space, self.judge.reading).probs
             begins = answers.labels.bounds[:-1].tolist()
             places = [slice(begin + a, begin + b) for begin, own in zip(begins, spans, strict=True) for a, b, _ in own]
             for where, one in zip(places, probs, strict=True):

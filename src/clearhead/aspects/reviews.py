@@ -14,8 +14,7 @@ from clearhead.data.source import UNKNOWN
 from clearhead.errors import InputError
 from clearhead.jobs.plan import RunPlan
 from clearhead.metrics.entities import entities
-from clearhead.tasks.tag.columns import columns as tag_columns
-from clearhead.tasks.tag.rows import check as tag_check
+from clearhead.tasks.registry import TAG
 
 STARTS = ("aspect_start", "start", "from", "begin", "offset", "aspect_from")
 Span = tuple[int, int, str]  # characters, and the polarity
@@ -36,7 +35,8 @@ def reviews(source: Source, plan: RunPlan, say: Callable[[str], None]) -> list[R
     if not source.again:
         raise InputError(f"{source.name} can be read only once; put it in a file to train on it.")
     if plan.text_b is None and not _has_aspects(source):
-        columns = tag_columns(source, plan.asked, True)
+        assert TAG.rows.columns is not None
+        columns = TAG.rows.columns(source, plan.asked, True)
         rows = [(row, row) for row in source.rows()]
     else:
         columns, rows = _grouped(source, plan)
@@ -44,7 +44,7 @@ def reviews(source: Source, plan: RunPlan, say: Callable[[str], None]) -> list[R
         say(said)
     bad, made = BadRows(), []
     for row, origin in rows:
-        checked = row if isinstance(row, BadRow) else tag_check(row, columns, None)
+        checked = row if isinstance(row, BadRow) else TAG.rows.check(row, columns, None)
         if isinstance(checked, BadRow):
             bad.add(replace(checked, number=origin.number))
             continue
@@ -75,7 +75,7 @@ def _has_aspects(source: Source) -> bool:
 
 def _grouped(source: Source, plan: RunPlan) -> tuple[Columns, list[tuple[Row | BadRow, Row | BadRow]]]:
     """Rows of one aspect each, put together by their text."""
-    found = guess_columns(source, plan.text, plan.text_b, plan.label, plan.id, plan.split, "pair")
+    found = guess_columns(source, plan.text, plan.text_b, plan.label, plan.id, plan.split, second=True)
     called = {plain(name): name for name in source.columns}
     start = next((called[name] for name in STARTS if name in called), None)
     made: dict[tuple[str, str | None], tuple[Row, list[dict[str, Any]]]] = {}

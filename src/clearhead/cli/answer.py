@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from clearhead.cli.screen import UNSEEN, print_json, say
@@ -24,20 +23,11 @@ def print_answer(predictor: Predictor, made: Prediction, texts: Sequence[str], *
         print_json(made.to_json())
         return
     if made.option is not None:
-        made = _with_options(made, texts[-len(made.probabilities) :])
+        made = made.named(texts[-len(made.probabilities) :])
     if made.truncated:
         say(f"{made.truncated:,} tokens were cut off: the text is longer than the model reads", quiet=quiet)
     lines = [_plain(made)] if quiet else _lines(predictor, made)
     sys.stdout.write("".join(f"{UNSEEN.sub('?', line.replace(NEW_LINE, ' '))}\n" for line in lines))
-
-
-def _with_options(made: Prediction, options: Sequence[str]) -> Prediction:
-    """The answer with the texts of its options instead of their numbers; equal texts keep their numbers."""
-    if len(set(options)) < len(options) or made.option is None:
-        return made
-    probabilities = dict(zip(options, made.probabilities.values(), strict=True))
-    label = None if made.label is None else options[made.option]
-    return replace(made, label=label, probabilities=probabilities)
 
 
 def _plain(made: Prediction) -> str:
@@ -54,9 +44,9 @@ def _plain(made: Prediction) -> str:
 def _lines(predictor: Predictor, made: Prediction) -> list[str]:
     if made.value is not None:
         return [f"{made.value:.4f}"]
-    if predictor.space.kind == "tags" and not made.abstained:
+    if made.tags is not None:
         return _tagged(made)
-    if predictor.space.kind == "answers" and not made.abstained:
+    if made.answer is not None:
         return _found(made)
     threshold = predictor.reading.abstain_below
     sure = "" if made.probability is None else f" {made.probability:.3f}"

@@ -4,11 +4,11 @@ from clearhead.data.batches import token_batches
 from clearhead.data.columns import Columns, guess_columns
 from clearhead.data.examples import Examples, TextRow, checked_row, checked_rows, load_examples, text_hash
 from clearhead.data.findings import Finding
-from clearhead.data.form import Fit
 from clearhead.data.inspect import Alike, Inspection, inspect_data
 from clearhead.data.labels import LabelCounter, LabelSpace, read_labels
 from clearhead.data.lengths import Lengths
 from clearhead.data.readers import open_source
+from clearhead.data.row_codec import LengthPolicy
 from clearhead.data.source import BadRow, Row, Source
 from clearhead.data.split import fold_rows, split_from_column, split_rows
 from clearhead.data.table import TokenTable, encode_stream, encode_table, read_rows, survey
@@ -19,10 +19,10 @@ __all__ = [
     "Columns",
     "Examples",
     "Finding",
-    "Fit",
     "Inspection",
     "LabelCounter",
     "LabelSpace",
+    "LengthPolicy",
     "Lengths",
     "Row",
     "Source",

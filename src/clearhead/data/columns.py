@@ -104,13 +104,15 @@ def guess_columns(
     label: str | None = None,
     id: str | None = None,  # noqa: A002
     split: str | None = None,
-    task: str | None = None,
     *,
+    second: bool | None = None,
+    number: bool = False,
     labelled: bool = True,
     pairs: bool = True,
 ) -> Columns:
     """The part that each column plays; without `labelled`, a label is taken if there is one by name.
 
+    `second`: a second text is needed, or never there; None: as it comes. `number`: labels are numbers.
     Without `pairs`, two columns that are named as pairs are not taken together.
     """
     said: list[str] = []
@@ -130,20 +132,20 @@ def guess_columns(
         split = found.name
         said.append(f"split: {titled(split)} (by its name and values)")
     free = [look for look in free if look.name not in (id, split)]
-    if text is None and text_b is None and task != "classify" and pairs and (pair := _pair(free, label)):
+    if text is None and text_b is None and second is not False and pairs and (pair := _pair(free, label)):
         text, text_b = pair
         said.append(f"texts: {titled(text)} and {titled(text_b)} (by their names)")
     if text is None:
         text, why = _text(source, [look for look in free if look.name != label], list(looks.values()))
         said.append(f"text: {titled(text)} ({why})")
-    if text_b is None and task == "pair":
+    if text_b is None and second:
         text_b = _second(source, [look for look in free if look.name not in (text, label)])
         said.append(f"second text: {titled(text_b)} (the other column that holds texts)")
     free = [look for look in free if look.name not in (text, text_b)]
     if label is not None:
         said.append(f"label: {titled(label)} (as said)")
     else:
-        label, why = _label(source, free, list(looks.values()), task, labelled=labelled)
+        label, why = _label(source, free, list(looks.values()), number=number, labelled=labelled)
         said += [f"label: {titled(label)} ({why})"] if label is not None else []
     unused = [name for name in source.columns if name not in (text, text_b, label, id, split)]
     said += [f"not used: {titles(unused)}"] if unused else []
@@ -256,9 +258,9 @@ def _second(source: Source, free: list[_Look]) -> str:
 
 
 def _label(
-    source: Source, free: list[_Look], looks: list[_Look], task: str | None, *, labelled: bool
+    source: Source, free: list[_Look], looks: list[_Look], *, number: bool, labelled: bool
 ) -> tuple[str | None, str]:
-    if task == "regress":
+    if number:
         by_name = _by_name(free, (*NUMBERS, *LABELS), lambda look: look.numeric)
         others = [look for look in free if look.numeric and look.distinct > 2]
     else:

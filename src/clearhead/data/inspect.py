@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from clearhead.data.columns import Columns, guess_columns, titled, titles
 from clearhead.data.examples import TextRow, checked_rows, text_hash, unlabelled
 from clearhead.data.findings import Finding, findings_of, is_mojibake
-from clearhead.data.form import Encoder, LimitedEncoder
 from clearhead.data.labels import MOST_NAMES, Kind, LabelCounter, LabelSpace, as_number, is_missing, spelled
 from clearhead.data.lengths import Lengths, lengths_of
 from clearhead.data.near import NearTexts
 from clearhead.data.readers import open_source
+from clearhead.data.row_codec import Encoder, LimitedEncoder
 from clearhead.data.source import BadRow, Source
 from clearhead.data.source_rows import SourceRows
 from clearhead.errors import InputError

@@ -19,8 +19,8 @@ from clearhead.data.examples import (
     text_hash,
     unlabelled,
 )
-from clearhead.data.form import FORM, LONGEST_ANSWER, Encoder, Fit, Form, Pieces
 from clearhead.data.labels import Kind, LabelCounter, LabelSpace, is_missing
+from clearhead.data.row_codec import LONGEST_ANSWER, TEXT_ROWS, Encoder, LengthPolicy, Pieces, RowCodec
 from clearhead.data.source import BadRow, Row, Source
 from clearhead.errors import InputError
 
@@ -84,7 +84,7 @@ class TokenTable:
 class _Builder:
     """Columns that grow by appending, without Python objects for what is in them."""
 
-    def __init__(self, vocab: int, form: Form, fit: Fit) -> None:
+    def __init__(self, vocab: int, form: RowCodec, fit: LengthPolicy) -> None:
         self.form, self.fit = form, fit
         self.ids = array("H" if vocab <= 1 << 16 else "i")
         self.starts, self.rows, self.hashes, self.groups = array("q", [0]), array("q"), array("Q"), array("Q")
@@ -194,14 +194,14 @@ def encode_table(
     max_tokens: int | None = None,
     skip_bad_rows: bool = False,
     max_cell: int = MOST_CELL,
-    form: Form = FORM,
+    form: RowCodec = TEXT_ROWS,
 ) -> TokenTable:
     """All rows as token ids; memory holds the ids and some forty bytes a row, never the texts."""
     if labels is None and columns.label is not None:
         if not source.again:
             raise InputError(f"{source.name} can be read only once, and its labels are not known; put it in a file.")
         labels = survey(source, columns, kind=kind, separator=separator, skip_bad_rows=skip_bad_rows, max_cell=max_cell)
-    fit = Fit(max_length=max_length, long=long, stride=stride, max_answer=max_answer, max_tokens=max_tokens)
+    fit = LengthPolicy(max_length=max_length, long=long, stride=stride, max_answer=max_answer, max_tokens=max_tokens)
     builder = _Builder(tokenizer.vocab_size, form, fit)
     check = None if form.check is checked_row else form.check
     rows = checked_rows(source, columns, labels, max_cell=max_cell, check=check)
@@ -229,9 +229,9 @@ def encode_stream(
     """Tables of at most `chunk` rows one after the other, each with the bad rows that were met on the way."""
     known = columns if labels is not None else replace(columns, label=None)
     rows = checked_rows(source, known, labels, max_cell=max_cell)
-    fit = Fit(max_length=max_length, long=long, stride=stride)
+    fit = LengthPolicy(max_length=max_length, long=long, stride=stride)
     while True:
-        builder = _Builder(tokenizer.vocab_size, FORM, fit)
+        builder = _Builder(tokenizer.vocab_size, TEXT_ROWS, fit)
         if not _fill(builder, rows, tokenizer, labels, chunk):
             return
         yield builder.table(known, labels)
@@ -242,11 +242,11 @@ def encode_rows(
     columns: Columns,
     tokenizer: Encoder,
     labels: LabelSpace | None = None,
-    fit: Fit | None = None,
-    form: Form = FORM,
+    fit: LengthPolicy | None = None,
+    form: RowCodec = TEXT_ROWS,
 ) -> TokenTable:
     """Rows that were read and checked already, as one table."""
-    builder = _Builder(tokenizer.vocab_size, form, fit or Fit())
+    builder = _Builder(tokenizer.vocab_size, form, fit or LengthPolicy())
     rest: Iterator[TextRow | BadRow] = iter(rows)
     while _fill(builder, rest, tokenizer, labels, CHUNK):
         pass

@@ -151,12 +151,12 @@ def _tokens(predictor: Predictor, rows: Source) -> list[Sequence[int]]:
     """The tokens of some rows, as the model reads them."""
     scorer: Any = predictor.scorer
     columns = replace(predictor.columns_in(rows), label=None, split=None)
-    check = predictor.task.form.check
+    check = predictor.task.rows.check
     read = [check(row, columns, None) for row in rows.sample(4 * ROWS) if not isinstance(row, BadRow)]
     good = [row for row in read if isinstance(row, TextRow)][:ROWS]
     if not good:
         raise InputError(f"{rows.name} has no row that the model can read.")
-    table = encode_rows(good, columns, scorer.model.tokenizer, fit=scorer.fit, form=predictor.task.form)
+    table = encode_rows(good, columns, scorer.model.tokenizer, fit=scorer.fit, form=predictor.task.rows)
     pieces = [table.piece(place).tolist() for place in range(len(table.starts) - 1)][:ROWS]
     # channels that are quiet in these rows may be loud in tomorrow's
     return [*pieces, *(one.ids for one in scorer.model.tokenizer.encode_ids(SENTENCES))]
@@ -210,7 +210,7 @@ def texts_of(rows: Any, column: str | None = None) -> list[str]:
     if isinstance(rows, list | tuple) and all(isinstance(text, str) for text in rows):
         return list(rows)
     source = open_source(rows)
-    found = guess_columns(source, column, task="classify", labelled=False)
+    found = guess_columns(source, column, second=False, labelled=False)
     read = (checked_row(row, replace(found, label=None, text_b=None, split=None)) for row in _good(source))
     return [row.text for row in read if isinstance(row, TextRow)]
 

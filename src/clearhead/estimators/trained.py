@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,7 +12,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
-from clearhead.data import Columns, open_source
+from clearhead.data import Columns, LabelSpace, open_source
+from clearhead.data.labels import Kind
 from clearhead.errors import InputError
 from clearhead.estimators.kept import Kept
 from clearhead.estimators.values import (
@@ -28,9 +30,12 @@ from clearhead.estimators.values import (
 )
 from clearhead.files import shown
 from clearhead.metrics.checks import Array
+from clearhead.predict.stream import answer_chunks
+from clearhead.tasks import task_for
 
 if TYPE_CHECKING:
-    from clearhead.predict.predictor import Chunk
+    from clearhead.predict.predictor import Predictor
+    from clearhead.tasks.answer import Answer
 
 CLASS_WEIGHTS = {None: "none", "none": "none", "balanced": "auto", "auto": "auto"}
 
@@ -118,8 +123,17 @@ class Trained(BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = len(sides_of(rows))
         self.kept_ = kept
 
-    def _asked(self, X: Any) -> list[Chunk]:
-        """What the model says of texts, some at a time."""
+    def _answers(self, X: Any) -> list[Answer]:
+        """The answer to each text; an estimator never abstains."""
+        rows, columns = self._rows(X)
+        return self._predictor().answer(rows, columns.text, columns.text_b)
+
+    def _predictor(self) -> Predictor:
+        predictor = self.kept_.predictor(self.device)
+        return replace(predictor, reading=replace(predictor.reading, abstain_below=None))
+
+    def _rows(self, X: Any) -> tuple[list[dict[str, Any]], Columns]:
+        """Texts as rows, if they are as many a row as in training."""
         check_is_fitted(self)
         rows = rows_of(X)
         sides = sides_of(rows)
@@ -128,9 +142,7 @@ class Trained(BaseEstimator):  # type: ignore[misc]
                 f"X has {len(sides)} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
                 "as input: one for texts, two for pairs."
             )
-        predictor = self.kept_.predictor(self.device)
-        columns = Columns(text="text", text_b=sides[1] if len(sides) > 1 else None)
-        return list(predictor.answer(open_source(rows), columns))
+        return rows, Columns(text="text", text_b=sides[1] if len(sides) > 1 else None)
 
 
 class TextClassifier(ClassifierMixin, Trained):  # type: ignore[misc]
@@ -199,9 +211,9 @@ class TextClassifier(ClassifierMixin, Trained):  # type: ignore[misc]
         names = names_of(classes)
         for row, places in zip(rows, found, strict=True):
             row["label"] = names[places[0]] if form == "one" else [names[place] for place in places]
-        kind = "classes" if form == "one" else "multilabel"
-        task = "pair" if "text_b" in rows[0] else "classify"
-        self._train(rows, task=task, labels=kind, class_weight=weight)
+        kind: Kind = "classes" if form == "one" else "multilabel"
+        task = task_for(Columns(text="text", text_b=rows[0].get("text_b")), LabelSpace(kind=kind))
+        self._train(rows, task=task.name, labels=kind, class_weight=weight)
         self.classes_ = classes
         self._form = form
         self._order = [names.index(name) for name in self.run_.labels]  # the model's labels, among the classes
@@ -210,11 +222,13 @@ class TextClassifier(ClassifierMixin, Trained):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Array:
         """The label of each text; where it can have several, a table of 0 and 1, or tuples where fit got lists."""
-        said = np.concatenate([chunk.answers.labels for chunk in self._asked(X)])
+        answers = self._answers(X)
+        ids = self._predictor().space.ids
         if self._form == "one":
-            return np.asarray(self.classes_[np.array(self._order)[said]])
-        table = np.zeros((len(said), len(self.classes_)), int)
-        table[:, self._order] = said
+            return np.asarray(self.classes_[[self._order[ids[answer.label or ""]] for answer in answers]])
+        table = np.zeros((len(answers), len(self.classes_)), int)
+        for row, answer in zip(table, answers, strict=True):
+            row[[self._order[ids[label]] for label in answer.labels or ()]] = 1
         if self._form == "table":
             return table
         made = np.empty(len(table), object)
@@ -223,15 +237,16 @@ class TextClassifier(ClassifierMixin, Trained):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> Array:
         """The probability of each class, in the order of `classes_`."""
-        found = [chunk.answers.probs for chunk in self._asked(X)]
-        probs = np.concatenate([one for one in found if one is not None])
+        probs = np.array([list(answer.probabilities.values()) for answer in self._answers(X)])
         return self._spread(probs, float(1 / (1 + np.exp(-self._absent))))
 
     def decision_function(self, X: Any) -> Array:
         """The logits behind the probabilities, in the order of `classes_`; of two classes, those of the second."""
-        chunks = self._asked(X)
+        rows, columns = self._rows(X)
+        predictor = self._predictor()
+        chunks = answer_chunks(predictor, open_source(rows), columns)
         logits = np.concatenate([chunk.logits for chunk in chunks])
-        made = self._spread(logits / self.kept_.predictor(self.device).reading.temperature, self._absent)
+        made = self._spread(logits / predictor.reading.temperature, self._absent)
         return made[:, 1] - made[:, 0] if self._form == "one" and len(self.classes_) == 2 else made
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -257,9 +272,10 @@ class TextRegressor(RegressorMixin, Trained):  # type: ignore[misc]
         numbers = check_array(column_or_1d(y, warn=True), ensure_2d=False, dtype=np.float64, input_name="y")
         for row, number in zip(rows, numbers.tolist(), strict=True):
             row["label"] = number
-        self._train(rows, task="regress", labels="number")
+        space = LabelSpace(kind="number")
+        self._train(rows, task=task_for(Columns(text="text"), space).name, labels=space.kind)
         return self
 
     def predict(self, X: Any) -> Array:
         """A number for each text."""
-        return np.concatenate([chunk.answers.labels for chunk in self._asked(X)])
+        return np.array([answer.value for answer in self._answers(X)], np.float64)

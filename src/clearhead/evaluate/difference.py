@@ -69,10 +69,11 @@ def default_margin(metric: str, targets: Any) -> float:
 
 def difference(mine: Answers, best: Answers, asked: Asked) -> Difference:
     """metric(mine) - metric(best) on the same rows, with its paired interval."""
-    if asked.task.parts is not None:
+    if asked.task.metrics.row_scores is not None:
         import numpy as np
 
-        (metric, a), (_, b) = (asked.task.parts(one, asked.targets, asked.space, asked.metric) for one in (mine, best))
+        scores = asked.task.metrics.row_scores
+        (metric, a), (_, b) = (scores(one, asked.targets, asked.space, asked.metric) for one in (mine, best))
         found = paired_test(metric, np.zeros(len(a)), a, b, n=DRAWS)
     else:
         a, b = (one.probs if asked.metric in PROBS else one.labels for one in (mine, best))

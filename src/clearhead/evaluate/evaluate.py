@@ -14,19 +14,10 @@ from clearhead.data.examples import BadRows
 from clearhead.errors import InputError
 from clearhead.jobs.prepare import rows_digest
 from clearhead.jobs.run_folder import read_split
-from clearhead.metrics import (
-    Paired,
-    accuracy,
-    f1,
-    mae,
-    matthews,
-    paired_test,
-    pearson,
-    spearman,
-    subset_accuracy,
-)
+from clearhead.metrics import Paired, paired_test
 from clearhead.predict.column_roles import report_columns
 from clearhead.predict.predictor import Predictor
+from clearhead.predict.stream import answer_chunks
 from clearhead.tasks.evaluation import Evaluation, evaluation
 from clearhead.tasks.ragged import joined
 
@@ -34,12 +25,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
-
-TESTED: dict[str, dict[str, Callable[..., float]]] = {  # what two models are compared by
-    "classes": {"accuracy": accuracy, "f1_macro": f1, "matthews": matthews},
-    "multilabel": {"subset_accuracy": subset_accuracy, "f1_macro": f1},
-    "number": {"pearson": pearson, "spearman": spearman, "mae": mae},
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,12 +98,8 @@ def run_evaluate(
 
 
 def _comparable(one: Predictor, two: Predictor) -> bool:
-    """Whether two models answer the same question; answers and options have no names that could differ."""
-    if one.space.kind in ("answers", "options"):
-        return one.space.kind == two.space.kind
-    if one.space.kind == "tags":  # learned from columns or from spans
-        return (one.space.kind, one.space.names) == (two.space.kind, two.space.names)
-    return one.space == two.space
+    """Whether two models answer the same question."""
+    return one.task.metrics.comparable(one.space, two.space)
 
 
 def _columns_beside(
@@ -165,7 +146,7 @@ def _scored(
     sliced: dict[str, list[Any]] = {name: [] for name in slices}
     characters: list[int] = []
     truncated = windowed = done = 0
-    for chunk in predictor.answer(source, columns, labels=predictor.space):
+    for chunk in answer_chunks(predictor, source, columns, labels=predictor.space):
         for one in chunk.bad:
             bad.add(one)
         parts += [chunk.logits] if chunk.kept else []
@@ -187,7 +168,7 @@ def _scored(
         bad.refuse(source, len(targets))
     if not targets:
         raise InputError(f"{source.name} holds no rows that can be used.")
-    true = predictor.task.form.labels(targets, predictor.space)
+    true = predictor.task.rows.labels(targets, predictor.space)
     sliced["length in characters"] = characters
     if predictor.space.kind == "classes":
         sliced[columns.label or "label"] = [predictor.space.names[target] for target in true]
@@ -206,19 +187,19 @@ def _scored(
 
 def _paired(predictor: Predictor, against: Predictor, ours: Scored, theirs: Scored) -> dict[str, Paired]:
     """How much higher each metric is than the other model's, on the same rows."""
-    one = predictor.task.read(ours.logits, predictor.space, predictor.reading)
-    two = against.task.read(theirs.logits, against.space, against.reading)
-    parts, space = predictor.task.parts, predictor.space
-    if parts is not None and predictor.task.metrics is not None:
+    one = predictor.task.decode.read(ours.logits, predictor.space, predictor.reading)
+    two = against.task.decode.read(theirs.logits, against.space, against.reading)
+    metrics, space = predictor.task.metrics, predictor.space
+    if metrics.row_scores is not None:
         import numpy as np
 
         made = {}
-        for name in predictor.task.metrics(space):
-            (metric, a), (_, b) = (parts(answers, ours.targets, space, name) for answers in (one, two))
+        for name in metrics.names(space):
+            (metric, a), (_, b) = (metrics.row_scores(answers, ours.targets, space, name) for answers in (one, two))
             made[name] = paired_test(metric, np.zeros(len(a)), a, b, n=2000)
         return made
     mine, other = one.labels, two.labels
-    tests = TESTED[predictor.space.kind]
+    tests = metrics.compared(space) if metrics.compared is not None else {}
     return {name: paired_test(metric, ours.targets, mine, other, n=2000) for name, metric in tests.items()}
 
 

@@ -16,9 +16,8 @@ from clearhead.explain.occlusion import MOST_CHARACTERS, Occluded, occlude_rows
 from clearhead.predict.latency import served
 from clearhead.predict.loading import load_predictor
 from clearhead.predict.predictor import Predictor
-from clearhead.tasks.examples import Pick, Picks
+from clearhead.tasks.examples import Example, Pick, Picks, Shown, ShownCell, Word
 from clearhead.tasks.occlusion import Watching
-from clearhead.tasks.shown import Example, Shown, ShownCell, Word
 from clearhead.tasks.task import Answers
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def shown(
     """The texts of picked rows, and of the worst and most suspicious ones the words that mattered."""
     begun = time.perf_counter()
     first = {pick.row: pick for pick in (*picks.worst, *picks.suspicious)}
-    wanted, check = {pick.row for pick in picks.every()}, predictor.task.form.check
+    wanted, check = {pick.row for pick in picks.every()}, predictor.task.rows.check
     texts = _texts(source, columns, wanted, whole=first.keys(), check=check)
     jobs = dict(_jobs(predictor, first, texts))
     taken = occlude_rows(predictor.scorer, list(jobs.values()), columns, seconds=seconds, told=told)
@@ -115,12 +114,12 @@ def _jobs(
     """Rows that can be taken apart, and how, by their number."""
 
     def read(logits: Any) -> Answers:
-        return predictor.task.read(logits, predictor.space, predictor.reading)
+        return predictor.task.decode.read(logits, predictor.space, predictor.reading)
 
     for number, pick in picks.items():
         row = texts.get(number)
         if row is not None and len(row.text) + len(row.text_b or "") <= MOST_CHARACTERS:
-            watching = predictor.task.watch(pick, row, read)
+            watching = predictor.task.examples.watch(pick, row, read)
             if watching is not None:
                 yield number, (row, watching)
 

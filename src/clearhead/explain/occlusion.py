@@ -10,8 +10,8 @@ from clearhead.data.columns import Columns
 from clearhead.data.examples import TextRow
 from clearhead.errors import InputError
 from clearhead.predict.scoring import Scorer
+from clearhead.tasks.examples import Word
 from clearhead.tasks.occlusion import Watching, grouped
-from clearhead.tasks.shown import Word
 
 MOST_PIECES = 40  # of a text that are left out one by one; longer texts lose several words at once
 LEAST_PIECES = 8  # with fewer pieces of a long text, nothing is learned about words

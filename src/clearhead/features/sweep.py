@@ -89,7 +89,7 @@ def sweep_texts(model: Model, prepared: Prepared, plan: RunPlan, *, seed: int, t
         return made if pairs is None else compare_vectors(made)
 
     seconds = time.perf_counter() - begun
-    metric = plan.metric or prepared.task.main(prepared.space)
+    metric = plan.metric or prepared.task.metrics.main(prepared.space)
     judge = linear_judge(train.targets[rows], prepared, plan, seed=seed)
     swept = cross_validate(choices, features_of, folds, judge, tell=tell)
     best = best_of(swept, metric)
@@ -130,7 +130,7 @@ def linear_judge(targets: Array, prepared: Prepared, plan: RunPlan, *, seed: int
     from clearhead.classic import fit_linear
 
     task, space = prepared.task, prepared.space
-    metric = plan.metric or task.main(space)
+    metric = plan.metric or task.metrics.main(space)
 
     def fitted(features: Array, truth: Array, strength: float | None) -> Any:
         weight = plan.settings.class_weight
@@ -142,8 +142,8 @@ def linear_judge(targets: Array, prepared: Prepared, plan: RunPlan, *, seed: int
         for fold in range(int(folds.max()) + 1):
             held = folds == fold
             logits = fitted(features[~held], targets[~held], strength).logits(features[held])
-            answers = task.read(logits, space, Reading())
-            scores.append(task.measure(answers, targets[held], space, 0)[metric].value)
+            answers = task.decode.read(logits, space, Reading())
+            scores.append(task.metrics.measure(answers, targets[held], space, 0)[metric].value)
         return scores
 
     return judge

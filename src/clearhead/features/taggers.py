@@ -99,13 +99,13 @@ def sweep_words(model: Model, prepared: Prepared, plan: RunPlan, *, seed: int, t
     begun = time.perf_counter()
     features = word_pieces(model, data, choices, tell=tell)
     seconds = time.perf_counter() - begun
-    assert prepared.task.strata is not None
-    labels, kind = prepared.task.strata(data.targets, prepared.space)
+    assert prepared.task.rows.strata is not None
+    labels, kind = prepared.task.rows.strata(data.targets, prepared.space)
     try:
         folds = fold_rows(labels, train.table.hashes[data.places], None, folds=FOLDS, seed=seed, kind=kind)
     except InputError as error:
         raise InputError(f"Layers cannot be compared on these training rows: {error}") from None
-    metric = plan.metric or prepared.task.main(prepared.space)
+    metric = plan.metric or prepared.task.metrics.main(prepared.space)
     swept = cross_validate(choices, features.of, folds, _judge(data, prepared, plan, metric, seed), tell=tell)
     best = best_of(swept, metric)
     found = next(one for one in swept if one.layer == best.layer)
@@ -122,8 +122,8 @@ def _judge(data: Encoded, prepared: Prepared, plan: RunPlan, metric: str, seed: 
     task, space = prepared.task, prepared.space
     tags = known_tags(data)
     owners = data.marked(np.arange(len(data)))["readers"]
-    assert task.words is not None
-    spread = task.words
+    assert task.head.words is not None
+    spread = task.head.words
 
     def judge(features: Array, folds: Array) -> list[float]:
         strength = fit_tagger(features[:MOST_TRIED], tags[:MOST_TRIED], prepared, plan, seed=seed).strength
@@ -132,8 +132,8 @@ def _judge(data: Encoded, prepared: Prepared, plan: RunPlan, metric: str, seed: 
             held = folds[owners] == fold
             linear = fit_tagger(features[~held], tags[~held], prepared, plan, seed=seed, strength=strength)
             part = data.select(np.flatnonzero(folds == fold))
-            answers = task.read(spread(linear.logits(features[held]), part), space, Reading())
-            scores.append(task.measure(answers, part.targets, space, 0)[metric].value)
+            answers = task.decode.read(spread(linear.logits(features[held]), part), space, Reading())
+            scores.append(task.metrics.measure(answers, part.targets, space, 0)[metric].value)
         return scores
 
     return judge

@@ -31,7 +31,7 @@ def fit_vectors(job: Job) -> Result:
     from clearhead.jobs.method import Result
 
     plan, prepared = job.plan, job.prepared
-    if prepared.task.words is not None:
+    if prepared.task.head.words is not None:
         raise InputError(f"{prepared.task.name} labels words in context, which word vectors lack: take a Transformer.")
     if plan.layer is not None or plan.pooling is not None or plan.layers is not None:
         raise InputError(f"{shown(plan.model)} holds word vectors, which have no layers: leave layer and pooling out.")

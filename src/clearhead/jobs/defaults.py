@@ -7,7 +7,7 @@ from math import ceil
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from clearhead.data import LabelSpace
-from clearhead.data.form import Fit
+from clearhead.data.row_codec import LengthPolicy
 from clearhead.errors import InputError
 from clearhead.jobs.plan import RunPlan
 from clearhead.model import Model
@@ -57,7 +57,7 @@ def choose_settings(
     """Rate and epochs that suit the model, the task and the rows, where they were not given."""
     settings = plan.settings
     if plan.auto_rate:
-        settings = replace(settings, rate=usual_rate(shape.stack.width, per_word=task.words is not None))
+        settings = replace(settings, rate=usual_rate(shape.stack.width, per_word=task.head.words is not None))
     can_probe = is_new and task.objective(space) in PROBED
     probed = settings.head_start == "probe" and can_probe
     settings = replace(settings, head_start="probe" if probed else "random")
@@ -105,7 +105,7 @@ def classes(space: LabelSpace) -> int:
 
 def for_task(plan: RunPlan, task: Task, model: Model | None) -> RunPlan:
     """How much is read at once, and what windows share, as the task has it where nothing was said."""
-    most, shared = task.long
+    most, shared = task.rows.long
     length = plan.max_length
     if length is None and most is not None and model is not None:
         length = min(most, model.max_length() or most)
@@ -130,9 +130,9 @@ def longest(plan: RunPlan, model: Model | None) -> int | None:
     return length
 
 
-def length_policy(plan: RunPlan, model: Model) -> Fit:
+def length_policy(plan: RunPlan, model: Model) -> LengthPolicy:
     """How texts are read that are longer than the model can."""
-    return Fit(
+    return LengthPolicy(
         max_length=longest(plan, model),
         long=plan.long,
         stride=plan.stride or 0,

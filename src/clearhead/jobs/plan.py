@@ -11,19 +11,19 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
-from clearhead.data.form import LONGEST_ANSWER, MOST_ROW
 from clearhead.data.labels import Kind
+from clearhead.data.row_codec import LONGEST_ANSWER, MOST_ROW
 from clearhead.errors import ConfigError, InputError
 from clearhead.files import decode, read_bytes, shown
 from clearhead.metrics.measure import BINARY, CLASSIFY, MULTILABEL, PROBS, REGRESS
 from clearhead.model.layers import pooling_modes
-from clearhead.tasks import TASKS, Asked, Task
+from clearhead.tasks import TASKS, ColumnRoles, Task
 from clearhead.training.settings import TrainSettings
 
 KNOWN_TASKS = (*TASKS, "aspect", "translate")  # aspect: a tag and a pair, one after the other
 METHODS = ("finetune", "head", "features", "tfidf", "majority")
 NETWORK = ("finetune", "head")  # methods that train a network
-ONE_VECTOR = tuple(name for name, task in TASKS.items() if task.head == "classify")
+ONE_VECTOR = tuple(name for name, task in TASKS.items() if task.head.kind == "classify")
 POOLED_TASKS = f"head_pooling is for tasks with one vector per text ({', '.join(ONE_VECTOR)}, aspect)"
 MOST_RECIPE = 1 << 20
 MOST_DOTS = 1000  # in one line of it
@@ -108,10 +108,10 @@ class RunPlan:
     settings: TrainSettings = field(default_factory=TrainSettings)
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> ColumnRoles:
         """The columns that were named."""
         options = tuple(name.strip() for name in (self.options or "").split(",") if name.strip())
-        return Asked(
+        return ColumnRoles(
             text=self.text, text_b=self.text_b, label=self.label, id=self.id, split=self.split, options=options
         )
 
@@ -122,7 +122,7 @@ class RunPlan:
 
     def check_task(self, task: Task) -> None:
         """Refuse a choice of what the head reads where the task has another head."""
-        if self.chooses_pooling and task.head != "classify":
+        if self.chooses_pooling and task.head.kind != "classify":
             raise InputError(f"Settings of the run: {POOLED_TASKS}; this is {task.name}.")
 
     def check(self) -> None:
@@ -184,15 +184,6 @@ _PLAN = {field.name for field in fields(RunPlan)} - {"settings", *CHOSEN}
 # who names one of these wants a network: epochs, rate and the like, which no other method has
 _OF_ALL = {"seed", "class_weight", "precision", "save_every"}
 _OF_NETWORKS = {*_SETTINGS, "head_pooling", "both_orders", "seeds", "minutes"} - _OF_ALL
-
-
-def metrics_of(kind: str, labels: int) -> tuple[str, ...]:
-    """The metrics that labels of a kind can be measured by."""
-    if kind == "number":
-        return tuple(REGRESS)
-    if kind == "multilabel":
-        return (*MULTILABEL, *PROBS)
-    return (*CLASSIFY, *(BINARY if labels <= 2 else ()), *PROBS)
 
 
 def make_plan(*layers: Mapping[str, Any]) -> RunPlan:

@@ -11,15 +11,15 @@ from clearhead.caller import setting
 from clearhead.checkpoint.passport import DataMark
 from clearhead.data import Columns, LabelSpace, Source, TokenTable, checked_rows, guess_columns, split_rows, survey
 from clearhead.data.examples import TextRow
-from clearhead.data.form import Encoder
+from clearhead.data.row_codec import Encoder, RowCodec
 from clearhead.data.source import BadRow, Row
 from clearhead.data.split import draw_rows
-from clearhead.data.table import PARTS
+from clearhead.data.table import PARTS, encode_table
 from clearhead.errors import InputError
 from clearhead.jobs.part_checks import empty_parts, leaks
-from clearhead.jobs.plan import RunPlan, metrics_of
+from clearhead.jobs.plan import RunPlan
 from clearhead.model import Model
-from clearhead.tasks import Asked, Task, check_task, task_by_look, task_for, task_named
+from clearhead.tasks import ColumnRoles, Task, check_task, task_by_look, task_for, task_named
 from clearhead.tasks.encoded import Encoded, encoded
 from clearhead.text.encoding import Encoding
 
@@ -155,24 +155,28 @@ def look(sources: Mapping[str, Source], plan: RunPlan) -> Look:
     """Columns, labels and task, with every bad row of the training source named at once."""
     train = sources["train"]
     found = task_named(plan.task) if plan.task is not None else task_by_look(train)
-    if found is not None and found.counter is not None:
+    if found is not None and found.rows.counter is not None:
         return _look_closer(sources, plan, found)
-    columns = guess_columns(train, plan.text, plan.text_b, plan.label, plan.id, plan.split, plan.task)
-    if plan.task == "pair" and columns.text_b is None:
-        raise InputError(f"pair needs a second text; say which column holds it with {setting('text_b', 'COLUMN')}.")
-    kind = plan.labels or ("number" if plan.task == "regress" else None)
+    rows = RowCodec() if found is None else found.rows
+    number = rows.kinds == ("number",)
+    names = (plan.text, plan.text_b, plan.label, plan.id, plan.split)
+    columns = guess_columns(train, *names, second=rows.second, number=number)
+    if found is not None and rows.second and columns.text_b is None:
+        which = setting("text_b", "COLUMN")
+        raise InputError(f"{found.name} needs a second text; say which column holds it with {which}.")
+    kind = plan.labels or ("number" if number else None)
     if not train.again:
         raise InputError(f"{train.name} can be read only once; put it in a file to train on it.")
     space = survey(train, columns, kind=kind, separator=plan.separator, skip_bad_rows=plan.skip_bad_rows)
     if space is None:
         raise InputError(f"{train.name} has no label column; say which one with {setting('label', 'COLUMN')}.")
-    if plan.task in ("classify", "pair") and space.kind == "number" and plan.labels is None:
+    if space.kind not in rows.kinds and space.kind == "number" and plan.labels is None:
         space = survey(train, columns, kind="classes", skip_bad_rows=plan.skip_bad_rows) or space
     task = task_for(columns, space) if plan.task is None else task_named(plan.task)
     check_task(task, columns, space)
     if space.kind == "number" and plan.settings.class_weight != "none":
         raise InputError("class_weight is for classes, and these labels are numbers.")
-    known = metrics_of(space.kind, len(space))
+    known = task.metrics.names(space)
     if plan.metric is not None and plan.metric not in known:
         raise InputError(f"{plan.metric} is no metric of these labels; there are {', '.join(known)}.")
     return Look(sources=sources, columns=columns, space=space, task=task)
@@ -181,17 +185,17 @@ def look(sources: Mapping[str, Source], plan: RunPlan) -> Look:
 def _look_closer(sources: Mapping[str, Source], plan: RunPlan, task: Task) -> Look:
     """The same for a task that reads rows in its own way."""
     train = sources["train"]
-    assert task.columns is not None
-    assert task.counter is not None
+    assert task.rows.columns is not None
+    assert task.rows.counter is not None
     if not train.again:
         raise InputError(f"{train.name} can be read only once; put it in a file to train on it.")
-    columns = task.columns(train, plan.asked, True)
+    columns = task.rows.columns(train, plan.asked, True)
     if plan.settings.class_weight != "none":
         raise InputError(f"class_weight is for classes, and {task.name} has none.")
-    space = survey(train, columns, skip_bad_rows=plan.skip_bad_rows, check=task.form.check, counter=task.counter())
+    space = survey(train, columns, skip_bad_rows=plan.skip_bad_rows, check=task.rows.check, counter=task.rows.counter())
     assert space is not None
     check_task(task, columns, space)
-    known = () if task.metrics is None else task.metrics(space)
+    known = task.metrics.names(space)
     if plan.metric is not None and plan.metric not in known:
         raise InputError(f"{plan.metric} is no metric of {task.name}; there are {', '.join(known)}.")
     return Look(sources=sources, columns=columns, space=space, task=task)
@@ -205,7 +209,7 @@ def prepare(seen: Look, plan: RunPlan, tokenizer: Encoder | None, max_length: in
     tables: dict[str, TokenTable] = {}
     for name, source in seen.sources.items():
         columns = seen.columns if name == "train" else columns_beside(source, seen.columns, seen.task)
-        table = seen.task.encode(
+        table = encode_table(
             source,
             columns,
             tokenizer if tokenizer is not None else Unread(),
@@ -216,7 +220,7 @@ def prepare(seen: Look, plan: RunPlan, tokenizer: Encoder | None, max_length: in
             max_answer=plan.max_answer,
             max_tokens=plan.max_tokens,
             skip_bad_rows=plan.skip_bad_rows,
-            form=seen.task.form,
+            form=seen.task.rows,
         )
         tables[name] = table
         for part, places in _parts(name, table, seen, plan).items():
@@ -247,9 +251,9 @@ def prepare(seen: Look, plan: RunPlan, tokenizer: Encoder | None, max_length: in
 
 def _unread(table: TokenTable, seen: Look) -> str:
     """What the tokens of some rows cannot say, with the first of these rows; empty: nothing."""
-    if seen.task.unread is None:
+    if seen.task.rows.unread is None:
         return ""
-    what, places = seen.task.unread(table)
+    what, places = seen.task.rows.unread(table)
     if not len(places):
         return ""
     first = ", ".join(f"{number:,}" for number in table.rows[places[:8]].tolist())
@@ -259,12 +263,12 @@ def _unread(table: TokenTable, seen: Look) -> str:
 
 def columns_beside(source: Source, columns: Columns, task: Task) -> Columns:
     """The same columns in another source, where the id and the split may be missing."""
-    if task.columns is not None:
+    if task.rows.columns is not None:
         kept = {name for name in columns.named if name in source.columns}
         names = {part: getattr(columns, part) for part in ("text", "text_b", "label", "id")}
         options = columns.options if set(columns.options) <= kept else ()
-        asked = Asked(**{part: name if name in kept else None for part, name in names.items()}, options=options)
-        return replace(task.columns(source, asked, True), split=None)
+        roles = ColumnRoles(**{part: name if name in kept else None for part, name in names.items()}, options=options)
+        return replace(task.rows.columns(source, roles, True), split=None)
     for name in (columns.text, columns.text_b, columns.label):
         if name is not None and name not in source.columns:
             raise InputError(f"{source.name} has no column {name!r}; it has {', '.join(source.columns[:30])}.")
@@ -296,8 +300,8 @@ def _parts(name: str, table: TokenTable, seen: Look, plan: RunPlan) -> dict[str,
         return found
     rows = found["train"]
     labels, kind = None if table.labels is None else table.labels[rows], str(seen.space.kind)
-    if seen.task.strata is not None and labels is not None:
-        labels, kind = seen.task.strata(labels, seen.space)
+    if seen.task.rows.strata is not None and labels is not None:
+        labels, kind = seen.task.rows.strata(labels, seen.space)
     split = split_rows(
         labels,
         table.hashes[rows],
@@ -319,7 +323,7 @@ def _together(table: TokenTable, rows: Array, task: Task | None = None) -> Array
         return table.groups[rows]
     if table.firsts is None:
         return None
-    if task is not None and task.counter is not None:
+    if task is not None and task.rows.counter is not None:
         return table.firsts[rows] if len(np.unique(table.firsts[rows])) >= ENOUGH_PASSAGES else None
     largest = int(np.unique(table.firsts[rows], return_counts=True)[1].max())
     return table.firsts[rows] if largest <= MOST_TOGETHER * len(rows) else None  # one question asked of all texts

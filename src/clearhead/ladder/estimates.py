@@ -78,8 +78,8 @@ def network_seconds(plan: RunPlan, prepared: Prepared) -> Estimate:
         plan.model,
         "core",
         plan.device,
-        head=task.head,
-        labels=task.outputs(space),
+        head=task.head.kind,
+        labels=task.head.outputs(space),
         fresh=True,
         head_pooling=plan.head_pooling,
     )

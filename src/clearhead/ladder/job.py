@@ -110,7 +110,7 @@ def _climbed(
         sources=sources,
         prepared=prepared,
         part=part,
-        metric=plan.metric or prepared.task.main(prepared.space),
+        metric=plan.metric or prepared.task.metrics.main(prepared.space),
         folder=folder,
         command=command,
         missing=missing,
@@ -258,7 +258,7 @@ def _finished(climb: Climb, rungs: tuple[Rung, ...], scored: Mapping[str, tuple[
     asked = Asked(
         task=task, space=space, metric=climb.metric, part=climb.part, targets=climb.rows.targets, margin=climb.margin
     )
-    answers = {method: task.read(one.logits, space, reading) for method, (reading, one) in scored.items()}
+    answers = {method: task.decode.read(one.logits, space, reading) for method, (reading, one) in scored.items()}
     rungs = compared(rungs, answers, asked)
     method, reason = recommendation(rungs, asked)
     not_tried, caveat = untried(rungs)

@@ -12,7 +12,7 @@ from clearhead.checkpoint.passport import Trained
 from clearhead.data import Columns, Source, guess_columns
 from clearhead.data.columns import titled, titles
 from clearhead.errors import InputError
-from clearhead.tasks import Asked
+from clearhead.tasks import ColumnRoles
 
 if TYPE_CHECKING:
     from clearhead.predict.predictor import Predictor
@@ -29,7 +29,7 @@ def find_columns(
     labelled: bool = True,
 ) -> Columns:
     """The columns to read; pairs are found by their names, as in training, where nobody knows what a model reads."""
-    if predictor.task.columns is not None:
+    if predictor.task.rows.columns is not None:
         return _own_columns(predictor, source, asked, options, labelled=labelled)
     two, reference = predictor.reads_two, predictor.reference
     if options is not None:
@@ -47,15 +47,14 @@ def find_columns(
     if two is not False and asked["text"] is None and _holds_pairs(source, names):
         names |= {"text": "text", "text_b": "text_b"}
     pair = names["text_b"] is not None if two is None else two
-    task = "regress" if predictor.space.kind == "number" else "pair" if pair else None
+    number = predictor.space.kind == "number"
     found = guess_columns(
         source,
         names["text"],
         names["text_b"],
         names["label"],
-        None,
-        None,
-        task,
+        second=True if pair and not number else None,
+        number=number,
         labelled=labelled,
         pairs=two is not False,
     )
@@ -80,22 +79,22 @@ def _own_columns(
 ) -> Columns:
     """The same for a task that reads rows in its own way."""
     task = predictor.task
-    assert task.columns is not None
+    assert task.rows.columns is not None
     trained = predictor.trained or Trained(task=task.name)
     here = {part: name for part, name in trained.columns.items() if name in source.columns}
-    if task.second is False:
+    if task.rows.second is False:
         _refuse_pairs(predictor, source)
     if source.kind == "pairs":
         here = {"text": "text", "text_b": "text_b"} | here
     chosen = tuple(name.strip() for name in options.split(",")) if options else tuple(trained.options)
-    asked = Asked(
+    roles = ColumnRoles(
         text=names["text"] or here.get("text"),
         text_b=names["text_b"] or here.get("text_b"),
         label=names["label"] or here.get("label"),
         id=here.get("id"),
         options=chosen if options or set(chosen) <= set(source.columns) else (),
     )
-    return replace(task.columns(source, asked, labelled), split=None)
+    return replace(task.rows.columns(source, roles, labelled), split=None)
 
 
 def report_columns(predictor: Predictor, source: Source, columns: Columns) -> None:

@@ -18,8 +18,8 @@ from clearhead.errors import ClearheadError, InputError
 from clearhead.files import decode, discard, read_json, write_json
 from clearhead.predict.column_roles import report_columns
 from clearhead.predict.columns import KEYED, NUMBER, Keys, Maker, check_probabilities, maker_for, own_writer
-from clearhead.predict.predictions import answered
 from clearhead.predict.predictor import Predictor
+from clearhead.predict.stream import answer_chunks, answers_in
 from clearhead.predict.writers import OWN_WRITERS, WRITERS, Writer
 
 LONGEST_NAME = 240  # bytes of an output's name to which something is added; most systems allow 255 in all
@@ -197,14 +197,14 @@ class _Job:
     def written(self, file: IO[bytes]) -> Iterator[None]:
         """Write chunk after chunk; yields when one is done."""
         counts = self.counts
-        for chunk in self.predictor.answer(self.source, self.columns, skip=counts.read):
+        for chunk in answer_chunks(self.predictor, self.source, self.columns, skip=counts.read):
             bad = BadRows()
             for one in chunk.bad:
                 bad.add(one)
                 counts.skipped[one.problem] = counts.skipped.get(one.problem, 0) + 1
             if not self.skip_bad_rows:
                 bad.refuse(self.source, counts.rows + len(chunk.kept))
-            said = {prediction.row: prediction for prediction in answered(self.predictor, chunk)}
+            said = {prediction.row: prediction for prediction in answers_in(self.predictor, chunk)}
             for row in chunk.rows:
                 if not isinstance(row, BadRow):  # a row without a usable text keeps its place, and has no answer
                     if self.keys is not None:
@@ -250,8 +250,8 @@ def file_state(path: Path) -> tuple[str, int, int]:
 
 def _format(output: Path | IO[bytes], said: str | None, source: Source, predictor: Predictor) -> str:
     """By what was said, by the ending, or as the input is."""
-    labels = predictor.space.kind
-    known = (*WRITERS, *(name for name, kind in OWN_WRITERS.items() if kind == labels))
+    codec = predictor.task.answers
+    known = (*WRITERS, *codec.formats)
     if said is None and isinstance(output, Path):
         ending = output.suffix.removeprefix(".").lower().replace("ndjson", "jsonl")
         if output.suffix.lower() in SUFFIXES:
@@ -267,8 +267,8 @@ def _format(output: Path | IO[bytes], said: str | None, source: Source, predicto
         if said == "conll" and source.kind != "conll":
             raise InputError(f"{source.name} has no tokens in columns, so that it cannot become CoNLL; write .jsonl.")
         return said
-    if labels in ("tags", "answers"):
-        return "conll" if source.kind == "conll" and labels == "tags" else "jsonl"
+    if codec.is_json:
+        return source.kind if source.kind in codec.formats and source.kind not in KEYED else "jsonl"
     return {"jsonl": "jsonl", "json": "jsonl", "tsv": "tsv"}.get(source.kind, "csv")
 
 
@@ -311,7 +311,7 @@ def _surveyed(
             yield row
 
     bare = replace(columns, label=None)
-    survey(replace(source, open=counted), bare, skip_bad_rows=skip_bad_rows, check=predictor.task.form.check)
+    survey(replace(source, open=counted), bare, skip_bad_rows=skip_bad_rows, check=predictor.task.rows.check)
     return count, tuple(names)
 
 

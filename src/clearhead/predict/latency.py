@@ -11,8 +11,8 @@ from statistics import median
 from clearhead.data import Columns, Row, Source, TextRow
 from clearhead.jobs.run_folder import METRICS, REPORT, SPLIT
 from clearhead.jobs.training_state import STATE
-from clearhead.predict.predictions import predictions
 from clearhead.predict.predictor import Predictor
+from clearhead.predict.stream import answer_rows
 
 WARM = 3  # predictions before the clock runs
 LEAST, MOST = 20, 100  # predictions that are timed
@@ -44,7 +44,7 @@ def latency_ms(
 
     def timed(number: int) -> float:
         begun = time.perf_counter()
-        list(predictions(predictor, each[number % len(each)], known, skip_bad_rows=True))
+        list(answer_rows(predictor, each[number % len(each)], known, skip_bad_rows=True))
         return time.perf_counter() - begun
 
     for number in range(warm):
@@ -57,7 +57,7 @@ def latency_ms(
 
 def served(predictor: Predictor, source: Source, columns: Columns) -> dict[str, float]:
     """What the model takes to be used, found out in about a second: the time of one text, and its room on disk."""
-    known, check = replace(columns, label=None, split=None), predictor.task.form.check
+    known, check = replace(columns, label=None, split=None), predictor.task.rows.check
     rows = [row for row in source.sample(2 * TIMED) if isinstance(row, Row)]
     good = [row for row in rows if isinstance(check(row, known, predictor.space), TextRow)][:TIMED]
     made = {"size on disk MB": round(megabytes(predictor.folder), 2)}

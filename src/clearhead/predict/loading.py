@@ -13,7 +13,7 @@ from clearhead.checkpoint.activation import read_activation
 from clearhead.checkpoint.passport import Passport, Trained, check_label_names, read_passport
 from clearhead.checkpoint.sentence import read_sentences
 from clearhead.data import LabelSpace
-from clearhead.data.form import MOST_ROW, Fit
+from clearhead.data.row_codec import MOST_ROW, LengthPolicy
 from clearhead.errors import CheckpointError, InputError
 from clearhead.files import shown
 from clearhead.jobs.kinds import has_vectors
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("clearhead")
 
-UNNAMED = ("answers", "options")  # the outputs of such heads have no names in other people's files
-OWN_HEADS = ("tag", "span", "choice")
 OTHER_HEADS = {
     "masked": ("guesses hidden words", "fill"),
     "pretraining": ("guesses hidden words", "fill"),
@@ -44,7 +42,6 @@ OTHER_HEADS = {
     "seq2seq": ("writes texts", "translate"),
 }
 MOST_ANSWER = 10_000  # tokens
-KINDS = {"multi_label_classification": "multilabel", "regression": "number"}
 
 
 def load_predictor(
@@ -100,9 +97,9 @@ def _task(trained: Trained) -> Task:
     """The task of a passport, which its labels and columns must allow."""
     task = task_named(trained.task)
     second = "text_b" in trained.columns
-    if trained.settings.get("both_orders") is True and second and task.name in ORDERED:
+    if trained.settings.get("both_orders") is True and second and task.rows.reversible:
         task = both_orders(task)
-    if trained.kind not in task.kinds or (task.second is not None and task.second is not second):
+    if trained.kind not in task.rows.kinds or (task.rows.second is not None and task.rows.second is not second):
         raise CheckpointError(f"clearhead.json: {task.name} does not go with its labels or columns.")
     return task
 
@@ -117,10 +114,9 @@ def _scorer(folder: Path, trained: Trained, loaded: Callable[[], Model]) -> Scor
     task = _task(trained)
     if trained.method in ("finetune", "head"):
         model = loaded()
-        if model.shape.head is None or model.shape.head.kind != task.head:
+        if model.shape.head is None or model.shape.head.kind != task.head.kind:
             raise CheckpointError(f"{folder} was trained to {shown(trained.task, 40)}, and its head is gone.")
-        named = trained.kind not in UNNAMED
-        if named and list(model.labels) != list(task.outputs(_space(trained))):
+        if task.head.named and list(model.labels) != list(task.head.outputs(_space(trained))):
             raise CheckpointError(f"{folder}: config.json and clearhead.json name different labels.")
         return NetworkScorer(model=model, fit=_fit(trained, model), task=task)
     if trained.method not in ("features", "tfidf", "majority"):
@@ -149,7 +145,7 @@ def _scorer(folder: Path, trained: Trained, loaded: Callable[[], Model]) -> Scor
     return ClassicScorer(classic=classic)
 
 
-def _fit(trained: Trained, model: Model) -> Fit:
+def _fit(trained: Trained, model: Model) -> LengthPolicy:
     """Texts are cut or windowed as in training, if the model can read that much."""
     most, said = model.max_length(), trained.max_length
     fits = most is None if said is None else 1 <= said <= (most or said)
@@ -157,7 +153,7 @@ def _fit(trained: Trained, model: Model) -> Fit:
     sane = sane and (trained.max_tokens is None or 1 <= trained.max_tokens <= MOST_ROW)
     if not fits or trained.long not in ("window", "cut") or not sane:
         raise CheckpointError("clearhead.json: its max_length, long, stride, max_answer or max_tokens do not fit.")
-    return Fit(
+    return LengthPolicy(
         max_length=said,
         long=trained.long,
         stride=trained.stride,
@@ -167,51 +163,30 @@ def _fit(trained: Trained, model: Model) -> Fit:
 
 
 def _untrained(reference: str, folder: Path, model: Model, abstain_below: float | None) -> Predictor:
-    """A checkpoint of others: its head and config.json say what it answers."""
+    """A checkpoint of others: its head and config.json tell what it answers."""
     head = None if model.shape.head is None else str(model.shape.head.kind)
-    if head in OWN_HEADS:
-        return _untrained_own(reference, folder, model, TASKS[head], abstain_below)
-    if head != "classify":
+    found = None if head is None else task_of_checkpoint(head, tuple(model.labels), model.config)
+    if found is None:
         does, use = OTHER_HEADS.get(str(model.head), ("turns texts into vectors", "embed"))
         work = f"it {does} ({verb(use)})"
         raise InputError(f"{reference} was not trained to answer with labels: {work}; train one with {verb('train')}.")
-    problem = model.config.get("problem_type")
-    kind: Any = KINDS.get(str(problem), "number" if problem is None and len(model.labels) == 1 else "classes")
-    if kind != "number":
-        check_label_names(model.labels, "config.json")
-    space = LabelSpace(names=() if kind == "number" else model.labels, kind=kind)
-    task = task_named("regress" if kind == "number" else "classify")
-    activation, warning = read_activation(model.config, len(model.labels))
-    if warning is not None:
-        log.warning("%s: %s", reference, warning)
+    task, space = found
+    check_label_names(space.names, "config.json")
+    activation: Activation = "identity"
+    if task.rows.counter is None:
+        activation, warning = read_activation(model.config, len(model.labels))
+        if warning is not None:
+            log.warning("%s: %s", reference, warning)
     if abstain_below is not None:
         _check_silence(task, reference, space)
+    most, stride = task.rows.long
+    length = min((limit for limit in (most, model.max_length()) if limit is not None), default=None)
+    fit = LengthPolicy(max_length=length, stride=stride if length is None else min(stride, length // 3))
     return Predictor(
         task=task,
         space=space,
-        reading=Reading(abstain_below=abstain_below, activation=activation if kind == "number" else "identity"),
-        scorer=NetworkScorer(model=model, fit=Fit(max_length=model.max_length())),
-        method="finetune",
-        reference=reference,
-        folder=folder,
-    )
-
-
-def _untrained_own(reference: str, folder: Path, model: Model, task: Task, abstain_below: float | None) -> Predictor:
-    """A tagger, an answerer or a chooser of others."""
-    marked = any(name[1:2] == "-" for name in model.labels)
-    scheme = {"tag": LENIENT if marked else "plain", "span": "all", "choice": "0"}[task.name]
-    names = model.labels if task.name == "tag" else ()
-    check_label_names(names, "config.json")
-    most, stride = task.long
-    known = [limit for limit in (most, model.max_length()) if limit is not None]
-    length = min(known, default=None)
-    shared = stride if length is None else min(stride, length // 3)
-    return Predictor(
-        task=task,
-        space=LabelSpace(names=names, kind=task.kinds[0], scheme=scheme),
-        reading=Reading(abstain_below=abstain_below),
-        scorer=NetworkScorer(model=model, fit=Fit(max_length=length, stride=shared), task=task),
+        reading=Reading(abstain_below=abstain_below, activation=activation if space.kind == "number" else "identity"),
+        scorer=NetworkScorer(model=model, fit=fit, task=task),
         method="finetune",
         reference=reference,
         folder=folder,

@@ -1,42 +1,19 @@
-"""A trained folder in use: rows in, answers out, in the order they came and in bounded memory."""
+"""A trained folder in use: rows in, answers out."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clearhead.checkpoint.passport import Trained
-from clearhead.data import BadRow, Columns, LabelSpace, Row, Source, TextRow
+from clearhead.data import Columns, LabelSpace, Source, open_source
 from clearhead.predict.column_roles import find_columns
 from clearhead.predict.scoring import Scorer
+from clearhead.predict.stream import answer_rows
 from clearhead.tasks import Reading, Task
-from clearhead.tasks.task import Answers
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
-
-log = logging.getLogger("clearhead")
-
-CHUNK = 1024  # rows that are read, sorted by length and answered together
-
-
-@dataclass(frozen=True, kw_only=True)
-class Chunk:
-    """Some neighbouring rows and what the model says of those that it can read."""
-
-    rows: list[Row | BadRow]  # as they came
-    kept: list[TextRow]
-    bad: list[BadRow]
-    logits: Any  # of the kept ones; None where there are none
-    answers: Answers
-    truncated: Array
-    windows: Array
+from clearhead.tasks.answer import Answer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,34 +62,9 @@ class Predictor:
         return () if self.trained is None else (*self.trained.columns.values(), *self.trained.options)
 
     def answer(
-        self,
-        source: Source,
-        columns: Columns,
-        *,
-        labels: LabelSpace | None = None,
-        skip: int = 0,
-        chunk: int = CHUNK,
-    ) -> Iterator[Chunk]:
-        """Every row of a source in its order, a chunk at a time; `skip` rows at the beginning are passed over."""
-        known = columns if labels is not None else replace(columns, label=None)
-        rows = islice(source.rows(), skip, None)
-        while taken := list(islice(rows, chunk)):
-            check, space = self.task.form.check, labels or self.space
-            checked = [row if isinstance(row, BadRow) else check(row, known, space) for row in taken]
-            yield self._answered(taken, checked, known)
-
-    def _answered(self, rows: list[Row | BadRow], checked: Sequence[TextRow | BadRow], columns: Columns) -> Chunk:
-        import numpy as np
-
-        kept = [row for row in checked if isinstance(row, TextRow)]
-        bad = [row for row in checked if isinstance(row, BadRow)]
-        if kept:
-            logits, truncated, windows = self.scorer.score(kept, columns)
-            answers = self.task.read(logits, self.space, self.reading)
-        else:
-            logits = None
-            truncated, windows = np.zeros(0, np.int32), np.zeros(0, np.int64)
-            answers = Answers(labels=np.zeros(0, np.int64))
-        return Chunk(
-            rows=rows, kept=kept, bad=bad, logits=logits, answers=answers, truncated=truncated, windows=windows
-        )
+        self, rows: Sequence[Any], text: str | None = None, text_b: str | None = None, *, options: str | None = None
+    ) -> list[Answer]:
+        """The answers to texts, pairs of texts or dicts, in their order; names say which keys of dicts to read."""
+        source = open_source(rows)
+        columns = self.columns_in(source, text, text_b, options=options, labelled=False)
+        return list(answer_rows(self, source, columns, skip_bad_rows=False))

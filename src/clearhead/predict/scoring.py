@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from clearhead.batch import Batch, check_outputs, groups
 from clearhead.data.columns import Columns
 from clearhead.data.examples import TextRow
-from clearhead.data.form import Fit
+from clearhead.data.row_codec import LengthPolicy
 from clearhead.data.table import TokenTable, encode_rows
 from clearhead.errors import InputError
 from clearhead.model.embedding import Embedder
 from clearhead.model.layers import Layer, choose_layer
 from clearhead.runner import Runner
-from clearhead.tasks.classify.decoding import CLASSIFY
 from clearhead.tasks.encoded import Encoded, encoded, within
 from clearhead.tasks.task import Task, mean_windows
 
@@ -53,15 +52,15 @@ class NetworkScorer:
     """A network with a head, fine-tuned as a whole or in its head alone."""
 
     model: Model
-    fit: Fit
-    task: Task = CLASSIFY
+    fit: LengthPolicy
+    task: Task
 
     def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
         """Read the head's logits; windows of one text are put together as the task does it."""
-        table = encode_rows(rows, columns, self.model.tokenizer, fit=self.fit, form=self.task.form)
+        table = encode_rows(rows, columns, self.model.tokenizer, fit=self.fit, form=self.task.rows)
         data = readable(table, self.model)
         logits = network_logits(self.model.runner, data, self.task)
-        return Scores(logits, table.truncated, row_pieces(data) // self.task.passes)
+        return Scores(logits, table.truncated, row_pieces(data) // self.task.rows.passes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,11 +68,11 @@ class FeatureScorer:
     """A frozen encoder's features under a linear model: the lecture's DistilBERT example."""
 
     model: Model
-    fit: Fit
+    fit: LengthPolicy
     classic: ClassicModel
     layer: Layer | None = None
     pooling: tuple[str, ...] | None = None
-    task: Task = CLASSIFY
+    task: Task
     separate: bool = False  # two texts are encoded one by one, and their vectors compared
 
     def score(self, rows: Sequence[TextRow], columns: Columns) -> Scores:
@@ -81,11 +80,13 @@ class FeatureScorer:
         if self.separate:
             made = pair_features(self.model, rows, self.fit, layer=self.layer, pooling=self.pooling)
             return Scores(self.classic.logits(features=made.features), made.truncated, made.windows)
-        table = encode_rows(rows, columns, self.model.tokenizer, fit=self.fit, form=self.task.form)
+        table = encode_rows(rows, columns, self.model.tokenizer, fit=self.fit, form=self.task.rows)
         data = readable(table, self.model)
-        if self.task.words is not None:
+        if self.task.head.words is not None:
             found = word_features(self.model, data, layer=self.layer)
-            return Scores(self.task.words(self.classic.logits(features=found), data), table.truncated, data.row_windows)
+            return Scores(
+                self.task.head.words(self.classic.logits(features=found), data), table.truncated, data.row_windows
+            )
         features = table_features(self.model, data, layer=self.layer, pooling=self.pooling)
         return Scores(self.classic.logits(features=features), table.truncated, data.row_windows)
 
@@ -136,9 +137,7 @@ def row_pieces(data: Encoded) -> Array:
     return np.maximum.reduceat(counts, data.marks.bounds[:-1])[data.places]
 
 
-def network_logits(
-    runner: Runner, data: Encoded, task: Task = CLASSIFY, *, budget: int | None = None, told: Told = None
-) -> Any:
+def network_logits(runner: Runner, data: Encoded, task: Task, *, budget: int | None = None, told: Told = None) -> Any:
     """What the task makes of the network's answers; windows of like length go through together."""
     import numpy as np
 
@@ -159,11 +158,11 @@ def network_logits(
     found = np.concatenate(parts)
     check_outputs(found)
     if len(found) == len(order):
-        return task.collect(found[np.argsort(order, kind="stable")], data)
+        return task.head.collect(found[np.argsort(order, kind="stable")], data)
     begins = np.cumsum(lengths) - lengths  # an answer for each token: back to the order of the windows
     made = np.empty_like(found)
     made[np.repeat(begins[order], lengths[order]) + within(lengths[order])] = found
-    return task.collect(made, data)
+    return task.head.collect(made, data)
 
 
 def table_features(
@@ -192,7 +191,7 @@ class PairFeatures(NamedTuple):
 def pair_features(
     model: Model,
     rows: Sequence[TextRow],
-    fit: Fit,
+    fit: LengthPolicy,
     *,
     layer: Layer | None = None,
     pooling: Sequence[str] | None = None,
@@ -212,7 +211,7 @@ def pair_features(
     return PairFeatures(compare_vectors(vectors), cosine, cut[:count] + cut[count:], longest)
 
 
-def separate_texts(rows: Sequence[TextRow], model: Model, fit: Fit) -> TokenTable:
+def separate_texts(rows: Sequence[TextRow], model: Model, fit: LengthPolicy) -> TokenTable:
     """The first texts of all rows, then their second texts, each as a row of its own."""
     firsts = [replace(row, text_b=None) for row in rows]
     seconds = [replace(row, text=row.text_b or "", text_b=None) for row in rows]

@@ -133,7 +133,7 @@ class Answers:
         return (f"{'' if first else ','}\n{name}: {answer}").encode("utf-8", "replace")
 
 
-OWN_WRITERS = {"conll": "tags", "squad": "answers"}  # the kind of labels that each is for
+OWN_WRITERS = ("conll", "squad")  # formats that the answers of some tasks have
 
 
 def _cell(value: Any, *, nested: bool) -> str:

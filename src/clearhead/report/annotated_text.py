@@ -9,8 +9,7 @@ from itertools import pairwise
 from markupsafe import Markup, escape
 
 from clearhead.report.formatting import cut, figure, lines
-from clearhead.tasks.examples import Mark
-from clearhead.tasks.shown import Word
+from clearhead.tasks.examples import Mark, Word
 
 MOST_MARKS = 200  # in one text
 MOST_LABEL = 30  # letters of a label

@@ -14,8 +14,7 @@ from clearhead.report.formatting import cut, figure, percent
 
 if TYPE_CHECKING:
     from clearhead.tasks.evaluation import Evaluation
-    from clearhead.tasks.examples import Pick
-    from clearhead.tasks.shown import Example, Shown
+    from clearhead.tasks.examples import Example, Pick, Shown
 
 MOST_CELLS = 60
 MOST_CASES = 12  # of a list

@@ -23,7 +23,7 @@ from clearhead.report.sweep import describe_sweep
 if TYPE_CHECKING:
     from clearhead.data import Inspection
     from clearhead.tasks.evaluation import Evaluation
-    from clearhead.tasks.shown import Shown
+    from clearhead.tasks.examples import Shown
 
 MOST_PASSPORT = 60_000  # characters; the model folder has all of it
 MOST_COMMAND = 20_000

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.labels import LabelSpace
-from clearhead.tasks.examples import Picks, picked
-from clearhead.tasks.task import Answers, Reading, Task
+from clearhead.tasks.examples import Picks
+from clearhead.tasks.task import Answers, Details, Reading, Task
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 DRAWS = 1000  # resamples for an interval
 SLICE_DRAWS = 200
 CURVE = 50  # points of a curve that are kept
-FLAT = ("classes", "multilabel")  # labels of a cell
-MOST_SQUARE = 100  # classes of which a confusion matrix is kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,48 +119,38 @@ def evaluation(
     **counts: Any,
 ) -> Evaluation:
     """Measure what logits say of rows whose labels are known; with their `numbers`, some are picked to be looked at."""
-    answers = task.read(logits, space, reading)
-    found = task.details(answers, targets, space) if task.details is not None else None
-    right, sure = task.right(answers, targets), task.confidence(answers)
+    answers = task.decode.read(logits, space, reading)
+    details = task.metrics.details(answers, targets, space)
+    right, sure = task.metrics.right(answers, targets), task.decode.confidence(answers)
     curve, area = _coverage(sure, right)
     return Evaluation(
         task=task.name,
         kind=space.kind,
         labels=space.names,
         rows=len(targets),
-        main=task.main(space),
-        metrics=task.measure(answers, targets, space, draws),
-        confusion=_confusion(answers, targets, space) if found is None else found.confusion,
-        label_scores=_label_scores(answers, targets, space) if found is None else found.label_scores,
+        main=task.metrics.main(space),
+        metrics=task.metrics.measure(answers, targets, space, draws),
+        confusion=details.confusion,
+        label_scores=details.label_scores,
         calibration=_calibration(task, space, logits, targets, reading),
         coverage=curve,
         coverage_area=area,
         abstained=0 if answers.abstained is None else int(answers.abstained.sum()),
         slices=_slices(answers, targets, right, slices or {}),
-        picks=None if numbers is None else (task.picks or picked)(answers, targets, space, numbers),
+        picks=task.examples.picks(answers, targets, space, numbers) if numbers is not None and len(targets) else None,
         **counts,
     )
-
-
-def _confusion(answers: Answers, targets: Array, space: LabelSpace) -> tuple[tuple[int, ...], ...] | None:
-    from clearhead.metrics import confusion
-
-    if space.kind != "classes" or len(space) > MOST_SQUARE:
-        return None
-    return tuple(tuple(int(count) for count in row) for row in confusion(targets, answers.labels, len(space)))
-
-
-def _label_scores(answers: Answers, targets: Array, space: LabelSpace) -> tuple[LabelScore, ...]:
-    from clearhead.metrics import label_table
-
-    return tuple(label_table(targets, answers.labels, space.names)) if space.kind in FLAT else ()
 
 
 def _calibration(task: Task, space: LabelSpace, logits: Any, targets: Any, reading: Reading) -> Calibration | None:
     from clearhead.metrics import expected_calibration_error, reliability
 
-    plain, truth = _probs(task, task.read(logits, space, Reading()), targets, space)
-    scaled, _ = _probs(task, task.read(logits, space, Reading(temperature=reading.temperature)), targets, space)
+    def at(temperature: float) -> Details:
+        return task.metrics.details(task.decode.read(logits, space, Reading(temperature=temperature)), targets, space)
+
+    before = at(1.0)
+    plain, truth = before.probs, before.truth
+    scaled = None if plain is None else at(reading.temperature).probs
     if plain is None or scaled is None or truth is None:
         return None
     return Calibration(
@@ -172,14 +160,6 @@ def _calibration(task: Task, space: LabelSpace, logits: Any, targets: Any, readi
         bins_before=reliability(plain, truth),
         bins_after=reliability(scaled, truth),
     )
-
-
-def _probs(task: Task, answers: Answers, targets: Any, space: LabelSpace) -> tuple[Array | None, Any]:
-    """Probabilities and what is right, a row each or as the task lays them out; None: it has none."""
-    if task.details is not None:
-        found = task.details(answers, targets, space)
-        return found.probs, found.truth
-    return (answers.probs, targets) if space.kind in FLAT else (None, None)
 
 
 def _coverage(sure: Array | None, right: Array | None) -> tuple[tuple[CoveragePoint, ...], float | None]:

@@ -1,13 +1,10 @@
-"""Which rows are worth a look: the worst answers, probable label errors, and some of each cell of the confusion."""
+"""Rows that an error analysis picks, and how a report shows them: truth, answer, and the words that mattered."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
-
-from clearhead.data.labels import LabelSpace
-from clearhead.tasks.task import Answers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,139 +82,52 @@ class Picks:
             yield from cell.picks
 
 
-def picked(answers: Answers, targets: Array, space: LabelSpace, numbers: Sequence[int] | Array) -> Picks | None:
-    """The rows of a part that are worth a look; None for kinds of labels that have no way to pick yet."""
-    maker = PICKERS.get(space.kind)
-    return None if maker is None or not len(targets) else maker(answers, targets, space, numbers)
+@dataclass(frozen=True, kw_only=True)
+class Word:
+    """A word, or some words in a row, and how much the answer loses without it."""
+
+    start: int
+    end: int
+    weight: float  # probability (or number) of the answer with it, minus without it
+    second: bool = False  # stands in the second text
 
 
-def pick_classes(answers: Answers, targets: Array, space: LabelSpace, numbers: Sequence[int] | Array) -> Picks:
-    """One label a row."""
-    import numpy as np
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """A row that was picked, with the beginning of its texts."""
 
-    assert answers.probs is not None
-    probs, said = answers.probs, answers.labels
-    every = np.arange(len(targets))
-    sure, given = probs[every, said], probs[every, targets]
-    wrong = np.flatnonzero(said != targets)
+    pick: Pick
+    text: str
+    text_b: str | None = None
+    words: tuple[Word, ...] | None = None  # None: nobody looked
+    whole: float | None = None  # probability (or number) of the answer when nothing is left out
+    watched: str | None = None  # what that is of; None: the answer
+    cut: bool = False  # whether the texts go on
 
-    def pick(place: int) -> Pick:
-        return Pick(
-            row=int(numbers[place]),
-            truth=space.names[targets[place]],
-            answer=space.names[said[place]],
-            sure=float(sure[place]),
-            given=float(given[place]),
-            watched=int(said[place]),
-        )
-
-    usual = _usual(probs, targets, len(space))
-    odd = wrong[sure[wrong] >= np.clip(usual[said[wrong]], SURE, VERY_SURE)]
-    odd = odd[sure[odd] - given[odd] >= AHEAD]
-    margin = given[odd] - sure[odd]
-    return Picks(
-        worst=tuple(map(pick, first_places(wrong, -sure[wrong], MOST_WORST))),
-        suspicious=tuple(map(pick, first_places(odd, margin, MOST_SUSPICIOUS))),
-        wrong=len(wrong),
-        doubtful=len(odd),
-        cells=tuple(_cells(targets, said, sure, len(space), pick)),
-    )
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        """Spans and entities in the text, which is not cut where there are any."""
+        return self.pick.marks
 
 
-def _usual(probs: Array, targets: Array, classes: int) -> Array:
-    """(classes,) how probable each class is to the model on rows that have it: the threshold of confident learning."""
-    import numpy as np
+@dataclass(frozen=True, kw_only=True)
+class ShownCell:
+    """A cell of the confusion with the rows that are shown of it."""
 
-    counts = np.bincount(targets, minlength=classes)
-    own = np.bincount(targets, weights=probs[np.arange(len(targets)), targets], minlength=classes)
-    return np.asarray(np.where(counts > 0, own / np.maximum(counts, 1), SURE))
-
-
-def _cells(targets: Array, said: Array, sure: Array, classes: int, pick: Callable[[int], Pick]) -> Iterator[Cell]:
-    """Frequent mistakes first, then right answers."""
-    import numpy as np
-
-    codes = targets.astype(np.int64) * classes + said
-    found, counts = np.unique(codes, return_counts=True)
-    wrong = found // classes != found % classes
-    for place in np.lexsort((found, -counts, ~wrong))[:MOST_CELLS]:
-        rows = np.flatnonzero(codes == found[place])
-        sign = -1 if wrong[place] else 1
-        yield Cell(
-            true=int(found[place] // classes),
-            answered=int(found[place] % classes),
-            count=int(counts[place]),
-            picks=tuple(map(pick, first_places(rows, sign * sure[rows], EACH))),
-        )
+    cell: Cell
+    examples: tuple[Example, ...]
 
 
-def pick_several(answers: Answers, targets: Array, space: LabelSpace, numbers: Sequence[int] | Array) -> Picks:
-    """Several labels a row: each row stands for the decision that is most surely wrong."""
-    import numpy as np
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """The examples of a part."""
 
-    assert answers.probs is not None
-    yes = answers.labels == 1
-    sure = np.where(yes, answers.probs, 1 - answers.probs)  # of each decision
-    missed = np.where(answers.labels != targets, sure, -1.0)
-    worst = missed.argmax(-1)
-    every = np.arange(len(targets))
-    strength = missed[every, worst]
-    wrong = np.flatnonzero(strength >= 0)
-
-    def named(row: Array) -> str:
-        return ", ".join(space.names[place] for place in np.flatnonzero(row)) or "(none)"
-
-    def pick(place: int) -> Pick:
-        watched = int(worst[place])
-        return Pick(
-            row=int(numbers[place]),
-            truth=named(targets[place]),
-            answer=named(answers.labels[place]),
-            sure=float(strength[place]),
-            given=1 - float(strength[place]),
-            watched=watched,
-            against=not bool(yes[place, watched]),
-        )
-
-    having = np.maximum(targets.sum(0), 1)
-    lacking = np.maximum((1 - targets.astype(np.int64)).sum(0), 1)
-    usual_yes = (answers.probs * (targets == 1)).sum(0) / having
-    usual_no = ((1 - answers.probs) * (targets == 0)).sum(0) / lacking
-    usual = np.where(yes[wrong, worst[wrong]], usual_yes[worst[wrong]], usual_no[worst[wrong]])
-    odd = wrong[strength[wrong] >= np.clip(usual, (1 + AHEAD) / 2, VERY_SURE)]
-    return Picks(
-        worst=tuple(map(pick, first_places(wrong, -strength[wrong], MOST_WORST))),
-        suspicious=tuple(map(pick, first_places(odd, -strength[odd], MOST_SUSPICIOUS))),
-        wrong=len(wrong),
-        doubtful=len(odd),
-    )
-
-
-def pick_numbers(answers: Answers, targets: Array, space: LabelSpace, numbers: Sequence[int] | Array) -> Picks:
-    """The largest errors, and those that are far beyond what is usual here."""
-    import numpy as np
-
-    errors = answers.labels - targets
-    size = np.abs(errors)
-
-    def pick(place: int) -> Pick:
-        return Pick(
-            row=int(numbers[place]),
-            truth=f"{targets[place]:.4g}",
-            answer=f"{answers.labels[place]:.4g}",
-            error=float(errors[place]),
-        )
-
-    middle = np.median(errors)
-    spread = 1.4826 * float(np.median(np.abs(errors - middle)))  # of a normal distribution, its standard deviation
-    odd = np.flatnonzero(np.abs(errors - middle) > FAR * spread) if spread > 0 else np.zeros(0, np.int64)
-    every = np.flatnonzero(size > 0)
-    return Picks(
-        worst=tuple(map(pick, first_places(every, -size[every], MOST_WORST))),
-        suspicious=tuple(map(pick, first_places(odd, -size[odd], MOST_SUSPICIOUS))),
-        wrong=len(targets),
-        doubtful=len(odd),
-    )
+    worst: tuple[Example, ...] = ()
+    suspicious: tuple[Example, ...] = ()
+    cells: tuple[ShownCell, ...] = ()
+    explained: int = 0  # rows whose words were left out one by one
+    scored: int = 0  # texts that the model read for it
+    seconds: float = 0.0
 
 
 def first_places(places: Array, keys: Array, most: int) -> list[int]:
@@ -225,11 +135,3 @@ def first_places(places: Array, keys: Array, most: int) -> list[int]:
     import numpy as np
 
     return [int(place) for place in places[np.argsort(keys, kind="stable")[:most]]]
-
-
-Picker = Callable[[Answers, "Array", LabelSpace, "Sequence[int] | Array"], Picks]
-PICKERS: dict[str, Picker] = {  # by the kind of labels; a new kind of answer adds its own
-    "classes": pick_classes,
-    "multilabel": pick_several,
-    "number": pick_numbers,
-}

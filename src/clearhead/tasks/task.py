@@ -1,18 +1,16 @@
-"""What a task is: one value with a few functions, used by train, evaluate, predict and whatever comes after them."""
+"""What a task is: a value of a few parts, used by train, evaluate, predict and whatever comes after them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.activation import Activation
-from clearhead.data.columns import Columns
 from clearhead.data.examples import TextRow
-from clearhead.data.form import FORM, Form
-from clearhead.data.labels import Kind, LabelSpace
-from clearhead.data.source import Source
-from clearhead.data.table import TokenTable, encode_table
+from clearhead.data.labels import LabelSpace
+from clearhead.data.row_codec import RowCodec
+from clearhead.tasks.answer import AnswerCodec
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.occlusion import Read, Watching, watch_text
 
@@ -50,28 +48,6 @@ class Answers:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """Which columns were named; None: to be found."""
-
-    text: str | None = None
-    text_b: str | None = None
-    label: str | None = None
-    id: str | None = None
-    split: str | None = None
-    options: tuple[str, ...] = ()
-
-
-class Counter(Protocol):
-    """Counts labels as they come, and says in the end what they are."""
-
-    total: int
-
-    def add(self, value: Any) -> None: ...
-
-    def space(self) -> LabelSpace: ...
-
-
-@dataclass(frozen=True, kw_only=True)
 class Details:
     """What a task adds to an evaluation."""
 
@@ -94,38 +70,67 @@ def mean_windows(values: Array, data: Encoded) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TaskHead:
+    """The head that an encoder gets for a task, and how its outputs become scores of rows."""
+
+    kind: str
+    outputs: Callable[[LabelSpace], tuple[str, ...]]  # what they are called
+    collect: Callable[[Array, Encoded], Any] = mean_windows  # outputs of windows, or of tokens, to scores of rows
+    words: Callable[[Array, Encoded], Any] | None = None  # outputs of words that are read, to scores of rows
+    named: bool = True  # the outputs are the labels, in a checkpoint's config.json too
+    # the labels of a checkpoint that clearhead did not train, by their names and its config.json; None: another task's
+    space: Callable[[tuple[str, ...], Mapping[str, Any]], LabelSpace | None] = lambda names, config: None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decoding:
+    """How scores become answers."""
+
+    read: Callable[[Any, LabelSpace, Reading], Answers]
+    fit: Callable[[Any, Any, LabelSpace], Reading]  # the best reading of development rows
+    confidence: Callable[[Answers], Array | None]  # how sure each answer is
+    thresholded: Callable[[LabelSpace], bool] = lambda space: False  # whether a fitted threshold decides the answer
+
+
+Scores = Callable[["Answers", Any, LabelSpace, str], "tuple[Callable[..., float], Any]"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskMetrics:
+    """How answers are measured and compared."""
+
+    measure: Callable[[Answers, Any, LabelSpace, int], dict[str, Interval]]  # int: resamples, 0 for none
+    main: Callable[[LabelSpace], str]  # the metric that epochs are compared by
+    names: Callable[[LabelSpace], tuple[str, ...]]  # all that `measure` has
+    right: Callable[[Answers, Any], Array | None]  # whether each answer is, where that is yes or no
+    details: Callable[[Answers, Any, LabelSpace], Details] = lambda answers, targets, space: Details()
+    # two models on the same rows: a metric of (rows, scores) by its name, and the scores of each row; None: `compared`
+    row_scores: Scores | None = None
+    compared: Callable[[LabelSpace], Mapping[str, Callable[..., float]]] | None = None  # metrics of targets and answers
+    comparable: Callable[[LabelSpace, LabelSpace], bool] = lambda one, two: one == two  # of two models
+    baseline: Callable[[Encoded], float] | None = None  # the loss of one who has not read the texts
+    floor: Callable[[Encoded], float] | None = None  # the main metric of one who has not
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorExamples:
+    """Which rows an error analysis picks, and how a picked row is taken apart."""
+
+    picks: Callable[[Answers, Any, LabelSpace, Any], Picks]
+    watch: Callable[[Pick, TextRow, Read], Watching | None] = watch_text  # None: not at all
+
+
+@dataclass(frozen=True, kw_only=True)
 class Task:
-    """A kind of question to ask of a text. logits are what `collect` makes, targets as the task's form has them."""
+    """A kind of question to ask of a text: what training, evaluation, prediction and reports know of it."""
 
     name: str
     about: str  # one line for people
-    head: str  # the head that an encoder gets for it
-    second: bool | None  # a second text: needed, never, or as it comes
-    kinds: tuple[Kind, ...]  # of labels that it can learn
-    outputs: Callable[[LabelSpace], tuple[str, ...]]  # what the head's outputs are called
+    rows: RowCodec  # from the rows of a source to tokens and targets
+    head: TaskHead  # from an encoder's states to scores of rows
     objective: Callable[[LabelSpace], str]  # its loss, by name
-    read: Callable[[Any, LabelSpace, Reading], Answers]
-    fit: Callable[[Any, Any, LabelSpace], Reading]  # the best reading of development rows
-    measure: Callable[[Answers, Any, LabelSpace, int], dict[str, Interval]]  # int: resamples, 0 for none
-    confidence: Callable[[Answers], Array | None]  # how sure each answer is
-    right: Callable[[Answers, Any], Array | None]  # whether each answer is, where that is yes or no
-    main: Callable[[LabelSpace], str]  # the metric that epochs are compared by
-    encode: Callable[..., TokenTable] = field(default=encode_table)
+    decode: Decoding  # from scores to answers
+    answers: AnswerCodec  # from answers to values and files
+    metrics: TaskMetrics
+    examples: ErrorExamples
     methods: tuple[str, ...] = ("finetune", "head", "features", "tfidf", "majority")
-    form: Form = FORM  # how its rows are read
-    columns: Callable[[Source, Asked, bool], Columns] | None = None  # None: by `guess_columns`; bool: labelled
-    counter: Callable[[], Counter] | None = None  # None: labels of one cell a row
-    collect: Callable[[Array, Encoded], Any] = mean_windows  # outputs of windows, or of tokens, to answers of rows
-    words: Callable[[Array, Encoded], Any] | None = None  # answers of words that are read, to answers of rows
-    weights: Callable[[Encoded], Array | None] = lambda data: None  # how much each row counts in a step
-    baseline: Callable[[Encoded], float] | None = None  # the loss of one who has not read the texts
-    floor: Callable[[Encoded], float] | None = None  # the main metric of one who has not
-    strata: Callable[[Any, LabelSpace], tuple[Any, str]] | None = None  # labels to split by, and their kind
-    details: Callable[[Answers, Any, LabelSpace], Details] | None = None
-    parts: Callable[[Answers, Any, LabelSpace, str], tuple[Callable[..., float], Any]] | None = None  # see `beside`
-    picks: Callable[[Answers, Any, LabelSpace, Any], Picks] | None = None  # rows worth a look; None: by the kind
-    watch: Callable[[Pick, TextRow, Read], Watching | None] = watch_text  # how a picked row is taken apart; None: not
-    metrics: Callable[[LabelSpace], tuple[str, ...]] | None = None  # None: by the kind of labels
-    unread: Callable[[TokenTable], tuple[str, Array]] | None = None  # places of rows of which something is not learned
-    passes: int = 1  # how often a row is read: twice where two texts are read in both orders
-    long: tuple[int | None, int] = (None, 0)  # at most so many tokens at once, and shared between windows

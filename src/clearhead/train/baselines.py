@@ -108,13 +108,13 @@ def compare_baselines(
 ) -> tuple[Baseline, ...]:
     """Every baseline beside the kept model, on the same rows."""
     task, space = prepared.task, prepared.space
-    metric = plan.metric or task.main(space)
+    metric = plan.metric or task.metrics.main(space)
     asked = Asked(task=task, space=space, metric=metric, part=part, targets=prepared.parts[part].targets)
-    mine = task.read(logits[part], space, reading)
+    mine = task.decode.read(logits[part], space, reading)
     made = []
     for fit in fits:
         their_reading, evaluations, _ = measured(prepared, fit.logits, replace(plan, target_accuracy=None))
-        theirs = task.read(fit.logits[part], space, their_reading)
+        theirs = task.decode.read(fit.logits[part], space, their_reading)
         interval = evaluations[part].metrics[metric]
         value, low, high = (
             float(one) if isfinite(one) else None for one in (interval.value, interval.low, interval.high)

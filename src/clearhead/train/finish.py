@@ -147,7 +147,7 @@ def measured(
     reading, notes = Reading(), []
     if "dev" in logits:
         targets = prepared.parts["dev"].targets
-        reading = task.fit(logits["dev"], targets, space)
+        reading = task.decode.fit(logits["dev"], targets, space)
         if plan.target_accuracy is not None:
             reading, note = _abstaining(prepared, logits["dev"], reading, plan.target_accuracy)
             notes.append(note)
@@ -181,7 +181,7 @@ def _evaluation(prepared: Prepared, part: PartRows, logits: Any, reading: Readin
         slices=slices,
         skipped={} if table is prepared.parts["train"].table else dict(table.skipped),
         truncated=int((table.truncated[part.places] > 0).sum()),
-        windowed=int((windows > prepared.task.passes).sum()),
+        windowed=int((windows > prepared.task.rows.passes).sum()),
     )
     return made if plan.metric is None else replace(made, main=plan.metric)
 
@@ -189,8 +189,8 @@ def _evaluation(prepared: Prepared, part: PartRows, logits: Any, reading: Readin
 def _abstaining(prepared: Prepared, logits: Any, reading: Reading, target: float) -> tuple[Reading, str]:
     """The reading with a confidence below which the model rather says nothing."""
     task = prepared.task
-    answers = task.read(logits, prepared.space, reading)
-    sure, right = task.confidence(answers), task.right(answers, prepared.parts["dev"].targets)
+    answers = task.decode.read(logits, prepared.space, reading)
+    sure, right = task.decode.confidence(answers), task.metrics.right(answers, prepared.parts["dev"].targets)
     if sure is None or right is None:
         return reading, f"{task.name} has no right or wrong, so that it does not abstain."
     found = threshold_for(sure, right, accuracy=target)
@@ -209,7 +209,7 @@ def _one_answer(prepared: Prepared, logits: Any, reading: Reading) -> str | None
 
     if prepared.space.kind != "classes" or len(logits) < 10:
         return None
-    given = np.unique(prepared.task.read(logits, prepared.space, reading).labels)
+    given = np.unique(prepared.task.decode.read(logits, prepared.space, reading).labels)
     if len(given) > 1:
         return None
     return f"Every dev row is answered with {prepared.space.names[int(given[0])]!r}: that is no better than a guess."

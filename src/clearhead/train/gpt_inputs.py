@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.errors import InputError
 from clearhead.jobs.plan import RunPlan
 from clearhead.model import Model
-from clearhead.tasks import Task
-from clearhead.tasks.pair.orders import ORDERED
+from clearhead.tasks import TASKS, Task
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,12 +47,13 @@ def arranged(model: Model, seed: int) -> Model:
 
 def in_orders(plan: RunPlan, task: Task, model: Model | None, *, two: bool) -> RunPlan:
     """Whether two texts are read in both orders: as said, or where a causal model tells how alike they are."""
-    if plan.both_orders and (not two or task.name not in ORDERED):
-        raise InputError(f"both_orders is for pair and regress with two texts, and this is {task.name} of other rows.")
+    if plan.both_orders and (not two or not task.rows.reversible):
+        known = " and ".join(name for name, one in TASKS.items() if one.rows.reversible)
+        raise InputError(f"both_orders is for {known} with two texts, and this is {task.name} of other rows.")
     if plan.both_orders is not None or model is None or model.shape.head is None:
         return plan
     causal = model.shape.stack.causal and model.shape.decoder is None
-    return replace(plan, both_orders=causal and two and task.name == "regress")
+    return replace(plan, both_orders=causal and two and task.rows.kinds == ("number",))
 
 
 def check_next_words(model: Model, plan: RunPlan) -> None:

@@ -15,8 +15,8 @@ from clearhead.checkpoint.sentence import read_sentences
 from clearhead.data import Inspection, guess_columns, inspect_data, open_source, survey
 from clearhead.data.examples import TextRow
 from clearhead.data.findings import findings_of
-from clearhead.data.form import Fit
 from clearhead.data.inspect import Alike
+from clearhead.data.row_codec import LengthPolicy, RowCodec
 from clearhead.data.source import Row, Source
 from clearhead.data.table import encode_rows
 from clearhead.errors import ClearheadError, InputError
@@ -24,8 +24,9 @@ from clearhead.jobs.plan import KNOWN_TASKS, RunPlan
 from clearhead.jobs.prepare import Prepared, columns_beside, counted_rows
 from clearhead.machine.threads import limit_threads
 from clearhead.model.loading import load, load_tokenizers
-from clearhead.tasks import Asked, Task, check_task, task_by_look, task_for, task_named
+from clearhead.tasks import ColumnRoles, Task, check_task, task_by_look, task_for, task_named
 from clearhead.tasks.encoded import encoded
+from clearhead.tasks.registry import task_of_format
 from clearhead.tasks.view import plain_view
 from clearhead.training.settings import TrainSettings
 
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
 Count = Callable[[str, int, int | None], None]  # (what is done, how far, of how much)
 SAMPLE = 512  # rows that the trial steps are taken from
-NOTHING = "there is nothing to learn"
-CLASSES = ("classify", "pair")  # numbers are classes to them
 TRIAL = 3  # steps that are timed, after one that warms up
 
 
@@ -63,11 +62,11 @@ def run_inspect(
     if task == "translate":
         raise InputError(f"Rows of translations have no labels to inspect; {verb('train')} looks at its rows first.")
     own = _task(opened, said) if task is None else task_named(task)
-    if options is not None and (own is None or own.name != "choice"):
+    if options is not None and (own is None or not own.rows.options):
         choice = setting("task", "choice")
         raise InputError(f"{setting('options')} is for questions with options; say {choice}, or leave it out.")
-    chosen = _own_columns(opened, said, own, options) if _reads_itself(own) else _chosen(opened, said, task)
-    kind: Kind | None = "number" if task == "regress" else None
+    chosen = _own_columns(opened, said, own, options) if _reads_itself(own) else _chosen(opened, said, own)
+    kind: Kind | None = "number" if own is not None and own.rows.kinds == ("number",) else None
     tokenizer, notes = None, []
     if model is not None:
         try:
@@ -77,7 +76,8 @@ def run_inspect(
     most = None if model is None or tokenizer is None else _longest(model, tokenizer)
     look = partial(inspect_for, own, opened, chosen, tokenizer=tokenizer, dev=dev, test=test, max_length=most)
     found = look() if kind is None else look(kind=kind)
-    if task in CLASSES and found.kind == "number":  # as `train` takes them
+    plain = own is not None and own.rows.plain is None
+    if own is not None and plain and found.kind == "number" and found.kind not in own.rows.kinds:  # as `train` has them
         kind = "classes"
         found = look(kind=kind)
     if model is None or tokenizer is None or not estimate or chosen.label is None or found.kind is None:
@@ -98,54 +98,55 @@ def open_again(source: Any, told: Count | None) -> Source:
 
 def _task(source: Source, said: Mapping[str, Any]) -> Task | None:
     """The task whose rows these can only be; None: a text with a label, or another label was asked for."""
-    found = task_named("tag") if source.kind == "conll" else task_by_look(source)
-    if found is None or found.columns is None:
+    found = task_of_format(source.kind) or task_by_look(source)
+    if found is None or found.rows.columns is None:
         return None
     try:
-        label = found.columns(source, Asked(), False).label
+        label = found.rows.columns(source, ColumnRoles(), False).label
     except InputError:
         return None
     return found if said.get("label") in (None, label) else None
 
 
 def _reads_itself(task: Task | None) -> TypeGuard[Task]:
-    return task is not None and task.columns is not None
+    return task is not None and task.rows.columns is not None
 
 
-def _chosen(source: Source, said: Mapping[str, Any], task: str | None) -> Columns:
+def _chosen(source: Source, said: Mapping[str, Any], task: Task | None) -> Columns:
+    rows = RowCodec() if task is None else task.rows
+    known: dict[str, Any] = {**said, "second": rows.second, "number": rows.kinds == ("number",)}
     try:
-        return guess_columns(source, **said, task=task)
+        return guess_columns(source, **known)
     except InputError:
         if "label" in said:
             raise
-        return guess_columns(source, **said, task=task, labelled=False)
+        return guess_columns(source, **known, labelled=False)
 
 
 def _own_columns(source: Source, said: Mapping[str, Any], task: Task, options: str | None) -> Columns:
-    assert task.columns is not None
+    assert task.rows.columns is not None
     named = tuple(name.strip() for name in (options or "").split(",") if name.strip())
-    return task.columns(source, Asked(**said, options=named), False)
+    return task.rows.columns(source, ColumnRoles(**said, options=named), False)
 
 
 def inspect_for(
     task: Task | None, source: Any, columns: Columns, *, dev: Any = None, test: Any = None, **how: Any
 ) -> Inspection:
     """An inspection of rows as a task reads them."""
-    if task is None or task.columns is None:
+    view = None if task is None else task.rows.plain
+    if task is None or view is None:
         return inspect_data(source, columns=columns, dev=dev, test=test, **how)
-    first, chosen = plain_view(task, open_source(source), columns)
+    first, chosen = plain_view(task.rows, view, open_source(source), columns)
     others: dict[str, Any] = {}
     for part, rows in (("dev", dev), ("test", test)):
         if rows is not None:
             opened = open_source(rows)
-            others[part] = plain_view(task, opened, columns_beside(opened, columns, task), chosen)[0]
+            others[part] = plain_view(task.rows, view, opened, columns_beside(opened, columns, task), chosen)[0]
     found = inspect_data(first, columns=chosen, labelled=False, **others, **how)  # the task's own check saw to it
-    if task.name == "tag":
+    if not view.alike:
         return found
     alone = replace(found, near=Alike(), near_leaks=Alike(), findings=[])  # questions on one passage are alike
-    every = findings_of(alone)
-    if task.name == "span":  # that all questions have an answer does not make them easy
-        every = [one for one in every if NOTHING not in one.sentence]
+    every = [one for one in findings_of(alone) if not any(part in one.sentence for part in view.ignored)]
     return replace(alone, findings=every)
 
 
@@ -176,19 +177,21 @@ def _estimate(
     from clearhead.training.objectives import objective_for
     from clearhead.training.trial import trial
 
-    check, counter = (None, None) if own is None or own.counter is None else (own.form.check, own.counter())
+    check, counter = (None, None) if own is None or own.rows.counter is None else (own.rows.check, own.rows.counter())
     # of all rows: the first ones may have one label alone
     space = survey(source, columns, kind=kind, skip_bad_rows=True, check=check, counter=counter)
     assert space is not None
     task = own or task_for(columns, space)
-    sample = [task.form.check(row, columns, space) for row in source.sample(SAMPLE) if isinstance(row, Row)]
+    sample = [task.rows.check(row, columns, space) for row in source.sample(SAMPLE) if isinstance(row, Row)]
     rows = [row for row in sample if isinstance(row, TextRow)]
     check_task(task, columns, space)
-    model: Model = load(reference, "core", head=task.head, labels=task.outputs(space), fresh=True, head_pooling="auto")
-    most, shared = task.long
+    model: Model = load(
+        reference, "core", head=task.head.kind, labels=task.head.outputs(space), fresh=True, head_pooling="auto"
+    )
+    most, shared = task.rows.long
     length = min((limit for limit in (most, model.max_length()) if limit is not None), default=None)
-    fit = Fit(max_length=length, stride=shared if length is None else min(shared, length // 3))
-    table = encode_rows(rows, columns, model.tokenizer, space, fit, task.form)
+    fit = LengthPolicy(max_length=length, stride=shared if length is None else min(shared, length // 3))
+    table = encode_rows(rows, columns, model.tokenizer, space, fit, task.rows)
     data = encoded(table, segments=model.shape.stack.segments > 1)
     settings = TrainSettings()
     begun = time.perf_counter()

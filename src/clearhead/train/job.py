@@ -28,7 +28,7 @@ from clearhead.jobs.training_state import SEEDS, STATE, drop_state, restore_save
 from clearhead.machine.threads import within_threads
 from clearhead.model import Model
 from clearhead.model.loading import load
-from clearhead.tasks.pair.orders import both_orders
+from clearhead.tasks.orders import both_orders
 from clearhead.train.baselines import Baseline, compare_baselines, features_plan, fit_baselines, verdict
 from clearhead.train.finish import Run, SeedScore, held_out_logits, measured, passport, write_metrics, write_split
 from clearhead.train.gpt_inputs import arranged, check_next_words, in_orders
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from clearhead.tasks.evaluation import Evaluation
 
 RESULT = "result.json"
-SAID_ABOUT = {"number": "numbers", "answers": "answers in passages", "options": "one right option"}
 
 
 def read_run(folder: Path) -> tuple[RunPlan, str]:
@@ -81,7 +80,7 @@ def run_train(
     plan.check_task(seen.task)
     for line in (*(said for source in sources.values() for said in source.said), *seen.columns.said):
         tell.say(line)
-    tell.say(f"task: {seen.task.name} ({seen.task.about}; {_labels_said(seen)})")
+    tell.say(f"task: {seen.task.name} ({seen.task.about}; {seen.task.rows.describe(seen.space)})")
     tell.count("loading the model", 0, None)
     model = _model(seen, plan, plan.settings.seed, tell)
     if model is not None and (head_pooling := model.shape.head_pooling) in ("first", "mean"):
@@ -132,7 +131,7 @@ def run_train(
     swept = () if result.sweep is None else result.sweep.swept
     if result.sweep is not None:  # from here on as if it had been said
         best_of = result.sweep.best
-        pooling = best_of.pooling if seen.task.words is None else None
+        pooling = best_of.pooling if seen.task.head.words is None else None
         plan = replace(plan, layer=best_of.layer, pooling=pooling, layers=None)
     tell.count("measuring", 0, None)
     trains_network, beside = plan.method in NETWORK, fit_baselines(prepared, plan, folder, tell.count)
@@ -183,26 +182,17 @@ def run_train(
     return run
 
 
-def _labels_said(seen: Look) -> str:
-    if seen.space.kind in SAID_ABOUT:
-        said = SAID_ABOUT[seen.space.kind]
-        return said if seen.space.scheme != "some" else f"{said}; some have none"
-    names = ", ".join(seen.space.names[:8]) + (", ..." if len(seen.space) > 8 else "")
-    several = " that a row can have several of" if seen.space.kind == "multilabel" else ""
-    return f"{len(seen.space)} labels{several}: {names}"
-
-
 def _model(seen: Look, plan: RunPlan, seed: int, tell: Told) -> Model | None:
     """A fresh copy of the model to start from, with the head that the task needs."""
     if computes_alone(plan):
         return None
     if plan.method in NETWORK:
-        outputs = seen.task.outputs(seen.space)
+        outputs = seen.task.head.outputs(seen.space)
         model = load(
             plan.model,
             "core",
             plan.device,
-            head=seen.task.head,
+            head=seen.task.head.kind,
             labels=outputs,
             seed=seed,
             fresh=True,

@@ -66,7 +66,7 @@ def keep_better(
     plan, prepared = job.plan, job.prepared
     network = KeptModel(plan=plan, result=result, logits=logits, beside=beside)
     features = next((fit for fit in beside if fit.method == "features"), None)
-    words_apart = prepared.task.words is not None  # tags: features lost on both data sets that were measured
+    words_apart = prepared.task.head.words is not None  # tags: features lost on both data sets that were measured
     if features is None or words_apart or not plan.auto_method or not can_choose(prepared):
         return network
     reading, evaluations, _ = measured(prepared, logits, replace(plan, target_accuracy=None))

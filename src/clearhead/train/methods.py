@@ -78,7 +78,7 @@ def fit_features(job: Job) -> Result:
     model, plan, prepared = job.model, job.plan, job.prepared
     if model is None:
         return fit_vectors(job)
-    if prepared.task.words is not None:
+    if prepared.task.head.words is not None:
         return fit_word_features(job)
     pooling = None if plan.pooling is None else pooling_modes(plan.pooling.split("+"))
     layer: Layer | None = plan.layer
@@ -129,12 +129,12 @@ def fit_word_features(job: Job) -> Result:
 
     model, plan, prepared = job.model, job.plan, job.prepared
     assert model is not None
-    assert prepared.task.words is not None
+    assert prepared.task.head.words is not None
     if plan.pooling is not None:
         raise InputError(f"{prepared.task.name} reads the token of each word; leave {setting('pooling')} out.")
     sweep = sweep_words(model, prepared, plan, seed=job.settings.seed, tell=job.count) if plan.layers else None
     layer: Layer | None = plan.layer if sweep is None else sweep.best.layer
-    spread = prepared.task.words
+    spread = prepared.task.head.words
     whole, seed = data_of(model, prepared.parts["train"]), job.settings.seed
     weighed = weigh_words(model, whole, prepared, plan, seed=seed, tell=job.count) if layer == WEIGHTED else None
     layer = layer if weighed is None else weighed.mixture.weights

@@ -82,9 +82,9 @@ def train_network(
         probe_head(network, data, prepared.space, settings, objective=objective, device=str(model.core.device))
         if score is not None and chooses:
             state.judge_start(score())
-    own = prepared.task.baseline
+    own = prepared.task.metrics.baseline
     constant = objective.constant_loss(data.targets, weights) if own is None else own(data)
-    per_word = prepared.task.words is not None
+    per_word = prepared.task.head.words is not None
     watch = LossMonitor(constant or 0.0, settings, usual_rate=usual_rate(model.shape.stack.width, per_word=per_word))
     steps = train_steps(
         state,
@@ -102,7 +102,7 @@ def train_network(
     fold(network, scale)
     network.eval()
     verdict = watch.verdict() if not _beats(state.progress.best_score, model, prepared, plan) else None
-    metric = plan.metric or prepared.task.main(prepared.space)
+    metric = plan.metric or prepared.task.metrics.main(prepared.space)
     kept = describe_kept(state.progress, metric, prepared, was_stopped=finish)
     early = early_note(state, data, settings, plan, chooses=chooses)
     notes = [note for note in (*early, verdict, kept) if note is not None]
@@ -255,9 +255,9 @@ def _scorer(
 def _value(logits: Any, prepared: Prepared, plan: RunPlan) -> float:
     """How good logits of the dev rows are."""
     task, space, targets = prepared.task, prepared.space, prepared.parts["dev"].targets
-    name = plan.metric or task.main(space)
-    reading = task.fit(logits, targets, space) if space.kind in ("multilabel", "answers") else Reading()
-    measures = task.measure(task.read(logits, space, reading), targets, space, 0)
+    name = plan.metric or task.metrics.main(space)
+    reading = task.decode.fit(logits, targets, space) if task.decode.thresholded(space) else Reading()
+    measures = task.metrics.measure(task.decode.read(logits, space, reading), targets, space, 0)
     value = measures[name].value
     value = value if value == value else float("-inf")  # undefined, as a correlation of equal answers is
     return -value if name in LOWER_IS_BETTER else value
@@ -271,8 +271,8 @@ def _beats(score: float | None, model: Model, prepared: Prepared, plan: RunPlan)
 
     if score is None:
         return False
-    if prepared.task.floor is not None:
-        return score > prepared.task.floor(data_of(model, prepared.parts["dev"])) + CLEARLY
+    if prepared.task.metrics.floor is not None:
+        return score > prepared.task.metrics.floor(data_of(model, prepared.parts["dev"])) + CLEARLY
     constant = fit_majority(prepared.parts["train"].targets, prepared.space).logits(len(prepared.parts["dev"]))
     floor = _value(np.asarray(constant), prepared, plan)
     return score > (floor + CLEARLY if floor > float("-inf") else CLEARLY)
@@ -282,7 +282,7 @@ def _row_weights(data: Encoded, settings: TrainSettings, prepared: Prepared) -> 
     """n / (classes * rows of the class), so that every class counts alike; 1 on average. Or as the task has it."""
     import numpy as np
 
-    own, targets = prepared.task.weights(data), data.targets
+    own, targets = prepared.task.rows.weights(data), data.targets
     if own is not None:
         return own
     if settings.class_weight == "none" or prepared.space.kind == "number":

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.data.columns import Columns, titled
 from clearhead.data.examples import TextRow, id_in, split_in, text_in
-from clearhead.data.form import Encoder, Fit, Form, Pieces, item_pieces
 from clearhead.data.labels import LabelSpace, is_missing, is_text, spelled
+from clearhead.data.row_codec import Encoder, LengthPolicy, Pieces, item_pieces
 from clearhead.data.source import EMPTY, NO_LABEL, NO_TEXT, UNKNOWN, BadRow, Row, excerpt
+from clearhead.errors import InputError
+from clearhead.tasks.cells import OPENS, parsed
 from clearhead.tasks.ragged import bounds_of
-from clearhead.tasks.tag.rows import OPENS, parsed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +26,7 @@ LETTER = re.compile(r"^[A-Za-z]$")
 NUMBER = re.compile(r"^[0-9]{1,4}$")
 MOST_OPTIONS = 1000
 LABELS = ("label", "key", "name")  # of an option that is an object
+OPTIONS = "options"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +193,7 @@ class OptionCounter:
         return LabelSpace(names=tuple(str(place) for place in range(self._most)), kind="options", scheme=scheme)
 
 
-def pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: Fit) -> Iterable[Pieces]:
+def pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: LengthPolicy) -> Iterable[Pieces]:
     """A window, or several, for each option of each row."""
     import numpy as np
 
@@ -229,23 +231,38 @@ class OptionMarks:
         }
 
 
-def marks(found: Sequence[Array], truths: Sequence[Any] | None, fit: Fit) -> OptionMarks:
+def marks(found: Sequence[Array], truths: Sequence[Any] | None, fit: LengthPolicy) -> OptionMarks:
     """Of all rows."""
     import numpy as np
 
     return OptionMarks(windows=np.concatenate(found), bounds=bounds_of([len(one) for one in found]))
 
 
-def _places(found: Sequence[int], space: LabelSpace) -> Array:
+def label_array(found: Sequence[int], space: LabelSpace) -> Array:
     import numpy as np
 
     return np.array(found, np.int32)
 
 
-CHOICE_FORM = Form(
-    check=check,
-    pieces=pieces,
-    labels=_places,
-    marks=marks,
-    together=lambda row: row.extra.passage,
-)
+def row_of_texts(texts: Sequence[str], reference: str, second: bool | None) -> dict[str, Any]:
+    """A question and its options."""
+    if len(texts) < 3:
+        got = len(texts)
+        raise InputError(f"{reference} chooses among options: give a question and at least two options, got {got}.")
+    if second:
+        raise InputError(f"{reference} reads a passage, a question and options: give them as rows of a file.")
+    return {"text": texts[0], OPTIONS: list(texts[1:])}
+
+
+def label_in_cell(row: TextRow, space: LabelSpace | None) -> str | None:
+    """Which option is right, counted from 1."""
+    if space is None:
+        return None
+    place = place_of(row.label[0], row.extra, space.scheme or "0")
+    return None if place is None else f"option {place + 1}"
+
+
+def names_in_view(columns: Columns) -> Columns:
+    """Options are one text."""
+    one = columns.options[0] if len(columns.options) == 1 else OPTIONS
+    return replace(columns, text_b=one, options=())

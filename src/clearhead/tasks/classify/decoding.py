@@ -1,4 +1,4 @@
-"""One text, one label or several: sentiment, intent, topic."""
+"""Logits to labels: probabilities at a fitted temperature, and a threshold for each label where there are several."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.labels import LabelSpace
-from clearhead.tasks.task import Answers, Reading, Task
+from clearhead.tasks.task import Answers, Reading
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from clearhead.metrics import Interval
 
     Array = np.ndarray[Any, Any]
 
@@ -45,14 +43,6 @@ def confidence(answers: Answers) -> Array:
     if answers.labels.ndim == 1:
         return np.asarray(answers.probs.max(-1))
     return np.asarray(np.where(answers.labels == 1, answers.probs, 1 - answers.probs).min(-1))
-
-
-def right(answers: Answers, targets: Array) -> Array:
-    """Whether each row has exactly the labels it should have."""
-    import numpy as np
-
-    same = answers.labels == targets
-    return np.asarray(same if same.ndim == 1 else same.all(-1))
 
 
 def fit(logits: Array, targets: Array, space: LabelSpace) -> Reading:
@@ -90,28 +80,3 @@ def _temperature(logits: Array, targets: Array, space: LabelSpace) -> float:
         extra = np.asarray((logits[typical] < 0)[None], targets.dtype)
     more = np.concatenate([logits, logits[typical : typical + 1]])
     return float(fit_temperature(more, np.concatenate([targets, extra])))
-
-
-def measure(answers: Answers, targets: Array, space: LabelSpace, n: int) -> dict[str, Interval]:
-    """Every metric of classes, or of several labels a row; with n resamples for the intervals."""
-    from clearhead.metrics import measure as measured
-
-    kind = "multilabel" if space.kind == "multilabel" else "classify"
-    return measured(kind, targets, answers.labels, answers.probs, classes=len(space), n=n)
-
-
-CLASSIFY = Task(
-    name="classify",
-    about="one text, one label or several",
-    head="classify",
-    second=False,
-    kinds=("classes", "multilabel"),
-    outputs=lambda space: space.names,
-    objective=lambda space: "binary" if space.kind == "multilabel" else "cross_entropy",
-    read=read,
-    fit=fit,
-    measure=measure,
-    confidence=confidence,
-    right=right,
-    main=lambda space: "f1_micro" if space.kind == "multilabel" else "accuracy",
-)

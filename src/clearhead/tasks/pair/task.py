@@ -7,6 +7,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from clearhead.tasks.classify.decoding import CLASSIFY
+from clearhead.tasks.classify.task import CLASSIFY
 
-PAIR = replace(CLASSIFY, name="pair", about="two texts, one label or several", second=True)
+PAIR = replace(
+    CLASSIFY,
+    name="pair",
+    about="two texts, one label or several",
+    rows=replace(CLASSIFY.rows, second=True, reversible=True),
+    head=replace(CLASSIFY.head, space=lambda names, config: None),  # a checkpoint does not tell how many texts it reads
+    answers=replace(CLASSIFY.answers, does="labels pairs of texts"),
+)

@@ -1,4 +1,4 @@
-"""One text or two, a number: how similar, how urgent, how many stars."""
+"""The single output to a number."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.activation import Activation
 from clearhead.data.labels import LabelSpace
-from clearhead.tasks.task import Answers, Reading, Task
+from clearhead.tasks.task import Answers, Reading
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from clearhead.metrics import Interval
 
     Array = np.ndarray[Any, Any]
 
@@ -37,27 +35,3 @@ def activated(output: Array, activation: Activation) -> Array:
     if activation == "relu":
         return np.maximum(output, 0)
     return np.logaddexp(0, output) if activation == "softplus" else -np.logaddexp(0, -output)
-
-
-def measure(answers: Answers, targets: Array, space: LabelSpace, n: int) -> dict[str, Interval]:
-    """Correlations and errors, with n resamples for the intervals."""
-    from clearhead.metrics import measure as measured
-
-    return measured("regress", targets, answers.labels, n=n)
-
-
-REGRESS = Task(
-    name="regress",
-    about="one text or two, a number",
-    head="classify",
-    second=None,
-    kinds=("number",),
-    outputs=lambda space: ("score",),
-    objective=lambda space: "squared",
-    read=read,
-    fit=lambda logits, targets, space: Reading(),
-    measure=measure,
-    confidence=lambda answers: None,
-    right=lambda answers, targets: None,
-    main=lambda space: "r2",  # a correlation does not see the unit: answers that are all but equal can have a high one
-)

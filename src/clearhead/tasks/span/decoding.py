@@ -1,8 +1,4 @@
-"""The answer to a question as a piece of a passage, or none: SQuAD's task.
-
-BERT reads `[CLS] question [SEP] passage [SEP]` and gives every token two scores: that the answer begins there, and that
-it ends there. The answer is the pair with the highest sum; both at [CLS] means that the passage does not say.
-"""
+"""Token scores to answers: the best pieces of a passage, or none."""
 
 from __future__ import annotations
 
@@ -10,68 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from clearhead.caller import setting
-from clearhead.data.columns import Columns, guess_columns, titled
 from clearhead.data.labels import LabelSpace
-from clearhead.data.names import plain
-from clearhead.data.source import Row, Source
-from clearhead.data.table import TokenTable
-from clearhead.errors import InputError
-from clearhead.tasks.beside import answer_parts
 from clearhead.tasks.encoded import Encoded
-from clearhead.tasks.looked import pick_answers
-from clearhead.tasks.occlusion import watch_question
-from clearhead.tasks.span.rows import SPAN_FORM, AnswerCounter, SpanMarks
-from clearhead.tasks.task import Answers, Asked, Reading, Task
+from clearhead.tasks.span.rows import SpanMarks
+from clearhead.tasks.task import Answers, Reading
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from clearhead.metrics import Interval
-
     Array = np.ndarray[Any, Any]
 
+
 KEPT = 20  # answers of each question that are kept
-QUESTIONS = ("question", "query")
-PASSAGES = ("context", "passage", "paragraph", "document", "text", "article")
-ANSWERS = ("answers", "answer", "label", "answer_text")
-
-
-def columns(source: Source, asked: Asked, labelled: bool) -> Columns:
-    """Question, passage and answers by their names."""
-    called = {plain(name): name for name in reversed(source.columns)}
-
-    def found(said: str | None, names: Sequence[str], option: str, what: str) -> str | None:
-        if said is not None and said not in source.columns:
-            raise InputError(f"{source.name} has no column {titled(said)!r} for {setting(option)}.")
-        made = said or next((called[name] for name in names if name in called), None)
-        if made is None and (option != "label" or labelled):
-            has = ", ".join(map(titled, source.columns[:20]))
-            which = setting(option, "COLUMN")
-            raise InputError(f"{source.name} has no column of {what} among {has}; say which one with {which}.")
-        return made
-
-    text = found(asked.text, QUESTIONS, "text", "questions")
-    text_b = found(asked.text_b, PASSAGES, "text_b", "passages")
-    label = found(asked.label, ANSWERS, "label", "answers")
-    assert text is not None
-    rest = guess_columns(source, text, text_b, None, asked.id, asked.split, "pair", labelled=False)
-    found_in = {"question": text, "passage": text_b, "answers": label}
-    said = tuple(f"{part}: {titled(name)}" for part, name in found_in.items() if name is not None)
-    return Columns(text=text, text_b=text_b, label=label, id=rest.id, split=rest.split, said=said)
-
-
-def looks_asked(source: Source) -> bool:
-    """Whether rows hold questions, passages and answers that stand in them."""
-    if source.kind == "squad":
-        return True
-    called = {plain(name): name for name in source.columns}
-    if "question" not in called or not called.keys() & {"context", "passage", "paragraph"}:
-        return False
-    if "answer_start" in called or "answers" not in called or "label" not in called:
-        return bool(called.keys() & {"answer_start", "answers"})
-    answers = [row.values.get(called["answers"]) for row in source.sample(20) if isinstance(row, Row)]
-    return not all(isinstance(one, list) and all(isinstance(text, str) for text in one) for one in answers)  # options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,13 +155,6 @@ def scores_of(said: Sequence[str], targets: Any) -> tuple[Array, Array, Array]:
     return em, f1, np.array([bool(truth.answers) for truth in targets])
 
 
-def right(answers: Answers, targets: Array) -> Array:
-    """Whether an answer is one of the right ones, but for case, articles and punctuation."""
-    import numpy as np
-
-    return np.asarray(scores_of(texts(answers, targets), targets)[0] > 0)
-
-
 def fit(logits: Candidates, targets: Array, space: LabelSpace) -> Reading:
     """From which doubt on to say nothing, so that F1 is best."""
     from clearhead.metrics import best_no_answer_threshold
@@ -225,80 +164,3 @@ def fit(logits: Candidates, targets: Array, space: LabelSpace) -> Reading:
     always = read(logits, replace(space, scheme="all"), Reading())
     _, f1, has = scores_of(texts(always, targets), targets)
     return Reading(no_answer=float(best_no_answer_threshold(doubt(logits), f1, has).threshold))
-
-
-def measure(answers: Answers, targets: Array, space: LabelSpace, n: int) -> dict[str, Interval]:
-    """Exact match and F1 by SQuAD's rules; questions on one passage are drawn together."""
-    from clearhead.metrics import measure_answers
-
-    numbers: dict[str, int] = {}
-    groups = [numbers.setdefault(truth.passage, len(numbers)) for truth in targets]
-    found = scores_of(texts(answers, targets), targets)
-    return measure_answers(*found, n=n, groups=groups if len(numbers) > 1 else None)
-
-
-def weights(data: Encoded) -> Array:
-    """Every window counts alike, so that a row counts by its windows."""
-    return data.row_windows.astype(float)
-
-
-def baseline(data: Encoded) -> float:
-    """The loss of one who takes every token of the passage for as likely."""
-    import numpy as np
-
-    marks: SpanMarks = data.marks
-    windows = data.windows(np.arange(len(data)))
-    return float(np.log(marks.last[windows] - marks.first[windows] + 1).mean())
-
-
-def strata(targets: Array, space: LabelSpace) -> tuple[Array, str]:
-    """By whether there is an answer."""
-    import numpy as np
-
-    return np.array([int(bool(truth.answers)) for truth in targets]), "classes"
-
-
-def unread(table: TokenTable) -> tuple[str, Array]:
-    """Questions whose answer lies wholly in no window, or has more tokens than are looked for."""
-    import numpy as np
-
-    marks: SpanMarks = table.marks
-    assert marks.targets is not None
-    first, last = marks.targets.T
-    found = np.zeros(len(table), np.bool_)
-    found[table.owners[(last > 0) & (last - first < marks.max_answer)]] = True
-    has = np.array([bool(truth.answers) for truth in table.labels])
-    what = "an answer that is longer than a window, or than the longest that is looked for: it cannot be found"
-    return what, np.flatnonzero(has & ~found)
-
-
-SPAN = Task(
-    name="span",
-    about="a question and a passage, the answer as a piece of the passage",
-    head="span",
-    second=True,
-    kinds=("answers",),
-    outputs=lambda space: ("start", "end"),
-    objective=lambda space: "spans",
-    read=read,
-    fit=fit,
-    measure=measure,
-    confidence=confidence,
-    right=right,
-    main=lambda space: "f1",
-    methods=("finetune", "head"),
-    form=SPAN_FORM,
-    columns=columns,
-    counter=AnswerCounter,
-    collect=collect,
-    weights=weights,
-    baseline=baseline,
-    floor=lambda data: 0.0,
-    strata=strata,
-    parts=answer_parts,
-    picks=pick_answers,
-    watch=watch_question,
-    unread=unread,
-    metrics=lambda space: ("f1", "exact_match"),
-    long=(384, 128),
-)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.data.columns import Columns, titled
 from clearhead.data.examples import TextRow, id_in, split_in, text_in
-from clearhead.data.form import Encoder, Fit, Form, Pieces
 from clearhead.data.labels import LabelSpace, is_missing, is_text
+from clearhead.data.row_codec import Encoder, LengthPolicy, Pieces
 from clearhead.data.source import NO_LABEL, UNKNOWN, BadRow, Row, excerpt
 from clearhead.files import shown
-from clearhead.tasks.tag.rows import BORDER, OPENS, parsed
+from clearhead.tasks.cells import BORDER, OPENS, parsed
 from clearhead.text.encoding import Encoding, select, truncate, windows
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Window:
     tail: bool = True  # nor after it
 
 
-def pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: Fit) -> Iterable[Pieces]:
+def pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: LengthPolicy) -> Iterable[Pieces]:
     """`[CLS] question [SEP] passage [SEP]`, with the passage in overlapping windows where it is long."""
     whole = tokenizer.encode_batch([(row.text, row.text_b) for row in rows], max_length=fit.most_places)
     for row, encoding in zip(rows, whole, strict=True):
@@ -158,7 +158,7 @@ def pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: Fit) -> Iterable[Pi
         yield Pieces(made, _marked(made, encoding, row.text_b or ""))
 
 
-def _windows(encoding: Encoding, fit: Fit) -> list[Encoding]:
+def _windows(encoding: Encoding, fit: LengthPolicy) -> list[Encoding]:
     most = fit.max_length
     if most is None or len(encoding) <= most or fit.long == "keep":
         return [encoding]
@@ -265,7 +265,7 @@ class SpanMarks:
         return {"first": self.first[windows], "last": self.last[windows], "right": right}
 
 
-def marks(found: Sequence[Sequence[Window]], truths: Sequence[Truth] | None, fit: Fit) -> SpanMarks:
+def marks(found: Sequence[Sequence[Window]], truths: Sequence[Truth] | None, fit: LengthPolicy) -> SpanMarks:
     """Of all rows."""
     import numpy as np
 
@@ -293,6 +293,3 @@ def truths(found: Sequence[Truth], space: LabelSpace) -> Array:
     made = np.empty(len(found), object)
     made[:] = list(found)
     return made
-
-
-SPAN_FORM = Form(check=check, pieces=pieces, labels=truths, marks=marks, together=lambda row: row.text_b)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.examples import TextRow
-from clearhead.data.form import Encoder, Fit, Form, Pieces
-from clearhead.tasks.ragged import Ragged, bounds_of, joined, ragged
-from clearhead.tasks.tag.rows import Words, check
+from clearhead.data.row_codec import Encoder, LengthPolicy, Pieces
+from clearhead.tasks.ragged import Ragged, bounds_of
+from clearhead.tasks.tag.rows import Words
 from clearhead.text.encoding import Encoding
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ INHERITS = -1  # a word inside a token that stands for an earlier one
 NOTHING = -2  # a word of which the tokenizer leaves nothing
 
 
-def pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: Fit) -> Iterable[Pieces]:
+def pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: LengthPolicy) -> Iterable[Pieces]:
     """Tokens of each text, in windows where it is long, and the token that each word is read from."""
     # words of a list are read as the text that they make: byte-level tokens know whether a space stands before them
     whole = tokenizer.encode_batch([row.text for row in rows], max_length=fit.most_places)
@@ -88,17 +88,8 @@ class TagMarks:
         return {"reads": reads, "readers": owners[known], "known": known}
 
 
-def marks(found: Sequence[Array], truths: Sequence[Any] | None, fit: Fit) -> TagMarks:
+def marks(found: Sequence[Array], truths: Sequence[Any] | None, fit: LengthPolicy) -> TagMarks:
     """Of all rows."""
     import numpy as np
 
     return TagMarks(places=Ragged(values=np.concatenate(found), bounds=bounds_of([len(one) for one in found])))
-
-
-TAG_FORM = Form(
-    check=check,
-    pieces=pieces,
-    labels=lambda found, _: ragged(found, "int32"),
-    join=joined,
-    marks=marks,
-)

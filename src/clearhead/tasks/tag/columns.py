@@ -9,10 +9,11 @@ from typing import Any
 from clearhead.caller import setting
 from clearhead.data.columns import Columns, guess_columns, titled
 from clearhead.data.names import plain
+from clearhead.data.row_codec import ColumnRoles
 from clearhead.data.source import Row, Source
 from clearhead.errors import InputError
-from clearhead.tasks.tag.rows import OPENS, parsed, span_parts
-from clearhead.tasks.task import Asked
+from clearhead.tasks.cells import OPENS, parsed
+from clearhead.tasks.tag.rows import span_parts
 
 TEXTS = ("tokens", "words", "text", "sentence")
 TAGS = (
@@ -32,7 +33,7 @@ TAGS = (
 TAG_LIKE = re.compile(r"^(?:O|[BILOUSE]-\S+)$")
 
 
-def columns(source: Source, asked: Asked, labelled: bool) -> Columns:
+def columns(source: Source, asked: ColumnRoles, labelled: bool) -> Columns:
     """Words and their tags, or a text and its spans, by their names."""
     called = {plain(name): name for name in reversed(source.columns)}
     label = asked.label or next((called[name] for name in TAGS if name in called and called[name] != asked.text), None)
@@ -44,7 +45,7 @@ def columns(source: Source, asked: Asked, labelled: bool) -> Columns:
     for part, name in (("text", text), ("label", label)):
         if name is not None and name not in source.columns:
             raise InputError(f"{source.name} has no column {titled(name)!r} for {setting(part)}.")
-    found = guess_columns(source, text, None, None, asked.id, asked.split, "classify", labelled=False)
+    found = guess_columns(source, text, None, None, asked.id, asked.split, second=False, labelled=False)
     said = (f"words: {titled(found.text)}", *((f"tags: {titled(label)}",) if label is not None else ()))
     return Columns(text=found.text, label=label, id=found.id, split=found.split, said=said)
 
@@ -59,7 +60,7 @@ def _text_column(source: Source, called: dict[str, str], label: str | None) -> s
     return None
 
 
-def looks_tagged(source: Source) -> bool:
+def is_tag_data(source: Source) -> bool:
     """Whether rows hold words with tags, or texts with spans."""
     if source.kind == "conll":
         return "tags" in source.columns

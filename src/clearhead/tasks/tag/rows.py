@@ -10,18 +10,17 @@ from typing import Any
 
 from clearhead.data.columns import Columns, titled
 from clearhead.data.examples import MOST_CELL, TextRow, id_in, split_in, text_in
-from clearhead.data.labels import LabelSpace, as_list, is_missing, is_text, spelled
+from clearhead.data.labels import LabelSpace, is_missing, is_text, spelled
 from clearhead.data.source import EMPTY, HALF, LONG, NO_LABEL, UNKNOWN, BadRow, Row, excerpt
 from clearhead.errors import InputError
 from clearhead.files import shown
+from clearhead.tasks.cells import BORDER, OPENS, parsed
 from clearhead.text.words import word_spans
 
-BORDER = "span does not fit"  # what such rows are counted under
 STARTS = ("start", "begin", "start_offset", "start_char", "start_index")
 ENDS = ("end", "stop", "end_offset", "end_char", "end_index")
 TYPES = ("label", "labels", "type", "entity", "entity_group", "tag", "entity_type", "class")
 MOST_TAG = 200  # characters
-OPENS = ("[", "{")  # what JSON in a cell begins with
 LISTED = re.compile(r"\s*\[\s*[\"']")  # a list of words in a cell; a text may well begin with [1]
 
 Span = tuple[int, int, str]  # the first word, one past the last, and the type
@@ -127,16 +126,6 @@ def _tags(row: Row, column: str, text: str, words: Words) -> Tags | BadRow:
 
 def _counted(row: Row, words: int, tags: int, text: str) -> BadRow:
     return BadRow(row.number, f"{words:,} words and {tags:,} tags", excerpt(text), row.line, UNKNOWN)
-
-
-def parsed(value: str) -> Any:
-    """What a cell says in JSON, or as Python writes a list; the cell itself if it is neither."""
-    import json
-
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return as_list(value) or value
 
 
 def _spans(row: Row, listed: Iterable[Any], text: str, words: Words) -> Tags | BadRow:

@@ -10,21 +10,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from clearhead.data.examples import TextRow
-from clearhead.data.form import Encoder, Fit, Pieces, item_pieces
+from clearhead.data.row_codec import Encoder, LengthPolicy, Pieces, item_pieces
 from clearhead.tasks.task import Task
 
 
 def both_orders(task: Task) -> Task:
     """The same task, each of whose rows is read twice."""
-    return replace(task, form=replace(task.form, pieces=_pieces), passes=2)
+    return replace(task, rows=replace(task.rows, pieces=_pieces, passes=2))
 
 
-def _pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: Fit) -> Iterable[Pieces]:
+def _pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: LengthPolicy) -> Iterable[Pieces]:
     """The windows of one order, then those of the other; what is cut off is counted once."""
     forth = item_pieces([(row.text, row.text_b) for row in rows], tokenizer, fit)
     back = item_pieces([(row.text_b, row.text) for row in rows], tokenizer, fit)
     for one, other in zip(forth, back, strict=True):
         yield Pieces([*one, *(replace(window, truncated=0) for window in other)])
-
-
-ORDERED = ("pair", "regress")  # tasks that read two texts one after the other

@@ -6,13 +6,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
+from clearhead.data.columns import Columns
 from clearhead.data.examples import Check, TextRow, checked_row, label_array
-from clearhead.data.labels import LabelSpace
+from clearhead.data.labels import Kind, LabelSpace
+from clearhead.data.source import Source
 from clearhead.errors import InputError
 from clearhead.text.encoding import Encoding, Ids, truncate, windows
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from clearhead.data.table import TokenTable
 
     Array = np.ndarray[Any, Any]
 
@@ -26,7 +30,7 @@ LONGEST_ANSWER = 30  # tokens, as BERT's authors have it
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fit:
+class LengthPolicy:
     """What is done with texts that are longer than the model."""
 
     max_length: int | None = None  # None: nothing is too long
@@ -99,13 +103,13 @@ class Pieces(NamedTuple):
     marks: Any = None  # what the task must know of them
 
 
-def text_pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: Fit) -> Iterable[Pieces]:
+def text_pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: LengthPolicy) -> Iterable[Pieces]:
     """One text or two; where they fit, and most do, their ids are enough."""
     items = [row.text if row.text_b is None else (row.text, row.text_b) for row in rows]
     return map(Pieces, item_pieces(items, tokenizer, fit))
 
 
-def item_pieces(items: list[Any], tokenizer: Encoder, fit: Fit) -> Sequence[Sequence[Encoding | Ids]]:
+def item_pieces(items: list[Any], tokenizer: Encoder, fit: LengthPolicy) -> Sequence[Sequence[Encoding | Ids]]:
     """What each item becomes; where a text fits, and most do, its ids are enough."""
     limit = fit.limit
     if not isinstance(tokenizer, IdEncoder):
@@ -138,15 +142,88 @@ def _concatenated(parts: Sequence[Any]) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Form:
+class ColumnRoles:
+    """Which columns the user named for each role; None: to be found by name."""
+
+    text: str | None = None
+    text_b: str | None = None
+    label: str | None = None
+    id: str | None = None
+    split: str | None = None
+    options: tuple[str, ...] = ()
+
+
+class Counter(Protocol):
+    """Counts labels as they come, and knows in the end what they are."""
+
+    total: int
+
+    def add(self, value: Any) -> None: ...
+
+    def space(self) -> LabelSpace: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainView:
+    """How rows with answers of their own kind are shown to an inspection of texts and labels."""
+
+    label: Callable[[TextRow, LabelSpace | None], Any]  # the label of a cell that stands for the row's answer
+    names: Callable[[Columns], Columns] = lambda columns: columns  # what the columns are called
+    counted: bool = False  # the label needs the space, which no single row can tell
+    alike: bool = False  # rows share passages, so that similar rows are no finding
+    ignored: tuple[str, ...] = ()  # findings that do not apply, by a part of their sentence
+
+
+def describe_labels(space: LabelSpace) -> str:
+    """What there is to learn, in a few words."""
+    if space.kind == "number":
+        return "numbers"
+    names = ", ".join(space.names[:8]) + (", ..." if len(space) > 8 else "")
+    several = " that a row can have several of" if space.kind == "multilabel" else ""
+    return f"{len(space)} labels{several}: {names}"
+
+
+def row_of_texts(texts: Sequence[str], reference: str, second: bool | None) -> dict[str, Any]:
+    """A row of one text, or of two where a model reads two; `second`: what it was trained on, None: nobody knows."""
+    least, most = {True: (2, 2), False: (1, 1), None: (1, 2)}[second]
+    if len(texts) < least:
+        raise InputError(f"{reference} reads two texts: give the second one after the first, got {len(texts)}.")
+    if len(texts) > most:
+        raise InputError(f"{reference} reads {'one text' if most == 1 else 'two texts at most'}, got {len(texts)}.")
+    return dict(zip(("text", "text_b"), texts, strict=False))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowCodec:
     """What a task makes of a row, from its cells to its tokens; the defaults are those of one text or two."""
 
+    # which rows and columns
+    kinds: tuple[Kind, ...] = ("classes", "multilabel", "number")  # of labels that can be learned from
+    second: bool | None = None  # a second text: needed, never, or as it comes
+    columns: Callable[[Source, ColumnRoles, bool], Columns] | None = None  # None: by `guess_columns`; bool: labelled
+    matches: Callable[[Source], bool] | None = None  # whether a source can only be meant for this task
+    source_kind: str | None = None  # a file format whose rows are meant for this task, whatever their columns
+    options: bool = False  # rows have options, whose columns can be named
+    counter: Callable[[], Counter] | None = None  # None: labels of one cell a row
+    describe: Callable[[LabelSpace], str] = describe_labels  # what there is to learn, for people
+    of_texts: Callable[[Sequence[str], str, bool | None], dict[str, Any]] = row_of_texts  # a row out of plain texts
+    plain: PlainView | None = None  # None: rows have texts and labels of a cell
+    # from cells to tokens
     check: Check = checked_row
-    pieces: Callable[[Sequence[TextRow], Encoder, Fit], Iterable[Pieces]] = text_pieces
+    pieces: Callable[[Sequence[TextRow], Encoder, LengthPolicy], Iterable[Pieces]] = text_pieces
     labels: Callable[[Sequence[Any], LabelSpace], Any] = label_array
     join: Callable[[Sequence[Any]], Any] = _concatenated  # of labels
-    marks: Callable[[Sequence[Any], Sequence[Any] | None, Fit], Any] | None = None  # of all rows, with their labels
+    # of all rows, with their labels
+    marks: Callable[[Sequence[Any], Sequence[Any] | None, LengthPolicy], Any] | None = None
+    long: tuple[int | None, int] = (None, 0)  # at most so many tokens at once, and shared between windows
+    reversible: bool = False  # two texts can be read in both orders
+    passes: int = 1  # how often a row is read: twice where two texts are read in both orders
+    # what training must know of the rows
     together: Callable[[TextRow], str | None] = first_text  # what rows share that must not be split
+    strata: Callable[[Any, LabelSpace], tuple[Any, str]] | None = None  # labels to split by, and their kind
+    weights: Callable[[Any], Array | None] = lambda data: None  # noqa: ARG005  how much each row counts in a step
+    # places of rows of which something cannot be learned
+    unread: Callable[[TokenTable], tuple[str, Array]] | None = None
 
 
-FORM = Form()
+TEXT_ROWS = RowCodec()

@@ -1,20 +1,27 @@
-"""Rows of taggers, answerers and choosers that are worth a look, with what is true and what was said marked in them."""
+"""Which tagged texts an error analysis shows, and which words of them are left out to see what matters."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from clearhead.data.examples import TextRow
 from clearhead.data.labels import LabelSpace
 from clearhead.tasks.examples import MOST_SUSPICIOUS, MOST_WORST, VERY_SURE, Mark, Pick, Picks, first_places
+from clearhead.tasks.occlusion import Left, Piece, Read, Watching
 from clearhead.tasks.ragged import Ragged
+from clearhead.tasks.tag.decoding import spans_of
 from clearhead.tasks.task import Answers
 
 if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
+
+
+MOST_NAME = 24  # letters of a piece of text that is named
 
 
 def pick_tags(answers: Answers, targets: Ragged, space: LabelSpace, numbers: Sequence[int] | Array) -> Picks:
@@ -53,8 +60,6 @@ def pick_tags(answers: Answers, targets: Ragged, space: LabelSpace, numbers: Seq
 
 
 def _spans(row: Array, space: LabelSpace) -> set[tuple[int, int, str]]:
-    from clearhead.tasks.tag.decoding import spans_of
-
     return set(spans_of([space.names[tag] for tag in row], space.scheme))
 
 
@@ -82,65 +87,60 @@ def _marks(true: set[tuple[int, int, str]], said: set[tuple[int, int, str]]) -> 
     return tuple(made)
 
 
-def pick_answers(answers: Answers, targets: Array, space: LabelSpace, numbers: Sequence[int] | Array) -> Picks:
-    """Questions whose answer shares nothing with a right one first, the surest before."""
-    import numpy as np
+def watch_tags(pick: Pick, row: TextRow, read: Read) -> Watching | None:
+    """A tagged text: the probability of the mistaken tags, without words before and after them."""
+    borders = row.extra.borders
+    if pick.place is None or pick.place[1] > len(borders):
+        return None
+    first, last = pick.place
+    begin, end = borders[first][0], borders[last - 1][1]
 
-    from clearhead.tasks.span.decoding import confidence, scores_of, texts
+    def value(logits: Any, left: Left) -> Array:
+        import numpy as np
 
-    said = texts(answers, targets)
-    em, f1, _ = scores_of(said, targets)
-    sure = confidence(answers)
-    wrong = np.flatnonzero(em == 0)
+        answers = read(logits)
+        made = np.empty(len(left))
+        for number, piece in enumerate(left):
+            gone = 0 if piece is None or piece.start >= end else len(_inside(borders, piece))
+            probs = answers.probs.row(number)[first - gone : last - gone]
+            made[number] = probs[range(len(pick.tags)), pick.tags].prod()
+        return made
 
-    def pick(place: int) -> Pick:
-        truth, label = targets[place], int(answers.labels[place])
-        true = {(start, start + len(text), "true") for start, text in zip(truth.starts, truth.answers, strict=True)}
-        told = set()
-        if label >= 0:
-            begin, end = (int(ends[place, label]) for ends in (answers.more.begins, answers.more.ends))
-            told = {(begin, end, "said")}
-        marks = [Mark(start=a, end=b, label="true", kind="true") for a, b, _ in sorted(true)]
-        marks += [Mark(start=a, end=b, label="answered", kind="predicted") for a, b, _ in told]
-        return Pick(
-            row=int(numbers[place]),
-            truth=(truth.answers or ("(no answer)",))[0],
-            answer=said[place] or "(no answer)",
-            sure=float(sure[place]),
-            marks=tuple(sorted(marks, key=lambda mark: (mark.start, mark.end))),
-        )
-
-    odd = wrong[(f1[wrong] == 0) & (sure[wrong] >= VERY_SURE)]
-    return Picks(
-        worst=tuple(map(pick, first_places(wrong, f1[wrong] - sure[wrong], MOST_WORST))),
-        suspicious=tuple(map(pick, first_places(odd, -sure[odd], MOST_SUSPICIOUS))),
-        wrong=len(wrong),
-        doubtful=len(odd),
+    mark = next((one for one in pick.marks if (one.start, one.end) == pick.place and one.kind == "predicted"), None)
+    text = row.text[begin:end]
+    short = text if len(text) <= MOST_NAME else f"{text[: MOST_NAME - 1]}…"
+    return Watching(
+        runs=tuple(tuple(Piece(start=a, end=b) for a, b in some) for some in (borders[:first], borders[last:])),
+        value=value,
+        without=_without_tagged,
+        name=f"“{short}” as {'nothing' if mark is None else mark.label}",
     )
 
 
-def pick_options(answers: Answers, targets: Array, space: LabelSpace, numbers: Sequence[int] | Array) -> Picks:
-    """Questions whose wrong option is surest; the options get their words when the text is read."""
-    import numpy as np
+def _inside(borders: Sequence[tuple[int, int]], piece: Piece) -> list[int]:
+    """The words of a piece, by their numbers."""
+    return [place for place, (start, end) in enumerate(borders) if piece.start <= start and end <= piece.end]
 
-    every = np.arange(len(targets))
-    sure, given = answers.probs[every, answers.labels], answers.probs[every, targets]
-    wrong = np.flatnonzero(answers.labels != targets)
 
-    def pick(place: int) -> Pick:
-        return Pick(
-            row=int(numbers[place]),
-            truth=str(targets[place]),
-            answer=str(answers.labels[place]),
-            sure=float(sure[place]),
-            given=float(given[place]),
-            chosen=(int(targets[place]), int(answers.labels[place])),
-        )
+def _without_tagged(row: TextRow, piece: Piece) -> TextRow | None:
+    """The text without some of its words; the others stand where they then stand."""
+    words, gone = row.extra, set(_inside(row.extra.borders, piece))
+    end = piece.end
+    if piece.start == 0 or row.text[piece.start - 1].isspace():
+        end += len(row.text[end:]) - len(row.text[end:].lstrip())
+    between = "" if any(map(str.isalnum, row.text[piece.start : end])) else _gap(row.text, piece.start, end)
+    moved = end - piece.start - len(between)
+    borders = [
+        (a, b) if b <= piece.start else (a - moved, b - moved)
+        for place, (a, b) in enumerate(words.borders)
+        if place not in gone
+    ]
+    given = words.given and [word for place, word in enumerate(words.given) if place not in gone]
+    text = row.text[: piece.start] + between + row.text[end:]
+    return replace(row, text=text, extra=replace(words, borders=borders, given=given))
 
-    odd = wrong[sure[wrong] >= VERY_SURE]
-    return Picks(
-        worst=tuple(map(pick, first_places(wrong, -sure[wrong], MOST_WORST))),
-        suspicious=tuple(map(pick, first_places(odd, given[odd] - sure[odd], MOST_SUSPICIOUS))),
-        wrong=len(wrong),
-        doubtful=len(odd),
-    )
+
+def _gap(text: str, start: int, end: int) -> str:
+    """A space where two words would become one without the sign between them."""
+    joins = start > 0 and end < len(text) and text[start - 1].isalnum() and text[end].isalnum()
+    return " " if joins else ""

@@ -1,0 +1,72 @@
+"""One of several options: the end of a story, the answer in a test.
+
+BERT reads the question once with each option, gives each pair one score from [CLS], and a softmax over the options of
+the question makes them probabilities: any number of options will do.
+"""
+
+from __future__ import annotations
+
+from clearhead.data.labels import LabelSpace
+from clearhead.data.row_codec import PlainView, RowCodec
+from clearhead.tasks.choice.answer import OPTION_ANSWERS
+from clearhead.tasks.choice.columns import columns, is_choice_data
+from clearhead.tasks.choice.decoding import collect, confidence, fit, read
+from clearhead.tasks.choice.examples import pick_options, watch_options
+from clearhead.tasks.choice.metrics import baseline, details, floor, measure, right, row_scores
+from clearhead.tasks.choice.rows import (
+    OptionCounter,
+    check,
+    label_array,
+    label_in_cell,
+    marks,
+    names_in_view,
+    pieces,
+    row_of_texts,
+)
+from clearhead.tasks.task import Decoding, ErrorExamples, Task, TaskHead, TaskMetrics
+
+OPTION_ROWS = RowCodec(
+    kinds=("options",),
+    columns=columns,
+    matches=is_choice_data,
+    options=True,
+    counter=OptionCounter,
+    describe=lambda space: "one right option",
+    of_texts=row_of_texts,
+    plain=PlainView(label=label_in_cell, names=names_in_view, counted=True, alike=True),
+    check=check,
+    pieces=pieces,
+    labels=label_array,
+    marks=marks,
+    together=lambda row: row.extra.passage,
+    strata=lambda targets, space: (targets, "classes"),
+)
+
+CHOICE = Task(
+    name="choice",
+    about="a question and some options, one of which is right",
+    rows=OPTION_ROWS,
+    head=TaskHead(
+        kind="choice",
+        outputs=lambda space: ("score",),
+        collect=collect,
+        named=False,
+        space=lambda names, config: LabelSpace(kind="options", scheme="0"),
+    ),
+    objective=lambda space: "options",
+    decode=Decoding(read=read, fit=fit, confidence=confidence),
+    answers=OPTION_ANSWERS,
+    metrics=TaskMetrics(
+        measure=measure,
+        main=lambda space: "accuracy",
+        names=lambda space: ("accuracy", "log_loss"),
+        right=right,
+        details=details,
+        row_scores=row_scores,
+        comparable=lambda one, two: one.kind == two.kind,  # options have no names that could differ
+        baseline=baseline,
+        floor=floor,
+    ),
+    examples=ErrorExamples(picks=pick_options, watch=watch_options),
+    methods=("finetune", "head"),
+)

@@ -1,0 +1,78 @@
+"""The label of a text, or its labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from clearhead.data.columns import Columns
+from clearhead.data.examples import TextRow
+from clearhead.data.labels import LabelSpace
+from clearhead.tasks.answer import Answer, AnswerCodec, rounded
+from clearhead.tasks.task import Answers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class LabelAnswer(Answer):
+    """One label."""
+
+    label: str | None = None  # None: abstained
+    probability: float | None = None
+    probabilities: Mapping[str, float] = field(default_factory=dict)
+
+    leading: ClassVar[tuple[str, ...]] = ("label", "probability", "probabilities")
+
+    def summary(self) -> list[str]:
+        """The label."""
+        return [] if self.label is None else [f"label={self.label}"]
+
+    def columns(self) -> dict[str, Any]:
+        """The label as the prediction."""
+        return {"prediction": self.label, "probability": rounded(self.probability), **Answer.columns(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class LabelsAnswer(Answer):
+    """Any number of labels."""
+
+    labels: tuple[str, ...] | None = None  # None: abstained
+    probability: float | None = None
+    probabilities: Mapping[str, float] = field(default_factory=dict)
+
+    leading: ClassVar[tuple[str, ...]] = ("labels", "probability", "probabilities")
+
+    def summary(self) -> list[str]:
+        """The labels."""
+        return [] if self.labels is None else [f"labels={', '.join(self.labels)}"]
+
+    def columns(self) -> dict[str, Any]:
+        """The labels as the prediction."""
+        labels = None if self.labels is None else list(self.labels)
+        return {"prediction": labels, "probability": rounded(self.probability), **Answer.columns(self)}
+
+
+def build(answers: Answers, place: int, row: TextRow, space: LabelSpace, best: int, common: dict[str, Any]) -> Answer:
+    """The label that is most probable, or those whose probability reaches their threshold."""
+    predicted = answers.labels[place]
+    probabilities = dict(zip(space.names, (float(p) for p in answers.probs[place]), strict=True))
+    abstained = common["abstained"]
+    if space.kind == "classes":
+        label = None if abstained else space.names[int(predicted)]
+        return LabelAnswer(label=label, probabilities=probabilities, **common)
+    labels = None if abstained else tuple(name for name, yes in zip(space.names, predicted, strict=True) if yes)
+    return LabelsAnswer(labels=labels, probabilities=probabilities, **common)
+
+
+def columns(read: Columns, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The prediction, how sure it is, and what was cut."""
+    return ("prediction", "probability", "truncated", "windows")
+
+
+LABEL_ANSWERS = AnswerCodec(
+    build=build,
+    types=(LabelAnswer, LabelsAnswer),
+    does="labels texts",
+    columns=columns,
+    probabilities=lambda space, columns: space.names,
+)

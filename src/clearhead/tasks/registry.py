@@ -1,0 +1,89 @@
+"""Every task by its name, and the task that a source, columns or a checkpoint are meant for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from clearhead import files
+from clearhead.caller import setting
+from clearhead.data.columns import Columns
+from clearhead.data.labels import LabelSpace
+from clearhead.data.source import Source
+from clearhead.errors import InputError
+from clearhead.tasks.choice.task import CHOICE
+from clearhead.tasks.classify.task import CLASSIFY
+from clearhead.tasks.pair.task import PAIR
+from clearhead.tasks.regress.task import REGRESS
+from clearhead.tasks.span.task import SPAN
+from clearhead.tasks.tag.task import TAG
+from clearhead.tasks.task import Task
+
+TASKS: dict[str, Task] = {task.name: task for task in (CLASSIFY, PAIR, REGRESS, TAG, SPAN, CHOICE)}
+
+KIND_NAMES = {"classes": "classes", "multilabel": "several labels a row", "number": "numbers"}
+
+
+__all__ = [
+    "TAG",
+    "TASKS",
+    "check_task",
+    "task_by_look",
+    "task_for",
+    "task_named",
+    "task_of_checkpoint",
+    "task_of_format",
+]  # TAG: aspect sentiment is made of it
+
+
+def task_named(name: str) -> Task:
+    """A task by its name."""
+    if name not in TASKS:
+        raise InputError(f"There is no task {files.shown(name, 40)!r}; there are {', '.join(TASKS)}.")
+    return TASKS[name]
+
+
+def task_by_look(source: Source) -> Task | None:
+    """The task that the columns of a source can only be meant for; None: a text with a label."""
+    return next((task for task in TASKS.values() if task.rows.matches is not None and task.rows.matches(source)), None)
+
+
+def task_of_format(kind: str) -> Task | None:
+    """The task that a file format is meant for, whatever its columns are."""
+    return next((task for task in TASKS.values() if task.rows.source_kind == kind), None)
+
+
+def task_for(columns: Columns, space: LabelSpace) -> Task:
+    """The task for one text or two with labels of a cell: numbers are regressed, two texts are a pair."""
+    fitting = [task for task in TASKS.values() if task.rows.counter is None and space.kind in task.rows.kinds]
+    second = columns.text_b is not None
+    return next(task for task in fitting if task.rows.second in (second, None))
+
+
+def task_of_checkpoint(head: str, names: tuple[str, ...], config: Mapping[str, Any]) -> tuple[Task, LabelSpace] | None:
+    """The task of a checkpoint that clearhead did not train, and its labels; None: its head answers no task."""
+    for task in TASKS.values():
+        space = task.head.space(names, config) if task.head.kind == head else None
+        if space is not None:
+            return task, space
+    return None
+
+
+def check_task(task: Task, columns: Columns, space: LabelSpace) -> None:
+    """One sentence when a task cannot be learned from these columns and labels."""
+    rows = task.rows
+    if rows.counter is not None:
+        if task.head.named and len(space) < 2:
+            raise InputError(f"Column {columns.label!r} has no tag but {', '.join(space.names)}; nothing to learn.")
+        return
+    if rows.second is True and columns.text_b is None:
+        which = setting("text_b", "COLUMN")
+        raise InputError(f"{task.name} needs a second text; say which column holds it with {which}.")
+    if rows.second is False and columns.text_b is not None:
+        raise InputError(f"{task.name} reads one text, and there are two; use {setting('task', PAIR.name)}.")
+    if space.kind not in rows.kinds:
+        wanted = "numbers" if rows.kinds == ("number",) else "classes"
+        raise InputError(f"{task.name} learns {wanted}, and column {columns.label!r} holds {KIND_NAMES[space.kind]}.")
+    if space.kind != "number" and len(space) < (2 if space.kind == "classes" else 1):
+        only = f"all rows have the label {space.names[0]!r}" if space.names else "no row has a label"
+        raise InputError(f"Column {columns.label!r}: {only}; there is nothing to learn.")
