@@ -8,6 +8,7 @@ from typing import Any
 
 from clearhead.aspects.reviews import spans_source
 from clearhead.data import Inspection, open_source
+from clearhead.tasks.registry import TAG
 from clearhead.train.inspection import Count, open_again, run_inspect
 
 TWO_MODELS = "Training was not tried out: aspect trains two models, a tag and a pair."
@@ -30,7 +31,7 @@ def inspect_reviews(
     others = [None if rows is None else spans_source(open_source(rows), *names) for rows in (dev, test)]
     kept = {part: name for part, name in columns.items() if part != "text_b"} if spans is opened else {}
     profile = run_inspect(
-        spans, dev=others[0], test=others[1], columns=kept, task="tag", options=options, model=model, estimate=False
+        spans, dev=others[0], test=others[1], columns=kept, task=TAG.name, options=options, model=model, estimate=False
     )
     notes = () if profile.estimate is None else profile.estimate["notes"]
     return replace(profile, estimate={"notes": [*notes, TWO_MODELS]})

@@ -26,7 +26,7 @@ from clearhead.jobs.run_folder import REPORT, SPLIT, check_folder
 from clearhead.machine.threads import within_threads
 from clearhead.predict.predictor import Predictor
 from clearhead.tasks import ColumnRoles
-from clearhead.tasks.registry import TAG
+from clearhead.tasks.registry import PAIR, TAG
 from clearhead.train.finish import Run, write_metrics
 from clearhead.train.job import run_train
 
@@ -150,7 +150,7 @@ def _notes(runs: Mapping[str, Run]) -> tuple[str, ...]:
 def _plan_for(plan: RunPlan, name: str, split: str | None) -> RunPlan:
     columns: dict[str, Any] = {"text": "text", "id": None, "options": None, "separator": None, "labels": None}
     own: dict[str, Any] = {
-        "task": "tag",
+        "task": TAG.name,
         "label": "spans",
         "text_b": None,
         "metric": None,
@@ -158,7 +158,7 @@ def _plan_for(plan: RunPlan, name: str, split: str | None) -> RunPlan:
         "head_pooling": "auto",
     }
     if name == JUDGE:
-        own = {"task": "pair", "label": "label", "text_b": "aspect", "metric": None}
+        own = {"task": PAIR.name, "label": "label", "text_b": "aspect", "metric": None}
     given: dict[str, Any] = {"train": None, "dev": None, "test": None, "rows": None}  # reviews that are read and drawn
     return replace(
         plan,

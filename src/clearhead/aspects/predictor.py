@@ -17,7 +17,7 @@ from clearhead.predict.loading import load_predictor
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.scoring import Scores
 from clearhead.tasks.ragged import Ragged
-from clearhead.tasks.registry import TAG
+from clearhead.tasks.registry import PAIR, TAG
 from clearhead.tasks.task import Reading
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def load_aspects(folder: Path, *, device: str = "auto", abstain_below: float | N
         raise InputError(f"abstain_below must be from 0 to 1, and it is {abstain_below}.")
     saved, labels = _marked(folder)
     find, judge = (load_predictor(folder / name, device=device) for name in (FIND, JUDGE))
-    if find.task.name != "tag" or judge.task.name != "pair" or list(judge.space.names) != labels:
+    if find.task.name != TAG.name or judge.task.name != PAIR.name or list(judge.space.names) != labels:
         raise CheckpointError(f"{folder}: the two models do not fit {ASPECTS}.")
     space = aspect_space(labels)
     data = decode(saved.get("data", {}), dict[str, DataMark], ASPECTS)
@@ -115,7 +115,7 @@ def load_aspects(folder: Path, *, device: str = "auto", abstain_below: float | N
         task=TAG,
         space=space,
         trained=Trained(
-            task="tag", method=find.method, kind="tags", labels=list(space.names), scheme="spans", data=data
+            task=TAG.name, method=find.method, kind="tags", labels=list(space.names), scheme="spans", data=data
         ),
         reading=Reading(abstain_below=abstain_below),
         scorer=AspectScorer(find=find, judge=judge),

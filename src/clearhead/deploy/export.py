@@ -20,18 +20,11 @@ from clearhead.model.loading import load
 from clearhead.model.model import Model
 from clearhead.model.saving import GENERATION
 from clearhead.shape import Pooling
+from clearhead.tasks import TASKS
 
 NETWORKS = ("finetune", "head")  # methods whose answers come out of the network itself
 ALONE = "In eight bits a call has one scale: give one text a call, and no neighbour changes an answer."
-# by the kind of labels: what turns logits, divided by the temperature, into probabilities
-ACTIVATIONS = {
-    "classes": "softmax",
-    "multilabel": "sigmoid",
-    "number": "none",
-    "tags": "softmax",
-    "options": "softmax",
-    "answers": "softmax",
-}
+ACTIVATIONS = {"multilabel": "sigmoid", "number": "none"}  # of other labels: softmax
 ROWS = {"choice": "one per option", "span": "one per question with its passage"}
 
 
@@ -127,15 +120,16 @@ def _facts(model: Model) -> dict[str, Any]:
 def _calibration(model: Model) -> dict[str, Any]:
     """How `predict` makes answers out of the logits, so that another reader comes to the same ones."""
     trained = model.trained
-    if trained is None or trained.kind not in ACTIVATIONS:
+    if trained is None or trained.task not in TASKS:
         return {}
-    made: dict[str, Any] = {"activation": ACTIVATIONS[trained.kind]}
+    # what turns logits, divided by the temperature, into probabilities
+    made: dict[str, Any] = {"activation": ACTIVATIONS.get(trained.kind, "softmax")}
     if trained.kind != "number":
         made["temperature"] = trained.temperature
     if trained.kind == "multilabel":
         limits = trained.thresholds or [0.5] * len(trained.labels)
         made["thresholds"] = dict(zip(trained.labels, limits, strict=True))
-    if trained.kind == "answers":
+    if TASKS[trained.task].answers.candidates:
         made |= {"no_answer": trained.no_answer, "max_answer": trained.max_answer}
     made["abstain_below"] = trained.abstain_below
     return {"task": trained.task, "calibration": made}

@@ -25,6 +25,7 @@ KIND_NAMES = {"classes": "classes", "multilabel": "several labels a row", "numbe
 
 
 __all__ = [
+    "PAIR",
     "TAG",
     "TASKS",
     "check_task",
@@ -33,7 +34,7 @@ __all__ = [
     "task_named",
     "task_of_checkpoint",
     "task_of_format",
-]  # TAG: aspect sentiment is made of it
+]  # PAIR and TAG: aspect sentiment is made of them
 
 
 def task_named(name: str) -> Task:

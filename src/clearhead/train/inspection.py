@@ -24,7 +24,7 @@ from clearhead.jobs.plan import KNOWN_TASKS, RunPlan
 from clearhead.jobs.prepare import Prepared, columns_beside, counted_rows
 from clearhead.machine.threads import limit_threads
 from clearhead.model.loading import load, load_tokenizers
-from clearhead.tasks import ColumnRoles, Task, check_task, task_by_look, task_for, task_named
+from clearhead.tasks import TASKS, ColumnRoles, Task, check_task, task_by_look, task_for, task_named
 from clearhead.tasks.encoded import encoded
 from clearhead.tasks.registry import task_of_format
 from clearhead.tasks.view import plain_view
@@ -63,7 +63,7 @@ def run_inspect(
         raise InputError(f"Rows of translations have no labels to inspect; {verb('train')} looks at its rows first.")
     own = _task(opened, said) if task is None else task_named(task)
     if options is not None and (own is None or not own.rows.options):
-        choice = setting("task", "choice")
+        choice = setting("task", next(one.name for one in TASKS.values() if one.rows.options))
         raise InputError(f"{setting('options')} is for questions with options; say {choice}, or leave it out.")
     chosen = _own_columns(opened, said, own, options) if _reads_itself(own) else _chosen(opened, said, own)
     kind: Kind | None = "number" if own is not None and own.rows.kinds == ("number",) else None
