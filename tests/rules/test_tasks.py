@@ -55,7 +55,7 @@ def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
         for package in {name.split(".")[2] for name in names if name.startswith("clearhead.tasks.")} & PACKAGES:
-            yield node.lineno, package
+            yield getattr(node, "lineno", 0), package
 
 
 def strings(tree: ast.AST) -> Iterator[tuple[int, str]]:

@@ -1,0 +1,127 @@
+"""CONTRIBUTING.md, "Add a task", tried: a new task is trained, measured, loaded and asked without other changes."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+import clearhead
+from clearhead.data import LabelSpace, TextRow, open_source
+from clearhead.errors import InputError
+from clearhead.jobs import plan
+from clearhead.predict.files import predict_file
+from clearhead.predict.predictor import Predictor
+from clearhead.tasks import TASKS, Answers, Task
+from clearhead.tasks.answer import Answer, AnswerCodec, rounded
+from clearhead.tasks.registry import task_named
+from clearhead.tasks.task import Decoding, TaskMetrics
+from tests.rows import QUICK
+from tests.small import labelled
+
+CLASSIFY = task_named("classify")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RankedAnswer(Answer):
+    """All labels, the most probable first."""
+
+    ranking: tuple[str, ...] = ()
+    probability: float | None = None
+
+    leading: ClassVar[tuple[str, ...]] = ("ranking",)
+
+    def summary(self) -> list[str]:
+        return [" > ".join(self.ranking)]
+
+    def columns(self) -> dict[str, Any]:
+        return {"ranking": list(self.ranking), "probability": rounded(self.probability), **Answer.columns(self)}
+
+
+def build(
+    answers: Answers, place: int, row: TextRow, space: LabelSpace, best: int, common: dict[str, Any]
+) -> RankedAnswer:
+    order = (-answers.probs[place]).argsort(kind="stable")
+    return RankedAnswer(ranking=tuple(space.names[number] for number in order), **common)
+
+
+RANK = Task(
+    name="rank",
+    about="one text, all labels in an order",
+    rows=replace(CLASSIFY.rows, kinds=("classes",)),
+    head=replace(CLASSIFY.head, space=lambda names, config: None),
+    objective=CLASSIFY.objective,
+    decode=Decoding(read=CLASSIFY.decode.read, fit=CLASSIFY.decode.fit, confidence=CLASSIFY.decode.confidence),
+    answers=AnswerCodec(
+        build=build,
+        types=(RankedAnswer,),
+        does="orders labels",
+        columns=lambda read, names: ("ranking", "probability", "truncated", "windows"),
+        unlisted="orders labels",
+    ),
+    metrics=TaskMetrics(
+        measure=CLASSIFY.metrics.measure,
+        main=lambda space: "log_loss",
+        names=lambda space: ("accuracy", "log_loss"),
+        right=CLASSIFY.metrics.right,
+        compared=CLASSIFY.metrics.compared,
+    ),
+    examples=CLASSIFY.examples,
+    methods=("finetune", "tfidf"),
+)
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TASKS, "rank", RANK)
+    monkeypatch.setattr(plan, "KNOWN_TASKS", (*plan.KNOWN_TASKS, "rank"))  # these are made of TASKS at import
+    monkeypatch.setattr(plan, "ONE_VECTOR", (*plan.ONE_VECTOR, "rank"))
+
+
+@pytest.fixture
+def predictor(registered: None, tiny: str, tmp_path: Path) -> Predictor:
+    clearhead.train(labelled(120), output=tmp_path / "run", model=tiny, task="rank", epochs=8, **QUICK)
+    return clearhead.load_predictor(tmp_path / "run")
+
+
+def test_a_task_of_ones_own_is_trained_and_asked(predictor: Predictor, tmp_path: Path) -> None:
+    assert predictor.task is RANK
+    first, second = predictor.answer(["a good film", "a bad film"])
+    assert isinstance(first, RankedAnswer)
+    assert isinstance(second, RankedAnswer)
+    assert sorted(first.ranking) == sorted(predictor.space.names)
+    assert first.ranking[0] != second.ranking[0]
+    assert isinstance(first, clearhead.Prediction)
+    assert first.label is None
+    assert list(first.to_json()) == ["ranking", "truncated", "windows", "abstained", "probability"]
+    assert repr(first).startswith(f"Prediction({' > '.join(first.ranking)}, probability=")
+    made = clearhead.evaluate(predictor, labelled(40))
+    assert made.task == "rank"
+    assert made.main == "log_loss"
+    assert made.picks is not None
+    with pytest.raises(InputError, match=r"orders labels; clearhead\.ask needs a model"):
+        clearhead.ask(predictor, "was it", "a good film")
+    source = open_source(["a good film"])
+    predict_file(predictor, source, tmp_path / "out.csv")
+    (row,) = csv.DictReader((tmp_path / "out.csv").read_text().splitlines())
+    assert row["ranking"].split("|") == list(first.ranking)
+    with pytest.raises(InputError, match="orders labels; leave"):
+        predict_file(predictor, source, tmp_path / "more.csv", probabilities=True)
+
+
+def test_methods_and_metrics_of_the_task_are_checked(tiny: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="rank is learned by finetune, tfidf, and not by majority"):
+        clearhead.train(labelled(60), output=tmp_path / "run", task="rank", method="majority")
+    with pytest.raises(InputError, match="f1_macro is no metric of these labels"):
+        clearhead.train(labelled(60), output=tmp_path / "run", model=tiny, task="rank", metric="f1_macro")
+
+
+def test_its_schema_is_derived(predictor: Predictor) -> None:
+    schema = RankedAnswer.json_schema()
+    assert set(predictor.answer(["a good film"])[0].to_json()) <= set(schema["properties"])
+    assert schema["properties"]["ranking"] == {"type": "array", "items": {"type": "string"}}
+    assert json.loads(json.dumps(schema)) == schema
