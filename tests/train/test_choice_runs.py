@@ -10,6 +10,7 @@ import pytest
 
 from clearhead.api import evaluate, load_predictor, predict, predict_file, train
 from clearhead.errors import InputError
+from clearhead.predict.stream import answer_chunks
 from clearhead.train.finish import Run
 from tests.small import write_csv
 from tests.task_rows import QUICK, options
@@ -112,7 +113,7 @@ def test_a_stopped_prediction_goes_on_to_the_same_bytes(
     chooser: Run, quiz: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     predictor = load_predictor(chooser.folder)
-    monkeypatch.setattr(type(predictor).answer, "__kwdefaults__", {"labels": None, "skip": 0, "chunk": 50})
+    monkeypatch.setattr(answer_chunks, "__kwdefaults__", {"labels": None, "skip": 0, "chunk": 50})
     predict_file(predictor, quiz, tmp_path / "whole.csv")
     seen = []
 

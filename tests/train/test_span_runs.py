@@ -9,6 +9,7 @@ import pytest
 
 from clearhead.api import evaluate, load_predictor, predict, predict_file, train
 from clearhead.errors import InputError
+from clearhead.predict.stream import answer_chunks
 from clearhead.train.finish import Run
 from tests.small import BAD, GOOD
 from tests.task_rows import QUICK, questions, squad
@@ -125,7 +126,7 @@ def test_a_stopped_prediction_goes_on_to_the_same_bytes(
     answerer: Run, nest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     predictor = load_predictor(answerer.folder)
-    monkeypatch.setattr(type(predictor).answer, "__kwdefaults__", {"labels": None, "skip": 0, "chunk": 50})
+    monkeypatch.setattr(answer_chunks, "__kwdefaults__", {"labels": None, "skip": 0, "chunk": 50})
     for ending, form in ((".json", "squad"), (".jsonl", "jsonl")):
         predict_file(predictor, nest, tmp_path / f"whole{ending}", format=form)
         seen: list[int] = []

@@ -13,6 +13,7 @@ from clearhead.api import evaluate, load_predictor, predict, predict_file, train
 from clearhead.errors import InputError
 from clearhead.jobs.progress import Told
 from clearhead.metrics import entities
+from clearhead.predict.stream import answer_chunks
 from clearhead.train.finish import Run
 from fuzz.kill import contents
 from tests.task_rows import QUICK, conll, spans, words_and_tags
@@ -157,7 +158,7 @@ def test_a_stopped_prediction_goes_on_to_the_same_bytes(
     ending: str, tagger: Run, columns: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     predictor = load_predictor(tagger.folder)
-    monkeypatch.setattr(type(predictor).answer, "__kwdefaults__", {"labels": None, "skip": 0, "chunk": 20})
+    monkeypatch.setattr(answer_chunks, "__kwdefaults__", {"labels": None, "skip": 0, "chunk": 20})
     predict_file(predictor, columns, tmp_path / f"whole{ending}")
     seen = 0
 
