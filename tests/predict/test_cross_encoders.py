@@ -199,7 +199,7 @@ def test_numbers_learned_here_are_the_same_there(reranker: Path, tmp_path: Path)
 def test_pairs_learned_here_are_the_same_there(pair: Run) -> None:
     logits = cross_encoder(pair.folder).predict(PAIRS)
     predictor = load_predictor(pair.folder)
-    scaled = np.exp(logits / predictor.reading.temperature)
+    scaled = np.exp(logits / predictor.calibration.temperature)
     expected = scaled / scaled.sum(-1, keepdims=True)
     found = [list(one.probabilities.values()) for one in predict(predictor, PAIRS)]
     np.testing.assert_allclose(found, expected, atol=1e-5)
@@ -224,6 +224,6 @@ def test_heads_on_the_mean_are_the_same_there(kind: str, tmp_path: Path) -> None
         if kind == "numbers":
             np.testing.assert_allclose(np.array([answer.value for answer in answers], float), logits, rtol=1e-5)
         else:
-            scaled = np.exp(logits / predictor.reading.temperature)
+            scaled = np.exp(logits / predictor.calibration.temperature)
             found = [list(answer.probabilities.values()) for answer in answers]
             np.testing.assert_allclose(found, scaled / scaled.sum(-1, keepdims=True), atol=1e-5)

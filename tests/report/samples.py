@@ -8,7 +8,7 @@ import numpy as np
 
 from clearhead.data import Inspection, LabelSpace, inspect_data
 from clearhead.report import ReportData
-from clearhead.tasks import TASKS, Reading
+from clearhead.tasks import TASKS, Calibration
 from clearhead.tasks.evaluation import Evaluation, evaluation
 from clearhead.tasks.examples import Example, Pick, Shown, ShownCell, Word
 
@@ -39,7 +39,9 @@ def classes(
     logits = drawn.normal(0, 2, (rows, len(labels)))
     logits[np.arange(rows), targets] += 3.5
     space = LabelSpace(names=labels)
-    return evaluation(TASKS["classify"], space, logits, targets, Reading(temperature=temperature), draws=200, **more)
+    return evaluation(
+        TASKS["classify"], space, logits, targets, Calibration(temperature=temperature), draws=200, **more
+    )
 
 
 def multilabel(rows: int = 200, seed: int = 1, **more: Any) -> Evaluation:
@@ -48,7 +50,7 @@ def multilabel(rows: int = 200, seed: int = 1, **more: Any) -> Evaluation:
     targets = (drawn.random((rows, len(LABELS))) < 0.3).astype(np.int64)
     logits = np.where(targets == 1, 1.5, -1.5) + drawn.normal(0, 1.2, targets.shape)
     space = LabelSpace(names=LABELS, kind="multilabel", separator="|")
-    reading = Reading(temperature=1.2, thresholds=(0.4,) * len(LABELS))
+    reading = Calibration(temperature=1.2, thresholds=(0.4,) * len(LABELS))
     return evaluation(TASKS["classify"], space, logits, targets, reading, draws=200, **more)
 
 
@@ -58,7 +60,7 @@ def numbers(rows: int = 150, seed: int = 2, **more: Any) -> Evaluation:
     targets = drawn.uniform(0, 5, rows)
     logits = (targets + drawn.normal(0, 0.7, rows))[:, None]
     space = LabelSpace(kind="number")
-    return evaluation(TASKS["regress"], space, logits, targets, Reading(), draws=200, **more)
+    return evaluation(TASKS["regress"], space, logits, targets, Calibration(), draws=200, **more)
 
 
 def sliced(rows: int, seed: int = 3) -> dict[str, list[Any]]:

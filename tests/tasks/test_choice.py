@@ -18,7 +18,7 @@ from clearhead.data.row_codec import LengthPolicy
 from clearhead.data.source import BadRow, Row
 from clearhead.data.table import encode_rows
 from clearhead.errors import InputError
-from clearhead.tasks import ColumnRoles, Reading, task_by_look, task_named
+from clearhead.tasks import Calibration, ColumnRoles, task_by_look, task_named
 from clearhead.tasks.choice.decoding import collect, fit, read
 from clearhead.tasks.choice.metrics import measure
 from clearhead.tasks.choice.rows import Options, check, name_of, place_of
@@ -247,13 +247,13 @@ def test_scores_of_windows_are_collected_by_option() -> None:
 def test_probabilities_are_over_the_options_that_are_there(counts: list[int], seed: int, temperature: float) -> None:
     draw = np.random.default_rng(seed)
     scores = Ragged(values=draw.normal(size=sum(counts)).astype(np.float32), bounds=bounds_of(counts))
-    answers = read(scores, SPACE, Reading(temperature=temperature))
+    answers = read(scores, SPACE, Calibration(temperature=temperature))
     for place, count in enumerate(counts):
         np.testing.assert_allclose(answers.probs[place, :count].sum(), 1.0)
         assert (answers.probs[place, count:] == 0).all()
         assert answers.labels[place] == scores.row(place).argmax()
         mixed = draw.permutation(count)
-        again = read(Ragged(values=scores.row(place)[mixed], bounds=bounds_of([count])), SPACE, Reading())
+        again = read(Ragged(values=scores.row(place)[mixed], bounds=bounds_of([count])), SPACE, Calibration())
         assert mixed[again.labels[0]] == answers.labels[place]  # another order of options, the same option
 
 
@@ -264,7 +264,7 @@ def test_the_temperature_is_fitted_and_measured_with_ragged_options() -> None:
     targets = np.array([draw.integers(0, count) for count in counts])
     reading = fit(scores, targets, SPACE)
     assert reading.temperature > 2  # it was far too sure of itself
-    plain = measure(read(scores, SPACE, Reading()), targets, SPACE, 0)
+    plain = measure(read(scores, SPACE, Calibration()), targets, SPACE, 0)
     scaled = measure(read(scores, SPACE, reading), targets, SPACE, 0)
     assert plain["accuracy"].value == scaled["accuracy"].value
     assert scaled["log_loss"].value < plain["log_loss"].value

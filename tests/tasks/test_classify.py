@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import f1_score
 
 from clearhead.data import LabelSpace
-from clearhead.tasks import Reading, task_named
+from clearhead.tasks import Calibration, task_named
 from clearhead.tasks.classify.decoding import confidence, fit, read
 from clearhead.tasks.classify.metrics import right
 from clearhead.tasks.classify.task import CLASSIFY
@@ -38,7 +38,7 @@ def drawn(probs: np.ndarray, seed: int = 0) -> np.ndarray:
 
 
 def test_classes_are_read_by_softmax() -> None:
-    answers = read(LOGITS, THREE, Reading())
+    answers = read(LOGITS, THREE, Calibration())
     np.testing.assert_allclose(probs_of(answers), softmax(LOGITS.astype(np.float64)), atol=1e-12)
     assert answers.labels.tolist() == [0, 1, 2]
     assert answers.abstained is None
@@ -46,7 +46,7 @@ def test_classes_are_read_by_softmax() -> None:
 
 
 def test_a_temperature_changes_how_sure_an_answer_is_and_not_which_it_is() -> None:
-    plain, cool, hot = (read(LOGITS, THREE, Reading(temperature=t)) for t in (1.0, 0.5, 4.0))
+    plain, cool, hot = (read(LOGITS, THREE, Calibration(temperature=t)) for t in (1.0, 0.5, 4.0))
     assert plain.labels.tolist() == cool.labels.tolist() == hot.labels.tolist()
     np.testing.assert_allclose(probs_of(hot), softmax(LOGITS.astype(np.float64) / 4), atol=1e-12)
     assert (confidence(cool) > confidence(plain)).all()
@@ -54,37 +54,37 @@ def test_a_temperature_changes_how_sure_an_answer_is_and_not_which_it_is() -> No
 
 
 def test_several_labels_are_read_by_sigmoids_and_thresholds() -> None:
-    answers = read(LOGITS, SEVERAL, Reading())
+    answers = read(LOGITS, SEVERAL, Calibration())
     np.testing.assert_allclose(probs_of(answers), sigmoid(LOGITS.astype(np.float64)), atol=1e-12)
     assert answers.labels.tolist() == [[1, 1, 0], [1, 1, 1], [0, 1, 1]]  # 0.5 is enough
-    strict = read(LOGITS, SEVERAL, Reading(thresholds=(0.9, 0.6, 0.4)))
+    strict = read(LOGITS, SEVERAL, Calibration(thresholds=(0.9, 0.6, 0.4)))
     assert strict.labels.tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 1]]
 
 
 def test_abstaining_marks_rows_and_keeps_their_labels() -> None:
-    limit = float(confidence(read(LOGITS, THREE, Reading()))[0])
-    answers = read(LOGITS, THREE, Reading(abstain_below=limit))
+    limit = float(confidence(read(LOGITS, THREE, Calibration()))[0])
+    answers = read(LOGITS, THREE, Calibration(abstain_below=limit))
     assert answers.abstained is not None
     assert answers.abstained.tolist() == [False, True, False]  # as sure as that is sure enough
     assert answers.labels.tolist() == [0, 1, 2]
-    none = read(LOGITS, THREE, Reading(abstain_below=0.0)).abstained
+    none = read(LOGITS, THREE, Calibration(abstain_below=0.0)).abstained
     assert none is not None
     assert not none.any()
 
 
 def test_of_several_labels_the_least_sure_decision_counts() -> None:
-    answers = read(LOGITS, SEVERAL, Reading())
+    answers = read(LOGITS, SEVERAL, Calibration())
     expected = sigmoid(np.array([1.0, 0.0, 0.0]))  # the smallest |logit| of each row
     np.testing.assert_allclose(confidence(answers), expected, atol=1e-12)
-    silent = read(LOGITS, SEVERAL, Reading(abstain_below=0.6)).abstained
+    silent = read(LOGITS, SEVERAL, Calibration(abstain_below=0.6)).abstained
     assert silent is not None
     assert silent.tolist() == [False, True, True]
 
 
 def test_a_row_is_right_when_all_its_labels_are() -> None:
-    assert right(read(LOGITS, THREE, Reading()), np.array([0, 2, 2])).tolist() == [True, False, True]
+    assert right(read(LOGITS, THREE, Calibration()), np.array([0, 2, 2])).tolist() == [True, False, True]
     targets = np.array([[1, 1, 0], [1, 1, 0], [0, 1, 1]])
-    assert right(read(LOGITS, SEVERAL, Reading()), targets).tolist() == [True, False, True]
+    assert right(read(LOGITS, SEVERAL, Calibration()), targets).tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize("true", [0.4, 1.0, 3.0])
@@ -128,7 +128,7 @@ def test_thresholds_of_each_label_beat_one_half_on_skewed_logits() -> None:
     targets = (draw.random((600, 3)) < (0.3, 0.1, 0.5)).astype(np.uint8)
     logits = 2 * targets + draw.normal(0, 1, targets.shape) - np.array([4.0, 2.5, 0.0])  # rare labels speak too softly
     reading = fit(logits[:300], targets[:300], SEVERAL)
-    tuned, plain = (read(logits[300:], SEVERAL, one).labels for one in (reading, Reading()))
+    tuned, plain = (read(logits[300:], SEVERAL, one).labels for one in (reading, Calibration()))
     score = {name: f1_score(targets[300:], labels, average=None) for name, labels in (("tuned", tuned), ("0.5", plain))}
     assert (score["tuned"][:2] > score["0.5"][:2] + 0.1).all()
     assert score["tuned"][2] > score["0.5"][2] - 0.02
@@ -146,7 +146,7 @@ def test_a_label_that_dev_never_saw_keeps_one_half() -> None:
 
 
 def test_every_metric_of_classes_comes_with_an_interval() -> None:
-    answers = read(np.tile(LOGITS, (20, 1)), THREE, Reading())
+    answers = read(np.tile(LOGITS, (20, 1)), THREE, Calibration())
     found = CLASSIFY.metrics.measure(answers, np.tile(np.array([0, 1, 1]), 20), THREE, 100)
     assert found["accuracy"].value == pytest.approx(2 / 3)
     assert found["accuracy"].low < 2 / 3 < found["accuracy"].high
@@ -160,12 +160,12 @@ def test_every_metric_of_classes_comes_with_an_interval() -> None:
 def test_a_number_is_read_as_it_is() -> None:
     task = task_named("regress")
     for logits in (np.array([[1.5], [-2.0]], np.float32), np.array([1.5, -2.0], np.float32)):
-        answers = task.decode.read(logits, LabelSpace(kind="number"), Reading(temperature=9.0))
+        answers = task.decode.read(logits, LabelSpace(kind="number"), Calibration(temperature=9.0))
         assert answers.labels.tolist() == [1.5, -2.0]
         assert answers.labels.dtype == np.float64
         assert answers.probs is None
     assert task.decode.confidence(answers) is None
     assert task.metrics.right(answers, answers.labels) is None
-    assert task.decode.fit(logits, answers.labels, LabelSpace(kind="number")) == Reading()
+    assert task.decode.fit(logits, answers.labels, LabelSpace(kind="number")) == Calibration()
     found = task.metrics.measure(answers, np.array([2.0, -1.0]), LabelSpace(kind="number"), 0)
     assert found["mae"].value == pytest.approx(0.75)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from clearhead.data import Columns, LabelSpace
-from clearhead.tasks import TASKS, Reading, task_for
+from clearhead.tasks import TASKS, Calibration, task_for
 from clearhead.tasks.evaluation import evaluation
 from clearhead.tasks.examples import EACH, MOST_CELLS, MOST_WORST, Picks
 from clearhead.tasks.task import Answers
@@ -49,7 +49,7 @@ def test_planted_label_errors_are_suspicious() -> None:
     given = true.copy()
     planted = [7, 77, 177]
     given[planted] = (given[planted] + 1) % 3
-    answers = TASKS["classify"].decode.read(logits, AB, Reading())
+    answers = TASKS["classify"].decode.read(logits, AB, Calibration())
     found = picked(answers, given, AB, np.arange(1, 301))
     assert found is not None
     assert {row + 1 for row in planted} <= {pick.row for pick in found.suspicious}
@@ -98,7 +98,7 @@ def test_very_many_classes_keep_few_rows() -> None:
     targets = drawn.integers(0, 1000, 5000)
     logits = drawn.normal(0, 1, (5000, 1000))
     logits[np.arange(5000), targets // 2] += 8
-    made = evaluation(TASKS["classify"], space, logits, targets, Reading(), draws=0, numbers=range(5000))
+    made = evaluation(TASKS["classify"], space, logits, targets, Calibration(), draws=0, numbers=range(5000))
     assert made.picks is not None
     assert len(made.picks.cells) == MOST_CELLS
     assert all(len(cell.picks) <= EACH for cell in made.picks.cells)
@@ -107,6 +107,6 @@ def test_very_many_classes_keep_few_rows() -> None:
 
 
 def test_without_numbers_nothing_is_picked() -> None:
-    made = evaluation(TASKS["classify"], AB, np.eye(3), np.arange(3), Reading(), draws=0)
+    made = evaluation(TASKS["classify"], AB, np.eye(3), np.arange(3), Calibration(), draws=0)
     assert made.picks is None
     assert made.to_json()["picks"] is None

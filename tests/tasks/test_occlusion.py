@@ -15,7 +15,7 @@ from clearhead.tasks.occlusion import Piece, Watching
 from clearhead.tasks.ragged import ragged
 from clearhead.tasks.span.decoding import Candidates
 from clearhead.tasks.tag.examples import pick_tags
-from clearhead.tasks.task import Answers, Reading
+from clearhead.tasks.task import Answers, Calibration
 
 TAGS = LabelSpace(names=("O", "B-PER", "I-PER"), kind="tags", scheme="spans")
 
@@ -27,7 +27,7 @@ def row(task: str, values: dict[str, Any], **columns: Any) -> TextRow:
 
 
 def watching(task: str, pick: Pick, given: TextRow, space: LabelSpace) -> Watching:
-    made = TASKS[task].examples.watch(pick, given, lambda logits: TASKS[task].decode.read(logits, space, Reading()))
+    made = TASKS[task].examples.watch(pick, given, lambda logits: TASKS[task].decode.read(logits, space, Calibration()))
     assert made is not None
     return made
 

@@ -16,7 +16,7 @@ from clearhead.data.examples import TextRow
 from clearhead.data.row_codec import LengthPolicy
 from clearhead.data.source import Row
 from clearhead.data.table import TokenTable, encode_rows
-from clearhead.tasks import Reading
+from clearhead.tasks import Calibration
 from clearhead.tasks.encoded import Encoded, encoded
 from clearhead.tasks.span.decoding import KEPT, Candidates, collect, doubt, fit, read, texts
 from clearhead.tasks.span.rows import Truth, check
@@ -78,7 +78,7 @@ def test_the_exact_text_comes_back(kind: str, answer: str, length: int | None) -
     row = row_of(answer)
     data = encoded(table_of([row], kind, LengthPolicy(max_length=length, stride=30)), segments=False)
     assert (data.marks.targets.sum(1) > 0).any()  # it lies wholly in one of the windows
-    answers = read(collect(perfect(data), data), ALL, Reading())
+    answers = read(collect(perfect(data), data), ALL, Calibration())
     found: Candidates = answers.more
     start, end = int(found.begins[0, 0]), int(found.ends[0, 0])
     said = STORY[start:end]
@@ -136,7 +136,7 @@ def test_letters_without_a_token_at_the_edge_of_an_answer_do_not_hide_it() -> No
     row = row_of(answer, story=story)
     data = encoded(table_of([row], "distilbert", LengthPolicy()), segments=False)
     assert data.marks.targets.tolist() != [[0, 0]]
-    answers = read(collect(perfect(data), data), ALL, Reading())
+    answers = read(collect(perfect(data), data), ALL, Calibration())
     assert texts(answers, np.array([row.label], object)) == ["a letter"]
 
 
@@ -245,12 +245,12 @@ def candidates(scores: list[float], none: list[float]) -> Candidates:
 def test_no_answer_is_said_from_the_threshold_on() -> None:
     found = candidates([5.0, 5.0, 5.0], [4.0, 6.0, 9.0])
     assert doubt(found).tolist() == [-1.0, 1.0, 4.0]
-    assert read(found, SOME, Reading()).labels.tolist() == [0, -1, -1]
-    assert read(found, SOME, Reading(no_answer=2.0)).labels.tolist() == [0, 0, -1]
-    assert read(found, ALL, Reading(no_answer=2.0)).labels.tolist() == [0, 0, 0]  # every question has one
-    probs = read(found, SOME, Reading()).probs
+    assert read(found, SOME, Calibration()).labels.tolist() == [0, -1, -1]
+    assert read(found, SOME, Calibration(no_answer=2.0)).labels.tolist() == [0, 0, -1]
+    assert read(found, ALL, Calibration(no_answer=2.0)).labels.tolist() == [0, 0, 0]  # every question has one
+    probs = read(found, SOME, Calibration()).probs
     np.testing.assert_allclose(probs.sum(1), 1.0)
-    np.testing.assert_allclose(read(found, ALL, Reading()).probs[:, -1], 0.0)
+    np.testing.assert_allclose(read(found, ALL, Calibration()).probs[:, -1], 0.0)
 
 
 def test_the_threshold_is_fitted_where_some_questions_have_no_answer() -> None:
@@ -260,8 +260,8 @@ def test_the_threshold_is_fitted_where_some_questions_have_no_answer() -> None:
     found = candidates([5.0, 5.0, 5.0, 5.0], [6.0, 9.0, 7.0, 8.0])
     reading = fit(found, targets, SOME)
     assert read(found, SOME, reading).labels.tolist() == [0, -1, 0, -1]
-    assert fit(found, targets, ALL) == Reading()
-    assert read(found, replace(SOME, scheme="some"), Reading()).labels.tolist() == [-1] * 4
+    assert fit(found, targets, ALL) == Calibration()
+    assert read(found, replace(SOME, scheme="some"), Calibration()).labels.tolist() == [-1] * 4
 
 
 def test_a_passage_of_nothing_but_dropped_letters_has_no_answer() -> None:
@@ -269,7 +269,7 @@ def test_a_passage_of_nothing_but_dropped_letters_has_no_answer() -> None:
     row = check(Row(1, {"question": "Who?", "context": story, "answers": []}), COLUMNS, SOME)
     assert isinstance(row, TextRow)
     data = encoded(table_of([row], "distilbert", LengthPolicy()), segments=False)
-    answers = read(collect(np.zeros((int(data.row_tokens.sum()), 2), np.float32), data), ALL, Reading())
+    answers = read(collect(np.zeros((int(data.row_tokens.sum()), 2), np.float32), data), ALL, Calibration())
     assert answers.labels.tolist() == [-1]
     assert texts(answers, np.array([row.label], object)) == [""]
     assert answers.probs[0, -1] == 1.0

@@ -17,7 +17,7 @@ from clearhead.data.examples import TextRow
 from clearhead.data.row_codec import LengthPolicy
 from clearhead.data.source import Row
 from clearhead.data.table import encode_rows
-from clearhead.tasks import TASKS, Reading
+from clearhead.tasks import TASKS, Calibration
 from clearhead.tasks.encoded import encoded
 from clearhead.tasks.tag.alignment import INHERITS, NOTHING
 from clearhead.tasks.tag.decoding import collect, read, spans_of
@@ -177,7 +177,7 @@ def read_back(rows: list[TextRow], kind: str, fit: LengthPolicy) -> list[list[tu
     """Spans in letters, out of perfect logits."""
     table = encode_rows(rows, COLUMNS, tokenizer(kind), SPACE, fit, TAG_ROWS)
     data = encoded(table, segments=False)
-    answers = read(collect(perfect(data, len(SPACE)), data), SPACE, Reading())
+    answers = read(collect(perfect(data, len(SPACE)), data), SPACE, Calibration())
     made = []
     for place, row in enumerate(rows):
         borders = row.extra.borders
@@ -289,7 +289,7 @@ def test_words_without_a_token_do_not_break_an_entity_or_its_probability() -> No
     values[2] = np.nan  # nothing is left of it
     values[3, 2] = 9.0  # I-LOC
     values[4, 0] = 9.0
-    answers = read(Ragged(values=values, bounds=np.array([0, 5])), SPACE, Reading())
+    answers = read(Ragged(values=values, bounds=np.array([0, 5])), SPACE, Calibration())
     assert [SPACE.names[tag] for tag in answers.labels.values] == ["B-LOC", "I-LOC", "I-LOC", "I-LOC", "O"]
     own = answers.probs.values[np.arange(5), answers.labels.values]
     assert own.min() > 0.9
@@ -301,7 +301,7 @@ def test_a_part_of_speech_goes_over_to_what_shares_its_token() -> None:
 
     space = LabelSpace(names=("ADJ", "NOUN"), kind="tags", scheme="plain")
     values = np.array([[0.0, 5.0], [np.inf, np.inf], [np.nan, np.nan]], np.float32)
-    answers = read(Ragged(values=values, bounds=np.array([0, 3])), space, Reading())
+    answers = read(Ragged(values=values, bounds=np.array([0, 3])), space, Calibration())
     assert answers.labels.values.tolist()[:2] == [1, 1]
     sure = TASKS["tag"].decode.confidence(answers)
     assert sure is not None

@@ -56,7 +56,7 @@ def test_a_row_is_the_mean_of_its_windows(windowed: Run) -> None:
     logits = [model.run([piece.ids], None, [piece.segments], hidden=False).logits for piece in pieces]
     predictor = load_predictor(windowed.folder)
     ours = predict(predictor, [text])[0]
-    mean = np.mean(np.concatenate([np.asarray(one) for one in logits]), 0) / predictor.reading.temperature
+    mean = np.mean(np.concatenate([np.asarray(one) for one in logits]), 0) / predictor.calibration.temperature
     expected = np.exp(mean) / np.exp(mean).sum()
     np.testing.assert_allclose(list(ours.probabilities.values()), expected, atol=1e-5)
 

@@ -34,7 +34,7 @@ def answerer(tiny: str, nest: Path, folder: Path) -> Run:
 
 @pytest.mark.learns
 def test_it_learns_and_is_measured_by_squads_rules(answerer: Run, folder: Path) -> None:
-    assert load_predictor(answerer.folder).reading.no_answer is not None
+    assert load_predictor(answerer.folder).calibration.no_answer is not None
     fresh = folder / "fresh.json"
     fresh.write_text(json.dumps(squad(questions(60, seed=9, none=0.3))))
     made = evaluate(answerer.folder, fresh).to_json()

@@ -16,7 +16,7 @@ from clearhead.errors import ClearheadError, InputError
 from clearhead.jobs.defaults import for_few_rows
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.progress import Told
-from clearhead.tasks import Reading
+from clearhead.tasks import Calibration
 from clearhead.train.finish import Run
 from tests.rows import QUICK, scored
 from tests.small import labelled, write_csv
@@ -124,7 +124,9 @@ def test_the_epoch_is_chosen_by_the_metric_that_is_said(metric: str, tiny: str, 
     run = train(rows, output=tmp_path / "run", model=tiny, metric=metric, **choices)
     scores = [line["score"] for line in log_of(run.folder) if "score" in line]
     assert len(set(scores)) > 1
-    plain = replace(load_predictor(run.folder), reading=Reading())  # epochs are compared before a temperature is fitted
+    plain = replace(
+        load_predictor(run.folder), calibration=Calibration()
+    )  # epochs are compared before a temperature is fitted
     kept = evaluate(plain, rows, part="dev").metrics[metric].value
     assert (-kept if metric == "log_loss" else kept) == pytest.approx(max(scores), abs=1e-6)
     assert run.evaluations["dev"].main == metric

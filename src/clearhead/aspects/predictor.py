@@ -18,7 +18,7 @@ from clearhead.predict.predictor import Predictor
 from clearhead.predict.scoring import Scores
 from clearhead.tasks.ragged import Ragged
 from clearhead.tasks.registry import PAIR, TAG
-from clearhead.tasks.task import Reading
+from clearhead.tasks.task import Calibration
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,7 +49,7 @@ class AspectScorer:
         import numpy as np
 
         logits, truncated, windows = self.find.scorer.score(rows, columns)
-        answers = TAG.decode.read(logits, self.find.space, self.find.reading)
+        answers = TAG.decode.read(logits, self.find.space, self.find.calibration)
         names = self.find.space.names
         spans = [entities([names[tag] for tag in tags]) for tags in answers.labels]
         asked = [_asked(row, a, b) for row, own in zip(rows, spans, strict=True) for a, b, _ in own]
@@ -57,7 +57,7 @@ class AspectScorer:
         opinion = np.full((len(answers.labels.values), polarities), 1 / polarities)
         if asked:
             said = self.judge.scorer.score(asked, Columns(text="text", text_b="aspect"))
-            probs = self.judge.task.decode.read(said.logits, self.judge.space, self.judge.reading).probs
+            probs = self.judge.task.decode.read(said.logits, self.judge.space, self.judge.calibration).probs
             begins = answers.labels.bounds[:-1].tolist()
             places = [slice(begin + a, begin + b) for begin, own in zip(begins, spans, strict=True) for a, b, _ in own]
             for where, one in zip(places, probs, strict=True):
@@ -117,7 +117,7 @@ def load_aspects(folder: Path, *, device: str = "auto", abstain_below: float | N
         trained=Trained(
             task=TAG.name, method=find.method, kind="tags", labels=list(space.names), scheme="spans", data=data
         ),
-        reading=Reading(abstain_below=abstain_below),
+        calibration=Calibration(abstain_below=abstain_below),
         scorer=AspectScorer(find=find, judge=judge),
         method=find.method,
         reference=str(folder),

@@ -48,7 +48,7 @@ def _lines(predictor: Predictor, made: Prediction) -> list[str]:
         return _tagged(made)
     if made.answer is not None:
         return _found(made)
-    threshold = predictor.reading.abstain_below
+    threshold = predictor.calibration.abstain_below
     sure = "" if made.probability is None else f" {made.probability:.3f}"
     if made.abstained:
         limit = "" if threshold is None else f", less than {threshold:g}"

@@ -68,7 +68,7 @@ def ask(
         return
     if made.truncated:
         say(f"{made.truncated:,} tokens were cut off: the passage is longer than the model reads", quiet=quiet)
-    lines = [made.answer or ""] if quiet else _lines(made, text, best or 1, predictor.reading.abstain_below)
+    lines = [made.answer or ""] if quiet else _lines(made, text, best or 1, predictor.calibration.abstain_below)
     sys.stdout.write("".join(f"{UNSEEN.sub(' ', line)}\n" for line in lines))
 
 

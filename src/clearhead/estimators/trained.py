@@ -130,7 +130,7 @@ class Trained(BaseEstimator):  # type: ignore[misc]
 
     def _predictor(self) -> Predictor:
         predictor = self.kept_.predictor(self.device)
-        return replace(predictor, reading=replace(predictor.reading, abstain_below=None))
+        return replace(predictor, calibration=replace(predictor.calibration, abstain_below=None))
 
     def _rows(self, X: Any) -> tuple[list[dict[str, Any]], Columns]:
         """Texts as rows, if they are as many a row as in training."""
@@ -246,7 +246,7 @@ class TextClassifier(ClassifierMixin, Trained):  # type: ignore[misc]
         predictor = self._predictor()
         chunks = answer_chunks(predictor, open_source(rows), columns)
         logits = np.concatenate([chunk.logits for chunk in chunks])
-        made = self._spread(logits / predictor.reading.temperature, self._absent)
+        made = self._spread(logits / predictor.calibration.temperature, self._absent)
         return made[:, 1] - made[:, 0] if self._form == "one" and len(self.classes_) == 2 else made
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

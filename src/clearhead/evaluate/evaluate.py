@@ -76,7 +76,7 @@ def run_evaluate(
         predictor.space,
         scored.logits,
         scored.targets,
-        predictor.reading,
+        predictor.calibration,
         numbers=scored.numbers,
         slices=scored.slices,
         skipped=dict(scored.bad.counts),
@@ -187,8 +187,8 @@ def _scored(
 
 def _paired(predictor: Predictor, against: Predictor, ours: Scored, theirs: Scored) -> dict[str, Paired]:
     """How much higher each metric is than the other model's, on the same rows."""
-    one = predictor.task.decode.read(ours.logits, predictor.space, predictor.reading)
-    two = against.task.decode.read(theirs.logits, against.space, against.reading)
+    one = predictor.task.decode.read(ours.logits, predictor.space, predictor.calibration)
+    two = against.task.decode.read(theirs.logits, against.space, against.calibration)
     metrics, space = predictor.task.metrics, predictor.space
     if metrics.row_scores is not None:
         import numpy as np

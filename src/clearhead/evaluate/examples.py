@@ -114,7 +114,7 @@ def _jobs(
     """Rows that can be taken apart, and how, by their number."""
 
     def read(logits: Any) -> Answers:
-        return predictor.task.decode.read(logits, predictor.space, predictor.reading)
+        return predictor.task.decode.read(logits, predictor.space, predictor.calibration)
 
     for number, pick in picks.items():
         row = texts.get(number)

@@ -17,7 +17,7 @@ from clearhead.jobs.plan import LOWER_IS_BETTER, RunPlan
 from clearhead.jobs.prepare import PartRows, Prepared, data_of, text_rows
 from clearhead.model import Model
 from clearhead.predict.scoring import compare_vectors, pair_features, readable, separate_texts, table_features
-from clearhead.tasks.task import Reading
+from clearhead.tasks.task import Calibration
 
 if TYPE_CHECKING:
     import numpy as np
@@ -142,7 +142,7 @@ def linear_judge(targets: Array, prepared: Prepared, plan: RunPlan, *, seed: int
         for fold in range(int(folds.max()) + 1):
             held = folds == fold
             logits = fitted(features[~held], targets[~held], strength).logits(features[held])
-            answers = task.decode.read(logits, space, Reading())
+            answers = task.decode.read(logits, space, Calibration())
             scores.append(task.metrics.measure(answers, targets[held], space, 0)[metric].value)
         return scores
 

@@ -16,7 +16,7 @@ from clearhead.jobs.prepare import Prepared, data_of
 from clearhead.model import Model
 from clearhead.predict.scoring import window_words
 from clearhead.tasks.encoded import Encoded
-from clearhead.tasks.task import Reading
+from clearhead.tasks.task import Calibration
 
 if TYPE_CHECKING:
     import numpy as np
@@ -132,7 +132,7 @@ def _judge(data: Encoded, prepared: Prepared, plan: RunPlan, metric: str, seed: 
             held = folds[owners] == fold
             linear = fit_tagger(features[~held], tags[~held], prepared, plan, seed=seed, strength=strength)
             part = data.select(np.flatnonzero(folds == fold))
-            answers = task.decode.read(spread(linear.logits(features[held]), part), space, Reading())
+            answers = task.decode.read(spread(linear.logits(features[held]), part), space, Calibration())
             scores.append(task.metrics.measure(answers, part.targets, space, 0)[metric].value)
         return scores
 

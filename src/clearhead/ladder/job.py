@@ -30,7 +30,7 @@ from clearhead.model.loading import load, need_torch
 from clearhead.predict.latency import latency_ms, megabytes
 from clearhead.predict.loading import load_predictor
 from clearhead.tasks.evaluation import Evaluation, evaluation
-from clearhead.tasks.task import Reading
+from clearhead.tasks.task import Calibration
 from clearhead.train.job import run_train
 
 LATENCY_ROWS = 50  # real rows that single predictions are timed on
@@ -122,7 +122,7 @@ def _climbed(
     state.write(folder)
     tell.begun(folder)
     rungs: list[Rung] = []
-    scored: dict[str, tuple[Reading, Scored]] = {}
+    scored: dict[str, tuple[Calibration, Scored]] = {}
     for method in plans:
         try:
             rung, answered = _rung(climb, method, plans, state.finished)
@@ -155,7 +155,7 @@ def _said(rung: Rung, metric: str) -> str:
 
 def _rung(
     climb: Climb, method: str, plans: Mapping[str, RunPlan], finished: Mapping[str, Rung]
-) -> tuple[Rung, tuple[Reading, Scored] | None]:
+) -> tuple[Rung, tuple[Calibration, Scored] | None]:
     """One method trained and measured, or read back, or left out because it would take too long."""
     tell, plan, rung = climb.tell, plans[method], finished.get(method)
     if rung is not None:
@@ -187,7 +187,7 @@ def _rung(
         wanted = set(rows.numbers[:LATENCY_ROWS].tolist())
         some = [row for row in rows.source.rows() if isinstance(row, Row) and row.number in wanted]
         rung = replace(rung, latency_ms=round(latency_ms(predictor, rows.source, rows.columns, some), 4))
-    return rung, (predictor.reading, scored)
+    return rung, (predictor.calibration, scored)
 
 
 def _trained(climb: Climb, plan: RunPlan, rung: Rung) -> Rung:
@@ -252,7 +252,7 @@ def _known(value: float) -> float | None:
     return float(value) if isfinite(value) else None
 
 
-def _finished(climb: Climb, rungs: tuple[Rung, ...], scored: Mapping[str, tuple[Reading, Scored]]) -> Ladder:
+def _finished(climb: Climb, rungs: tuple[Rung, ...], scored: Mapping[str, tuple[Calibration, Scored]]) -> Ladder:
     """All rungs compared on the same rows, the one to take, and a page about it."""
     task, space = climb.prepared.task, climb.prepared.space
     asked = Asked(

@@ -62,7 +62,7 @@ def maker_for(
     codec = predictor.task.answers
     own = codec.columns(columns, tuple(names))
     listed = codec.probabilities(predictor.space, columns) if probabilities else ()
-    abstained = ("abstained",) if predictor.reading.abstain_below is not None else ()
+    abstained = ("abstained",) if predictor.calibration.abstain_below is not None else ()
     tail = tuple(f"{PROBABILITY}{name}" for name in listed)
     added = (*tail, *abstained) if codec.nested else (*abstained, *tail)
     cells = _cells((*own, *added), prefix)

@@ -238,7 +238,7 @@ class _Job:
         weights = (*predictor.folder.glob("*.safetensors"), *predictor.folder.glob("*/*.safetensors"))
         writer = [self.writer.names, self.writer.kind]
         files = [sorted(map(file_state, weights)), file_state(path)]
-        said = [*files, trained, asdict(predictor.reading), asdict(self.columns), writer]
+        said = [*files, trained, asdict(predictor.calibration), asdict(self.columns), writer]
         return hashlib.sha256(json.dumps(said, default=str).encode()).hexdigest()
 
 

@@ -21,7 +21,7 @@ from clearhead.model.loading import load
 from clearhead.predict.passport_layer import passport_layer
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer, VectorScorer
-from clearhead.tasks import TASKS, Reading, Task, task_named
+from clearhead.tasks import TASKS, Calibration, Task, task_named
 from clearhead.tasks.pair.orders import ORDERED, both_orders
 from clearhead.tasks.tag.decoding import LENIENT
 from clearhead.words import load_vectors
@@ -66,7 +66,7 @@ def load_predictor(
     if trained is None:
         model = load(reference, device=device, precision=precision, threads=threads, progress=progress)
         return _untrained(str(reference), folder, model, abstain_below)
-    reading = Reading(
+    calibration = Calibration(
         temperature=trained.temperature,
         thresholds=tuple(trained.thresholds),
         abstain_below=trained.abstain_below if abstain_below is None else abstain_below,
@@ -79,7 +79,7 @@ def load_predictor(
     return Predictor(
         task=task,
         space=space,
-        reading=_checked(reading, space),
+        calibration=_checked(calibration, space),
         scorer=_scorer(folder, trained, partial(load, reference, device=device, precision=precision, threads=threads)),
         method=trained.method,
         reference=str(reference),
@@ -185,7 +185,9 @@ def _untrained(reference: str, folder: Path, model: Model, abstain_below: float 
     return Predictor(
         task=task,
         space=space,
-        reading=Reading(abstain_below=abstain_below, activation=activation if space.kind == "number" else "identity"),
+        calibration=Calibration(
+            abstain_below=abstain_below, activation=activation if space.kind == "number" else "identity"
+        ),
         scorer=NetworkScorer(model=model, fit=fit, task=task),
         method="finetune",
         reference=reference,
@@ -199,12 +201,12 @@ def _check_silence(task: Task, reference: str, space: LabelSpace) -> None:
         raise InputError(f"{reference} {sure}; leave {setting('abstain_below')} out.")
 
 
-def _checked(reading: Reading, space: LabelSpace) -> Reading:
+def _checked(calibration: Calibration, space: LabelSpace) -> Calibration:
     """Refuse numbers in a passport that cannot be."""
-    sane = 0.001 <= reading.temperature <= 1000
-    sane = sane and (reading.abstain_below is None or 0 <= reading.abstain_below <= 1)
-    sane = sane and all(threshold == threshold for threshold in reading.thresholds)
-    sane = sane and (reading.no_answer is None or abs(reading.no_answer) < float("inf"))
-    if not sane or (reading.thresholds and len(reading.thresholds) != len(space)):
+    sane = 0.001 <= calibration.temperature <= 1000
+    sane = sane and (calibration.abstain_below is None or 0 <= calibration.abstain_below <= 1)
+    sane = sane and all(threshold == threshold for threshold in calibration.thresholds)
+    sane = sane and (calibration.no_answer is None or abs(calibration.no_answer) < float("inf"))
+    if not sane or (calibration.thresholds and len(calibration.thresholds) != len(space)):
         raise CheckpointError("clearhead.json has a temperature or thresholds that do not fit its labels.")
-    return reading
+    return calibration

@@ -12,7 +12,7 @@ from clearhead.data import Columns, LabelSpace, Source, open_source
 from clearhead.predict.column_roles import find_columns
 from clearhead.predict.scoring import Scorer
 from clearhead.predict.stream import answer_rows
-from clearhead.tasks import Reading, Task
+from clearhead.tasks import Calibration, Task
 from clearhead.tasks.answer import Answer
 
 
@@ -22,7 +22,7 @@ class Predictor:
 
     task: Task
     space: LabelSpace
-    reading: Reading
+    calibration: Calibration
     scorer: Scorer
     method: str
     reference: str

@@ -62,7 +62,7 @@ def _answer_chunk(
     bad = [row for row in checked if isinstance(row, BadRow)]
     if kept:
         logits, truncated, windows = predictor.scorer.score(kept, columns)
-        answers = predictor.task.decode.read(logits, predictor.space, predictor.reading)
+        answers = predictor.task.decode.read(logits, predictor.space, predictor.calibration)
     else:
         logits = None
         truncated, windows = np.zeros(0, np.int32), np.zeros(0, np.int64)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from clearhead.data.row_codec import ColumnRoles
 from clearhead.tasks.registry import TASKS, check_task, task_by_look, task_for, task_named
-from clearhead.tasks.task import Answers, Reading, Task
+from clearhead.tasks.task import Answers, Calibration, Task
 
 __all__ = [
     "TASKS",
     "Answers",
+    "Calibration",
     "ColumnRoles",
-    "Reading",
     "Task",
     "check_task",
     "task_by_look",

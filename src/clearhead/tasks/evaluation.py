@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.data.labels import LabelSpace
 from clearhead.tasks.examples import Picks
-from clearhead.tasks.task import Answers, Details, Reading, Task
+from clearhead.tasks.task import Answers, Calibration, Details, Task
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +24,7 @@ CURVE = 50  # points of a curve that are kept
 
 
 @dataclass(frozen=True, kw_only=True)
-class Calibration:
+class Reliability:
     """How far confidence and accuracy are apart, before and after temperature scaling."""
 
     temperature: float
@@ -55,7 +55,7 @@ class Evaluation:
     metrics: dict[str, Interval]
     confusion: tuple[tuple[int, ...], ...] | None = None  # [true][answered]
     label_scores: tuple[LabelScore, ...] = ()
-    calibration: Calibration | None = None
+    calibration: Reliability | None = None
     coverage: tuple[CoveragePoint, ...] = ()
     coverage_area: float | None = None
     abstained: int = 0
@@ -111,7 +111,7 @@ def evaluation(
     space: LabelSpace,
     logits: Any,
     targets: Any,
-    reading: Reading,
+    calibration: Calibration,
     *,
     slices: Mapping[str, Sequence[Any]] | None = None,
     numbers: Sequence[int] | Array | None = None,
@@ -119,7 +119,7 @@ def evaluation(
     **counts: Any,
 ) -> Evaluation:
     """Measure what logits say of rows whose labels are known; with their `numbers`, some are picked to be looked at."""
-    answers = task.decode.read(logits, space, reading)
+    answers = task.decode.read(logits, space, calibration)
     details = task.metrics.details(answers, targets, space)
     right, sure = task.metrics.right(answers, targets), task.decode.confidence(answers)
     curve, area = _coverage(sure, right)
@@ -132,7 +132,7 @@ def evaluation(
         metrics=task.metrics.measure(answers, targets, space, draws),
         confusion=details.confusion,
         label_scores=details.label_scores,
-        calibration=_calibration(task, space, logits, targets, reading),
+        calibration=_calibration(task, space, logits, targets, calibration),
         coverage=curve,
         coverage_area=area,
         abstained=0 if answers.abstained is None else int(answers.abstained.sum()),
@@ -142,19 +142,23 @@ def evaluation(
     )
 
 
-def _calibration(task: Task, space: LabelSpace, logits: Any, targets: Any, reading: Reading) -> Calibration | None:
+def _calibration(
+    task: Task, space: LabelSpace, logits: Any, targets: Any, calibration: Calibration
+) -> Reliability | None:
     from clearhead.metrics import expected_calibration_error, reliability
 
     def at(temperature: float) -> Details:
-        return task.metrics.details(task.decode.read(logits, space, Reading(temperature=temperature)), targets, space)
+        return task.metrics.details(
+            task.decode.read(logits, space, Calibration(temperature=temperature)), targets, space
+        )
 
     before = at(1.0)
     plain, truth = before.probs, before.truth
-    scaled = None if plain is None else at(reading.temperature).probs
+    scaled = None if plain is None else at(calibration.temperature).probs
     if plain is None or scaled is None or truth is None:
         return None
-    return Calibration(
-        temperature=reading.temperature,
+    return Reliability(
+        temperature=calibration.temperature,
         before=float(expected_calibration_error(plain, truth)),
         after=float(expected_calibration_error(scaled, truth)),
         bins_before=reliability(plain, truth),

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
-    """How logits become answers: fitted on development rows, kept in the passport."""
+class Calibration:
+    """Temperature and thresholds: fitted on development rows, kept in the passport."""
 
     temperature: float = 1.0  # logits are divided by it; above 1 the model was too sure of itself
     thresholds: tuple[float, ...] = ()  # several labels a row: from which probability on each one is given
@@ -86,8 +86,8 @@ class TaskHead:
 class Decoding:
     """How scores become answers."""
 
-    read: Callable[[Any, LabelSpace, Reading], Answers]
-    fit: Callable[[Any, Any, LabelSpace], Reading]  # the best reading of development rows
+    read: Callable[[Any, LabelSpace, Calibration], Answers]
+    fit: Callable[[Any, Any, LabelSpace], Calibration]  # on development rows
     confidence: Callable[[Answers], Array | None]  # how sure each answer is
     thresholded: Callable[[LabelSpace], bool] = lambda space: False  # whether a fitted threshold decides the answer
 

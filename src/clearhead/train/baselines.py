@@ -24,7 +24,7 @@ from clearhead.jobs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
 from clearhead.jobs.prepare import PartRows, Prepared, text_rows
 from clearhead.model.loading import load
 from clearhead.predict.scoring import PairFeatures, pair_features
-from clearhead.tasks.task import Reading
+from clearhead.tasks.task import Calibration
 from clearhead.train.finish import held_out_logits, measured
 from clearhead.train.methods import FITS
 
@@ -103,7 +103,7 @@ def compare_baselines(
     prepared: Prepared,
     plan: RunPlan,
     logits: Mapping[str, Any],
-    reading: Reading,
+    reading: Calibration,
     part: str,
 ) -> tuple[Baseline, ...]:
     """Every baseline beside the kept model, on the same rows."""

@@ -19,7 +19,7 @@ from clearhead.machine.cpu import Machine, versions
 from clearhead.metrics import threshold_for, to_json
 from clearhead.model.layers import pooling_modes
 from clearhead.tasks.evaluation import Evaluation, evaluation
-from clearhead.tasks.task import Reading
+from clearhead.tasks.task import Calibration
 
 if TYPE_CHECKING:
     import numpy as np
@@ -141,10 +141,10 @@ def held_out_logits(prepared: Prepared, result: Result) -> dict[str, Any]:
 
 def measured(
     prepared: Prepared, logits: Mapping[str, Any], plan: RunPlan
-) -> tuple[Reading, dict[str, Evaluation], tuple[str, ...]]:
+) -> tuple[Calibration, dict[str, Evaluation], tuple[str, ...]]:
     """The reading that dev rows suggest, and how good the answers are on dev and test."""
     task, space = prepared.task, prepared.space
-    reading, notes = Reading(), []
+    reading, notes = Calibration(), []
     if "dev" in logits:
         targets = prepared.parts["dev"].targets
         reading = task.decode.fit(logits["dev"], targets, space)
@@ -157,7 +157,7 @@ def measured(
     return reading, found, tuple(notes)
 
 
-def _evaluation(prepared: Prepared, part: PartRows, logits: Any, reading: Reading, plan: RunPlan) -> Evaluation:
+def _evaluation(prepared: Prepared, part: PartRows, logits: Any, reading: Calibration, plan: RunPlan) -> Evaluation:
     import numpy as np
 
     table = part.table
@@ -186,7 +186,7 @@ def _evaluation(prepared: Prepared, part: PartRows, logits: Any, reading: Readin
     return made if plan.metric is None else replace(made, main=plan.metric)
 
 
-def _abstaining(prepared: Prepared, logits: Any, reading: Reading, target: float) -> tuple[Reading, str]:
+def _abstaining(prepared: Prepared, logits: Any, reading: Calibration, target: float) -> tuple[Calibration, str]:
     """The reading with a confidence below which the model rather says nothing."""
     task = prepared.task
     answers = task.decode.read(logits, prepared.space, reading)
@@ -203,7 +203,7 @@ def _abstaining(prepared: Prepared, logits: Any, reading: Reading, target: float
     return replace(reading, abstain_below=found.threshold), note
 
 
-def _one_answer(prepared: Prepared, logits: Any, reading: Reading) -> str | None:
+def _one_answer(prepared: Prepared, logits: Any, reading: Calibration) -> str | None:
     """A sentence when every development row gets the same answer."""
     import numpy as np
 
@@ -223,7 +223,7 @@ def base_name(model: str) -> str:
 def passport(
     prepared: Prepared,
     plan: RunPlan,
-    reading: Reading,
+    reading: Calibration,
     found: Mapping[str, Evaluation],
     *,
     seeds: list[int],

@@ -17,7 +17,7 @@ from clearhead.jobs.training_state import STATE
 from clearhead.model import Model
 from clearhead.predict.scoring import network_logits
 from clearhead.tasks.encoded import Encoded
-from clearhead.tasks.task import Reading
+from clearhead.tasks.task import Calibration
 from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ def _value(logits: Any, prepared: Prepared, plan: RunPlan) -> float:
     """How good logits of the dev rows are."""
     task, space, targets = prepared.task, prepared.space, prepared.parts["dev"].targets
     name = plan.metric or task.metrics.main(space)
-    reading = task.decode.fit(logits, targets, space) if task.decode.thresholded(space) else Reading()
+    reading = task.decode.fit(logits, targets, space) if task.decode.thresholded(space) else Calibration()
     measures = task.metrics.measure(task.decode.read(logits, space, reading), targets, space, 0)
     value = measures[name].value
     value = value if value == value else float("-inf")  # undefined, as a correlation of equal answers is

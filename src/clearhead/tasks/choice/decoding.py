@@ -9,7 +9,7 @@ from clearhead.data.labels import LabelSpace
 from clearhead.tasks.choice.rows import OptionMarks
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.ragged import Ragged, bounds_of
-from clearhead.tasks.task import Answers, Reading
+from clearhead.tasks.task import Answers, Calibration
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,17 +27,17 @@ def collect(values: Array, data: Encoded) -> Ragged:
     return Ragged(values=total.astype(np.float32), bounds=bounds_of(marks.counts[data.places]))
 
 
-def read(logits: Ragged, space: LabelSpace, reading: Reading) -> Answers:
+def read(logits: Ragged, space: LabelSpace, calibration: Calibration) -> Answers:
     """softmax over the options of each question."""
     import numpy as np
 
-    scores = logits.padded(-np.inf).astype(np.float64) / reading.temperature
+    scores = logits.padded(-np.inf).astype(np.float64) / calibration.temperature
     probs = np.exp(scores - scores.max(1, keepdims=True))
     probs /= probs.sum(1, keepdims=True)
     answers = Answers(labels=probs.argmax(1), probs=probs, more=logits.counts)
-    if reading.abstain_below is None:
+    if calibration.abstain_below is None:
         return answers
-    return replace(answers, abstained=confidence(answers) < reading.abstain_below)
+    return replace(answers, abstained=confidence(answers) < calibration.abstain_below)
 
 
 def confidence(answers: Answers) -> Array:
@@ -47,12 +47,12 @@ def confidence(answers: Answers) -> Array:
     return np.asarray(answers.probs.max(1))
 
 
-def fit(logits: Ragged, targets: Array, space: LabelSpace) -> Reading:
+def fit(logits: Ragged, targets: Array, space: LabelSpace) -> Calibration:
     """The temperature that makes probabilities honest; where an option is missing it can never be taken."""
     import numpy as np
 
     from clearhead.metrics import fit_temperature
 
     if len(targets) < 10:
-        return Reading()
-    return Reading(temperature=float(fit_temperature(np.maximum(logits.padded(-np.inf), -1e4), targets)))
+        return Calibration()
+    return Calibration(temperature=float(fit_temperature(np.maximum(logits.padded(-np.inf), -1e4), targets)))

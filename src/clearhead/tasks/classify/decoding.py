@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.labels import LabelSpace
-from clearhead.tasks.task import Answers, Reading
+from clearhead.tasks.task import Answers, Calibration
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 HALF = 0.5  # the threshold of a label before any is fitted
 
 
-def read(logits: Array, space: LabelSpace, reading: Reading) -> Answers:
+def read(logits: Array, space: LabelSpace, calibration: Calibration) -> Answers:
     """p = softmax(logits / temperature), or the sigmoid of each where a row can have several labels."""
     import numpy as np
 
     from clearhead.metrics import apply_temperature
 
     several = space.kind == "multilabel"
-    probs = apply_temperature(logits, reading.temperature, multilabel=several)
+    probs = apply_temperature(logits, calibration.temperature, multilabel=several)
     if several:
-        limits = np.array(reading.thresholds or [HALF] * len(space))
+        limits = np.array(calibration.thresholds or [HALF] * len(space))
         labels = (probs >= limits).astype(np.int64)
     else:
         labels = probs.argmax(-1)
     answers = Answers(labels=labels, probs=probs)
-    if reading.abstain_below is None:
+    if calibration.abstain_below is None:
         return answers
-    return replace(answers, abstained=confidence(answers) < reading.abstain_below)
+    return replace(answers, abstained=confidence(answers) < calibration.abstain_below)
 
 
 def confidence(answers: Answers) -> Array:
@@ -45,20 +45,20 @@ def confidence(answers: Answers) -> Array:
     return np.asarray(np.where(answers.labels == 1, answers.probs, 1 - answers.probs).min(-1))
 
 
-def fit(logits: Array, targets: Array, space: LabelSpace) -> Reading:
+def fit(logits: Array, targets: Array, space: LabelSpace) -> Calibration:
     """The temperature that makes probabilities honest, then a threshold for each label."""
     from clearhead.metrics import best_thresholds
 
     temperature = _temperature(logits, targets, space)
     if space.kind == "classes":
-        return Reading(temperature=temperature)
-    probs = read(logits, space, Reading(temperature=temperature)).probs
+        return Calibration(temperature=temperature)
+    probs = read(logits, space, Calibration(temperature=temperature)).probs
     assert probs is not None
     found = [
         best.threshold if targets[:, place].any() else HALF  # a label that dev never saw says nothing about a threshold
         for place, best in enumerate(best_thresholds(probs, targets))
     ]
-    return Reading(temperature=temperature, thresholds=tuple(float(threshold) for threshold in found))
+    return Calibration(temperature=temperature, thresholds=tuple(float(threshold) for threshold in found))
 
 
 def _temperature(logits: Array, targets: Array, space: LabelSpace) -> float:

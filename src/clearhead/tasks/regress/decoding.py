@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.activation import Activation
 from clearhead.data.labels import LabelSpace
-from clearhead.tasks.task import Answers, Reading
+from clearhead.tasks.task import Answers, Calibration
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-def read(logits: Array, space: LabelSpace, reading: Reading) -> Answers:
+def read(logits: Array, space: LabelSpace, calibration: Calibration) -> Answers:
     """The single output is the answer, or what its activation makes of it."""
     import numpy as np
 
     output = logits.reshape(len(logits), -1)[:, 0].astype(np.float64)
-    return Answers(labels=activated(output, reading.activation))
+    return Answers(labels=activated(output, calibration.activation))
 
 
 def activated(output: Array, activation: Activation) -> Array:

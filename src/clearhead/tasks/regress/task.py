@@ -10,7 +10,7 @@ from clearhead.data.row_codec import RowCodec
 from clearhead.tasks.regress.answer import NUMBER_ANSWERS
 from clearhead.tasks.regress.decoding import read
 from clearhead.tasks.regress.examples import pick_numbers
-from clearhead.tasks.task import Answers, Decoding, ErrorExamples, Reading, Task, TaskHead, TaskMetrics
+from clearhead.tasks.task import Answers, Calibration, Decoding, ErrorExamples, Task, TaskHead, TaskMetrics
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,7 +54,7 @@ REGRESS = Task(
     rows=RowCodec(kinds=("number",), reversible=True),
     head=TaskHead(kind="classify", outputs=lambda space: ("score",), space=checkpoint_space),
     objective=lambda space: "squared",
-    decode=Decoding(read=read, fit=lambda logits, targets, space: Reading(), confidence=lambda answers: None),
+    decode=Decoding(read=read, fit=lambda logits, targets, space: Calibration(), confidence=lambda answers: None),
     answers=NUMBER_ANSWERS,
     metrics=TaskMetrics(
         measure=measure,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.data.labels import LabelSpace
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.span.rows import SpanMarks
-from clearhead.tasks.task import Answers, Reading
+from clearhead.tasks.task import Answers, Calibration
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,12 +101,12 @@ def _best(own: Array, marks: SpanMarks, window: int) -> list[tuple[int, int, flo
         kept = min(4 * kept, len(flat))
 
 
-def read(logits: Candidates, space: LabelSpace, reading: Reading) -> Answers:
+def read(logits: Candidates, space: LabelSpace, calibration: Calibration) -> Answers:
     """The place of the answer among the candidates, -1 for none; probabilities of all, the last that of none."""
     import numpy as np
 
     may = space.scheme == "some"
-    every = np.concatenate([logits.scores, logits.none[:, None]], 1).astype(np.float64) / reading.temperature
+    every = np.concatenate([logits.scores, logits.none[:, None]], 1).astype(np.float64) / calibration.temperature
     if not may:
         every[:, -1] = np.where(np.isfinite(logits.scores[:, 0]), -np.inf, 0.0)
     every -= every.max(1, keepdims=True)
@@ -114,11 +114,11 @@ def read(logits: Candidates, space: LabelSpace, reading: Reading) -> Answers:
     probs /= probs.sum(1, keepdims=True)
     labels = np.where(np.isfinite(logits.scores[:, 0]), 0, -1)
     if may:
-        labels = np.where(doubt(logits) > (reading.no_answer or 0.0), -1, labels)
+        labels = np.where(doubt(logits) > (calibration.no_answer or 0.0), -1, labels)
     answers = Answers(labels=labels, probs=probs, more=logits)
-    if reading.abstain_below is None:
+    if calibration.abstain_below is None:
         return answers
-    return replace(answers, abstained=confidence(answers) < reading.abstain_below)
+    return replace(answers, abstained=confidence(answers) < calibration.abstain_below)
 
 
 def doubt(logits: Candidates) -> Array:
@@ -155,12 +155,12 @@ def scores_of(said: Sequence[str], targets: Any) -> tuple[Array, Array, Array]:
     return em, f1, np.array([bool(truth.answers) for truth in targets])
 
 
-def fit(logits: Candidates, targets: Array, space: LabelSpace) -> Reading:
+def fit(logits: Candidates, targets: Array, space: LabelSpace) -> Calibration:
     """From which doubt on to say nothing, so that F1 is best."""
     from clearhead.metrics import best_no_answer_threshold
 
     if space.scheme != "some":
-        return Reading()
-    always = read(logits, replace(space, scheme="all"), Reading())
+        return Calibration()
+    always = read(logits, replace(space, scheme="all"), Calibration())
     _, f1, has = scores_of(texts(always, targets), targets)
-    return Reading(no_answer=float(best_no_answer_threshold(doubt(logits), f1, has).threshold))
+    return Calibration(no_answer=float(best_no_answer_threshold(doubt(logits), f1, has).threshold))

@@ -11,7 +11,7 @@ from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.ragged import Ragged
 from clearhead.tasks.tag.alignment import INHERITS
 from clearhead.tasks.tag.sequences import best_tags
-from clearhead.tasks.task import Answers, Reading
+from clearhead.tasks.task import Answers, Calibration
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +43,7 @@ def words(values: Array, data: Encoded) -> Ragged:
     return Ragged(values=made.astype(np.float32), bounds=places.bounds)
 
 
-def read(logits: Ragged, space: LabelSpace, reading: Reading) -> Answers:
+def read(logits: Ragged, space: LabelSpace, calibration: Calibration) -> Answers:
     """The most probable tags that may stand in this order."""
     import numpy as np
 
@@ -57,7 +57,7 @@ def read(logits: Ragged, space: LabelSpace, reading: Reading) -> Answers:
     if OUTSIDE not in space.ids:
         probs[:] = 1 / len(space)  # nothing is known of a word without a token
     if known.any():
-        probs[known] = apply_temperature(values[known], reading.temperature)
+        probs[known] = apply_temperature(values[known], calibration.temperature)
     counts = np.bincount(logits.owners[known], minlength=len(logits))
     clear = Ragged(values=np.log(np.maximum(probs[known], 1e-30)), bounds=np.concatenate([[0], np.cumsum(counts)]))
     labels = np.full(len(values), outside)
@@ -65,9 +65,9 @@ def read(logits: Ragged, space: LabelSpace, reading: Reading) -> Answers:
     fill_gaps(labels, probs, values, logits.bounds, space)
     bounds = logits.bounds
     answers = Answers(labels=Ragged(values=labels, bounds=bounds), probs=Ragged(values=probs, bounds=bounds))
-    if reading.abstain_below is None:
+    if calibration.abstain_below is None:
         return answers
-    return replace(answers, abstained=confidence(answers) < reading.abstain_below)
+    return replace(answers, abstained=confidence(answers) < calibration.abstain_below)
 
 
 def fill_gaps(labels: Array, probs: Array, values: Array, bounds: Array, space: LabelSpace) -> None:
@@ -100,7 +100,7 @@ def confidence(answers: Answers) -> Array:
     return made
 
 
-def fit(logits: Ragged, targets: Ragged, space: LabelSpace) -> Reading:
+def fit(logits: Ragged, targets: Ragged, space: LabelSpace) -> Calibration:
     """The temperature that makes the probabilities of words honest."""
     import numpy as np
 
@@ -108,8 +108,8 @@ def fit(logits: Ragged, targets: Ragged, space: LabelSpace) -> Reading:
 
     known = np.isfinite(logits.values[:, 0])
     if int(known.sum()) < 10 or len(space) < 2:
-        return Reading()
-    return Reading(temperature=float(fit_temperature(logits.values[known], targets.values[known])))
+        return Calibration()
+    return Calibration(temperature=float(fit_temperature(logits.values[known], targets.values[known])))
 
 
 def spans_of(tags: Sequence[str], scheme: str | None) -> list[tuple[int, int, str]]:
