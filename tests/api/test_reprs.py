@@ -18,10 +18,10 @@ from clearhead.data.table import encode_rows
 from clearhead.explain import beam_tree, decoding_steps, positions
 from clearhead.explain.complexity import complexity
 from clearhead.jobs.learn_tokenizer import learn_tokenizer
-from tests.decode.texts import spoken
 from clearhead.tasks.classify.answer import LabelAnswer
 from clearhead.tasks.span.answer import SpanAnswer
 from clearhead.tasks.tag.answer import TagsAnswer
+from tests.decode.texts import spoken
 from tests.small import labelled, tiny_gpt, tiny_model, write_csv
 from tests.words.planted import royal
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from clearhead.ladder.methods import rung_cells
     from clearhead.model import Model
     from clearhead.model.embedding import TruncationWarning
-    from clearhead.tasks.answer import FoundSpan, Prediction
     from clearhead.predict.predictor import Predictor
+    from clearhead.tasks.answer import FoundSpan, Prediction
     from clearhead.training.interrupt import TrainingInterrupted, on_stop_request
     from clearhead.training.loop import Step
     from clearhead.words import WordVectors

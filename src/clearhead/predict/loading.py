@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting, verb
-from clearhead.checkpoint.activation import read_activation
+from clearhead.checkpoint.activation import Activation, read_activation
 from clearhead.checkpoint.passport import Passport, Trained, check_label_names, read_passport
 from clearhead.checkpoint.sentence import read_sentences
 from clearhead.data import LabelSpace
@@ -21,9 +21,9 @@ from clearhead.model.loading import load
 from clearhead.predict.passport_layer import passport_layer
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer, VectorScorer
-from clearhead.tasks import TASKS, Calibration, Task, task_named
-from clearhead.tasks.pair.orders import ORDERED, both_orders
-from clearhead.tasks.tag.decoding import LENIENT
+from clearhead.tasks import Calibration, Task, task_named
+from clearhead.tasks.pair.orders import both_orders
+from clearhead.tasks.registry import task_of_checkpoint
 from clearhead.words import load_vectors
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from clearhead.report.headline import dev_mark
 if TYPE_CHECKING:
     from clearhead.metrics import Slice
     from clearhead.tasks.evaluation import Evaluation
-    from clearhead.tasks.shown import Shown
+    from clearhead.tasks.examples import Shown
 
 MOST_PARTS = 3  # that are told in detail
 LENGTH = "length in "  # how columns begin that say how long a text is

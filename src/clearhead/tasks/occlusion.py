@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-
 @dataclass(frozen=True, kw_only=True)
 class Piece:
     """Some words in a row, in the first or the second text."""
