@@ -22,7 +22,7 @@ from clearhead.predict.passport_layer import passport_layer
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer, VectorScorer
 from clearhead.tasks import Calibration, Task, task_named
-from clearhead.tasks.pair.orders import both_orders
+from clearhead.tasks.orders import both_orders
 from clearhead.tasks.registry import task_of_checkpoint
 from clearhead.words import load_vectors
 
