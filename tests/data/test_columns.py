@@ -48,8 +48,8 @@ def test_columns_of_public_data(data_folder: Path, name: str) -> None:
 
 def test_the_task_decides_between_labels(data_folder: Path) -> None:
     source = open_source(data_folder / "sick" / "train.tsv")
-    assert guess_columns(source, number=True).label == "relatedness"
-    assert guess_columns(source, second=True).label == "entailment"
+    assert guess_columns(source, task="regress").label == "relatedness"
+    assert guess_columns(source, task="pair").label == "entailment"
 
 
 def test_every_public_file_opens(data_folder: Path) -> None:
@@ -107,7 +107,7 @@ def test_as_said() -> None:
 def test_doubt_is_an_error_that_lists_the_columns() -> None:
     with pytest.raises(InputError, match=r"both read like texts: .*one \(.*two \(.*text="):
         guess_columns(open_source(rows(one=TEXTS, two=OTHERS, label=CLASSES)))
-    pair = guess_columns(open_source(rows(one=TEXTS, two=OTHERS, label=CLASSES)), text="one", second=True)
+    pair = guess_columns(open_source(rows(one=TEXTS, two=OTHERS, label=CLASSES)), text="one", task="pair")
     assert (pair.text, pair.text_b) == ("one", "two")
     with pytest.raises(InputError, match=r"b, c of the list could each be the label.*label="):
         guess_columns(open_source(rows(text=TEXTS, b=CLASSES, c=CLASSES)))
@@ -123,7 +123,7 @@ def test_doubt_is_an_error_that_lists_the_columns() -> None:
 def test_a_pair_is_one_text_when_classify_is_said() -> None:
     source = open_source(rows(text=TEXTS, aspect=CLASSES, label=CLASSES))
     assert guess_columns(source).text_b == "aspect"
-    assert guess_columns(source, second=False).text_b is None
+    assert guess_columns(source, task="classify").text_b is None
 
 
 @pytest.mark.parametrize(("first", "second"), [("query", "document"), ("text_a", "text_b"), ("Question", "Passage")])

@@ -228,7 +228,7 @@ def test_names_of_columns_are_printable_and_short(name: str) -> None:
     for deed in (
         lambda: load_examples(source, Columns(text=name, label="label")),
         lambda: guess_columns(source, text=name + "z"),
-        lambda: guess_columns(source, second=True),
+        lambda: guess_columns(source, task="pair"),
         lambda: guess_columns(open_source([{name: "a b c d", name + "y": "e f g h"}])),
         lambda: guess_columns(open_source([{name: 1, name + "y": 2}])),
         lambda: inspect_data(source, columns=Columns(text=name + "z")),

@@ -97,6 +97,14 @@ def titles(columns: Sequence[str], most: int = 20) -> str:
     return ", ".join(map(titled, columns[:most])) + (", ..." if len(columns) > most else "")
 
 
+# by the name of a task: whether a second text is needed, and whether labels are numbers
+READS: dict[str, tuple[bool | None, bool]] = {
+    "classify": (False, False),
+    "pair": (True, False),
+    "regress": (None, True),
+}
+
+
 def guess_columns(
     source: Source,
     text: str | None = None,
@@ -104,6 +112,7 @@ def guess_columns(
     label: str | None = None,
     id: str | None = None,  # noqa: A002
     split: str | None = None,
+    task: str | None = None,
     *,
     second: bool | None = None,
     number: bool = False,
@@ -112,9 +121,12 @@ def guess_columns(
 ) -> Columns:
     """The part that each column plays; without `labelled`, a label is taken if there is one by name.
 
-    `second`: a second text is needed, or never there; None: as it comes. `number`: labels are numbers.
+    `second`: a second text is needed, or never there; None: as it comes. `number`: labels are numbers. The name of a
+    task of texts and labels in cells stands for both.
     Without `pairs`, two columns that are named as pairs are not taken together.
     """
+    if task is not None:
+        second, number = READS.get(task, (second, number))
     said: list[str] = []
     looks = _looks(source)
     for part, name in (("text", text), ("text_b", text_b), ("label", label), ("id", id), ("split", split)):

@@ -1,4 +1,5 @@
 """A trained folder in use: rows in, answers out, as values or as files.
 
-`Predictor` answers rows; `scoring` turns texts into logits or features; `files` reads and writes tables.
+`Predictor.answer` answers plain values; `stream` answers the rows of a source in chunks, and `files` writes them to
+tables; `scoring` turns texts into logits or features.
 """
