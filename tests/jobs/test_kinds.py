@@ -15,7 +15,7 @@ import pytest
 import clearhead
 from clearhead.checkpoint.passport import Passport, Trained, write_passport
 from clearhead.errors import CheckpointError, ClearheadError, ConfigError
-from clearhead.jobs.kinds import ANSWERING, KINDS, OF_TASK, WITH_VECTORS, WRITING, has_vectors, kind_of, local_kind
+from clearhead.jobs.kinds import ANSWERING, KINDS, WITH_VECTORS, WRITING, has_vectors, kind_of, local_kind
 from clearhead.tasks import TASKS
 from clearhead.train.finish import Run
 from clearhead.words import WordVectors, save_vectors
@@ -90,6 +90,17 @@ def test_sentence_encoders_and_cross_encoders(tmp_path: Path) -> None:
     assert kind_of(folder) == "reranker"
 
 
+OF_TASK = {
+    "classify": "classifier",
+    "pair": "classifier",
+    "regress": "regressor",
+    "tag": "tagger",
+    "span": "question answerer",
+    "choice": "multiple choice model",
+    "translate": "translator",
+}
+
+
 @pytest.mark.parametrize("task", [*OF_TASK, "of a later version"])
 def test_a_passport_comes_first(task: str, tmp_path: Path) -> None:
     folder = bert(tmp_path, "masked")
@@ -99,6 +110,7 @@ def test_a_passport_comes_first(task: str, tmp_path: Path) -> None:
 
 def test_every_task_has_a_kind() -> None:
     assert TASKS.keys() <= OF_TASK.keys()
+    assert {task.answers.model_kind for task in TASKS.values()} <= set(KINDS)
     assert {*ANSWERING, *WRITING, *WITH_VECTORS} <= set(KINDS)
     assert not set(ANSWERING) & set(WRITING)
 

@@ -42,6 +42,7 @@ OTHER_MEANING = {
     "data/columns.py": {"classify", "pair", "regress"},  # shorthands of a public function
     "data/names.py": {"tag"},  # a column
     "deploy/export.py": {"choice", "span"},  # heads
+    "jobs/kinds.py": {"classify"},  # a head
     "jobs/plan.py": {"classify"},  # a head
     "metrics/measure.py": {"classify", "regress"},  # sets of metrics
     "train/gpt_inputs.py": {"classify", "choice"},  # heads

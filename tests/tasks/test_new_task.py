@@ -60,6 +60,7 @@ RANK = Task(
         build=build,
         types=(RankedAnswer,),
         does="orders labels",
+        model_kind="classifier",
         columns=lambda read, names: ("ranking", "probability", "truncated", "windows"),
         unlisted="orders labels",
     ),

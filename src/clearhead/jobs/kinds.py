@@ -17,6 +17,7 @@ from clearhead.errors import ClearheadError
 from clearhead.families import family_of
 from clearhead.families.family import HEAD_POOLING
 from clearhead.shape import Pooling
+from clearhead.tasks import TASKS, Task
 from clearhead.words.files import CARD as WORDS_CARD
 from clearhead.words.formats import is_vector_file
 
@@ -53,21 +54,7 @@ WRITING: tuple[Kind, ...] = ("translator", "text-to-text model")  # those that r
 WITH_VECTORS: tuple[Kind, ...] = ("word vectors", "word vector model")
 
 ASPECTS = "aspects.json"  # stands in the folder of an aspect model
-OF_TASK: Mapping[str, Kind] = {
-    "classify": "classifier",
-    "pair": "classifier",
-    "regress": "regressor",
-    "tag": "tagger",
-    "span": "question answerer",
-    "choice": "multiple choice model",
-    "rerank": "reranker",
-    "embed": "encoder",
-    "translate": "translator",
-}
 OF_HEAD: Mapping[str, Kind] = {
-    "tag": "tagger",
-    "span": "question answerer",
-    "choice": "multiple choice model",
     "masked": "masked language model",
     "pretrain": "masked language model",
     "causal": "language model",
@@ -123,7 +110,14 @@ def _expanded(reference: str | os.PathLike[str]) -> Path:
 
 def _of_trained(trained: Trained) -> Kind:
     """By a passport; a task that is not known is refused where it is looked up."""
-    return OF_TASK.get(trained.task, "classifier")
+    if trained.task == "translate":
+        return "translator"
+    task = TASKS.get(trained.task)
+    return "classifier" if task is None else _of_task(task)
+
+
+def _of_task(task: Task) -> Kind:
+    return next(kind for kind in KINDS if kind == task.answers.model_kind)
 
 
 def _of_config(folder: Path, sentences: Sentences | None) -> Kind:
@@ -135,6 +129,9 @@ def _of_config(folder: Path, sentences: Sentences | None) -> Kind:
     head = _head_of(folder, config)
     if head == "classify":
         return _of_labels(config)
+    task = next((task for task in TASKS.values() if task.head.kind == head), None)
+    if task is not None:
+        return _of_task(task)
     return OF_HEAD.get(head or "", "encoder" if head is not None else _without_head(config))
 
 

@@ -183,6 +183,7 @@ class AnswerCodec:
     build: Build  # the answer to one row of a batch
     types: tuple[type[Answer], ...]  # that `build` makes
     does: str  # what a model of this task does with a text, for people
+    model_kind: str  # what `kind_of` calls such a model
     # names of a file's columns; Columns: those that were read, the tuple: all of the source
     columns: Callable[[Columns, tuple[str, ...]], tuple[str, ...]]
     probabilities: Callable[[LabelSpace, Columns], tuple[str, ...]] = no_columns  # what such a column each is for

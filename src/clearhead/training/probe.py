@@ -45,7 +45,7 @@ def probe_head(
     from clearhead.classic import fit_probe
 
     features, targets = head_features(network, data, settings, objective, device)
-    if space.kind == "tags":  # each word is classified
+    if space.kind != "multilabel":  # rows, or the words of a text, one label each
         space = LabelSpace(names=space.names, kind="classes")
     linear = fit_probe(
         features, targets, space, tried=MOST_TRIED, class_weight=settings.class_weight, seed=settings.seed

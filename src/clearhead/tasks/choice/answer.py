@@ -66,6 +66,7 @@ OPTION_ANSWERS = AnswerCodec(
     build=build,
     types=(ChoiceAnswer,),
     does="chooses among options",
+    model_kind="multiple choice model",
     columns=columns,
     probabilities=lambda space, columns: columns.options if len(columns.options) >= 2 else (),
     unlisted=f"chooses among options of one column, whose {PROBABILITIES} are in their order already",

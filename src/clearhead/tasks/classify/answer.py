@@ -73,6 +73,7 @@ LABEL_ANSWERS = AnswerCodec(
     build=build,
     types=(LabelAnswer, LabelsAnswer),
     does="labels texts",
+    model_kind="classifier",
     columns=columns,
     probabilities=lambda space, columns: space.names,
 )

@@ -44,6 +44,7 @@ NUMBER_ANSWERS = AnswerCodec(
     build=build,
     types=(NumberAnswer,),
     does="gives a text a number",
+    model_kind="regressor",
     columns=columns,
     unlisted="answers with numbers, which have no probabilities",
 )

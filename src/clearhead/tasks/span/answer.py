@@ -71,6 +71,7 @@ SPAN_ANSWERS = AnswerCodec(
     build=build,
     types=(SpanAnswer,),
     does="finds answers in a passage",
+    model_kind="question answerer",
     columns=columns,
     unlisted="finds answers, and nbest has the best ones with their probabilities already",
     nested=True,

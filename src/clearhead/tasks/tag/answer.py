@@ -66,6 +66,7 @@ TAG_ANSWERS = AnswerCodec(
     build=build,
     types=(TagsAnswer,),
     does="tags the words of a text",
+    model_kind="tagger",
     columns=columns,
     unlisted="finds spans, each of which has its probability already",
     nested=True,
