@@ -10,7 +10,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -65,6 +65,11 @@ class Blob:
     def whole(self) -> bool:
         """Whether the head is all there is."""
         return len(self.head) < SAMPLE
+
+    @property
+    def in_memory(self) -> Blob:
+        """The same bytes without another look at the file, where the head is all there is."""
+        return replace(self, open=lambda: io.BytesIO(self.head)) if self.whole else self
 
     @property
     def suffix(self) -> str:
@@ -192,7 +197,7 @@ def _first_odd_bytes(blob: Blob) -> bytes:
     decoder = codecs.getincrementaldecoder("utf-8")()
     scanned = 0
     last = b""
-    with blob.open() if blob.again else io.BytesIO(blob.head) as file:
+    with blob.in_memory.open() if blob.again else io.BytesIO(blob.head) as file:
         try:
             while scanned < SCANNED and (chunk := file.read(1 << 20)):
                 scanned += len(chunk)

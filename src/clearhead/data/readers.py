@@ -154,14 +154,15 @@ def _holds_rows(value: object) -> bool:
 
 
 def _open_json(blob: Blob, kind: str, encoding: str, spoken: str, newline: str) -> Source:
-    def rows() -> Rows:
+    def rows(blob: Blob) -> Rows:
         return list_rows(blob, encoding) if kind == "json" else object_rows(lines_of(blob, encoding, newline))
 
-    source = Source(name=blob.name, kind=kind, columns=(), encoding=encoding, open=rows)
+    source = Source(name=blob.name, kind=kind, columns=(), encoding=encoding, open=lambda: rows(blob))
     source = _made(blob, source, "")
-    columns = columns_of(source.sample(LOOKED_AT))
+    seen = replace(source, open=lambda: rows(blob.in_memory)) if source.again else source
+    columns = columns_of(seen.sample(LOOKED_AT))
     if not columns:
-        bad = next(iter(source.sample(1)), None)
+        bad = next(iter(seen.sample(1)), None)
         raise InputError(f"{blob.name} holds no JSON objects" + (f"; {bad}." if bad else "."))
     _check_columns(blob, columns)
     form = "a JSON list" if kind == "json" else "a JSON object a line"

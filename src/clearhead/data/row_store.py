@@ -1,0 +1,177 @@
+"""Rows of a file, kept in compact form as they are read: later passes read them from here, and the file only once.
+
+Several passes may be under way at a time; whichever comes furthest reads on in the file. Rows are stored in blocks, in
+memory up to a limit and from then on in a temporary file without a name. Where there is no room for that, or a value is
+of a kind that cannot be stored exactly, the file is read again instead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import islice
+from typing import IO, Any
+
+from clearhead.data.source import BadRow, Row, Rows, Source
+
+BLOCK_ROWS = 256
+BLOCK_BYTES = 1 << 20  # a block of long texts ends earlier
+IN_MEMORY = 32 << 20  # bytes of stored rows; beyond them, they are in a file
+LEAST_FREE = 1 << 30  # bytes that the disk of temporary files must have left
+SCALARS = (int, float, bool, type(None))
+
+
+def store_rows(source: Source) -> Source:
+    """The same rows out of a file that is read once, however often they are asked for."""
+    if source.path is None or not source.again or isinstance(source.open, RowStore):
+        return source
+    return replace(source, open=RowStore(source.open, source.columns))
+
+
+class RowStore:
+    """The rows that were read so far, and those that are still in the file."""
+
+    def __init__(self, rows: Callable[[], Rows], columns: tuple[str, ...]) -> None:
+        self._open, self._columns = rows, columns
+        self._generation = 0  # of what is stored: a pass of an earlier one goes on in the file
+        self._rest: Rows | None = None  # of the file, where a pass came upon a row that cannot be stored
+        self._files = ExitStack()
+        weakref.finalize(self, self._files.close)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._rows: Rows | None = None  # the pass over the file, as far as it came
+        self._ended = self._refused = False
+        self._file: IO[bytes] | None = None
+        self._blocks: list[bytes | tuple[int, int]] = []  # stored rows; of those in the file, where and how many bytes
+        self._bounds = [0]  # how many rows come before each block, and before the tail
+        self._tail: list[list[Any]] = []  # rows that no block has yet
+        self._tail_bytes = self._bytes = 0
+
+    def __call__(self) -> Rows:
+        return self._open() if self._refused else self._replay()
+
+    def _replay(self) -> Rows:
+        count, block, generation = 0, 0, self._generation  # rows so far, and the block of the next one
+        while generation == self._generation:
+            if count < self._bounds[-1]:
+                while self._bounds[block + 1] <= count:
+                    block += 1
+                stored, first = self._load(block), count - self._bounds[block]
+                count = self._bounds[block + 1]
+                yield from map(self._restored, islice(stored, first, None))
+            elif count - self._bounds[-1] < len(self._tail):
+                count += 1
+                yield self._restored(self._tail[count - 1 - self._bounds[-1]])
+            elif self._ended:
+                return
+            else:
+                try:
+                    row = next(self._reader(), None)
+                except BaseException:  # also an interrupt: the pass is broken off, and the next one begins anew
+                    self._forget()
+                    raise
+                self._keep(row)
+                if row is None:
+                    return
+                count += 1
+                rest, self._rest = self._rest, None
+                yield row
+                if rest is not None:
+                    yield from rest
+                    return
+        yield from islice(self._open(), count, None)
+
+    def _reader(self) -> Rows:
+        """The pass over the file that is under way."""
+        if self._rows is None:
+            self._rows = self._open()
+        return self._rows
+
+    def _keep(self, row: Row | BadRow | None) -> None:
+        """Store the row that was read; None: it was the last one."""
+        if row is None:
+            self._ended, self._rows = True, None
+            return
+        try:
+            self._store(row)
+        except (TypeError, ValueError, RecursionError, OSError):  # a value of a kind of its own, or no room
+            rest = self._rows
+            self._forget()
+            self._refused, self._rest = True, rest
+
+    def _store(self, row: Row | BadRow) -> None:
+        if isinstance(row, Row):
+            self._tail_bytes += stored_size(row.values)
+            same = tuple(row.values) == self._columns
+            self._tail.append([row.number, row.line, list(row.values.values()) if same else row.values])
+        else:
+            self._tail.append([row.number, row.line, row.reason, row.excerpt, row.problem])
+        if len(self._tail) < BLOCK_ROWS and self._tail_bytes < BLOCK_BYTES:
+            return
+        block = json.dumps(self._tail, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        self._bytes += len(block)
+        if self._file is None and self._bytes > IN_MEMORY:
+            self._file = tempfile.TemporaryFile(prefix="clearhead-")  # noqa: SIM115
+            self._files.callback(self._file.close)
+            self._blocks = [self._spill(earlier) for earlier in self._blocks if isinstance(earlier, bytes)]
+        self._blocks.append(block if self._file is None else self._spill(block))
+        self._bounds.append(self._bounds[-1] + len(self._tail))
+        self._tail, self._tail_bytes = [], 0
+
+    def _spill(self, block: bytes) -> tuple[int, int]:
+        """Write a block to the temporary file."""
+        assert self._file is not None
+        if shutil.disk_usage(tempfile.gettempdir()).free < LEAST_FREE:
+            raise OSError("no room for stored rows")
+        start = self._file.seek(0, os.SEEK_END)
+        self._file.write(block)
+        self._file.flush()
+        return start, len(block)
+
+    def _load(self, number: int) -> list[list[Any]]:
+        block = self._blocks[number]
+        if not isinstance(block, bytes):
+            assert self._file is not None
+            block = os.pread(self._file.fileno(), block[1], block[0])
+        rows: list[list[Any]] = json.loads(block.decode("utf-8", "surrogatepass"))
+        return rows
+
+    def _restored(self, stored: list[Any]) -> Row | BadRow:
+        if len(stored) != 3:
+            number, line, reason, excerpt, problem = stored
+            return BadRow(number, reason, excerpt, line, problem)
+        number, line, values = stored
+        return Row(number, values if isinstance(values, dict) else dict(zip(self._columns, values, strict=True)), line)
+
+    def _forget(self) -> None:
+        """Begin anew: passes that are under way go on in the file."""
+        self._generation += 1
+        self._files.close()
+        self._begin()
+
+
+def stored_size(value: Any) -> int:
+    """About how many bytes a value takes; TypeError: it is neither a text nor a number, nor a list or table of them."""
+    kind = type(value)
+    if kind is str:
+        return len(value)
+    if kind in SCALARS:
+        return 8
+    if kind is list:
+        return 8 + sum(map(stored_size, value))
+    if kind is dict:
+        return 8 + sum(_key_size(key) + stored_size(inner) for key, inner in value.items())
+    raise TypeError(kind.__name__)
+
+
+def _key_size(key: Any) -> int:
+    if type(key) is not str:
+        raise TypeError(type(key).__name__)
+    return len(key)
