@@ -22,6 +22,7 @@ from clearhead.tasks.task import Answers
 
 if TYPE_CHECKING:
     from clearhead.jobs.prepare import PartRows
+    from clearhead.model import Model
     from clearhead.tasks.evaluation import Evaluation
 
 MOST_TEXT = 1200  # characters that are shown of a row
@@ -51,10 +52,14 @@ def second_look(
     device: str,
     told: Told,
     spent: float = 0.0,
+    weights: Model | None = None,
 ) -> Second:
-    """Load a model as users will, time it, and show what it did with some rows; a report without them is no failure."""
+    """Load a model as users will, time it, and show what it did with some rows; a report without them is no failure.
+
+    `weights`: a model in memory that has the weights of the folder.
+    """
     try:
-        predictor = load_predictor(folder, device=device)
+        predictor = load_predictor(folder, device=device, weights=weights)
         train = parts["train"]
         cost = served(predictor, train.source, train.columns)
         examples = {

@@ -48,6 +48,7 @@ def load(
     precision: str | None = None,
     threads: int | None = None,
     head_pooling: str | None = None,
+    weights: Model | None = None,
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> Model:
     """Load a model from a folder, a hub id (`org/name@revision`) or an alias.
@@ -60,6 +61,7 @@ def load(
     `precision` is "float" or "int8"; without it, int8 where `clearhead quantize` found it good enough, else float.
     `head_pooling` is what a classify head reads: "first", the first token's state, as transformers has it; "mean", the
     mean of all states; "auto", for a new head the mean where the folder pools so. None: as saved, or as "first".
+    `weights` is a model in memory that has the weights of these files: they are shared, not read once more.
     `progress` is told (file, bytes done, bytes in all) while the hub is asked.
     """
     from clearhead.checkpoint.hub import locate
@@ -98,7 +100,7 @@ def load(
         return _runner(_network(read, pruned, seed), device)
 
     return Model(
-        runner=engine_runner(read, pruned, threads, passport, precision, source) if engine else core(),
+        runner=engine_runner(read, pruned, threads, passport, precision, source, weights) if engine else core(),
         make_core=core if engine else None,
         config=read.config if read.head != "classify" else with_settings(read.config, located.folder),
         family=read.family,

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
 from clearhead.shape import ModelShape
-from clearhead.tensors import Pruned
+from clearhead.tensors import Pruned, expected
 
 if TYPE_CHECKING:
     from clearhead.checkpoint.folder import Checkpoint
     from clearhead.checkpoint.passport import Passport
     from clearhead.engine.int8 import Int8Plan
     from clearhead.engine.runner import EngineRunner
+    from clearhead.model.model import Model
     from clearhead.text import Tokenizer
 
 RUNTIMES = ("auto", "engine", "core")
@@ -59,12 +60,16 @@ def engine_runner(
     passport: Passport | None,
     precision: str | None,
     tokenizer: Tokenizer | None,
+    weights: Model | None = None,
 ) -> EngineRunner:
-    """The engine with a folder's weights, in int8 where that is asked for or was measured to be good enough."""
+    """The engine with a folder's weights, in int8 where that is asked for or was measured to be good enough.
+
+    `weights`: a model in memory that has the weights of the folder.
+    """
     from clearhead.engine.int8_file import read_plan
     from clearhead.engine.runner import EngineRunner, silenced
 
-    tensors = silenced(dict(read.arrays(writable=False)), read.shape, pruned)
+    tensors = silenced(_arrays(read, None if pruned else weights), read.shape, pruned)
     good = passport is not None and passport.int8 is not None and passport.int8.passed
     if precision == "float" or (precision is None and not good):
         return EngineRunner(read.shape, tensors, threads)
@@ -79,6 +84,17 @@ def engine_runner(
     if plan is None:
         plan = _quantized_now(read.shape, tensors, tokenizer)
     return EngineRunner(read.shape, tensors, threads, plan)
+
+
+def _arrays(read: Checkpoint, weights: Model | None) -> dict[str, Any]:
+    """The tensors of a folder: those of a model in memory that has all of them in their sizes, or of its files."""
+    if weights is not None:
+        held, sizes = weights.runner.weights(), expected(read.shape)
+        arrays = {ours: held[ours] for ours in read.verdict.pieces if ours in held}
+        same = all(tuple(array.shape) == tuple(sizes[ours]) for ours, array in arrays.items() if ours in sizes)
+        if same and len(arrays) == len(read.verdict.pieces):
+            return arrays
+    return dict(read.arrays(writable=False))
 
 
 def _quantized_now(shape: ModelShape, tensors: Mapping[str, Any], tokenizer: Tokenizer | None) -> Int8Plan:

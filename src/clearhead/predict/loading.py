@@ -51,9 +51,13 @@ def load_predictor(
     abstain_below: float | None = None,
     precision: str | None = None,
     threads: int | None = None,
+    weights: Model | None = None,
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> Predictor:
-    """A folder that `train` made, or any checkpoint whose head gives labels."""
+    """A folder that `train` made, or any checkpoint whose head gives labels.
+
+    `weights`: a model in memory that has the weights of the folder.
+    """
     from clearhead.checkpoint.hub import locate
 
     folder = locate(reference, progress=progress).folder
@@ -63,8 +67,9 @@ def load_predictor(
         raise InputError(f"{setting('abstain_below')} must be from 0 to 1, got {abstain_below}.")
     if trained is not None and trained.task == "translate":
         raise InputError(f"{reference} translates: use {verb('translate')}.")
+    loaded = partial(load, reference, device=device, precision=precision, threads=threads, weights=weights)
     if trained is None:
-        model = load(reference, device=device, precision=precision, threads=threads, progress=progress)
+        model = loaded(progress=progress)
         return _untrained(str(reference), folder, model, abstain_below)
     calibration = Calibration(
         temperature=trained.temperature,
@@ -80,7 +85,7 @@ def load_predictor(
         task=task,
         space=space,
         calibration=_checked(calibration, space),
-        scorer=_scorer(folder, trained, partial(load, reference, device=device, precision=precision, threads=threads)),
+        scorer=_scorer(folder, trained, loaded),
         method=trained.method,
         reference=str(reference),
         folder=folder,
