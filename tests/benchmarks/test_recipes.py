@@ -11,7 +11,7 @@ from finetune_tasks import SETTINGS, TASKS
 
 from clearhead.data import open_source
 from clearhead.jobs.plan import make_plan
-from clearhead.jobs.prepare import look
+from clearhead.jobs.profile import profile_dataset
 
 FOLDER = Path(__file__).parents[2] / "recipes"
 NEW = ("conll2003", "wnut17", "squad", "openbookqa", "mctest500")
@@ -51,7 +51,7 @@ def test_a_recipe_fits_its_data(name: str, data_folder: Path) -> None:
     plan = make_plan(said)
     assert plan.settings.epochs == said["epochs"] <= SETTINGS["epochs"]
     sources = {part: open_source(said[part]) for part in ("train", "dev")}
-    seen = look(sources, plan)
+    seen = profile_dataset(sources, plan)
     assert seen.task.name == said["task"]
     named = [said["text"], said.get("text_b"), said["label"], *said.get("options", "").split(",")]
     assert all(set(filter(None, named)) <= set(source.columns) for source in sources.values())

@@ -12,7 +12,7 @@ from clearhead.api import train
 from clearhead.data import open_source
 from clearhead.errors import InputError
 from clearhead.jobs.plan import make_plan, read_recipe
-from clearhead.jobs.prepare import look
+from clearhead.jobs.profile import profile_dataset
 from clearhead.translate.dataset import sides_of
 from tests.small import labelled, write_csv
 
@@ -51,7 +51,7 @@ def test_the_data_is_as_the_recipe_says(path: Path, monkeypatch: pytest.MonkeyPa
         sides = sides_of(sources["train"], plan)
         assert (sides.source, sides.target) == (plan.source, plan.target)
         return
-    seen = look(sources, plan)
+    seen = profile_dataset(sources, plan)
     assert seen.task.name == plan.task
     assert all(set(filter(None, (plan.text, plan.text_b, plan.label))) <= set(one.columns) for one in sources.values())
 

@@ -16,12 +16,13 @@ from clearhead.data.split import draw_rows
 from clearhead.errors import InputError
 from clearhead.evaluate.evaluate import evaluation_report, run_evaluate
 from clearhead.files import write_json
+from clearhead.jobs.job import JobRequest, run_job
 from clearhead.jobs.kinds import ASPECTS
-from clearhead.jobs.machine import begin_computing, on_machine
+from clearhead.jobs.machine import Compute, begin_computing, resolve_compute
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import rows_digest
 from clearhead.jobs.progress import Told
-from clearhead.jobs.run_file import RUN, begin_run
+from clearhead.jobs.run_file import RUN, Computed, begin_run
 from clearhead.jobs.run_folder import REPORT, SPLIT, check_folder
 from clearhead.machine.threads import within_threads
 from clearhead.predict.predictor import Predictor
@@ -51,69 +52,126 @@ def run_aspects(
     told: Told | None = None,
 ) -> Run:
     """Train a finder and a judge on the same split of the same reviews, and measure both together."""
-    tell = told or Told()
-    begun = time.perf_counter()
-    if plan.method not in TAG.methods:
-        raise InputError(f"aspect is learned by {', '.join(TAG.methods)}, and not by {plan.method}.")
-    plan, machine = on_machine(plan)
-    computed = begin_computing(folder, machine, resume=resume, allowed=allow_different_cpu, say=tell.say)
-    if not resume:
-        check_folder(folder)
-    parts = {part: reviews(source, plan, tell.say) for part, source in sources.items()}
-    if plan.rows is not None:
-        parts["train"] = _drawn(parts["train"], plan)
-    if len(parts) == 1 and not any(review.split for review in parts["train"]):
-        parts = {"train": _split(parts["train"], plan)}
-    given = {name: sources[name].name for name in parts}
-    labels = sorted({label for some in parts.values() for review in some for _, _, label in review.spans})
-    if len(labels) < 2:
-        raise InputError(f"All aspects have the polarity {', '.join(labels) or 'none'}; there is nothing to learn.")
-    begin_run(folder, plan, {}, command, computed, resume=resume)
-    tell.begun(folder)
-    split = "split" if any(review.split for some in parts.values() for review in some) else None
-    runs = {}
-    for name, rows_of in ((FIND, _found), (JUDGE, _judged)):
-        tell.say(f"{name}: {ABOUT[name]}")
-        own = {part: _source(rows_of(some), given[part]) for part, some in parts.items()}
-        runs[name] = _trained(
-            _plan_for(plan, name, split),
-            own,
-            folder / name,
-            command=command,
-            allowed=allow_different_cpu,
-            report=report,
-            tell=tell,
-        )
-    held = {part: some for part in ("dev", "test") if (some := _part(parts, part))}
-    marks = {part: asdict(_mark(some, given.get(part, given["train"]), labels)) for part, some in held.items()}
-    write_json(folder / ASPECTS, {"format": FORMAT, "labels": labels, "data": marks})
-    if len(parts) == 1:
-        numbers = {part: [review.number for review in some] for part, some in held.items()}
-        write_json(folder / SPLIT, {"source": given["train"], "parts": numbers})
-    predictor = load_aspects(folder, device=plan.device)
-    evaluations = {
-        part: run_evaluate(predictor, _source(_whole(some), given.get(part, given["train"])))
-        for part, some in held.items()
-    }
-    run = Run(
+    request = JobRequest(
+        plan=plan,
+        sources=sources,
         folder=folder,
-        task="aspect",
-        method=plan.method,
-        labels=tuple(labels),
-        columns={"text": "text"},
-        rows={part: len(_part(parts, part)) for part in ("train", "dev", "test") if _part(parts, part)},
-        evaluations=evaluations,
-        seeds=(),
-        said=tuple(said for one in runs.values() for said in one.said),
-        notes=(*_notes(runs), *(note for one in runs.values() for note in one.notes)),
-        seconds=time.perf_counter() - begun,
-        cost={"seconds": round(time.perf_counter() - begun, 1)},
-        machine=runs[FIND].machine,
+        command=command,
+        resume=resume,
+        allow_different_cpu=allow_different_cpu,
+        report=report,
+        told=told or Told(),
     )
-    if report:
-        run = replace(run, report=_report(predictor, run, parts, given, command))
-    write_metrics(folder, evaluations, ())  # last: it is finished
-    return run
+    return run_job(AspectJob(request))
+
+
+class AspectJob:
+    """Two models, one that finds aspects and one that judges them. Each step leaves what later steps read."""
+
+    compute: Compute  # of `plan`
+    computed: Computed
+    parts: dict[str, list[Review]]  # of `prepare`: by source, with their split where there is one source
+    names: dict[str, str]  # of the sources
+    labels: list[str]
+    resolved: RunPlan  # what run.json has
+    runs: dict[str, Run]  # of `fit`: the finder and the judge
+    held: dict[str, list[Review]]  # of `measure`
+    predictor: Predictor
+    evaluations: dict[str, Evaluation]
+
+    def __init__(self, request: JobRequest[RunPlan]) -> None:
+        self.request = request
+        self.begun = time.perf_counter()
+
+    def plan(self) -> None:
+        """Refuse methods that cannot tag, and find out where the run computes."""
+        request, asked = self.request, self.request.plan
+        if asked.method not in TAG.methods:
+            raise InputError(f"aspect is learned by {', '.join(TAG.methods)}, and not by {asked.method}.")
+        self.compute = resolve_compute(asked)
+        self.computed = begin_computing(
+            request.folder,
+            self.compute.machine,
+            resume=request.resume,
+            allowed=request.allow_different_cpu,
+            say=request.told.say,
+        )
+        if not request.resume:
+            check_folder(request.folder)
+
+    def prepare(self) -> None:
+        """Reviews in their parts, and the plan as it is stored."""
+        request, asked, tell = self.request, self.request.plan, self.request.told
+        self.resolved = plan = replace(asked, threads=self.compute.threads, settings=self.compute.settings)
+        parts = {part: reviews(source, plan, tell.say) for part, source in request.sources.items()}
+        if plan.rows is not None:
+            parts["train"] = _drawn(parts["train"], plan)
+        if len(parts) == 1 and not any(review.split for review in parts["train"]):
+            parts = {"train": _split(parts["train"], plan)}
+        self.parts, self.names = parts, {name: request.sources[name].name for name in parts}
+        self.labels = sorted({label for some in parts.values() for review in some for _, _, label in review.spans})
+        if len(self.labels) < 2:
+            polarity = ", ".join(self.labels) or "none"
+            raise InputError(f"All aspects have the polarity {polarity}; there is nothing to learn.")
+        begin_run(request.folder, plan, {}, request.command, self.computed, resume=request.resume)
+        tell.begun(request.folder)
+
+    def fit(self) -> None:
+        """Both models, one after the other, each a run of its own."""
+        split = "split" if any(review.split for some in self.parts.values() for review in some) else None
+        self.runs = {}
+        for name, rows_of in ((FIND, _found), (JUDGE, _judged)):
+            self.request.told.say(f"{name}: {ABOUT[name]}")
+            own = {part: _source(rows_of(some), self.names[part]) for part, some in self.parts.items()}
+            self.runs[name] = _trained(_plan_for(self.resolved, name, split), own, self.request, name)
+
+    def measure(self) -> None:
+        """Both models together on held-out reviews."""
+        folder = self.request.folder
+        self.held = {part: some for part in ("dev", "test") if (some := _part(self.parts, part))}
+        marks = {part: asdict(_mark(some, self._name(part), self.labels)) for part, some in self.held.items()}
+        write_json(folder / ASPECTS, {"format": FORMAT, "labels": self.labels, "data": marks})
+        if len(self.parts) == 1:
+            numbers = {part: [review.number for review in some] for part, some in self.held.items()}
+            write_json(folder / SPLIT, {"source": self.names["train"], "parts": numbers})
+        self.predictor = load_aspects(folder, device=self.resolved.device)
+        self.evaluations = {
+            part: run_evaluate(self.predictor, _source(_whole(some), self._name(part)))
+            for part, some in self.held.items()
+        }
+
+    def save(self) -> None:
+        """Nothing: both models are saved by their own runs, and what joins them was needed to measure."""
+
+    def report(self) -> Run:
+        """The page about both; then metrics.json says that the run is finished."""
+        run = self._result()
+        if self.request.report:
+            run = replace(run, report=_report(self.predictor, run, self.parts, self.names, self.request.command))
+        write_metrics(self.request.folder, self.evaluations, ())  # last: it is finished
+        return run
+
+    def _name(self, part: str) -> str:
+        """The source that a part is from."""
+        return self.names.get(part, self.names["train"])
+
+    def _result(self) -> Run:
+        runs, seconds = self.runs, time.perf_counter() - self.begun
+        return Run(
+            folder=self.request.folder,
+            task="aspect",
+            method=self.resolved.method,
+            labels=tuple(self.labels),
+            columns={"text": "text"},
+            rows={part: len(some) for part in ("train", "dev", "test") if (some := _part(self.parts, part))},
+            evaluations=self.evaluations,
+            seeds=(),
+            said=tuple(said for one in runs.values() for said in one.said),
+            notes=(*_notes(runs), *(note for one in runs.values() for note in one.notes)),
+            seconds=seconds,
+            cost={"seconds": round(seconds, 1)},
+            machine=runs[FIND].machine,
+        )
 
 
 def _drawn(some: Sequence[Review], plan: RunPlan) -> list[Review]:
@@ -172,27 +230,18 @@ def _plan_for(plan: RunPlan, name: str, split: str | None) -> RunPlan:
     )
 
 
-def _trained(
-    plan: RunPlan,
-    sources: Mapping[str, Source],
-    folder: Path,
-    *,
-    command: str,
-    allowed: bool,
-    report: bool,
-    tell: Told,
-) -> Run:
+def _trained(plan: RunPlan, sources: Mapping[str, Source], request: JobRequest[RunPlan], name: str) -> Run:
     """One of the two: read back, gone on with, or begun."""
-    begun = (folder / RUN).is_file()
+    folder = request.folder / name
     return run_train(
         plan,
         sources,
         folder,
-        command=command,
-        resume=begun,
-        allow_different_cpu=allowed,
-        report=report,
-        told=replace(tell, begun=lambda _: None),
+        command=request.command,
+        resume=(folder / RUN).is_file(),
+        allow_different_cpu=request.allow_different_cpu,
+        report=request.report,
+        told=replace(request.told, begun=lambda _: None),
     )
 
 

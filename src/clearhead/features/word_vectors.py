@@ -17,7 +17,7 @@ from clearhead.words.files import write_vectors
 if TYPE_CHECKING:
     import numpy as np
 
-    from clearhead.jobs.method import Job, Result
+    from clearhead.jobs.method import FitInput, FittedMethod
 
     Array = np.ndarray[Any, Any]
 
@@ -25,12 +25,12 @@ CHUNK = 1000  # texts that are read at once
 KEPT = 100_000  # words at the beginning of a file, its most frequent, that a model keeps for texts to come
 
 
-def fit_vectors(job: Job) -> Result:
+def fit_vectors(inputs: FitInput) -> FittedMethod:
     """A linear model on the mean of each text's word vectors."""
     from clearhead.classic import ClassicModel, fit_linear, save_classic
-    from clearhead.jobs.method import Result
+    from clearhead.jobs.method import FittedMethod
 
-    plan, prepared = job.plan, job.prepared
+    plan, prepared = inputs.plan, inputs.prepared
     if prepared.task.head.words is not None:
         raise InputError(f"{prepared.task.name} labels words in context, which word vectors lack: take a Transformer.")
     if plan.layer is not None or plan.pooling is not None or plan.layers is not None:
@@ -38,13 +38,13 @@ def fit_vectors(job: Job) -> Result:
     train = prepared.parts["train"]
     vectors, notes = kept_vectors(load_vectors(plan.model), train)
     linear = fit_linear(
-        part_features(vectors, train, job),
+        part_features(vectors, train, inputs),
         train.targets,
         prepared.space,
         strength=plan.strength,
-        class_weight=job.settings.class_weight,
-        seed=job.settings.seed,
-        progress=job.told_of("fitting the linear model"),
+        class_weight=inputs.settings.class_weight,
+        seed=inputs.settings.seed,
+        progress=inputs.told_of("fitting the linear model"),
     )
     classic = ClassicModel(method="linear", linear=linear)
 
@@ -57,8 +57,8 @@ def fit_vectors(job: Job) -> Result:
 
     if not linear.converged:
         notes = (*notes, "The logistic regression did not converge; try another strength.")
-    return Result(
-        logits=lambda part: classic.logits(features=part_features(vectors, part, job)), save=save, notes=notes
+    return FittedMethod(
+        logits=lambda part: classic.logits(features=part_features(vectors, part, inputs)), save=save, notes=notes
     )
 
 
@@ -82,7 +82,7 @@ def kept_vectors(vectors: WordVectors, train: PartRows) -> tuple[WordVectors, tu
     return vectors.select(kept), (*vectors.notes, said, cut)
 
 
-def part_features(vectors: WordVectors, part: PartRows, job: Job) -> Array:
+def part_features(vectors: WordVectors, part: PartRows, inputs: FitInput) -> Array:
     """(rows, features) of one part, read once more."""
     import numpy as np
 
@@ -92,5 +92,5 @@ def part_features(vectors: WordVectors, part: PartRows, job: Job) -> Array:
         seconds = None if part.columns.text_b is None else [second or "" for _, second in chunk]
         made.append(vectors.features([first for first, _ in chunk], seconds))
         done += len(chunk)
-        job.count("features", done, len(part))
+        inputs.count("features", done, len(part))
     return np.concatenate(made)

@@ -1,10 +1,9 @@
-"""How long and how much: epochs for the rows there are, tokens that are read at once, and what windows share."""
+"""What a plan leaves open: epochs and rate, tokens that are read at once, what windows share, and threads."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from math import ceil
-from typing import Any, ClassVar, Protocol, TypeVar
 
 from clearhead.data import LabelSpace
 from clearhead.data.row_codec import LengthPolicy
@@ -29,33 +28,31 @@ LEAST_RATE, MOST_RATE = 1e-5, 2e-3
 SPECIAL = 4  # tokens of a window that do not move on
 
 
-class ThreadedPlan(Protocol):
-    """A plan whose threads are resolved when its model is known."""
+def resolve_threads(threads: int | None, settings: TrainSettings, shape: ModelShape | None = None) -> int:
+    """How many threads torch computes on from here on: as many as were asked for, or as the model keeps busy.
 
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def threads(self) -> int | None: ...
-
-    @property
-    def settings(self) -> TrainSettings: ...
-
-
-Plan = TypeVar("Plan", bound=ThreadedPlan)
-
-
-def with_threads(plan: Plan, model: Model | None = None) -> Plan:
-    """The plan with the number of threads that torch uses from here on: a resumed run uses as many."""
+    A resumed run uses as many.
+    """
     from clearhead.training.threads import use_threads
 
-    return replace(plan, threads=use_threads(plan.threads, None if model is None else model.shape, plan.settings))
+    return use_threads(threads, shape, settings)
 
 
 def choose_settings(
-    plan: RunPlan, task: Task, space: LabelSpace, rows: int, shape: ModelShape, *, is_new: bool = True
+    plan: RunPlan,
+    task: Task,
+    space: LabelSpace,
+    rows: int,
+    shape: ModelShape,
+    *,
+    is_new: bool = True,
+    settings: TrainSettings | None = None,
 ) -> TrainSettings:
-    """Rate and epochs that suit the model, the task and the rows, where they were not given."""
-    settings = plan.settings
+    """Rate and epochs that suit the model, the task and the rows, where they were not given.
+
+    `settings`: those of the plan with their precision resolved.
+    """
+    settings = settings or plan.settings
     if plan.auto_rate:
         settings = replace(settings, rate=usual_rate(shape.stack.width, per_word=task.head.words is not None))
     can_probe = is_new and task.objective(space) in PROBED
@@ -103,30 +100,31 @@ def classes(space: LabelSpace) -> int:
     return len(space) if space.kind in ("classes", "multilabel") else 2
 
 
-def for_task(plan: RunPlan, task: Task, model: Model | None) -> RunPlan:
-    """How much is read at once, and what windows share, as the task has it where nothing was said."""
+def resolve_lengths(plan: RunPlan, task: Task, model: Model | None) -> tuple[int | None, int]:
+    """How many tokens are read at once and how many windows share: as the task has it where the plan leaves it open."""
     most, shared = task.rows.long
     length = plan.max_length
     if length is None and most is not None and model is not None:
         length = min(most, model.max_length() or most)
-    stride = plan.stride
-    if stride is None:
-        known = length or (None if model is None else model.max_length())
-        stride = shared
-        stride = stride if known is None else min(stride, max((known - SPECIAL) // 3, 0))
-    return replace(plan, max_length=length, stride=stride)
+    if plan.stride is not None:
+        return length, plan.stride
+    known = length or (None if model is None else model.max_length())
+    return length, shared if known is None else min(shared, max((known - SPECIAL) // 3, 0))
 
 
 def longest(plan: RunPlan, model: Model | None) -> int | None:
     """How many tokens are read at once, which must be what the model can."""
-    if model is None:
-        return None
+    return None if model is None else check_length(plan.max_length, plan.stride, model, plan.model)
+
+
+def check_length(max_length: int | None, stride: int | None, model: Model, name: str) -> int | None:
+    """How many tokens a model reads at once; refused where it cannot read so many, or windows would share them all."""
     most = model.max_length()
-    if plan.max_length is not None and most is not None and plan.max_length > most:
-        raise InputError(f"max_length is {plan.max_length}, and {plan.model} reads at most {most} tokens.")
-    length = plan.max_length or most
-    if length is not None and (plan.stride or 0) > length - SPECIAL:
-        raise InputError(f"stride is {plan.stride}; windows of {length} tokens can share at most {length - SPECIAL}.")
+    if max_length is not None and most is not None and max_length > most:
+        raise InputError(f"max_length is {max_length}, and {name} reads at most {most} tokens.")
+    length = max_length or most
+    if length is not None and (stride or 0) > length - SPECIAL:
+        raise InputError(f"stride is {stride}; windows of {length} tokens can share at most {length - SPECIAL}.")
     return length
 
 

@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from clearhead.jobs.kinds import has_vectors
 from clearhead.jobs.plan import NETWORK, RunPlan
 from clearhead.jobs.run_file import Computed, check_machine, read_saved
 from clearhead.machine.cpu import Machine, base_machine, engine_version
 from clearhead.model.loading import need_torch
-
-if TYPE_CHECKING:
-    from clearhead.jobs.plan import RunPlan
+from clearhead.training.settings import TrainSettings
 
 
-def on_machine(plan: RunPlan) -> tuple[RunPlan, Machine]:
-    """The plan with its threads and precision resolved, once, and the machine that computes it."""
+@dataclass(frozen=True, kw_only=True)
+class Compute:
+    """How a run computes: its threads, its settings with the precision that "auto" became, and the machine."""
+
+    threads: int | None  # None: as many as the model keeps busy, once it is known
+    settings: TrainSettings
+    machine: Machine
+
+
+def resolve_compute(plan: RunPlan) -> Compute:
+    """Threads and precision of a run, resolved once, and the machine that computes it."""
     if computes_alone(plan):
-        return plan, base_machine()
+        return Compute(threads=plan.threads, settings=plan.settings, machine=base_machine())
     need_torch("Training a network")
     from clearhead.training.threads import use_threads
 
-    if plan.threads is not None or plan.method not in NETWORK:  # otherwise as many as the model keeps busy
-        plan = replace(plan, threads=use_threads(plan.threads))  # a resumed run uses as many
+    threads = plan.threads
+    if threads is not None or plan.method not in NETWORK:  # otherwise as many as the model keeps busy
+        threads = use_threads(threads)  # a resumed run uses as many
     machine = machine_of(plan)
     settings = plan.settings.resolved(machine.precision) if plan.method in NETWORK else plan.settings
-    return replace(plan, settings=settings), machine
+    return Compute(threads=threads, settings=settings, machine=machine)
 
 
 def machine_of(plan: RunPlan) -> Machine:

@@ -1,4 +1,4 @@
-"""What a method is given and what it gives back: a job, a fitted model, the layers that were tried."""
+"""What a method is given and what it gives back: a fitted model, and the layers that were tried."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Told = Callable[["Step"], None] | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class FittedMethod:
     """A fitted model: logits of any part, a way to disk, and what there is to say about the fit."""
 
     logits: Callable[[PartRows], Any]
@@ -32,10 +32,18 @@ class Result:
     notes: tuple[str, ...] = ()
     steps: int = 0
     sweep: Sweep | None = None  # of layers, where it was asked for
+    words: bool = False  # a sweep chose the layer alone, for words are not pooled
+    model: Model | None = None  # whose weights `save` writes
+
+    def layer_choice(self, plan: RunPlan) -> tuple[str | int | None, str | None]:
+        """Layer and pooling of the features: as the plan has them, or as the sweep found them."""
+        if self.sweep is None:
+            return plan.layer, plan.pooling
+        return self.sweep.best.layer, None if self.words else self.sweep.best.pooling
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class FitInput:
     """All that a method needs."""
 
     prepared: Prepared

@@ -9,10 +9,11 @@ from clearhead.data.columns import titled, titles
 from clearhead.jobs.plan import RunPlan
 
 if TYPE_CHECKING:
-    from clearhead.jobs.prepare import Look, PartRows
+    from clearhead.jobs.prepare import PartRows
+    from clearhead.jobs.profile import DatasetProfile
 
 
-def empty_parts(parts: Mapping[str, PartRows], seen: Look, plan: RunPlan) -> list[str]:
+def empty_parts(parts: Mapping[str, PartRows], seen: DatasetProfile, plan: RunPlan) -> list[str]:
     """What rows that stay together leave out: a part without rows, a label that no training row has."""
     import numpy as np
 

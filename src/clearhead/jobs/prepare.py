@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
 from clearhead.checkpoint.passport import DataMark
-from clearhead.data import Columns, LabelSpace, Source, TokenTable, checked_rows, guess_columns, split_rows, survey
+from clearhead.data import Columns, LabelSpace, Source, TokenTable, checked_rows, split_rows
 from clearhead.data.examples import TextRow
-from clearhead.data.row_codec import Encoder, RowCodec
-from clearhead.data.source import BadRow, Row
+from clearhead.data.form import Encoder, Fit
+from clearhead.data.source import BadRow
 from clearhead.data.split import draw_rows
 from clearhead.data.table import PARTS, encode_table
 from clearhead.errors import InputError
 from clearhead.jobs.part_checks import empty_parts, leaks
 from clearhead.jobs.plan import RunPlan
+from clearhead.jobs.profile import DatasetProfile
 from clearhead.model import Model
-from clearhead.tasks import ColumnRoles, Task, check_task, task_by_look, task_for, task_named
+from clearhead.tasks import ColumnRoles, Task
 from clearhead.tasks.encoded import Encoded, encoded
 from clearhead.text.encoding import Encoding
 
@@ -31,19 +32,6 @@ if TYPE_CHECKING:
 
 ENOUGH_PASSAGES = 10  # to split by them
 MOST_TOGETHER = 0.05  # of the rows may have one first text and still stay together
-TOLD_ROWS = 1000  # rows between two words about reading
-
-
-def counted_rows(source: Source, count: Callable[[str, int, int | None], None]) -> Source:
-    """A source that tells how many of its rows were read; what can be read once stays as it is."""
-
-    def rows() -> Iterator[Row | BadRow]:
-        for place, row in enumerate(source.open(), 1):
-            if place % TOLD_ROWS == 0:
-                count(f"reading {source.name}", place, None)
-            yield row
-
-    return replace(source, open=rows) if source.again else source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,67 +129,7 @@ class Unread:
         return [empty for _ in items]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Look:
-    """What the training source holds, before a tokenizer or a model is needed."""
-
-    sources: Mapping[str, Source]
-    columns: Columns
-    space: LabelSpace
-    task: Task
-
-
-def look(sources: Mapping[str, Source], plan: RunPlan) -> Look:
-    """Columns, labels and task, with every bad row of the training source named at once."""
-    train = sources["train"]
-    found = task_named(plan.task) if plan.task is not None else task_by_look(train)
-    if found is not None and found.rows.counter is not None:
-        return _look_closer(sources, plan, found)
-    rows = RowCodec() if found is None else found.rows
-    number = rows.kinds == ("number",)
-    names = (plan.text, plan.text_b, plan.label, plan.id, plan.split)
-    columns = guess_columns(train, *names, second=rows.second, number=number)
-    if found is not None and rows.second and columns.text_b is None:
-        which = setting("text_b", "COLUMN")
-        raise InputError(f"{found.name} needs a second text; say which column holds it with {which}.")
-    kind = plan.labels or ("number" if number else None)
-    if not train.again:
-        raise InputError(f"{train.name} can be read only once; put it in a file to train on it.")
-    space = survey(train, columns, kind=kind, separator=plan.separator, skip_bad_rows=plan.skip_bad_rows)
-    if space is None:
-        raise InputError(f"{train.name} has no label column; say which one with {setting('label', 'COLUMN')}.")
-    if space.kind not in rows.kinds and space.kind == "number" and plan.labels is None:
-        space = survey(train, columns, kind="classes", skip_bad_rows=plan.skip_bad_rows) or space
-    task = task_for(columns, space) if plan.task is None else task_named(plan.task)
-    check_task(task, columns, space)
-    if space.kind == "number" and plan.settings.class_weight != "none":
-        raise InputError("class_weight is for classes, and these labels are numbers.")
-    known = task.metrics.names(space)
-    if plan.metric is not None and plan.metric not in known:
-        raise InputError(f"{plan.metric} is no metric of these labels; there are {', '.join(known)}.")
-    return Look(sources=sources, columns=columns, space=space, task=task)
-
-
-def _look_closer(sources: Mapping[str, Source], plan: RunPlan, task: Task) -> Look:
-    """The same for a task that reads rows in its own way."""
-    train = sources["train"]
-    assert task.rows.columns is not None
-    assert task.rows.counter is not None
-    if not train.again:
-        raise InputError(f"{train.name} can be read only once; put it in a file to train on it.")
-    columns = task.rows.columns(train, plan.asked, True)
-    if plan.settings.class_weight != "none":
-        raise InputError(f"class_weight is for classes, and {task.name} has none.")
-    space = survey(train, columns, skip_bad_rows=plan.skip_bad_rows, check=task.rows.check, counter=task.rows.counter())
-    assert space is not None
-    check_task(task, columns, space)
-    known = task.metrics.names(space)
-    if plan.metric is not None and plan.metric not in known:
-        raise InputError(f"{plan.metric} is no metric of {task.name}; there are {', '.join(known)}.")
-    return Look(sources=sources, columns=columns, space=space, task=task)
-
-
-def prepare(seen: Look, plan: RunPlan, tokenizer: Encoder | None, max_length: int | None) -> Prepared:
+def prepare(seen: DatasetProfile, plan: RunPlan, tokenizer: Encoder | None, fit: Fit) -> Prepared:
     """Tokens of all sources, and their rows in parts."""
     import numpy as np
 
@@ -214,11 +142,11 @@ def prepare(seen: Look, plan: RunPlan, tokenizer: Encoder | None, max_length: in
             columns,
             tokenizer if tokenizer is not None else Unread(),
             seen.space,
-            max_length=max_length if tokenizer is not None else None,
-            long=plan.long,
-            stride=plan.stride or 0,
-            max_answer=plan.max_answer,
-            max_tokens=plan.max_tokens,
+            max_length=fit.max_length if tokenizer is not None else None,
+            long=fit.long,
+            stride=fit.stride,
+            max_answer=fit.max_answer,
+            max_tokens=fit.max_tokens,
             skip_bad_rows=plan.skip_bad_rows,
             form=seen.task.rows,
         )
@@ -249,7 +177,7 @@ def prepare(seen: Look, plan: RunPlan, tokenizer: Encoder | None, max_length: in
     )
 
 
-def _unread(table: TokenTable, seen: Look) -> str:
+def _unread(table: TokenTable, seen: DatasetProfile) -> str:
     """What the tokens of some rows cannot say, with the first of these rows; empty: nothing."""
     if seen.task.rows.unread is None:
         return ""
@@ -275,7 +203,7 @@ def columns_beside(source: Source, columns: Columns, task: Task) -> Columns:
     return replace(columns, id=columns.id if columns.id in source.columns else None, split=None)
 
 
-def _parts(name: str, table: TokenTable, seen: Look, plan: RunPlan) -> dict[str, Array]:
+def _parts(name: str, table: TokenTable, seen: DatasetProfile, plan: RunPlan) -> dict[str, Array]:
     """Which rows of a source are which part; what is missing is taken from the training rows."""
     import numpy as np
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -81,6 +83,19 @@ def read_split(folder: Path, part: str) -> frozenset[int]:
         named = ", ".join(parts) if isinstance(parts, dict) and parts else "no part"
         raise InputError(f"{folder} held out {named} of its training file, and not {part!r}.")
     return frozenset(numbers)
+
+
+def take_back(folder: Path, *, existed: bool, made: Iterable[str] = ()) -> None:
+    """Remove what a run that cannot begin has written, so that it can be called again with other settings.
+
+    `made` are patterns of files and folders that it made beside its run.json.
+    """
+    for path in (path for pattern in made for path in folder.glob(pattern)):
+        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+    (folder / RUN).unlink(missing_ok=True)
+    if not existed:
+        with suppress(OSError):  # something else is in it
+            folder.rmdir()
 
 
 def check_folder(folder: Path) -> None:

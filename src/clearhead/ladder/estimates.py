@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clearhead.errors import ClearheadError
@@ -69,7 +69,7 @@ def features_seconds(plan: RunPlan, prepared: Prepared) -> Estimate:
 
 def network_seconds(plan: RunPlan, prepared: Prepared) -> Estimate:
     """Of a fine-tuning or of a new head: a few real steps, then all epochs with the dev rows after each."""
-    from clearhead.jobs.defaults import choose_settings, with_threads
+    from clearhead.jobs.defaults import choose_settings, resolve_threads
     from clearhead.training.objectives import objective_for
     from clearhead.training.trial import trial
 
@@ -84,7 +84,7 @@ def network_seconds(plan: RunPlan, prepared: Prepared) -> Estimate:
         head_pooling=plan.head_pooling,
     )
     settings = choose_settings(plan, task, space, len(prepared.parts["train"]), model.shape)
-    with_threads(replace(plan, settings=settings), model)  # as many as the run would use
+    resolve_threads(plan.threads, settings, model.shape)  # as many as the run would use
     objective = objective_for(task.objective(space), settings)
     speed, _ = trial(model.use_core().network, _sample(model, prepared), settings, objective, steps=TRIAL)
     tokens = _tokens(model, prepared)

@@ -5,18 +5,20 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 
 from clearhead.data import Row, Source
+from clearhead.data.row_store import store_rows
 from clearhead.errors import ClearheadError, InputError
 from clearhead.evaluate.difference import Asked
 from clearhead.evaluate.evaluate import Scored, scored_part
+from clearhead.jobs.job import JobRequest, run_job
 from clearhead.jobs.machine import check_begun
 from clearhead.jobs.plan import RunPlan
-from clearhead.jobs.prepare import Look, PartRows, Prepared, look, prepare
+from clearhead.jobs.prepare import PartRows, Prepared
+from clearhead.jobs.profile import profile_dataset
 from clearhead.jobs.progress import Told
 from clearhead.jobs.run_file import RUN, read_saved
 from clearhead.jobs.run_folder import REPORT
@@ -24,9 +26,9 @@ from clearhead.ladder.budget import Budget, allot
 from clearhead.ladder.methods import METHODS, Rung, run_folder_name, rung_cells, spoken
 from clearhead.ladder.recommend import checked_margin, compared, recommendation, untried
 from clearhead.ladder.result import Ladder
+from clearhead.ladder.rows import prepare_rows
 from clearhead.ladder.state import Kept, begun_epochs, check_marks
-from clearhead.machine.threads import limit_threads, passive_waiting
-from clearhead.model.loading import load, need_torch
+from clearhead.machine.threads import limit_threads
 from clearhead.predict.latency import latency_ms, megabytes
 from clearhead.predict.loading import load_predictor
 from clearhead.tasks.evaluation import Evaluation, evaluation
@@ -72,75 +74,148 @@ def run_ladder(
     told: Told | None = None,
 ) -> Ladder:
     """Train and measure every method for which there is time; what was finished before is read back."""
-    margin = checked_margin(margin)
-    with limit_threads(next(iter(plans.values())).threads):
-        return _climbed(plans, sources, folder, budget, margin, allow_different_cpu, command, told)
-
-
-def _climbed(
-    plans: Mapping[str, RunPlan],
-    sources: Mapping[str, Source],
-    folder: Path,
-    budget: float,
-    margin: float | None,
-    allow_different_cpu: bool,
-    command: str,
-    told: Told | None,
-) -> Ladder:
-    tell, begun = told or Told(), time.perf_counter()
-    state = Kept.read(folder, plans)
-    for method in plans.keys() - state.finished.keys():
-        for epochs in (None, *begun_epochs(folder, method)):
-            own = folder / run_folder_name(method, epochs)
-            if (own / RUN).is_file():
-                check_begun(own, allowed=allow_different_cpu)
-    plan = next(iter(plans.values()))
-    seen = look(sources, plan)
-    for line in (*(said for source in sources.values() for said in source.said), *seen.columns.said):
-        tell.say(line)
-    tell.say(f"task: {seen.task.name} ({seen.task.about})")
-    prepared, missing = _prepared(seen, plans, tell)
-    for line in prepared.said:
-        tell.say(line)
-    state.check_rows(folder, prepared)
-    part = next((name for name in ("test", "dev") if name in prepared.parts), None)
-    if part is None:
-        raise InputError("There are too few different rows to hold any out, and so none to compare methods on.")
-    climb = Climb(
+    request = JobRequest(
+        plan=plans,
         sources=sources,
-        prepared=prepared,
-        part=part,
-        metric=plan.metric or prepared.task.metrics.main(prepared.space),
         folder=folder,
         command=command,
-        missing=missing,
-        allowed=allow_different_cpu,
-        tell=tell,
-        margin=margin,
-        budget=Budget(seconds=budget, started=begun, prepared=prepared, progress=tell),
+        allow_different_cpu=allow_different_cpu,
+        told=told or Told(),
     )
-    state.write(folder)
-    tell.begun(folder)
-    rungs: list[Rung] = []
-    scored: dict[str, tuple[Calibration, Scored]] = {}
-    for method in plans:
-        try:
-            rung, answered = _rung(climb, method, plans, state.finished)
-            if answered is not None:
-                scored[method] = answered
-        except ClearheadError as error:
-            rung = Rung(method=method, left_out=f"{method}: {error}")
-        except Exception as error:  # a rung that breaks does not take the others with it
-            log.exception("%s failed", method)
-            rung = Rung(method=method, left_out=f"{method} failed with {type(error).__name__}: {error}")
-        rungs.append(rung)
-        if rung.left_out is None:
-            state = replace(state, finished={**state.finished, method: rung})
-            state.write(folder)
-        tell.say(_said(rung, climb.metric))
-    made = _finished(climb, tuple(rungs), scored)
-    state.write(folder, made)
-    return made
+    margin = checked_margin(margin)
+    with limit_threads(next(iter(plans.values())).threads):
+        return run_job(LadderJob(request, budget, margin))
+
+
+class LadderJob:
+    """Several methods on the same rows, each a run of its own. Each step leaves what later steps read."""
+
+    state: Kept  # of `plan`
+    climb: Climb  # of `prepare`
+    rungs: tuple[Rung, ...]  # of `fit`
+    scored: dict[str, tuple[Reading, Scored]]
+    ladder: Ladder  # of `measure`
+
+    def __init__(self, request: JobRequest[Mapping[str, RunPlan]], budget: float, margin: float | None) -> None:
+        self.request, self.budget, self.margin = request, budget, margin
+        self.begun = time.perf_counter()
+
+    def plan(self) -> None:
+        """What is there already, which must have been asked for in the same way and begun on such a machine."""
+        plans, folder = self.request.plan, self.request.folder
+        self.state = Kept.read(folder, plans)
+        for method in plans.keys() - self.state.finished.keys():
+            for epochs in (None, *begun_epochs(folder, method)):
+                own = folder / run_folder_name(method, epochs)
+                if (own / RUN).is_file():
+                    check_begun(own, allowed=self.request.allow_different_cpu)
+
+    def prepare(self) -> None:
+        """Rows in the parts that every method sees."""
+        request, folder, tell = self.request, self.request.folder, self.request.told
+        plan = next(iter(request.plan.values()))
+        sources = {part: store_rows(source) for part, source in request.sources.items()}
+        profile = profile_dataset(sources, plan)
+        for line in (*(said for source in sources.values() for said in source.said), *profile.columns.said):
+            tell.say(line)
+        tell.say(f"task: {profile.task.name} ({profile.task.about})")
+        prepared, missing = prepare_rows(profile, request.plan, tell)
+        for line in prepared.said:
+            tell.say(line)
+        self.state.check_rows(folder, prepared)
+        part = next((name for name in ("test", "dev") if name in prepared.parts), None)
+        if part is None:
+            raise InputError("There are too few different rows to hold any out, and so none to compare methods on.")
+        self.climb = Climb(
+            sources=sources,
+            prepared=prepared,
+            part=part,
+            metric=plan.metric or prepared.task.main(prepared.space),
+            folder=folder,
+            command=request.command,
+            missing=missing,
+            allowed=request.allow_different_cpu,
+            tell=tell,
+            margin=self.margin,
+            budget=Budget(seconds=self.budget, started=self.begun, prepared=prepared, progress=tell),
+        )
+        self.state.write(folder)
+        tell.begun(folder)
+
+    def fit(self) -> None:
+        """Every method for which there is time, each trained and its answers scored."""
+        climb, plans = self.climb, self.request.plan
+        rungs: list[Rung] = []
+        self.scored = {}
+        for method in plans:
+            try:
+                rung, answered = _rung(climb, method, plans, self.state.finished)
+                if answered is not None:
+                    self.scored[method] = answered
+            except ClearheadError as error:
+                rung = Rung(method=method, left_out=f"{method}: {error}")
+            except Exception as error:  # a rung that breaks does not take the others with it
+                log.exception("%s failed", method)
+                rung = Rung(method=method, left_out=f"{method} failed with {type(error).__name__}: {error}")
+            rungs.append(rung)
+            if rung.left_out is None:
+                self.state = replace(self.state, finished={**self.state.finished, method: rung})
+                self.state.write(climb.folder)
+            climb.tell.say(_said(rung, climb.metric))
+        self.rungs = tuple(rungs)
+
+    def measure(self) -> None:
+        """All methods compared on the same rows, and the one to take."""
+        climb, task, space = self.climb, self.climb.prepared.task, self.climb.prepared.space
+        targets = climb.rows.targets
+        asked = Asked(
+            task=task, space=space, metric=climb.metric, part=climb.part, targets=targets, margin=climb.margin
+        )
+        answers = {method: task.read(one.logits, space, reading) for method, (reading, one) in self.scored.items()}
+        rungs = compared(self.rungs, answers, asked)
+        method, reason = recommendation(rungs, asked)
+        not_tried, caveat = untried(rungs)
+        self.ladder = Ladder(
+            folder=climb.folder,
+            task=task.name,
+            metric=climb.metric,
+            part=climb.part,
+            rows=len(climb.rows),
+            rungs=rungs,
+            margin=asked.allowed,
+            recommended=method,
+            reason=reason,
+            not_tried=not_tried,
+            caveat=caveat,
+            budget_seconds=climb.budget.seconds,
+            seconds=round(climb.budget.spent, 2),
+        )
+
+    def save(self) -> None:
+        """Nothing: every method is in a folder of its own, and ladder.json comes after the report."""
+
+    def report(self) -> Ladder:
+        """The page about all methods; then ladder.json has the comparison."""
+        made = replace(self.ladder, report=_report(self.climb, self.ladder, self._recommended()))
+        self.state.write(self.climb.folder, made)
+        return made
+
+    def _recommended(self) -> Evaluation:
+        """How good the recommended method is."""
+        climb = self.climb
+        reading, one = self.scored[self.ladder.recommended]
+        found = evaluation(
+            climb.prepared.task,
+            climb.prepared.space,
+            one.logits,
+            one.targets,
+            reading,
+            slices=one.slices,
+            truncated=one.truncated,
+            windowed=one.windowed,
+            seconds=round(one.seconds, 3),
+        )
+        return replace(found, main=climb.metric)
 
 
 def _said(rung: Rung, metric: str) -> str:
@@ -228,68 +303,8 @@ def _trained(climb: Climb, plan: RunPlan, rung: Rung) -> Rung:
     )
 
 
-def _prepared(seen: Look, plans: Mapping[str, RunPlan], tell: Told) -> tuple[Prepared, str | None]:
-    """The rows in their parts, as every rung must see them, and why there is no model where there is none."""
-    with suppress(ImportError), passive_waiting():
-        import sklearn.linear_model  # noqa: F401  # so that no method's time is that of an import
-
-    plan = next((plan for method, plan in plans.items() if METHODS[method].network), None)
-    if plan is None:
-        return prepare(seen, next(iter(plans.values())), None, None), None
-    try:
-        need_torch("Training a network")
-        from clearhead.training.threads import use_threads
-
-        use_threads(plan.threads)
-        model = load(plan.model, device=plan.device, head=None, progress=tell.download)
-        tokenizer, most = model.tokenizer, model.max_length()
-    except ClearheadError as error:
-        return prepare(seen, plan, None, None), str(error)
-    return prepare(seen, plan, tokenizer, min(plan.max_length or most or 0, most or plan.max_length or 0) or None), None
-
-
 def _known(value: float) -> float | None:
     return float(value) if isfinite(value) else None
-
-
-def _finished(climb: Climb, rungs: tuple[Rung, ...], scored: Mapping[str, tuple[Calibration, Scored]]) -> Ladder:
-    """All rungs compared on the same rows, the one to take, and a page about it."""
-    task, space = climb.prepared.task, climb.prepared.space
-    asked = Asked(
-        task=task, space=space, metric=climb.metric, part=climb.part, targets=climb.rows.targets, margin=climb.margin
-    )
-    answers = {method: task.decode.read(one.logits, space, reading) for method, (reading, one) in scored.items()}
-    rungs = compared(rungs, answers, asked)
-    method, reason = recommendation(rungs, asked)
-    not_tried, caveat = untried(rungs)
-    made = Ladder(
-        folder=climb.folder,
-        task=task.name,
-        metric=climb.metric,
-        part=climb.part,
-        rows=len(climb.rows),
-        rungs=rungs,
-        margin=asked.allowed,
-        recommended=method,
-        reason=reason,
-        not_tried=not_tried,
-        caveat=caveat,
-        budget_seconds=climb.budget.seconds,
-        seconds=round(climb.budget.spent, 2),
-    )
-    reading, one = scored[method]
-    found = evaluation(
-        task,
-        space,
-        one.logits,
-        one.targets,
-        reading,
-        slices=one.slices,
-        truncated=one.truncated,
-        windowed=one.windowed,
-        seconds=round(one.seconds, 3),
-    )
-    return replace(made, report=_report(climb, made, replace(found, main=climb.metric)))
 
 
 def _report(climb: Climb, made: Ladder, found: Evaluation) -> Path:

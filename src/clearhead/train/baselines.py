@@ -19,19 +19,18 @@ from clearhead.checkpoint.passport import Trained
 from clearhead.errors import ClearheadError
 from clearhead.evaluate.difference import Asked, Difference, difference
 from clearhead.jobs.defaults import length_policy
-from clearhead.jobs.method import Job, Result
+from clearhead.jobs.method import FitInput, FittedMethod
 from clearhead.jobs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
 from clearhead.jobs.prepare import PartRows, Prepared, text_rows
-from clearhead.model.loading import load
+from clearhead.model import Model
 from clearhead.predict.scoring import PairFeatures, pair_features
 from clearhead.tasks.task import Calibration
-from clearhead.train.finish import held_out_logits, measured
+from clearhead.train.finish import FittedBaseline, held_out_logits, measured
 from clearhead.train.methods import FITS
+from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from clearhead.model import Model
 
     Array = np.ndarray[Any, Any]
 
@@ -56,32 +55,24 @@ class Baseline:
         return asdict(self)
 
 
-@dataclass(frozen=True, kw_only=True)
-class FittedBaseline:
-    """What a cheap method says of the rows that it did not learn from."""
-
-    method: str
-    rows: int  # training rows
-    logits: Mapping[str, Any]  # by part
-    seconds: float
-
-
-def has_baselines(prepared: Prepared, plan: RunPlan) -> bool:
+def has_baselines(prepared: Prepared, plan: RunPlan, *, both_orders: bool) -> bool:
     """Whether cheap methods can do what a run does."""
     fits = plan.method in NETWORK or plan.method == "features"
-    can = "features" in prepared.task.methods and not plan.both_orders and len(prepared.parts) > 1
+    can = "features" in prepared.task.methods and not both_orders and len(prepared.parts) > 1
     return plan.baselines and fits and can
 
 
-def fit_baselines(prepared: Prepared, plan: RunPlan, folder: Path, count: Count) -> tuple[FittedBaseline, ...]:
-    """Every baseline of a task."""
-    if not has_baselines(prepared, plan):
+def fit_baselines(
+    prepared: Prepared, plan: RunPlan, folder: Path, count: Count, encoder: Callable[[RunPlan], Model]
+) -> tuple[FittedBaseline, ...]:
+    """Every baseline of a task; `encoder` is the model that the run started from, without a head."""
+    if not has_baselines(prepared, plan, both_orders=bool(plan.both_orders)):
         return ()
     fewer = _fewer_rows(prepared, plan.settings.seed)
     own = features_plan(plan)
-    job = Job(prepared=fewer, plan=own, settings=own.settings, folder=folder, count=count)
+    inputs = FitInput(prepared=fewer, plan=own, settings=own.settings, folder=folder, count=count)
     made = []
-    for method, fit in _fits(job, keeps_network=plan.method in NETWORK).items():
+    for method, fit in _fits(inputs, encoder, keeps_network=plan.method in NETWORK).items():
         begun = time.perf_counter()
         try:
             logits = held_out_logits(fewer, fit())
@@ -94,8 +85,18 @@ def fit_baselines(prepared: Prepared, plan: RunPlan, folder: Path, count: Count)
 
 def features_plan(plan: RunPlan) -> RunPlan:
     """The plan of a network as one of frozen features."""
-    settings = replace(plan.settings, frozen=False)
-    return replace(plan, method="features", settings=settings, head_pooling="auto", minutes=None, auto_method=False)
+    return replace(plan, **features_choices(plan.settings))
+
+
+def features_choices(settings: TrainSettings) -> dict[str, Any]:
+    """What a plan of frozen features has in place of a network's choices."""
+    return {
+        "method": "features",
+        "settings": replace(settings, frozen=False),
+        "head_pooling": "auto",
+        "minutes": None,
+        "auto_method": False,
+    }
 
 
 def compare_baselines(
@@ -133,21 +134,23 @@ def compare_baselines(
     return tuple(made)
 
 
-def _fits(job: Job, *, keeps_network: bool) -> dict[str, Callable[[], Result]]:
+def _fits(
+    inputs: FitInput, encoder: Callable[[RunPlan], Model], *, keeps_network: bool
+) -> dict[str, Callable[[], FittedMethod]]:
     """How each baseline of a task is fitted; features are none beside features."""
-    fits: dict[str, Callable[[], Result]] = {}
-    if "majority" in job.prepared.task.methods:
-        fits["majority"] = lambda: FITS["majority"](job)
-    one_text = job.prepared.columns.text_b is None
+    fits: dict[str, Callable[[], FittedMethod]] = {}
+    if "majority" in inputs.prepared.task.methods:
+        fits["majority"] = lambda: FITS["majority"](inputs)
+    one_text = inputs.prepared.columns.text_b is None
     if one_text and not keeps_network:
         return fits
     try:
-        model = load(job.plan.model, device=job.plan.device, head=None, threads=job.plan.threads)
+        model = encoder(inputs.plan)
     except ClearheadError:
         return fits  # no encoder without its head
     if one_text:
-        return fits | {"features": lambda: FITS["features"](replace(job, model=model))}
-    compared = ComparedPairs(model, job)
+        return fits | {"features": lambda: FITS["features"](replace(inputs, model=model))}
+    compared = ComparedPairs(model, inputs)
     names = ("cosine", "features") if keeps_network else ("cosine",)
     return fits | {name: partial(compared.fit, name) for name in names}
 
@@ -155,30 +158,30 @@ def _fits(job: Job, *, keeps_network: bool) -> dict[str, Callable[[], Result]]:
 class ComparedPairs:
     """Two baselines of pairs out of one pass: the untrained cosine as a single number, and |a - b| and a * b."""
 
-    def __init__(self, model: Model, job: Job) -> None:
-        self._model, self._job = model, job
+    def __init__(self, model: Model, inputs: FitInput) -> None:
+        self._model, self._inputs = model, inputs
         self._made: dict[int, PairFeatures] = {}
 
-    def fit(self, name: str) -> Result:
+    def fit(self, name: str) -> FittedMethod:
         """A linear model on the one or the other."""
         from clearhead.classic import fit_linear
 
-        job, train = self._job, self._job.prepared.parts["train"]
+        inputs, train = self._inputs, self._inputs.prepared.parts["train"]
         linear = fit_linear(
             self._columns(name, train),
             train.targets,
-            job.prepared.space,
-            strength=job.plan.strength,
-            class_weight=job.settings.class_weight,
-            seed=job.settings.seed,
+            inputs.prepared.space,
+            strength=inputs.plan.strength,
+            class_weight=inputs.settings.class_weight,
+            seed=inputs.settings.seed,
         )
-        return Result(logits=lambda part: linear.logits(self._columns(name, part)), save=_unsaved)
+        return FittedMethod(logits=lambda part: linear.logits(self._columns(name, part)), save=_unsaved)
 
     def _columns(self, name: str, part: PartRows) -> Array:
         if id(part) not in self._made:
-            fit = length_policy(self._job.plan, self._model)
+            fit = length_policy(self._inputs.plan, self._model)
             self._made[id(part)] = pair_features(
-                self._model, text_rows(part), fit, told=lambda done, total: self._job.count("features", done, total)
+                self._model, text_rows(part), fit, told=lambda done, total: self._inputs.count("features", done, total)
             )
         made = self._made[id(part)]
         return made.cosine[:, None] if name == "cosine" else made.features

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.passport import Trained
 from clearhead.files import write_json
-from clearhead.jobs.method import Result, Swept
+from clearhead.jobs.method import FittedMethod, Swept
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import PartRows, Prepared
 from clearhead.jobs.run_file import Computed
@@ -134,7 +134,27 @@ class Run:
         }
 
 
-def held_out_logits(prepared: Prepared, result: Result) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class FittedBaseline:
+    """What a cheap method says of the rows that it did not learn from."""
+
+    method: str
+    rows: int  # training rows
+    logits: Mapping[str, Any]  # by part
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptModel:
+    """The model that a run keeps, the plan that describes it, and the others that it is compared with."""
+
+    plan: RunPlan
+    result: FittedMethod
+    logits: Mapping[str, Any]  # of the rows that were held out, by part
+    beside: tuple[FittedBaseline, ...]
+
+
+def held_out_logits(prepared: Prepared, result: FittedMethod) -> dict[str, Any]:
     """What a fitted model says of the rows that it did not learn from, by part."""
     return {name: result.logits(part) for name, part in prepared.parts.items() if name != "train"}
 
@@ -151,13 +171,18 @@ def measured(
         if plan.target_accuracy is not None:
             reading, note = _abstaining(prepared, logits["dev"], reading, plan.target_accuracy)
             notes.append(note)
-        if plan.method != "majority" and (one := _one_answer(prepared, logits["dev"], reading)) is not None:
-            notes.append(one)
-    found = {name: _evaluation(prepared, prepared.parts[name], given, reading, plan) for name, given in logits.items()}
-    return reading, found, tuple(notes)
+    evaluations = {}
+    for name, given in logits.items():
+        part = prepared.parts[name]
+        made = evaluation(task, space, given, part.targets, reading, **_about_rows(prepared, part))
+        evaluations[name] = made if plan.metric is None else replace(made, main=plan.metric)
+    if "dev" in logits and plan.method != "majority":
+        notes += _one_answer(prepared, logits["dev"], reading)
+    return reading, evaluations, tuple(notes)
 
 
-def _evaluation(prepared: Prepared, part: PartRows, logits: Any, reading: Calibration, plan: RunPlan) -> Evaluation:
+def _about_rows(prepared: Prepared, part: PartRows) -> dict[str, Any]:
+    """What an evaluation tells of the rows of a part beside their answers: slices, lengths, rows that were left out."""
     import numpy as np
 
     table = part.table
@@ -171,19 +196,13 @@ def _evaluation(prepared: Prepared, part: PartRows, logits: Any, reading: Calibr
         slices = {"length in characters": [len(one) + len(two or "") for one, two in part.texts()]}
     if prepared.space.kind == "classes":
         slices[part.columns.label or "label"] = [prepared.space.names[target] for target in part.targets]
-    made = evaluation(
-        prepared.task,
-        prepared.space,
-        logits,
-        part.targets,
-        reading,
-        numbers=part.numbers,
-        slices=slices,
-        skipped={} if table is prepared.parts["train"].table else dict(table.skipped),
-        truncated=int((table.truncated[part.places] > 0).sum()),
-        windowed=int((windows > prepared.task.rows.passes).sum()),
-    )
-    return made if plan.metric is None else replace(made, main=plan.metric)
+    return {
+        "numbers": part.numbers,
+        "slices": slices,
+        "skipped": {} if table is prepared.parts["train"].table else dict(table.skipped),
+        "truncated": int((table.truncated[part.places] > 0).sum()),
+        "windowed": int((windows > prepared.task.rows.passes).sum()),
+    }
 
 
 def _abstaining(prepared: Prepared, logits: Any, reading: Calibration, target: float) -> tuple[Calibration, str]:
@@ -203,16 +222,16 @@ def _abstaining(prepared: Prepared, logits: Any, reading: Calibration, target: f
     return replace(reading, abstain_below=found.threshold), note
 
 
-def _one_answer(prepared: Prepared, logits: Any, reading: Calibration) -> str | None:
+def _one_answer(prepared: Prepared, logits: Any, reading: Calibration) -> list[str]:
     """A sentence when every development row gets the same answer."""
     import numpy as np
 
     if prepared.space.kind != "classes" or len(logits) < 10:
-        return None
+        return []
     given = np.unique(prepared.task.decode.read(logits, prepared.space, reading).labels)
     if len(given) > 1:
-        return None
-    return f"Every dev row is answered with {prepared.space.names[int(given[0])]!r}: that is no better than a guess."
+        return []
+    return [f"Every dev row is answered with {prepared.space.names[int(given[0])]!r}: that is no better than a guess."]
 
 
 def base_name(model: str) -> str:
@@ -222,7 +241,7 @@ def base_name(model: str) -> str:
 
 def passport(
     prepared: Prepared,
-    plan: RunPlan,
+    kept: KeptModel,
     reading: Calibration,
     found: Mapping[str, Evaluation],
     *,
@@ -232,9 +251,10 @@ def passport(
     computed: Computed,
 ) -> Trained:
     """What the model folder promises about itself."""
-    columns, space = prepared.columns, prepared.space
+    plan, columns, space = kept.plan, prepared.columns, prepared.space
+    layer, pooling = kept.result.layer_choice(plan)
     names = {"text": columns.text, "text_b": columns.text_b, "label": columns.label, "id": columns.id}
-    kept = (
+    named = (
         "dev_share",
         "test_share",
         "metric",
@@ -244,7 +264,7 @@ def passport(
         "both_orders",
         "head_pooling",
     )
-    settings = asdict(plan.settings) | {key: getattr(plan, key) for key in kept}
+    settings = asdict(plan.settings) | {key: getattr(plan, key) for key in named}
     return Trained(
         task=prepared.task.name,
         method=plan.method,
@@ -257,8 +277,8 @@ def passport(
         max_length=max_length,
         long=plan.long,
         stride=plan.stride or 0,
-        layer=plan.layer,
-        pooling=[] if plan.pooling is None else list(pooling_modes(plan.pooling.split("+"))),
+        layer=layer,
+        pooling=[] if pooling is None else list(pooling_modes(pooling.split("+"))),
         temperature=reading.temperature,
         thresholds=list(reading.thresholds),
         abstain_below=reading.abstain_below,

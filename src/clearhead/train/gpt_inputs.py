@@ -21,7 +21,7 @@ WORDS = "stack.embed.token.weight"
 READS_MARKS = ("classify", "choice")  # heads that read the last token
 
 
-def arranged(model: Model, seed: int) -> Model:
+def read_with_marks(model: Model, seed: int) -> Model:
     """The model itself, or, of a causal one under a head that reads one token, one that knows the marks.
 
     New rows begin as the token that ends a text, a little apart from it and from each other.
@@ -45,15 +45,15 @@ def arranged(model: Model, seed: int) -> Model:
     return replace(model, runner=runner, config=config, source_tokenizer=tokenizer, make_core=None, _core=None)
 
 
-def in_orders(plan: RunPlan, task: Task, model: Model | None, *, two: bool) -> RunPlan:
-    """Whether two texts are read in both orders: as said, or where a causal model tells how alike they are."""
+def reads_both_orders(plan: RunPlan, task: Task, model: Model | None, *, two: bool) -> bool | None:
+    """Whether two texts are read in both orders: as asked, or where a causal model tells how alike they are."""
     if plan.both_orders and (not two or not task.rows.reversible):
         known = " and ".join(name for name, one in TASKS.items() if one.rows.reversible)
         raise InputError(f"both_orders is for {known} with two texts, and this is {task.name} of other rows.")
     if plan.both_orders is not None or model is None or model.shape.head is None:
-        return plan
+        return plan.both_orders
     causal = model.shape.stack.causal and model.shape.decoder is None
-    return replace(plan, both_orders=causal and two and task.rows.kinds == ("number",))
+    return causal and two and task.rows.kinds == ("number",)
 
 
 def check_next_words(model: Model, plan: RunPlan) -> None:

@@ -17,11 +17,13 @@ from clearhead.data.examples import TextRow
 from clearhead.data.findings import findings_of
 from clearhead.data.inspect import Alike
 from clearhead.data.row_codec import LengthPolicy, RowCodec
+from clearhead.data.row_store import store_rows
 from clearhead.data.source import Row, Source
 from clearhead.data.table import encode_rows
 from clearhead.errors import ClearheadError, InputError
 from clearhead.jobs.plan import KNOWN_TASKS, RunPlan
-from clearhead.jobs.prepare import Prepared, columns_beside, counted_rows
+from clearhead.jobs.prepare import Prepared, columns_beside
+from clearhead.jobs.profile import counted_rows
 from clearhead.machine.threads import limit_threads
 from clearhead.model.loading import load, load_tokenizers
 from clearhead.tasks import TASKS, ColumnRoles, Task, check_task, task_by_look, task_for, task_named
@@ -93,7 +95,7 @@ def open_again(source: Any, told: Count | None) -> Source:
     opened = open_source(source)
     if not opened.again:
         raise InputError(f"{opened.name} can be read only once; put it in a file to inspect it.")
-    return counted_rows(opened, told or (lambda *_: None))
+    return counted_rows(store_rows(opened), told or (lambda *_: None))
 
 
 def _task(source: Source, said: Mapping[str, Any]) -> Task | None:
@@ -172,7 +174,7 @@ def _estimate(
     tell: Count,
 ) -> dict[str, Any]:
     """Time and memory of fine-tuning with the default settings, from a few real steps on the first rows."""
-    from clearhead.jobs.defaults import choose_settings, with_threads
+    from clearhead.jobs.defaults import choose_settings, resolve_threads
     from clearhead.train.method_choice import learns_by_features
     from clearhead.training.objectives import objective_for
     from clearhead.training.trial import trial
@@ -196,7 +198,7 @@ def _estimate(
     settings = TrainSettings()
     begun = time.perf_counter()
     with limit_threads(None):  # as many as a run would use, and afterwards as before
-        with_threads(RunPlan(), model)
+        resolve_threads(None, settings, model.shape)
         tried = partial(tell, "trying out training steps")
         tried(0, TRIAL + 1)
         objective = objective_for(task.objective(space), settings)

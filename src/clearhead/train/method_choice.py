@@ -7,39 +7,29 @@ Few dev rows cannot tell which is better. docs/results.md has the figures, and o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from clearhead.caller import setting
 from clearhead.data import Columns
 from clearhead.evaluate.difference import Difference
-from clearhead.jobs.method import Job, Result
+from clearhead.jobs.method import FitInput, FittedMethod
 from clearhead.jobs.plan import LOWER_IS_BETTER, RunPlan
 from clearhead.jobs.prepare import Prepared
-from clearhead.model.loading import load
-from clearhead.train.baselines import FittedBaseline, compare_baselines, features_plan, has_baselines
-from clearhead.train.finish import held_out_logits, measured
+from clearhead.model import Model
+from clearhead.train.baselines import compare_baselines, features_plan, has_baselines
+from clearhead.train.finish import FittedBaseline, KeptModel, held_out_logits, measured
 from clearhead.train.methods import FITS
 from clearhead.train.network import LEAST_DEV, can_choose
 
 WITHIN = 2 * 1.96  # standard errors in a 95 % interval
 
 
-@dataclass(frozen=True, kw_only=True)
-class KeptModel:
-    """The model that a run keeps, the plan that describes it, and the others that it is compared with."""
-
-    plan: RunPlan
-    result: Result
-    logits: Mapping[str, Any]  # of the rows that were held out, by part
-    beside: tuple[FittedBaseline, ...]
-
-
-def starts_with_features(prepared: Prepared, plan: RunPlan) -> bool:
+def starts_with_features(prepared: Prepared, plan: RunPlan, *, both_orders: bool) -> bool:
     """Whether a network is not worth training: two texts, and too few dev rows to see whether it is the better one."""
     chosen = learns_by_features(prepared.columns, len(prepared.parts.get("dev", ())))
-    return plan.auto_method and chosen and has_baselines(prepared, plan)
+    return plan.auto_method and chosen and has_baselines(prepared, plan, both_orders=both_orders)
 
 
 def learns_by_features(columns: Columns, dev_rows: int) -> bool:
@@ -60,10 +50,15 @@ def _compares_texts(prepared: Prepared) -> bool:
 
 
 def keep_better(
-    job: Job, result: Result, logits: Mapping[str, Any], beside: tuple[FittedBaseline, ...], seconds: float
+    inputs: FitInput,
+    result: FittedMethod,
+    logits: Mapping[str, Any],
+    beside: tuple[FittedBaseline, ...],
+    seconds: float,
+    encoder: Callable[[RunPlan], Model],
 ) -> KeptModel:
     """The network, or frozen features where they answer the dev rows better."""
-    plan, prepared = job.plan, job.prepared
+    plan, prepared = inputs.plan, inputs.prepared
     network = KeptModel(plan=plan, result=result, logits=logits, beside=beside)
     features = next((fit for fit in beside if fit.method == "features"), None)
     words_apart = prepared.task.head.words is not None  # tags: features lost on both data sets that were measured
@@ -75,8 +70,7 @@ def keep_better(
     if not prefers_features(found.difference, metric, two_texts=_compares_texts(prepared)):
         return network
     own = features_plan(plan)
-    model = load(own.model, device=own.device, head=None, threads=own.threads)
-    kept = FITS["features"](replace(job, plan=own, settings=own.settings, model=model))
+    kept = FITS["features"](replace(inputs, plan=own, settings=own.settings, model=encoder(own)))
     dev = f"dev {metric} {found.value:.4f}, fine-tuning {evaluations['dev'].value:.4f}"
     note = f"Kept frozen features and a linear model instead, which answer the dev rows better: {dev}"
     note += f" (to keep the fine-tuned model, use {setting('method', 'finetune', of='train')})."

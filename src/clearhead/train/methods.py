@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
-from clearhead.checkpoint.activation import with_activation
 from clearhead.checkpoint.passport import Passport, Trained, write_passport
 from clearhead.errors import InputError
 from clearhead.features.sweep import sweep_texts
@@ -17,13 +16,13 @@ from clearhead.features.taggers import MOST_FITTED, fit_tagger, known_tags, some
 from clearhead.features.weighted import Weighed, weigh_texts, weigh_words
 from clearhead.features.word_vectors import fit_vectors
 from clearhead.jobs.defaults import length_policy
-from clearhead.jobs.method import Job, Result
+from clearhead.jobs.method import FitInput, FittedMethod
 from clearhead.jobs.prepare import PartRows, data_of, text_rows
 from clearhead.model.layers import Layer, pooling_modes
 from clearhead.predict.passport_layer import WEIGHTED
-from clearhead.predict.scoring import network_logits, pair_features, table_features, word_features
+from clearhead.predict.scoring import pair_features, table_features, word_features
 from clearhead.tasks.encoded import Encoded
-from clearhead.train.network import train_network
+from clearhead.train.network import fit_network
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,66 +33,31 @@ if TYPE_CHECKING:
 
 FITTING = "fitting the linear model"
 CHUNK = 1000  # texts that a classic model reads at once
-PROBLEMS = {  # as transformers calls them
-    "classes": "single_label_classification",
-    "multilabel": "multi_label_classification",
-    "number": "regression",
-}
 
 
-def fit_network(job: Job) -> Result:
-    """Fine-tune all weights, or the head alone."""
-    assert job.model is not None
-    fitted = train_network(
-        job.model, job.prepared, job.plan, job.settings, job.folder, job.told, job.count, finish=job.finish
-    )
-    return network_result(job, fitted.notes, fitted.steps)
-
-
-def network_result(job: Job, notes: tuple[str, ...] = (), steps: int = 0) -> Result:
-    """A model whose network is trained already."""
-    model = job.model
-    assert model is not None
-    kind = PROBLEMS.get(job.prepared.space.kind)
-
-    def save(folder: Path, trained: Trained) -> None:
-        config = {**model.config, **({} if kind is None else {"problem_type": kind})}  # transformers reads by it
-        if model.head == "classify":  # ... and sentence-transformers by this
-            config = with_activation(config, "identity")
-        replace(model, trained=trained, config=config).save(folder)
-
-    task = job.prepared.task
-    return Result(
-        logits=lambda part: network_logits(model.runner, data_of(model, part), task, told=job.told_of("measuring")),
-        save=save,
-        notes=notes,
-        steps=steps,
-    )
-
-
-def fit_features(job: Job) -> Result:
+def fit_features(inputs: FitInput) -> FittedMethod:
     """Freeze the encoder, or take word vectors, and fit a linear model on what they make of a text."""
     from clearhead.classic import ClassicModel, fit_linear, save_classic
 
-    model, plan, prepared = job.model, job.plan, job.prepared
+    model, plan, prepared = inputs.model, inputs.plan, inputs.prepared
     if model is None:
-        return fit_vectors(job)
+        return fit_vectors(inputs)
     if prepared.task.head.words is not None:
-        return fit_word_features(job)
+        return fit_word_features(inputs)
     pooling = None if plan.pooling is None else pooling_modes(plan.pooling.split("+"))
     layer: Layer | None = plan.layer
     sweep, weighed = None, None
     if layer == WEIGHTED:
-        weighed = weigh_texts(model, prepared, plan, pooling, seed=job.settings.seed, tell=job.count)
+        weighed = weigh_texts(model, prepared, plan, pooling, seed=inputs.settings.seed, tell=inputs.count)
         layer = weighed.mixture.weights
     if plan.layers == "sweep":
-        sweep = sweep_texts(model, prepared, plan, seed=job.settings.seed, tell=job.count)
+        sweep = sweep_texts(model, prepared, plan, seed=inputs.settings.seed, tell=inputs.count)
         layer, pooling = sweep.best.layer, (sweep.best.pooling,)
     separate = prepared.columns.text_b is not None and weighed is None
 
     def features(part: PartRows) -> Array:
         def told(done: int, total: int) -> None:
-            job.count("features", done, total)
+            inputs.count("features", done, total)
 
         if separate:
             fit = length_policy(plan, model)
@@ -106,9 +70,9 @@ def fit_features(job: Job) -> Result:
         train.targets,
         prepared.space,
         strength=plan.strength,
-        class_weight=job.settings.class_weight,
-        seed=job.settings.seed,
-        progress=job.told_of(FITTING),
+        class_weight=inputs.settings.class_weight,
+        seed=inputs.settings.seed,
+        progress=inputs.told_of(FITTING),
     )
     classic = ClassicModel(method="linear", linear=linear)
 
@@ -120,30 +84,32 @@ def fit_features(job: Job) -> Result:
     notes = sweep.notes if sweep is not None else () if weighed is None else (weighed.note,)
     if not linear.converged:
         notes = (*notes, "The logistic regression did not converge; try another strength.")
-    return Result(logits=lambda part: classic.logits(features=features(part)), save=save, notes=notes, sweep=sweep)
+    return FittedMethod(
+        logits=lambda part: classic.logits(features=features(part)), save=save, notes=notes, sweep=sweep, model=model
+    )
 
 
-def fit_word_features(job: Job) -> Result:
+def fit_word_features(inputs: FitInput) -> FittedMethod:
     """The same with a tag for every word: the features are those of its first token."""
     from clearhead.classic import ClassicModel, save_classic
 
-    model, plan, prepared = job.model, job.plan, job.prepared
+    model, plan, prepared = inputs.model, inputs.plan, inputs.prepared
     assert model is not None
     assert prepared.task.head.words is not None
     if plan.pooling is not None:
         raise InputError(f"{prepared.task.name} reads the token of each word; leave {setting('pooling')} out.")
-    sweep = sweep_words(model, prepared, plan, seed=job.settings.seed, tell=job.count) if plan.layers else None
+    sweep = sweep_words(model, prepared, plan, seed=inputs.settings.seed, tell=inputs.count) if plan.layers else None
     layer: Layer | None = plan.layer if sweep is None else sweep.best.layer
     spread = prepared.task.head.words
-    whole, seed = data_of(model, prepared.parts["train"]), job.settings.seed
-    weighed = weigh_words(model, whole, prepared, plan, seed=seed, tell=job.count) if layer == WEIGHTED else None
+    whole, seed = data_of(model, prepared.parts["train"]), inputs.settings.seed
+    weighed = weigh_words(model, whole, prepared, plan, seed=seed, tell=inputs.count) if layer == WEIGHTED else None
     layer = layer if weighed is None else weighed.mixture.weights
 
     def features(data: Encoded) -> Array:
-        return word_features(model, data, layer=layer, told=lambda done, all_: job.count("features", done, all_))
+        return word_features(model, data, layer=layer, told=lambda done, all_: inputs.count("features", done, all_))
 
     data = whole.select(some_rows(whole, MOST_FITTED, seed))
-    linear = fit_tagger(features(data), known_tags(data), prepared, plan, seed=seed, progress=job.told_of(FITTING))
+    linear = fit_tagger(features(data), known_tags(data), prepared, plan, seed=seed, progress=inputs.told_of(FITTING))
     classic = ClassicModel(method="linear", linear=linear)
 
     def save(folder: Path, trained: Trained) -> None:
@@ -159,7 +125,7 @@ def fit_word_features(job: Job) -> Result:
         notes = (*notes, f"The linear model was fitted on {len(data):,} of {len(whole):,} training rows.")
     if not linear.converged:
         notes = (*notes, "The logistic regression did not converge; try another strength.")
-    return Result(logits=logits, save=save, notes=notes, sweep=sweep)
+    return FittedMethod(logits=logits, save=save, notes=notes, sweep=sweep, words=True, model=model)
 
 
 def _weighed(trained: Trained, found: Weighed | None) -> Trained:
@@ -169,36 +135,36 @@ def _weighed(trained: Trained, found: Weighed | None) -> Trained:
     return replace(trained, layer_scores=list(found.mixture.scores), layer_gamma=found.mixture.gamma)
 
 
-def fit_words(job: Job) -> Result:
+def fit_words(inputs: FitInput) -> FittedMethod:
     """Count words, weigh them by how rare they are, and fit a linear model on that."""
     from clearhead.classic import ClassicModel, fit_linear, fit_tfidf
 
-    prepared = job.prepared
+    prepared = inputs.prepared
     train = prepared.parts["train"]
-    job.count("counting words", 0, None)
+    inputs.count("counting words", 0, None)
     tfidf, matrix = fit_tfidf(train.texts, pairs=prepared.columns.text_b is not None)
     linear = fit_linear(
         matrix,
         train.targets,
         prepared.space,
-        strength=job.plan.strength,
-        class_weight=job.settings.class_weight,
-        seed=job.settings.seed,
-        progress=job.told_of(FITTING),
+        strength=inputs.plan.strength,
+        class_weight=inputs.settings.class_weight,
+        seed=inputs.settings.seed,
+        progress=inputs.told_of(FITTING),
     )
     return _classic(ClassicModel(method="tfidf", tfidf=tfidf, linear=linear))
 
 
-def fit_majority(job: Job) -> Result:
+def fit_majority(inputs: FitInput) -> FittedMethod:
     """Always the most frequent answer: what every other method has to beat."""
     from clearhead.classic import ClassicModel
     from clearhead.classic import fit_majority as fit
 
-    found = fit(job.prepared.parts["train"].targets, job.prepared.space)
+    found = fit(inputs.prepared.parts["train"].targets, inputs.prepared.space)
     return _classic(ClassicModel(method="majority", majority=found))
 
 
-def _classic(classic: ClassicModel) -> Result:
+def _classic(classic: ClassicModel) -> FittedMethod:
     from clearhead.classic import save_classic
 
     def logits(part: PartRows) -> Array:
@@ -216,10 +182,10 @@ def _classic(classic: ClassicModel) -> Result:
         save_classic(folder, classic)
         write_passport(folder, Passport(clearhead=__version__, labels=trained.labels, trained=trained))
 
-    return Result(logits=logits, save=save)
+    return FittedMethod(logits=logits, save=save)
 
 
-FITS: dict[str, Callable[[Job], Result]] = {
+FITS: dict[str, Callable[[FitInput], FittedMethod]] = {
     "finetune": fit_network,
     "head": fit_network,
     "features": fit_features,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.jobs.defaults import usual_rate
+from clearhead.jobs.method import FitInput, FittedMethod
 from clearhead.jobs.plan import LOWER_IS_BETTER, RunPlan
 from clearhead.jobs.prepare import Prepared, data_of
 from clearhead.jobs.training_state import STATE
@@ -18,6 +20,7 @@ from clearhead.model import Model
 from clearhead.predict.scoring import network_logits
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.task import Calibration
+from clearhead.train.fitted_network import network_result
 from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -35,30 +38,10 @@ RISING = 0.01  # a last epoch that gains so much is not the last that would
 CLEARLY = 0.05  # better than a constant answer by so much is learning
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fitted:
-    """What training left behind, beside the network itself."""
+def fit_network(inputs: FitInput) -> FittedMethod:
+    """Fine-tune all weights, or the head alone, to the end, from the last saved state if there is one.
 
-    notes: tuple[str, ...]
-    scores: tuple[float, ...]  # of the dev rows, by epoch
-    best_epoch: int  # counted from 0; -1: the start was the best, or there were no dev rows
-    steps: int
-
-
-def train_network(
-    model: Model,
-    prepared: Prepared,
-    plan: RunPlan,
-    settings: TrainSettings,
-    folder: Path,
-    told: Callable[[Step], None] | None = None,
-    count: Callable[[str, int, int | None], None] = lambda *_: None,
-    *,
-    finish: bool = False,
-) -> Fitted:
-    """Learn to the end, from the last saved state if there is one; the model then has the best weights.
-
-    With `finish`, a run that was stopped ends where it stands; `count` tells how far the dev rows are measured.
+    The model then has the best weights. With `inputs.finish`, a run that was stopped ends where it stands.
     """
     from clearhead.training.loop import train_steps
     from clearhead.training.loss_monitor import LossMonitor
@@ -67,6 +50,8 @@ def train_network(
     from clearhead.training.probe import probe_head
     from clearhead.training.state import Progress, State, fold, load_state
 
+    model, prepared, plan, settings, folder = inputs.model, inputs.prepared, inputs.plan, inputs.settings, inputs.folder
+    assert model is not None
     name = prepared.task.objective(prepared.space)
     objective = objective_for(name, settings)
     data, scale = _scaled(model, data_of(model, prepared.parts["train"]), name)
@@ -74,11 +59,11 @@ def train_network(
     network = model.use_core().network
     state = State(network, make_optimizer(network, settings), Progress())
     load_state(folder / STATE, state)
-    score, chooses = _scorer(model, prepared, plan, scale, count), can_choose(prepared)
-    if finish:
+    score, chooses = _scorer(model, prepared, plan, scale, inputs.count), can_choose(prepared)
+    if inputs.finish:
         finish_state(state, data, settings, folder, score, chooses=chooses)
     if state.progress.step == 0 and _starts_probed(model, settings, objective):
-        count("fitting the head", 0, None)
+        inputs.count("fitting the head", 0, None)
         probe_head(network, data, prepared.space, settings, objective=objective, device=str(model.core.device))
         if score is not None and chooses:
             state.judge_start(score())
@@ -97,21 +82,16 @@ def train_network(
         device=str(model.core.device),
         seconds=seconds_of(plan),
     )
-    drive(state, steps, folder, settings, watch, told)
+    drive(state, steps, folder, settings, watch, inputs.told)
     state.restore_best()
     fold(network, scale)
     network.eval()
     verdict = watch.verdict() if not _beats(state.progress.best_score, model, prepared, plan) else None
     metric = plan.metric or prepared.task.metrics.main(prepared.space)
-    kept = describe_kept(state.progress, metric, prepared, was_stopped=finish)
+    kept = describe_kept(state.progress, metric, prepared, was_stopped=inputs.finish)
     early = early_note(state, data, settings, plan, chooses=chooses)
     notes = [note for note in (*early, verdict, kept) if note is not None]
-    return Fitted(
-        notes=tuple(notes),
-        scores=tuple(state.progress.scores),
-        best_epoch=state.progress.best_epoch,
-        steps=state.progress.step,
-    )
+    return network_result(inputs, tuple(notes), state.progress.step)
 
 
 def seconds_of(plan: RunPlan) -> float | None:
@@ -243,17 +223,17 @@ def _scorer(
         return None
     dev = data_of(model, prepared.parts["dev"])
 
-    def score() -> float:
-        logits = network_logits(
-            model.runner, dev, prepared.task, told=lambda done, total: count("measuring dev rows", done, total)
-        )
-        return _value(logits if scale is None else logits * scale[1] + scale[0], prepared, plan)
+    def logits() -> Any:
+        told = partial(count, "measuring dev rows")
+        outputs = network_logits(model.runner, dev, prepared.task, told=told)
+        return outputs if scale is None else outputs * scale[1] + scale[0]
 
-    return score
+    return partial(_value, logits, prepared, plan)
 
 
-def _value(logits: Any, prepared: Prepared, plan: RunPlan) -> float:
+def _value(dev_logits: Callable[[], Any], prepared: Prepared, plan: RunPlan) -> float:
     """How good logits of the dev rows are."""
+    logits = dev_logits()
     task, space, targets = prepared.task, prepared.space, prepared.parts["dev"].targets
     name = plan.metric or task.metrics.main(space)
     reading = task.decode.fit(logits, targets, space) if task.decode.thresholded(space) else Calibration()
@@ -274,7 +254,7 @@ def _beats(score: float | None, model: Model, prepared: Prepared, plan: RunPlan)
     if prepared.task.metrics.floor is not None:
         return score > prepared.task.metrics.floor(data_of(model, prepared.parts["dev"])) + CLEARLY
     constant = fit_majority(prepared.parts["train"].targets, prepared.space).logits(len(prepared.parts["dev"]))
-    floor = _value(np.asarray(constant), prepared, plan)
+    floor = _value(lambda: np.asarray(constant), prepared, plan)
     return score > (floor + CLEARLY if floor > float("-inf") else CLEARLY)
 
 

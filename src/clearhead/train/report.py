@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 from clearhead.checkpoint.passport import Trained
+from clearhead.data import Source
 from clearhead.evaluate.examples import Second
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import Prepared
@@ -15,19 +17,35 @@ from clearhead.train.finish import Run
 MOST_INSPECTED = 100_000  # rows; beyond that `clearhead inspect` is a job of its own
 
 
+def inspected_rows(
+    run: Run, plan: RunPlan, prepared: Prepared, sources: Mapping[str, Source]
+) -> dict[str, Source] | None:
+    """The files that a report inspects, of the training file the rows in use; None: no files, or too many rows."""
+    from clearhead.train.inspection import used_rows
+
+    if sum(run.rows.values()) > MOST_INSPECTED or plan.train is None:
+        return None
+    given = {part: source for part, source in sources.items() if getattr(plan, part) is not None}
+    return given if plan.rows is None else given | {"train": used_rows(prepared)}
+
+
 def write_report(
-    run: Run, plan: RunPlan, prepared: Prepared, trained: Trained, log_folder: Path, second: Second
+    run: Run,
+    prepared: Prepared,
+    trained: Trained,
+    inspected: Mapping[str, Source] | None,
+    log_folder: Path,
+    second: Second,
 ) -> Path:
     """The one-file report beside the model."""
     from clearhead.report.page import ReportData, save_report
-    from clearhead.train.inspection import inspect_for, used_rows
+    from clearhead.train.inspection import inspect_for
     from clearhead.training.log import read_log
 
-    train = prepared.parts["train"]
     inspection = None
-    if sum(run.rows.values()) <= MOST_INSPECTED and plan.train is not None:
-        rows = plan.train if plan.rows is None else used_rows(prepared)
-        inspection = inspect_for(prepared.task, rows, train.columns, dev=plan.dev, test=plan.test)
+    if inspected is not None:
+        columns, others = prepared.parts["train"].columns, {"dev": inspected.get("dev"), "test": inspected.get("test")}
+        inspection = inspect_for(prepared.task, inspected["train"], columns, **others)
     data = ReportData(
         title=f"{run.folder.name}: {run.task}",
         command=trained.command,

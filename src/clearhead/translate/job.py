@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
 from clearhead.checkpoint.passport import Trained, read_passport, write_passport
@@ -16,12 +15,13 @@ from clearhead.data.split import draw_rows
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import write_json
 from clearhead.jobs.cost import cost_of
-from clearhead.jobs.defaults import with_threads
-from clearhead.jobs.machine import begin_computing, on_machine
+from clearhead.jobs.defaults import resolve_threads
+from clearhead.jobs.job import JobRequest, run_job
+from clearhead.jobs.machine import Compute, begin_computing, resolve_compute
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.progress import Told
-from clearhead.jobs.run_file import RUN, Computed, begin_run, read_saved, write_saved
-from clearhead.jobs.run_folder import REPORT, SPLIT, check_folder
+from clearhead.jobs.run_file import Computed, begin_run, read_saved
+from clearhead.jobs.run_folder import REPORT, SPLIT, check_folder, take_back
 from clearhead.jobs.training_state import STATE, drop_state, restore_saved
 from clearhead.machine.cpu import versions
 from clearhead.machine.threads import within_threads
@@ -33,9 +33,10 @@ from clearhead.train.network import drive, early_note, finish_state, seconds_of
 from clearhead.translate.dataset import Texts, read_texts
 from clearhead.translate.evaluate import Translated, translated, translations
 from clearhead.translate.report import write_report
-from clearhead.translate.translator import VOCABULARY, encode, is_new, make_model
+from clearhead.translate.translator import VOCABULARY, encode, is_new, make_model, planned_shape
 
 if TYPE_CHECKING:
+    from clearhead.tasks.evaluation import Evaluation
     from clearhead.tasks.parallel import Parallel
 
 ROWS_SEEN = 600_000  # rows that a new translator sees, each as often as it is an epoch
@@ -57,113 +58,179 @@ def run_translate(
     told: Told | None = None,
 ) -> Run:
     """Train to the end, or on from where a killed run stands, or `finish` it as it is."""
-    need_torch("Learning to translate")
-    from clearhead.training.log import read_log
-
-    tell, begun = told or Told(), time.perf_counter()
-    if plan.method != "finetune":
-        raise InputError(f"translate is learned by finetune, and not by {plan.method}.")
-    for name in ("frozen", "unfreeze", "lm_weight"):
-        if getattr(plan.settings, name):
-            raise InputError(f"{name} is for tasks with a head on an encoder; translate trains the whole network.")
-    if plan.seeds > 1:
-        raise InputError(f"translate is trained with one seed at a time; run it again with another {setting('seed')}.")
-    plan, machine = on_machine(plan)
-    computed = begin_computing(folder, machine, resume=resume, allowed=allow_different_cpu, say=tell.say)
-    if not resume:
-        check_folder(folder)
-    texts = read_texts(sources, plan, tell.count)
-    for line in (*(said for source in sources.values() for said in source.said), *texts.said):
-        tell.say(line)
-    if plan.auto_epochs and is_new(plan):
-        epochs = min(max(ROWS_SEEN // len(texts.parts["train"]), 10), 60)
-        plan = replace(plan, auto_epochs=False, settings=replace(plan.settings, epochs=epochs))
-        tell.say(f"epochs: {epochs} (by the number of rows; override with {setting('epochs', 'N')})")
-    now = {"columns": {"source": texts.sides.source, "target": texts.sides.target}, "task": "translate"}
-    marks = {part: asdict(texts.mark(part)) for part in texts.parts}
-    there = folder.exists()
-    begin_run(folder, plan, {**now, "data": marks}, command, computed, resume=resume)
-    try:
-        model = make_model(plan, texts, folder, tell)
-        plan = with_threads(plan, model)
-        if read_saved(folder).plan.threads is None:
-            computed = computed.with_threads(plan.threads)
-            write_saved(folder, plan, {**now, "data": marks}, command, computed)
-        data, long = encode(model, texts.parts["train"], plan)
-    except ClearheadError:
-        if not resume:
-            _take_back(folder, there)
-        raise
-    tell.begun(folder)
-    notes = [f"{long:,} training rows are too long to learn from, and were left out."] if long else []
-    tell.say(f"model: {model.family.title}, {model.parameters:,} parameters; {int(data.row_tokens.sum()):,} tokens")
-    over = read_saved(folder).fitted
-    if over is None:
-        learned = _fit(model, data, texts, plan, folder, tell, finish=finish)
-    else:
-        restore_saved(model, folder)
-        learned = over.notes
-    notes += [*learned, *computed.notes()]
-    trained = _trained(plan, texts, command, computed)
-    replace(model, trained=trained).save(folder)
-    model = load(folder, device=plan.device, threads=plan.threads)  # as it was saved
-    found = _measured(model, texts, plan, tell)
-    metrics = {part: one.scores.to_json()["metrics"] for part, one in found.items()}
-    known = read_passport(folder)
-    assert known is not None  # it was saved just now
-    trained = replace(trained, metrics=metrics)
-    write_passport(folder, replace(known, trained=trained))
-    evaluations = {part: one.evaluation() for part, one in found.items()}
-    own = [part for part in found if part not in sources]
-    held = {part: [pair.number for pair in texts.parts[part]] for part in own}
-    write_json(folder / SPLIT, {"source": texts.names["train"], "parts": held})
-    run = Run(
+    request = JobRequest(
+        plan=plan,
+        sources=sources,
         folder=folder,
-        task="translate",
-        method=plan.method,
-        labels=(),
-        columns=trained.columns,
-        rows={part: len(rows) for part, rows in texts.parts.items()},
-        evaluations=evaluations,
-        seeds=(),
-        said=texts.said,
-        notes=tuple(notes),
-        skipped=texts.skipped,
-        seconds=time.perf_counter() - begun,
-        cost=cost_of(folder, begun, 0.0),
-        machine=computed.last,
-    )
-    if not report:
-        drop_state(folder, learned, keep=plan.keep_state)
-        write_metrics(folder, evaluations, ())
-        return run
-    tell.count("writing the report", 0, None)
-    made = write_report(
-        folder / REPORT,
-        title=f"{folder.name}: translate",
-        model=model,
-        folder=folder,
-        found=found,
-        evaluations=evaluations,
-        trained=trained,
         command=command,
-        notes=[*run.said, *run.notes],
-        cost=run.cost,
-        log=list(read_log(folder)),
-        texts=texts,
-        settings=trained.settings,
+        resume=resume,
+        allow_different_cpu=allow_different_cpu,
+        finish=finish,
+        report=report,
+        told=told or Told(),
     )
-    drop_state(folder, learned, keep=plan.keep_state)
-    write_metrics(folder, evaluations, ())  # last: it is finished
-    return replace(run, report=made)
+    return run_job(TranslateJob(request))
 
 
-def _take_back(folder: Path, there: bool) -> None:
-    """A run that cannot begin leaves nothing, so that it can be called again with other settings."""
-    shutil.rmtree(folder / VOCABULARY, ignore_errors=True)
-    (folder / RUN).unlink(missing_ok=True)
-    if not there:
-        folder.rmdir()
+class TranslateJob:
+    """A translator that learns from rows with a source and a target. Each step leaves what later steps read."""
+
+    compute: Compute  # of `plan`
+    computed: Computed
+    texts: Texts  # of `prepare`
+    resolved: RunPlan  # what run.json has
+    model: Model
+    data: Parallel
+    long_rows: int  # that were left out
+    learned: list[str]  # of `fit`
+    trained: Trained  # of `measure`
+    served: Model  # as it was saved
+    translated: dict[str, Translated]
+
+    def __init__(self, request: JobRequest[RunPlan]) -> None:
+        self.request = request
+        self.begun = time.perf_counter()
+
+    def plan(self) -> None:
+        """Refuse what a translator cannot learn with, and find out where it computes."""
+        request, asked = self.request, self.request.plan
+        need_torch("Learning to translate")
+        if asked.method != "finetune":
+            raise InputError(f"translate is learned by finetune, and not by {asked.method}.")
+        for name in ("frozen", "unfreeze", "lm_weight"):
+            if getattr(asked.settings, name):
+                raise InputError(f"{name} is for tasks with a head on an encoder; translate trains the whole network.")
+        if asked.seeds > 1:
+            another = setting("seed")
+            raise InputError(f"translate is trained with one seed at a time; run it again with another {another}.")
+        self.compute = resolve_compute(asked)
+        self.computed = begin_computing(
+            request.folder,
+            self.compute.machine,
+            resume=request.resume,
+            allowed=request.allow_different_cpu,
+            say=request.told.say,
+        )
+        if not request.resume:
+            check_folder(request.folder)
+
+    def prepare(self) -> None:
+        """Rows in parts, the resolved plan, the model, and rows as tokens."""
+        request, tell = self.request, self.request.told
+        self.texts = texts = read_texts(request.sources, request.plan, tell.count)
+        for line in (*(said for source in request.sources.values() for said in source.said), *texts.said):
+            tell.say(line)
+        checkpoint = None if is_new(request.plan) else make_model(request.plan, texts, request.folder, tell)
+        self.resolved = plan = self._resolve(checkpoint)
+        self.computed = self.computed.with_threads(plan.threads)
+        existed = request.folder.exists()
+        facts = {"columns": {"source": texts.sides.source, "target": texts.sides.target}, "task": "translate"}
+        marks = {"data": {part: asdict(texts.mark(part)) for part in texts.parts}}
+        begin_run(request.folder, plan, facts | marks, request.command, self.computed, resume=request.resume)
+        try:
+            self.model = checkpoint or make_model(plan, texts, request.folder, tell)
+            self.data, self.long_rows = encode(self.model, texts.parts["train"], plan)
+        except ClearheadError:
+            if not request.resume:
+                take_back(request.folder, existed=existed, made=(VOCABULARY,))
+            raise
+        tell.begun(request.folder)
+        tokens = int(self.data.row_tokens.sum())
+        tell.say(f"model: {self.model.family.title}, {self.model.parameters:,} parameters; {tokens:,} tokens")
+
+    def fit(self) -> None:
+        """Learn to the end, or take the weights of a run that was killed after its training."""
+        request, over = self.request, read_saved(self.request.folder).fitted
+        if over is None:
+            finish = request.finish
+            plan, folder = self.resolved, request.folder
+            self.learned = _fit(self.model, self.data, self.texts, plan, folder, request.told, finish=finish)
+        else:
+            restore_saved(self.model, request.folder)
+            self.learned = over.notes
+
+    def measure(self) -> None:
+        """Dev and test rows, translated by the model as it was saved."""
+        folder, plan = self.request.folder, self.resolved
+        self.trained = _trained(plan, self.texts, self.request.command, self.computed)
+        replace(self.model, trained=self.trained).save(folder)
+        self.served = load(folder, device=plan.device, threads=plan.threads, weights=self.model)
+        self.translated = _measured(self.served, self.texts, plan, self.request.told)
+
+    def save(self) -> None:
+        """The metrics beside the model, and which rows were held out."""
+        folder, texts = self.request.folder, self.texts
+        metrics = {part: one.scores.to_json()["metrics"] for part, one in self.translated.items()}
+        passport = read_passport(folder)
+        assert passport is not None  # it was saved just now
+        self.trained = replace(self.trained, metrics=metrics)
+        write_passport(folder, replace(passport, trained=self.trained))
+        own = [part for part in self.translated if part not in self.request.sources]
+        held = {part: [pair.number for pair in texts.parts[part]] for part in own}
+        write_json(folder / SPLIT, {"source": texts.names["train"], "parts": held})
+
+    def report(self) -> Run:
+        """The page about the run; then its state goes, and metrics.json says that it is finished."""
+        folder, evaluations = self.request.folder, {part: one.evaluation() for part, one in self.translated.items()}
+        run = self._result(evaluations)
+        if self.request.report:
+            run = replace(run, report=self._write_report(run))
+        drop_state(folder, self.learned, keep=self.resolved.keep_state)
+        write_metrics(folder, evaluations, ())  # last: it is finished
+        return run
+
+    def _resolve(self, checkpoint: Model | None) -> RunPlan:
+        """The plan with the epochs of a new model, the precision and the threads: what is stored."""
+        asked, settings = self.request.plan, self.compute.settings
+        choices: dict[str, Any] = {}
+        if asked.auto_epochs and checkpoint is None:
+            epochs = min(max(ROWS_SEEN // len(self.texts.parts["train"]), 10), 60)
+            choices["auto_epochs"], settings = False, replace(settings, epochs=epochs)
+            number = setting("epochs", "N")
+            self.request.told.say(f"epochs: {epochs} (by the number of rows; override with {number})")
+        shape = planned_shape(asked) if checkpoint is None else checkpoint.shape
+        threads = resolve_threads(self.compute.threads, settings, shape)
+        return replace(asked, threads=threads, settings=settings, **choices)
+
+    def _result(self, evaluations: Mapping[str, Evaluation]) -> Run:
+        texts = self.texts
+        long = f"{self.long_rows:,} training rows are too long to learn from, and were left out."
+        return Run(
+            folder=self.request.folder,
+            task="translate",
+            method=self.resolved.method,
+            labels=(),
+            columns=self.trained.columns,
+            rows={part: len(rows) for part, rows in texts.parts.items()},
+            evaluations=evaluations,
+            seeds=(),
+            said=texts.said,
+            notes=(*([long] if self.long_rows else []), *self.learned, *self.computed.notes()),
+            skipped=texts.skipped,
+            seconds=time.perf_counter() - self.begun,
+            cost=cost_of(self.request.folder, self.begun, 0.0),
+            machine=self.computed.last,
+        )
+
+    def _write_report(self, run: Run) -> Path:
+        from clearhead.training.log import read_log
+
+        self.request.told.count("writing the report", 0, None)
+        return write_report(
+            run.folder / REPORT,
+            title=f"{run.folder.name}: translate",
+            model=self.served,
+            folder=run.folder,
+            found=self.translated,
+            evaluations=run.evaluations,
+            trained=self.trained,
+            command=self.request.command,
+            notes=[*run.said, *run.notes],
+            cost=run.cost,
+            log=list(read_log(run.folder)),
+            texts=self.texts,
+            settings=self.trained.settings,
+        )
 
 
 def _fit(

@@ -13,7 +13,8 @@ from clearhead.families import FAMILIES
 from clearhead.families.family import config_said
 from clearhead.jobs.plan import RunPlan
 from clearhead.model import Model
-from clearhead.model.loading import create, load
+from clearhead.model.loading import create, load, new_shape
+from clearhead.shape import ModelShape
 from clearhead.tasks.parallel import Parallel, side
 from clearhead.translate.dataset import Pair, Texts
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 VOCABULARY = "vocabulary"  # the folder of a run's own tokenizers
 SIZES = {"tiny": 4000, "mini": 6000, "small": 8000, "base": 16000, "big": 32000}  # tokens, unless it is said
 PRESET = "small"
+EXAMPLE = '{"dropout": 0.3}'  # of keys of its config.json
 ROOM = 2000  # tokens of a vocabulary that has room for the 256 bytes, so that no letter is ever unknown
 LONGEST = 256  # tokens of a text to learn from, unless it is said
 
@@ -46,17 +48,22 @@ def is_new(plan: RunPlan) -> bool:
     return plan.model == "default"
 
 
+def planned_shape(plan: RunPlan) -> ModelShape:
+    """The architecture of a new model, whose vocabulary is not known yet."""
+    family = FAMILIES[plan.family or "transformer"]
+    if (plan.preset or PRESET) not in family.presets:
+        raise InputError(f"{family.title} has no preset {plan.preset!r}; it has {', '.join(family.presets)}.")
+    said = config_said(plan.config, EXAMPLE)
+    return new_shape(family.model_type, plan.preset or PRESET, said, "seq2seq")[1]
+
+
 def make_model(plan: RunPlan, texts: Texts, folder: Path, tell: Told) -> Model:
     """What is trained: the checkpoint that was named, or a new model."""
     if not is_new(plan):
         if plan.family or plan.preset or plan.config or plan.vocabulary:
             raise InputError("family, preset, config and vocabulary make a new model; a checkpoint has its own.")
         return _checkpoint(plan, tell)
-    family = FAMILIES[plan.family or "transformer"]
-    if (plan.preset or PRESET) not in family.presets:
-        raise InputError(f"{family.title} has no preset {plan.preset!r}; it has {', '.join(family.presets)}.")
-    said = config_said(plan.config, '{"dropout": 0.3}')
-    return _new(plan, _tongues(plan, texts, folder, tell), said)
+    return _new(plan, _tongues(plan, texts, folder, tell), config_said(plan.config, EXAMPLE))
 
 
 def _checkpoint(plan: RunPlan, tell: Told) -> Model:

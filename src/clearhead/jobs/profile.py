@@ -1,0 +1,83 @@
+"""What the training source holds, before a tokenizer or a model is needed: columns, labels, task, bad rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from clearhead.caller import setting
+from clearhead.data import Columns, LabelSpace, Source, guess_columns, survey
+from clearhead.data.source import BadRow, Row
+from clearhead.errors import InputError
+from clearhead.jobs.plan import RunPlan, metrics_of
+from clearhead.tasks import Task, check_task, task_by_look, task_for, task_named
+
+TOLD_ROWS = 1000  # rows between two words about reading
+
+
+def counted_rows(source: Source, count: Callable[[str, int, int | None], None]) -> Source:
+    """A source that tells how many of its rows were read; what can be read once stays as it is."""
+
+    def rows() -> Iterator[Row | BadRow]:
+        for place, row in enumerate(source.open(), 1):
+            if place % TOLD_ROWS == 0:
+                count(f"reading {source.name}", place, None)
+            yield row
+
+    return replace(source, open=rows) if source.again else source
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetProfile:
+    """What the training source holds, before a tokenizer or a model is needed."""
+
+    sources: Mapping[str, Source]
+    columns: Columns
+    space: LabelSpace
+    task: Task
+
+
+def profile_dataset(sources: Mapping[str, Source], plan: RunPlan) -> DatasetProfile:
+    """Columns, labels and task, with every bad row of the training source named at once."""
+    train = sources["train"]
+    task = task_named(plan.task) if plan.task is not None else task_by_look(train)
+    if task is not None and task.counter is not None:
+        return _profile_by_task(sources, plan, task)
+    columns = guess_columns(train, plan.text, plan.text_b, plan.label, plan.id, plan.split, plan.task)
+    if plan.task == "pair" and columns.text_b is None:
+        raise InputError(f"pair needs a second text; say which column holds it with {setting('text_b', 'COLUMN')}.")
+    kind = plan.labels or ("number" if plan.task == "regress" else None)
+    if not train.again:
+        raise InputError(f"{train.name} can be read only once; put it in a file to train on it.")
+    space = survey(train, columns, kind=kind, separator=plan.separator, skip_bad_rows=plan.skip_bad_rows)
+    if space is None:
+        raise InputError(f"{train.name} has no label column; say which one with {setting('label', 'COLUMN')}.")
+    if plan.task in ("classify", "pair") and space.kind == "number" and plan.labels is None:
+        space = survey(train, columns, kind="classes", skip_bad_rows=plan.skip_bad_rows) or space
+    task = task_for(columns, space) if plan.task is None else task_named(plan.task)
+    check_task(task, columns, space)
+    if space.kind == "number" and plan.settings.class_weight != "none":
+        raise InputError("class_weight is for classes, and these labels are numbers.")
+    known = metrics_of(space.kind, len(space))
+    if plan.metric is not None and plan.metric not in known:
+        raise InputError(f"{plan.metric} is no metric of these labels; there are {', '.join(known)}.")
+    return DatasetProfile(sources=sources, columns=columns, space=space, task=task)
+
+
+def _profile_by_task(sources: Mapping[str, Source], plan: RunPlan, task: Task) -> DatasetProfile:
+    """The same for a task that reads rows in its own way."""
+    train = sources["train"]
+    assert task.columns is not None
+    assert task.counter is not None
+    if not train.again:
+        raise InputError(f"{train.name} can be read only once; put it in a file to train on it.")
+    columns = task.columns(train, plan.asked, True)
+    if plan.settings.class_weight != "none":
+        raise InputError(f"class_weight is for classes, and {task.name} has none.")
+    space = survey(train, columns, skip_bad_rows=plan.skip_bad_rows, check=task.form.check, counter=task.counter())
+    assert space is not None
+    check_task(task, columns, space)
+    known = () if task.metrics is None else task.metrics(space)
+    if plan.metric is not None and plan.metric not in known:
+        raise InputError(f"{plan.metric} is no metric of {task.name}; there are {', '.join(known)}.")
+    return DatasetProfile(sources=sources, columns=columns, space=space, task=task)

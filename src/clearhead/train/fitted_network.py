@@ -1,0 +1,40 @@
+"""A network that was trained, as a method gives it back: it answers rows, and is saved so that others can read it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from clearhead.checkpoint.activation import with_activation
+from clearhead.checkpoint.passport import Trained
+from clearhead.jobs.method import FitInput, FittedMethod
+from clearhead.jobs.prepare import data_of
+from clearhead.predict.scoring import network_logits
+
+PROBLEMS = {  # as transformers calls them
+    "classes": "single_label_classification",
+    "multilabel": "multi_label_classification",
+    "number": "regression",
+}
+
+
+def network_result(inputs: FitInput, notes: tuple[str, ...] = (), steps: int = 0) -> FittedMethod:
+    """A model whose network is trained already."""
+    model = inputs.model
+    assert model is not None
+    kind = PROBLEMS.get(inputs.prepared.space.kind)
+
+    def save(folder: Path, trained: Trained) -> None:
+        config = {**model.config, **({} if kind is None else {"problem_type": kind})}  # transformers reads by it
+        if model.head == "classify":  # ... and sentence-transformers by this
+            config = with_activation(config, "identity")
+        replace(model, trained=trained, config=config).save(folder)
+
+    task = inputs.prepared.task
+    return FittedMethod(
+        logits=lambda part: network_logits(model.runner, data_of(model, part), task, told=inputs.told_of("measuring")),
+        save=save,
+        notes=notes,
+        steps=steps,
+        model=model,
+    )

@@ -1,0 +1,100 @@
+"""A method fitted with several seeds, of which the best on dev is kept."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clearhead.errors import CheckpointError, InputError
+from clearhead.files import decode, read_json, write_json
+from clearhead.jobs.method import FitInput, FittedMethod
+from clearhead.jobs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
+from clearhead.jobs.progress import Told
+from clearhead.jobs.run_file import Fitted
+from clearhead.jobs.training_state import SEEDS, STATE, restore_saved
+from clearhead.train.finish import SeedScore, held_out_logits, measured
+from clearhead.train.fitted_network import network_result
+from clearhead.train.methods import FITS
+from clearhead.train.network import restore_network
+from clearhead.train.start import StartModel
+
+if TYPE_CHECKING:
+    from clearhead.tasks.evaluation import Evaluation
+
+RESULT = "result.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedSeeds:
+    """The fit that is kept, and how every seed did where there are several."""
+
+    fitted: FittedMethod
+    scores: tuple[SeedScore, ...]
+    log_folder: Path  # of the seed that is kept
+
+
+def restore_method(inputs: FitInput, over: Fitted) -> FittedMethod:
+    """A network whose training was over before the run was killed: its weights are in the model folder."""
+    assert inputs.model is not None
+    restore_saved(inputs.model, inputs.folder)
+    return network_result(inputs, tuple(over.notes))
+
+
+def fit_seeds(inputs: FitInput, start: StartModel, told: Told, over: Fitted | None) -> FittedSeeds:
+    """One fit per seed in a folder of its own; the one that is best on dev is kept.
+
+    Seeds that are finished are read back. `over`: training was over before the run was killed.
+    """
+    plan, prepared, folder, first = inputs.plan, inputs.prepared, inputs.folder, inputs.plan.settings.seed
+    scores: list[SeedScore] = []
+    for number in range(plan.seeds):
+        seed = first + number
+        own = folder / SEEDS / f"seed-{seed}"
+        if (own / RESULT).exists():
+            scores.append(_read_score(own, seed))
+            continue
+        if inputs.finish and not (own / STATE).exists():
+            continue  # it was not begun
+        own.mkdir(parents=True, exist_ok=True)
+        told.seed(seed, number, plan.seeds)
+        settings = replace(plan.settings, seed=seed)
+        fresh = inputs.model if number == 0 else start.load(plan, seed)
+        result = FITS[plan.method](replace(inputs, settings=settings, folder=own, model=fresh))
+        evaluations = measured(prepared, held_out_logits(prepared, result), plan)[1]
+        score = SeedScore(seed=seed, dev=_value(evaluations.get("dev")), test=_value(evaluations.get("test")))
+        write_json(own / RESULT, asdict(score))
+        scores.append(score)
+    if not scores:
+        raise InputError(f"{folder} has made no step yet, so that there is nothing to finish: resume it.")
+    best = _best_seed(scores, plan)
+    settings = replace(plan.settings, seed=best)
+    fresh, own = start.load(plan, best), folder / SEEDS / f"seed-{best}"
+    kept = FitInput(prepared=prepared, plan=plan, settings=settings, folder=own, model=fresh, count=inputs.count)
+    if plan.method not in NETWORK or fresh is None:
+        return FittedSeeds(fitted=FITS[plan.method](kept), scores=tuple(scores), log_folder=own)
+    if over is not None:
+        restore_saved(fresh, folder)
+    else:
+        restore_network(fresh, prepared, settings, own)
+    return FittedSeeds(fitted=network_result(kept), scores=tuple(scores), log_folder=own)
+
+
+def _best_seed(scores: list[SeedScore], plan: RunPlan) -> int:
+    """The seed that is best on dev; of equal ones the first."""
+    sign = -1 if plan.metric in LOWER_IS_BETTER else 1
+    return max(scores, key=lambda score: (float("-inf") if score.dev is None else sign * score.dev, -score.seed)).seed
+
+
+def _read_score(folder: Path, seed: int) -> SeedScore:
+    """What a seed that is finished came to."""
+    score = decode(read_json(folder / RESULT), SeedScore, f"{folder.name}/{RESULT}")
+    if score.seed != seed or not all(value is None or isfinite(value) for value in (score.dev, score.test)):
+        raise CheckpointError(f"{folder / RESULT} is damaged: expected finite scores of seed {seed}.")
+    return score
+
+
+def _value(evaluation: Evaluation | None) -> float | None:
+    """The main metric, where there is one that is defined."""
+    return evaluation.value if evaluation is not None and isfinite(evaluation.value) else None
