@@ -1,0 +1,194 @@
+"""The path of `train`: how often the file and the weights are read, how often the plan is written, and how long it is.
+
+Counting rule of the path: a *call* is a function of clearhead that is on the stack, from `api.train` down, when a row
+takes on its next representation for the first time, or when the report is written; every function counts once, also
+decorators and generators, and neither lambdas, comprehensions nor constructors do. A *representation* is a value in
+which rows are laid out anew; `PartRows` and `Encoded` are views that hold places in a token table.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import IO, Any
+
+import pytest
+
+import clearhead
+from clearhead.api import train
+from clearhead.checkpoint.folder import Checkpoint
+from clearhead.data import files
+from clearhead.data.examples import TextRow
+from clearhead.data.source import Row
+from clearhead.data.table import TokenTable
+from clearhead.jobs import run_file
+from clearhead.report import page
+from clearhead.tasks.encoded import Encoded, Part
+from clearhead.tasks.examples import Pick
+from clearhead.tasks.shown import Example
+from clearhead.tasks.task import Answers
+from tests.small import labelled, write_csv
+
+REPO = Path(__file__).parents[2]
+SUPPORT = REPO / "examples" / "support.csv"
+ROOT = str(Path(clearhead.__file__).parent)
+REPRESENTATIONS = (Row, TextRow, TokenTable, Part, Answers, Pick, Example)
+QUICK: dict[str, Any] = {"threads": 1, "precision": "float"}
+METHODS: dict[str, dict[str, Any]] = {
+    "features": {"method": "features"},
+    "finetune": {"method": "finetune", "epochs": 1},
+    "tfidf": {"method": "tfidf"},
+    "majority": {"method": "majority"},
+}
+
+
+class Counted(io.RawIOBase):
+    """A file that notes how many bytes were read of it."""
+
+    def __init__(self, inner: IO[bytes], add: Callable[[int], None]) -> None:
+        self._inner, self._add = inner, add
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        data = self._inner.read(len(target))
+        target[: len(data)] = data
+        self._add(len(data))
+        return len(data)
+
+    def close(self) -> None:
+        self._inner.close()
+        super().close()
+
+
+@contextmanager
+def bytes_read(path: Path) -> Iterator[list[int]]:
+    """How many bytes are read of a file, in all."""
+    total = [0]
+
+    def add(count: int) -> None:
+        total[0] += count
+
+    opened = Path.open
+
+    def counted(self: Path, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        file = opened(self, mode, *args, **kwargs)
+        return io.BufferedReader(Counted(file, add), 1) if self == path and mode == "rb" else file
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "open", counted)
+        yield total
+
+
+@pytest.mark.parametrize(
+    ("method", "rows"), [*((method, 300) for method in METHODS), ("tfidf", 30_000), ("majority", 30_000)]
+)
+def test_the_file_is_read_at_most_twice(method: str, rows: int, tiny: str, tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "rows.csv", labelled(rows))
+    size = path.stat().st_size
+    assert (size > files.SAMPLE) is (rows > 1000)
+    with bytes_read(path) as total:
+        train(path, output=tmp_path / "run", model=tiny, **QUICK, **METHODS[method])
+    assert size < total[0] <= 2 * size + files.SAMPLE + 2  # to tell its encoding and to read its rows; kind and head
+
+
+def test_a_third_pass_would_be_seen(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "rows.csv", labelled(30))
+    with bytes_read(path) as total:
+        for _ in range(3):
+            with path.open("rb") as file:
+                file.read()
+    assert total[0] == 3 * path.stat().st_size
+
+
+@pytest.mark.parametrize(("method", "loads"), [("features", 1), ("finetune", 2), ("tfidf", 0), ("majority", 0)])
+def test_the_model_is_loaded_once(
+    method: str, loads: int, tiny: str, reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fine-tuning changes the weights, so that the encoder of the baselines is read once more; the report shares."""
+    count = [0]
+    arrays = Checkpoint.arrays
+
+    def counted(self: Checkpoint, *args: Any, **kwargs: Any) -> Any:
+        count[0] += 1
+        return arrays(self, *args, **kwargs)
+
+    monkeypatch.setattr(Checkpoint, "arrays", counted)
+    train(reviews, output=tmp_path / "run", model=tiny, **QUICK, **METHODS[method])
+    assert count[0] == loads
+    if method == "finetune":
+        train(reviews, output=tmp_path / "alone", model=tiny, baselines=False, **QUICK, **METHODS[method])
+        assert count[0] == loads + 1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_plan_is_written_once(
+    method: str, tiny: str, reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans: list[Any] = []
+    write = run_file.write_saved
+
+    def written(folder: Path, plan: Any, *args: Any, **kwargs: Any) -> None:
+        plans.append(plan)
+        write(folder, plan, *args, **kwargs)
+
+    monkeypatch.setattr(run_file, "write_saved", written)
+    run = train(reviews, output=tmp_path / "run", model=tiny, **QUICK, **METHODS[method])
+    assert plans == [run_file.read_saved(run.folder).plan]
+    settings = plans[0].settings
+    assert (plans[0].method, settings.precision) == (method, "float")
+    assert plans[0].auto_rate is (method != "finetune")
+
+
+def path_of(run: Callable[[], object]) -> tuple[set[str], set[str]]:
+    """The functions on the path from a row to the report, and the representations that a row has there."""
+    kinds: dict[CodeType, str] = {kind.__init__.__code__: kind.__name__ for kind in (*REPRESENTATIONS, Encoded)}
+    kinds[page.save_report.__code__] = "report"
+    calls: set[str] = set()
+    seen: set[str] = set()
+
+    def watch(frame: FrameType, event: str, _: object) -> None:
+        kind = kinds.get(frame.f_code) if event == "call" else None
+        if kind is None or kind in seen:
+            return
+        seen.add(kind)
+        above: FrameType | None = frame
+        while above is not None:
+            code = above.f_code
+            if code.co_filename.startswith(ROOT) and not code.co_name.startswith("<") and code.co_name != "__init__":
+                calls.add(f"{code.co_filename[len(ROOT) + 1 :]}:{code.co_name}")
+            above = above.f_back
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
+    return calls, seen
+
+
+@pytest.mark.parametrize(("method", "most"), [("features", 45), ("finetune", 48)])
+def test_the_path_from_a_row_to_the_report_is_short(method: str, most: int, tiny: str, tmp_path: Path) -> None:
+    """Fine-tuning also answers the dev rows after each epoch."""
+    rows = tmp_path / "support.csv"
+    shutil.copy(SUPPORT, rows)
+    calls, seen = path_of(lambda: train(rows, output=tmp_path / "run", model=tiny, **QUICK, **METHODS[method]))
+    assert seen == {kind.__name__ for kind in REPRESENTATIONS} | {"Encoded", "report"}
+    assert len(REPRESENTATIONS) <= 7
+    assert 20 < len(calls) <= most, "\n".join(sorted(calls))
+
+
+def test_the_table_of_the_path_names_files_that_exist() -> None:
+    text = (REPO / "CONTRIBUTING.md").read_text()
+    table = text.split("## The path of a run")[1].split("\n## ")[0]
+    named = [cell for line in table.splitlines() if line.startswith("| ") for cell in line.split("`")[1::2]]
+    paths = [name for name in named if name.endswith(".py")]
+    assert len(paths) >= 12
+    assert not [name for name in paths if not (REPO / "src" / "clearhead" / name).is_file()]
