@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from clearhead.caller import setting
 from clearhead.data import Columns, LabelSpace, Source, guess_columns, survey
+from clearhead.data.row_codec import RowCodec
 from clearhead.data.source import BadRow, Row
 from clearhead.errors import InputError
-from clearhead.jobs.plan import RunPlan, metrics_of
+from clearhead.jobs.plan import RunPlan
 from clearhead.tasks import Task, check_task, task_by_look, task_for, task_named
 
 TOLD_ROWS = 1000  # rows between two words about reading
@@ -40,25 +41,29 @@ class DatasetProfile:
 def profile_dataset(sources: Mapping[str, Source], plan: RunPlan) -> DatasetProfile:
     """Columns, labels and task, with every bad row of the training source named at once."""
     train = sources["train"]
-    task = task_named(plan.task) if plan.task is not None else task_by_look(train)
-    if task is not None and task.counter is not None:
-        return _profile_by_task(sources, plan, task)
-    columns = guess_columns(train, plan.text, plan.text_b, plan.label, plan.id, plan.split, plan.task)
-    if plan.task == "pair" and columns.text_b is None:
-        raise InputError(f"pair needs a second text; say which column holds it with {setting('text_b', 'COLUMN')}.")
-    kind = plan.labels or ("number" if plan.task == "regress" else None)
+    named = task_named(plan.task) if plan.task is not None else task_by_look(train)
+    if named is not None and named.rows.counter is not None:
+        return _profile_by_task(sources, plan, named)
+    rows = RowCodec() if named is None else named.rows
+    is_number = rows.kinds == ("number",)
+    roles = (plan.text, plan.text_b, plan.label, plan.id, plan.split)
+    columns = guess_columns(train, *roles, second=rows.second, number=is_number)
+    if named is not None and rows.second and columns.text_b is None:
+        which = setting("text_b", "COLUMN")
+        raise InputError(f"{named.name} needs a second text; say which column holds it with {which}.")
+    kind = plan.labels or ("number" if is_number else None)
     if not train.again:
         raise InputError(f"{train.name} can be read only once; put it in a file to train on it.")
     space = survey(train, columns, kind=kind, separator=plan.separator, skip_bad_rows=plan.skip_bad_rows)
     if space is None:
         raise InputError(f"{train.name} has no label column; say which one with {setting('label', 'COLUMN')}.")
-    if plan.task in ("classify", "pair") and space.kind == "number" and plan.labels is None:
+    if space.kind not in rows.kinds and space.kind == "number" and plan.labels is None:
         space = survey(train, columns, kind="classes", skip_bad_rows=plan.skip_bad_rows) or space
-    task = task_for(columns, space) if plan.task is None else task_named(plan.task)
+    task = task_for(columns, space) if named is None else named
     check_task(task, columns, space)
     if space.kind == "number" and plan.settings.class_weight != "none":
         raise InputError("class_weight is for classes, and these labels are numbers.")
-    known = metrics_of(space.kind, len(space))
+    known = task.metrics.names(space)
     if plan.metric is not None and plan.metric not in known:
         raise InputError(f"{plan.metric} is no metric of these labels; there are {', '.join(known)}.")
     return DatasetProfile(sources=sources, columns=columns, space=space, task=task)
@@ -67,17 +72,17 @@ def profile_dataset(sources: Mapping[str, Source], plan: RunPlan) -> DatasetProf
 def _profile_by_task(sources: Mapping[str, Source], plan: RunPlan, task: Task) -> DatasetProfile:
     """The same for a task that reads rows in its own way."""
     train = sources["train"]
-    assert task.columns is not None
-    assert task.counter is not None
+    assert task.rows.columns is not None
+    assert task.rows.counter is not None
     if not train.again:
         raise InputError(f"{train.name} can be read only once; put it in a file to train on it.")
-    columns = task.columns(train, plan.asked, True)
+    columns = task.rows.columns(train, plan.asked, True)
     if plan.settings.class_weight != "none":
         raise InputError(f"class_weight is for classes, and {task.name} has none.")
-    space = survey(train, columns, skip_bad_rows=plan.skip_bad_rows, check=task.form.check, counter=task.counter())
+    space = survey(train, columns, skip_bad_rows=plan.skip_bad_rows, check=task.rows.check, counter=task.rows.counter())
     assert space is not None
     check_task(task, columns, space)
-    known = () if task.metrics is None else task.metrics(space)
+    known = task.metrics.names(space)
     if plan.metric is not None and plan.metric not in known:
         raise InputError(f"{plan.metric} is no metric of {task.name}; there are {', '.join(known)}.")
     return DatasetProfile(sources=sources, columns=columns, space=space, task=task)

@@ -93,7 +93,7 @@ class LadderJob:
     state: Kept  # of `plan`
     climb: Climb  # of `prepare`
     rungs: tuple[Rung, ...]  # of `fit`
-    scored: dict[str, tuple[Reading, Scored]]
+    scored: dict[str, tuple[Calibration, Scored]]
     ladder: Ladder  # of `measure`
 
     def __init__(self, request: JobRequest[Mapping[str, RunPlan]], budget: float, margin: float | None) -> None:
@@ -130,7 +130,7 @@ class LadderJob:
             sources=sources,
             prepared=prepared,
             part=part,
-            metric=plan.metric or prepared.task.main(prepared.space),
+            metric=plan.metric or prepared.task.metrics.main(prepared.space),
             folder=folder,
             command=request.command,
             missing=missing,
@@ -171,7 +171,9 @@ class LadderJob:
         asked = Asked(
             task=task, space=space, metric=climb.metric, part=climb.part, targets=targets, margin=climb.margin
         )
-        answers = {method: task.read(one.logits, space, reading) for method, (reading, one) in self.scored.items()}
+        answers = {
+            method: task.decode.read(one.logits, space, reading) for method, (reading, one) in self.scored.items()
+        }
         rungs = compared(self.rungs, answers, asked)
         method, reason = recommendation(rungs, asked)
         not_tried, caveat = untried(rungs)

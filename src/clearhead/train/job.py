@@ -40,8 +40,7 @@ from clearhead.train.start import StartModel
 
 if TYPE_CHECKING:
     from clearhead.tasks.evaluation import Evaluation
-    from clearhead.tasks.task import Reading
-
+    from clearhead.tasks.task import Calibration
 
 
 def read_run(folder: Path) -> tuple[RunPlan, str]:
@@ -93,7 +92,7 @@ class TrainJob:
     seeds: FittedSeeds  # of `fit`
     fitting_seconds: float
     kept: KeptModel  # of `measure`
-    reading: Reading
+    reading: Calibration
     evaluations: dict[str, Evaluation]
     baselines: tuple[Baseline, ...]
     notes: tuple[str, ...]
@@ -124,7 +123,7 @@ class TrainJob:
         for line in (*(said for source in sources.values() for said in source.said), *self.profile.columns.said):
             tell.say(line)
         task = self.profile.task
-        tell.say(f"task: {task.name} ({task.about}; {_describe_labels(self.profile)})")
+        tell.say(f"task: {task.name} ({task.about}; {task.rows.describe(self.profile.space)})")
         tell.count("loading the model", 0, None)
         self.start = StartModel(self.profile, tell)
         threads = replace(asked, threads=compute.threads)
@@ -273,16 +272,6 @@ class TrainJob:
             baselines=self.baselines,
             machine=self.computed.last,
         )
-
-
-def _describe_labels(profile: DatasetProfile) -> str:
-    space = profile.space
-    if space.kind in SAID_ABOUT:
-        about = SAID_ABOUT[space.kind]
-        return about if space.scheme != "some" else f"{about}; some have none"
-    names = ", ".join(space.names[:8]) + (", ..." if len(space) > 8 else "")
-    several = " that a row can have several of" if space.kind == "multilabel" else ""
-    return f"{len(space)} labels{several}: {names}"
 
 
 def _run_facts(prepared: Prepared) -> dict[str, object]:
