@@ -18,7 +18,6 @@ from types import CodeType, FrameType
 from typing import IO, Any
 
 import pytest
-from clearhead.tasks.shown import Example
 
 import clearhead
 from clearhead.api import train
@@ -30,7 +29,7 @@ from clearhead.data.table import TokenTable
 from clearhead.jobs import run_file
 from clearhead.report import page
 from clearhead.tasks.encoded import Encoded, Part
-from clearhead.tasks.examples import Pick
+from clearhead.tasks.examples import Example, Pick
 from clearhead.tasks.task import Answers
 from tests.small import labelled, write_csv
 

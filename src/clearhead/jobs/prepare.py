@@ -11,7 +11,7 @@ from clearhead.caller import setting
 from clearhead.checkpoint.passport import DataMark
 from clearhead.data import Columns, LabelSpace, Source, TokenTable, checked_rows, split_rows
 from clearhead.data.examples import TextRow
-from clearhead.data.form import Encoder, Fit
+from clearhead.data.row_codec import Encoder, LengthPolicy
 from clearhead.data.source import BadRow
 from clearhead.data.split import draw_rows
 from clearhead.data.table import PARTS, encode_table
@@ -129,7 +129,7 @@ class Unread:
         return [empty for _ in items]
 
 
-def prepare(seen: DatasetProfile, plan: RunPlan, tokenizer: Encoder | None, fit: Fit) -> Prepared:
+def prepare(seen: DatasetProfile, plan: RunPlan, tokenizer: Encoder | None, fit: LengthPolicy) -> Prepared:
     """Tokens of all sources, and their rows in parts."""
     import numpy as np
 

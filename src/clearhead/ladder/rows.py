@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
-from clearhead.data.form import Fit
+from clearhead.data.row_codec import LengthPolicy
 from clearhead.errors import ClearheadError
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import Prepared, prepare
@@ -38,9 +38,9 @@ def prepare_rows(seen: DatasetProfile, plans: Mapping[str, RunPlan], tell: Told)
     return prepare(seen, plan, tokenizer, _fit(plan, length)), None
 
 
-def _fit(plan: RunPlan, max_length: int | None) -> Fit:
+def _fit(plan: RunPlan, max_length: int | None) -> LengthPolicy:
     """How rows are read that are longer than the model can."""
-    return Fit(
+    return LengthPolicy(
         max_length=max_length,
         long=plan.long,
         stride=plan.stride or 0,

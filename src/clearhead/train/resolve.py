@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from clearhead.data.form import Fit
+from clearhead.data.row_codec import LengthPolicy
 from clearhead.jobs.defaults import check_length, choose_settings, resolve_lengths, resolve_threads
 from clearhead.jobs.machine import Compute
 from clearhead.jobs.plan import NETWORK, RunPlan
@@ -29,7 +29,7 @@ class ResolvedInputs:
 
     task: Task  # with both orders of two texts, where they are read
     choices: dict[str, Any]  # of the plan: threads, settings, head_pooling, both_orders, max_length, stride
-    fit: Fit  # what is done with texts that are longer than the model
+    fit: LengthPolicy  # what is done with texts that are longer than the model
 
     @property
     def threads(self) -> int | None:
@@ -48,7 +48,7 @@ def resolve_inputs(asked: RunPlan, compute: Compute, profile: DatasetProfile, mo
     orders = reads_both_orders(asked, profile.task, model, two=profile.columns.text_b is not None)
     task = both_orders(profile.task) if orders else profile.task
     max_length, stride = resolve_lengths(asked, task, model)
-    fit = Fit(
+    fit = LengthPolicy(
         max_length=None if model is None else check_length(max_length, stride, model, asked.model),
         long=asked.long,
         stride=stride,
