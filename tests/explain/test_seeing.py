@@ -36,6 +36,7 @@ from clearhead.explain import (
 )
 from clearhead.explain.figure import figure_page
 from clearhead.explain.positions import _bucket, sines
+from clearhead.explain.svg import raster
 from clearhead.model.generation import Writer
 from tests.decode.texts import spoken
 from tests.explain.traces import HOSTILE, make_trace
@@ -278,7 +279,7 @@ def test_every_kind_in_every_form(tmp_path: Path) -> None:
 
 
 def test_png_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clearhead.explain.svg.raster.find_spec", lambda _: None)
+    monkeypatch.setattr(raster, "find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match=r"clearhead\[train\]"):
         save_attention(make_trace(), tmp_path / "a.png")
 

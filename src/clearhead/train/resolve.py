@@ -17,7 +17,7 @@ from clearhead.jobs.prepare import Prepared
 from clearhead.jobs.profile import DatasetProfile
 from clearhead.model import Model
 from clearhead.tasks import Task
-from clearhead.tasks.pair.orders import both_orders
+from clearhead.tasks.orders import both_orders
 from clearhead.train.baselines import features_choices
 from clearhead.train.gpt_inputs import reads_both_orders
 from clearhead.train.method_choice import starts_with_features
