@@ -79,10 +79,10 @@ def sentencepiece_pieces(data: bytes) -> tuple[Cut, Cut, Cut, Cut]:
     """Pieces and pieces with offsets, by us and by them."""
     import sentencepiece
 
-    from clearhead.text.piece_normalizer import PieceNormalizer
-    from clearhead.text.segmenter import segmenter
-    from clearhead.text.sentencepiece_model import parse_pieces
-    from clearhead.text.trie import Budget
+    from clearhead.text.sentencepiece.model_file import parse_pieces
+    from clearhead.text.sentencepiece.normalizer import PieceNormalizer
+    from clearhead.text.sentencepiece.segmenter import segmenter
+    from clearhead.text.sentencepiece.trie import Budget
 
     model = parse_pieces(data, "model")
     normalizer, segment = PieceNormalizer(model, "model"), segmenter(model, "model")
@@ -186,10 +186,10 @@ if which == "theirs":
     before = time.process_time()
     count = len(sentencepiece.SentencePieceProcessor(model_proto=data).encode(text, out_type=str))
 else:
-    from clearhead.text.piece_normalizer import PieceNormalizer
-    from clearhead.text.sentencepiece_model import parse_pieces
-    from clearhead.text.segmenter import segmenter
-    from clearhead.text.trie import Budget
+    from clearhead.text.sentencepiece.normalizer import PieceNormalizer
+    from clearhead.text.sentencepiece.model_file import parse_pieces
+    from clearhead.text.sentencepiece.segmenter import segmenter
+    from clearhead.text.sentencepiece.trie import Budget
     before = time.process_time()
     model, budget = parse_pieces(data, "x.spm"), Budget(len(text))
     count = len(segmenter(model, "x.spm")(PieceNormalizer(model, "x.spm").normalize(text, budget)[0], budget))

@@ -51,8 +51,8 @@ def alternatives(rng: random.Random, depth: int = 0) -> str:
 
 def accepted(rng: random.Random) -> Iterator[str]:
     """Different patterns with a loop that the check lets pass."""
-    from clearhead.text.pattern_parser import UnboundedPatternError, parse_pattern
-    from clearhead.text.patterns import check_pattern
+    from clearhead.text.limits.pattern_parser import UnboundedPatternError, parse_pattern
+    from clearhead.text.limits.patterns import check_pattern
 
     known: set[str] = set()
     while True:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import clearhead
-from clearhead.data.paths import is_text
+from clearhead.data.sources.paths import is_text
 from clearhead.errors import InputError
 from tests.aspect_rows import marked
 from tests.small import labelled, tiny_model

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clearhead.data import open_source
-from clearhead.data.source import BadRow, Row
+from clearhead.data.sources.source import BadRow, Row
 from clearhead.errors import InputError
 
 PLAIN = "Ada B-PER\nmet O\n\nTim B-PER\nin O\nBern B-LOC\n"

@@ -12,7 +12,7 @@ from typing import IO
 import pytest
 
 from clearhead.data import Row, Source, open_source
-from clearhead.data.texts import read_texts
+from clearhead.data.sources.texts import read_texts
 from clearhead.errors import InputError
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from clearhead.data import open_source
-from clearhead.data import row_store as module
-from clearhead.data.row_store import RowStore, store_rows
-from clearhead.data.source import BadRow, Row, Source
+from clearhead.data.sources import row_store as module
+from clearhead.data.sources.row_store import RowStore, store_rows
+from clearhead.data.sources.source import BadRow, Row, Source
 
 
 class Reader:

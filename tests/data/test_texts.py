@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from clearhead.data import open_source
-from clearhead.data.texts import comes_in_lines, read_texts
+from clearhead.data.sources.texts import comes_in_lines, read_texts
 from clearhead.errors import InputError
 
 TEXTS = ["a cat", "Größe, ja", "paris is big"]
@@ -197,7 +197,7 @@ def test_a_large_file_is_never_in_memory(tmp_path: Path) -> None:
             lines.write(f"{line}\n")
             table.write(f"{line},{number}\n")
     code = (
-        "import resource, sys\nfrom pathlib import Path\nfrom clearhead.data.texts import read_texts\n"
+        "import resource, sys\nfrom pathlib import Path\nfrom clearhead.data.sources.texts import read_texts\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         f"counts = [sum(1 for _ in read_texts(Path({str(tmp_path)!r}) / name)) for name in ('a.txt', 'a.csv')]\n"
         "print(*counts, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"

@@ -9,7 +9,7 @@ import pytest
 
 from clearhead.api import evaluate, load_predictor, train
 from clearhead.data import Source, open_source
-from clearhead.data.source import Row
+from clearhead.data.sources.source import Row
 from clearhead.evaluate.examples import MOST_IN_CELL, MOST_TEXT, shown
 from clearhead.explain.occlusion import MOST_CHARACTERS
 from clearhead.report import ReportData, report_html

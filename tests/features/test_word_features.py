@@ -11,7 +11,7 @@ import pytest
 from clearhead.api import evaluate, load, predict, train
 from clearhead.data.columns import Columns
 from clearhead.data.row_codec import LengthPolicy
-from clearhead.data.source import Row
+from clearhead.data.sources.source import Row
 from clearhead.data.table import encode_rows
 from clearhead.errors import InputError
 from clearhead.features.taggers import word_pieces

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import clearhead
-from clearhead.data.lines import PIECE, line_texts
+from clearhead.data.sources.lines import PIECE, line_texts
 from clearhead.errors import ClearheadError, InputError
 from clearhead.jobs.progress import Told
 from clearhead.pretrain.plan import make_pretrain_plan

@@ -13,7 +13,7 @@ import clearhead
 
 ROOT = Path(clearhead.__file__).parent
 # the two modules of the title, and the one that judges regular expressions of tokenizer files
-HOMES = {ROOT / "text" / name for name in ("words.py", "subwords.py", "patterns.py")}
+HOMES = {ROOT / "text" / name for name in ("words.py", "subwords.py", "limits/patterns.py")}
 FILES = sorted(set(ROOT.rglob("*.py")) - HOMES)
 
 # a class of letters, the border of a word, what is no blank; a range of a script that writes no spaces

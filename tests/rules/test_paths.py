@@ -22,9 +22,9 @@ import pytest
 import clearhead
 from clearhead.api import train
 from clearhead.checkpoint.folder import Checkpoint
-from clearhead.data import files
 from clearhead.data.examples import TextRow
-from clearhead.data.source import Row
+from clearhead.data.sources import files
+from clearhead.data.sources.source import Row
 from clearhead.data.table import TokenTable
 from clearhead.jobs import run_file
 from clearhead.report import page

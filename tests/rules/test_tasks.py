@@ -46,7 +46,7 @@ OTHER_MEANING = {
     "jobs/plan.py": {"classify"},  # a head
     "metrics/measure.py": {"classify", "regress"},  # sets of metrics
     "train/gpt_inputs.py": {"classify", "choice"},  # heads
-    "train/methods.py": {"classify"},  # a head
+    "train/fitted_network.py": {"classify"},  # a head
 }
 
 
@@ -135,7 +135,7 @@ def test_a_package_does_not_know_another_one() -> None:
 
 
 def test_a_task_is_a_few_values() -> None:
-    most = {Task: 10, RowCodec: 22, TaskHead: 6, Decoding: 4, AnswerCodec: 10, TaskMetrics: 10, ErrorExamples: 2}
+    most = {Task: 10, RowCodec: 22, TaskHead: 6, Decoding: 4, AnswerCodec: 11, TaskMetrics: 10, ErrorExamples: 2}
     counts = {part: len(dataclasses.fields(part)) for part in most}
     assert {part.__name__: (counts[part], limit) for part, limit in most.items() if counts[part] > limit} == {}
 

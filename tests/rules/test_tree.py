@@ -23,6 +23,16 @@ def test_files_are_short_nouns(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 340
 
 
+FOLDERS = sorted({path.parent for path in SOURCES})
+ONE_EACH = ("cli", "families")  # a file for each verb, a file for each family
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_folders_hold_one_subject(folder: Path) -> None:
+    modules = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+    assert len(modules) <= 20 or folder.name in ONE_EACH, f"{folder.name}: split it by subject"
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
 def test_nothing_is_left_unfinished(path: Path) -> None:
     assert not re.search(r"\b(TODO|FIXME|XXX|NotImplementedError)\b", path.read_text())

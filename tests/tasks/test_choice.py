@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from clearhead.data import Columns, LabelSpace, open_source, survey
 from clearhead.data.examples import TextRow
 from clearhead.data.row_codec import LengthPolicy
-from clearhead.data.source import BadRow, Row
+from clearhead.data.sources.source import BadRow, Row
 from clearhead.data.table import encode_rows
 from clearhead.errors import InputError
 from clearhead.tasks import Calibration, ColumnRoles, task_by_look, task_named

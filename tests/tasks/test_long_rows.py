@@ -10,7 +10,7 @@ import pytest
 from clearhead.data import Columns, LabelSpace
 from clearhead.data.examples import TextRow
 from clearhead.data.row_codec import MOST_AT_ONCE, MOST_PLACES, MOST_TOKENS, TEXT_ROWS, LengthPolicy, RowCodec
-from clearhead.data.source import Row
+from clearhead.data.sources.source import Row
 from clearhead.data.table import TokenTable, encode_rows
 from clearhead.tasks.span import rows as asked
 from clearhead.tasks.span.task import SPAN_ROWS

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from clearhead.data import Columns, LabelSpace
 from clearhead.data.examples import TextRow
 from clearhead.data.row_codec import LengthPolicy
-from clearhead.data.source import Row
+from clearhead.data.sources.source import Row
 from clearhead.data.table import TokenTable, encode_rows
 from clearhead.tasks import Calibration
 from clearhead.tasks.encoded import Encoded, encoded

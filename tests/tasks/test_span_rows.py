@@ -10,7 +10,7 @@ import pytest
 
 from clearhead.data import Columns, Source, open_source, survey
 from clearhead.data.examples import TextRow
-from clearhead.data.source import BadRow, Row
+from clearhead.data.sources.source import BadRow, Row
 from clearhead.errors import InputError
 from clearhead.tasks import ColumnRoles, task_by_look, task_named
 from clearhead.tasks.span.rows import Truth, check

@@ -11,7 +11,7 @@ import pytest
 
 from clearhead.data import Columns, LabelSpace, Source, open_source, survey
 from clearhead.data.examples import TextRow
-from clearhead.data.source import BadRow, Row
+from clearhead.data.sources.source import BadRow, Row
 from clearhead.errors import InputError
 from clearhead.tasks import ColumnRoles, task_by_look, task_named
 from clearhead.tasks.tag.rows import check

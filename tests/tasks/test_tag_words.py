@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from clearhead.data import Columns, LabelSpace
 from clearhead.data.examples import TextRow
 from clearhead.data.row_codec import LengthPolicy
-from clearhead.data.source import Row
+from clearhead.data.sources.source import Row
 from clearhead.data.table import encode_rows
 from clearhead.tasks import TASKS, Calibration
 from clearhead.tasks.encoded import encoded

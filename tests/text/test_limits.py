@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from clearhead.errors import InputError, TokenizerError
-from clearhead.text import Tokenizer, limits, load_tokenizer, pipeline, vocabulary_limits, vocabulary_options
+from clearhead.text import Tokenizer, load_tokenizer, pipeline
+from clearhead.text.limits import pipeline_limits as limits
+from clearhead.text.limits import vocabulary_limits
+from clearhead.text.vocabulary import options as vocabulary_options
 from tests.text.test_patterns import LLAMA3
 
 

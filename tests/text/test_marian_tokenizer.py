@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from clearhead.errors import InputError, TokenizerError
 from clearhead.text import Tokenizer, TokenizerPair, load_tokenizer
-from clearhead.text.piece_decoder import join_pieces
-from clearhead.text.piece_normalizer import PieceNormalizer
-from clearhead.text.segmenter import segmenter
-from clearhead.text.sentencepiece_model import parse_pieces
-from clearhead.text.trie import Budget
+from clearhead.text.sentencepiece.decoder import join_pieces
+from clearhead.text.sentencepiece.model_file import parse_pieces
+from clearhead.text.sentencepiece.normalizer import PieceNormalizer
+from clearhead.text.sentencepiece.segmenter import segmenter
+from clearhead.text.sentencepiece.trie import Budget
 from tests.text.tokenizer_folders import SENTENCES, TEXTS, WORDS, marian, real, sentence_pieces, write_json
 from tests.variation import scaled
 

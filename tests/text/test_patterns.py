@@ -8,8 +8,8 @@ from itertools import islice
 import pytest
 from tokenizers import Regex, pre_tokenizers
 
-from clearhead.text.pattern_parser import UnboundedPatternError, count_steps, parse_pattern
-from clearhead.text.patterns import MOST_STEPS, check_pattern, depends_on_position, start_at_runs
+from clearhead.text.limits.pattern_parser import UnboundedPatternError, count_steps, parse_pattern
+from clearhead.text.limits.patterns import MOST_STEPS, check_pattern, depends_on_position, start_at_runs
 from fuzz.patterns import accepted
 
 CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"

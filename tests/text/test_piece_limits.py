@@ -12,12 +12,13 @@ import pytest
 import sentencepiece
 
 from clearhead.errors import ClearheadError, InputError, TokenizerError
-from clearhead.text import Tokenizer, load_tokenizer, marian, piece_normalizer, sentencepiece_model, trie
-from clearhead.text.piece_decoder import decode_bytes, join_pieces
-from clearhead.text.piece_normalizer import PieceNormalizer
-from clearhead.text.segmenter import segmenter
-from clearhead.text.sentencepiece_model import parse_pieces
-from clearhead.text.trie import Budget, literal_trie, longest_match, splitter
+from clearhead.text import Tokenizer, load_tokenizer
+from clearhead.text.sentencepiece import marian, model_file, normalizer, trie
+from clearhead.text.sentencepiece.decoder import decode_bytes, join_pieces
+from clearhead.text.sentencepiece.model_file import parse_pieces
+from clearhead.text.sentencepiece.normalizer import PieceNormalizer
+from clearhead.text.sentencepiece.segmenter import segmenter
+from clearhead.text.sentencepiece.trie import Budget, literal_trie, longest_match, splitter
 from fuzz import piece_files
 from fuzz.piece_files import BPE, BYTE, NORMAL, UNIGRAM, USER_DEFINED, Row, cyclic_table, growing_table, piece_file
 
@@ -73,14 +74,14 @@ def test_sizes_of_a_sentencepiece_file(
     monkeypatch: pytest.MonkeyPatch, name: str, value: int, rows: list[Row], words: str
 ) -> None:
     data = piece_file(rows)
-    monkeypatch.setattr(sentencepiece_model, name, value)
+    monkeypatch.setattr(model_file, name, value)
     refused(lambda: parse_pieces(data, "x.spm"), rf"^x\.spm.*{words}")
 
 
 def test_bounds_of_a_file_leave_room_for_the_largest_vocabulary() -> None:
     """XLM-V has 901,629 pieces, each of them a field with three fields; the trainer takes pieces up to 512 letters."""
-    assert sentencepiece_model.MOST_PIECES > 901_629
-    assert sentencepiece_model.MOST_FIELDS > 4 * 901_629 + 1_000
+    assert model_file.MOST_PIECES > 901_629
+    assert model_file.MOST_FIELDS > 4 * 901_629 + 1_000
     long = piece_file([*LETTERS, ("a" * 512, -1.0, NORMAL)])
     assert cut_text(long, "a" * 512)[-1] == "a" * 512
 
@@ -175,18 +176,18 @@ def test_normalization_that_grows_without_bound_is_refused(tmp_path: Path, monke
 
 def test_a_table_that_leads_back_into_itself_is_refused() -> None:
     data = piece_file(LETTERS, table=cyclic_table("a"))
-    assert cut_text(data, "b" + "a" * piece_normalizer.LONGEST_RULE + "b") == ["▁", "b", "z", "b"]
+    assert cut_text(data, "b" + "a" * normalizer.LONGEST_RULE + "b") == ["▁", "b", "z", "b"]
     refused(lambda: cut_text(data, "a" * 5_000), "a rule of normalization has more than 64 characters")
     endless = piece_file(LETTERS, table=cyclic_table("a", has_rules=False))
     refused(lambda: cut_text(endless, "a" * 5_000), "a rule of normalization has more than 64 characters")
     budget = Budget(1)
     cut_text(data, ("a" * 60 + "b") * 50, budget)
-    assert trie.MOST_STEPS - budget.left > 50 * 60 * piece_normalizer.PER_RULE_CHARACTER
+    assert trie.MOST_STEPS - budget.left > 50 * 60 * normalizer.PER_RULE_CHARACTER
 
 
 def test_a_table_beyond_all_size_is_refused() -> None:
-    table = b"\0" * (piece_normalizer.MOST_TABLE + 1)
-    refused(lambda: piece_normalizer.Charsmap(table, "x.spm"), "the table of normalization has more than")
+    table = b"\0" * (normalizer.MOST_TABLE + 1)
+    refused(lambda: normalizer.Charsmap(table, "x.spm"), "the table of normalization has more than")
 
 
 @pytest.mark.parametrize("model", [UNIGRAM, BPE])
@@ -242,7 +243,7 @@ def test_sizes_of_a_marian_vocabulary(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(marian, "MOST_PIECES", 4)
     refused(lambda: load_source(tmp_path, piece_file(LETTERS)), r"vocab\.json holds 6 tokens, more than 4")
     with (tmp_path / "source.spm").open("r+b") as file:
-        file.truncate(sentencepiece_model.MOST_MODEL_BYTES + 1)
+        file.truncate(model_file.MOST_MODEL_BYTES + 1)
     refused(lambda: load_tokenizer(tmp_path, "marian", {}), r"source\.spm is larger than 64 MB")
 
 

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer as Pipeline
 
 from clearhead.errors import TokenizerError
 from clearhead.text import Tokenizer, load_tokenizer
-from clearhead.text.sentencepiece_model import parse_pieces
+from clearhead.text.sentencepiece.model_file import parse_pieces
 from tests.text.tokenizer_folders import (
     LEGACY,
     SENTENCES,

@@ -25,8 +25,8 @@ from clearhead.errors import ClearheadError, InputError
 from clearhead.jobs.learn_tokenizer import Learned
 from clearhead.text import load_tokenizer
 from clearhead.text.probes import PROBES
-from clearhead.text.vocabulary_trainer import fewer
-from clearhead.text.word_counts import MOST_STRETCH, Bag, bag_of, stretches
+from clearhead.text.vocabulary.trainer import fewer
+from clearhead.text.vocabulary.word_counts import MOST_STRETCH, Bag, bag_of, stretches
 from tests.variation import scaled
 
 STEMS = [

@@ -75,8 +75,8 @@ def bench(
     taken. `seconds` is about how long the first one works; `output` is an .svg file for a picture.
     `progress` is told (turns done, turns in all), and `download` (file, bytes done, bytes in all).
     """
-    from clearhead.data.paths import is_text
-    from clearhead.data.texts import read_texts
+    from clearhead.data.sources.paths import is_text
+    from clearhead.data.sources.texts import read_texts
     from clearhead.deploy.bench import run_bench
 
     path = None if output is None else Path(output)

@@ -137,7 +137,7 @@ def _is_string(value: object) -> bool:
 
 def _rows(source: Any) -> Any:
     """One text and one row as a list of one; the rest as it is."""
-    from clearhead.data.paths import is_text
+    from clearhead.data.sources.paths import is_text
 
     if isinstance(source, str):
         if not source.strip():

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from clearhead.checkpoint.inventory import printable_size
-    from clearhead.data.paths import is_text
-    from clearhead.data.texts import comes_in_lines
+    from clearhead.data.sources.paths import is_text
+    from clearhead.data.sources.texts import comes_in_lines
     from clearhead.explain.complexity import LENGTHS, MS, WIDTHS
     from clearhead.explain.growth_picture import check_picture
     from clearhead.files import named, reason, shown
@@ -38,10 +38,10 @@ _HOMES = {
     "WIDTHS": "explain.complexity",
     "between": "html",
     "check_picture": "explain.growth_picture",
-    "comes_in_lines": "data.texts",
+    "comes_in_lines": "data.sources.texts",
     "figure": "html",
     "has_vectors": "jobs.kinds",
-    "is_text": "data.paths",
+    "is_text": "data.sources.paths",
     "local_kind": "jobs.kinds",
     "named": "files",
     "on_stop_request": "training.interrupt",

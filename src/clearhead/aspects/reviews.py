@@ -10,7 +10,7 @@ from clearhead.data import BadRow, Columns, Row, Source, guess_columns
 from clearhead.data.columns import titled
 from clearhead.data.examples import BadRows, split_in
 from clearhead.data.names import plain
-from clearhead.data.source import UNKNOWN
+from clearhead.data.sources.source import UNKNOWN
 from clearhead.errors import InputError
 from clearhead.jobs.plan import RunPlan
 from clearhead.metrics.entities import entities

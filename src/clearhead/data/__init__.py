@@ -7,9 +7,9 @@ from clearhead.data.findings import Finding
 from clearhead.data.inspect import Alike, Inspection, inspect_data
 from clearhead.data.labels import LabelCounter, LabelSpace, read_labels
 from clearhead.data.lengths import Lengths
-from clearhead.data.readers import open_source
 from clearhead.data.row_codec import LengthPolicy
-from clearhead.data.source import BadRow, Row, Source
+from clearhead.data.sources.readers import open_source
+from clearhead.data.sources.source import BadRow, Row, Source
 from clearhead.data.split import fold_rows, split_from_column, split_rows
 from clearhead.data.table import TokenTable, encode_stream, encode_table, read_rows, survey
 

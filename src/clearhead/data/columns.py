@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from clearhead.caller import setting
-from clearhead.data.header import is_number
 from clearhead.data.names import IDS, LABELS, NUMBERS, PAIRS, PARTS, SPLITS, TEXT_PAIRS, TEXTS, plain
-from clearhead.data.source import Row, Source
+from clearhead.data.sources.header import is_number
+from clearhead.data.sources.source import Row, Source
 from clearhead.errors import InputError
 from clearhead.files import shown
 

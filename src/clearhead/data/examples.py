@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
 from clearhead.data.columns import Columns, titled
-from clearhead.data.files import SURROGATE
 from clearhead.data.labels import Kind, LabelCounter, LabelSpace, is_missing, is_text
 from clearhead.data.names import PARTS
-from clearhead.data.source import (
+from clearhead.data.sources.files import SURROGATE
+from clearhead.data.sources.source import (
     EMPTY,
     HALF,
     LONG,

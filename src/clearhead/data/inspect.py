@@ -15,10 +15,10 @@ from clearhead.data.findings import Finding, findings_of, is_mojibake
 from clearhead.data.labels import MOST_NAMES, Kind, LabelCounter, LabelSpace, as_number, is_missing, spelled
 from clearhead.data.lengths import Lengths, lengths_of
 from clearhead.data.near import NearTexts
-from clearhead.data.readers import open_source
 from clearhead.data.row_codec import Encoder, LimitedEncoder
-from clearhead.data.source import BadRow, Source
-from clearhead.data.source_rows import SourceRows
+from clearhead.data.sources.readers import open_source
+from clearhead.data.sources.source import BadRow, Source
+from clearhead.data.sources.source_rows import SourceRows
 from clearhead.errors import InputError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from clearhead.data.header import is_number
+from clearhead.data.sources.header import is_number
 from clearhead.errors import InputError
 from clearhead.files import shown
 

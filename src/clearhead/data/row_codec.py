@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 from clearhead.data.columns import Columns
 from clearhead.data.examples import Check, TextRow, checked_row, label_array
 from clearhead.data.labels import Kind, LabelSpace
-from clearhead.data.source import Source
+from clearhead.data.sources.source import Source
 from clearhead.errors import InputError
 from clearhead.text.encoding import Encoding, Ids, truncate, windows
 

@@ -21,7 +21,7 @@ from clearhead.data.examples import (
 )
 from clearhead.data.labels import Kind, LabelCounter, LabelSpace, is_missing
 from clearhead.data.row_codec import LONGEST_ANSWER, TEXT_ROWS, Encoder, LengthPolicy, Pieces, RowCodec
-from clearhead.data.source import BadRow, Row, Source
+from clearhead.data.sources.source import BadRow, Row, Source
 from clearhead.errors import InputError
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.data.paths import is_text
-from clearhead.data.texts import read_texts
+from clearhead.data.sources.paths import is_text
+from clearhead.data.sources.texts import read_texts
 from clearhead.embeddings.vector_files import Vectors, ending_of, job_key, model_folder, write_vectors
 from clearhead.errors import InputError, MissingExtraError
 from clearhead.model.embedding import BATCH_TOKENS, Embedder

@@ -15,8 +15,8 @@ from clearhead.html import one_line, table_html
 
 if TYPE_CHECKING:
     from clearhead.text import Tokenizer
-    from clearhead.text.vocabulary_options import Choices
-    from clearhead.text.word_counts import Bag
+    from clearhead.text.vocabulary.options import Choices
+    from clearhead.text.vocabulary.word_counts import Bag
 
 Progress = Callable[[str, int, int | None], None]
 TOLD = 20_000  # lines between two reports of progress
@@ -100,8 +100,8 @@ def learn_tokenizer(
     names columns of a table, several for one vocabulary over all of them. `use` says what the tokenizer is for (bert,
     roberta, gpt, transformer, marian, t5, plain) and brings the special tokens and what stands around a text.
     """
-    from clearhead.text.vocabulary_options import Wishes, choose
-    from clearhead.text.word_counts import MOST_FOR_UNIGRAM, MOST_LETTERS, Bag
+    from clearhead.text.vocabulary.options import Wishes, choose
+    from clearhead.text.vocabulary.word_counts import MOST_FOR_UNIGRAM, MOST_LETTERS, Bag
 
     choices = choose(
         Wishes(
@@ -133,7 +133,7 @@ def learn_from(bag: Bag, choices: Choices, notes: Iterable[str] = (), progress: 
     """Learn from a text that is counted already."""
     from clearhead.text import load_tokenizer
     from clearhead.text.files import write_object, write_whole
-    from clearhead.text.vocabulary_trainer import Letters, front_of, learn, words_of
+    from clearhead.text.vocabulary.trainer import Letters, front_of, learn, words_of
 
     tell = progress or (lambda *_: None)
     tell("counting words", 0, None)
@@ -183,7 +183,7 @@ def _read(
     notes: list[str],
     progress: Progress | None,
 ) -> None:
-    from clearhead.data.lines import line_texts
+    from clearhead.data.sources.lines import line_texts
 
     files = _files(given)
     if files is None and (text is not None or encoding is not None):

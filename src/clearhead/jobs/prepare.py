@@ -12,7 +12,7 @@ from clearhead.checkpoint.passport import DataMark
 from clearhead.data import Columns, LabelSpace, Source, TokenTable, checked_rows, split_rows
 from clearhead.data.examples import TextRow
 from clearhead.data.row_codec import Encoder, LengthPolicy
-from clearhead.data.source import BadRow
+from clearhead.data.sources.source import BadRow
 from clearhead.data.split import draw_rows
 from clearhead.data.table import PARTS, encode_table
 from clearhead.errors import InputError

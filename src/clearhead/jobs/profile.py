@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from clearhead.caller import setting
 from clearhead.data import Columns, LabelSpace, Source, guess_columns, survey
 from clearhead.data.row_codec import RowCodec
-from clearhead.data.source import BadRow, Row
+from clearhead.data.sources.source import BadRow, Row
 from clearhead.errors import InputError
 from clearhead.jobs.plan import RunPlan
 from clearhead.tasks import Task, check_task, task_by_look, task_for, task_named

@@ -10,7 +10,7 @@ from math import isfinite
 from pathlib import Path
 
 from clearhead.data import Row, Source
-from clearhead.data.row_store import store_rows
+from clearhead.data.sources.row_store import store_rows
 from clearhead.errors import ClearheadError, InputError
 from clearhead.evaluate.difference import Asked
 from clearhead.evaluate.evaluate import Scored, scored_part

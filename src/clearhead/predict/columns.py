@@ -8,7 +8,7 @@ from typing import Any
 
 from clearhead.caller import setting
 from clearhead.data import Columns
-from clearhead.data.source import Row, Source
+from clearhead.data.sources.source import Row, Source
 from clearhead.errors import InputError
 from clearhead.files import shown
 from clearhead.predict.predictor import Predictor

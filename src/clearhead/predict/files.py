@@ -12,8 +12,8 @@ from typing import IO, Any
 
 from clearhead.caller import setting
 from clearhead.data import BadRow, Columns, Row, Source, survey
-from clearhead.data.conll import SUFFIXES
 from clearhead.data.examples import BadRows
+from clearhead.data.sources.conll import SUFFIXES
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import decode, discard, read_json, write_json
 from clearhead.predict.column_roles import report_columns

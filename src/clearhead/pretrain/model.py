@@ -66,7 +66,7 @@ def make_tokenizer(plan: PretrainPlan, texts: Iterable[str], folder: Path, tell:
     """The tokenizer that was named, or one that is learned from the text once, and then kept."""
     from clearhead.jobs.learn_tokenizer import learn_tokenizer
     from clearhead.text import load_tokenizer
-    from clearhead.text.vocabulary_trainer import TooSmallError
+    from clearhead.text.vocabulary.trainer import TooSmallError
 
     family = plan.family or "bert"
     if plan.tokenizer is not None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from clearhead.caller import setting
-from clearhead.data.files import MOST_NAME
-from clearhead.data.lines import TABLES, is_table, numbered_cells, numbered_lines
+from clearhead.data.sources.files import MOST_NAME
+from clearhead.data.sources.lines import TABLES, is_table, numbered_cells, numbered_lines
 from clearhead.errors import InputError
 from clearhead.files import shown
 

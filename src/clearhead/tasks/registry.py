@@ -9,7 +9,7 @@ from clearhead import files
 from clearhead.caller import setting
 from clearhead.data.columns import Columns
 from clearhead.data.labels import LabelSpace
-from clearhead.data.source import Source
+from clearhead.data.sources.source import Source
 from clearhead.errors import InputError
 from clearhead.tasks.choice.task import CHOICE
 from clearhead.tasks.classify.task import CLASSIFY

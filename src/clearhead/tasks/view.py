@@ -9,7 +9,7 @@ from clearhead.data.columns import Columns
 from clearhead.data.examples import TextRow
 from clearhead.data.labels import LabelSpace
 from clearhead.data.row_codec import PlainView, RowCodec
-from clearhead.data.source import BadRow, Row, Source
+from clearhead.data.sources.source import BadRow, Row, Source
 from clearhead.data.table import survey
 
 

@@ -14,17 +14,18 @@ from tokenizers import Tokenizer as Pipeline
 
 from clearhead.errors import TokenizerError
 from clearhead.text.files import guarded, parse_object, read_bytes, read_text
-from clearhead.text.limits import (
+from clearhead.text.limits.pipeline_limits import (
     bound_patterns,
     check_pipeline,
     check_recipe_parts,
     check_unicode,
     normalizer_growth,
 )
-from clearhead.text.marian import load_marian
+from clearhead.text.limits.vocabulary_limits import check_added, check_normalized, check_special
 from clearhead.text.pipeline import RustPipeline, add_tokens, plain_template
 from clearhead.text.recipes import RECIPES, Given, Recipe, Specials, Vocabulary
-from clearhead.text.sentencepiece_model import CONTROL, MOST_MODEL_BYTES, USER_DEFINED, parse_pieces
+from clearhead.text.sentencepiece.marian import load_marian
+from clearhead.text.sentencepiece.model_file import CONTROL, MOST_MODEL_BYTES, USER_DEFINED, parse_pieces
 from clearhead.text.settings import (
     NAMED,
     Settings,
@@ -39,7 +40,6 @@ from clearhead.text.settings import (
 from clearhead.text.settings_conflict import disagreement
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokenizer_class import kind_of
-from clearhead.text.vocabulary_limits import check_added, check_normalized, check_special
 
 
 @dataclass(frozen=True, kw_only=True)

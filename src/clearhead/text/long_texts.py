@@ -13,7 +13,7 @@ from typing import Protocol
 
 from clearhead.errors import InputError
 from clearhead.text.encoding import Encoding, Ids, truncate
-from clearhead.text.limits import MOST_TEXT, check_text_size
+from clearhead.text.limits.pipeline_limits import MOST_TEXT, check_text_size
 from clearhead.text.pipeline import Item
 
 LONG = 16_384  # characters; below it, encoding everything is as quick

@@ -12,7 +12,7 @@ from tokenizers import AddedToken, processors
 from clearhead.errors import InputError
 from clearhead.text.encoding import Encoding, Ids, kept_positions
 from clearhead.text.files import guarded
-from clearhead.text.limits import check_text_size
+from clearhead.text.limits.pipeline_limits import check_text_size
 from clearhead.text.recipes import Specials
 from clearhead.text.settings import Settings, Token
 from clearhead.text.token_counter import MODELS, WordReader, word_reader, words_by_frequency

@@ -16,9 +16,9 @@ from tokenizers import Tokenizer as Pipeline
 
 from clearhead.errors import TokenizerError
 from clearhead.files import shown
+from clearhead.text.limits.vocabulary_limits import check_scores
 from clearhead.text.settings import Settings, Token
 from clearhead.text.subwords import CONTINUATION, METASPACE, WORD_END
-from clearhead.text.vocabulary_limits import check_scores
 
 Specials = dict[str, Token | None]
 

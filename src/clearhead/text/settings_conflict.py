@@ -7,7 +7,7 @@ from typing import Any
 
 from tokenizers import Tokenizer as Pipeline
 
-from clearhead.text.limits import check_pipeline
+from clearhead.text.limits.pipeline_limits import check_pipeline
 from clearhead.text.probes import PROBES
 
 # Case, accents and scripts; not the odd blanks, where files from before version 5 differ as a rule.

@@ -17,8 +17,8 @@ from clearhead.data.examples import TextRow
 from clearhead.data.findings import findings_of
 from clearhead.data.inspect import Alike
 from clearhead.data.row_codec import LengthPolicy, RowCodec
-from clearhead.data.row_store import store_rows
-from clearhead.data.source import Row, Source
+from clearhead.data.sources.row_store import store_rows
+from clearhead.data.sources.source import Row, Source
 from clearhead.data.table import encode_rows
 from clearhead.errors import ClearheadError, InputError
 from clearhead.jobs.plan import KNOWN_TASKS, RunPlan

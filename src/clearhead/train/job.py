@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from clearhead.caller import setting
 from clearhead.checkpoint.passport import Trained
 from clearhead.data import Source
-from clearhead.data.row_store import store_rows
+from clearhead.data.sources.row_store import store_rows
 from clearhead.errors import InputError
 from clearhead.evaluate.examples import second_look
 from clearhead.jobs.cost import cost_of

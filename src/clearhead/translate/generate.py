@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from clearhead.data.texts import comes_in_lines
+from clearhead.data.sources.texts import comes_in_lines
 from clearhead.errors import InputError
 from clearhead.html import one_line
 from clearhead.model.generation import Writer

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from clearhead.caller import setting
-from clearhead.data.texts import comes_in_lines, read_texts
+from clearhead.data.sources.texts import comes_in_lines, read_texts
 from clearhead.errors import ClearheadError, InputError
 from clearhead.html import one_line
 from clearhead.jobs.kinds import local_kind

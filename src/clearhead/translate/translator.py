@@ -77,8 +77,8 @@ def _tongues(plan: RunPlan, texts: Texts, folder: Path, tell: Told) -> Tongues:
     """The vocabularies of a run: learned from its training rows once, and then kept."""
     from clearhead.jobs.learn_tokenizer import learn_tokenizer
     from clearhead.text import load_tokenizer
-    from clearhead.text.vocabulary_options import MOST_SIZE
-    from clearhead.text.vocabulary_trainer import TooSmallError
+    from clearhead.text.vocabulary.options import MOST_SIZE
+    from clearhead.text.vocabulary.trainer import TooSmallError
 
     place, size = folder / VOCABULARY, plan.vocabulary or SIZES[plan.preset or PRESET]
     rows = texts.parts["train"]

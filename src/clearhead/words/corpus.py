@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.data.lines import line_texts
+from clearhead.data.sources.lines import line_texts
 from clearhead.errors import InputError
 from clearhead.files import shown
 from clearhead.metrics.checks import Array

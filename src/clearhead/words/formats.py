@@ -10,7 +10,7 @@ from typing import IO
 
 import numpy as np
 
-from clearhead.data.files import BROKEN_STREAM, Blob, open_path
+from clearhead.data.sources.files import BROKEN_STREAM, Blob, open_path
 from clearhead.errors import InputError
 from clearhead.files import shown, whole_file
 from clearhead.metrics.checks import Array

@@ -8,7 +8,7 @@ from clearhead.caller import setting
 from clearhead.data.columns import Columns, guess_columns, titled
 from clearhead.data.names import plain
 from clearhead.data.row_codec import ColumnRoles
-from clearhead.data.source import Row, Source
+from clearhead.data.sources.source import Row, Source
 from clearhead.errors import InputError
 from clearhead.tasks.choice.rows import is_nested
 

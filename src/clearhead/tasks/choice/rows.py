@@ -11,7 +11,7 @@ from clearhead.data.columns import Columns, titled
 from clearhead.data.examples import TextRow, id_in, split_in, text_in
 from clearhead.data.labels import LabelSpace, is_missing, is_text, spelled
 from clearhead.data.row_codec import Encoder, LengthPolicy, Pieces, item_pieces
-from clearhead.data.source import EMPTY, NO_LABEL, NO_TEXT, UNKNOWN, BadRow, Row, excerpt
+from clearhead.data.sources.source import EMPTY, NO_LABEL, NO_TEXT, UNKNOWN, BadRow, Row, excerpt
 from clearhead.errors import InputError
 from clearhead.tasks.cells import OPENS, parsed
 from clearhead.tasks.ragged import bounds_of

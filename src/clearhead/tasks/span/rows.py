@@ -11,7 +11,7 @@ from clearhead.data.columns import Columns, titled
 from clearhead.data.examples import TextRow, id_in, split_in, text_in
 from clearhead.data.labels import LabelSpace, is_missing, is_text
 from clearhead.data.row_codec import Encoder, LengthPolicy, Pieces
-from clearhead.data.source import NO_LABEL, UNKNOWN, BadRow, Row, excerpt
+from clearhead.data.sources.source import NO_LABEL, UNKNOWN, BadRow, Row, excerpt
 from clearhead.files import shown
 from clearhead.tasks.cells import BORDER, OPENS, parsed
 from clearhead.text.encoding import Encoding, select, truncate, windows

@@ -11,7 +11,7 @@ from typing import Any
 from clearhead.data.columns import Columns, titled
 from clearhead.data.examples import MOST_CELL, TextRow, id_in, split_in, text_in
 from clearhead.data.labels import LabelSpace, is_missing, is_text, spelled
-from clearhead.data.source import EMPTY, HALF, LONG, NO_LABEL, UNKNOWN, BadRow, Row, excerpt
+from clearhead.data.sources.source import EMPTY, HALF, LONG, NO_LABEL, UNKNOWN, BadRow, Row, excerpt
 from clearhead.errors import InputError
 from clearhead.files import shown
 from clearhead.tasks.cells import BORDER, OPENS, parsed

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from clearhead.data.delimited import REASONS
-from clearhead.data.files import BROKEN_STREAM, MOST_RECORD, SURROGATE, Blob, Line
-from clearhead.data.source import BYTES, JSON, LONG, NUL, SHAPE, BadRow, Row, Rows, excerpt
+from clearhead.data.sources.delimited import REASONS
+from clearhead.data.sources.files import BROKEN_STREAM, MOST_RECORD, SURROGATE, Blob, Line
+from clearhead.data.sources.source import BYTES, JSON, LONG, NUL, SHAPE, BadRow, Row, Rows, excerpt
 
 PIECE = 1 << 16
 MOST_DEPTH = 64  # of values within values: what shows or compares them later recurses

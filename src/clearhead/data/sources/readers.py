@@ -10,17 +10,34 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.caller import setting
-from clearhead.data.arrow import parquet
-from clearhead.data.conll import SUFFIXES, TAGS, Grid, find_grid, sentence_rows
-from clearhead.data.delimited import DELIMITERS, REASONS, Dialect, delimited_rows, find_dialect, head_lines, records
-from clearhead.data.files import Blob, Line, decoded_head, find_encoding, lines_of, newline_of, open_handle, open_path
-from clearhead.data.folders import open_folder
-from clearhead.data.header import column_names, has_header, numbered_names
-from clearhead.data.objects import list_rows, object_rows
-from clearhead.data.piped import FORMATS, SIGNS, header_sign, is_json, looks_like_table
-from clearhead.data.source import NUL, BadRow, Once, Row, Rows, Source, excerpt
-from clearhead.data.squad import COLUMNS, is_squad, question_rows
-from clearhead.data.values import LOOKED_AT, columns_of, named_columns, open_values
+from clearhead.data.sources.arrow import parquet
+from clearhead.data.sources.conll import SUFFIXES, TAGS, Grid, find_grid, sentence_rows
+from clearhead.data.sources.delimited import (
+    DELIMITERS,
+    REASONS,
+    Dialect,
+    delimited_rows,
+    find_dialect,
+    head_lines,
+    records,
+)
+from clearhead.data.sources.files import (
+    Blob,
+    Line,
+    decoded_head,
+    find_encoding,
+    lines_of,
+    newline_of,
+    open_handle,
+    open_path,
+)
+from clearhead.data.sources.folders import open_folder
+from clearhead.data.sources.header import column_names, has_header, numbered_names
+from clearhead.data.sources.objects import list_rows, object_rows
+from clearhead.data.sources.piped import FORMATS, SIGNS, header_sign, is_json, looks_like_table
+from clearhead.data.sources.source import NUL, BadRow, Once, Row, Rows, Source, excerpt
+from clearhead.data.sources.squad import COLUMNS, is_squad, question_rows
+from clearhead.data.sources.values import LOOKED_AT, columns_of, named_columns, open_values
 from clearhead.errors import InputError
 
 SPOKEN = {",": "comma-separated", "\t": "tab-separated", ";": "semicolon-separated", "|": "pipe-separated"}

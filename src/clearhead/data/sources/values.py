@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from clearhead.data import arrow
-from clearhead.data.source import SHAPE, BadRow, Once, Row, Rows, Source, excerpt
+from clearhead.data.sources import arrow
+from clearhead.data.sources.source import SHAPE, BadRow, Once, Row, Rows, Source, excerpt
 from clearhead.errors import ClearheadError, InputError
 
 LOOKED_AT = 1000  # rows that tell the columns when nothing else does

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from clearhead.data.files import BROKEN_STREAM, Blob
-from clearhead.data.source import SHAPE, BadRow, Row, Rows, excerpt
+from clearhead.data.sources.files import BROKEN_STREAM, Blob
+from clearhead.data.sources.source import SHAPE, BadRow, Row, Rows, excerpt
 from clearhead.errors import InputError
 
 COLUMNS = ("id", "title", "context", "question", "answers", "is_impossible")

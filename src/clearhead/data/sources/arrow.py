@@ -8,9 +8,9 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
-from clearhead.data.files import BROKEN_STREAM, Blob
-from clearhead.data.header import unique_names
-from clearhead.data.source import BadRow, Row, Rows
+from clearhead.data.sources.files import BROKEN_STREAM, Blob
+from clearhead.data.sources.header import unique_names
+from clearhead.data.sources.source import BadRow, Row, Rows
 from clearhead.errors import InputError, MissingExtraError
 from clearhead.files import shown
 

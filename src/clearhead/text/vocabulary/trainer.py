@@ -21,7 +21,7 @@ from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.text.files import guarded
 from clearhead.text.subwords import CONTINUATION, METASPACE, WORD_END
-from clearhead.text.vocabulary_options import Choices
+from clearhead.text.vocabulary.options import Choices
 
 BYTES = tuple(f"<0x{number:02X}>" for number in range(256))
 BATCH = 10_000

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from clearhead.errors import InputError, TokenizerError
-from clearhead.text.sentencepiece_model import LONGEST_PIECE
+from clearhead.text.sentencepiece.model_file import LONGEST_PIECE
 
 MOST_NODES = 1_000_000  # of the pieces of a model, 200 bytes each; Marian models have a quarter of it
 MOST_LITERAL_NODES = 250_000  # of user-defined pieces and added tokens, of which there are at most some thousand

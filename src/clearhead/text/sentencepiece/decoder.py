@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Callable
 
-from clearhead.text.sentencepiece_model import BYTE, CONTROL, UNKNOWN, PieceModel
+from clearhead.text.sentencepiece.model_file import BYTE, CONTROL, UNKNOWN, PieceModel
 from clearhead.text.subwords import METASPACE
 
 ONE_PER_BYTE = "clearhead.one_per_byte"  # how decode_bytes treats errors

@@ -10,12 +10,19 @@ from clearhead.errors import InputError, TokenizerError
 from clearhead.files import shown
 from clearhead.text.encoding import Encoding, Ids, truncate
 from clearhead.text.files import SMALL, guarded, parse_object, read_bytes
-from clearhead.text.limits import check_text_size
-from clearhead.text.piece_decoder import join_pieces
-from clearhead.text.piece_normalizer import PieceNormalizer
+from clearhead.text.limits.pipeline_limits import check_text_size
 from clearhead.text.pipeline import Item, tidy
-from clearhead.text.segmenter import segmenter
-from clearhead.text.sentencepiece_model import LONGEST_PIECE, MOST_MODEL_BYTES, MOST_PIECES, PieceModel, parse_pieces
+from clearhead.text.sentencepiece.decoder import join_pieces
+from clearhead.text.sentencepiece.model_file import (
+    LONGEST_PIECE,
+    MOST_MODEL_BYTES,
+    MOST_PIECES,
+    PieceModel,
+    parse_pieces,
+)
+from clearhead.text.sentencepiece.normalizer import PieceNormalizer
+from clearhead.text.sentencepiece.segmenter import segmenter
+from clearhead.text.sentencepiece.trie import Budget, literal_trie, splitter
 from clearhead.text.settings import (
     NAMED,
     Settings,
@@ -27,7 +34,6 @@ from clearhead.text.settings import (
 )
 from clearhead.text.subwords import METASPACE
 from clearhead.text.tokenizer import Tokenizer
-from clearhead.text.trie import Budget, literal_trie, splitter
 
 MOST_SOURCE = 300_000  # characters; models that translate read 512 tokens, and this code takes seconds for a megabyte
 

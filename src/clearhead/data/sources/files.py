@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
-from clearhead.data.source import BYTES, DAMAGE, LONG
+from clearhead.data.sources.source import BYTES, DAMAGE, LONG
 from clearhead.errors import InputError
 from clearhead.files import shown
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from clearhead.data.files import MOST_NAME, MOST_RECORD, SURROGATE
 from clearhead.data.names import PARTS
-from clearhead.data.source import BYTES, DAMAGE, LONG, NUL, BadRow, Row, Rows, Source, excerpt
+from clearhead.data.sources.files import MOST_NAME, MOST_RECORD, SURROGATE
+from clearhead.data.sources.source import BYTES, DAMAGE, LONG, NUL, BadRow, Row, Rows, Source, excerpt
 from clearhead.errors import InputError
 from clearhead.files import shown
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import IO, Any
 
-from clearhead.data.source import BadRow, Row, Rows, Source
+from clearhead.data.sources.source import BadRow, Row, Rows, Source
 
 BLOCK_ROWS = 256
 BLOCK_BYTES = 1 << 20  # a block of long texts ends earlier

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from clearhead.data.delimited import REASONS
-from clearhead.data.files import Line
-from clearhead.data.source import CELLS, NUL, BadRow, Row, Rows, excerpt
+from clearhead.data.sources.delimited import REASONS
+from clearhead.data.sources.files import Line
+from clearhead.data.sources.source import CELLS, NUL, BadRow, Row, Rows, excerpt
 
 SUFFIXES = (".conll", ".conllu", ".conll2003", ".iob", ".iob2", ".bio", ".ner")
 TOKENS, TAGS = "tokens", "tags"

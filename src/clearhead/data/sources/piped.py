@@ -6,8 +6,8 @@ import csv
 import re
 from collections.abc import Collection
 
-from clearhead.data.delimited import DELIMITERS
 from clearhead.data.names import LABELS, PAIRS, TEXTS, plain
+from clearhead.data.sources.delimited import DELIMITERS
 
 FORMATS = ("csv", "tsv", "jsonl", "text")  # that people can name
 SIGNS = {"csv": ",", "tsv": "\t"}

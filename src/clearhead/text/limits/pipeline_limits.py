@@ -14,12 +14,9 @@ from typing import Any
 
 from clearhead.errors import InputError, TokenizerError
 from clearhead.files import shown
-from clearhead.text.pattern_parser import UnboundedPatternError
-from clearhead.text.patterns import check_pattern, depends_on_position, start_at_runs
-from clearhead.text.piece_normalizer import LONGEST as LONGEST_REPLACEMENT
-from clearhead.text.piece_normalizer import Charsmap
-from clearhead.text.trie import Budget
-from clearhead.text.vocabulary_limits import (
+from clearhead.text.limits.pattern_parser import UnboundedPatternError
+from clearhead.text.limits.patterns import check_pattern, depends_on_position, start_at_runs
+from clearhead.text.limits.vocabulary_limits import (
     LONGEST_TOKEN,
     added_tokens,
     check_added,
@@ -28,6 +25,9 @@ from clearhead.text.vocabulary_limits import (
     check_length,
     check_model,
 )
+from clearhead.text.sentencepiece.normalizer import LONGEST as LONGEST_REPLACEMENT
+from clearhead.text.sentencepiece.normalizer import Charsmap
+from clearhead.text.sentencepiece.trie import Budget
 
 MOST_TEXT = 2_000_000  # characters that are tokenized at once: 0.7 GB and three seconds where each is a token
 MOST_GROWTH = 2_000  # bytes out per byte in, on paper; ALBERT's pipeline has 1,100

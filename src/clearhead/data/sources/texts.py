@@ -13,13 +13,22 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.caller import setting
-from clearhead.data.conll import SUFFIXES
-from clearhead.data.delimited import REASONS, Dialect, head_lines, records
-from clearhead.data.files import MOST_NAME, Blob, Line, decoded_head, find_encoding, lines_of, newline_of, open_path
-from clearhead.data.header import WORD
-from clearhead.data.piped import FORMATS, SIGNS, header_sign, is_json
-from clearhead.data.readers import open_source
-from clearhead.data.source import BYTES, BadRow, Row, Source
+from clearhead.data.sources.conll import SUFFIXES
+from clearhead.data.sources.delimited import REASONS, Dialect, head_lines, records
+from clearhead.data.sources.files import (
+    MOST_NAME,
+    Blob,
+    Line,
+    decoded_head,
+    find_encoding,
+    lines_of,
+    newline_of,
+    open_path,
+)
+from clearhead.data.sources.header import WORD
+from clearhead.data.sources.piped import FORMATS, SIGNS, header_sign, is_json
+from clearhead.data.sources.readers import open_source
+from clearhead.data.sources.source import BYTES, BadRow, Row, Source
 from clearhead.errors import InputError
 from clearhead.files import shown
 

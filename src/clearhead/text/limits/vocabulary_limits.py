@@ -7,7 +7,7 @@ from typing import Any
 
 from clearhead.errors import TokenizerError
 from clearhead.files import shown
-from clearhead.text.sentencepiece_model import LONGEST_PIECE, MOST_ADDED
+from clearhead.text.sentencepiece.model_file import LONGEST_PIECE, MOST_ADDED
 from clearhead.text.settings import checked_ids
 
 MOST_ADDED_CHARACTERS = 2_000_000  # of them together: five seconds to build the search

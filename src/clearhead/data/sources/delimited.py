@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from clearhead.data.files import MOST_RECORD, Line, newline_of
-from clearhead.data.source import BYTES, CELLS, DAMAGE, LONG, NUL, QUOTES, BadRow, Row, Rows, excerpt
+from clearhead.data.sources.files import MOST_RECORD, Line, newline_of
+from clearhead.data.sources.source import BYTES, CELLS, DAMAGE, LONG, NUL, QUOTES, BadRow, Row, Rows, excerpt
 
 DELIMITERS = {"\t": "tab", "|": "pipe", ";": "semicolon", ",": "comma"}  # rarest in texts first
 REASONS = {

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from clearhead.errors import TokenizerError
-from clearhead.text.sentencepiece_model import BPE, BYTE, NORMAL, UNIGRAM, UNUSED, USER_DEFINED, PieceModel
+from clearhead.text.sentencepiece.model_file import BPE, BYTE, NORMAL, UNIGRAM, UNUSED, USER_DEFINED, PieceModel
+from clearhead.text.sentencepiece.trie import END, Budget, build_trie, literal_trie, splitter
 from clearhead.text.subwords import METASPACE
-from clearhead.text.trie import END, Budget, build_trie, literal_trie, splitter
 
 Cut = Callable[[str, Budget], list[str]]
 # Pieces with their place in the text; a text in several parts has one budget for all of them.

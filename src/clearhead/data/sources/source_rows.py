@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from clearhead.data.examples import BadRows
-from clearhead.data.source import Source
+from clearhead.data.sources.source import Source
 
 
 @dataclass

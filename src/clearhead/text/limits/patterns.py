@@ -14,7 +14,7 @@ a lookbehind lets the loop start only at the beginning of a run.
 
 from __future__ import annotations
 
-from clearhead.text.pattern_parser import Branch, Part, UnboundedPatternError, count_steps, parse_pattern
+from clearhead.text.limits.pattern_parser import Branch, Part, UnboundedPatternError, count_steps, parse_pattern
 
 LONGEST = 5_000  # characters; published ones stay below 1,000
 MOST_STEPS = 500  # for each character of a text; published ones need at most 306

@@ -9,9 +9,9 @@ from __future__ import annotations
 import struct
 
 from clearhead.errors import TokenizerError
-from clearhead.text.sentencepiece_model import USER_DEFINED, PieceModel
+from clearhead.text.sentencepiece.model_file import USER_DEFINED, PieceModel
+from clearhead.text.sentencepiece.trie import PER_CHARACTER, Budget, literal_trie, longest_match
 from clearhead.text.subwords import METASPACE
-from clearhead.text.trie import PER_CHARACTER, Budget, literal_trie, longest_match
 
 LONGEST = 1024  # bytes of one replacement; Unicode's own longest has 33, and more could fill the memory
 LONGEST_RULE = 64  # characters that one rule replaces; Unicode's own longest has 4
