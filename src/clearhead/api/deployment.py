@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.errors import InputError
 from clearhead.files import check_new, whole_file, whole_folder
 from clearhead.model.loading import load, need_torch
+from clearhead.progress import KnownCountCallback, Progress, from_counts, no_progress
 
 if TYPE_CHECKING:
     from clearhead.checkpoint.inventory import LocalModel
@@ -44,7 +45,7 @@ def export(
     *,
     portable: bool = False,
     precision: str | None = None,
-    progress: Callable[[str, int, int | None], None] | None = None,
+    progress: Progress | None = None,
 ) -> Path:
     """Write a model as ONNX with its tokenizer and passport, for other runtimes; returns the folder.
 
@@ -66,7 +67,9 @@ def bench(
     runtimes: Sequence[str] | None = None,
     threads: int | None = None,
     seconds: float = 10.0,
-    **told: Any,
+    progress: KnownCountCallback | None = None,
+    download: Progress | None = None,
+    **limits: Any,
 ) -> Bench:
     """Measure how fast a model turns texts into vectors on this machine: engine, int8, core and what others would take.
 
@@ -84,7 +87,16 @@ def bench(
         raise InputError(f"{path} must end in .svg.")
     is_read = texts is not None and not (isinstance(texts, str) and is_text(texts))  # one text is refused below
     read = read_texts(texts, column, format=input_format) if is_read else texts
-    timed = run_bench(os.fspath(model), read, runtimes=runtimes, threads=threads, seconds=seconds, **told)
+    timed = run_bench(
+        os.fspath(model),
+        read,
+        runtimes=runtimes,
+        threads=threads,
+        seconds=seconds,
+        progress=from_counts(progress),
+        download=download,
+        **limits,
+    )
     if path is not None:
         with whole_file(path) as file:
             file.write(timed.svg().encode())
@@ -104,7 +116,7 @@ def quantize(
     to_column: str | None = None,
     allowed: float = 0.5,
     least_cosine: float = 0.995,
-    told: Callable[[str, int, int | None], None] | None = None,
+    told: Progress | None = None,
 ) -> Quantised:
     """Make a model run in eight bits if it stays good enough, measured on your own rows or texts; else refuse.
 
@@ -140,7 +152,7 @@ def quantize(
             "source": from_column,
             "target": to_column,
         },
-        told=told,
+        progress=told or no_progress,
     )
 
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clearhead.checkpoint.hub import locate
 from clearhead.jobs import kinds
 from clearhead.model.opening import as_model
+from clearhead.progress import Progress
 
 if TYPE_CHECKING:
     from clearhead.explain.explanation import Explanation
     from clearhead.model import Model
     from clearhead.model.describe import Description
-
-    Download = Callable[[str, int, int | None], None]
 
 
 def kind_of(model: str | os.PathLike[str]) -> kinds.Kind:
@@ -26,7 +24,7 @@ def kind_of(model: str | os.PathLike[str]) -> kinds.Kind:
     return kinds.kind_of(locate(model).folder)
 
 
-def describe(model: str | os.PathLike[str] | Model, *, download: Download | None = None) -> Description:
+def describe(model: str | os.PathLike[str] | Model, *, download: Progress | None = None) -> Description:
     """What a model is: architecture, sizes, tokenizer, head, passport, and what it was trained for."""
     from clearhead.aspects.describe import describe_aspects
     from clearhead.model.describe import describe_model
@@ -62,7 +60,7 @@ def explain(
     beam: int | None = None,
     top: int | None = None,
     max_length: int | None = None,
-    download: Download | None = None,
+    download: Progress | None = None,
 ) -> Explanation:
     """What each word looks at, or how a decoder finds its words: shown in a notebook, saved to a file, or as numbers.
 

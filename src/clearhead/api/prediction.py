@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from clearhead.caller import setting
 from clearhead.errors import InputError
+from clearhead.progress import from_done
 
 if TYPE_CHECKING:
     from clearhead.predict.files import Predicted
@@ -74,7 +75,7 @@ def evaluate(
             part=part,
             columns=(text, label),
             skip_bad_rows=skip_bad_rows,
-            told=told,
+            progress=from_done(told),
             report=None if report is None else Path(report),
             command=command,
         )[0]

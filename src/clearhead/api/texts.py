@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, overload
 
 from clearhead.model.loading import load_tokenizers
 from clearhead.model.opening import as_model
+from clearhead.progress import CountCallback, Progress, from_counts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
     Reference = str | os.PathLike[str] | Model
-    Progress = Callable[[int, int | None], None]
-    Download = Callable[[str, int, int | None], None]
 
 
 @overload
@@ -40,8 +39,8 @@ def embed(
     prompt: str | None = ...,
     prompt_name: str | None = ...,
     precision: str | None = ...,
-    progress: Progress | None = ...,
-    download: Download | None = ...,
+    progress: CountCallback | None = ...,
+    download: Progress | None = ...,
 ) -> Array: ...
 
 
@@ -59,8 +58,8 @@ def embed(
     prompt: str | None = ...,
     prompt_name: str | None = ...,
     precision: str | None = ...,
-    progress: Progress | None = ...,
-    download: Download | None = ...,
+    progress: CountCallback | None = ...,
+    download: Progress | None = ...,
 ) -> Vectors: ...
 
 
@@ -77,8 +76,8 @@ def embed(
     prompt: str | None = None,
     prompt_name: str | None = None,
     precision: str | None = None,
-    progress: Progress | None = None,
-    download: Download | None = None,
+    progress: CountCallback | None = None,
+    download: Progress | None = None,
 ) -> Array | Vectors:
     """Turn texts into vectors: an array with a row for each, or a file (.npy, .jsonl, .jsonl.gz, .parquet).
 
@@ -98,8 +97,8 @@ def embed(
         precision=precision,
     )
     if output is None:
-        return embed_texts(model, source, options, progress=progress, download=download)
-    return embed_file(model, source, Path(output), options, progress=progress, download=download)
+        return embed_texts(model, source, options, progress=from_counts(progress), download=download)
+    return embed_file(model, source, Path(output), options, progress=from_counts(progress), download=download)
 
 
 @overload
@@ -125,8 +124,8 @@ def translate(
     align: bool | None = False,
     replace_unknown: bool = False,
     precision: str | None = None,
-    progress: Progress | None = None,
-    download: Download | None = None,
+    progress: CountCallback | None = None,
+    download: Progress | None = None,
     notify: Callable[[str], None] | None = None,
     **decoding: Any,
 ) -> list[Translation] | TextsWritten:
@@ -148,7 +147,7 @@ def translate(
         align=align,
         replace_unknown=replace_unknown,
         precision=precision,
-        progress=progress,
+        progress=from_counts(progress),
         download=download,
         notify=notify,
         **_search(decoding, beam, 4, max_length),
@@ -177,8 +176,8 @@ def generate(
     as_json: bool = False,
     new_only: bool = False,
     precision: str | None = None,
-    progress: Progress | None = None,
-    download: Download | None = None,
+    progress: CountCallback | None = None,
+    download: Progress | None = None,
     notify: Callable[[str], None] | None = None,
     **decoding: Any,
 ) -> list[Continuation] | TextsWritten:
@@ -197,7 +196,7 @@ def generate(
         as_json=as_json,
         new_only=new_only,
         precision=precision,
-        progress=progress,
+        progress=from_counts(progress),
         download=download,
         notify=notify,
         **_search(decoding, beam, 1, max_length),
@@ -210,7 +209,7 @@ def generate_stream(
     *,
     max_length: int = 128,
     precision: str | None = None,
-    download: Download | None = None,
+    download: Progress | None = None,
     **decoding: Any,
 ) -> Iterator[str]:
     """What a causal model writes after one prompt, in pieces, each as soon as it is known."""
@@ -220,7 +219,7 @@ def generate_stream(
     return generate_pieces(model, prompt, precision=precision, download=download, **options)
 
 
-def fill(model: Reference, text: str, top: int = 5, *, download: Download | None = None) -> list[list[Guess]]:
+def fill(model: Reference, text: str, top: int = 5, *, download: Progress | None = None) -> list[list[Guess]]:
     """The most likely words at each [MASK] of a text, a list for each mask."""
     return as_model(model, progress=download).fill(text, top=top)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
 from clearhead.model.loading import load
+from clearhead.progress import CountCallback, Progress, from_counts
 
 if TYPE_CHECKING:
     from clearhead.model import Model
@@ -23,8 +24,8 @@ def load_words(
     reference: str | os.PathLike[str],
     *,
     limit: int | None = None,
-    progress: Callable[[int, int | None], None] | None = None,
-    download: Callable[[str, int, int | None], None] | None = None,
+    progress: CountCallback | None = None,
+    download: Progress | None = None,
 ) -> WordVectors:
     """Word vectors: of a GloVe or word2vec file, of a folder of ours, or the word table of any Transformer.
 
@@ -36,7 +37,7 @@ def load_words(
     from clearhead.words.files import check_limit
 
     if has_vectors(reference) or Path(reference).expanduser().is_file():  # a file that is none says why
-        return load_vectors(reference, limit=limit, progress=progress)
+        return load_vectors(reference, limit=limit, progress=from_counts(progress))
     check_limit(limit)
     made = word_table(load(reference, head=None, progress=download))
     return made if limit is None or limit >= len(made) else made.select(range(limit))
@@ -51,7 +52,7 @@ def words(
     simlex: str | os.PathLike[str] | None = None,
     analogies: str | os.PathLike[str] | None = None,
     limit: int | None = None,
-    progress: Callable[[int, int | None], None] | None = None,
+    progress: CountCallback | None = None,
 ) -> WordAnswers:
     """The neighbours of a word or of a sum such as "king", "-", "man", "+", "woman", and how good word vectors are.
 
@@ -70,7 +71,7 @@ def words(
         wordsim=wordsim,
         simlex=simlex,
         analogies=analogies,
-        progress=progress,
+        progress=from_counts(progress),
     )
 
 
@@ -97,7 +98,7 @@ def word2vec(
     *,
     text: str | Sequence[str] | None = None,
     encoding: str | None = None,
-    progress: Callable[[str, int, int | None], None] | None = None,
+    progress: Progress | None = None,
     **settings: Any,
 ) -> LearnedWords:
     """Learn word vectors from files of text, or from sentences that are lists of words.

@@ -7,17 +7,16 @@ import hashlib
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from clearhead.errors import ClearheadError, HubError, UnsafeError
+from clearhead.progress import Progress
 
 from .reference import is_commit, needed_files, shard_names
-
-Progress = Callable[[str, int, int | None], None]  # file, bytes done, bytes in all (None if the hub does not say)
 
 _MAX_LISTED = 50_000  # no model repository comes near; a listing beyond it is not one
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Literal
 
 from clearhead.errors import CheckpointError, HubError
+from clearhead.progress import Progress
 
-from .download import Progress, fetch, is_down, storage
+from .download import fetch, is_down, storage
 from .inventory import FILLS, LocalModel, list_models, name_models
 from .reference import DEFAULT_MODEL, SAFE, Reference, is_commit, missing_files, read_reference
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from clearhead.progress import Progress, no_progress
 
 HEAD_WIDTH = 64  # as in the 2017 Transformer; a width that is no multiple of it is one head
 LEAST_SECONDS = 0.003  # of one sample: shorter calls are repeated and shared out
@@ -90,20 +92,20 @@ def time_layers(
     kernel: int,
     repeats: int,
     threads: int | None = None,
-    told: Callable[[int, int], None] | None = None,
+    progress: Progress = no_progress,
 ) -> tuple[dict[Cell, list[float]], int]:
     """Seconds of a forward pass over one text, `repeats` times each in turns, and how many threads worked."""
     before = torch.get_num_threads()
     if threads is not None:
         torch.set_num_threads(threads)
     try:
-        return _rounds(lengths, widths, kernel, repeats, told or (lambda _done, _total: None)), torch.get_num_threads()
+        return _rounds(lengths, widths, kernel, repeats, progress), torch.get_num_threads()
     finally:
         torch.set_num_threads(before)
 
 
 def _rounds(
-    lengths: Sequence[int], widths: Sequence[int], kernel: int, repeats: int, told: Callable[[int, int], None]
+    lengths: Sequence[int], widths: Sequence[int], kernel: int, repeats: int, progress: Progress
 ) -> dict[Cell, list[float]]:
     built = {(name, width): kind(width, kernel).eval() for width in widths for name, kind in LAYERS.items()}
     cells = [(name, length, width) for width in widths for length in lengths for name in LAYERS]
@@ -121,7 +123,7 @@ def _rounds(
             else:
                 seconds[cell].append(_timed(layer, x, calls[cell]))
             done += 1
-            told(done, total)
+            progress("timing layers", done, total)
     return seconds
 
 

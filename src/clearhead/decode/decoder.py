@@ -16,6 +16,7 @@ from clearhead.decode.results import Hypothesis
 from clearhead.decode.sampling import Sampler, generator
 from clearhead.decode.stopping_criteria import Stops
 from clearhead.errors import InputError
+from clearhead.progress import Progress, no_progress
 from clearhead.runner import Runner
 
 Array = np.ndarray[Any, Any]
@@ -34,7 +35,7 @@ class Decoder:
     def answers(
         self,
         every: Sequence[Given],
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress = no_progress,
         *,
         scored: bool = True,
         texts: bool = True,
@@ -56,8 +57,7 @@ class Decoder:
                 best = answers[: self.plan.settings.best]
                 made[row] = [replace(one, text=self.text(one.ids)) for one in best] if texts else best
             done += len(numbers)
-            if progress is not None:
-                progress(done, len(every))
+            progress("generating", done, len(every))
         return made
 
     def _group(self, every: Sequence[Given], scored: bool, watch: Watch | None) -> list[list[Hypothesis]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -16,6 +16,7 @@ from clearhead.errors import InputError
 from clearhead.files import scratch_folder, shown
 from clearhead.html import one_line, table_html
 from clearhead.machine.threads import most_threads
+from clearhead.progress import Progress, no_progress
 
 ROUNDS = 5
 MOST_TEXTS = 512  # of a file, taken evenly
@@ -111,8 +112,8 @@ def run_bench(
     seconds: float = 10.0,
     rounds: int = ROUNDS,
     patience: float = PATIENCE,
-    progress: Callable[[int, int], None] | None = None,
-    download: Callable[[str, int, int | None], None] | None = None,
+    progress: Progress = no_progress,
+    download: Progress | None = None,
 ) -> Bench:
     """Start every runtime in a process of its own and let them take turns at the same texts.
 

@@ -12,13 +12,14 @@ from clearhead.checkpoint.folder import AUTO, config_for, read_folder
 from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.passport import Passport, read_passport, write_passport
 from clearhead.checkpoint.sentence import Sentences, read_sentences
-from clearhead.engine.export import ABOUT, Progress, about, exported, write_model
+from clearhead.engine.export import ABOUT, about, exported, write_model
 from clearhead.errors import InputError
 from clearhead.files import check_new, shown, whole_folder, write_json
 from clearhead.jobs.kinds import kind_of
 from clearhead.model.loading import load
 from clearhead.model.model import Model
 from clearhead.model.saving import GENERATION
+from clearhead.progress import Progress, no_progress
 from clearhead.shape import Pooling
 from clearhead.tasks import TASKS
 
@@ -47,7 +48,7 @@ def run_export(
     _check_network(read_passport(folder if sentences is None else sentences.encoder), said)
     model = load(folder, "engine", head=_head(sentences), precision=precision)
     with whole_folder(target) as place:
-        _write(place, model, portable=portable, progress=progress)
+        _write(place, model, portable=portable, progress=progress or no_progress)
     return target
 
 
@@ -71,7 +72,7 @@ def _head(sentences: Sentences | None) -> str | None:
     return AUTO if read.shape.head is None or read.mean_head else None
 
 
-def _write(place: Path, model: Model, *, portable: bool, progress: Progress | None) -> None:
+def _write(place: Path, model: Model, *, portable: bool, progress: Progress) -> None:
     runner: Any = model.runner
     notes: list[str] = []
     pooling = _pooling(model, notes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,7 @@ from clearhead.predict.latency import UNUSED_FILES, UNUSED_FOLDERS
 from clearhead.predict.loading import load_predictor
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.scoring import FeatureScorer, NetworkScorer
+from clearhead.progress import Progress, no_progress
 from clearhead.train.job import read_run
 
 if TYPE_CHECKING:
@@ -45,8 +46,6 @@ ALLOWED = 0.5  # points of the metric that may be lost
 ROWS = 64  # of a user that are looked at to find the plan
 LEAST_COSINE = 0.995  # of vectors, on average
 NOT_COPIED = ("*.bin", "*.h5", "*.msgpack", "*.ot", "*.onnx", "*.onnx.data", "*.gguf", "*.pt", "*.pth")
-
-Told = Callable[[str, int, int | None], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,24 +77,23 @@ def run_quantize(
     allowed: float = ALLOWED,
     least_cosine: float = LEAST_COSINE,
     columns: Mapping[str, str | None] | None = None,
-    told: Told | None = None,
+    progress: Progress = no_progress,
 ) -> Quantised:
     """Find how to compute a model in eight bits, measure it beside float, and save it if it is good enough."""
     if not allowed >= 0 or not 0 <= least_cosine <= 1:
         raise InputError(f"allowed must be 0 or more points, and least_cosine from 0 to 1: {allowed}, {least_cosine}.")
     check_new(output)
     begun = time.perf_counter()
-    tell = told or (lambda _what, _done, _total: None)
     folder, named = locate(reference).folder, columns or {}
     if isinstance(rows, Source) and kind_of(folder) in WRITING:
         from clearhead.deploy.quantize_translator import by_translations
 
         sides = named.get("source"), named.get("target")
-        plan, verdict = by_translations(reference, rows, allowed, part, sides, tell)
+        plan, verdict = by_translations(reference, rows, allowed, part, sides, progress)
     elif isinstance(rows, Source):
-        plan, verdict = _by_rows(reference, rows, allowed, part, named, tell)
+        plan, verdict = _by_rows(reference, rows, allowed, part, named, progress)
     else:
-        plan, verdict = _by_texts(reference, rows, least_cosine, tell)
+        plan, verdict = _by_texts(reference, rows, least_cosine, progress)
     if not verdict.passed:
         raise QualityError(f"{_sentence(verdict)} Nothing was written; float runs as before.")
     _save(folder, output, plan, verdict)
@@ -103,7 +101,12 @@ def run_quantize(
 
 
 def _by_rows(
-    reference: str, rows: Source, allowed: float, part: str | None, columns: Mapping[str, str | None], tell: Told
+    reference: str,
+    rows: Source,
+    allowed: float,
+    part: str | None,
+    columns: Mapping[str, str | None],
+    progress: Progress,
 ) -> tuple[Int8Plan, Int8Verdict]:
     """A trained model by its metric on rows whose labels are known."""
     if not rows.again:
@@ -114,7 +117,7 @@ def _by_rows(
         raise InputError(f"{reference} has no network to quantise: {exact.method} counts words.")
     texts = _tokens(exact, rows)
     weights = scorer.model.runner.weights()
-    plan = calibrated(scorer.model.shape, weights, texts, lambda d, n: tell("looking at activations", d, n))
+    plan = calibrated(scorer.model.shape, weights, texts, progress)
     small = replace(exact, scorer=replace(scorer, model=quantised_model(scorer.model, plan)))
     found = {}
     for name, predictor in (("float", exact), ("int8", small)):
@@ -122,7 +125,7 @@ def _by_rows(
             predictor,
             rows,
             part=part,
-            told=partial(_counted, tell, f"measuring {name}"),
+            told=partial(_counted, progress, f"measuring {name}"),
             text=columns.get("text"),
             text_b=columns.get("text_b"),
             label=columns.get("label"),
@@ -143,8 +146,8 @@ def _by_rows(
     )
 
 
-def _counted(tell: Told, what: str, done: int) -> None:
-    tell(what, done, None)
+def _counted(progress: Progress, what: str, done: int) -> None:
+    progress(what, done, None)
 
 
 def _tokens(predictor: Predictor, rows: Source) -> list[Sequence[int]]:
@@ -162,7 +165,9 @@ def _tokens(predictor: Predictor, rows: Source) -> list[Sequence[int]]:
     return [*pieces, *(one.ids for one in scorer.model.tokenizer.encode_ids(SENTENCES))]
 
 
-def _by_texts(reference: str, texts: Sequence[str] | None, least: float, tell: Told) -> tuple[Int8Plan, Int8Verdict]:
+def _by_texts(
+    reference: str, texts: Sequence[str] | None, least: float, progress: Progress
+) -> tuple[Int8Plan, Int8Verdict]:
     """An encoder by its vectors: on texts that it was not calibrated with, where there are enough."""
     import numpy as np
 
@@ -177,10 +182,10 @@ def _by_texts(reference: str, texts: Sequence[str] | None, least: float, tell: T
         cut = ROWS if len(given) >= 2 * ROWS else len(given) // 2
         looked, rest = given[: max(cut, 1)], given[cut:]
     tokens = [one.ids for one in model.tokenizer.encode_ids([*looked, *SENTENCES])]
-    plan = calibrated(model.shape, model.runner.weights(), tokens, lambda d, n: tell("looking at activations", d, n))
+    plan = calibrated(model.shape, model.runner.weights(), tokens, progress)
     small = quantised_model(model, plan)
     one, other = (
-        made.embed(rest, progress=partial(tell, f"measuring {name}")).astype(np.float64)
+        made.embed(rest, progress=partial(progress, f"measuring {name}")).astype(np.float64)
         for name, made in (("float", model), ("int8", small))
     )
     near = (one * other).sum(1) / np.maximum(np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1), 1e-30)

@@ -9,12 +9,13 @@ from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.passport import Int8Verdict
 from clearhead.data import Source
 from clearhead.data.split import draw_rows
-from clearhead.deploy.quantize import Told, quantised_model
+from clearhead.deploy.quantize import quantised_model
 from clearhead.engine.int8 import Int8Plan
 from clearhead.errors import InputError
 from clearhead.metrics.translation import measure_translations
 from clearhead.model.loading import load
 from clearhead.model.opening import source_prefix
+from clearhead.progress import Progress, for_stage
 from clearhead.tensors import ties
 from clearhead.translate.dataset import Pair
 from clearhead.translate.evaluate import known_pairs, translations
@@ -27,7 +28,12 @@ SCORES = ("bleu", "chrf")  # each of them may lose what is allowed
 
 
 def by_translations(
-    reference: str, rows: Source, allowed: float, part: str | None, columns: tuple[str | None, str | None], tell: Told
+    reference: str,
+    rows: Source,
+    allowed: float,
+    part: str | None,
+    columns: tuple[str | None, str | None],
+    progress: Progress,
 ) -> tuple[Int8Plan, Int8Verdict]:
     """The first plan that keeps both scores, or the last one with what it loses."""
     model = load(reference, "engine", precision="float")
@@ -36,9 +42,9 @@ def by_translations(
     every, _ = known_pairs(locate(reference).folder, model.trained, rows, part=part, columns=columns)
     pairs = [every[place] for place in draw_rows(len(every), min(MOST_ROWS, len(every)), 0)]
     beam = 1 if model.trained is None else int(str(model.trained.settings.get("beam") or 1))
-    before = _scores(model, pairs, beam, tell, "measuring float")
+    before = _scores(model, pairs, beam, for_stage(progress, "measuring float"))
     for plan in _plans(model):
-        after = _scores(quantised_model(model, plan), pairs, beam, tell, "measuring int8")
+        after = _scores(quantised_model(model, plan), pairs, beam, for_stage(progress, "measuring int8"))
         worse = max(SCORES, key=lambda name: before[name] - after[name])
         verdict = Int8Verdict(
             passed=before[worse] - after[worse] <= allowed + 1e-9,
@@ -63,8 +69,8 @@ def _plans(model: Model) -> Iterator[Int8Plan]:
     yield Int8Plan(float_steps=frozenset({tied if model.shape.head.tied else "head.out"}))
 
 
-def _scores(model: Model, pairs: list[Pair], beam: int, tell: Told, what: str) -> dict[str, float]:
+def _scores(model: Model, pairs: list[Pair], beam: int, progress: Progress) -> dict[str, float]:
     texts = [pair.source for pair in pairs]
-    said = translations(model, texts, source_prefix(model), beam, lambda done, total: tell(what, done, total))
+    said = translations(model, texts, source_prefix(model), beam, progress)
     found = measure_translations(said, [pair.target for pair in pairs], n=0).measures
     return {name: found[name].value for name in SCORES}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from clearhead.deploy.process import Child
 from clearhead.deploy.runtimes import RUNTIMES
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import shown
+from clearhead.progress import Progress
 
 STARTS = 2  # of each runtime: the first brings files into the system's cache, the faster one counts
 PATIENCE = 900.0  # seconds that a runtime may take to load
@@ -46,7 +47,7 @@ class Race:
     sides: Sequence[Side]
     patience: float
     rounds: int
-    progress: Callable[[int, int], None] | None
+    progress: Progress
     done: int = 0
 
     @property
@@ -72,7 +73,7 @@ class Race:
             side.child = child
         if not last or side.left_out is not None:
             child.close()
-        self._tell()
+        self._report()
 
     def measure(self, texts: int, turn: float) -> float | None:
         """Every runtime at the same texts, one after the other, round by round; the tokens of a text on average."""
@@ -95,7 +96,7 @@ class Race:
                 count = min(together, self._count(side, 1, SLOWER * turn))
                 said = self.ask(side, do="together", first=number * together, count=count)
                 side.together += [] if said is None else [count / max(said["seconds"], 1e-9)]
-                self._tell()
+                self._report()
         for side in self.running:
             side.memory = self.ask(side, do="memory") or {}
             side.vectors = (self.ask(side, do="vectors", count=COMPARED) or {}).get("vectors")
@@ -130,7 +131,6 @@ class Race:
         side.left_out = shown(said, 200)
         return None
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         self.done += 1
-        if self.progress is not None:
-            self.progress(self.done, len(self.running) * (STARTS + self.rounds))
+        self.progress("measuring", self.done, len(self.running) * (STARTS + self.rounds))

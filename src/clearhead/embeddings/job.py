@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +17,7 @@ from clearhead.model.embedding import BATCH_TOKENS, Embedder
 from clearhead.model.model import Model
 from clearhead.model.opening import as_model
 from clearhead.predict.files import partial_files
+from clearhead.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,8 +44,8 @@ def embed_texts(
     source: Any,
     options: EmbedOptions,
     *,
-    progress: Callable[[int, int | None], None] | None = None,
-    download: Callable[[str, int, int | None], None] | None = None,
+    progress: Progress = no_progress,
+    download: Progress | None = None,
 ) -> Array:
     """A float32 vector for each text, in memory; a string is a text unless it names a file."""
     loaded = as_model(model, precision=options.precision, progress=download)
@@ -60,8 +61,8 @@ def embed_file(
     output: Path,
     options: EmbedOptions,
     *,
-    progress: Callable[[int, int | None], None] | None = None,
-    download: Callable[[str, int, int | None], None] | None = None,
+    progress: Progress = no_progress,
+    download: Progress | None = None,
 ) -> Vectors:
     """The same as a file, in bounded memory. The same call resumes an interrupted job on a file by a named model."""
     if ending_of(output) == ".parquet" and find_spec("pyarrow") is None:
@@ -76,7 +77,7 @@ def embed_file(
     if path is not None and path.is_file() and not isinstance(model, Model):  # a Model may differ from its folder
         key = _key(str(model), path, options, embedder, ending_of(output))
     try:
-        return write_vectors(output, texts, embedder, batch_tokens=BATCH_TOKENS, key=key, told=progress)
+        return write_vectors(output, texts, embedder, batch_tokens=BATCH_TOKENS, key=key, progress=progress)
     except KeyboardInterrupt as error:
         error.resumable = key is not None  # type: ignore[attr-defined]
         raise

@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import discard, whole_file, write_json, writing
 from clearhead.predict.files import Counts, Mark, file_state, partial_files, read_mark
+from clearhead.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,15 +74,15 @@ def write_vectors(
     *,
     batch_tokens: int,
     key: str | None = None,
-    told: Callable[[int, int | None], None] | None = None,
+    progress: Progress = no_progress,
 ) -> Vectors:
     """The vectors of texts to a file; with a `key`, on from where an interrupted job with the same one stopped."""
     ending = ending_of(output)
     if key is None:
         if ending == ".parquet":
-            return _write_whole_parquet(output, texts, embedder, batch_tokens, told)
+            return _write_whole_parquet(output, texts, embedder, batch_tokens, progress)
         with whole_file(output) as file:
-            return _write(output, file, ending, texts, embedder, batch_tokens, Counts(), told)
+            return _write(output, file, ending, texts, embedder, batch_tokens, Counts(), progress)
     partial, mark = partial_files(output)
     begun = read_mark(partial, mark, key)
     counts = Counts() if begun is None else begun.counts
@@ -100,7 +101,7 @@ def write_vectors(
                 if begun is not None:
                     file.truncate(begun.bytes)
                     file.seek(0, os.SEEK_END)
-                made = _write(output, file, ending, texts, embedder, batch_tokens, counts, told, save)
+                made = _write(output, file, ending, texts, embedder, batch_tokens, counts, progress, save)
             if ending == ".parquet":  # it has its table of contents at the end, so that nothing can be appended
                 _as_parquet(partial, output, made.width)
                 partial.unlink()
@@ -122,7 +123,7 @@ def _write(
     embedder: Embedder,
     batch_tokens: int,
     counts: Counts,
-    told: Callable[[int, int | None], None] | None,
+    progress: Progress,
     save: Callable[[IO[bytes]], None] = lambda _: None,
 ) -> Vectors:
     """Chunk after chunk from where the counts stand; `save` is called when one is written."""
@@ -137,8 +138,7 @@ def _write(
         counts.rows += len(vectors)
         counts.truncated, counts.lost = embedder.cut, embedder.lost
         save(file)
-        if told is not None:
-            told(counts.rows, None)
+        progress("embedding", counts.rows, None)
     if ending == ".npy":
         file.seek(0)
         _write_header(file, counts.rows, width)
@@ -185,11 +185,11 @@ def _write_whole_parquet(
     texts: Iterable[str],
     embedder: Embedder,
     batch_tokens: int,
-    told: Callable[[int, int | None], None] | None,
+    progress: Progress,
 ) -> Vectors:
     """Texts that can be read only once."""
     with writing(output), tempfile.TemporaryFile() as file:
-        made = _write(output, file, ".parquet", texts, embedder, batch_tokens, Counts(), told)
+        made = _write(output, file, ".parquet", texts, embedder, batch_tokens, Counts(), progress)
         file.seek(0)
         _as_parquet(file, output, made.width)
     return made

@@ -9,7 +9,7 @@ which costs far less than the whole step in float.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from clearhead.engine.graph import Graph
 from clearhead.engine.int8 import Int8Plan, Step, in_blocks, int8_dense, step
 from clearhead.engine.layers import float_dense
 from clearhead.engine.session import Session
+from clearhead.progress import Progress, no_progress
 from clearhead.shape import ModelShape
 
 Array = np.ndarray[Any, Any]
@@ -32,10 +33,11 @@ ENOUGH = 0.998  # mean cosine with the float model's vectors that needs nothing 
 MOST_FLOAT = 0.2  # of the steps may stay in float
 
 Tokens = Sequence[Sequence[int]]
-Told = Callable[[int, int], None]
 
 
-def calibrated(shape: ModelShape, tensors: Mapping[str, Array], texts: Tokens, told: Told | None = None) -> Int8Plan:
+def calibrated(
+    shape: ModelShape, tensors: Mapping[str, Array], texts: Tokens, progress: Progress = no_progress
+) -> Int8Plan:
     """The plan that loses least on some texts: each step evened out as it needs, the worst few in float."""
     longest = min(LONGEST, *(one.max_length or LONGEST for one in (shape.stack, shape.top)))
     taken = [np.asarray([ids[:longest]], np.int64) for ids in texts[:MOST_TEXTS] if len(ids)]
@@ -51,8 +53,7 @@ def calibrated(shape: ModelShape, tensors: Mapping[str, Array], texts: Tokens, t
             even[names[0]] = factors
         if channels is not None:
             aside[names[0]] = channels
-        if told is not None:
-            told(place + 1, len(steps))
+        progress("looking at activations", place + 1, len(steps))
     return _with_enough_float(shape, tensors, Int8Plan(even=even, aside=aside), left, taken, exact)
 
 

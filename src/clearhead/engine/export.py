@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,10 @@ from clearhead.engine.graph import Graph
 from clearhead.engine.int8 import Int8Plan, int8_dense
 from clearhead.engine.pooling import finished, pooled
 from clearhead.files import whole_file
+from clearhead.progress import Progress, no_progress
 from clearhead.shape import ModelShape, Pooling
 
 Array = np.ndarray[Any, Any]
-Progress = Callable[[str, int, int | None], None]
 MODEL, DATA, ABOUT = "model.onnx", "model.onnx.data", "export.json"
 ONE_FILE = 16 << 20  # bytes of weights that go into the model itself
 
@@ -61,7 +61,7 @@ def exported(
     return g
 
 
-def write_model(folder: Path, g: Graph, progress: Progress | None = None) -> None:
+def write_model(folder: Path, g: Graph, progress: Progress = no_progress) -> None:
     """The graph as a file; where its weights are large, they go into another one beside it, one after the other."""
     total = sum(array.nbytes for array in g.large.values())
     apart = total > ONE_FILE
@@ -69,8 +69,7 @@ def write_model(folder: Path, g: Graph, progress: Progress | None = None) -> Non
         with whole_file(folder / DATA) as file:
             for piece in g.pieces():
                 file.write(piece)
-                if progress is not None:
-                    progress(DATA, min(file.tell(), total), total)
+                progress(DATA, min(file.tell(), total), total)
     with whole_file(folder / MODEL) as file:
         file.write(g.model(version=__version__, place=DATA if apart else None, notes={"graph": kind(g)}))
 

@@ -12,6 +12,7 @@ from clearhead.errors import InputError
 from clearhead.explain.growth_fit import LEAST_LENGTHS, Growth, crossing, crossing_interval, fit_growth
 from clearhead.html import one_line, table_html
 from clearhead.model.loading import need_torch
+from clearhead.progress import KnownCountCallback, from_counts
 
 LENGTHS = (32, 64, 128, 256, 512, 1024, 2048)
 WIDTHS = (128, 256, 512)
@@ -242,7 +243,7 @@ def complexity(
     kernel: int = KERNEL,
     repeats: int = REPEATS,
     threads: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: KnownCountCallback | None = None,
 ) -> Complexity:
     """Time one layer of self-attention, recurrence and convolution over lengths and widths of a text.
 
@@ -258,7 +259,7 @@ def complexity(
     from clearhead.core.complexity import time_layers
 
     def time_round() -> tuple[Times, int]:
-        return time_layers(sizes["lengths"], sizes["widths"], kernel, repeats, threads, progress)
+        return time_layers(sizes["lengths"], sizes["widths"], kernel, repeats, threads, from_counts(progress))
 
     return gather(time_round, sizes["lengths"], sizes["widths"], kernel=kernel, repeats=repeats)
 

@@ -9,12 +9,13 @@ here in every layer. A decoder of one layer, and the recurrent ancestor with its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clearhead.batch import Batch, groups, pad
 from clearhead.errors import InputError, MissingExtraError
+from clearhead.progress import Progress, no_progress
 from clearhead.text.words import Span, word_spans
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Aligner:
         self.limits = (_longest(model.max_length(), model.shape.stack), _longest(None, decoder))
 
     def align(
-        self, pairs: Sequence[tuple[str, str]], prefix: str = "", progress: Callable[[int, int], None] | None = None
+        self, pairs: Sequence[tuple[str, str]], prefix: str = "", progress: Progress = no_progress
     ) -> list[Alignment]:
         """Texts and their translations."""
         sources = self.source.encode_batch([prefix + source for source, _ in pairs], max_length=self.limits[0])
@@ -108,7 +109,7 @@ class Aligner:
         self,
         sources: Sequence[Sequence[int]],
         targets: Sequence[Sequence[int]],
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress = no_progress,
     ) -> list[Array]:
         """(target, source) probabilities of each row of ids; targets come without the start, with or without end."""
         import numpy as np
@@ -130,8 +131,7 @@ class Aligner:
             for row, probs in zip(rows, self._looked(core, batch, self.layers, self.head), strict=True):
                 made[row] = probs[: len(targets[row]), : len(sources[row])].astype(np.float32)
             done += len(rows)
-            if progress is not None:
-                progress(done, len(made))
+            progress("aligning", done, len(made))
         return made
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
@@ -13,6 +13,7 @@ from clearhead.batch import pad
 from clearhead.errors import InputError
 from clearhead.model import layers as features
 from clearhead.model.inputs import MOST_TOKENS, checked_batch
+from clearhead.progress import Progress, no_progress
 from clearhead.shape import Pooling
 from clearhead.text.encoding import Ids
 
@@ -50,9 +51,7 @@ class Embedder:
         self.normalize = self.plan.normalize if normalize is None else normalize
         self.seen = self.cut = self.lost = 0  # texts so far, those that were too long, and their tokens left out
 
-    def embed(
-        self, texts: Iterable[str], batch_tokens: int, progress: Callable[[int, int], None] | None = None
-    ) -> Array:
+    def embed(self, texts: Iterable[str], batch_tokens: int, progress: Progress = no_progress) -> Array:
         """One float32 vector per text, in the order given."""
         import numpy as np
 
@@ -63,8 +62,7 @@ class Embedder:
         for vectors in self.stream(rows, batch_tokens):
             made[done : done + len(vectors)] = vectors
             done += len(vectors)
-            if progress is not None:
-                progress(done, len(rows))
+            progress("embedding", done, len(rows))
         return made
 
     def stream(self, texts: Iterable[str], batch_tokens: int, *, skip: int = 0) -> Iterator[Array]:

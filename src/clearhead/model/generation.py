@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clearhead.batch import as_ids
 from clearhead.errors import InputError
 from clearhead.model.embedding import TruncationWarning
 from clearhead.model.inputs import MOST_TOKENS, checked_batch
+from clearhead.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +33,7 @@ class Writer:
         runner = model.core if self.settings.coverage_penalty else model.runner
         self.decoder = Decoder(runner, self.plan, None if tokenizer is None else tokenizer.decode)
 
-    def generate(self, texts: Iterable[str], progress: Callable[[int, int], None] | None) -> list[Generated]:
+    def generate(self, texts: Iterable[str], progress: Progress = no_progress) -> list[Generated]:
         """Texts in, texts out."""
         from clearhead.decode import Generated, Hypothesis
 

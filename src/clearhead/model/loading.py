@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from clearhead.machine.threads import load_torch
 from clearhead.model.model import Model
 from clearhead.model.runtime import PRECISIONS, RUNTIMES, engine_runner, runs_engine
 from clearhead.model.saving import GENERATION
+from clearhead.progress import Progress
 from clearhead.shape import ModelShape, Pooling
 from clearhead.tensors import Pruned, check_pruned
 
@@ -49,7 +50,7 @@ def load(
     threads: int | None = None,
     head_pooling: str | None = None,
     weights: Model | None = None,
-    progress: Callable[[str, int, int | None], None] | None = None,
+    progress: Progress | None = None,
 ) -> Model:
     """Load a model from a folder, a hub id (`org/name@revision`) or an alias.
 

@@ -20,6 +20,7 @@ from clearhead.model.generation import Writer
 from clearhead.model.inputs import by_part, checked_batch
 from clearhead.model.saving import save
 from clearhead.model.tracing import trace_text
+from clearhead.progress import KnownCountCallback, from_counts
 from clearhead.runner import Runner
 from clearhead.shape import ModelShape, Pooling
 
@@ -138,14 +139,14 @@ class Model:
         prompt: str | None = None,
         prompt_name: str | None = None,
         batch_tokens: int = BATCH_TOKENS,
-        progress: Callable[[int, int], None] | None = None,
+        progress: KnownCountCallback | None = None,
     ) -> Array:
         """One float32 vector per text, pooled as the folder says (mean where it is silent), or as you say.
 
         Another layer or pooling is a feature of its own: the folder's dense steps and unit length are then left out.
         """
         embedder = Embedder(self, layer, pooling, normalize, self.prompt_text(prompt, prompt_name))
-        return embedder.embed(texts, batch_tokens, progress)
+        return embedder.embed(texts, batch_tokens, from_counts(progress))
 
     def embed_stream(
         self,
@@ -167,7 +168,7 @@ class Model:
         texts: Iterable[str],
         beam: int = 1,
         *,
-        progress: Callable[[int, int], None] | None = None,
+        progress: KnownCountCallback | None = None,
         **choices: Any,
     ) -> list[Generated]:
         """What the decoder writes for each text: a translation, a summary, or how a prompt goes on.
@@ -175,7 +176,7 @@ class Model:
         `choices` are fields of `Decoding`: max_length, length_penalty, best, sample, top_p, prefix, stop, ...
         `progress` is told (texts done, texts in all).
         """
-        return Writer(self, beam=beam, **choices).generate(texts, progress)
+        return Writer(self, beam=beam, **choices).generate(texts, from_counts(progress))
 
     def generate_stream(self, text: str, **choices: Any) -> Iterator[str]:
         """The answer to one text in pieces, each as soon as it is known; no piece ends within a letter."""
@@ -215,7 +216,7 @@ class Model:
         head: int | None = None,
         *,
         prefix: str = "",
-        progress: Callable[[int, int], None] | None = None,
+        progress: KnownCountCallback | None = None,
     ) -> list[Alignment]:
         """The alignment of each source with its target, by one head of a decoder layer or the mean of its heads.
 
@@ -224,7 +225,7 @@ class Model:
         all).
         """
         pairs = check_pairs(sources, targets)
-        return Aligner(self, layer, head).align(pairs, prefix, progress)
+        return Aligner(self, layer, head).align(pairs, prefix, from_counts(progress))
 
     def prompt_text(self, prompt: str | None, name: str | None) -> str:
         """The text to put before each input."""

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.model.loading import load
 from clearhead.model.model import Model
+from clearhead.progress import Progress
 
 
 def as_model(
     model: str | os.PathLike[str] | Model,
     *,
     precision: str | None = None,
-    progress: Callable[[str, int, int | None], None] | None = None,
+    progress: Progress | None = None,
 ) -> Model:
     """The model of a reference, or the one that is loaded already."""
     if not isinstance(model, Model):

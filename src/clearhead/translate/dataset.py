@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from clearhead.data.examples import BadRows, split_in, text_in
 from clearhead.data.split import draw_rows
 from clearhead.errors import InputError
 from clearhead.jobs.plan import RunPlan
+from clearhead.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -103,7 +104,7 @@ def _named(columns: Sequence[str], names: Sequence[str]) -> str | None:
     return next((known[name] for name in names if name in known), None)
 
 
-def read_texts(sources: Mapping[str, Source], plan: RunPlan, count: Callable[[str, int, int | None], None]) -> Texts:
+def read_texts(sources: Mapping[str, Source], plan: RunPlan, progress: Progress) -> Texts:
     """Every row of every source, checked, in parts; rows that cannot be used are named together."""
     sides = sides_of(sources["train"], plan)
     found: dict[str, list[Pair]] = {}
@@ -111,7 +112,7 @@ def read_texts(sources: Mapping[str, Source], plan: RunPlan, count: Callable[[st
     skipped: dict[str, int] = {}
     for part, source in sources.items():
         own_sides = sides if part == "train" else _beside(source, sides)
-        pairs, bad = read_pairs(source, own_sides, skip_bad_rows=plan.skip_bad_rows, count=count)
+        pairs, bad = read_pairs(source, own_sides, skip_bad_rows=plan.skip_bad_rows, progress=progress)
         for problem, number in bad.counts.items():
             skipped[problem] = skipped.get(problem, 0) + number
         for pair in pairs:
@@ -138,7 +139,7 @@ def read_texts(sources: Mapping[str, Source], plan: RunPlan, count: Callable[[st
 
 
 def read_pairs(
-    source: Source, sides: Sides, *, skip_bad_rows: bool, count: Callable[[str, int, int | None], None] | None = None
+    source: Source, sides: Sides, *, skip_bad_rows: bool, progress: Progress = no_progress
 ) -> tuple[list[Pair], BadRows]:
     """The pairs of one source, and the rows that are none: refused together, unless they may be left out."""
     made: list[Pair] = []
@@ -150,8 +151,8 @@ def read_pairs(
             bad.add(one)
         else:
             made.append(one)
-        if count is not None and place % 1000 == 0:
-            count(f"reading {source.name}", place, None)
+        if place % 1000 == 0:
+            progress(f"reading {source.name}", place, None)
     if not skip_bad_rows:
         bad.refuse(source, len(made))
     return made, bad

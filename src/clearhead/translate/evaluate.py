@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.run_folder import read_split
 from clearhead.metrics.translation import TranslationScores, measure_translations
 from clearhead.model.loading import load
+from clearhead.progress import Progress, no_progress
 from clearhead.tasks.evaluation import Evaluation
 from clearhead.translate.dataset import Pair, read_pairs, sides_of
 from clearhead.translate.report import write_report
@@ -47,15 +49,15 @@ class Translated:
 
 
 def translations(
-    model: Model, texts: Sequence[str], prefix: str, beam: int, progress: Callable[[int, int], None] | None = None
+    model: Model, texts: Sequence[str], prefix: str, beam: int, progress: Progress = no_progress
 ) -> list[str]:
     """What a model writes for each text."""
-    made = model.generate([prefix + text for text in texts], beam=beam, progress=progress)
+    made = model.generate([prefix + text for text in texts], beam=beam, progress=partial(progress, "translating"))
     return [one.text for one in made]
 
 
 def translated(
-    model: Model, pairs: Sequence[Pair], prefix: str, beam: int, progress: Callable[[int, int], None] | None = None
+    model: Model, pairs: Sequence[Pair], prefix: str, beam: int, progress: Progress = no_progress
 ) -> Translated:
     """Rows translated and measured against what they should be, also by the length of their sources."""
     said = translations(model, [pair.source for pair in pairs], prefix, beam, progress)
@@ -108,7 +110,7 @@ def evaluate_translator(
     skip_bad_rows: bool = False,
     report: Path | None = None,
     command: str = "",
-    told: Callable[[int], None] | None = None,
+    progress: Progress = no_progress,
 ) -> tuple[Evaluation, Translated]:
     """Translate every row, or those that training held out, and compare with what each should be."""
     begun, trained = time.perf_counter(), read_trained(folder)
@@ -116,7 +118,7 @@ def evaluate_translator(
     model = load(folder, precision=precision)
     prefix, usual = str(trained.settings.get("prefix") or ""), trained.settings.get("beam")
     chosen = beam or (usual if isinstance(usual, int) else 1)
-    found = translated(model, pairs, prefix, chosen, None if told is None else lambda done, _: told(done))
+    found = translated(model, pairs, prefix, chosen, progress)
     made = replace(found.evaluation(time.perf_counter() - begun), skipped=dict(bad.counts))
     if report is not None:
         write_report(

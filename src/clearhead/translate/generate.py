@@ -15,6 +15,7 @@ from clearhead.html import one_line
 from clearhead.model.generation import Writer
 from clearhead.model.model import Model
 from clearhead.model.opening import as_model
+from clearhead.progress import Progress, no_progress
 from clearhead.translate.files import TextsWritten, answers_file, json_line, source_key
 from clearhead.translate.stream import CHUNK, open_texts
 
@@ -83,7 +84,7 @@ def continue_lines(
     *,
     skip: int = 0,
     empty: bool = False,
-    told: Callable[[int, int | None], None] | None = None,
+    progress: Progress = no_progress,
     **choices: Any,
 ) -> Iterator[Continuation]:
     """Every prompt in its order; `skip` of them were answered before, and `empty` ones are asked like others."""
@@ -95,13 +96,12 @@ def continue_lines(
         full = [place for place, prompt in enumerate(some) if empty or prompt.strip()]
         begun = number
 
-        def count(done: int, _total: int, begun: int = begun) -> None:
-            if told is not None:
-                told(begun + done, None)
+        def report(done: int, _total: int, begun: int = begun) -> None:
+            progress("generating", begun + done, None)
 
         found, wrong = {}, None
         try:
-            made = model.generate([some[place] for place in full], progress=count, **choices)
+            made = model.generate([some[place] for place in full], progress=report, **choices)
             found = dict(zip(full, made, strict=True))
         except InputError as error:
             wrong = error
@@ -134,8 +134,8 @@ def generate_texts(
     as_json: bool = False,
     new_only: bool = False,
     precision: str | None = None,
-    progress: Callable[[int, int | None], None] | None = None,
-    download: Callable[[str, int, int | None], None] | None = None,
+    progress: Progress = no_progress,
+    download: Progress | None = None,
     notify: Callable[[str], None] | None = None,
     **decoding: Any,
 ) -> list[Continuation] | TextsWritten:
@@ -144,12 +144,12 @@ def generate_texts(
     name, loaded = _loaded(model, precision, download)
     is_many = comes_in_lines(source)
     if output is None:
-        return list(continue_lines(loaded, prompts, empty=not is_many, told=progress, **decoding))
+        return list(continue_lines(loaded, prompts, empty=not is_many, progress=progress, **decoding))
     key = source_key(source)
     job = ("generate", name, key, column, input_format, precision, as_json, new_only, sorted(decoding.items()))
     with answers_file(output, job, as_json=as_json, notify=notify) as (into, done):
         count = done
-        for line in continue_lines(loaded, prompts, skip=done, empty=not is_many, told=progress, **decoding):
+        for line in continue_lines(loaded, prompts, skip=done, empty=not is_many, progress=progress, **decoding):
             if as_json:
                 into.write(json_line(line.to_json(), into))
             else:
@@ -166,7 +166,7 @@ def generate_pieces(
     prompt: str,
     *,
     precision: str | None = None,
-    download: Callable[[str, int, int | None], None] | None = None,
+    download: Progress | None = None,
     **decoding: Any,
 ) -> Iterator[str]:
     """What follows one prompt, in pieces, each as soon as it is known."""
@@ -176,7 +176,7 @@ def generate_pieces(
 def _loaded(
     model: str | os.PathLike[str] | Model,
     precision: str | None,
-    download: Callable[[str, int, int | None], None] | None,
+    download: Progress | None,
 ) -> tuple[str, Model]:
     """A causal model and its name."""
     name = str(model.reference or "This model") if isinstance(model, Model) else os.fspath(model)

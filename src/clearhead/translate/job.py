@@ -28,6 +28,7 @@ from clearhead.machine.threads import within_threads
 from clearhead.metrics.translation import measure_translations
 from clearhead.model import Model
 from clearhead.model.loading import load, need_torch
+from clearhead.progress import for_stage
 from clearhead.train.finish import Run, base_name, write_metrics
 from clearhead.train.network import drive, early_note, finish_state, seconds_of
 from clearhead.translate.dataset import Texts, read_texts
@@ -292,10 +293,8 @@ def _measured(model: Model, texts: Texts, plan: RunPlan, tell: Told) -> dict[str
     """Dev and test rows, translated and measured."""
     held = [part for part in ("dev", "test") if part in texts.parts]
 
-    def counted(part: str) -> Callable[[int, int], None]:
-        return lambda done, total: tell.count(f"translating {part} rows", done, total)
-
-    return {part: translated(model, texts.parts[part], plan.prefix, plan.beam, counted(part)) for part in held}
+    stages = {part: for_stage(tell.count, f"translating {part} rows") for part in held}
+    return {part: translated(model, texts.parts[part], plan.prefix, plan.beam, stages[part]) for part in held}
 
 
 def _trained(plan: RunPlan, texts: Texts, command: str, computed: Computed) -> Trained:

@@ -17,6 +17,7 @@ from clearhead.jobs.kinds import local_kind
 from clearhead.model.alignment import Aligner
 from clearhead.model.model import Model
 from clearhead.model.opening import as_model, source_prefix
+from clearhead.progress import Progress, no_progress
 from clearhead.translate.evaluate import read_trained
 from clearhead.translate.files import TextsWritten, answers_file, json_line, source_key
 from clearhead.translate.unknown import replace_unknown
@@ -60,15 +61,15 @@ class Translation:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, as `translate` with JSON writes them."""
-        told: dict[str, Any] = {"line": self.number, "source": self.source, "translation": self.text}
+        values: dict[str, Any] = {"line": self.number, "source": self.source, "translation": self.text}
         if self.generated is None:
-            return told | {"score": None, "stopped": "empty"}
+            return values | {"score": None, "stopped": "empty"}
         made = self.generated
-        told |= {"score": made.score, "stopped": made.stopped, "truncated": made.truncated}
-        told |= {} if self.alignment is None else self.alignment.to_json()
+        values |= {"score": made.score, "stopped": made.stopped, "truncated": made.truncated}
+        values |= {} if self.alignment is None else self.alignment.to_json()
         if len(made.best) > 1:
-            told["best"] = [{"translation": one.text, "score": one.score} for one in made.best]
-        return told
+            values["best"] = [{"translation": one.text, "score": one.score} for one in made.best]
+        return values
 
 
 def translate_lines(
@@ -76,7 +77,7 @@ def translate_lines(
     lines: Iterable[str],
     *,
     skip: int = 0,
-    told: Callable[[int, int | None], None] | None = None,
+    progress: Progress = no_progress,
     align: bool = False,
     replace_unknowns: bool = False,
     **choices: Any,
@@ -101,8 +102,7 @@ def translate_lines(
             number += 1
             if number > skip:
                 yield Translation(number=number, source=line, generated=made.get(place), alignment=aligned.get(place))
-        if told is not None:
-            told(number, None)
+        progress("translating", number, None)
 
 
 def translate_texts(
@@ -116,8 +116,8 @@ def translate_texts(
     align: bool | None = False,
     replace_unknown: bool = False,
     precision: str | None = None,
-    progress: Callable[[int, int | None], None] | None = None,
-    download: Callable[[str, int, int | None], None] | None = None,
+    progress: Progress = no_progress,
+    download: Progress | None = None,
     notify: Callable[[str], None] | None = None,
     **decoding: Any,
 ) -> list[Translation] | TextsWritten:
@@ -134,14 +134,14 @@ def translate_texts(
     if replace_unknown:
         decoding["replace_unknowns"] = _can_align(loaded, notify, required=True)
     if output is None:
-        return list(translate_lines(loaded, texts, told=progress, **decoding))
+        return list(translate_lines(loaded, texts, progress=progress, **decoding))
     ranked = decoding.get("best", 1) > 1 and not as_json
     numbered = ranked and (isinstance(output, Path) or comes_in_lines(source))
     key = source_key(source)
     job = ("translate", name, key, column, input_format, precision, as_json, sorted(decoding.items()))
     with answers_file(output, job, as_json=as_json, ranked=ranked, notify=notify) as (into, done):
         count = done
-        for line in translate_lines(loaded, texts, skip=done, told=progress, **decoding):
+        for line in translate_lines(loaded, texts, skip=done, progress=progress, **decoding):
             if ranked:
                 first = f"{line.number}\t" if numbered else ""
                 into.write("".join(f"{first}{one}\n" for one in line.ranked))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.html import one_line, table_html
+from clearhead.progress import Progress, no_progress
 from clearhead.words.measure import Analogies, Likeness, measure_analogies, measure_likeness
 from clearhead.words.vectors import Neighbour, WordVectors
 
@@ -58,7 +59,7 @@ def answer_words(
     wordsim: str | os.PathLike[str] | None = None,
     simlex: str | os.PathLike[str] | None = None,
     analogies: str | os.PathLike[str] | None = None,
-    progress: Callable[[int, int | None], None] | None = None,
+    progress: Progress = no_progress,
 ) -> WordAnswers:
     """Neighbours of the terms, the cosine of two words, and the measures on the files that are given."""
     near = tuple(vectors.neighbours(terms, top=top)) if terms else ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,14 @@ from clearhead.data.sources.lines import line_texts
 from clearhead.errors import InputError
 from clearhead.files import shown
 from clearhead.metrics.checks import Array
+from clearhead.progress import Progress, no_progress
 from clearhead.text.words import vector_words
 
 MOST_COUNTED = 8_000_000  # different words that are counted at a time: about 1 GB
 CHUNK = 1 << 16  # words that are learned from between two looks at the rate and at who is watching
-TOLD = 20_000  # sentences between two words of progress
+REPORTED = 20_000  # sentences between two reports of progress
 MOST_LETTERS = 100  # of a word; what is longer is no word that comes again
 END = -1  # of a sentence, in the file
-
-Told = Callable[[str, int, int | None], None] | None  # (what, done, of how much)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,7 +50,9 @@ class Corpus:
         return places[kept], sentence[kept], len(raw) - int(sentence[-1])
 
 
-def read_corpus(sentences: Iterable[Sequence[str]], file: Path, *, min_count: int, told: Told = None) -> Corpus:
+def read_corpus(
+    sentences: Iterable[Sequence[str]], file: Path, *, min_count: int, progress: Progress = no_progress
+) -> Corpus:
     """Count the words of all sentences and write them down as numbers."""
     seen: dict[str, int] = {}
     counts = array("q")
@@ -73,8 +74,8 @@ def read_corpus(sentences: Iterable[Sequence[str]], file: Path, *, min_count: in
             row.tofile(out)
             if len(seen) > MOST_COUNTED:
                 seen = _frequent(seen, counts)
-            if told is not None and number % TOLD == 0:
-                told("reading sentences", number, None)
+            if number % REPORTED == 0:
+                progress("reading sentences", number, None)
     if not total:
         raise InputError("There is no text to learn from.")
     every = np.array(counts, np.int64)

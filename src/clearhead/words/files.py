@@ -13,11 +13,11 @@ import numpy as np
 from clearhead.checkpoint.weights import Mapped, inside, read_header, write_file
 from clearhead.errors import CheckpointError, InputError, TensorError
 from clearhead.files import decode, read_json, shown, whole_folder, write_json
+from clearhead.progress import Progress, no_progress
 from clearhead.words.formats import (
     LARGEST,
     MOST_WIDTH,
     MOST_WORD,
-    Told,
     read_file,
     write_binary,
     write_text,
@@ -53,12 +53,14 @@ def check_limit(limit: int | None) -> None:
         raise InputError(f"limit is a number of words from 1 on, and it is {limit}.")
 
 
-def load_vectors(place: str | os.PathLike[str], *, limit: int | None = None, progress: Told = None) -> WordVectors:
+def load_vectors(
+    place: str | os.PathLike[str], *, limit: int | None = None, progress: Progress = no_progress
+) -> WordVectors:
     """Vectors out of a folder of ours, or a GloVe or word2vec file; `limit` takes the first words alone."""
     path = Path(place).expanduser()
     check_limit(limit)
     if not path.is_dir():
-        return read_file(path, limit=limit, told=progress)
+        return read_file(path, limit=limit, progress=progress)
     found = read_vectors(path)
     return found if limit is None or limit >= len(found) else found.select(range(limit))
 

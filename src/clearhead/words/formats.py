@@ -14,6 +14,7 @@ from clearhead.data.sources.files import BROKEN_STREAM, Blob, open_path
 from clearhead.errors import InputError
 from clearhead.files import shown, whole_file
 from clearhead.metrics.checks import Array
+from clearhead.progress import Progress, no_progress
 from clearhead.words.vectors import WordVectors
 
 MOST_WIDTH = 1 << 14
@@ -27,11 +28,10 @@ GROUP = 4096  # rows that are put together at a time
 READ = 1 << 22  # bytes of a binary file at a time
 FIRST_ROWS = 10  # that tell vectors from other files
 LOOKED = 4096  # bytes that tell text from binary
-TOLD = 10_000  # rows between two words of progress
+REPORTED = 10_000  # rows between two reports of progress
 MARK = b"\xef\xbb\xbf"  # that some programs put before UTF-8
 CONTROL = bytes(byte for byte in range(32) if byte not in b"\t\n\r")
 
-Told = Callable[[int, int | None], None] | None  # (rows, rows in all)
 Row = tuple[bytes, Array]  # a word and its numbers
 
 LENGTH, LETTERS, NUMBERS, TWICE, NO_WORD = (
@@ -46,8 +46,8 @@ LENGTH, LETTERS, NUMBERS, TWICE, NO_WORD = (
 class Gathered:
     """Rows that were read so far: what fits is kept, the rest is counted by what is wrong with it."""
 
-    def __init__(self, name: str, width: int, told: Told, total: int | None) -> None:
-        self.name, self.width, self.told, self.total = name, width, told, total
+    def __init__(self, name: str, width: int, progress: Progress, total: int | None) -> None:
+        self.name, self.width, self.progress, self.total = name, width, progress, total
         self.words: dict[str, None] = {}
         self.groups: list[Array] = []
         self.rows = np.empty((GROUP, width), np.float32)
@@ -86,8 +86,8 @@ class Gathered:
         if self.filled == GROUP:
             self.groups.append(self.rows)
             self.rows, self.filled = np.empty((GROUP, self.width), np.float32), 0
-        if self.told is not None and self.seen % TOLD == 0:
-            self.told(self.seen, self.total)
+        if self.seen % REPORTED == 0:
+            self.progress("reading vectors", self.seen, self.total)
         return None
 
     def finish(self, promised: int | None, limit: int | None) -> WordVectors:
@@ -116,15 +116,15 @@ class Gathered:
         return matrix
 
 
-def read_file(path: Path, *, limit: int | None = None, told: Told = None) -> WordVectors:
+def read_file(path: Path, *, limit: int | None = None, progress: Progress = no_progress) -> WordVectors:
     """A GloVe or word2vec file, text or binary, gzipped or not; `limit` reads the first words only."""
     blob = open_path(path)
     if not blob.head.removeprefix(MARK).strip():
         raise InputError(f"{blob.name} is empty.")
     header = _header(blob)
     if header is not None and _is_binary(blob.head[blob.head.index(b"\n") + 1 :]):
-        return _guarded(blob, lambda file: _binary(blob, file, *header, limit, told))
-    return _guarded(blob, lambda file: _text(blob, file, header, limit, told))
+        return _guarded(blob, lambda file: _binary(blob, file, *header, limit, progress))
+    return _guarded(blob, lambda file: _text(blob, file, header, limit, progress))
 
 
 def is_vector_file(path: Path) -> bool:
@@ -179,7 +179,9 @@ def _is_binary(content: bytes) -> bool:
     return odd > 0.05 * len(some)
 
 
-def _text(blob: Blob, file: IO[bytes], header: tuple[int, int] | None, limit: int | None, told: Told) -> WordVectors:
+def _text(
+    blob: Blob, file: IO[bytes], header: tuple[int, int] | None, limit: int | None, progress: Progress
+) -> WordVectors:
     lines = _lines(blob, file)
     if header is not None:
         next(lines)
@@ -193,7 +195,7 @@ def _text(blob: Blob, file: IO[bytes], header: tuple[int, int] | None, limit: in
                 f"{blob.name} is no file of word vectors: its first line is {said!r}, expected a word and its numbers, "
                 "or how many words there are and their width."
             )
-    made = Gathered(blob.name, width, told, promised)
+    made = Gathered(blob.name, width, progress, promised)
     for line in lines:
         if limit is not None and len(made.words) >= limit:
             break
@@ -232,7 +234,9 @@ def _numbers(fields: list[bytes]) -> Array | None:
         return None
 
 
-def _binary(blob: Blob, file: IO[bytes], promised: int, width: int, limit: int | None, told: Told) -> WordVectors:
+def _binary(
+    blob: Blob, file: IO[bytes], promised: int, width: int, limit: int | None, progress: Progress
+) -> WordVectors:
     """word2vec's own: a word, a blank, the numbers as little-endian floats, perhaps a newline."""
     size = 4 * width
     if not blob.compressed and blob.path is not None:
@@ -241,7 +245,7 @@ def _binary(blob: Blob, file: IO[bytes], promised: int, width: int, limit: int |
             what = f"{promised:,} words of width {width:,}, which take at least {least:,} bytes"
             raise InputError(f"{blob.name} promises {what}, and it has {there:,}: it is cut off or no word2vec file.")
     file.readline(MOST_LINE)
-    made = Gathered(blob.name, width, told, promised)
+    made = Gathered(blob.name, width, progress, promised)
     more: list[bytes] = []
     for word, numbers in _records(blob, file, promised, size, more):
         if limit is not None and len(made.words) >= limit:

@@ -18,7 +18,8 @@ from clearhead.errors import InputError
 from clearhead.files import scratch_folder
 from clearhead.machine.threads import limit_blas
 from clearhead.metrics.checks import Array
-from clearhead.words.corpus import Corpus, Told, read_corpus
+from clearhead.progress import Progress, no_progress
+from clearhead.words.corpus import Corpus, read_corpus
 from clearhead.words.steps import Cbow, Skipgram, Tables, WordSettings
 from clearhead.words.vectors import WordVectors
 
@@ -55,13 +56,14 @@ class LearnedWords:
 
 
 def learn_words(
-    sentences: Iterable[Sequence[str]], settings: WordSettings | None = None, *, progress: Told = None
+    sentences: Iterable[Sequence[str]], settings: WordSettings | None = None, *, progress: Progress | None = None
 ) -> LearnedWords:
     """Learn word vectors from sentences, each a list of words; they are read once."""
     settings = settings or WordSettings()
     settings.check()
+    progress = progress or no_progress
     with scratch_folder() as folder:
-        corpus = read_corpus(sentences, folder / "ids", min_count=settings.min_count, told=progress)
+        corpus = read_corpus(sentences, folder / "ids", min_count=settings.min_count, progress=progress)
         tables = first_tables(corpus, settings)
         begun = time.perf_counter()
         with limit_blas(1):  # products of small matrices; `threads` learn beside each other
@@ -97,7 +99,7 @@ def first_tables(corpus: Corpus, settings: WordSettings) -> Tables:
     )
 
 
-def learn_tables(corpus: Corpus, tables: Tables, settings: WordSettings, progress: Told = None) -> None:
+def learn_tables(corpus: Corpus, tables: Tables, settings: WordSettings, progress: Progress = no_progress) -> None:
     """All epochs, a piece of the text at a time; what is drawn depends on the seed and the piece alone."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -114,8 +116,7 @@ def learn_tables(corpus: Corpus, tables: Tables, settings: WordSettings, progres
     with ThreadPoolExecutor(settings.threads, thread_name_prefix="clearhead-words") as pool:
         for count in map(work, range(len(jobs))) if settings.threads == 1 else pool.map(work, range(len(jobs))):
             done += count
-            if progress is not None:
-                progress("learning", done, total)
+            progress("learning", done, total)
 
 
 def _learn_chunk(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,11 @@ from clearhead.files import shown
 from clearhead.metrics.checks import Array
 from clearhead.metrics.correlation import spearman
 from clearhead.metrics.intervals import Interval, bootstrap, wilson
+from clearhead.progress import Progress, no_progress
 from clearhead.words.vectors import WordVectors
 
 MOST_ROWS = 1_000_000
-SOLVED = 2048  # questions between two words of progress
-Told = Callable[[int, int | None], None] | None
+SOLVED = 2048  # questions between two reports of progress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +90,9 @@ def measure_likeness(vectors: WordVectors, path: str | os.PathLike[str], *, seed
     return Likeness(name=name, spearman=found, rows=len(pairs), known=len(known))
 
 
-def measure_analogies(vectors: WordVectors, path: str | os.PathLike[str], *, progress: Told = None) -> Analogies:
+def measure_analogies(
+    vectors: WordVectors, path: str | os.PathLike[str], *, progress: Progress = no_progress
+) -> Analogies:
     """The share of a file's questions (four words a line, `: name` before a section) that 3CosAdd answers right."""
     sections = _questions(Path(path))
     name = shown(Path(path).name)
@@ -103,8 +105,7 @@ def measure_analogies(vectors: WordVectors, path: str | os.PathLike[str], *, pro
             some = rows[start : start + SOLVED]
             right[title] += int((vectors.solve(some[:, :3]) == some[:, 3]).sum())
             done += len(some)
-            if progress is not None:
-                progress(done, total)
+            progress("solving analogies", done, total)
     made = tuple(_section(title, right[title], len(asked[title]), len(rows)) for title, rows in sections.items())
     whole = _section("all", sum(right.values()), total, sum(map(len, sections.values())))
     return Analogies(name=name, whole=whole, sections=made)
