@@ -74,20 +74,20 @@ def texts() -> list[str]:
 def finetune(pace: Pace, folder: Path) -> None:
     """`clearhead train`: tokens of steps of the default model."""
     import clearhead
-    from clearhead.jobs.progress import Told
+    from clearhead.jobs.events import RunEvents
 
     rows = [{"text": text, "label": "long" if len(text) > 80 else "short"} for text in texts()]
-    told = Told(step=lambda step: pace.count(step.tokens))
+    told = RunEvents(training_step=lambda step: pace.count(step.tokens))
     clearhead.train(rows, output=folder / "run", epochs=1000, save_every=1e6, report=False, told=told)
 
 
 def pretrain(pace: Pace, folder: Path) -> None:
     """`clearhead pretrain` of a tiny model: tokens of its steps."""
     import clearhead
-    from clearhead.jobs.progress import Told
+    from clearhead.jobs.events import RunEvents
 
     (folder / "text.txt").write_text("\n".join(texts()))
-    told = Told(step=lambda step: pace.count(step.tokens))
+    told = RunEvents(training_step=lambda step: pace.count(step.tokens))
     config = '{"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128}'
     clearhead.pretrain(
         folder / "text.txt",

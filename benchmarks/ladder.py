@@ -104,7 +104,7 @@ def finished(path: Path, rows: str, again: str) -> bool:
 def climb(one: DataSet, out: Path, *, budget: str, methods: str | None = None, limit: int | None = None) -> None:
     """One ladder, stored whole or not at all."""
     import clearhead
-    from clearhead.jobs.progress import Told
+    from clearhead.jobs.events import RunEvents
 
     verbs: Any = clearhead
     path, found = stored(out, one.name, limit), files(one, out, limit)
@@ -122,7 +122,7 @@ def climb(one: DataSet, out: Path, *, budget: str, methods: str | None = None, l
         methods=methods,
         threads=threads,
         command=again,
-        told=Told(say=lambda line: print(f"  {line}", flush=True)),
+        told=RunEvents(message=lambda line: print(f"  {line}", flush=True)),
     )
     fresh = path.with_suffix(".tmp")
     fresh.write_text(json.dumps({"rows": rows, "threads": threads, "command": again, "ladder": made.to_json()}))

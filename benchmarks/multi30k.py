@@ -34,9 +34,9 @@ TIMED = 200  # rows whose translation is timed
 def learn(name: str, out: Path, threads: int) -> None:
     """Train a recipe to its end, or on from where it stands, and time it."""
     import clearhead
-    from clearhead.jobs.progress import Told
+    from clearhead.jobs.events import RunEvents
 
-    folder, told = out / name, Told(say=lambda line: print(f"  {line}", flush=True))
+    folder, told = out / name, RunEvents(message=lambda line: print(f"  {line}", flush=True))
     if not (folder / "metrics.json").exists():
         print(f"{name} ...", flush=True)
         if (folder / "run.json").exists():

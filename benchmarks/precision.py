@@ -117,7 +117,7 @@ def sampled(name: str, path: Path, out: Path) -> Path:
 def run(name: str, precision: str, seed: int, rows: int | None, threads: int, out: Path) -> dict[str, Any]:
     """Train once and measure; the run folder is removed."""
     import clearhead
-    from clearhead.jobs.progress import Told
+    from clearhead.jobs.events import RunEvents
 
     what, folder = DATASETS[name], out / "precision-run"
     shutil.rmtree(folder, ignore_errors=True)
@@ -131,7 +131,13 @@ def run(name: str, precision: str, seed: int, rows: int | None, threads: int, ou
         last = now
 
     train, common = str(data() / what.train), {"precision": precision, "seed": seed, "threads": threads}
-    choices: dict[str, Any] = {**what.settings, **common, "output": folder, "report": False, "told": Told(step=step)}
+    choices: dict[str, Any] = {
+        **what.settings,
+        **common,
+        "output": folder,
+        "report": False,
+        "told": RunEvents(training_step=step),
+    }
     count = rows or what.rows
     if what.held is None:
         made = clearhead.pretrain([train], steps=count, **choices)

@@ -45,7 +45,7 @@ class Ours:
     """Clearhead's own loop, as `clearhead pretrain` runs it."""
 
     def __init__(self, kind: str, out: Path, steps: int, tokenizer: Any) -> None:
-        from clearhead.jobs.progress import Told
+        from clearhead.jobs.events import RunEvents
         from clearhead.model.loading import create
         from clearhead.pretrain.data import Teacher, read_texts
         from clearhead.pretrain.plan import make_pretrain_plan
@@ -53,7 +53,7 @@ class Ours:
         from clearhead.pretraining.vocab_info import read_vocab_info
         from clearhead.training.dropout import set_dropout
         from clearhead.training.pretrain_loop import init_new_network, make_pretrain_optimizer, pretrain_steps
-        from clearhead.training.state import Progress, State
+        from clearhead.training.state import State, TrainingProgress
 
         place = data()
         files = [str(place / name / "train.txt.gz") for name in TEXTS[kind]]
@@ -61,7 +61,7 @@ class Ours:
         plan = make_pretrain_plan(
             {"files": files, "dev": [valid], "preset": "mini", "rate": RATE, "batch_rows": ROWS, "length": LENGTH}
         )
-        self.texts = read_texts(plan, tokenizer, out, Told())
+        self.texts = read_texts(plan, tokenizer, out, RunEvents())
         self.teacher = Teacher(
             portion=self.texts.train,
             objective=OBJECTIVES[OBJECTIVE[kind]],
@@ -75,7 +75,7 @@ class Ours:
         self.counts = self._counts()
         set_dropout(self.model.module, 0.0)
         init_new_network(self.model.module, self.counts.probs)
-        state = State(self.model.module, make_pretrain_optimizer(self.model.module, plan.settings), Progress())
+        state = State(self.model.module, make_pretrain_optimizer(self.model.module, plan.settings), TrainingProgress())
         self.steps = pretrain_steps(
             state, self.teacher, ("words",), plan.settings, steps=steps, per_epoch=self.teacher.per_epoch
         )

@@ -86,14 +86,14 @@ def learn(
 ) -> None:
     """One run, unless it is there."""
     import clearhead
-    from clearhead.jobs.progress import Told
+    from clearhead.jobs.events import RunEvents
 
     folder = out / f"{task}-{start}"
     if (folder / "metrics.json").exists():
         return
     print(f"{task} from {STARTS[start]} ...", flush=True)
     if (folder / "run.json").exists():
-        clearhead.train(resume=folder, told=Told())
+        clearhead.train(resume=folder, told=RunEvents())
         return
     settings = dict(TASKS[task])
     files = {part: str(found(data() / settings.pop(part))) for part in ("train", "dev") if part in settings}

@@ -94,7 +94,7 @@ def ours(rows: Rows, size: str, budget: int) -> Iterator[int]:
     from clearhead.training.objectives import objective_for
     from clearhead.training.optimizer import make_optimizer
     from clearhead.training.settings import TrainSettings
-    from clearhead.training.state import Progress, State
+    from clearhead.training.state import State, TrainingProgress
 
     words = rows.tokenizer.vocab_size
     model = clearhead.create(
@@ -105,7 +105,7 @@ def ours(rows: Rows, size: str, budget: int) -> Iterator[int]:
     )
     said = {"rate": RATE, "smoothing": SMOOTHING, "batch_tokens": budget, "average": 1, "precision": "float"}
     settings = TrainSettings(**({"batch_rows": None, "epochs": 1000} | NEW_TRANSLATOR | said))
-    state = State(model.module, make_optimizer(model.module, settings), Progress())
+    state = State(model.module, make_optimizer(model.module, settings), TrainingProgress())
     weights = rows.data.row_words.astype(np.float64)
     objective = objective_for("words", settings)
     for step in train_steps(state, rows.data, settings, objective=objective, row_weights=weights):

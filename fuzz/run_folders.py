@@ -43,13 +43,13 @@ class StopError(Exception):
 
 def stop_at(number: int) -> Any:
     """Ends a run after so many steps."""
-    from clearhead.jobs.progress import Told
+    from clearhead.jobs.events import RunEvents
 
     def step(made: Any) -> None:
         if made.step >= number:
             raise StopError
 
-    return Told(step=step)
+    return RunEvents(training_step=step)
 
 
 def make_seeds(base: Path) -> list[str]:
@@ -114,7 +114,7 @@ def make_seeds(base: Path) -> list[str]:
 
 def second() -> Any:
     """Ends a run in its second seed."""
-    from clearhead.jobs.progress import Told
+    from clearhead.jobs.events import RunEvents
 
     done: list[int] = []
 
@@ -123,7 +123,7 @@ def second() -> Any:
         if done.count(3) == 2:
             raise StopError
 
-    return Told(step=step)
+    return RunEvents(training_step=step)
 
 
 def resume(name: str, folder: Path, base: Path) -> object:

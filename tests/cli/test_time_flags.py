@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clearhead.api import train
-from clearhead.jobs.progress import Told
+from clearhead.jobs.events import RunEvents
 from tests.small import labelled, tiny_model, write_csv
 
 Run = Callable[..., tuple[int, str, str]]
@@ -44,7 +44,7 @@ def test_finish(run: Run, command: tuple[object, ...], tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(command[1], output=tmp_path / "run", model=str(command[3]), threads=1, told=Told(step=stop))
+        train(command[1], output=tmp_path / "run", model=str(command[3]), threads=1, told=RunEvents(training_step=stop))
     code, out, _ = run("train", "--resume", tmp_path / "run", "--finish", "--json")
     assert code == 0
     assert json.loads(out)["notes"][0].startswith("finished early at epoch 1 of ")

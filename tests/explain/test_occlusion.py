@@ -95,11 +95,11 @@ def test_time_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     scorer = Counting(seconds=0.01, clock=clock)
     long = row(" ".join(f"word{place}" for place in range(30)))
     rows = [(long, watch(long))] * 20
-    told: list[int] = []
-    found = occlude_rows(scorer, rows, ONE, seconds=0.5, told=lambda done, _: told.append(done))
+    reported: list[int] = []
+    found = occlude_rows(scorer, rows, ONE, seconds=0.5, progress=lambda _, done, __: reported.append(done))
     assert 0.25 < clock.now < 0.75
     assert len(found) == 20
-    assert told == list(range(1, 21))
+    assert reported == list(range(1, 21))
     assert scorer.asked < 200
     slow = occlude_rows(Counting(seconds=0.05, clock=clock), rows[:3], ONE, seconds=0.2)
     assert any(one is None for one in slow)

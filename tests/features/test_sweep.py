@@ -17,8 +17,8 @@ from clearhead.errors import InputError
 from clearhead.features import sweep as sweeping
 from clearhead.features.layer_choices import Piece, layer_choices, pooled_pieces, text_choices, text_features
 from clearhead.features.sweep import best_of, cross_validate
+from clearhead.jobs.events import RunEvents
 from clearhead.jobs.method import Choice, Swept
-from clearhead.jobs.progress import Told
 from clearhead.model.layers import choose_layer, pool
 from clearhead.predict.scoring import table_features
 from clearhead.tasks.encoded import encoded
@@ -47,9 +47,9 @@ def test_every_choice_is_what_a_pass_of_its_own_gives(deep: str) -> None:
         *((layer, pooling) for layer in SIX for pooling in ("cls", "mean", "max")),
         ("last", "pooler"),
     }
-    told: list[tuple[int, int]] = []
-    made = text_features(model, data, choices, budget=200, told=lambda *done: told.append(done))
-    assert told[-1] == (len(table.owners), len(table.owners))
+    reported: list[tuple[int, int | None]] = []
+    made = text_features(model, data, choices, budget=200, progress=lambda _, *done: reported.append(done))
+    assert reported[-1] == (len(table.owners), len(table.owners))
     for one in choices:
         alone = table_features(model, data, layer=one.layer, pooling=(one.pooling,))
         np.testing.assert_allclose(made.of(one), alone, atol=2e-5, err_msg=str(one))
@@ -100,7 +100,7 @@ def test_a_shallow_model_leaves_choices_out_with_a_reason(layers: int, left: int
 @pytest.mark.learns
 def test_the_best_choice_becomes_the_model(tiny: str, reviews: Path, tmp_path: Path) -> None:
     counted: list[tuple[str, int, int | None]] = []
-    told = Told(count=lambda *done: counted.append(done))
+    told = RunEvents(progress=lambda *done: counted.append(done))
     run = train(reviews, output=tmp_path / "run", model=tiny, method="features", layers="sweep", told=told)
     assert len(run.sweep) == 4 * 3 + 1
     assert all(one.score is not None and one.spread is not None and one.seconds > 0 for one in run.sweep)
@@ -184,7 +184,7 @@ def test_undefined_scores_are_left_out_of_the_mean() -> None:
         lambda one: named[one],
         np.zeros(1),
         lambda x, folds: list(scores.values())[int(x[0, 0])],
-        tell=lambda *_: None,
+        progress=lambda *_: None,
     )
     assert [one.score for one in made] == [pytest.approx(0.6), None, pytest.approx(0.6)]
     assert best_of(made, "accuracy") == choices[0]  # of equal ones the first

@@ -64,7 +64,7 @@ def test_all_choices_of_one_pass_are_those_of_their_own(tiny: str) -> None:
     data = encoded(model, [["the", "film", "was", "great", "and", "nice"] * 5, ["we", "saw", "it"]], max_length=16)
     assert data.row_windows.tolist() == [3, 1]
     choices = [Choice(layer=layer, pooling="each") for layer in LAYERS]
-    found = word_pieces(model, data, choices, tell=lambda *_: None)
+    found = word_pieces(model, data, choices, progress=lambda *_: None)
     for choice in choices:
         np.testing.assert_allclose(found.of(choice), word_features(model, data, layer=choice.layer), atol=1e-5)
         assert len(found.of(choice)) == 33

@@ -19,7 +19,7 @@ from clearhead.api import ladder, pretrain, train
 from clearhead.checkpoint.passport import read_passport
 from clearhead.errors import InputError
 from clearhead.files import read_json, write_json
-from clearhead.jobs.progress import Told
+from clearhead.jobs.events import RunEvents
 from clearhead.machine.cpu import LIMITS, Machine, base_machine, differences
 from fuzz.run_folders import StopError, stop_at
 from tests.planted import planted_text
@@ -99,7 +99,7 @@ def test_another_cpu_is_refused_and_allowed(half: Path, monkeypatch: pytest.Monk
     with pytest.raises(InputError, match=rf"instruction set \w+, here {OTHER}.*allow_different_cpu=True"):
         train(resume=half)
     said: list[str] = []
-    run = train(resume=half, allow_different_cpu=True, report=False, told=Told(say=said.append))
+    run = train(resume=half, allow_different_cpu=True, report=False, told=RunEvents(message=said.append))
     assert any("Resumed on another machine" in line for line in said)
     assert any("bits cannot be reproduced" in note for note in run.notes)
     saved = read_json(half / "run.json")
@@ -139,7 +139,7 @@ def test_a_run_of_an_earlier_version_resumes_with_a_note(half: Path, monkeypatch
     saved = read_json(half / "run.json")
     write_json(half / "run.json", {key: saved[key] for key in ("format", "command", "plan", "data")})
     said: list[str] = []
-    train(resume=half, report=False, told=Told(say=said.append))
+    train(resume=half, report=False, told=RunEvents(message=said.append))
     assert any("does not record the CPU" in line for line in said)
     as_other(monkeypatch)
     (half / "metrics.json").unlink()
@@ -165,7 +165,7 @@ def test_pretraining_does_the_same(place: Path, tmp_path: Path, monkeypatch: pyt
 def test_a_ladder_does_the_same(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     choices: dict[str, Any] = {"methods": "head", "model": str(place / "tiny" / "model"), **QUICK}
     with pytest.raises(KeyboardInterrupt):
-        ladder(place / "rows.csv", output=tmp_path / "out", told=Told(step=_interrupt), **choices)
+        ladder(place / "rows.csv", output=tmp_path / "out", told=RunEvents(training_step=_interrupt), **choices)
     as_other(monkeypatch)
     with pytest.raises(InputError, match="allow_different_cpu=True"):
         ladder(place / "rows.csv", output=tmp_path / "out", **choices)

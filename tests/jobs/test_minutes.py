@@ -11,7 +11,7 @@ import pytest
 
 import clearhead
 from clearhead.errors import InputError
-from clearhead.jobs.progress import Told
+from clearhead.jobs.events import RunEvents
 from clearhead.train import network
 from clearhead.training import budget, loop, optimizer
 from fuzz.kill import contents
@@ -67,12 +67,12 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], float]],
     return install
 
 
-def stop_at(number: int) -> Told:
+def stop_at(number: int) -> RunEvents:
     def step(made: Any) -> None:
         if made.step == number:
             raise KeyboardInterrupt
 
-    return Told(step=step)
+    return RunEvents(training_step=step)
 
 
 def log_of(folder: Path) -> list[dict[str, Any]]:
@@ -190,7 +190,9 @@ def test_seeds_that_were_begun_are_finished(tmp_path: Path, tiny: str, data: Pat
 
     choices = SETTINGS | {"epochs": 1}
     with pytest.raises(KeyboardInterrupt):
-        clearhead.train(data, output=tmp_path / "run", model=tiny, seeds=3, told=Told(step=step), **choices)
+        clearhead.train(
+            data, output=tmp_path / "run", model=tiny, seeds=3, told=RunEvents(training_step=step), **choices
+        )
     run = clearhead.train(resume=tmp_path / "run", finish=True, report=False)
     assert [score.seed for score in run.seeds] == [0, 1]
 
@@ -203,6 +205,6 @@ def test_nothing_to_finish_is_refused(tmp_path: Path, tiny: str, data: Path) -> 
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        clearhead.train(data, output=tmp_path / "run", model=tiny, told=Told(begun=begun), **SETTINGS)
+        clearhead.train(data, output=tmp_path / "run", model=tiny, told=RunEvents(started=begun), **SETTINGS)
     with pytest.raises(InputError, match="has made no step yet"):
         clearhead.train(resume=tmp_path / "run", finish=True)

@@ -15,7 +15,7 @@ import pytest
 import clearhead
 from clearhead.classic import fit_linear
 from clearhead.data import LabelSpace
-from clearhead.jobs.progress import Told
+from clearhead.jobs.events import RunEvents
 from tests.small import labelled, tiny_model, write_csv
 
 
@@ -29,7 +29,7 @@ def test_fits_of_a_linear_model_are_counted() -> None:
     features, targets = rng.normal(size=(60, 4)), np.arange(60) % 3
     space = LabelSpace(names=("a", "b", "c"), kind="classes")
     seen: list[tuple[int, int]] = []
-    fit_linear(features, targets, space, progress=lambda done, total: seen.append((done, total)))
+    fit_linear(features, targets, space, progress=lambda _, done, total: seen.append((done, total)))
     assert seen[0] == (0, 35)  # seven strengths, five folds
     assert seen[:-1] == [(place, 35) for place in range(len(seen) - 1)]
     assert len(seen) > 5
@@ -53,7 +53,7 @@ def test_phases_are_told(tmp_path: Path, tiny: str, method: str) -> None:
         model=tiny,
         method=method,
         threads=1,
-        told=Told(count=lambda what, *_: told.append(what)),
+        told=RunEvents(progress=lambda what, *_: told.append(what)),
         **choices,
     )
     order = list(dict.fromkeys(told))
@@ -63,7 +63,7 @@ def test_phases_are_told(tmp_path: Path, tiny: str, method: str) -> None:
 BLAS = """
 import sys
 import clearhead
-from clearhead.jobs.progress import Told
+from clearhead.jobs.events import RunEvents
 from threadpoolctl import threadpool_info
 
 seen = set()
@@ -72,7 +72,7 @@ def count(what, *_):
     seen.update(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas" and what != "loading")
 
 clearhead.train(
-    sys.argv[1], output=sys.argv[2], method=sys.argv[3], model=sys.argv[4], threads=1, told=Told(count=count)
+    sys.argv[1], output=sys.argv[2], method=sys.argv[3], model=sys.argv[4], threads=1, told=RunEvents(progress=count)
 )
 print(sorted(seen), sorted({one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}))
 """

@@ -12,7 +12,7 @@ import pytest
 
 from clearhead.api import train
 from clearhead.errors import ClearheadError, InputError
-from clearhead.jobs.progress import Told
+from clearhead.jobs.events import RunEvents
 from fuzz.kill import contents
 from tests.small import labelled, tiny_model, write_csv
 
@@ -24,14 +24,14 @@ class StopError(Exception):
     """Stands for whatever ends a run."""
 
 
-def stop_at(number: int) -> Told:
+def stop_at(number: int) -> RunEvents:
     """Ends a run after so many steps."""
 
     def step(made: Any) -> None:
         if made.step == number:
             raise StopError
 
-    return Told(step=step)
+    return RunEvents(training_step=step)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,15 @@ def test_several_seeds_resume_too(tmp_path: Path, tiny: str, data: Path) -> None
             raise StopError
 
     with pytest.raises(StopError):
-        train(data, output=tmp_path / "half", model=tiny, command="x", seeds=2, told=Told(step=step), **SETTINGS)
+        train(
+            data,
+            output=tmp_path / "half",
+            model=tiny,
+            command="x",
+            seeds=2,
+            told=RunEvents(training_step=step),
+            **SETTINGS,
+        )
     train(resume=tmp_path / "half")
     assert contents(tmp_path / "half") == contents(tmp_path / "whole")
 
@@ -124,14 +132,14 @@ def test_new_settings_are_refused(tmp_path: Path, tiny: str, data: Path) -> None
 FULL = """
 import resource, sys
 from clearhead.api import train
-from clearhead.jobs.progress import Told
+from clearhead.jobs.events import RunEvents
 
 def step(made):
     if made.step == 5:  # from here on no file can grow beyond 20 kB, as on a disk that is full
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
 train(sys.argv[1], output=sys.argv[2], model=sys.argv[3], epochs=2, rate=3e-3, batch_rows=16, save_every=0.0,
-      threads=1, precision="float", command="x", keep_state=True, told=Told(step=step))
+      threads=1, precision="float", command="x", keep_state=True, told=RunEvents(training_step=step))
 """
 
 

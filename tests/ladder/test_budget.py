@@ -15,8 +15,8 @@ import pytest
 
 from clearhead.api import ladder
 from clearhead.errors import CheckpointError
+from clearhead.jobs.events import RunEvents
 from clearhead.jobs.plan import RunPlan
-from clearhead.jobs.progress import Told
 from clearhead.ladder import methods as rungs
 from clearhead.ladder.budget import Budget, allot
 from clearhead.ladder.estimates import Estimate
@@ -43,7 +43,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
 
 
 def call(tiny: str, folder: Path, said: list[str] | None = None, **choices: Any) -> Any:
-    told = Told(say=(said if said is not None else []).append)
+    told = RunEvents(message=(said if said is not None else []).append)
     return ladder(labelled(60), output=folder, model=tiny, told=told, **FAST | choices)
 
 
@@ -121,7 +121,7 @@ def test_what_is_known_of_a_method_is_said_when_no_time_is_left() -> None:
     """It was tried out before the methods that took the time."""
     nothing: Any = None  # is read
     known = {"finetune": Estimate(seconds=840.0, epoch_seconds=140.0, settings=TrainSettings(epochs=6))}
-    budget = Budget(seconds=1.0, started=perf_counter() - 60.0, prepared=nothing, progress=Told(), estimates=known)
+    budget = Budget(seconds=1.0, started=perf_counter() - 60.0, prepared=nothing, events=RunEvents(), estimates=known)
     _, left = allot(budget, "finetune", RunPlan())
     assert left.left_out == 'finetune would take about 14 min, 0.00 s are left; budget="20m"'
     assert (left.needs_seconds, left.needs_budget) == (840.0, "20m")
@@ -160,7 +160,7 @@ def test_trying_out_a_later_method_takes_no_time_from_an_earlier_one(monkeypatch
 
     monkeypatch.setitem(rungs.METHODS, "finetune", replace(METHODS["finetune"], estimate=try_out))
     known = {"features": Estimate(seconds=5.0)}
-    budget = Budget(seconds=10.0, started=0.0, prepared=nothing, progress=Told(), estimates=known)
+    budget = Budget(seconds=10.0, started=0.0, prepared=nothing, events=RunEvents(), estimates=known)
     _, rung = allot(budget, "features", RunPlan(method="features"), {"finetune": RunPlan()})
     assert clock == [9.0]
     assert rung.left_out is None
@@ -190,10 +190,12 @@ def test_a_shortened_training_that_was_stopped_goes_on(tiny: str, tmp_path: Path
     slow("finetune", 600.0, epochs=6)
     chosen: dict[str, Any] = {"output": tmp_path / "out", "model": tiny, "methods": "majority,finetune", **FAST}
     with pytest.raises(KeyboardInterrupt):
-        ladder(labelled(60), told=Told(step=stop), budget="4m", **chosen)
+        ladder(labelled(60), told=RunEvents(training_step=stop), budget="4m", **chosen)
     assert begun_epochs(tmp_path / "out", "finetune") == [2]
     steps: list[int] = []
-    made = ladder(labelled(60), told=Told(step=lambda step: steps.append(step.step)), budget="6m", **chosen)
+    made = ladder(
+        labelled(60), told=RunEvents(training_step=lambda step: steps.append(step.step)), budget="6m", **chosen
+    )
     assert made.rung("finetune").epochs == 2  # three would fit by now, and those would begin anew
     assert steps[0] > 1
     assert begun_epochs(tmp_path / "out", "finetune") == [2]

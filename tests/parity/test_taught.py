@@ -12,7 +12,7 @@ import torch
 
 import clearhead
 from clearhead.cli import main
-from clearhead.jobs.progress import Told
+from clearhead.jobs.events import RunEvents
 from clearhead.training.loop import Step
 from tests.fine_tuned import CASES, TITLES, taught_folder
 from tests.text.tokenizer_folders import SENTENCES
@@ -62,7 +62,7 @@ def first_step(place: Path, output: Path, **choices: Any) -> Step:
         test_share=0.0,
         threads=1,
         precision="float",
-        told=Told(step=steps.append),
+        told=RunEvents(training_step=steps.append),
         **choices,
     )
     return steps[0]
@@ -119,7 +119,7 @@ def test_a_taught_folder_says_in_transformers_what_it_says_here(
         threads=1,
         precision="float",
         beam=2,
-        told=Told(step=steps.append),
+        told=RunEvents(training_step=steps.append),
     )
     assert steps[-1].loss < 0.3 * steps[0].loss
     assert json.loads((run.folder / "generation_config.json").read_text()) == kept

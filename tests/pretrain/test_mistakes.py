@@ -12,7 +12,7 @@ import pytest
 import clearhead
 from clearhead.data.sources.lines import PIECE, line_texts
 from clearhead.errors import ClearheadError, InputError
-from clearhead.jobs.progress import Told
+from clearhead.jobs.events import RunEvents
 from clearhead.pretrain.plan import make_pretrain_plan
 from clearhead.pretraining.documents import corpus_files
 from clearhead.training.loop import DivergedError
@@ -73,7 +73,7 @@ def test_a_model_too_short_for_the_sample_sentence(text: Path, tmp_path: Path, f
         size = {"n_positions": 16, "n_embd": 32, "n_layer": 1, "n_head": 2}
     choices = CHOICES | {"config": size, "length": 16, "objective": None, "vocabulary": 300}
     said: list[str] = []
-    told = Told(say=said.append)
+    told = RunEvents(message=said.append)
     run = clearhead.pretrain(text, output=tmp_path / "run", family=family, steps=1, told=told, **choices)
     assert run.judged is not None
     assert all(line.strip() for line in said)
@@ -131,7 +131,7 @@ def test_a_tokenizer_that_was_half_saved_goes(text: Path, tmp_path: Path) -> Non
         raise StopError
 
     with pytest.raises(StopError):
-        clearhead.pretrain(text, output=tmp_path / "run", steps=3, told=Told(step=stop), **CHOICES)
+        clearhead.pretrain(text, output=tmp_path / "run", steps=3, told=RunEvents(training_step=stop), **CHOICES)
     half = tmp_path / "run" / ".vocabulary.abcd_123"
     half.mkdir()
     (half / "tokenizer.json").write_text("{")

@@ -14,7 +14,7 @@ import pytest
 import clearhead
 from clearhead.errors import CheckpointError, ClearheadError, InputError
 from clearhead.files import read_json
-from clearhead.jobs.progress import Told
+from clearhead.jobs.events import RunEvents
 from clearhead.training.loop import Step
 from tests.planted import planted_text
 from tests.small import tiny_model
@@ -55,11 +55,12 @@ def test_a_killed_run_ends_in_the_same_bytes(text: Path, tmp_path: Path, family:
     script = tmp_path / "run.py"
     script.write_text(
         "import os, signal, sys\n"
-        "import clearhead\nfrom clearhead.jobs.progress import Told\n"
+        "import clearhead\nfrom clearhead.jobs.events import RunEvents\n"
         "def step(one):\n"
         "    if one.step == 7:\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        f"clearhead.pretrain({str(text)!r}, output={str(tmp_path / 'part')!r}, told=Told(step=step), **{choices!r})\n"
+        "events = RunEvents(training_step=step)\n"
+        f"clearhead.pretrain({str(text)!r}, output={str(tmp_path / 'part')!r}, told=events, **{choices!r})\n"
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == -9, done.stderr
@@ -81,7 +82,7 @@ def test_minutes_become_steps_once(text: Path, tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        clearhead.pretrain(text, output=tmp_path / "run", told=Told(step=stop), minutes=0.02, **CHOICES)
+        clearhead.pretrain(text, output=tmp_path / "run", told=RunEvents(training_step=stop), minutes=0.02, **CHOICES)
     saved = read_json(tmp_path / "run" / "run.json")["plan"]
     assert saved["minutes"] is None
     assert saved["steps"] == seen[0].steps > 2
@@ -106,7 +107,7 @@ def test_a_text_that_changed_is_refused(text: Path, tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        clearhead.pretrain(copy, output=tmp_path / "run", steps=3, told=Told(step=stop), **CHOICES)
+        clearhead.pretrain(copy, output=tmp_path / "run", steps=3, told=RunEvents(training_step=stop), **CHOICES)
     copy.write_text(copy.read_text() + "\n\nMore.\n")
     with pytest.raises(CheckpointError, match="another text"):
         clearhead.pretrain(resume=tmp_path / "run")
@@ -126,7 +127,7 @@ def test_a_checkpoint_is_taught_further(text: Path, tmp_path: Path) -> None:
         batch_tokens=512,
         threads=1,
         report=False,
-        told=Told(say=said.append),
+        told=RunEvents(message=said.append),
     )
     assert run.objective == "mlm"  # the folder has no head for next sentence
     model = clearhead.load(run.folder)
@@ -261,7 +262,7 @@ def test_a_run_inside_its_texts_goes_on_from_elsewhere(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        clearhead.pretrain(".", output="model", steps=2, told=Told(step=stop), **CHOICES)
+        clearhead.pretrain(".", output="model", steps=2, told=RunEvents(training_step=stop), **CHOICES)
     monkeypatch.chdir(tmp_path)
     assert clearhead.pretrain(resume=place / "model", report=False).documents > 50
     monkeypatch.chdir(place)

@@ -22,7 +22,7 @@ from clearhead.predict.scoring import FeatureScorer, compare_vectors
 from clearhead.tasks import TASKS
 from clearhead.train.baselines import Baseline, verdict
 from clearhead.train.network import LEAST_DEV, describe_kept
-from clearhead.training.state import Progress
+from clearhead.training.state import TrainingProgress
 from tests.rows import QUICK, paired, scored
 from tests.small import labelled
 
@@ -149,7 +149,7 @@ def kept(rows: int, **progress: Any) -> str | None:
         task=TASKS["classify"], columns=Columns(text="text"), space=space, parts=parts, said=(), skipped={}
     )
     stopped = bool(progress.pop("was_stopped", False))
-    return describe_kept(Progress(**progress), "accuracy", prepared, was_stopped=stopped)
+    return describe_kept(TrainingProgress(**progress), "accuracy", prepared, was_stopped=stopped)
 
 
 def test_the_epoch_that_was_kept_is_named() -> None:

@@ -15,8 +15,8 @@ import clearhead
 from clearhead.api import export, load_predictor, predict, quantize, train
 from clearhead.cli import main
 from clearhead.errors import InputError
+from clearhead.jobs.events import RunEvents
 from clearhead.jobs.plan import make_plan
-from clearhead.jobs.progress import Told
 from clearhead.ladder.methods import rung_plan
 from clearhead.ladder.state import Kept
 from clearhead.train.job import read_run
@@ -156,7 +156,7 @@ def test_a_stopped_run_goes_on_with_its_head(tmp_path: Path, sentences: str) -> 
     given = SETTINGS | {"model": sentences, "seeds": 2, "command": "x", "report": False}
     train(data, output=tmp_path / "whole", **given)
     with pytest.raises(StopError):
-        train(data, output=tmp_path / "half", told=Told(step=stop), **given)
+        train(data, output=tmp_path / "half", told=RunEvents(training_step=stop), **given)
     train(resume=tmp_path / "half", report=False)
     assert contents(tmp_path / "half") == contents(tmp_path / "whole")
 

@@ -11,7 +11,7 @@ import pytest
 
 from clearhead.api import evaluate, load_predictor, predict, predict_file, train
 from clearhead.errors import InputError
-from clearhead.jobs.progress import Told
+from clearhead.jobs.events import RunEvents
 from clearhead.metrics import entities
 from clearhead.predict.stream import answer_chunks
 from clearhead.train.finish import Run
@@ -184,7 +184,9 @@ def test_a_stopped_run_ends_in_the_same_bits(tiny: str, columns: Path, tmp_path:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(columns, output=tmp_path / "half", model=tiny, command="x", told=Told(step=step), **settings)
+        train(
+            columns, output=tmp_path / "half", model=tiny, command="x", told=RunEvents(training_step=step), **settings
+        )
     train(resume=tmp_path / "half")
     assert contents(tmp_path / "half") == contents(tmp_path / "whole")
 

@@ -14,8 +14,8 @@ import clearhead
 from clearhead.api import evaluate, load_predictor, predict, train
 from clearhead.errors import ClearheadError, InputError
 from clearhead.jobs.defaults import for_few_rows
+from clearhead.jobs.events import RunEvents
 from clearhead.jobs.plan import RunPlan
-from clearhead.jobs.progress import Told
 from clearhead.tasks import Calibration
 from clearhead.train.finish import Run
 from tests.rows import QUICK, scored
@@ -98,7 +98,7 @@ def test_rows_in_memory_and_in_a_file_train_alike(tiny: str, tmp_path: Path) -> 
 
 def test_several_seeds_keep_the_best_on_dev(tiny: str, tmp_path: Path) -> None:
     begun: list[tuple[int, int, int]] = []
-    told = Told(seed=lambda *seed: begun.append(seed))
+    told = RunEvents(seed_started=lambda *seed: begun.append(seed))
     rows = [{**row, "split": ("train", "train", "dev", "test")[n % 4]} for n, row in enumerate(labelled(120))]
     run = train(rows, output=tmp_path / "run", model=tiny, seeds=3, seed=4, told=told, **SHORT)
     assert begun == [(4, 0, 3), (5, 1, 3), (6, 2, 3)]
@@ -159,7 +159,7 @@ def test_epochs_are_enough_for_few_rows_and_three_for_many(tiny: str, tmp_path: 
     assert for_few_rows(2_700, settings, labels=77, probed=True).epochs == 6  # six where the head was fitted before
     assert (for_few_rows(10, settings).head_rate or 0) > settings.rate  # a new head has little time to learn
     said: list[str] = []
-    train(labelled(20), output=tmp_path / "run", model=tiny, told=Told(say=said.append))
+    train(labelled(20), output=tmp_path / "run", model=tiny, told=RunEvents(message=said.append))
     assert "epochs: 20 (chosen from the dataset size; override with epochs)" in said
     assert any(line.startswith("task: classify (one text, one label or several; 2 labels: bad, good)") for line in said)
 

@@ -21,7 +21,7 @@ from clearhead.errors import CheckpointError, ClearheadError
 from clearhead.training.log import RunLog, read_log
 from clearhead.training.loop import train_steps
 from clearhead.training.objectives import CrossEntropy
-from clearhead.training.state import Progress, State, load_state, save_state
+from clearhead.training.state import State, TrainingProgress, load_state, save_state
 from fuzz.mutate import damage, tensors
 from tests.training.test_loop import QUICK, fresh, rows
 
@@ -81,7 +81,7 @@ def other() -> State:
 def resume(place: Path) -> None:
     """What a resumed run reads, up to the first step."""
     state = other()
-    state.progress = Progress()
+    state.progress = TrainingProgress()
     load_state(place, state)
     state.progress.check_steps(8, SETTINGS.patience)
     list(read_log(place))

@@ -20,7 +20,7 @@ from clearhead.training.objectives import BinaryCrossEntropy, CrossEntropy, obje
 from clearhead.training.objectives.pooling import pool_windows
 from clearhead.training.optimizer import layer_depth, make_optimizer, rate_factor, trainable_parameters
 from clearhead.training.settings import TrainSettings
-from clearhead.training.state import Progress, State, adam_tensors, load_state, save_state
+from clearhead.training.state import State, TrainingProgress, adam_tensors, load_state, save_state
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 24}
 SIZES |= {"vocab_size": 40, "max_position_embeddings": 24}
@@ -61,7 +61,7 @@ def rows(count: int, seed: int = 0, windows: int = 1) -> Encoded:
 
 def fresh(settings: TrainSettings, seed: int = 0, **config: Any) -> State:
     model = clearhead.create("bert", config={**SIZES, **config}, head="classify", seed=seed)
-    return State(model.module, make_optimizer(model.module, settings), Progress())
+    return State(model.module, make_optimizer(model.module, settings), TrainingProgress())
 
 
 def accuracy(state: State, data: Encoded) -> float:
@@ -103,7 +103,7 @@ def test_accumulation_weighs_rows_alike(objective: str) -> None:
             state = State(
                 clearhead.create("bert", config=SIZES | still, head="classify", labels=["score"]).module,
                 state.adam,
-                Progress(),
+                TrainingProgress(),
             )
             state.adam = make_optimizer(state.network, settings)
         step = next(

@@ -15,7 +15,7 @@ from clearhead.training.loop import logits_of, train_steps
 from clearhead.training.objectives import TargetWords
 from clearhead.training.optimizer import make_optimizer, rate_factor
 from clearhead.training.settings import TrainSettings
-from clearhead.training.state import Progress, State, load_state, save_state
+from clearhead.training.state import State, TrainingProgress, load_state, save_state
 
 SMALL: dict[str, dict[str, Any]] = {
     "transformer": {"width": 64, "heads": 4, "feed_width": 128, "encoder_layers": 1, "decoder_layers": 1},
@@ -35,7 +35,7 @@ def pairs(count: int, seed: int = 0) -> Parallel:
 def fresh(family: str, settings: TrainSettings) -> State:
     config = {"vocab_size": 12, "dropout": 0.1, **SMALL[family]}
     model = clearhead.create(family, config=config, head="seq2seq", labels=["x"], device="cpu")
-    return State(model.module, make_optimizer(model.module, settings), Progress())
+    return State(model.module, make_optimizer(model.module, settings), TrainingProgress())
 
 
 def right(state: State, data: Parallel) -> float:

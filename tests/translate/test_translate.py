@@ -11,7 +11,7 @@ import pytest
 import clearhead
 from clearhead.decode import Generated, Hypothesis
 from clearhead.errors import InputError
-from clearhead.jobs.progress import Told
+from clearhead.jobs.events import RunEvents
 from clearhead.training.loop import Step
 from clearhead.translate.unknown import replace_unknown
 from tests.parallel import CONFIGS, SMALL, parallel, write_tsv
@@ -113,7 +113,7 @@ def test_a_stopped_run_ends_in_the_same_words(tmp_path: Path) -> None:
             raise StopError
 
     with pytest.raises(StopError):
-        clearhead.train(rows, output=tmp_path / "half", told=Told(step=stop), **choices)
+        clearhead.train(rows, output=tmp_path / "half", told=RunEvents(training_step=stop), **choices)
     again = clearhead.train(resume=tmp_path / "half")
     assert again.metrics == whole.metrics
     one, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "half"))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from clearhead.caller import setting
 from clearhead.errors import InputError
-from clearhead.progress import from_done
+from clearhead.progress import CountCallback, DoneCallback, from_counts, from_done
 
 if TYPE_CHECKING:
     from clearhead.predict.files import Predicted
@@ -47,7 +47,7 @@ def evaluate(
     report: str | os.PathLike[str] | None = None,
     skip_bad_rows: bool = False,
     input_format: str | None = None,
-    told: Callable[[int], None] | None = None,
+    told: DoneCallback | None = None,
     command: str = "",
 ) -> Evaluation:
     """Measure a trained model on rows whose labels are known; with `against`, beside another model.
@@ -95,7 +95,7 @@ def evaluate(
         slices=slices,
         part=part,
         skip_bad_rows=skip_bad_rows,
-        told=told,
+        progress=from_done(told),
         against=None if against is None else _predictor(against),
     )
     if report is not None:
@@ -174,6 +174,7 @@ def predict_file(
     output: str | os.PathLike[str] | IO[bytes],
     *,
     input_format: str | None = None,
+    told: CountCallback | None = None,
     **choices: Any,
 ) -> Predicted:
     """The same to a file with all input columns kept; it goes on where an interrupted run stopped."""
@@ -183,7 +184,7 @@ def predict_file(
     place = Path(output) if isinstance(output, str | os.PathLike) else output
     predictor = _predictor(model)
     opened = open_source(source, format=input_format, expected=predictor.column_names)
-    return written(predictor, opened, place, **choices)
+    return written(predictor, opened, place, progress=from_counts(told), **choices)
 
 
 def _predictor(model: str | os.PathLike[str] | Predictor) -> Predictor:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from clearhead.explain.growth_picture import check_picture
     from clearhead.files import named, reason, shown
     from clearhead.html import between, figure
+    from clearhead.jobs.events import RunEvents
     from clearhead.jobs.kinds import has_vectors, local_kind
     from clearhead.jobs.plan import parse_set
-    from clearhead.jobs.progress import Told
     from clearhead.ladder.methods import rung_cells
     from clearhead.model import Model
     from clearhead.model.embedding import TruncationWarning
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "LENGTHS": "explain.complexity",
     "MS": "explain.complexity",
-    "Told": "jobs.progress",
+    "RunEvents": "jobs.events",
     "TrainingInterrupted": "training.interrupt",
     "TruncationWarning": "model.embedding",
     "WIDTHS": "explain.complexity",
@@ -85,8 +85,8 @@ __all__ = [
     "Model",
     "Prediction",
     "Predictor",
+    "RunEvents",
     "Step",
-    "Told",
     "TrainingInterrupted",
     "TruncationWarning",
     "WordAnswers",

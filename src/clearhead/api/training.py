@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
 from clearhead.errors import InputError
+from clearhead.jobs.events import NO_EVENTS, RunEvents
 from clearhead.jobs.run_folder import alone, free_folder, ladder_folder, with_absolute_model
+from clearhead.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     from clearhead.data import Inspection
-    from clearhead.jobs.progress import Told
     from clearhead.ladder.result import Ladder
     from clearhead.pretrain.result import Pretrained
     from clearhead.train.finish import Run
@@ -31,7 +32,7 @@ def inspect(
     options: str | None = None,
     model: str | None = "default",
     estimate: bool = True,
-    told: Callable[[str, int, int | None], None] | None = None,
+    told: Progress | None = None,
 ) -> Inspection:
     """What a careful person would want to know of data before training on it.
 
@@ -42,7 +43,9 @@ def inspect(
     if task == "aspect":
         from clearhead.aspects.inspection import inspect_reviews
 
-        return inspect_reviews(source, dev=dev, test=test, columns=columns, options=options, model=model, told=told)
+        return inspect_reviews(
+            source, dev=dev, test=test, columns=columns, options=options, model=model, progress=told or no_progress
+        )
     from clearhead.train.inspection import run_inspect
 
     return run_inspect(
@@ -54,7 +57,7 @@ def inspect(
         options=options,
         model=model,
         estimate=estimate,
-        told=told,
+        progress=told or no_progress,
     )
 
 
@@ -72,7 +75,7 @@ def train(
     allow_different_cpu: bool = False,
     command: str = "",
     report: bool = True,
-    told: Told | None = None,
+    told: RunEvents | None = None,
     **choices: Any,
 ) -> Run:
     """Train on rows that say what is right, measure on rows held out, and leave a model folder with a report.
@@ -117,8 +120,8 @@ def train(
     if sources["train"] is None:
         raise InputError("There is nothing to train on: give a file, a folder or rows.")
     opened = {part: open_source(rows) for part, rows in sources.items() if rows is not None}
-    choice: dict[str, Any] = {"command": command, "report": report, "told": told, "resume": resume is not None}
-    choice |= {"allow_different_cpu": allow_different_cpu}
+    choice: dict[str, Any] = {"command": command, "report": report, "resume": resume is not None}
+    choice |= {"allow_different_cpu": allow_different_cpu, "events": told or NO_EVENTS}
     if plan.task == "aspect":
         from clearhead.aspects.job import run_aspects
 
@@ -143,7 +146,7 @@ def pretrain(
     allow_different_cpu: bool = False,
     command: str = "",
     report: bool = True,
-    told: Told | None = None,
+    told: RunEvents | None = None,
     **choices: Any,
 ) -> Pretrained:
     """Make a language model from plain text: a tokenizer, lessons without labels, and a judgement on held-out text.
@@ -172,7 +175,7 @@ def pretrain(
             resume=True,
             allow_different_cpu=allow_different_cpu,
             report=report,
-            told=told,
+            events=told or NO_EVENTS,
         )
     if not learned:
         raise InputError("There is no text to learn from: name files, folders or patterns.")
@@ -184,7 +187,7 @@ def pretrain(
     folder = Path(output) if output is not None else free_folder(first, plan, command)
     if begun_before(folder, plan, command):
         return pretrain(resume=folder, report=report, told=told, allow_different_cpu=allow_different_cpu)
-    return run_pretrain(plan, folder, command=command, report=report, told=told)
+    return run_pretrain(plan, folder, command=command, report=report, events=told or NO_EVENTS)
 
 
 def _names(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
@@ -203,7 +206,7 @@ def ladder(
     margin: float | None = None,
     allow_different_cpu: bool = False,
     command: str = "",
-    told: Told | None = None,
+    told: RunEvents | None = None,
     **choices: Any,
 ) -> Ladder:
     """Train several methods on the same rows as far as the budget allows, and recommend the cheapest that is as good.
@@ -229,7 +232,7 @@ def ladder(
         margin=margin,
         allow_different_cpu=allow_different_cpu,
         command=command,
-        told=told,
+        events=told or NO_EVENTS,
     )
 
 

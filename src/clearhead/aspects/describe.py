@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from clearhead.aspects.predictor import ABOUT, aspect_labels
 from clearhead.model.describe import Description, facts, parts, rows
 from clearhead.model.loading import load
+from clearhead.progress import Progress
 
 
-def describe_aspects(reference: str, download: Callable[[str, int, int | None], None] | None = None) -> Description:
+def describe_aspects(reference: str, download: Progress | None = None) -> Description:
     """Both models of a folder, and what they are for."""
     labels = aspect_labels(Path(reference))
     models = {name: load(str(Path(reference) / name), progress=download) for name in ABOUT}

@@ -16,12 +16,12 @@ from clearhead.data.split import draw_rows
 from clearhead.errors import InputError
 from clearhead.evaluate.evaluate import evaluation_report, run_evaluate
 from clearhead.files import write_json
+from clearhead.jobs.events import NO_EVENTS, RunEvents
 from clearhead.jobs.job import JobRequest, run_job
 from clearhead.jobs.kinds import ASPECTS
 from clearhead.jobs.machine import Compute, begin_computing, resolve_compute
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import rows_digest
-from clearhead.jobs.progress import Told
 from clearhead.jobs.run_file import RUN, Computed, begin_run
 from clearhead.jobs.run_folder import REPORT, SPLIT, check_folder
 from clearhead.machine.threads import within_threads
@@ -49,7 +49,7 @@ def run_aspects(
     resume: bool = False,
     allow_different_cpu: bool = False,
     report: bool = True,
-    told: Told | None = None,
+    events: RunEvents = NO_EVENTS,
 ) -> Run:
     """Train a finder and a judge on the same split of the same reviews, and measure both together."""
     request = JobRequest(
@@ -60,7 +60,7 @@ def run_aspects(
         resume=resume,
         allow_different_cpu=allow_different_cpu,
         report=report,
-        told=told or Told(),
+        events=events,
     )
     return run_job(AspectJob(request))
 
@@ -94,16 +94,16 @@ class AspectJob:
             self.compute.machine,
             resume=request.resume,
             allowed=request.allow_different_cpu,
-            say=request.told.say,
+            say=request.events.message,
         )
         if not request.resume:
             check_folder(request.folder)
 
     def prepare(self) -> None:
         """Reviews in their parts, and the plan as it is stored."""
-        request, asked, tell = self.request, self.request.plan, self.request.told
+        request, asked, events = self.request, self.request.plan, self.request.events
         self.resolved = plan = replace(asked, threads=self.compute.threads, settings=self.compute.settings)
-        parts = {part: reviews(source, plan, tell.say) for part, source in request.sources.items()}
+        parts = {part: reviews(source, plan, events.message) for part, source in request.sources.items()}
         if plan.rows is not None:
             parts["train"] = _drawn(parts["train"], plan)
         if len(parts) == 1 and not any(review.split for review in parts["train"]):
@@ -114,14 +114,14 @@ class AspectJob:
             polarity = ", ".join(self.labels) or "none"
             raise InputError(f"All aspects have the polarity {polarity}; there is nothing to learn.")
         begin_run(request.folder, plan, {}, request.command, self.computed, resume=request.resume)
-        tell.begun(request.folder)
+        events.started(request.folder)
 
     def fit(self) -> None:
         """Both models, one after the other, each a run of its own."""
         split = "split" if any(review.split for some in self.parts.values() for review in some) else None
         self.runs = {}
         for name, rows_of in ((FIND, _found), (JUDGE, _judged)):
-            self.request.told.say(f"{name}: {ABOUT[name]}")
+            self.request.events.message(f"{name}: {ABOUT[name]}")
             own = {part: _source(rows_of(some), self.names[part]) for part, some in self.parts.items()}
             self.runs[name] = _trained(_plan_for(self.resolved, name, split), own, self.request, name)
 
@@ -241,7 +241,7 @@ def _trained(plan: RunPlan, sources: Mapping[str, Source], request: JobRequest[R
         resume=(folder / RUN).is_file(),
         allow_different_cpu=request.allow_different_cpu,
         report=request.report,
-        told=replace(request.told, begun=lambda _: None),
+        events=replace(request.events, started=lambda _: None),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +10,12 @@ import numpy as np
 
 from clearhead.classic.solver import ClassWeight, few_threads, solve
 from clearhead.classic.sparse import Sparse
-from clearhead.classic.strength import choose_strength
+from clearhead.classic.strength import FITTING, choose_strength
 from clearhead.classic.targets import checked_targets, outputs_of
 from clearhead.data.labels import LabelSpace
 from clearhead.errors import InputError
 from clearhead.metrics.checks import Array, Given
+from clearhead.progress import Progress, no_progress
 
 BLOCK = 1 << 20  # products that are in memory at a time: 8 MB
 MOST_EXACT = 1 << 26  # numbers that are fitted in float64; more would double gigabytes
@@ -85,11 +85,11 @@ def fit_linear(
     strength: float | None = None,
     class_weight: ClassWeight = "none",
     seed: int = 0,
-    progress: Callable[[int, int], None] = lambda *_: None,
+    progress: Progress = no_progress,
 ) -> Linear:
     """Logistic regression for classes and labels, ridge regression for numbers; features dense or scipy sparse.
 
-    `progress` receives how many fits are done, and how many there are at most while the strength is chosen.
+    `progress` counts fits; while the strength is chosen, of as many as there are at most.
     """
     truth, matrix = checked_targets(targets, space), _checked(features)
     if matrix.shape[0] != len(truth):
@@ -107,7 +107,7 @@ def fit_linear(
     with few_threads(matrix.size if moments is not None else 0):  # products with sparse rows have one thread anyway
         if strength is None:
             strength = choose_strength(matrix, truth, seed=seed, progress=progress, **known)
-        progress(0, 1)
+        progress(FITTING, 0, 1)
         solved = solve(matrix, truth, strength=strength, **known)
     weight, bias = solved.weight, solved.bias
     if moments is not None:

@@ -6,18 +6,19 @@ these, and the scores that are kept take the spreads back, so that they apply to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from clearhead.classic.linear import LEAST_SPREAD, standardise
 from clearhead.classic.solver import ClassWeight, few_threads
-from clearhead.classic.strength import choose_strength
+from clearhead.classic.strength import FITTING, choose_strength
 from clearhead.classic.targets import checked_targets, outputs_of
 from clearhead.data.labels import Kind, LabelSpace
 from clearhead.errors import InputError, MissingExtraError
 from clearhead.metrics.checks import Array, Given
+from clearhead.progress import Progress, no_progress
 
 STEPS = 300
 CALM = 1e-3  # how much scores are held back, a row: without it the best layer's would grow for ever
@@ -61,7 +62,7 @@ def fit_mixture(
     strength: float | None = None,
     class_weight: ClassWeight = "none",
     seed: int = 0,
-    progress: Callable[[int, int], None] = lambda *_: None,
+    progress: Progress = no_progress,
 ) -> Mixture:
     """Learn s together with a linear model on the sum; `layers` are (rows, width) each."""
     truth = checked_targets(targets, space)
@@ -83,7 +84,7 @@ def fit_mixture(
             standardise(even)
             known = {"kind": space.kind, "outputs": outputs_of(space), "class_weight": class_weight}
             strength = choose_strength(even, truth, seed=seed, progress=progress, **known)  # type: ignore[arg-type]
-        progress(0, 1)
+        progress(FITTING, 0, 1)
         scores = _minimised(stacked, truth, weights, space.kind, outputs_of(space), strength)
     if silent.all():
         raise InputError("no layer tells these rows apart, so that there is nothing to weigh.")

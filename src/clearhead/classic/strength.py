@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,9 @@ import numpy as np
 from clearhead.classic.solver import ClassWeight, solve
 from clearhead.data.labels import Kind
 from clearhead.metrics.checks import Array
+from clearhead.progress import Progress, no_progress
 
+FITTING = "fitting the linear model"
 FOLDS = 5
 USUAL = 1.0  # scikit-learn's default, where there are too few rows to ask
 LEAST_ROWS = 10
@@ -31,11 +32,11 @@ def choose_strength(
     outputs: int,
     class_weight: ClassWeight,
     seed: int,
-    progress: Callable[[int, int], None] = lambda *_: None,
+    progress: Progress = no_progress,
 ) -> float:
     """The strength with the smallest loss on held-out rows, from small to large until it no longer gets better.
 
-    `progress` receives how many fits are done, and how many there are at most.
+    `progress` counts fits, of as many as there are at most.
     """
     rows = np.random.default_rng(seed).permutation(len(targets))[:MOST_ROWS]
     matrix, targets = matrix[rows], targets[rows]
@@ -54,7 +55,7 @@ def choose_strength(
     for place, strength in enumerate(strengths):
         losses = np.zeros(targets.shape)
         for fold in range(used):
-            progress(place * used + fold, len(strengths) * used)
+            progress(FITTING, place * used + fold, len(strengths) * used)
             out = folds == fold
             solved = solve(
                 matrix[~out], targets[~out], kind=kind, outputs=outputs, strength=strength, class_weight=class_weight

@@ -31,7 +31,7 @@ from clearhead.predict.latency import UNUSED_FILES, UNUSED_FOLDERS
 from clearhead.predict.loading import load_predictor
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.scoring import FeatureScorer, NetworkScorer
-from clearhead.progress import Progress, no_progress
+from clearhead.progress import Progress, for_stage, no_progress
 from clearhead.train.job import read_run
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _by_rows(
             predictor,
             rows,
             part=part,
-            told=partial(_counted, progress, f"measuring {name}"),
+            progress=for_stage(progress, f"measuring {name}"),
             text=columns.get("text"),
             text_b=columns.get("text_b"),
             label=columns.get("label"),
@@ -144,10 +144,6 @@ def _by_rows(
         data=rows.name,
         float_steps=len(plan.float_steps),
     )
-
-
-def _counted(progress: Progress, what: str, done: int) -> None:
-    progress(what, done, None)
 
 
 def _tokens(predictor: Predictor, rows: Source) -> list[Sequence[int]]:

@@ -101,7 +101,7 @@ class Trained(BaseEstimator):  # type: ignore[misc]
     def _train(self, rows: list[dict[str, Any]], **choices: Any) -> None:
         """Train on rows with labels, and keep the model."""
         from clearhead.api import train
-        from clearhead.jobs.progress import Told
+        from clearhead.jobs.events import RunEvents
 
         kept = Kept(None if self.folder is None else Path(self.folder))
         names = ("model", "method", "epochs", "rate", "batch_rows", "batch_tokens", "layer", "pooling", "strength")
@@ -110,7 +110,7 @@ class Trained(BaseEstimator):  # type: ignore[misc]
             rows,
             output=kept.folder,
             report=self.folder is not None,
-            told=Told(say=said_aloud) if self.verbose else None,
+            told=RunEvents(message=said_aloud) if self.verbose else None,
             # cross-validation compares models itself, and should not pay for it in every fit
             **{"baselines": False} | dict(self.settings or {}) | {k: v for k, v in mine.items() if v is not None},
             **dict[str, Any]((name, name) for name in TEXTS if name in rows[0]),

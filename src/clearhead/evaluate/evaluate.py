@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from clearhead.metrics import Paired, paired_test
 from clearhead.predict.column_roles import report_columns
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.stream import answer_chunks
+from clearhead.progress import Progress, no_progress
 from clearhead.tasks.evaluation import Evaluation, evaluation
 from clearhead.tasks.ragged import joined
 
@@ -54,7 +55,7 @@ def run_evaluate(
     part: str | None = None,
     against: Predictor | None = None,
     skip_bad_rows: bool = False,
-    told: Callable[[int], None] | None = None,
+    progress: Progress = no_progress,
 ) -> Evaluation:
     """Every metric of the model's task on the rows of a source, or on the part of it that training held out."""
     if part is not None:
@@ -68,7 +69,7 @@ def run_evaluate(
         if name not in source.columns:
             there = ", ".join(source.columns[:30])
             raise InputError(f"{source.name} has no column {name!r} for {setting('slices')}; it has {there}.")
-    scored = _scored(predictor, source, columns, slices, told, skip_bad_rows=skip_bad_rows)
+    scored = _scored(predictor, source, columns, slices, progress, skip_bad_rows=skip_bad_rows)
     if part is not None:
         _check_same(predictor, source, scored, part)
     made = evaluation(
@@ -91,7 +92,7 @@ def run_evaluate(
     if not source.again:
         raise InputError(f"{source.name} can be read only once; put it in a file to compare two models on it.")
     beside = _columns_beside(against, source, columns, text, text_b, options)
-    other = _scored(against, source, beside, (), None, skip_bad_rows=skip_bad_rows)
+    other = _scored(against, source, beside, (), no_progress, skip_bad_rows=skip_bad_rows)
     if other.numbers != scored.numbers:
         raise InputError(f"{source.name}: the two models cannot use the same rows; mend those that one cannot read.")
     return replace(made, against=_paired(predictor, against, scored, other))
@@ -136,7 +137,7 @@ def _scored(
     source: Source,
     columns: Columns,
     slices: Sequence[str],
-    told: Callable[[int], None] | None,
+    progress: Progress,
     *,
     skip_bad_rows: bool,
 ) -> Scored:
@@ -162,8 +163,7 @@ def _scored(
                 for name in slices:
                     sliced[name].append(row.values.get(name))
         done += len(chunk.rows)
-        if told is not None:
-            told(done)
+        progress("answering", done, None)
     if not skip_bad_rows:
         bad.refuse(source, len(targets))
     if not targets:
@@ -243,8 +243,8 @@ def scored_part(
     part: str | None,
     *,
     skip_bad_rows: bool,
-    told: Callable[[int], None] | None = None,
+    progress: Progress = no_progress,
 ) -> Scored:
     """What a model says of the rows of a source, or of the part of it that training held out; nothing is measured."""
     held = source if part is None else _held_out(predictor, source, part)
-    return _scored(predictor, held, predictor.columns_in(held), (), told, skip_bad_rows=skip_bad_rows)
+    return _scored(predictor, held, predictor.columns_in(held), (), progress, skip_bad_rows=skip_bad_rows)

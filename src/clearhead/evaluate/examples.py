@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from clearhead.explain.occlusion import MOST_CHARACTERS, Occluded, occlude_rows
 from clearhead.predict.latency import served
 from clearhead.predict.loading import load_predictor
 from clearhead.predict.predictor import Predictor
+from clearhead.progress import Progress, for_stage, no_progress
 from clearhead.tasks.examples import Example, Pick, Picks, Shown, ShownCell, Word
 from clearhead.tasks.occlusion import Watching
 from clearhead.tasks.task import Answers
@@ -33,8 +33,6 @@ ASKED = 10.0  # where the report is what was asked for
 SHARE = 0.03  # of the time of a run, where that is more
 MOST_SECONDS = 30.0
 
-Told = Callable[[str, int, int | None], None]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Second:
@@ -50,7 +48,7 @@ def second_look(
     parts: Mapping[str, PartRows],
     found: Mapping[str, Evaluation],
     device: str,
-    told: Told,
+    progress: Progress,
     spent: float = 0.0,
     weights: Model | None = None,
 ) -> Second:
@@ -69,7 +67,7 @@ def second_look(
                 parts[name].columns,
                 one.picks,
                 seconds=min(max(SECONDS.get(name, 1.0), SHARE * spent), MOST_SECONDS),
-                told=partial(told, f"words that mattered in {name} rows"),
+                progress=for_stage(progress, f"words that mattered in {name} rows"),
             )
             for name, one in found.items()
             if one.picks is not None and name in parts
@@ -86,7 +84,7 @@ def shown(
     picks: Picks,
     *,
     seconds: float = ASKED,
-    told: Callable[[int, int], None] | None = None,
+    progress: Progress = no_progress,
 ) -> Shown:
     """The texts of picked rows, and of the worst and most suspicious ones the words that mattered."""
     begun = time.perf_counter()
@@ -94,7 +92,7 @@ def shown(
     wanted, check = {pick.row for pick in picks.every()}, predictor.task.rows.check
     texts = _texts(source, columns, wanted, whole=first.keys(), check=check)
     jobs = dict(_jobs(predictor, first, texts))
-    taken = occlude_rows(predictor.scorer, list(jobs.values()), columns, seconds=seconds, told=told)
+    taken = occlude_rows(predictor.scorer, list(jobs.values()), columns, seconds=seconds, progress=progress)
     done = {number: one for number, one in zip(jobs, taken, strict=True) if one is not None}
 
     def examples(listed: Iterable[Pick], most: int) -> Iterator[Example]:

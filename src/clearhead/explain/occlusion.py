@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clearhead.data.columns import Columns
 from clearhead.data.examples import TextRow
 from clearhead.errors import InputError
 from clearhead.predict.scoring import Scorer
+from clearhead.progress import Progress, no_progress
 from clearhead.tasks.examples import Word
 from clearhead.tasks.occlusion import Watching, grouped
 
@@ -67,7 +68,7 @@ def occlude_rows(
     columns: Columns,
     *,
     seconds: float = SECONDS,
-    told: Callable[[int, int], None] | None = None,
+    progress: Progress = no_progress,
 ) -> list[Occluded | None]:
     """Several rows one after the other, the first ones first, for about so many seconds together."""
     results: list[Occluded | None] = []
@@ -83,6 +84,5 @@ def occlude_rows(
         if occluded is None and len(grouped(watching.runs, MOST_PIECES)) > 1:
             too_long = min(too_long, size)
         results.append(occluded)
-        if told is not None:
-            told(index + 1, len(rows))
+        progress("occluding words", index + 1, len(rows))
     return results

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from clearhead.batch import Batch
 from clearhead.jobs.method import Choice
 from clearhead.model.layers import pool
-from clearhead.predict.scoring import PACKED_TOKENS, Told, window_features
+from clearhead.predict.scoring import PACKED_TOKENS, window_features
+from clearhead.progress import Progress, no_progress
 from clearhead.shape import LAYER_CHOICES
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def text_features(
     choices: Sequence[Choice],
     *,
     budget: int = PACKED_TOKENS,
-    told: Told = None,
+    progress: Progress = no_progress,
 ) -> Features:
     """Features of all choices in one pass over the rows; a row's windows are averaged, as everywhere."""
     count = model.shape.stack.layers
@@ -121,7 +122,7 @@ def text_features(
         found = pooled_pieces(out.hidden, pools, wanted)
         return [found[piece] for piece in wanted]
 
-    arrays = window_features(model, data, made, budget=budget, told=told)
+    arrays = window_features(model, data, made, budget=budget, progress=progress)
     return Features(pieces=dict(zip(wanted, arrays, strict=True)), layers=count)
 
 

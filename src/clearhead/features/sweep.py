@@ -17,6 +17,7 @@ from clearhead.jobs.plan import LOWER_IS_BETTER, RunPlan
 from clearhead.jobs.prepare import PartRows, Prepared, data_of, text_rows
 from clearhead.model import Model
 from clearhead.predict.scoring import compare_vectors, pair_features, readable, separate_texts, table_features
+from clearhead.progress import Progress, for_stage
 from clearhead.tasks.task import Calibration
 
 if TYPE_CHECKING:
@@ -27,19 +28,18 @@ if TYPE_CHECKING:
 FOLDS = 5
 MOST_SWEPT = 5000  # rows that choices are judged on: their differences are then no longer a matter of the rows
 
-Count = Callable[[str, int, int | None], None]
 Judge = Callable[["Array", "Array"], list[float]]  # (features, fold of each row) to the score of each fold
 
 
 def cross_validate(
-    choices: Iterable[Choice], features: Callable[[Choice], Array], folds: Array, judge: Judge, *, tell: Count
+    choices: Iterable[Choice], features: Callable[[Choice], Array], folds: Array, judge: Judge, *, progress: Progress
 ) -> tuple[Swept, ...]:
     """Every choice on the same folds; rows can be texts, or tokens of texts that share a fold."""
     import numpy as np
 
     listed, made = list(choices), []
     for place, choice in enumerate(listed):
-        tell(f"sweep: {choice}", place, len(listed))
+        progress(f"sweep: {choice}", place, len(listed))
         begun = time.perf_counter()
         scores = np.array([score for score in judge(features(choice), folds) if isfinite(score)])
         made.append(
@@ -65,7 +65,7 @@ def best_of(swept: Iterable[Swept], metric: str) -> Choice:
     return Choice(layer=best.layer, pooling=best.pooling)
 
 
-def sweep_texts(model: Model, prepared: Prepared, plan: RunPlan, *, seed: int, tell: Count) -> Sweep:
+def sweep_texts(model: Model, prepared: Prepared, plan: RunPlan, *, seed: int, progress: Progress) -> Sweep:
     """The best features of whole texts for a linear model: one pass for all choices, then folds of the same rows."""
     import numpy as np
 
@@ -82,7 +82,7 @@ def sweep_texts(model: Model, prepared: Prepared, plan: RunPlan, *, seed: int, t
     else:
         data = readable(separate_texts([pairs[row] for row in rows.tolist()], model, fit), model)
     begun = time.perf_counter()
-    features = text_features(model, data, choices, told=lambda done, total: tell("features of all layers", done, total))
+    features = text_features(model, data, choices, progress=for_stage(progress, "features of all layers"))
 
     def features_of(choice: Choice) -> Array:
         made = features.of(choice)
@@ -91,7 +91,7 @@ def sweep_texts(model: Model, prepared: Prepared, plan: RunPlan, *, seed: int, t
     seconds = time.perf_counter() - begun
     metric = plan.metric or prepared.task.metrics.main(prepared.space)
     judge = linear_judge(train.targets[rows], prepared, plan, seed=seed)
-    swept = cross_validate(choices, features_of, folds, judge, tell=tell)
+    swept = cross_validate(choices, features_of, folds, judge, progress=progress)
     best = best_of(swept, metric)
     chosen = features_of(best)
     if len(rows) < len(train) and pairs is not None:

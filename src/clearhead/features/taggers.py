@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data import LabelSpace, fold_rows
 from clearhead.errors import InputError
 from clearhead.features.layer_choices import Features, layer_choices, pieces_of, pooled_pieces
-from clearhead.features.sweep import FOLDS, Count, Judge, best_of, cross_validate
+from clearhead.features.sweep import FOLDS, Judge, best_of, cross_validate
 from clearhead.jobs.method import Choice, Sweep
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import Prepared, data_of
 from clearhead.model import Model
 from clearhead.predict.scoring import window_words
+from clearhead.progress import Progress, for_stage, no_progress
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.task import Calibration
 
@@ -48,7 +49,7 @@ def fit_tagger(
     *,
     seed: int,
     strength: float | None = None,
-    progress: Callable[[int, int], None] = lambda *_: None,
+    progress: Progress = no_progress,
 ) -> Linear:
     """A logistic regression over words; the strength is found on some of them."""
     import numpy as np
@@ -74,7 +75,7 @@ def some_rows(data: Encoded, words: int, seed: int, least: int = 1) -> Array:
     return np.sort(order[: max(kept, least)])
 
 
-def word_pieces(model: Model, data: Encoded, choices: Sequence[Choice], *, tell: Count) -> Features:
+def word_pieces(model: Model, data: Encoded, choices: Sequence[Choice], *, progress: Progress) -> Features:
     """Features of all choices in one pass over the texts, a row for every word."""
     count = model.shape.stack.layers
     wanted = list(dict.fromkeys(piece for choice in choices for piece in pieces_of(choice, count)))
@@ -83,11 +84,11 @@ def word_pieces(model: Model, data: Encoded, choices: Sequence[Choice], *, tell:
         found = pooled_pieces(hidden, {EACH: lambda tokens: tokens}, wanted)
         return [found[piece] for piece in wanted]
 
-    arrays = window_words(model, data, made, told=lambda done, total: tell("features of all layers", done, total))
+    arrays = window_words(model, data, made, progress=for_stage(progress, "features of all layers"))
     return Features(pieces=dict(zip(wanted, arrays, strict=True)), layers=count)
 
 
-def sweep_words(model: Model, prepared: Prepared, plan: RunPlan, *, seed: int, tell: Count) -> Sweep:
+def sweep_words(model: Model, prepared: Prepared, plan: RunPlan, *, seed: int, progress: Progress) -> Sweep:
     """The best layer for tags: one pass for all choices, then folds of the same sentences."""
 
     train = prepared.parts["train"]
@@ -97,7 +98,7 @@ def sweep_words(model: Model, prepared: Prepared, plan: RunPlan, *, seed: int, t
     rows = some_rows(whole, MOST_WORDS, seed, FOLDS)
     data = whole.select(rows)
     begun = time.perf_counter()
-    features = word_pieces(model, data, choices, tell=tell)
+    features = word_pieces(model, data, choices, progress=progress)
     seconds = time.perf_counter() - begun
     assert prepared.task.rows.strata is not None
     labels, kind = prepared.task.rows.strata(data.targets, prepared.space)
@@ -106,7 +107,7 @@ def sweep_words(model: Model, prepared: Prepared, plan: RunPlan, *, seed: int, t
     except InputError as error:
         raise InputError(f"Layers cannot be compared on these training rows: {error}") from None
     metric = plan.metric or prepared.task.metrics.main(prepared.space)
-    swept = cross_validate(choices, features.of, folds, _judge(data, prepared, plan, metric, seed), tell=tell)
+    swept = cross_validate(choices, features.of, folds, _judge(data, prepared, plan, metric, seed), progress=progress)
     best = best_of(swept, metric)
     found = next(one for one in swept if one.layer == best.layer)
     how = f"{int(folds.max()) + 1}-fold cross-validation on {len(rows):,} training rows"

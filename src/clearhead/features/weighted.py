@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from clearhead.jobs.prepare import Prepared, data_of
 from clearhead.model import Model
 from clearhead.model.layers import pool
 from clearhead.predict.scoring import window_features, window_words
+from clearhead.progress import Progress, for_stage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,7 +46,7 @@ def weigh_texts(
     pooling: Sequence[str] | None,
     *,
     seed: int,
-    tell: Callable[[str, int, int | None], None],
+    progress: Progress,
 ) -> Weighed:
     """Of whole texts: every layer is pooled as the features are."""
     import numpy as np
@@ -65,7 +66,7 @@ def weigh_texts(
         return [pool(layer, mask, None, modes) for layer in hidden]
 
     layers = window_features(
-        model, data_of(model, train).select(rows), made, told=lambda done, all_: tell("all layers", done, all_)
+        model, data_of(model, train).select(rows), made, progress=for_stage(progress, "all layers")
     )
     mixture = fit_mixture(
         layers,
@@ -74,7 +75,7 @@ def weigh_texts(
         strength=plan.strength,
         class_weight=plan.settings.class_weight,
         seed=seed,
-        progress=lambda done, all_: tell("weighing the layers", done, all_),
+        progress=for_stage(progress, "weighing the layers"),
     )
     return Weighed(mixture=mixture, note=_note(mixture, len(rows), len(train), "rows"))
 
@@ -86,13 +87,13 @@ def weigh_words(
     plan: RunPlan,
     *,
     seed: int,
-    tell: Callable[[str, int, int | None], None],
+    progress: Progress,
 ) -> Weighed:
     """Of words with a tag each."""
     from clearhead.classic import fit_mixture
 
     part = data.select(some_rows(data, MOST_WORDS, seed))
-    layers = window_words(model, part, list, told=lambda done, all_: tell("all layers", done, all_))
+    layers = window_words(model, part, list, progress=for_stage(progress, "all layers"))
     space = LabelSpace(names=prepared.space.names, kind="classes")
     mixture = fit_mixture(
         layers,
@@ -100,7 +101,7 @@ def weigh_words(
         space,
         strength=plan.strength,
         seed=seed,
-        progress=lambda done, all_: tell("weighing the layers", done, all_),
+        progress=for_stage(progress, "weighing the layers"),
     )
     return Weighed(mixture=mixture, note=_note(mixture, len(part), len(data), "rows"))
 

@@ -44,7 +44,7 @@ def fit_vectors(inputs: FitInput) -> FittedMethod:
         strength=plan.strength,
         class_weight=inputs.settings.class_weight,
         seed=inputs.settings.seed,
-        progress=inputs.told_of("fitting the linear model"),
+        progress=inputs.progress_of("fitting the linear model"),
     )
     classic = ClassicModel(method="linear", linear=linear)
 
@@ -92,5 +92,5 @@ def part_features(vectors: WordVectors, part: PartRows, inputs: FitInput) -> Arr
         seconds = None if part.columns.text_b is None else [second or "" for _, second in chunk]
         made.append(vectors.features([first for first, _ in chunk], seconds))
         done += len(chunk)
-        inputs.count("features", done, len(part))
+        inputs.events.progress("features", done, len(part))
     return np.concatenate(made)

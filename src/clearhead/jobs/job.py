@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from clearhead.data import Source
-from clearhead.jobs.progress import Told
+from clearhead.jobs.events import NO_EVENTS, RunEvents
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -32,7 +32,7 @@ class JobRequest(Generic[P]):
     allow_different_cpu: bool = False
     finish: bool = False  # a run that was stopped is measured and saved as it is
     report: bool = True
-    told: Told = field(default_factory=Told)
+    events: RunEvents = NO_EVENTS
 
 
 class Job(Protocol[R_co]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from clearhead.errors import InputError
 from clearhead.files import check_new, scratch_folder, shown, whole_folder
 from clearhead.html import one_line, table_html
+from clearhead.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     from clearhead.text import Tokenizer
     from clearhead.text.vocabulary.options import Choices
     from clearhead.text.vocabulary.word_counts import Bag
 
-Progress = Callable[[str, int, int | None], None]
-TOLD = 20_000  # lines between two reports of progress
+REPORTED = 20_000  # lines between two reports of progress
 ENCODED = 20_000  # stretches measured at a time
 TINY = 1000  # words; below, a vocabulary is little more than the text itself
 
@@ -135,19 +135,19 @@ def learn_from(bag: Bag, choices: Choices, notes: Iterable[str] = (), progress: 
     from clearhead.text.files import write_object, write_whole
     from clearhead.text.vocabulary.trainer import Letters, front_of, learn, words_of
 
-    tell = progress or (lambda *_: None)
-    tell("counting words", 0, None)
+    progress = progress or no_progress
+    progress("counting words", 0, None)
     words = words_of(bag.counts, front_of(choices))
     if not words:
         raise InputError("The text holds no words to learn from.")
     letters = Letters(words, choices)
-    tell("learning", 0, None)
+    progress("learning", 0, None)
     pipeline = learn(words, letters, choices)
     with scratch_folder() as folder:
         write_whole(folder / "tokenizer.json", pipeline.to_str(pretty=True).encode())
         write_object(folder / "tokenizer_config.json", settings_of(choices))
         tokenizer = load_tokenizer(folder, "", {}).source
-    tokens, unknown = _measured(bag.counts, pipeline, choices, tell)
+    tokens, unknown = _measured(bag.counts, pipeline, choices, progress)
     counted, said = bag.words(), [*notes, *_notes(bag, tokenizer.vocab_size, choices)]
     return Learned(
         tokenizer=tokenizer,
@@ -191,7 +191,7 @@ def _read(
     texts = _checked(given) if files is None else line_texts(files, text, encoding, notes)
     for number, line in enumerate(texts if limit is None else islice(texts, limit), start=1):
         bag.add(line)
-        if progress is not None and number % TOLD == 0:
+        if progress is not None and number % REPORTED == 0:
             progress("reading", number, None)
     if not bag.lines:
         raise InputError("There is no text to learn from.")
@@ -234,13 +234,13 @@ def _checked(texts: Iterable[Any]) -> Iterator[str]:
         yield text
 
 
-def _measured(counts: Mapping[str, int], pipeline: Any, choices: Choices, tell: Progress) -> tuple[int, int]:
+def _measured(counts: Mapping[str, int], pipeline: Any, choices: Choices, progress: Progress) -> tuple[int, int]:
     """How many tokens the text becomes, and how many of them are unknown."""
     unknown = None if choices.split == "byte-level" else pipeline.token_to_id(choices.named["unk"])
     tokens = missed = done = 0
     stretches = iter(counts)
     while some := list(islice(stretches, ENCODED)):
-        tell("measuring", done, len(counts))
+        progress("measuring", done, len(counts))
         for stretch, ids in zip(some, pipeline.encode_batch_fast(some, add_special_tokens=False), strict=True):
             tokens += counts[stretch] * len(ids.ids)
             if unknown is not None:

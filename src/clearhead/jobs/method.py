@@ -8,19 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.passport import Trained
+from clearhead.jobs.events import NO_EVENTS, RunEvents
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import PartRows, Prepared
 from clearhead.model import Model
+from clearhead.progress import Progress, for_stage
 from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from clearhead.training.loop import Step
-
     Array = np.ndarray[Any, Any]
-
-Told = Callable[["Step"], None] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,13 +49,12 @@ class FitInput:
     settings: TrainSettings
     folder: Path  # for its state and log
     model: Model | None = None
-    told: Told = None
+    events: RunEvents = NO_EVENTS
     finish: bool = False  # a network that was stopped is taken as it is
-    count: Callable[[str, int, int | None], None] = lambda *_: None
 
-    def told_of(self, what: str) -> Callable[[int, int], None]:
-        """A callback for how far one thing is."""
-        return lambda done, total: self.count(what, done, total)
+    def progress_of(self, stage: str) -> Progress:
+        """Report the stages of a function as one stage of the run."""
+        return for_stage(self.events.progress, stage)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from clearhead.caller import setting
@@ -11,18 +11,19 @@ from clearhead.data.row_codec import RowCodec
 from clearhead.data.sources.source import BadRow, Row
 from clearhead.errors import InputError
 from clearhead.jobs.plan import RunPlan
+from clearhead.progress import Progress
 from clearhead.tasks import Task, check_task, task_by_look, task_for, task_named
 
-TOLD_ROWS = 1000  # rows between two words about reading
+REPORTED_ROWS = 1000  # rows between two reports of progress
 
 
-def counted_rows(source: Source, count: Callable[[str, int, int | None], None]) -> Source:
-    """A source that tells how many of its rows were read; what can be read once stays as it is."""
+def counted_rows(source: Source, progress: Progress) -> Source:
+    """A source that reports how many of its rows were read; what can be read once stays as it is."""
 
     def rows() -> Iterator[Row | BadRow]:
         for place, row in enumerate(source.open(), 1):
-            if place % TOLD_ROWS == 0:
-                count(f"reading {source.name}", place, None)
+            if place % REPORTED_ROWS == 0:
+                progress(f"reading {source.name}", place, None)
             yield row
 
     return replace(source, open=rows) if source.again else source

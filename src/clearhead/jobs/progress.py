@@ -1,23 +1,23 @@
-"""Whom a run tells what it does."""
+"""`RunEvents` by the name and the argument names of version 0.1, for programs that import it from here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from clearhead.training.loop import Step
+from clearhead.jobs.events import RunEvents
+
+OLD_NAMES = {
+    "say": "message",
+    "begun": "started",
+    "seed": "seed_started",
+    "step": "training_step",
+    "count": "progress",
+    "download": "download",
+}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Told:
-    """Whom a run tells what it does; the defaults are nobody."""
-
-    say: Callable[[str], None] = lambda _: None
-    step: Callable[[Step], None] | None = None
-    begun: Callable[[Path], None] = lambda _: None  # from here on the run can be resumed
-    count: Callable[[str, int, int | None], None] = lambda *_: None  # (what is done, how far, of how much)
-    seed: Callable[[int, int, int], None] = lambda *_: None  # (this seed, its place, how many)
-    download: Callable[[str, int, int | None], None] | None = None
+def Told(**callbacks: Any) -> RunEvents:  # noqa: N802
+    """The events of a run."""
+    if unknown := sorted(callbacks.keys() - OLD_NAMES.keys()):
+        raise TypeError(f"Told() got an unexpected keyword argument {unknown[0]!r}")
+    return RunEvents(**{OLD_NAMES[name]: call for name, call in callbacks.items() if call is not None})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import is_taken, locked, read_json
-from clearhead.jobs.progress import Told
+from clearhead.jobs.events import NO_EVENTS, RunEvents
 from clearhead.jobs.run_file import RUN
 from clearhead.jobs.run_folder import METRICS
 
@@ -64,9 +64,9 @@ def in_use(folder: Path) -> bool:
 
 
 @contextmanager
-def alone_in(folder: str | os.PathLike[str] | None, told: Told | None) -> Iterator[Told]:
+def alone_in(folder: str | os.PathLike[str] | None, events: RunEvents | None) -> Iterator[RunEvents]:
     """Lock the folder of a run as long as it goes, from when it is there; a second process is refused."""
-    tell, handles, keys = told or Told(), [], []
+    outer, handles, keys = events or NO_EVENTS, [], []
 
     def hold(place: Path) -> None:
         try:
@@ -82,14 +82,14 @@ def alone_in(folder: str | os.PathLike[str] | None, told: Told | None) -> Iterat
         _held.add(key)
         keys.append(key)
 
-    def begun(place: Path) -> None:
+    def started(place: Path) -> None:
         hold(place)
-        tell.begun(place)
+        outer.started(place)
 
     try:
         if folder is not None:
             hold(Path(folder))
-        yield replace(tell, begun=begun)
+        yield replace(outer, started=started)
     finally:
         _held.difference_update(keys)
         for handle in handles:

@@ -33,8 +33,8 @@ def alone(verb: Callable[P, T]) -> Callable[P, T]:
         from clearhead.jobs.restart import alone_in
 
         folder: Any = named.get("resume") or named.get("output")
-        told: Any = named.get("told")
-        with alone_in(folder, told) as named["told"]:
+        events: Any = named.get("told")
+        with alone_in(folder, events) as named["told"]:
             return verb(*given, **named)
 
     return call

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from clearhead.caller import setting
+from clearhead.jobs.events import RunEvents
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import Prepared
-from clearhead.jobs.progress import Told
 from clearhead.ladder.estimates import Estimate
 from clearhead.ladder.methods import METHODS, Rung, budget_for, spoken
 
@@ -25,7 +25,7 @@ class Budget:
     seconds: float
     started: float  # by time.perf_counter
     prepared: Prepared
-    progress: Told
+    events: RunEvents
     estimates: dict[str, Estimate] = field(default_factory=dict)  # of the methods that were tried out
 
     @property
@@ -44,7 +44,7 @@ class Budget:
         if measure is None:
             return Estimate(seconds=0.0)
         if method not in self.estimates:
-            self.progress.count(f"{method}: trying out how long it takes", 0, None)
+            self.events.progress(f"{method}: trying out how long it takes", 0, None)
             self.estimates[method] = measure(plan, self.prepared)
         return self.estimates[method]
 

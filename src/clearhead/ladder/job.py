@@ -14,12 +14,12 @@ from clearhead.data.sources.row_store import store_rows
 from clearhead.errors import ClearheadError, InputError
 from clearhead.evaluate.difference import Asked
 from clearhead.evaluate.evaluate import Scored, scored_part
+from clearhead.jobs.events import NO_EVENTS, RunEvents
 from clearhead.jobs.job import JobRequest, run_job
 from clearhead.jobs.machine import check_begun
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import PartRows, Prepared
 from clearhead.jobs.profile import profile_dataset
-from clearhead.jobs.progress import Told
 from clearhead.jobs.run_file import RUN, read_saved
 from clearhead.jobs.run_folder import REPORT
 from clearhead.ladder.budget import Budget, allot
@@ -54,7 +54,7 @@ class Climb:
     margin: float | None  # None: that of the metric
     missing: str | None  # why there is no model to start from
     allowed: bool  # a rung that was begun on another machine is resumed
-    tell: Told
+    events: RunEvents
 
     @property
     def rows(self) -> PartRows:
@@ -71,7 +71,7 @@ def run_ladder(
     margin: float | None = None,
     allow_different_cpu: bool = False,
     command: str = "",
-    told: Told | None = None,
+    events: RunEvents = NO_EVENTS,
 ) -> Ladder:
     """Train and measure every method for which there is time; what was finished before is read back."""
     request = JobRequest(
@@ -80,7 +80,7 @@ def run_ladder(
         folder=folder,
         command=command,
         allow_different_cpu=allow_different_cpu,
-        told=told or Told(),
+        events=events,
     )
     margin = checked_margin(margin)
     with limit_threads(next(iter(plans.values())).threads):
@@ -112,16 +112,16 @@ class LadderJob:
 
     def prepare(self) -> None:
         """Rows in the parts that every method sees."""
-        request, folder, tell = self.request, self.request.folder, self.request.told
+        request, folder, events = self.request, self.request.folder, self.request.events
         plan = next(iter(request.plan.values()))
         sources = {part: store_rows(source) for part, source in request.sources.items()}
         profile = profile_dataset(sources, plan)
         for line in (*(said for source in sources.values() for said in source.said), *profile.columns.said):
-            tell.say(line)
-        tell.say(f"task: {profile.task.name} ({profile.task.about})")
-        prepared, missing = prepare_rows(profile, request.plan, tell)
+            events.message(line)
+        events.message(f"task: {profile.task.name} ({profile.task.about})")
+        prepared, missing = prepare_rows(profile, request.plan, events)
         for line in prepared.said:
-            tell.say(line)
+            events.message(line)
         self.state.check_rows(folder, prepared)
         part = next((name for name in ("test", "dev") if name in prepared.parts), None)
         if part is None:
@@ -135,12 +135,12 @@ class LadderJob:
             command=request.command,
             missing=missing,
             allowed=request.allow_different_cpu,
-            tell=tell,
+            events=events,
             margin=self.margin,
-            budget=Budget(seconds=self.budget, started=self.begun, prepared=prepared, progress=tell),
+            budget=Budget(seconds=self.budget, started=self.begun, prepared=prepared, events=events),
         )
         self.state.write(folder)
-        tell.begun(folder)
+        events.started(folder)
 
     def fit(self) -> None:
         """Every method for which there is time, each trained and its answers scored."""
@@ -161,7 +161,7 @@ class LadderJob:
             if rung.left_out is None:
                 self.state = replace(self.state, finished={**self.state.finished, method: rung})
                 self.state.write(climb.folder)
-            climb.tell.say(_said(rung, climb.metric))
+            climb.events.message(_said(rung, climb.metric))
         self.rungs = tuple(rungs)
 
     def measure(self) -> None:
@@ -234,7 +234,7 @@ def _rung(
     climb: Climb, method: str, plans: Mapping[str, RunPlan], finished: Mapping[str, Rung]
 ) -> tuple[Rung, tuple[Calibration, Scored] | None]:
     """One method trained and measured, or read back, or left out because it would take too long."""
-    tell, plan, rung = climb.tell, plans[method], finished.get(method)
+    events, plan, rung = climb.events, plans[method], finished.get(method)
     if rung is not None:
         rung = replace(rung, reused=True, difference=None, folder=str(climb.folder / rung.folder_name))
     shortened = rung is not None and rung.epochs is not None
@@ -256,7 +256,7 @@ def _rung(
         rows.source,
         held,
         skip_bad_rows=plan.skip_bad_rows,
-        told=lambda done: tell.count(f"{method}: answering", done, len(rows)),
+        progress=lambda _, done, __: events.progress(f"{method}: answering", done, len(rows)),
     )
     if scored.numbers != rows.numbers.tolist():
         raise InputError(f"{method} answered other {climb.part} rows than the other methods.")
@@ -269,14 +269,14 @@ def _rung(
 
 def _trained(climb: Climb, plan: RunPlan, rung: Rung) -> Rung:
     """A method trained as it was allotted, or on from where it was stopped."""
-    method, tell = rung.method, climb.tell
+    method, events = rung.method, climb.events
     begun = [epochs for epochs in begun_epochs(climb.folder, method) if epochs < (rung.planned_epochs or 0)]
     if begun:  # it was stopped, and goes on, whatever would fit by now
         rung = replace(rung, epochs=begun[-1])
     own = climb.folder / rung.folder_name
     if (estimate := climb.budget.estimates.get(method)) is not None:
         seconds = estimate.seconds if rung.epochs is None else estimate.seconds_of(rung.epochs)
-        tell.say(f"{rung.name}: it will take about {spoken(seconds)}, {spoken(climb.budget.left)} are left")
+        events.message(f"{rung.name}: it will take about {spoken(seconds)}, {spoken(climb.budget.left)} are left")
     resume = (own / RUN).is_file()
     if resume:
         saved = read_saved(own).plan  # as many threads and epochs as it was begun with
@@ -288,10 +288,10 @@ def _trained(climb: Climb, plan: RunPlan, rung: Rung) -> Rung:
         command=climb.command,
         resume=resume,
         allow_different_cpu=climb.allowed,
-        told=replace(tell, say=lambda _: None, begun=lambda _: None),
+        events=replace(events, message=lambda _: None, started=lambda _: None),
     )
     for note in run.notes:
-        tell.say(f"{method}: {note}")
+        events.message(f"{method}: {note}")
     check_marks(own, climb.prepared)
     interval = run.evaluations[climb.part].metrics[climb.metric]
     return replace(

@@ -7,16 +7,16 @@ from contextlib import suppress
 
 from clearhead.data.row_codec import LengthPolicy
 from clearhead.errors import ClearheadError
+from clearhead.jobs.events import RunEvents
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import Prepared, prepare
 from clearhead.jobs.profile import DatasetProfile
-from clearhead.jobs.progress import Told
 from clearhead.ladder.methods import METHODS
 from clearhead.machine.threads import passive_waiting
 from clearhead.model.loading import load, need_torch
 
 
-def prepare_rows(seen: DatasetProfile, plans: Mapping[str, RunPlan], tell: Told) -> tuple[Prepared, str | None]:
+def prepare_rows(seen: DatasetProfile, plans: Mapping[str, RunPlan], events: RunEvents) -> tuple[Prepared, str | None]:
     """The rows in their parts, as every rung must see them, and why there is no model where there is none."""
     with suppress(ImportError), passive_waiting():
         import sklearn.linear_model  # noqa: F401  # so that no method's time is that of an import
@@ -30,7 +30,7 @@ def prepare_rows(seen: DatasetProfile, plans: Mapping[str, RunPlan], tell: Told)
         from clearhead.training.threads import use_threads
 
         use_threads(plan.threads)
-        model = load(plan.model, device=plan.device, head=None, progress=tell.download)
+        model = load(plan.model, device=plan.device, head=None, progress=events.download)
         tokenizer, most = model.tokenizer, model.max_length()
     except ClearheadError as error:
         return prepare(seen, plan, None, _fit(plan, None)), str(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
@@ -21,6 +21,7 @@ from clearhead.predict.columns import KEYED, NUMBER, Keys, Maker, check_probabil
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.stream import answer_chunks, answers_in
 from clearhead.predict.writers import OWN_WRITERS, WRITERS, Writer
+from clearhead.progress import Progress, no_progress
 
 LONGEST_NAME = 240  # bytes of an output's name to which something is added; most systems allow 255 in all
 
@@ -108,7 +109,7 @@ def predict_file(
     prefix: str = "",
     probabilities: bool = False,
     skip_bad_rows: bool = False,
-    told: Callable[[int, int | None], None] | None = None,
+    progress: Progress = no_progress,
 ) -> Predicted:
     """All columns of a source and what the model says of each row; a file is whole or not there."""
     columns = predictor.columns_in(source, text, text_b, options=options, labelled=False)
@@ -134,7 +135,7 @@ def predict_file(
         keys=None if source.again else keys,  # looked at already
         total=total,
         skip_bad_rows=skip_bad_rows,
-        told=told,
+        progress=progress,
     )
     if isinstance(output, Path):
         return job.to_file(output)
@@ -158,7 +159,7 @@ class _Job:
     keys: Keys | None
     total: int | None
     skip_bad_rows: bool
-    told: Callable[[int, int | None], None] | None
+    progress: Progress
     counts: Counts = field(default_factory=Counts)
 
     def to_file(self, output: Path) -> Predicted:
@@ -218,8 +219,7 @@ class _Job:
             counts.windowed += sum(prediction.windows > 1 for prediction in said.values())
             counts.abstained += sum(prediction.abstained for prediction in said.values())
             yield
-            if self.told is not None:
-                self.told(counts.read, self.total)
+            self.progress("predicting", counts.read, self.total)
 
     def done(self, output: str, resumed: int) -> Predicted:
         """What came of it."""

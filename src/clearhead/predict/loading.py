@@ -21,6 +21,7 @@ from clearhead.model.loading import load
 from clearhead.predict.passport_layer import passport_layer
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.scoring import ClassicScorer, FeatureScorer, NetworkScorer, Scorer, VectorScorer
+from clearhead.progress import Progress
 from clearhead.tasks import Calibration, Task, task_named
 from clearhead.tasks.orders import both_orders
 from clearhead.tasks.registry import task_of_checkpoint
@@ -52,7 +53,7 @@ def load_predictor(
     precision: str | None = None,
     threads: int | None = None,
     weights: Model | None = None,
-    progress: Callable[[str, int, int | None], None] | None = None,
+    progress: Progress | None = None,
 ) -> Predictor:
     """A folder that `train` made, or any checkpoint whose head gives labels.
 

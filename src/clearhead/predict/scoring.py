@@ -14,6 +14,7 @@ from clearhead.data.table import TokenTable, encode_rows
 from clearhead.errors import InputError
 from clearhead.model.embedding import Embedder
 from clearhead.model.layers import Layer, choose_layer
+from clearhead.progress import Progress, no_progress
 from clearhead.runner import Runner
 from clearhead.tasks.encoded import Encoded, encoded, within
 from clearhead.tasks.task import Task, mean_windows
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 PACKED_TOKENS = 4096  # of one pass: enough work for each core
-Told = Callable[[int, int], None] | None  # (done, total)
 
 
 class Scores(NamedTuple):
@@ -137,7 +137,9 @@ def row_pieces(data: Encoded) -> Array:
     return np.maximum.reduceat(counts, data.marks.bounds[:-1])[data.places]
 
 
-def network_logits(runner: Runner, data: Encoded, task: Task, *, budget: int | None = None, told: Told = None) -> Any:
+def network_logits(
+    runner: Runner, data: Encoded, task: Task, *, budget: int | None = None, progress: Progress = no_progress
+) -> Any:
     """What the task makes of the network's answers; windows of like length go through together."""
     import numpy as np
 
@@ -151,8 +153,7 @@ def network_logits(runner: Runner, data: Encoded, task: Task, *, budget: int | N
         part = data.packed(windows[chosen], owners[chosen], data.targets[:0])
         parts.append(runner.packed(part.ids, part.segments, part.lengths))
         done += len(chosen)
-        if told is not None:
-            told(done, len(order))
+        progress("scoring", done, len(order))
     if not parts:
         raise InputError("There are no rows to answer.")
     found = np.concatenate(parts)
@@ -172,11 +173,11 @@ def table_features(
     layer: Layer | None = None,
     pooling: Sequence[str] | None = None,
     budget: int = PACKED_TOKENS,
-    told: Told = None,
+    progress: Progress = no_progress,
 ) -> Array:
     """(rows, width): the encoder's vectors as `Model.embed` makes them; a row's windows are averaged."""
     embedder = Embedder(model, layer, pooling, None, "")
-    return window_features(model, data, lambda *batch: [embedder.vectors(*batch)], budget=budget, told=told)[0]
+    return window_features(model, data, lambda *batch: [embedder.vectors(*batch)], budget=budget, progress=progress)[0]
 
 
 class PairFeatures(NamedTuple):
@@ -195,14 +196,14 @@ def pair_features(
     *,
     layer: Layer | None = None,
     pooling: Sequence[str] | None = None,
-    told: Told = None,
+    progress: Progress = no_progress,
 ) -> PairFeatures:
     """Both texts of each row encoded one by one, as a sentence encoder learned to read them, then compared."""
     import numpy as np
 
     table = separate_texts(rows, model, fit)
     data = readable(table, model)
-    vectors = table_features(model, data, layer=layer, pooling=pooling, told=told)
+    vectors = table_features(model, data, layer=layer, pooling=pooling, progress=progress)
     count, cut, windows = len(rows), table.truncated, data.row_windows
     longest = np.maximum(windows[:count], windows[count:])
     first, second = np.split(vectors.astype(np.float64), 2)
@@ -236,7 +237,7 @@ def window_features(
     made: Callable[[Array, Array, Array | None], Sequence[Array]],
     *,
     budget: int = PACKED_TOKENS,
-    told: Told = None,
+    progress: Progress = no_progress,
 ) -> list[Array]:
     """(rows, width) of each array that `made` gives for ids, mask and segments of some windows, in one pass."""
     import numpy as np
@@ -255,19 +256,23 @@ def window_features(
         for whole, part in zip(kept, found, strict=True):
             whole[chosen] = part
         done += len(chosen)
-        if told is not None:
-            told(done, len(windows))
+        progress("features", done, len(windows))
     if not kept:
         raise InputError("There are no rows to make features of.")
     return [mean_windows(whole, data) for whole in kept]
 
 
 def word_features(
-    model: Model, data: Encoded, *, layer: Layer | None = None, budget: int = PACKED_TOKENS, told: Told = None
+    model: Model,
+    data: Encoded,
+    *,
+    layer: Layer | None = None,
+    budget: int = PACKED_TOKENS,
+    progress: Progress = no_progress,
 ) -> Array:
     """(words, width): the states of one layer, or of several together, at the token that each word is read from."""
     chosen: Layer = "last" if layer is None else layer
-    return window_words(model, data, lambda hidden: [choose_layer(hidden, chosen)], budget=budget, told=told)[0]
+    return window_words(model, data, lambda hidden: [choose_layer(hidden, chosen)], budget=budget, progress=progress)[0]
 
 
 def window_words(
@@ -276,7 +281,7 @@ def window_words(
     made: Callable[[Sequence[Array]], Sequence[Array]],
     *,
     budget: int = PACKED_TOKENS,
-    told: Told = None,
+    progress: Progress = no_progress,
 ) -> list[Array]:
     """(words, width) of each array that `made` gives for the layers of some windows, in one pass.
 
@@ -307,8 +312,7 @@ def window_words(
             for whole, part in zip(kept, found, strict=True):
                 whole[words] = part[place, reads[words] - begins[window]]
         done += len(chosen)
-        if told is not None:
-            told(done, len(windows))
+        progress("features", done, len(windows))
     if not kept:
         raise InputError("There are no rows to make features of.")
     return kept

@@ -23,7 +23,7 @@ from clearhead.pretraining.shards import Corpus, make_corpus, source_of
 from clearhead.pretraining.vocab_info import VocabInfo
 
 if TYPE_CHECKING:
-    from clearhead.jobs.progress import Told
+    from clearhead.jobs.events import RunEvents
     from clearhead.text import Tokenizer
 
 Array = np.ndarray[Any, Any]
@@ -57,14 +57,14 @@ def check_files(plan: PretrainPlan) -> None:
         raise InputError(f"{min(both).name} would be learned from and measured on; give {setting('dev')} other text.")
 
 
-def read_texts(plan: PretrainPlan, tokenizer: Tokenizer, folder: Path, tell: Told, least: int = 1) -> Texts:
+def read_texts(plan: PretrainPlan, tokenizer: Tokenizer, folder: Path, events: RunEvents, least: int = 1) -> Texts:
     """Cut the text into tokens, once; what is held out are documents of at least so many sentences."""
     files = corpus_files(plan.files)
-    corpus = _corpus(plan, files, tokenizer, folder / CORPUS, tell)
+    corpus = _corpus(plan, files, tokenizer, folder / CORPUS, events)
     said = [*corpus.index.notes]
     if plan.dev:
         try:
-            held = _corpus(plan, corpus_files(plan.dev), tokenizer, folder / HELD, tell)
+            held = _corpus(plan, corpus_files(plan.dev), tokenizer, folder / HELD, events)
         except InputError as error:
             raise InputError(f"Text to measure on (dev): {error}") from None
         train = CorpusSubset(corpus=corpus, documents=np.arange(corpus.documents))
@@ -83,7 +83,7 @@ def plain_texts(plan: PretrainPlan, notes: list[str] | None = None) -> Iterator[
     )
 
 
-def _corpus(plan: PretrainPlan, files: list[Path], tokenizer: Tokenizer, folder: Path, tell: Told) -> Corpus:
+def _corpus(plan: PretrainPlan, files: list[Path], tokenizer: Tokenizer, folder: Path, events: RunEvents) -> Corpus:
     settings = {"text": plan.text, "documents": plan.documents, "encoding": plan.encoding, "language": plan.language}
 
     def read(notes: list[str]) -> Iterator[Chunk]:
@@ -95,7 +95,7 @@ def _corpus(plan: PretrainPlan, files: list[Path], tokenizer: Tokenizer, folder:
         source_of(files, tokenizer, **settings),
         tokenizer,
         read,
-        told=lambda tokens: tell.count("cutting text into tokens", tokens, None),
+        progress=events.progress,
     )
 
 

@@ -14,8 +14,8 @@ from clearhead.errors import ClearheadError
 from clearhead.files import decode, read_json, write_json
 from clearhead.jobs.cost import cost_of
 from clearhead.jobs.defaults import resolve_threads
+from clearhead.jobs.events import NO_EVENTS, RunEvents
 from clearhead.jobs.job import JobRequest, run_job
-from clearhead.jobs.progress import Told
 from clearhead.jobs.run_file import check_machine
 from clearhead.jobs.run_folder import METRICS, check_folder, take_back
 from clearhead.jobs.training_state import STATE, drop_state, restore_saved
@@ -60,7 +60,7 @@ def run_pretrain(
     resume: bool = False,
     allow_different_cpu: bool = False,
     report: bool = True,
-    told: Told | None = None,
+    events: RunEvents = NO_EVENTS,
 ) -> Pretrained:
     """Learn to the end, or on from where a killed run stands."""
     request = JobRequest(
@@ -70,7 +70,7 @@ def run_pretrain(
         resume=resume,
         allow_different_cpu=allow_different_cpu,
         report=report,
-        told=told or Told(),
+        events=events,
     )
     return run_job(PretrainJob(request))
 
@@ -109,7 +109,7 @@ class PretrainJob:
             return
         before = read_pretrain(folder)
         for note in check_machine(folder, before.computed, machine, allowed=request.allow_different_cpu):
-            request.told.say(note)
+            request.events.message(note)
         computed = before.computed.resumed(machine)
         self.saved = replace(
             self.saved,
@@ -121,7 +121,7 @@ class PretrainJob:
 
     def prepare(self) -> None:
         """Model, text and lessons; then the plan is resolved and stored."""
-        request, folder, tell = self.request, self.request.folder, self.request.told
+        request, folder, events = self.request, self.request.folder, self.request.events
         try:
             model, objective, texts, teacher, held = self._read()
         except ClearheadError:
@@ -131,17 +131,17 @@ class PretrainJob:
             raise
         texts = replace(texts, said=(*texts.said, *teacher.left_out()))
         for line in texts.said:
-            tell.say(line)
+            events.message(line)
         seed, name = self.saved.plan.settings.seed, self.saved.plan.model
         is_pair = objective.name == "rtd"
         learner: Any = make_game(model, seed, name) if is_pair else model.use_core().network
         if name is not None and is_pair and learner.fresh:
-            tell.say("The generator is new, for the checkpoint has none.")
-        self.saved = resolve_steps(self.saved, folder, learner, teacher, model, objective, tell)
+            events.message("The generator is new, for the checkpoint has none.")
+        self.saved = resolve_steps(self.saved, folder, learner, teacher, model, objective, events)
         plan = self.saved.plan
-        tell.begun(folder)
+        events.started(folder)
         about = f"{model.parameters:,} parameters; {texts.tokens:,} tokens, {teacher.per_epoch:,} steps an epoch"
-        tell.say(f"model: {model.family.title}, {about}; {plan.steps:,} steps of {objective.about}")
+        events.message(f"model: {model.family.title}, {about}; {plan.steps:,} steps of {objective.about}")
         self.exam = Exam(
             model=model,
             learner=learner,
@@ -150,7 +150,7 @@ class PretrainJob:
             texts=texts,
             held=held,
             plan=plan,
-            tell=tell,
+            events=events,
         )
 
     def fit(self) -> None:
@@ -208,14 +208,14 @@ class PretrainJob:
 
     def _read(self) -> tuple[Model, PretrainObjective, Texts, Teacher, list[Any]]:
         """The model and what it learns from; text and vocabulary are written into the folder."""
-        request, folder, tell = self.request, self.request.folder, self.request.told
+        request, folder, events = self.request, self.request.folder, self.request.events
         plan = self.saved.plan
-        model, objective = start_model(plan, folder, tell)
+        model, objective = start_model(plan, folder, events)
         plan = replace(plan, threads=resolve_threads(plan.threads, plan.settings, model.shape))
         self.saved = replace(self.saved, plan=plan)
         if not request.resume and self.saved.machine is not None:
             self.saved = replace(self.saved, machine=replace(self.saved.machine, threads=plan.threads))
-        texts = read_texts(plan, model.tokenizer, folder, tell, least=2 if "pairs" in objective.losses else 1)
+        texts = read_texts(plan, model.tokenizer, folder, events, least=2 if "pairs" in objective.losses else 1)
         self.saved = check_text(folder, texts, self.saved, resume=request.resume)
         teacher = make_teacher(plan, model, objective, texts, folder)
         return model, objective, texts, teacher, held_lessons(teacher, texts.held, AT_LAST) if len(texts.held) else []
@@ -248,14 +248,14 @@ def _fit(exam: Exam, folder: Path) -> tuple[Judged, ...]:
     from clearhead.training.dropout import set_dropout
     from clearhead.training.loss_monitor import LossMonitor
     from clearhead.training.pretrain_loop import fresh_parameters, make_pretrain_optimizer, pretrain_steps
-    from clearhead.training.state import Progress, State, load_state
+    from clearhead.training.state import State, TrainingProgress, load_state
 
     plan, settings = exam.plan, exam.plan.settings
     assert plan.steps is not None
     set_dropout(exam.learner, dropout_of(plan))
     begin(exam)
     fresh = () if plan.model is None else fresh_parameters(exam.learner, exam.model.fresh)
-    state = State(exam.learner, make_pretrain_optimizer(exam.learner, settings, fresh), Progress())
+    state = State(exam.learner, make_pretrain_optimizer(exam.learner, settings, fresh), TrainingProgress())
     load_state(folder / STATE, state)
     history = [one for one in _read_history(folder) if one.step <= state.progress.step]
 
@@ -263,9 +263,9 @@ def _fit(exam: Exam, folder: Path) -> tuple[Judged, ...]:
         found = exam.judge(step, JUDGED)
         history.append(found)
         write_json(folder / EVALUATIONS, {"evaluations": [one.to_json() for one in history]})
-        exam.tell.say(f"step {step:,}: {found.line()}")
+        exam.events.message(f"step {step:,}: {found.line()}")
         if found.samples:
-            exam.tell.say(f"    {' | '.join(found.samples)}")
+            exam.events.message(f"    {' | '.join(found.samples)}")
         return found.score
 
     steps = pretrain_steps(
@@ -279,7 +279,7 @@ def _fit(exam: Exam, folder: Path) -> tuple[Judged, ...]:
         evaluations=min(plan.evaluations, plan.steps),
         device=exam.device,
     )
-    drive(state, steps, folder, settings, LossMonitor(0.0, settings), exam.tell.step)
+    drive(state, steps, folder, settings, LossMonitor(0.0, settings), exam.events)
     state.restore_best()
     exam.learner.eval()
     return tuple(history)

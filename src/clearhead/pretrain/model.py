@@ -20,7 +20,7 @@ from clearhead.pretraining.objective import PretrainObjective
 from clearhead.pretraining.registry import OBJECTIVES, USUAL
 
 if TYPE_CHECKING:
-    from clearhead.jobs.progress import Told
+    from clearhead.jobs.events import RunEvents
     from clearhead.text import Tokenizer
     from clearhead.training.objectives.pretraining import ElectraPair
 
@@ -62,7 +62,7 @@ def head_of(objective: PretrainObjective, family: Family) -> str:
     return next(head for head in objective.heads if head in family.heads)
 
 
-def make_tokenizer(plan: PretrainPlan, texts: Iterable[str], folder: Path, tell: Told) -> Tokenizer:
+def make_tokenizer(plan: PretrainPlan, texts: Iterable[str], folder: Path, events: RunEvents) -> Tokenizer:
     """The tokenizer that was named, or one that is learned from the text once, and then kept."""
     from clearhead.jobs.learn_tokenizer import learn_tokenizer
     from clearhead.text import load_tokenizer
@@ -86,14 +86,16 @@ def make_tokenizer(plan: PretrainPlan, texts: Iterable[str], folder: Path, tell:
                 size=size,
                 special=SENTINELS if use == "transformer" else (),
                 normalize="bert-cased" if plan.cased and use == "bert" else None,
-                progress=tell.count,
+                progress=events.progress,
             )
         except TooSmallError as error:
             why = f"A vocabulary of {size:,} has no room for the letters of this text"
             raise InputError(f"{why}; say at least {setting('vocabulary', error.need)}.") from None
-        tell.say(f"tokenizer: {learned.kind}, {learned.vocabulary:,} tokens, {learned.tokens_per_word:.2f} a word")
+        events.message(
+            f"tokenizer: {learned.kind}, {learned.vocabulary:,} tokens, {learned.tokens_per_word:.2f} a word"
+        )
         for note in learned.notes:
-            tell.say(note)
+            events.message(note)
     return load_tokenizer(place, family, {"model_type": family}).source
 
 
@@ -156,10 +158,10 @@ def _ends(tokenizer: Tokenizer, family: Family) -> dict[str, int]:
     return {key: value for key, value in named.items() if value is not None}
 
 
-def old_model(plan: PretrainPlan, tell: Told) -> tuple[Model, PretrainObjective]:
+def old_model(plan: PretrainPlan, events: RunEvents) -> tuple[Model, PretrainObjective]:
     """A checkpoint, with a new head where it has none for the objective."""
     assert plan.model is not None
-    bare = load(plan.model, "core", device=plan.device, progress=tell.download)
+    bare = load(plan.model, "core", device=plan.device, progress=events.download)
     objective = objective_of(plan, bare.family, bare)
     if plan.objective is None and objective.name in ("mlm+nsp", "mlm+sop") and bare.head != "pretrain":
         objective = OBJECTIVES["mlm"]
@@ -168,7 +170,7 @@ def old_model(plan: PretrainPlan, tell: Told) -> tuple[Model, PretrainObjective]
     if model.source_tokenizer is None:
         raise InputError(f"{plan.model} has no tokenizer, so that text cannot be given to it.")
     for note in model.notes:
-        tell.say(note)
+        events.message(note)
     return replace(model, trained=None), objective
 
 

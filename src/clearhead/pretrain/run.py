@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from clearhead.jobs.progress import Told
+from clearhead.jobs.events import RunEvents
 from clearhead.model import Model
 from clearhead.pretrain.data import Teacher, Texts, some_of
 from clearhead.pretrain.held_out import Judged, judge, samples
@@ -30,7 +30,7 @@ class Exam:
     texts: Texts
     held: list[PretrainBatch]  # questions about held-out text
     plan: PretrainPlan
-    tell: Told
+    events: RunEvents
     counts: baselines.Counts | None = None
 
     @property
@@ -40,7 +40,7 @@ class Exam:
     def counted(self) -> baselines.Counts:
         """How often words occur, counted once."""
         if self.counts is None:
-            self.tell.count("counting words", 0, None)
+            self.events.progress("counting words", 0, None)
             self.counts = baselines.count(self.texts.train, self.model.shape.stack.vocab)
         return self.counts
 

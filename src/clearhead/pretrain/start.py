@@ -12,7 +12,7 @@ from clearhead.caller import setting
 from clearhead.errors import CheckpointError, InputError
 from clearhead.families import FAMILIES
 from clearhead.files import sweep
-from clearhead.jobs.progress import Told
+from clearhead.jobs.events import RunEvents
 from clearhead.model import Model
 from clearhead.pretrain.data import Teacher, Texts, plain_texts
 from clearhead.pretrain.model import (
@@ -33,14 +33,14 @@ MOST_EPOCHS = 40  # over a small text, unless it is said how long
 LOOKED = 8  # lessons that must ask about some word
 
 
-def start_model(plan: PretrainPlan, folder: Path, tell: Told) -> tuple[Model, PretrainObjective]:
+def start_model(plan: PretrainPlan, folder: Path, events: RunEvents) -> tuple[Model, PretrainObjective]:
     if plan.model is not None:
-        model, objective = old_model(plan, tell)
+        model, objective = old_model(plan, events)
     else:
         family = FAMILIES[plan.family or "bert"]
         objective = objective_of(plan, family)
         check_new_model(plan, objective, family)
-        tokenizer = make_tokenizer(plan, (one.text for one in plain_texts(plan)), folder, tell)
+        tokenizer = make_tokenizer(plan, (one.text for one in plain_texts(plan)), folder, events)
         model = new_model(plan, objective, tokenizer)
     check_length(plan.length, model.max_length())
     return model, objective
@@ -70,7 +70,7 @@ def resolve_steps(
     teacher: Teacher,
     model: Model,
     objective: PretrainObjective,
-    tell: Told,
+    events: RunEvents,
 ) -> SavedPretrain:
     """A number of steps for a number of minutes: found once, and from then on part of the run."""
     plan = saved.plan
@@ -80,7 +80,7 @@ def resolve_steps(
     from clearhead.training.pretrain_loop import seconds_a_step
 
     set_dropout(learner, dropout_of(plan))
-    tell.count("timing a few steps", 0, None)
+    events.progress("timing a few steps", 0, None)
     seconds = seconds_a_step(learner, teacher, objective.losses, plan.settings, str(model.core.device))
     minutes = plan.minutes or MINUTES
     steps = max(1, round(minutes * 60 / seconds))
@@ -89,7 +89,7 @@ def resolve_steps(
         why = f"for {minutes:g} minutes"
     else:
         steps, why = most, f"which are {MOST_EPOCHS} epochs; {setting('minutes')} or {setting('steps')} for more"
-    tell.say(f"steps: {steps:,} ({seconds:.2f} s each now, {why}; a resumed run does as many)")
+    events.message(f"steps: {steps:,} ({seconds:.2f} s each now, {why}; a resumed run does as many)")
     made = replace(saved, plan=replace(plan, steps=steps, minutes=None), minutes=plan.minutes)
     write_pretrain(folder, made)
     return made

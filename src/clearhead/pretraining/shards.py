@@ -23,6 +23,7 @@ import numpy as np
 from clearhead.errors import CheckpointError, InputError
 from clearhead.files import decode, read_json, shown, write_json, writing
 from clearhead.pretraining.documents import Chunk
+from clearhead.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     from clearhead.text import Tokenizer
@@ -162,7 +163,7 @@ def make_corpus(
     read: Callable[[list[str]], Iterable[Chunk]],
     *,
     shard: int = SHARD,
-    told: Callable[[int], None] | None = None,
+    progress: Progress = no_progress,
 ) -> Corpus:
     """Cut sentences into tokens and write them down; what was written before is checked and kept."""
     index = _known(folder, source)
@@ -179,7 +180,7 @@ def make_corpus(
         pass  # these are in the shards
     while True:
         with writing(folder):
-            made = _shard(folder, len(index.shards), text, tokenizer, index.bytes, shard, told)
+            made = _shard(folder, len(index.shards), text, tokenizer, index.bytes, shard, progress)
         if made is None:
             break
         index = Index(source=source, bytes=size, shards=[*index.shards, made])
@@ -222,7 +223,7 @@ def _shard(
     tokenizer: Tokenizer,
     size: int,
     most: int,
-    told: Callable[[int], None] | None,
+    progress: Progress,
 ) -> Shard | None:
     """The next shard, or None where the text has ended."""
     starts: list[Array] = []
@@ -250,8 +251,7 @@ def _shard(
             # not tofile, which says nothing where a disk is full
             file.write(np.fromiter((one for ids in full for one in ids), kind, int(lengths.sum())).tobytes())
             tokens, count = tokens + int(lengths.sum()), count + len(full)
-            if told is not None:
-                told(tokens)
+            progress("cutting text into tokens", tokens, None)
         file.flush()
         os.fsync(file.fileno())
     if not tokens:

@@ -19,11 +19,13 @@ from clearhead.checkpoint.passport import Trained
 from clearhead.errors import ClearheadError
 from clearhead.evaluate.difference import Asked, Difference, difference
 from clearhead.jobs.defaults import length_policy
+from clearhead.jobs.events import RunEvents
 from clearhead.jobs.method import FitInput, FittedMethod
 from clearhead.jobs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
 from clearhead.jobs.prepare import PartRows, Prepared, text_rows
 from clearhead.model import Model
 from clearhead.predict.scoring import PairFeatures, pair_features
+from clearhead.progress import Progress
 from clearhead.tasks.task import Calibration
 from clearhead.train.finish import FittedBaseline, held_out_logits, measured
 from clearhead.train.methods import FITS
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 MOST_ROWS = 5_000  # training rows that a baseline is fitted on
-Count = Callable[[str, int, int | None], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,14 +64,16 @@ def has_baselines(prepared: Prepared, plan: RunPlan, *, both_orders: bool) -> bo
 
 
 def fit_baselines(
-    prepared: Prepared, plan: RunPlan, folder: Path, count: Count, encoder: Callable[[RunPlan], Model]
+    prepared: Prepared, plan: RunPlan, folder: Path, progress: Progress, encoder: Callable[[RunPlan], Model]
 ) -> tuple[FittedBaseline, ...]:
     """Every baseline of a task; `encoder` is the model that the run started from, without a head."""
     if not has_baselines(prepared, plan, both_orders=bool(plan.both_orders)):
         return ()
     fewer = _fewer_rows(prepared, plan.settings.seed)
     own = features_plan(plan)
-    inputs = FitInput(prepared=fewer, plan=own, settings=own.settings, folder=folder, count=count)
+    inputs = FitInput(
+        prepared=fewer, plan=own, settings=own.settings, folder=folder, events=RunEvents(progress=progress)
+    )
     made = []
     for method, fit in _fits(inputs, encoder, keeps_network=plan.method in NETWORK).items():
         begun = time.perf_counter()
@@ -181,7 +184,7 @@ class ComparedPairs:
         if id(part) not in self._made:
             fit = length_policy(self._inputs.plan, self._model)
             self._made[id(part)] = pair_features(
-                self._model, text_rows(part), fit, told=lambda done, total: self._inputs.count("features", done, total)
+                self._model, text_rows(part), fit, progress=self._inputs.progress_of("features")
             )
         made = self._made[id(part)]
         return made.cosine[:, None] if name == "cosine" else made.features

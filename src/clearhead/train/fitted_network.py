@@ -32,7 +32,9 @@ def network_result(inputs: FitInput, notes: tuple[str, ...] = (), steps: int = 0
 
     task = inputs.prepared.task
     return FittedMethod(
-        logits=lambda part: network_logits(model.runner, data_of(model, part), task, told=inputs.told_of("measuring")),
+        logits=lambda part: network_logits(
+            model.runner, data_of(model, part), task, progress=inputs.progress_of("measuring")
+        ),
         save=save,
         notes=notes,
         steps=steps,

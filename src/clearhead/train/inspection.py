@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -26,6 +26,7 @@ from clearhead.jobs.prepare import Prepared, columns_beside
 from clearhead.jobs.profile import counted_rows
 from clearhead.machine.threads import limit_threads
 from clearhead.model.loading import load, load_tokenizers
+from clearhead.progress import Progress, no_progress
 from clearhead.tasks import TASKS, ColumnRoles, Task, check_task, task_by_look, task_for, task_named
 from clearhead.tasks.encoded import encoded
 from clearhead.tasks.registry import task_of_format
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from clearhead.model import Model
     from clearhead.text import Tokenizer
 
-Count = Callable[[str, int, int | None], None]  # (what is done, how far, of how much)
 SAMPLE = 512  # rows that the trial steps are taken from
 TRIAL = 3  # steps that are timed, after one that warms up
 
@@ -53,11 +53,10 @@ def run_inspect(
     options: str | None = None,
     model: str | None = "default",
     estimate: bool = True,
-    told: Count | None = None,
+    progress: Progress = no_progress,
 ) -> Inspection:
     """Everything about the data, in the tokens of a model where there is one; without a task, as the data looks."""
-    tell: Count = told or (lambda *_: None)
-    opened = open_again(source, tell)
+    opened = open_again(source, progress)
     said: dict[str, Any] = {part: name for part, name in (columns or {}).items() if name is not None}
     if task is not None and task not in KNOWN_TASKS:
         raise InputError(f"task must be one of {', '.join(KNOWN_TASKS)}, and it is {task!r}.")
@@ -85,17 +84,17 @@ def run_inspect(
     if model is None or tokenizer is None or not estimate or chosen.label is None or found.kind is None:
         return replace(found, estimate={"notes": notes} if notes else None)
     try:
-        return replace(found, estimate=_estimate(opened, chosen, found, model, own, kind, tell))
+        return replace(found, estimate=_estimate(opened, chosen, found, model, own, kind, progress))
     except ClearheadError as error:
         return replace(found, estimate={"notes": [f"Training was not tried out: {error}"]})
 
 
-def open_again(source: Any, told: Count | None) -> Source:
+def open_again(source: Any, progress: Progress) -> Source:
     """A source that can be read several times, with progress over its rows."""
     opened = open_source(source)
     if not opened.again:
         raise InputError(f"{opened.name} can be read only once; put it in a file to inspect it.")
-    return counted_rows(store_rows(opened), told or (lambda *_: None))
+    return counted_rows(store_rows(opened), progress)
 
 
 def _task(source: Source, said: Mapping[str, Any]) -> Task | None:
@@ -171,7 +170,7 @@ def _estimate(
     reference: str,
     own: Task | None,
     kind: Kind | None,
-    tell: Count,
+    progress: Progress,
 ) -> dict[str, Any]:
     """Time and memory of fine-tuning with the default settings, from a few real steps on the first rows."""
     from clearhead.jobs.defaults import choose_settings, resolve_threads
@@ -199,10 +198,9 @@ def _estimate(
     begun = time.perf_counter()
     with limit_threads(None):  # as many as a run would use, and afterwards as before
         resolve_threads(None, settings, model.shape)
-        tried = partial(tell, "trying out training steps")
-        tried(0, TRIAL + 1)
+        progress("trying out training steps", 0, TRIAL + 1)
         objective = objective_for(task.objective(space), settings)
-        speed, memory = trial(model.use_core().network, data, settings, objective, steps=TRIAL, told=tried)
+        speed, memory = trial(model.use_core().network, data, settings, objective, steps=TRIAL, progress=progress)
     rows_to_train = found.parts.get("train", round(found.rows * (1 - RunPlan().dev_share - RunPlan().test_share)))
     epochs = choose_settings(RunPlan(), task, space, rows_to_train, model.shape).epochs
     tokens = float(data.row_tokens.mean()) * rows_to_train * epochs

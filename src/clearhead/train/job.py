@@ -16,6 +16,7 @@ from clearhead.data.sources.row_store import store_rows
 from clearhead.errors import InputError
 from clearhead.evaluate.examples import second_look
 from clearhead.jobs.cost import cost_of
+from clearhead.jobs.events import NO_EVENTS, RunEvents
 from clearhead.jobs.job import JobRequest, run_job
 from clearhead.jobs.kinds import has_vectors
 from clearhead.jobs.machine import begin_computing, resolve_compute
@@ -23,7 +24,6 @@ from clearhead.jobs.method import FitInput
 from clearhead.jobs.plan import NETWORK, RunPlan
 from clearhead.jobs.prepare import Prepared, prepare
 from clearhead.jobs.profile import DatasetProfile, counted_rows, profile_dataset
-from clearhead.jobs.progress import Told
 from clearhead.jobs.run_file import RUN, Computed, begin_run, read_saved
 from clearhead.jobs.run_folder import check_folder, take_back
 from clearhead.jobs.training_state import drop_state
@@ -59,7 +59,7 @@ def run_train(
     allow_different_cpu: bool = False,
     finish: bool = False,
     report: bool = True,
-    told: Told | None = None,
+    events: RunEvents = NO_EVENTS,
 ) -> Run:
     """Train to the end, or on from where a killed run stands, or `finish` it as it is."""
     request = JobRequest(
@@ -71,7 +71,7 @@ def run_train(
         allow_different_cpu=allow_different_cpu,
         finish=finish,
         report=report,
-        told=told or Told(),
+        events=events,
     )
     with limit_threads(plan.threads):
         return run_job(TrainJob(request))
@@ -104,28 +104,28 @@ class TrainJob:
 
     def plan(self) -> None:
         """Look at the rows, load the model, and resolve how rows are read."""
-        request, asked, tell = self.request, self.request.plan, self.request.told
+        request, asked, events = self.request, self.request.plan, self.request.events
         if asked.method in NETWORK and has_vectors(asked.model):
             features = setting("method", "features")
             raise InputError(f"{asked.model} holds word vectors, which are no network: say {features}.")
-        tell.count("loading", 0, None)
+        events.progress("loading", 0, None)
         compute = resolve_compute(asked)
         allowed = request.allow_different_cpu
         computed = begin_computing(
-            request.folder, compute.machine, resume=request.resume, allowed=allowed, say=tell.say
+            request.folder, compute.machine, resume=request.resume, allowed=allowed, say=events.message
         )
         if not request.resume:
             check_folder(request.folder)
         self.sources = {part: store_rows(source) for part, source in request.sources.items()}
-        sources = {part: counted_rows(source, tell.count) for part, source in self.sources.items()}
+        sources = {part: counted_rows(source, events.progress) for part, source in self.sources.items()}
         self.profile = profile_dataset(sources, asked)
         self._check_method()
         for line in (*(said for source in sources.values() for said in source.said), *self.profile.columns.said):
-            tell.say(line)
+            events.message(line)
         task = self.profile.task
-        tell.say(f"task: {task.name} ({task.about}; {task.rows.describe(self.profile.space)})")
-        tell.count("loading the model", 0, None)
-        self.start = StartModel(self.profile, tell)
+        events.message(f"task: {task.name} ({task.about}; {task.rows.describe(self.profile.space)})")
+        events.progress("loading the model", 0, None)
+        self.start = StartModel(self.profile, events)
         threads = replace(asked, threads=compute.threads)
         self.model = self.start.load(threads, asked.settings.seed)
         self.inputs = resolve_inputs(asked, compute, self.profile, self.model)
@@ -135,31 +135,31 @@ class TrainJob:
 
     def prepare(self) -> None:
         """Rows as tokens in their parts; then the plan is resolved and stored."""
-        request, asked, tell, inputs = self.request, self.request.plan, self.request.told, self.inputs
+        request, asked, events, inputs = self.request, self.request.plan, self.request.events, self.inputs
         tokenizer = None if self.model is None else self.model.tokenizer
         profile = replace(self.profile, task=inputs.task)
         self.prepared = prepare(profile, asked, tokenizer, inputs.fit)
         for line in self.prepared.said:
-            tell.say(line)
+            events.message(line)
         self.resolved = resolve_plan(asked, inputs, self.prepared, self.model)
         if self.resolved.method != asked.method:
             why = "two texts and too few dev rows to compare it with fine-tuning"
-            tell.say(f"method: features ({why}; override with {setting('method', 'finetune')})")
+            events.message(f"method: features ({why}; override with {setting('method', 'finetune')})")
             self.model = self.start.encoder(self.resolved, self.model)
         elif self.model is not None and asked.method in NETWORK:
             epochs, rate = self.resolved.settings.epochs, self.resolved.settings.rate
             if asked.auto_epochs:
-                tell.say(f"epochs: {epochs} (chosen from the dataset size; override with {setting('epochs')})")
+                events.message(f"epochs: {epochs} (chosen from the dataset size; override with {setting('epochs')})")
             if asked.auto_rate:
-                tell.say(f"learning rate: {rate:g} (chosen from the model size; override with {setting('rate')})")
+                events.message(f"learning rate: {rate:g} (chosen from the model size; override with {setting('rate')})")
         self.existed = request.folder.exists()
         facts = _run_facts(self.prepared)
         begin_run(request.folder, self.resolved, facts, request.command, self.computed, resume=request.resume)
-        tell.begun(request.folder)
+        events.started(request.folder)
 
     def fit(self) -> None:
         """Learn with one seed or several."""
-        request, folder, plan, tell = self.request, self.request.folder, self.resolved, self.request.told
+        request, folder, plan, events = self.request, self.request.folder, self.resolved, self.request.events
         begun, over = time.perf_counter(), read_saved(folder).fitted
         inputs = FitInput(
             prepared=self.prepared,
@@ -167,15 +167,14 @@ class TrainJob:
             settings=plan.settings,
             folder=folder,
             model=self.model,
-            told=tell.step,
-            count=tell.count,
+            events=events,
             finish=request.finish,
         )
         try:
             if plan.seeds > 1:
-                self.seeds = fit_seeds(inputs, self.start, tell, over)
+                self.seeds = fit_seeds(inputs, self.start, events, over)
             else:
-                tell.seed(plan.settings.seed, 0, 1)
+                events.seed_started(plan.settings.seed, 0, 1)
                 fit = FITS[plan.method] if over is None or self.model is None else partial(restore_method, over=over)
                 self.seeds = FittedSeeds(fitted=fit(inputs), scores=(), log_folder=folder)
         except InputError:  # refused before it learned anything
@@ -186,10 +185,10 @@ class TrainJob:
 
     def measure(self) -> None:
         """The fitted model and the baselines on held-out rows, and which of them is kept."""
-        plan, prepared, folder, tell = self.resolved, self.prepared, self.request.folder, self.request.told
-        tell.count("measuring", 0, None)
-        beside = fit_baselines(prepared, plan, folder, tell.count, self.start.encoder)
-        inputs = FitInput(prepared=prepared, plan=plan, settings=plan.settings, folder=folder, count=tell.count)
+        plan, prepared, folder, events = self.resolved, self.prepared, self.request.folder, self.request.events
+        events.progress("measuring", 0, None)
+        beside = fit_baselines(prepared, plan, folder, events.progress, self.start.encoder)
+        inputs = FitInput(prepared=prepared, plan=plan, settings=plan.settings, folder=folder, events=events)
         fitted = self.seeds.fitted
         logits = held_out_logits(prepared, fitted)
         self.kept = kept = keep_better(inputs, fitted, logits, beside, self.fitting_seconds, self.start.encoder)
@@ -219,16 +218,16 @@ class TrainJob:
 
     def report(self) -> Run:
         """The page about the run; then its state goes, and metrics.json says that it is finished."""
-        folder, tell, kept, prepared = self.request.folder, self.request.told, self.kept, self.prepared
+        folder, events, kept, prepared = self.request.folder, self.request.events, self.kept, self.prepared
         run = self._result()
         if self.request.report:
-            tell.count("writing the report", 0, None)
+            events.progress("writing the report", 0, None)
             second = second_look(
                 folder,
                 prepared.parts,
                 self.evaluations,
                 kept.plan.device,
-                tell.count,
+                events.progress,
                 run.seconds,
                 weights=kept.result.model,
             )

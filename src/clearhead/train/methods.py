@@ -46,23 +46,21 @@ def fit_features(inputs: FitInput) -> FittedMethod:
         return fit_word_features(inputs)
     pooling = None if plan.pooling is None else pooling_modes(plan.pooling.split("+"))
     layer: Layer | None = plan.layer
-    sweep, weighed = None, None
+    sweep, weighed, seed = None, None, inputs.settings.seed
     if layer == WEIGHTED:
-        weighed = weigh_texts(model, prepared, plan, pooling, seed=inputs.settings.seed, tell=inputs.count)
+        weighed = weigh_texts(model, prepared, plan, pooling, seed=seed, progress=inputs.events.progress)
         layer = weighed.mixture.weights
     if plan.layers == "sweep":
-        sweep = sweep_texts(model, prepared, plan, seed=inputs.settings.seed, tell=inputs.count)
+        sweep = sweep_texts(model, prepared, plan, seed=seed, progress=inputs.events.progress)
         layer, pooling = sweep.best.layer, (sweep.best.pooling,)
     separate = prepared.columns.text_b is not None and weighed is None
 
     def features(part: PartRows) -> Array:
-        def told(done: int, total: int) -> None:
-            inputs.count("features", done, total)
-
+        progress = inputs.progress_of("features")
         if separate:
             fit = length_policy(plan, model)
-            return pair_features(model, text_rows(part), fit, layer=layer, pooling=pooling, told=told).features
-        return table_features(model, data_of(model, part), layer=layer, pooling=pooling, told=told)
+            return pair_features(model, text_rows(part), fit, layer=layer, pooling=pooling, progress=progress).features
+        return table_features(model, data_of(model, part), layer=layer, pooling=pooling, progress=progress)
 
     train = prepared.parts["train"]
     linear = fit_linear(
@@ -72,7 +70,7 @@ def fit_features(inputs: FitInput) -> FittedMethod:
         strength=plan.strength,
         class_weight=inputs.settings.class_weight,
         seed=inputs.settings.seed,
-        progress=inputs.told_of(FITTING),
+        progress=inputs.progress_of(FITTING),
     )
     classic = ClassicModel(method="linear", linear=linear)
 
@@ -98,18 +96,21 @@ def fit_word_features(inputs: FitInput) -> FittedMethod:
     assert prepared.task.head.words is not None
     if plan.pooling is not None:
         raise InputError(f"{prepared.task.name} reads the token of each word; leave {setting('pooling')} out.")
-    sweep = sweep_words(model, prepared, plan, seed=inputs.settings.seed, tell=inputs.count) if plan.layers else None
+    progress, seed = inputs.events.progress, inputs.settings.seed
+    sweep = sweep_words(model, prepared, plan, seed=seed, progress=progress) if plan.layers else None
     layer: Layer | None = plan.layer if sweep is None else sweep.best.layer
     spread = prepared.task.head.words
-    whole, seed = data_of(model, prepared.parts["train"]), inputs.settings.seed
-    weighed = weigh_words(model, whole, prepared, plan, seed=seed, tell=inputs.count) if layer == WEIGHTED else None
+    whole = data_of(model, prepared.parts["train"])
+    weighed = weigh_words(model, whole, prepared, plan, seed=seed, progress=progress) if layer == WEIGHTED else None
     layer = layer if weighed is None else weighed.mixture.weights
 
     def features(data: Encoded) -> Array:
-        return word_features(model, data, layer=layer, told=lambda done, all_: inputs.count("features", done, all_))
+        return word_features(model, data, layer=layer, progress=inputs.progress_of("features"))
 
     data = whole.select(some_rows(whole, MOST_FITTED, seed))
-    linear = fit_tagger(features(data), known_tags(data), prepared, plan, seed=seed, progress=inputs.told_of(FITTING))
+    linear = fit_tagger(
+        features(data), known_tags(data), prepared, plan, seed=seed, progress=inputs.progress_of(FITTING)
+    )
     classic = ClassicModel(method="linear", linear=linear)
 
     def save(folder: Path, trained: Trained) -> None:
@@ -141,7 +142,7 @@ def fit_words(inputs: FitInput) -> FittedMethod:
 
     prepared = inputs.prepared
     train = prepared.parts["train"]
-    inputs.count("counting words", 0, None)
+    inputs.events.progress("counting words", 0, None)
     tfidf, matrix = fit_tfidf(train.texts, pairs=prepared.columns.text_b is not None)
     linear = fit_linear(
         matrix,
@@ -150,7 +151,7 @@ def fit_words(inputs: FitInput) -> FittedMethod:
         strength=inputs.plan.strength,
         class_weight=inputs.settings.class_weight,
         seed=inputs.settings.seed,
-        progress=inputs.told_of(FITTING),
+        progress=inputs.progress_of(FITTING),
     )
     return _classic(ClassicModel(method="tfidf", tfidf=tfidf, linear=linear))
 

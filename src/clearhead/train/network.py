@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.jobs.defaults import usual_rate
+from clearhead.jobs.events import RunEvents
 from clearhead.jobs.method import FitInput, FittedMethod
 from clearhead.jobs.plan import LOWER_IS_BETTER, RunPlan
 from clearhead.jobs.prepare import Prepared, data_of
 from clearhead.jobs.training_state import STATE
 from clearhead.model import Model
 from clearhead.predict.scoring import network_logits
+from clearhead.progress import Progress, for_stage
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.task import Calibration
 from clearhead.train.fitted_network import network_result
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from clearhead.training.loop import Step
     from clearhead.training.loss_monitor import LossMonitor
     from clearhead.training.objectives import Objective
-    from clearhead.training.state import Progress, State
+    from clearhead.training.state import State, TrainingProgress
 
     Array = np.ndarray[Any, Any]
 
@@ -48,7 +50,7 @@ def fit_network(inputs: FitInput) -> FittedMethod:
     from clearhead.training.objectives import objective_for
     from clearhead.training.optimizer import make_optimizer
     from clearhead.training.probe import probe_head
-    from clearhead.training.state import Progress, State, fold, load_state
+    from clearhead.training.state import State, TrainingProgress, fold, load_state
 
     model, prepared, plan, settings, folder = inputs.model, inputs.prepared, inputs.plan, inputs.settings, inputs.folder
     assert model is not None
@@ -57,13 +59,13 @@ def fit_network(inputs: FitInput) -> FittedMethod:
     data, scale = _scaled(model, data_of(model, prepared.parts["train"]), name)
     weights = _row_weights(data, settings, prepared)
     network = model.use_core().network
-    state = State(network, make_optimizer(network, settings), Progress())
+    state = State(network, make_optimizer(network, settings), TrainingProgress())
     load_state(folder / STATE, state)
-    score, chooses = _scorer(model, prepared, plan, scale, inputs.count), can_choose(prepared)
+    score, chooses = _scorer(model, prepared, plan, scale, inputs.events.progress), can_choose(prepared)
     if inputs.finish:
         finish_state(state, data, settings, folder, score, chooses=chooses)
     if state.progress.step == 0 and _starts_probed(model, settings, objective):
-        inputs.count("fitting the head", 0, None)
+        inputs.events.progress("fitting the head", 0, None)
         probe_head(network, data, prepared.space, settings, objective=objective, device=str(model.core.device))
         if score is not None and chooses:
             state.judge_start(score())
@@ -82,7 +84,7 @@ def fit_network(inputs: FitInput) -> FittedMethod:
         device=str(model.core.device),
         seconds=seconds_of(plan),
     )
-    drive(state, steps, folder, settings, watch, inputs.told)
+    drive(state, steps, folder, settings, watch, inputs.events)
     state.restore_best()
     fold(network, scale)
     network.eval()
@@ -140,7 +142,9 @@ def can_choose(prepared: Prepared) -> bool:
     return len(prepared.parts.get("dev", ())) >= LEAST_DEV
 
 
-def describe_kept(progress: Progress, metric: str, prepared: Prepared, *, was_stopped: bool = False) -> str | None:
+def describe_kept(
+    progress: TrainingProgress, metric: str, prepared: Prepared, *, was_stopped: bool = False
+) -> str | None:
     """Which weights were kept and why, and whether more epochs might be better; None: there are no dev rows."""
     dev, scores = len(prepared.parts.get("dev", ())), progress.scores
     if progress.best_score is None:
@@ -177,9 +181,9 @@ def drive(
     folder: Path,
     settings: TrainSettings,
     watch: LossMonitor,
-    told: Callable[[Step], None] | None,
+    events: RunEvents,
 ) -> None:
-    """Take every step: log it, watch its loss, tell of it, and save the state now and then, or when interrupted."""
+    """Take every step: log it, watch its loss, report it, and save the state now and then, or when interrupted."""
     from clearhead.training.interrupt import TrainingInterrupted, deferred_interrupt
     from clearhead.training.log import RunLog, read_log
     from clearhead.training.state import save_state
@@ -195,8 +199,7 @@ def drive(
                 watch.add(step.loss)
                 last, interrupted = state.progress.finished, False
                 try:
-                    if told is not None:
-                        told(step)
+                    events.training_step(step)
                 except KeyboardInterrupt:  # between two steps, so that the state is whole
                     interrupted = True
                 interrupted = interrupted or stop.requested
@@ -216,7 +219,7 @@ def _scorer(
     prepared: Prepared,
     plan: RunPlan,
     scale: tuple[float, float] | None,
-    count: Callable[[str, int, int | None], None],
+    progress: Progress,
 ) -> Callable[[], float] | None:
     """The metric on the dev rows that epochs are compared by; higher is better."""
     if "dev" not in prepared.parts:
@@ -224,8 +227,8 @@ def _scorer(
     dev = data_of(model, prepared.parts["dev"])
 
     def logits() -> Any:
-        told = partial(count, "measuring dev rows")
-        outputs = network_logits(model.runner, dev, prepared.task, told=told)
+        stage = for_stage(progress, "measuring dev rows")
+        outputs = network_logits(model.runner, dev, prepared.task, progress=stage)
         return outputs if scale is None else outputs * scale[1] + scale[0]
 
     return partial(_value, logits, prepared, plan)
@@ -291,10 +294,10 @@ def _scaled(model: Model, data: Encoded, objective: str) -> tuple[Encoded, tuple
 def restore_network(model: Model, prepared: Prepared, settings: TrainSettings, folder: Path) -> None:
     """Give a fresh model the best weights of a run that was trained to its end."""
     from clearhead.training.optimizer import make_optimizer
-    from clearhead.training.state import Progress, State, fold, load_state
+    from clearhead.training.state import State, TrainingProgress, fold, load_state
 
     network = model.use_core().network
-    state = State(network, make_optimizer(network, settings), Progress())
+    state = State(network, make_optimizer(network, settings), TrainingProgress())
     load_state(folder / STATE, state)
     state.restore_best()
     objective = prepared.task.objective(prepared.space)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from clearhead.errors import CheckpointError, InputError
 from clearhead.files import decode, read_json, write_json
+from clearhead.jobs.events import RunEvents
 from clearhead.jobs.method import FitInput, FittedMethod
 from clearhead.jobs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
-from clearhead.jobs.progress import Told
 from clearhead.jobs.run_file import Fitted
 from clearhead.jobs.training_state import SEEDS, STATE, restore_saved
 from clearhead.train.finish import SeedScore, held_out_logits, measured
@@ -42,7 +42,7 @@ def restore_method(inputs: FitInput, over: Fitted) -> FittedMethod:
     return network_result(inputs, tuple(over.notes))
 
 
-def fit_seeds(inputs: FitInput, start: StartModel, told: Told, over: Fitted | None) -> FittedSeeds:
+def fit_seeds(inputs: FitInput, start: StartModel, events: RunEvents, over: Fitted | None) -> FittedSeeds:
     """One fit per seed in a folder of its own; the one that is best on dev is kept.
 
     Seeds that are finished are read back. `over`: training was over before the run was killed.
@@ -58,7 +58,7 @@ def fit_seeds(inputs: FitInput, start: StartModel, told: Told, over: Fitted | No
         if inputs.finish and not (own / STATE).exists():
             continue  # it was not begun
         own.mkdir(parents=True, exist_ok=True)
-        told.seed(seed, number, plan.seeds)
+        events.seed_started(seed, number, plan.seeds)
         settings = replace(plan.settings, seed=seed)
         fresh = inputs.model if number == 0 else start.load(plan, seed)
         result = FITS[plan.method](replace(inputs, settings=settings, folder=own, model=fresh))
@@ -71,7 +71,7 @@ def fit_seeds(inputs: FitInput, start: StartModel, told: Told, over: Fitted | No
     best = _best_seed(scores, plan)
     settings = replace(plan.settings, seed=best)
     fresh, own = start.load(plan, best), folder / SEEDS / f"seed-{best}"
-    kept = FitInput(prepared=prepared, plan=plan, settings=settings, folder=own, model=fresh, count=inputs.count)
+    kept = FitInput(prepared=prepared, plan=plan, settings=settings, folder=own, model=fresh, events=inputs.events)
     if plan.method not in NETWORK or fresh is None:
         return FittedSeeds(fitted=FITS[plan.method](kept), scores=tuple(scores), log_folder=own)
     if over is not None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from clearhead.jobs.events import RunEvents
 from clearhead.jobs.machine import computes_alone
 from clearhead.jobs.plan import NETWORK, RunPlan
 from clearhead.jobs.profile import DatasetProfile
-from clearhead.jobs.progress import Told
 from clearhead.model import Model
 from clearhead.model.loading import load
 from clearhead.train.gpt_inputs import check_next_words, read_with_marks
@@ -14,8 +14,8 @@ from clearhead.train.gpt_inputs import check_next_words, read_with_marks
 class StartModel:
     """Loads the model of a run: a new network for each seed, and one encoder for all that read frozen features."""
 
-    def __init__(self, profile: DatasetProfile, told: Told) -> None:
-        self._profile, self._told = profile, told
+    def __init__(self, profile: DatasetProfile, events: RunEvents) -> None:
+        self._profile, self._events = profile, events
         self._encoder: Model | None = None
 
     def load(self, plan: RunPlan, seed: int) -> Model | None:
@@ -36,7 +36,7 @@ class StartModel:
             seed=seed,
             fresh=True,
             head_pooling=plan.head_pooling,
-            progress=self._told.download,
+            progress=self._events.download,
         )
         check_next_words(model, plan)
         return read_with_marks(model, seed)
@@ -50,6 +50,6 @@ class StartModel:
                 head=None,
                 threads=plan.threads,
                 weights=untrained,
-                progress=self._told.download,
+                progress=self._events.download,
             )
         return self._encoder

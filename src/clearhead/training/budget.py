@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clearhead.training.state import Progress
+    from clearhead.training.state import TrainingProgress
 
 TIMED = 8  # steps before the plan is made, ...
 WARM = 2  # ... of which so many only fill caches
@@ -23,7 +23,7 @@ EARLY = 0.2  # of the time: slow steps are planned after it, however few there w
 class TimeBudget:
     """The time of one run, also over several processes; it reads and writes the run's progress."""
 
-    def __init__(self, seconds: float, progress: Progress) -> None:
+    def __init__(self, seconds: float, progress: TrainingProgress) -> None:
         self.seconds = seconds
         self._progress = progress
         self._last = time.perf_counter()

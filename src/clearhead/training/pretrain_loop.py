@@ -21,7 +21,7 @@ from clearhead.training.objectives.pretraining import ElectraPair, count_targets
 from clearhead.training.optimizer import RowwiseAdamW, rate_factor
 from clearhead.training.precision import computing
 from clearhead.training.settings import TrainSettings
-from clearhead.training.state import Progress, State
+from clearhead.training.state import State, TrainingProgress
 
 TRIAL, WARM = 9, 3  # steps that are timed, and those of them that only fill caches
 
@@ -149,7 +149,7 @@ def seconds_a_step(
 ) -> float:
     """How long a step takes here, by a few real ones on a copy that is thrown away."""
     twin = copy.deepcopy(network)
-    state = State(twin, make_pretrain_optimizer(twin, settings), Progress())
+    state = State(twin, make_pretrain_optimizer(twin, settings), TrainingProgress())
     made = pretrain_steps(state, batches, losses, settings, steps=TRIAL, per_epoch=TRIAL, device=device)
     begun, times = time.perf_counter(), []
     for _ in made:

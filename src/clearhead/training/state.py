@@ -32,7 +32,7 @@ MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW keeps of each paramete
 
 
 @dataclass(kw_only=True)
-class Progress:
+class TrainingProgress:
     """Where a run stands, beside its weights."""
 
     step: int = 0  # steps done
@@ -90,7 +90,7 @@ class State:
 
     network: Network
     adam: torch.optim.AdamW
-    progress: Progress
+    progress: TrainingProgress
     best: dict[str, Tensor] = field(default_factory=dict)
     recent: dict[int, dict[str, Tensor]] = field(default_factory=dict)  # weights after the last epochs
 
@@ -227,7 +227,7 @@ def load_state(folder: Path, state: State) -> bool:
     if place is None:
         return False
     saved = read_json(place / PROGRESS)
-    progress = decode(saved, Progress, PROGRESS)
+    progress = decode(saved, TrainingProgress, PROGRESS)
     progress.check(PROGRESS)
     count = None if COUNT not in saved else decode(saved[COUNT], int, f"{PROGRESS} {COUNT}")
     if place.name != _step_name(progress.step):

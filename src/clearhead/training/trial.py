@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import torch
 
 from clearhead.core.models import Network
+from clearhead.progress import Progress, no_progress
 from clearhead.tasks.encoded import Encoded
 from clearhead.training import process_memory
 from clearhead.training.loop import batches, train_steps
 from clearhead.training.objectives import Objective
 from clearhead.training.optimizer import make_optimizer
 from clearhead.training.settings import TrainSettings
-from clearhead.training.state import Progress, State
+from clearhead.training.state import State, TrainingProgress
 
 LEARNED = 3  # copies of every weight that the first step makes: its gradient and two moments
 KEPT = 2  # further ones that a run makes later: the best so far, and what saving and measuring take
@@ -29,18 +29,18 @@ def trial(
     objective: Objective,
     *,
     steps: int,
-    told: Callable[[int, int], None] = lambda *_: None,
+    progress: Progress = no_progress,
 ) -> tuple[float, float]:
     """Tokens a second, and the bytes that a whole run in a process like this one would hold at most.
 
-    As many `steps` as fit into a few seconds, after one that warms up; `told` hears of each.
+    As many `steps` as fit into a few seconds, after one that warms up; `progress` reports each.
 
     That is what the process holds now, with the program, the rows and the weights; what the steps here add at their
     peak (gradients, moments, activations and what the allocator cannot give back); and what comes later in a run. Where
     the system does not tell, or the process had room to spare, it is at least what the tensors are. The network has
     learned a little afterwards.
     """
-    state = State(network, make_optimizer(network, settings), Progress())
+    state = State(network, make_optimizer(network, settings), TrainingProgress())
     made = train_steps(state, data, settings, objective=objective)
     weights = {parameter.data_ptr(): parameter.numel() * parameter.element_size() for parameter in network.parameters()}
     kept: dict[int, int] = {}  # activations that the way back needs, by where they lie
@@ -59,11 +59,11 @@ def trial(
     largest = max(int(data.row_tokens[rows].sum()) for rows in batches(data, settings, 0))
     activations = sum(kept.values()) / first.tokens * min(largest, settings.micro_tokens)
     tokens, most, begin = 0, first.tokens, time.perf_counter()
-    told(1, steps + 1)
+    progress("trying out training steps", 1, steps + 1)
     for number, step in zip(range(steps), made, strict=False):
         tokens += step.tokens
         most = max(most, step.tokens)
-        told(number + 2, steps + 1)
+        progress("trying out training steps", number + 2, steps + 1)
         if time.perf_counter() - begin > ENOUGH_SECONDS:
             break
     spent = time.perf_counter() - begin

@@ -16,10 +16,10 @@ from clearhead.errors import ClearheadError, InputError
 from clearhead.files import write_json
 from clearhead.jobs.cost import cost_of
 from clearhead.jobs.defaults import resolve_threads
+from clearhead.jobs.events import NO_EVENTS, RunEvents
 from clearhead.jobs.job import JobRequest, run_job
 from clearhead.jobs.machine import Compute, begin_computing, resolve_compute
 from clearhead.jobs.plan import RunPlan
-from clearhead.jobs.progress import Told
 from clearhead.jobs.run_file import Computed, begin_run, read_saved
 from clearhead.jobs.run_folder import REPORT, SPLIT, check_folder, take_back
 from clearhead.jobs.training_state import STATE, drop_state, restore_saved
@@ -56,7 +56,7 @@ def run_translate(
     allow_different_cpu: bool = False,
     finish: bool = False,
     report: bool = True,
-    told: Told | None = None,
+    events: RunEvents = NO_EVENTS,
 ) -> Run:
     """Train to the end, or on from where a killed run stands, or `finish` it as it is."""
     request = JobRequest(
@@ -68,7 +68,7 @@ def run_translate(
         allow_different_cpu=allow_different_cpu,
         finish=finish,
         report=report,
-        told=told or Told(),
+        events=events,
     )
     return run_job(TranslateJob(request))
 
@@ -110,18 +110,18 @@ class TranslateJob:
             self.compute.machine,
             resume=request.resume,
             allowed=request.allow_different_cpu,
-            say=request.told.say,
+            say=request.events.message,
         )
         if not request.resume:
             check_folder(request.folder)
 
     def prepare(self) -> None:
         """Rows in parts, the resolved plan, the model, and rows as tokens."""
-        request, tell = self.request, self.request.told
-        self.texts = texts = read_texts(request.sources, request.plan, tell.count)
+        request, events = self.request, self.request.events
+        self.texts = texts = read_texts(request.sources, request.plan, events.progress)
         for line in (*(said for source in request.sources.values() for said in source.said), *texts.said):
-            tell.say(line)
-        checkpoint = None if is_new(request.plan) else make_model(request.plan, texts, request.folder, tell)
+            events.message(line)
+        checkpoint = None if is_new(request.plan) else make_model(request.plan, texts, request.folder, events)
         self.resolved = plan = self._resolve(checkpoint)
         self.computed = self.computed.with_threads(plan.threads)
         existed = request.folder.exists()
@@ -129,15 +129,15 @@ class TranslateJob:
         marks = {"data": {part: asdict(texts.mark(part)) for part in texts.parts}}
         begin_run(request.folder, plan, facts | marks, request.command, self.computed, resume=request.resume)
         try:
-            self.model = checkpoint or make_model(plan, texts, request.folder, tell)
+            self.model = checkpoint or make_model(plan, texts, request.folder, events)
             self.data, self.long_rows = encode(self.model, texts.parts["train"], plan)
         except ClearheadError:
             if not request.resume:
                 take_back(request.folder, existed=existed, made=(VOCABULARY,))
             raise
-        tell.begun(request.folder)
+        events.started(request.folder)
         tokens = int(self.data.row_tokens.sum())
-        tell.say(f"model: {self.model.family.title}, {self.model.parameters:,} parameters; {tokens:,} tokens")
+        events.message(f"model: {self.model.family.title}, {self.model.parameters:,} parameters; {tokens:,} tokens")
 
     def fit(self) -> None:
         """Learn to the end, or take the weights of a run that was killed after its training."""
@@ -145,7 +145,7 @@ class TranslateJob:
         if over is None:
             finish = request.finish
             plan, folder = self.resolved, request.folder
-            self.learned = _fit(self.model, self.data, self.texts, plan, folder, request.told, finish=finish)
+            self.learned = _fit(self.model, self.data, self.texts, plan, folder, request.events, finish=finish)
         else:
             restore_saved(self.model, request.folder)
             self.learned = over.notes
@@ -156,7 +156,7 @@ class TranslateJob:
         self.trained = _trained(plan, self.texts, self.request.command, self.computed)
         replace(self.model, trained=self.trained).save(folder)
         self.served = load(folder, device=plan.device, threads=plan.threads, weights=self.model)
-        self.translated = _measured(self.served, self.texts, plan, self.request.told)
+        self.translated = _measured(self.served, self.texts, plan, self.request.events)
 
     def save(self) -> None:
         """The metrics beside the model, and which rows were held out."""
@@ -188,7 +188,7 @@ class TranslateJob:
             epochs = min(max(ROWS_SEEN // len(self.texts.parts["train"]), 10), 60)
             choices["auto_epochs"], settings = False, replace(settings, epochs=epochs)
             number = setting("epochs", "N")
-            self.request.told.say(f"epochs: {epochs} (by the number of rows; override with {number})")
+            self.request.events.message(f"epochs: {epochs} (by the number of rows; override with {number})")
         shape = planned_shape(asked) if checkpoint is None else checkpoint.shape
         threads = resolve_threads(self.compute.threads, settings, shape)
         return replace(asked, threads=threads, settings=settings, **choices)
@@ -216,7 +216,7 @@ class TranslateJob:
     def _write_report(self, run: Run) -> Path:
         from clearhead.training.log import read_log
 
-        self.request.told.count("writing the report", 0, None)
+        self.request.events.progress("writing the report", 0, None)
         return write_report(
             run.folder / REPORT,
             title=f"{run.folder.name}: translate",
@@ -235,7 +235,7 @@ class TranslateJob:
 
 
 def _fit(
-    model: Model, data: Parallel, texts: Texts, plan: RunPlan, folder: Path, tell: Told, *, finish: bool
+    model: Model, data: Parallel, texts: Texts, plan: RunPlan, folder: Path, events: RunEvents, *, finish: bool
 ) -> list[str]:
     """Learn to the end from the last saved state; the model then has the best weights."""
     import numpy as np
@@ -244,11 +244,11 @@ def _fit(
     from clearhead.training.loss_monitor import LossMonitor
     from clearhead.training.objectives import objective_for
     from clearhead.training.optimizer import make_optimizer
-    from clearhead.training.state import Progress, State, load_state
+    from clearhead.training.state import State, TrainingProgress, load_state
 
     settings = plan.settings
     network = model.use_core().network
-    state = State(network, make_optimizer(network, settings), Progress())
+    state = State(network, make_optimizer(network, settings), TrainingProgress())
     load_state(folder / STATE, state)
     score = _scorer(model, texts, plan)
     if finish:
@@ -265,7 +265,7 @@ def _fit(
         seconds=seconds_of(plan),
         row_weights=data.row_words.astype(np.float64),  # every word counts alike, as in the paper
     )
-    drive(state, steps, folder, settings, watch, tell.step)
+    drive(state, steps, folder, settings, watch, events)
     state.restore_best()
     network.eval()
     stuck = watch.verdict()
@@ -289,11 +289,11 @@ def _scorer(model: Model, texts: Texts, plan: RunPlan) -> Callable[[], float] | 
     return score
 
 
-def _measured(model: Model, texts: Texts, plan: RunPlan, tell: Told) -> dict[str, Translated]:
+def _measured(model: Model, texts: Texts, plan: RunPlan, events: RunEvents) -> dict[str, Translated]:
     """Dev and test rows, translated and measured."""
     held = [part for part in ("dev", "test") if part in texts.parts]
 
-    stages = {part: for_stage(tell.count, f"translating {part} rows") for part in held}
+    stages = {part: for_stage(events.progress, f"translating {part} rows") for part in held}
     return {part: translated(model, texts.parts[part], plan.prefix, plan.beam, stages[part]) for part in held}
 
 

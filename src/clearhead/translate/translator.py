@@ -19,7 +19,7 @@ from clearhead.tasks.parallel import Parallel, side
 from clearhead.translate.dataset import Pair, Texts
 
 if TYPE_CHECKING:
-    from clearhead.jobs.progress import Told
+    from clearhead.jobs.events import RunEvents
     from clearhead.text import Tokenizer
 
 VOCABULARY = "vocabulary"  # the folder of a run's own tokenizers
@@ -57,23 +57,23 @@ def planned_shape(plan: RunPlan) -> ModelShape:
     return new_shape(family.model_type, plan.preset or PRESET, said, "seq2seq")[1]
 
 
-def make_model(plan: RunPlan, texts: Texts, folder: Path, tell: Told) -> Model:
+def make_model(plan: RunPlan, texts: Texts, folder: Path, events: RunEvents) -> Model:
     """What is trained: the checkpoint that was named, or a new model."""
     if not is_new(plan):
         if plan.family or plan.preset or plan.config or plan.vocabulary:
             raise InputError("family, preset, config and vocabulary make a new model; a checkpoint has its own.")
-        return _checkpoint(plan, tell)
-    return _new(plan, _tongues(plan, texts, folder, tell), config_said(plan.config, EXAMPLE))
+        return _checkpoint(plan, events)
+    return _new(plan, _tongues(plan, texts, folder, events), config_said(plan.config, EXAMPLE))
 
 
-def _checkpoint(plan: RunPlan, tell: Told) -> Model:
-    model = load(plan.model, "core", head="seq2seq", device=plan.device, progress=tell.download)
+def _checkpoint(plan: RunPlan, events: RunEvents) -> Model:
+    model = load(plan.model, "core", head="seq2seq", device=plan.device, progress=events.download)
     if model.shape.decoder is None or model.source_tokenizer is None:
         raise InputError(f"{plan.model} cannot learn to translate: it needs an encoder, a decoder and a tokenizer.")
     return model
 
 
-def _tongues(plan: RunPlan, texts: Texts, folder: Path, tell: Told) -> Tongues:
+def _tongues(plan: RunPlan, texts: Texts, folder: Path, events: RunEvents) -> Tongues:
     """The vocabularies of a run: learned from its training rows once, and then kept."""
     from clearhead.jobs.learn_tokenizer import learn_tokenizer
     from clearhead.text import load_tokenizer
@@ -111,7 +111,7 @@ def _tongues(plan: RunPlan, texts: Texts, folder: Path, tell: Told) -> Tongues:
                 why = f"A vocabulary of {size:,} has no room for the letters of these rows"
                 raise InputError(f"{why}; say at least {setting('vocabulary', error.need)}.") from None
             about = f"{learned.vocabulary:,} tokens, {learned.tokens_per_word:.2f} a word"
-            tell.say(f"vocabulary ({name}): {about}")
+            events.message(f"vocabulary ({name}): {about}")
         made[name] = load_tokenizer(place / name, "transformer", {"model_type": "transformer"}).source
     both = made.get("shared")
     return Tongues(source=both or made["source"], target=both or made["target"])

@@ -1,0 +1,28 @@
+"""What a run reports to its caller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clearhead.progress import Progress, no_progress
+
+if TYPE_CHECKING:
+    from clearhead.training.loop import Step
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunEvents:
+    """Callbacks of a run; by default nothing is reported."""
+
+    message: Callable[[str], None] = lambda _: None
+    started: Callable[[Path], None] = lambda _: None  # from here on the run can be resumed
+    seed_started: Callable[[int, int, int], None] = lambda *_: None  # (the seed, its index, how many seeds)
+    training_step: Callable[[Step], None] = lambda _: None
+    progress: Progress = no_progress
+    download: Progress | None = None
+
+
+NO_EVENTS = RunEvents()
