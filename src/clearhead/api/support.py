@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from clearhead.model import Model
     from clearhead.model.embedding import TruncationWarning
     from clearhead.predict.predictor import Predictor
+    from clearhead.progress import CountCallback, Progress
     from clearhead.tasks.answer import FoundSpan, Prediction
     from clearhead.training.interrupt import TrainingInterrupted, on_stop_request
     from clearhead.training.loop import Step
@@ -81,10 +82,12 @@ __all__ = [
     "MS",
     "WIDTHS",
     "Analogies",
+    "CountCallback",
     "FoundSpan",
     "Model",
     "Prediction",
     "Predictor",
+    "Progress",
     "RunEvents",
     "Step",
     "TrainingInterrupted",

@@ -57,7 +57,7 @@ def inspect(
     """
     from clearhead import api
 
-    with model_notes(quiet=True), stages(quiet=quiet or json) as told:
+    with model_notes(quiet=True), stages(quiet=quiet or json) as bar:
         found = api.inspect(
             file,
             dev=dev,
@@ -69,7 +69,7 @@ def inspect(
             options=options,
             model=model,
             estimate=estimate,
-            told=told,
+            told=bar,
         )
     if json:
         print_json(found.to_json())

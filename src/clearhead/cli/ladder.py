@@ -97,7 +97,7 @@ def ladder(
         Say nothing but the answer.
     """
     from clearhead import api
-    from clearhead.api.support import Told, parse_set
+    from clearhead.api.support import RunEvents, parse_set
     from clearhead.cli.training import TrainingScreen
 
     silent = quiet or json
@@ -119,12 +119,12 @@ def ladder(
     begun: list[Path] = []
     try:
         with model_notes(quiet=True), downloads(quiet=silent) as bars, TrainingScreen(quiet=silent) as screen:
-            told = Told(
-                say=screen.say,
-                step=screen.step,
-                begun=begun.append,
-                count=screen.count,
-                seed=screen.seed,
+            events = RunEvents(
+                message=screen.message,
+                training_step=screen.training_step,
+                started=begun.append,
+                progress=screen.progress,
+                seed_started=screen.seed_started,
                 download=bars,
             )
             made = api.ladder(
@@ -135,7 +135,7 @@ def ladder(
                 budget=budget,
                 methods=methods,
                 margin=margin,
-                told=told,
+                told=events,
                 allow_different_cpu=allow_different_cpu,
                 command=shlex.join(["clearhead", *sys.argv[1:]]),
                 **said,

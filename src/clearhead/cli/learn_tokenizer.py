@@ -74,7 +74,7 @@ def learn_tokenizer(
     if files.count("-") > 1:
         raise InputError("Standard input can be read once.")
     given = [input_bytes() if name == "-" else Path(name) for name in files]
-    with stages(quiet=quiet or json) as tell:
+    with stages(quiet=quiet or json) as bar:
         made = api.learn_tokenizer(
             given,
             output,
@@ -90,7 +90,7 @@ def learn_tokenizer(
             byte_fallback=byte_fallback,
             limit=limit,
             encoding=encoding,
-            progress=tell,
+            progress=bar,
         )
     if json:
         print_json(made.to_json())

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from clearhead.cli.screen import model_notes
+from clearhead.cli.screen import model_notes, stage_bars
 
 if TYPE_CHECKING:
-    from clearhead.api.support import Model
+    from clearhead.api.support import Model, Progress
 
 
 def load_model(reference: str, *, quiet: bool, precision: str | None = None) -> Model:
@@ -22,21 +21,7 @@ def load_model(reference: str, *, quiet: bool, precision: str | None = None) -> 
 
 
 @contextmanager
-def downloads(*, quiet: bool) -> Iterator[Callable[[str, int, int | None], None] | None]:
-    """A bar per file that takes (file, done, total) in bytes; None where there is no terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        tasks: dict[str, Any] = {}
-
-        def report(file: str, done: int, total: int | None) -> None:
-            if file not in tasks:
-                tasks[file] = bar.add_task(file, total=total)
-            bar.update(tasks[file], completed=done, total=total)
-
-        yield report
+def downloads(*, quiet: bool) -> Iterator[Progress | None]:
+    """A bar for each file, in bytes; None where nobody would see it."""
+    with stage_bars("BarColumn", "DownloadColumn", "TransferSpeedColumn", quiet=quiet, shared=False) as bars:
+        yield bars

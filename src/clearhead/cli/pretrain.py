@@ -111,7 +111,7 @@ def pretrain(
         Say nothing.
     """
     from clearhead import api
-    from clearhead.api.support import Told, parse_set
+    from clearhead.api.support import RunEvents, parse_set
     from clearhead.cli.training import TrainingScreen, resumable
 
     silent = quiet or json
@@ -151,14 +151,20 @@ def pretrain(
         downloads(quiet=silent) as bars,
         TrainingScreen(quiet=silent) as screen,
     ):
-        told = Told(say=screen.say, step=screen.progress, begun=begun.append, count=screen.count, download=bars)
+        events = RunEvents(
+            message=screen.message,
+            training_step=screen.pretraining_step,
+            started=begun.append,
+            progress=screen.progress,
+            download=bars,
+        )
         run = api.pretrain(
             files,
             output=output,
             dev=dev or (),
             resume=resume,
             allow_different_cpu=allow_different_cpu,
-            told=told,
+            told=events,
             command="" if resume is not None else shlex.join(["clearhead", *sys.argv[1:]]),
             **said,
         )

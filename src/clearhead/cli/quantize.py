@@ -63,7 +63,7 @@ def quantize(
     from clearhead.api.support import disk_bytes
 
     silent = quiet or json
-    with model_notes(quiet=silent), stages(quiet=silent) as told:
+    with model_notes(quiet=silent), stages(quiet=silent) as bar:
         made = api.quantize(
             reference,
             file,
@@ -76,7 +76,7 @@ def quantize(
             to_column=target,
             allowed=allowed,
             least_cosine=least_cosine,
-            told=told,
+            told=bar,
         )
     if json:
         print_json(made.to_json())

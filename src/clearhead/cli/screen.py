@@ -5,11 +5,15 @@ from __future__ import annotations
 import logging
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from clearhead.cli.streams import json_text
+
+if TYPE_CHECKING:
+    from clearhead.api.support import CountCallback, Progress
 
 # what files may hold and a terminal must not get: control characters, half characters, switches of direction
 UNSEEN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -41,34 +45,57 @@ def say(text: str, *, quiet: bool = False) -> None:
             sys.stderr.write(text + "\n")
 
 
+class StageBars:
+    """Progress as bars of a display: one that all stages share, or one for each stage."""
+
+    def __init__(self, display: Any, *, shared: bool = True, **fields: Any) -> None:
+        self._display, self._shared, self._fields = display, shared, fields
+        self._bars: dict[str, Any] = {}
+
+    def __call__(self, stage: str, done: int, total: int | None, /) -> None:
+        key = "" if self._shared else stage
+        if key not in self._bars:
+            self._bars[key] = self._display.add_task(stage, **self._fields)
+        self._display.update(self._bars[key], description=stage, completed=done, total=total, visible=True)
+
+    def hide(self) -> None:
+        """Hide the bars until the next report."""
+        for bar in self._bars.values():
+            self._display.update(bar, visible=False)
+
+
 @contextmanager
-def progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int | None], None] | None]:
-    """A bar on stderr that takes (done, total); None when nobody wants to see it."""
+def stage_bars(*columns: str, quiet: bool, shared: bool = True) -> Iterator[StageBars | None]:
+    """Bars on stderr with some columns of rich behind each description; None where nobody would see them."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
+    from rich import progress as rich_progress
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    shown = (rich_progress.TextColumn("{task.description}"), *(getattr(rich_progress, name)() for name in columns))
+    with rich_progress.Progress(*shown, console=Console(stderr=True), transient=True) as display:
+        yield StageBars(display, shared=shared, total=None)
 
 
 @contextmanager
-def stages(*, quiet: bool) -> Iterator[Callable[[str, int, int | None], None] | None]:
-    """The same for work in several stages: it takes (what, done, total)."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+def stages(*, quiet: bool) -> Iterator[Progress | None]:
+    """A bar for work in several stages; None where nobody would see it."""
+    with stage_bars("BarColumn", "MofNCompleteColumn", quiet=quiet) as bars:
+        if bars is not None:
+            bars("", 0, None)
+        yield bars
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
+
+@contextmanager
+def progress(stage: str, *, quiet: bool) -> Iterator[CountCallback | None]:
+    """A bar for a public function with one stage, which reports (done, total); None where nobody would see it."""
+    with stage_bars("BarColumn", "MofNCompleteColumn", "TimeRemainingColumn", quiet=quiet) as bars:
+        if bars is None:
+            yield None
+        else:
+            bars(stage, 0, None)
+            yield partial(bars, stage)
 
 
 @contextmanager

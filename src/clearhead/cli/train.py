@@ -151,7 +151,7 @@ def train(
         Say nothing.
     """
     from clearhead import api
-    from clearhead.api.support import Told, parse_set
+    from clearhead.api.support import RunEvents, parse_set
     from clearhead.cli.training import TrainingScreen, resumable
 
     silent = quiet or json
@@ -194,12 +194,12 @@ def train(
         downloads(quiet=silent) as bars,
         TrainingScreen(quiet=silent) as screen,
     ):
-        told = Told(
-            say=screen.say,
-            step=screen.step,
-            begun=begun.append,
-            count=screen.count,
-            seed=screen.seed,
+        events = RunEvents(
+            message=screen.message,
+            training_step=screen.training_step,
+            started=begun.append,
+            progress=screen.progress,
+            seed_started=screen.seed_started,
             download=bars,
         )
         run = api.train(
@@ -212,7 +212,7 @@ def train(
             finish=finish,
             allow_different_cpu=allow_different_cpu,
             command="" if resume is not None else shlex.join(["clearhead", *sys.argv[1:]]),
-            told=told,
+            told=events,
             **said,
         )
     if json:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.cli.screen import say
+from clearhead.cli.screen import StageBars, say
 
 if TYPE_CHECKING:
     from clearhead.api.support import Step
@@ -48,7 +48,7 @@ class TrainingScreen:
         self._quiet = quiet
         self._bar: Any = None
         self._task: Any = None
-        self._counting: Any = None
+        self._stages: StageBars | None = None
         self._losses: deque[float] = deque(maxlen=RECENT)
         self._speeds: deque[tuple[int, float]] = deque(maxlen=RECENT)
         self._loss = self._speed = 0.0  # of the last steps
@@ -59,16 +59,17 @@ class TrainingScreen:
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
             parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-            told = TextColumn("{task.fields[told]}")
-            self._bar = Progress(*parts, told, console=Console(stderr=True), transient=True)
+            figures = TextColumn("{task.fields[figures]}")
+            self._bar = Progress(*parts, figures, console=Console(stderr=True), transient=True)
             self._bar.start()
+            self._stages = StageBars(self._bar, figures="")
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 
-    def say(self, line: str) -> None:
+    def message(self, line: str) -> None:
         """A remark above the bar."""
         if self._bar is not None:
             from rich.text import Text
@@ -77,32 +78,29 @@ class TrainingScreen:
         else:
             say(line, quiet=self._quiet)
 
-    def count(self, what: str, done: int, total: int | None) -> None:
+    def progress(self, stage: str, done: int, total: int | None, /) -> None:
         """How far something before or beside the steps is."""
-        if self._bar is None:
-            return
-        if self._counting is None:
-            self._counting = self._bar.add_task(what, told="")
-        self._bar.update(self._counting, description=what, completed=done, total=total, visible=True)
+        if self._stages is not None:
+            self._stages(stage, done, total)
 
-    def seed(self, seed: int, place: int, many: int) -> None:
+    def seed_started(self, seed: int, place: int, many: int) -> None:
         """Another of several runs begins."""
         if many > 1:
-            self.say(f"seed {seed} ({place + 1} of {many})")
+            self.message(f"seed {seed} ({place + 1} of {many})")
         if self._bar is not None and self._task is not None:
             self._bar.remove_task(self._task)
             self._task = None
 
-    def step(self, step: Step) -> None:
+    def training_step(self, step: Step) -> None:
         """One more step, and a line where an epoch ends."""
-        self.progress(step)
+        self.pretraining_step(step)
         loss, speed = self._loss, self._speed
         if step.score is not None:  # higher is better: an error or a loss counts below zero
             best = " (best so far)" if step.best else ""
             dev = f"{step.score:.4f}" if math.isfinite(step.score) else "not defined"
-            self.say(f"epoch {step.epoch + 1}: loss {loss:.3f}, dev {dev}{best}, {speed:,.0f} tokens/s")
+            self.message(f"epoch {step.epoch + 1}: loss {loss:.3f}, dev {dev}{best}, {speed:,.0f} tokens/s")
 
-    def progress(self, step: Step) -> None:
+    def pretraining_step(self, step: Step) -> None:
         """One more step on the bar."""
         self._losses.append(step.loss)
         self._speeds.append((step.tokens, step.seconds))
@@ -110,9 +108,9 @@ class TrainingScreen:
         spent = sum(seconds for _, seconds in self._speeds)
         self._speed = speed = sum(tokens for tokens, _ in self._speeds) / max(spent, 1e-9)
         if self._bar is not None:
-            if self._counting is not None:
-                self._bar.update(self._counting, visible=False)
-            told = f"loss {loss:.3f}  rate {step.rate:.1e}  {speed:,.0f} tokens/s"
+            if self._stages is not None:
+                self._stages.hide()
+            figures = f"loss {loss:.3f}  rate {step.rate:.1e}  {speed:,.0f} tokens/s"
             if self._task is None:
-                self._task = self._bar.add_task("training", total=step.steps, told=told)
-            self._bar.update(self._task, completed=step.step, total=step.steps, told=told)
+                self._task = self._bar.add_task("training", total=step.steps, figures=figures)
+            self._bar.update(self._task, completed=step.step, total=step.steps, figures=figures)

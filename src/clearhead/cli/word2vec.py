@@ -74,7 +74,7 @@ def word2vec(
     if files.count("-") > 1:
         raise InputError("Standard input can be read once.")
     given = [input_bytes() if name == "-" else Path(name) for name in files]
-    with stages(quiet=quiet or json) as tell:
+    with stages(quiet=quiet or json) as bar:
         made = api.word2vec(
             given,
             output,
@@ -90,7 +90,7 @@ def word2vec(
             threads=threads,
             text=text,
             encoding=encoding,
-            progress=tell,
+            progress=bar,
         )
     if json:
         print_json(made.to_json() | {"output": str(output)})

@@ -60,7 +60,7 @@ def words(
     if not terms and similar is None and wordsim is None and simlex is None and analogies is None:
         raise InputError("Say a word, words with + and - between them, or --similar, --wordsim, --simlex, --analogies.")
     vectors = load_vectors(reference, limit=limit, quiet=quiet or json)
-    with progress("analogies", quiet=quiet or json or analogies is None) as tell:
+    with progress("analogies", quiet=quiet or json or analogies is None) as bar:
         made = api.words(
             vectors,
             *terms,
@@ -69,7 +69,7 @@ def words(
             wordsim=wordsim,
             simlex=simlex,
             analogies=analogies,
-            progress=tell,
+            progress=bar,
         )
     if json:
         print_json({**made.to_json(), "model": reference})
@@ -99,8 +99,8 @@ def load_vectors(reference: str, *, limit: int | None, quiet: bool) -> WordVecto
         with model_notes(quiet=quiet), downloads(quiet=quiet):
             vectors = load_words(reference, limit=limit)
     else:
-        with progress("words", quiet=quiet) as tell:
-            vectors = load_words(reference, limit=limit, progress=tell)
+        with progress("words", quiet=quiet) as bar:
+            vectors = load_words(reference, limit=limit, progress=bar)
     for note in vectors.notes:
         say(note, quiet=quiet)
     return vectors
