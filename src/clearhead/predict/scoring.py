@@ -263,16 +263,11 @@ def window_features(
 
 
 def word_features(
-    model: Model,
-    data: Encoded,
-    *,
-    layer: Layer | None = None,
-    budget: int = PACKED_TOKENS,
-    progress: Progress = no_progress,
+    model: Model, data: Encoded, *, layer: Layer | None = None, progress: Progress = no_progress
 ) -> Array:
     """(words, width): the states of one layer, or of several together, at the token that each word is read from."""
     chosen: Layer = "last" if layer is None else layer
-    return window_words(model, data, lambda hidden: [choose_layer(hidden, chosen)], budget=budget, progress=progress)[0]
+    return window_words(model, data, lambda hidden: [choose_layer(hidden, chosen)], progress=progress)[0]
 
 
 def window_words(
