@@ -50,7 +50,7 @@ def export(
     """Write a model as ONNX with its tokenizer and passport, for other runtimes; returns the folder.
 
     Without `portable` the graph has fused operators of ONNX Runtime and is fast there; with it, operators of the ONNX
-    standard alone. `precision` is as in `load`. `progress` is told (file, bytes done, bytes in all).
+    standard alone. `precision` is as in `load`. `progress` receives (file, bytes done, bytes in all).
     """
     from clearhead.deploy.export import run_export
 
@@ -76,7 +76,7 @@ def bench(
     `runtimes` are some of "engine", "int8", "core", "onnx" and "sentence-transformers"; without it, those installed.
     `texts` are a list, a file or whatever else `embed` reads; without them, sentences written for this project are
     taken. `seconds` is about how long the first one works; `output` is an .svg file for a picture.
-    `progress` is told (turns done, turns in all), and `download` (file, bytes done, bytes in all).
+    `progress` receives (turns done, turns in all), and `download` (file, bytes done, bytes in all).
     """
     from clearhead.data.sources.paths import is_text
     from clearhead.data.sources.texts import read_texts

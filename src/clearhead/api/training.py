@@ -37,7 +37,7 @@ def inspect(
     """What a careful person would want to know of data before training on it.
 
     With a model, texts are measured in its tokens; with `estimate`, a few training steps tell what a run would take.
-    Without a `task`, rows are read as they look. `told` hears (what is done, how far, of how much).
+    Without a `task`, rows are read as they look. `told` receives (stage, done, total).
     """
     columns = {"text": text, "text_b": text_b, "label": label}
     if task == "aspect":

@@ -63,7 +63,7 @@ def load(
     `head_pooling` is what a classify head reads: "first", the first token's state, as transformers has it; "mean", the
     mean of all states; "auto", for a new head the mean where the folder pools so. None: as saved, or as "first".
     `weights` is a model in memory that has the weights of these files: they are shared, not read once more.
-    `progress` is told (file, bytes done, bytes in all) while the hub is asked.
+    `progress` receives (file, bytes done, bytes in all) while the hub is asked.
     """
     from clearhead.checkpoint.hub import locate
 

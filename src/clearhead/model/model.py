@@ -174,7 +174,7 @@ class Model:
         """What the decoder writes for each text: a translation, a summary, or how a prompt goes on.
 
         `choices` are fields of `Decoding`: max_length, length_penalty, best, sample, top_p, prefix, stop, ...
-        `progress` is told (texts done, texts in all).
+        `progress` receives (texts done, texts in all).
         """
         return Writer(self, beam=beam, **choices).generate(texts, from_counts(progress))
 
@@ -221,7 +221,7 @@ class Model:
         """The alignment of each source with its target, by one head of a decoder layer or the mean of its heads.
 
         Without `layer` it is the mean of the upper half of them. `prefix` is read before every source (T5's task) and
-        has no words of its own. Words beyond what the model reads have no weights. `progress` is told (texts done, in
+        has no words of its own. Words beyond what the model reads have no weights. `progress` receives (texts done, in
         all).
         """
         pairs = check_pairs(sources, targets)
