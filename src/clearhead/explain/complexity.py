@@ -247,7 +247,7 @@ def complexity(
 ) -> Complexity:
     """Time one layer of self-attention, recurrence and convolution over lengths and widths of a text.
 
-    All take turns, so that a busy moment of the machine meets each of them; `progress` receives (samples taken, in all).
+    All take turns, so that a busy moment of the machine meets each of them; `progress` receives (samples, in all).
     What the repeats do not resolve is measured again, up to MOST_ROUNDS times, and then said to be unknown.
     """
     sizes = {"lengths": sorted(set(lengths)), "widths": sorted(set(widths)), "kernel": [kernel], "repeats": [repeats]}
