@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,10 @@ import pytest
 from clearhead.cli import VERBS
 from clearhead.cli.train import train
 from clearhead.families import FAMILIES
-from clearhead.jobs.plan import KNOWN_TASKS
+from clearhead.jobs.plan import KNOWN_TASKS, RunPlan
+from clearhead.pretrain.plan import PretrainPlan
+from clearhead.training.settings import TrainSettings
+from clearhead.words.steps import WordSettings
 
 REPO = Path(__file__).parents[2]
 SOURCES = sorted((REPO / "src").rglob("*.py"))
@@ -81,3 +85,8 @@ def test_tested_versions_are_pinned() -> None:
     assert "torch==2.13.0\n" in pins
     lines = [line for line in pins.splitlines() if line and not line.startswith("#")]
     assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[^ ]+", line) for line in lines)
+
+
+@pytest.mark.parametrize(("plan", "most"), [(RunPlan, 51), (PretrainPlan, 26), (TrainSettings, 24), (WordSettings, 11)])
+def test_plans_do_not_grow(plan: type, most: int) -> None:
+    assert len(fields(plan)) <= most, f"{plan.__name__}: a capability with settings of its own needs a plan of its own"
