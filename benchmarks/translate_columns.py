@@ -95,12 +95,12 @@ def clearhead(*, small: bool) -> Callable[[Path, int], Writer]:
 
     def load(folder: Path, threads: int) -> Writer:
         from clearhead import load as open_model
-        from clearhead.deploy.quantize import quantised_model
+        from clearhead.deploy.int8_model import quantized_model
         from clearhead.engine.int8 import Int8Plan
 
         model = open_model(folder, "engine", threads=threads)
         if small:
-            model = quantised_model(model, Int8Plan())
+            model = quantized_model(model, Int8Plan())
 
         def write(sources: Sources, beam: int, tokens: int) -> list[list[int]]:
             made = model.generate_ids(sources, beam=beam, min_length=tokens, max_length=tokens)

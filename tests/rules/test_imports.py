@@ -102,6 +102,93 @@ def test_peers_are_never_imported(path: Path) -> None:
     assert not [module for _, module in imported(path) if module.split(".")[0] in peers]
 
 
+# what makes an import inside a function worth it: start-up time, or an extra that need not be there
+HEAVY = {
+    "torch",
+    "onnxruntime",
+    "numpy",
+    "sklearn",
+    "scipy",
+    "tokenizers",
+    "huggingface_hub",
+    "matplotlib",
+    "pyarrow",
+    "rich",
+    "cyclopts",
+    "jinja2",
+    "msgspec",
+    "markupsafe",
+}
+AT_START = ("cli", "api", "__init__.py")  # what a command does not use is not imported: --help is instant
+CHILD = {"deploy/worker.py", "deploy/runtimes.py"}  # a timed process imports what it measures, after the clock runs
+
+
+def module_name(path: Path) -> str:
+    parts = ("clearhead", *path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_by_depth(path: Path) -> tuple[set[str], set[str]]:
+    """The modules that a file imports when it is loaded, and those that its functions import; without types."""
+    at_load: set[str] = set()
+    inside: set[str] = set()
+
+    def walk(node: ast.AST, in_function: bool) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+                continue
+            found = inside if in_function else at_load
+            if isinstance(child, ast.Import):
+                found.update(alias.name for alias in child.names)
+            elif isinstance(child, ast.ImportFrom) and child.module is not None:
+                found.update((child.module, *(f"{child.module}.{alias.name}" for alias in child.names)))
+            walk(child, in_function or isinstance(child, ast.FunctionDef))
+
+    walk(ast.parse(path.read_text()), in_function=False)
+    return at_load, inside
+
+
+def heavy_imports(name: str, at_load: dict[str, set[str]]) -> set[str]:
+    """The heavy libraries that come with a module."""
+    seen: set[str] = set()
+    heavy: set[str] = set()
+    waiting = [name]
+    while waiting:
+        current = waiting.pop()
+        if current in seen or current not in at_load:
+            continue
+        seen.add(current)
+        parts = current.split(".")
+        waiting += [".".join(parts[:end]) for end in range(1, len(parts))]
+        waiting += [other for other in at_load[current] if other in at_load]
+        heavy |= {other.split(".")[0] for other in at_load[current]} & HEAVY
+    return heavy
+
+
+def needless(at_load: dict[str, set[str]], inside: dict[str, set[str]]) -> list[str]:
+    """Our own modules that a function imports though nothing heavy comes with them."""
+    found = []
+    for name, others in inside.items():
+        own = heavy_imports(name, at_load)
+        ours = sorted(other for other in others if other in at_load and other != "clearhead")
+        found += [f"{name} imports {other}" for other in ours if not heavy_imports(other, at_load) - own]
+    return found
+
+
+def test_functions_import_our_modules_only_for_what_is_heavy() -> None:
+    depths = {path: imports_by_depth(path) for path in FILES}
+    at_load = {module_name(path): depth[0] for path, depth in depths.items()}
+    counted = [path for path in FILES if path.relative_to(ROOT).parts[0] not in AT_START]
+    inside = {module_name(path): depths[path][1] for path in counted if str(path.relative_to(ROOT)) not in CHILD}
+    assert needless(at_load, inside) == []
+
+
+def test_a_needless_import_would_be_seen() -> None:
+    at_load = {"low": set(), "heavy": {"torch"}, "above": {"heavy"}}
+    inside = {"low": {"heavy", "above"}, "heavy": {"low", "above"}}
+    assert needless(at_load, inside) == ["heavy imports above", "heavy imports low"]
+
+
 def run(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

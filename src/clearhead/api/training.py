@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.jobs.events import NO_EVENTS, RunEvents
-from clearhead.jobs.run_folder import alone, free_folder, ladder_folder, with_absolute_model
+from clearhead.jobs.output_folder import alone, free_folder, ladder_folder, with_absolute_model
 from clearhead.progress import Progress, no_progress
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from clearhead.data.sources.readers import open_source
 from clearhead.data.sources.source import BadRow, Source
 from clearhead.data.sources.source_rows import SourceRows
 from clearhead.errors import InputError
+from clearhead.html import one_line, table_html
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,8 +80,6 @@ class Inspection:
         return asdict(self)
 
     def __repr__(self) -> str:
-        from clearhead.html import one_line
-
         names = list(self.labels)
         labels = ", ".join(names[:5]) + (f", ... ({len(names):,} labels)" if len(names) > 5 else "")
         grave = [finding.severity for finding in self.findings]
@@ -97,7 +96,6 @@ class Inspection:
 
     def _repr_html_(self) -> str:
         """The labels as a table in a notebook, with what was found."""
-        from clearhead.html import table_html
 
         rows = [(name, f"{count:,}", f"{count / max(self.rows, 1):.1%}") for name, count in self.labels.items()]
         notes = [f"{finding.severity}: {finding.sentence}" for finding in self.findings] or ["nothing odd was found"]

@@ -23,6 +23,7 @@ from clearhead.data.labels import Kind, LabelCounter, LabelSpace, is_missing
 from clearhead.data.row_codec import LONGEST_ANSWER, TEXT_ROWS, Encoder, LengthPolicy, Pieces, RowCodec
 from clearhead.data.sources.source import BadRow, Row, Source
 from clearhead.errors import InputError
+from clearhead.html import one_line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,8 +59,6 @@ class TokenTable:
         return len(self.rows)
 
     def __repr__(self) -> str:
-        from clearhead.html import one_line
-
         pieces = f"{len(self.starts) - 1:,} pieces"
         return one_line("TokenTable", f"{len(self):,} rows", pieces, f"{len(self.ids):,} tokens")
 

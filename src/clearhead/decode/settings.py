@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from clearhead.caller import setting
 from clearhead.errors import InputError
+from clearhead.html import one_line
 
 EarlyStopping = bool | Literal["never"]
 MOST = 1 << 20  # of anything that is counted here: beyond it, a mistake
@@ -41,7 +42,6 @@ class Decoding:
 
     def __repr__(self) -> str:
         """The settings that differ from the defaults."""
-        from clearhead.html import one_line
 
         given = ((one.name, getattr(self, one.name), one.default) for one in fields(self))
         return one_line("Decoding", *(f"{name}={value!r}" for name, value, default in given if value != default))

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from clearhead.checkpoint.hub import locate
 from clearhead.deploy.runtimes import RUNTIMES
 from clearhead.deploy.scheduler import PATIENCE, Race, Side
 from clearhead.deploy.sentences import SENTENCES
@@ -119,7 +120,6 @@ def run_bench(
 
     `seconds` is about how long the first of them works; the others get as many texts, and may take longer.
     """
-    from clearhead.checkpoint.hub import locate
 
     names = _names(runtimes)
     if threads is not None and threads < 1:

@@ -15,15 +15,17 @@ from clearhead.checkpoint.passport import Int8Verdict, Passport, read_passport, 
 from clearhead.checkpoint.sentence import read_sentences
 from clearhead.data import BadRow, Row, Source, TextRow, checked_row, guess_columns, open_source
 from clearhead.data.table import encode_rows
+from clearhead.deploy.int8_model import quantized_model
+from clearhead.deploy.quantize_translator import by_translations
 from clearhead.deploy.sentences import SENTENCES as OTHERS
 from clearhead.engine.calibrate import calibrated
 from clearhead.engine.calibration_sentences import SENTENCES
 from clearhead.engine.int8_file import NAME as PLAN
 from clearhead.engine.int8_file import write_plan
-from clearhead.engine.runner import EngineRunner
 from clearhead.errors import CheckpointError, InputError, QualityError
 from clearhead.evaluate.evaluate import run_evaluate
 from clearhead.files import check_new, whole_folder, writing
+from clearhead.html import one_line
 from clearhead.jobs.kinds import WRITING, kind_of
 from clearhead.jobs.plan import LOWER_IS_BETTER
 from clearhead.model.loading import load
@@ -57,8 +59,6 @@ class Quantised:
     seconds: float
 
     def __repr__(self) -> str:
-        from clearhead.html import one_line
-
         one = self.verdict
         cost = f"{one.metric} {one.before:.4f} in float and {one.after:.4f} in int8 on {one.rows:,} rows"
         return one_line("Quantised", cost, f"folder {self.folder}")
@@ -86,8 +86,6 @@ def run_quantize(
     begun = time.perf_counter()
     folder, named = locate(reference).folder, columns or {}
     if isinstance(rows, Source) and kind_of(folder) in WRITING:
-        from clearhead.deploy.quantize_translator import by_translations
-
         sides = named.get("source"), named.get("target")
         plan, verdict = by_translations(reference, rows, allowed, part, sides, progress)
     elif isinstance(rows, Source):
@@ -118,7 +116,7 @@ def _by_rows(
     texts = _tokens(exact, rows)
     weights = scorer.model.runner.weights()
     plan = calibrated(scorer.model.shape, weights, texts, progress)
-    small = replace(exact, scorer=replace(scorer, model=quantised_model(scorer.model, plan)))
+    small = replace(exact, scorer=replace(scorer, model=quantized_model(scorer.model, plan)))
     found = {}
     for name, predictor in (("float", exact), ("int8", small)):
         found[name] = run_evaluate(
@@ -179,7 +177,7 @@ def _by_texts(
         looked, rest = given[: max(cut, 1)], given[cut:]
     tokens = [one.ids for one in model.tokenizer.encode_ids([*looked, *SENTENCES])]
     plan = calibrated(model.shape, model.runner.weights(), tokens, progress)
-    small = quantised_model(model, plan)
+    small = quantized_model(model, plan)
     one, other = (
         made.embed(rest, progress=partial(progress, f"measuring {name}")).astype(np.float64)
         for name, made in (("float", model), ("int8", small))
@@ -220,12 +218,6 @@ def _good(source: Source) -> Iterator[Row]:
     for row in source.rows():
         if not isinstance(row, BadRow):
             yield row
-
-
-def quantised_model(model: Model, plan: Int8Plan) -> Model:
-    """The same model in eight bits, its weights shared."""
-    runner: Any = model.runner
-    return replace(model, runner=EngineRunner(model.shape, runner.tensors, runner.threads, plan))
 
 
 def _sentence(verdict: Int8Verdict) -> str:

@@ -9,7 +9,7 @@ from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.passport import Int8Verdict
 from clearhead.data import Source
 from clearhead.data.split import draw_rows
-from clearhead.deploy.quantize import quantised_model
+from clearhead.deploy.int8_model import quantized_model
 from clearhead.engine.int8 import Int8Plan
 from clearhead.errors import InputError
 from clearhead.metrics.translation import measure_translations
@@ -44,7 +44,7 @@ def by_translations(
     beam = 1 if model.trained is None else int(str(model.trained.settings.get("beam") or 1))
     before = _scores(model, pairs, beam, for_stage(progress, "measuring float"))
     for plan in _plans(model):
-        after = _scores(quantised_model(model, plan), pairs, beam, for_stage(progress, "measuring int8"))
+        after = _scores(quantized_model(model, plan), pairs, beam, for_stage(progress, "measuring int8"))
         worse = max(SCORES, key=lambda name: before[name] - after[name])
         verdict = Int8Verdict(
             passed=before[worse] - after[worse] <= allowed + 1e-9,

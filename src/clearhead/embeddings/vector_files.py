@@ -14,8 +14,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from clearhead.checkpoint.hub import locate
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import discard, whole_file, write_json, writing
+from clearhead.html import one_line
 from clearhead.predict.files import Counts, Mark, file_state, partial_files, read_mark
 from clearhead.progress import Progress, no_progress
 
@@ -40,8 +42,6 @@ class Vectors:
     resumed: int  # texts whose vectors an earlier, interrupted job had written
 
     def __repr__(self) -> str:
-        from clearhead.html import one_line
-
         return one_line("Vectors", f"{self.texts:,} texts", f"{self.width} numbers each", self.output)
 
     def to_json(self) -> dict[str, Any]:
@@ -233,7 +233,6 @@ def _as_parquet(streams: Path | IO[bytes], output: Path, width: int) -> None:
 
 def model_folder(reference: str) -> Path | None:
     """Where the files of a model that was loaded just now are; None where that cannot be told."""
-    from clearhead.checkpoint.hub import locate
 
     try:
         return locate(reference, offline=True).folder

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.weights import inside
 from clearhead.model.loading import load
+from clearhead.predict.loading import load_predictor
 
 if TYPE_CHECKING:
     from clearhead.model import Model
@@ -41,7 +42,6 @@ class Kept:
 
     def predictor(self, device: str) -> Predictor:
         """The model, loaded when it is first asked."""
-        from clearhead.predict.loading import load_predictor
 
         if self._predictor is None:
             self._predictor = load_predictor(str(self.folder), device=device)

@@ -29,6 +29,7 @@ from clearhead.estimators.values import (
     text_tags,
 )
 from clearhead.files import shown
+from clearhead.jobs.events import RunEvents
 from clearhead.metrics.checks import Array
 from clearhead.predict.stream import answer_chunks
 from clearhead.tasks import task_for
@@ -101,7 +102,6 @@ class Trained(BaseEstimator):  # type: ignore[misc]
     def _train(self, rows: list[dict[str, Any]], **choices: Any) -> None:
         """Train on rows with labels, and keep the model."""
         from clearhead.api import train
-        from clearhead.jobs.events import RunEvents
 
         kept = Kept(None if self.folder is None else Path(self.folder))
         names = ("model", "method", "epochs", "rate", "batch_rows", "batch_tokens", "layer", "pooling", "strength")

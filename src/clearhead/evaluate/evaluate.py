@@ -16,6 +16,7 @@ from clearhead.jobs.prepare import rows_digest
 from clearhead.jobs.run_folder import read_split
 from clearhead.metrics import Paired, paired_test
 from clearhead.predict.column_roles import report_columns
+from clearhead.predict.latency import served
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.stream import answer_chunks
 from clearhead.progress import Progress, no_progress
@@ -214,7 +215,6 @@ def evaluation_report(
 ) -> Path:
     """One HTML page about an evaluation; `machine` is where the model was trained just now."""
     from clearhead.evaluate.examples import shown
-    from clearhead.predict.latency import served
     from clearhead.report.page import ReportData, save_report
 
     notes: tuple[str, ...] = ()

@@ -18,6 +18,7 @@ from clearhead.explain.svg.colors import BLUE
 from clearhead.explain.tokens import Token, word_groups
 from clearhead.explain.trace_page import attention_page
 from clearhead.explain.trace_view import View, check_any_head, check_head, check_layer, telling, view
+from clearhead.html import one_line
 from clearhead.model.alignment import average_rows, sum_columns
 from clearhead.model.generation import Writer
 
@@ -44,8 +45,6 @@ class Alignment:
     special_share: Array  # (target,): what each row gives to source tokens that are hidden
 
     def __repr__(self) -> str:
-        from clearhead.html import one_line
-
         head = "mean of the heads" if self.head is None else f"head {self.head}"
         size = f"{len(self.target)} written and {len(self.source)} read tokens"
         return one_line("Alignment", size, f"layer {self.layer} of {self.layers}", head)

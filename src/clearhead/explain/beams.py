@@ -28,6 +28,7 @@ from clearhead.explain.svg import (
 )
 from clearhead.explain.svg.colors import BLUE, GRAY, GREEN, INK, PALE_BLUE, PALE_GRAY, PALE_GREEN, SOFT, WHITE
 from clearhead.explain.tokens import Token
+from clearhead.html import one_line
 from clearhead.model.generation import Writer
 
 if TYPE_CHECKING:
@@ -89,8 +90,6 @@ class BeamTree:
         return path[::-1]
 
     def __repr__(self) -> str:
-        from clearhead.html import one_line
-
         best = repr(self.hypotheses[0].text) if self.hypotheses else "no answer"
         return one_line("BeamTree", f"beam {self.beam}", f"{len(self.nodes)} hypotheses", best)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from clearhead.errors import InputError
 from clearhead.explain.growth_fit import LEAST_LENGTHS, Growth, crossing, crossing_interval, fit_growth
+from clearhead.explain.growth_picture import save_growth
 from clearhead.html import one_line, table_html
 from clearhead.model.loading import need_torch
 from clearhead.progress import KnownCountCallback, from_counts
@@ -227,7 +228,6 @@ class Complexity:
 
     def save(self, path: str | Path) -> Path:
         """Draw it: .svg, .png, or .html with the tables."""
-        from clearhead.explain.growth_picture import save_growth
 
         tables = {self.title: self.lecture(), MS: self.table()}
         return save_growth(Path(path), self.title, self.curves(), tables, self.notes)

@@ -24,6 +24,7 @@ from clearhead.explain.svg import (
 )
 from clearhead.explain.svg.colors import FRAME, SOFT, diverging_colors
 from clearhead.explain.svg.pixels import encode_png
+from clearhead.html import one_line
 
 if TYPE_CHECKING:
     from clearhead.model import Model
@@ -47,8 +48,6 @@ class Positions:
     axes: tuple[str, str]  # what rows and columns are
 
     def __repr__(self) -> str:
-        from clearhead.html import one_line
-
         return one_line("Positions", self.kind, f"table {tuple(self.table.shape)}", self.title)
 
     @property

@@ -26,6 +26,7 @@ from clearhead.explain.svg import (
 )
 from clearhead.explain.svg.colors import BLUE, DULL_BLUE, INK, PINK, SOFT
 from clearhead.explain.tokens import Token
+from clearhead.html import one_line
 from clearhead.model.generation import Writer
 
 if TYPE_CHECKING:
@@ -69,8 +70,6 @@ class Decoded:
     steps: tuple[Step, ...]
 
     def __repr__(self) -> str:
-        from clearhead.html import one_line
-
         return one_line("Decoded", repr(self.text), f"{len(self.steps)} steps", self.how)
 
     def table(self) -> Table:

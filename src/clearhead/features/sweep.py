@@ -8,6 +8,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
+from clearhead.classic import fit_linear
 from clearhead.data import fold_rows
 from clearhead.errors import InputError
 from clearhead.features.layer_choices import text_choices, text_features
@@ -127,7 +128,6 @@ def linear_judge(targets: Array, prepared: Prepared, plan: RunPlan, *, seed: int
 
     The strength is one number that is found once for a choice, on all rows, for every fold alike.
     """
-    from clearhead.classic import fit_linear
 
     task, space = prepared.task, prepared.space
     metric = plan.metric or task.metrics.main(space)

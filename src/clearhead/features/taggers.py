@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from clearhead.classic import fit_linear
 from clearhead.data import LabelSpace, fold_rows
 from clearhead.errors import InputError
 from clearhead.features.layer_choices import Features, layer_choices, pieces_of, pooled_pieces
@@ -53,8 +54,6 @@ def fit_tagger(
 ) -> Linear:
     """A logistic regression over words; the strength is found on some of them."""
     import numpy as np
-
-    from clearhead.classic import fit_linear
 
     space = LabelSpace(names=prepared.space.names, kind="classes")
     chosen = strength or plan.strength

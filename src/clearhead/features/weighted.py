@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.batch import Batch
 from clearhead.caller import setting
+from clearhead.classic import fit_mixture
 from clearhead.data import LabelSpace
 from clearhead.errors import InputError
 from clearhead.features.taggers import known_tags, some_rows
@@ -51,8 +52,6 @@ def weigh_texts(
     """Of whole texts: every layer is pooled as the features are."""
     import numpy as np
 
-    from clearhead.classic import fit_mixture
-
     modes = tuple(pooling or model.pooling.modes)
     if wrong := [mode for mode in modes if mode not in LINEAR]:
         weighted, mean = setting("layer", "weighted"), setting("pooling", "mean")
@@ -90,7 +89,6 @@ def weigh_words(
     progress: Progress,
 ) -> Weighed:
     """Of words with a tag each."""
-    from clearhead.classic import fit_mixture
 
     part = data.select(some_rows(data, MOST_WORDS, seed))
     layers = window_words(model, part, list, progress=for_stage(progress, "all layers"))

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.passport import Passport, Trained, write_passport
+from clearhead.classic import ClassicModel, fit_linear, save_classic
 from clearhead.errors import InputError
 from clearhead.files import shown
+from clearhead.jobs.method import FittedMethod
 from clearhead.jobs.prepare import PartRows
 from clearhead.text.words import vector_words
 from clearhead.words import WordVectors, load_vectors
@@ -27,8 +29,6 @@ KEPT = 100_000  # words at the beginning of a file, its most frequent, that a mo
 
 def fit_vectors(inputs: FitInput) -> FittedMethod:
     """A linear model on the mean of each text's word vectors."""
-    from clearhead.classic import ClassicModel, fit_linear, save_classic
-    from clearhead.jobs.method import FittedMethod
 
     plan, prepared = inputs.plan, inputs.prepared
     if prepared.task.head.words is not None:

@@ -9,10 +9,14 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.data.sources.lines import line_texts
 from clearhead.errors import InputError
 from clearhead.files import check_new, scratch_folder, shown, whole_folder
 from clearhead.html import one_line, table_html
 from clearhead.progress import Progress, no_progress
+from clearhead.text import load_tokenizer
+from clearhead.text.files import write_object, write_whole
+from clearhead.text.vocabulary.word_counts import MOST_FOR_UNIGRAM, MOST_LETTERS, Bag
 
 if TYPE_CHECKING:
     from clearhead.text import Tokenizer
@@ -101,7 +105,6 @@ def learn_tokenizer(
     roberta, gpt, transformer, marian, t5, plain) and brings the special tokens and what stands around a text.
     """
     from clearhead.text.vocabulary.options import Wishes, choose
-    from clearhead.text.vocabulary.word_counts import MOST_FOR_UNIGRAM, MOST_LETTERS, Bag
 
     choices = choose(
         Wishes(
@@ -131,8 +134,6 @@ def learn_tokenizer(
 
 def learn_from(bag: Bag, choices: Choices, notes: Iterable[str] = (), progress: Progress | None = None) -> Learned:
     """Learn from a text that is counted already."""
-    from clearhead.text import load_tokenizer
-    from clearhead.text.files import write_object, write_whole
     from clearhead.text.vocabulary.trainer import Letters, front_of, learn, words_of
 
     progress = progress or no_progress
@@ -183,8 +184,6 @@ def _read(
     notes: list[str],
     progress: Progress | None,
 ) -> None:
-    from clearhead.data.sources.lines import line_texts
-
     files = _files(given)
     if files is None and (text is not None or encoding is not None):
         raise InputError("text and encoding are for files, and texts were given.")

@@ -1,71 +1,16 @@
-"""The folder of a run: a free name for a new one, and one process at a time in it. Nothing heavy is imported here."""
+"""The files of a run's folder: what is in it, which rows were held out, and whether a run can begin there."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import replace
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.files import is_taken, read_json
 from clearhead.jobs.run_file import RUN
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-    from clearhead.jobs.plan import RunPlan
-
-RUNS = Path("runs")
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def alone(verb: Callable[P, T]) -> Callable[P, T]:
-    """A verb that locks the folder which it works in: the same command is not at work there twice."""
-
-    @wraps(verb)
-    def call(*given: P.args, **named: P.kwargs) -> T:
-        from clearhead.jobs.restart import alone_in
-
-        folder: Any = named.get("resume") or named.get("output")
-        events: Any = named.get("told")
-        with alone_in(folder, events) as named["told"]:
-            return verb(*given, **named)
-
-    return call
-
-
-def free_folder(train: str | None, plan: DataclassInstance, command: str) -> Path:
-    """runs/<name of the file>, with a number where that is taken by another run."""
-    from clearhead.jobs.restart import is_free
-
-    name = _name(train)
-    taken = (RUNS / (name if number == 1 else f"{name}-{number}") for number in range(1, 10_000))
-    return next(folder for folder in taken if is_free(folder, plan, command))
-
-
-def with_absolute_model(plan: RunPlan) -> RunPlan:
-    """A plan whose model, where it is a folder or a file of vectors, is found from any other folder, too."""
-    from clearhead.jobs.kinds import has_vectors
-
-    if not Path(plan.model).is_dir() and not has_vectors(plan.model):
-        return plan
-    return replace(plan, model=str(Path(plan.model).absolute()))
-
-
-def ladder_folder(train: str | None) -> Path:
-    """runs/<name of the file>-ladder, which the same command goes on with."""
-    return RUNS / f"{_name(train)}-ladder"
-
-
-def _name(train: str | None) -> str:
-    return "rows" if train is None else Path(train).name.split(".")[0] or "rows"
-
 
 METRICS = "metrics.json"
 REPORT = "report.html"

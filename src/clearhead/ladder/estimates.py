@@ -7,7 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from clearhead.classic import fit_linear
 from clearhead.errors import ClearheadError
+from clearhead.jobs.defaults import choose_settings, resolve_threads
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import Prepared, data_of
 from clearhead.model.loading import load
@@ -51,8 +53,6 @@ def features_seconds(plan: RunPlan, prepared: Prepared) -> Estimate:
     """Of frozen features and a linear model: a pass over some rows and a fit to them, for all rows."""
     import numpy as np
 
-    from clearhead.classic import fit_linear
-
     model = load(plan.model, device=plan.device, head=None)
     sample = _sample(model, prepared)
     table_features(model, sample.select(np.arange(min(WARM, len(sample)))))
@@ -69,7 +69,6 @@ def features_seconds(plan: RunPlan, prepared: Prepared) -> Estimate:
 
 def network_seconds(plan: RunPlan, prepared: Prepared) -> Estimate:
     """Of a fine-tuning or of a new head: a few real steps, then all epochs with the dev rows after each."""
-    from clearhead.jobs.defaults import choose_settings, resolve_threads
     from clearhead.training.objectives import objective_for
     from clearhead.training.trial import trial
 

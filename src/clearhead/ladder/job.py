@@ -31,6 +31,7 @@ from clearhead.ladder.state import Kept, begun_epochs, check_marks
 from clearhead.machine.threads import limit_threads
 from clearhead.predict.latency import latency_ms, megabytes
 from clearhead.predict.loading import load_predictor
+from clearhead.report.page import ReportData, save_report
 from clearhead.tasks.evaluation import Evaluation, evaluation
 from clearhead.tasks.task import Calibration
 from clearhead.train.job import run_train
@@ -311,7 +312,6 @@ def _known(value: float) -> float | None:
 
 def _report(climb: Climb, made: Ladder, found: Evaluation) -> Path:
     """The comparison, then everything about the recommended method on the same rows."""
-    from clearhead.report.page import ReportData, save_report
 
     rest = f"What follows the comparison tells of {made.recommended}; every method has a report in its own folder."
     machine = read_saved(Path(str(made.rung(made.recommended).folder))).computed.last

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.batch import Batch, groups, pad
 from clearhead.errors import InputError, MissingExtraError
+from clearhead.html import one_line
 from clearhead.progress import Progress, no_progress
 from clearhead.text.words import Span, word_spans
 
@@ -49,8 +50,6 @@ class Alignment:
         }
 
     def __repr__(self) -> str:
-        from clearhead.html import one_line
-
         pairs = (f"{self.source_words[s]}–{self.target_words[t]}" for s, t in self.links[:8])
         return one_line("Alignment", ", ".join(pairs) + (", ..." if len(self.links) > 8 else ""))
 

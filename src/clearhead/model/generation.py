@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from clearhead.batch import as_ids
+from clearhead.batch import as_ids, pad
 from clearhead.errors import InputError
 from clearhead.model.embedding import TruncationWarning
 from clearhead.model.inputs import MOST_TOKENS, checked_batch
@@ -112,7 +112,6 @@ class Writer:
         """Rows as they were handed over, checked; padding behind a source is left out."""
         import numpy as np
 
-        from clearhead.batch import pad
         from clearhead.decode import Given
 
         if mask is None and _ragged(ids):

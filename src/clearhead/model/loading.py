@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.activation import with_settings
 from clearhead.checkpoint.folder import AUTO, Checkpoint, model_type_of, read_config, read_folder
+from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.mean_head import encoder_alone
 from clearhead.checkpoint.passport import Passport, check_labels, check_tokens, read_passport
 from clearhead.checkpoint.sentence import check_widths, pools_mean, read_sentences
@@ -25,6 +26,7 @@ from clearhead.model.saving import GENERATION
 from clearhead.progress import Progress
 from clearhead.shape import ModelShape, Pooling
 from clearhead.tensors import Pruned, check_pruned
+from clearhead.text import load_tokenizer
 
 if TYPE_CHECKING:
     from clearhead.core.models import Network
@@ -65,7 +67,6 @@ def load(
     `weights` is a model in memory that has the weights of these files: they are shared, not read once more.
     `progress` receives (file, bytes done, bytes in all) while the hub is asked.
     """
-    from clearhead.checkpoint.hub import locate
 
     if runtime not in RUNTIMES:
         raise InputError(f"runtime must be one of {', '.join(RUNTIMES)}, and it is {runtime!r}.")
@@ -184,7 +185,6 @@ def _labels(labels: Sequence[str] | None) -> tuple[str, ...] | None:
 
 def load_tokenizers(reference: str | os.PathLike[str] = "default") -> tuple[Tokenizer, Tokenizer | None]:
     """A model's tokenizers without its weights: of the input, and of the target where that is another one."""
-    from clearhead.checkpoint.hub import locate
 
     folder = locate(reference).folder
     sentences = read_sentences(folder)
@@ -203,8 +203,6 @@ def load_tokenizers(reference: str | os.PathLike[str] = "default") -> tuple[Toke
 def _tokenizers(
     place: Path, model_type: str, config: Mapping[str, Any], passport: Passport | None
 ) -> tuple[Tokenizer | None, Tokenizer | None]:
-    from clearhead.text import load_tokenizer
-
     for path in _entries(place):
         if path.suffix in TOKENIZER_FILES and not inside(place, path.name).is_file():
             raise UnsafeError(f"{shown(path.name)} is not a regular file, so it is not opened.")

@@ -14,6 +14,7 @@ from clearhead.checkpoint.passport import Passport, Trained
 from clearhead.errors import InputError
 from clearhead.families import Family
 from clearhead.model.alignment import Aligner, Alignment, check_pairs
+from clearhead.model.describe import summary, summary_html
 from clearhead.model.embedding import BATCH_TOKENS, Embedder
 from clearhead.model.fill import Guess, fill
 from clearhead.model.generation import Writer
@@ -289,11 +290,7 @@ class Model:
         return self.shape.head is not None and self.shape.head.kind in ("classify", "tag")
 
     def __repr__(self) -> str:
-        from clearhead.model.describe import summary
-
         return summary(self)
 
     def _repr_html_(self) -> str:
-        from clearhead.model.describe import summary_html
-
         return summary_html(self)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.engine.calibration_sentences import SENTENCES
 from clearhead.errors import InputError
 from clearhead.shape import ModelShape
 from clearhead.tensors import Pruned, expected
@@ -100,7 +101,6 @@ def _arrays(read: Checkpoint, weights: Model | None) -> dict[str, Any]:
 def _quantized_now(shape: ModelShape, tensors: Mapping[str, Any], tokenizer: Tokenizer | None) -> Int8Plan:
     """A plan from everyday sentences, or without any where the model has no tokenizer."""
     from clearhead.engine.calibrate import calibrated
-    from clearhead.engine.calibration_sentences import SENTENCES
     from clearhead.engine.int8 import Int8Plan
 
     if tokenizer is None or shape.decoder is not None:  # what writes has a scale for each token, and needs no plan

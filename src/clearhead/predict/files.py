@@ -16,6 +16,7 @@ from clearhead.data.examples import BadRows
 from clearhead.data.sources.conll import SUFFIXES
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import decode, discard, read_json, write_json
+from clearhead.html import one_line, table_html
 from clearhead.predict.column_roles import report_columns
 from clearhead.predict.columns import KEYED, NUMBER, Keys, Maker, check_probabilities, maker_for, own_writer
 from clearhead.predict.predictor import Predictor
@@ -45,8 +46,6 @@ class Predicted:
         return asdict(self)
 
     def __repr__(self) -> str:
-        from clearhead.html import one_line
-
         counts = {"truncated": self.truncated, "without an answer": self.abstained}
         counts |= {"skipped": sum(self.skipped.values()), "blank lines": self.blank_lines}
         some = [f"{count:,} {name}" for name, count in counts.items() if count]
@@ -54,7 +53,6 @@ class Predicted:
 
     def _repr_html_(self) -> str:
         """The counts as a table in a notebook."""
-        from clearhead.html import table_html
 
         counted = {
             "rows": self.rows,

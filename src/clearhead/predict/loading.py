@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting, verb
 from clearhead.checkpoint.activation import Activation, read_activation
+from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.passport import Passport, Trained, check_label_names, read_passport
 from clearhead.checkpoint.sentence import read_sentences
+from clearhead.classic import load_classic
 from clearhead.data import LabelSpace
 from clearhead.data.row_codec import MOST_ROW, LengthPolicy
 from clearhead.errors import CheckpointError, InputError
@@ -59,7 +61,6 @@ def load_predictor(
 
     `weights`: a model in memory that has the weights of the folder.
     """
-    from clearhead.checkpoint.hub import locate
 
     folder = locate(reference, progress=progress).folder
     passport = _passport(folder)
@@ -127,7 +128,6 @@ def _scorer(folder: Path, trained: Trained, loaded: Callable[[], Model]) -> Scor
         return NetworkScorer(model=model, fit=_fit(trained, model), task=task)
     if trained.method not in ("features", "tfidf", "majority"):
         raise CheckpointError(f"clearhead.json names the method {shown(trained.method, 40)!r}, which is not known.")
-    from clearhead.classic import load_classic
 
     classic = load_classic(folder)
     count = 1 if trained.kind == "number" else len(trained.labels)

@@ -9,6 +9,7 @@ from typing import Any
 
 from clearhead.checkpoint.passport import Trained
 from clearhead.data import Columns, LabelSpace, Source, open_source
+from clearhead.html import one_line
 from clearhead.predict.column_roles import find_columns
 from clearhead.predict.scoring import Scorer
 from clearhead.predict.stream import answer_rows
@@ -31,8 +32,6 @@ class Predictor:
     best: int = 5  # answers to a question that are listed
 
     def __repr__(self) -> str:
-        from clearhead.html import one_line
-
         labels = self.space.names
         some = ", ".join(labels[:5]) + (f", ... ({len(labels):,} labels)" if len(labels) > 5 else "")
         return one_line("Predictor", f"{self.task.name} by {self.method}", some, f"folder {self.folder}")

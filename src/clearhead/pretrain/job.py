@@ -23,6 +23,7 @@ from clearhead.machine.cpu import versions
 from clearhead.machine.threads import within_threads
 from clearhead.model import Model
 from clearhead.model.loading import need_torch
+from clearhead.pretrain.card import write_card
 from clearhead.pretrain.data import (
     AT_LAST,
     CORPUS,
@@ -46,6 +47,9 @@ from clearhead.pretrain.run import Exam, begin, generator_model
 from clearhead.pretrain.start import check_text, dropout_of, make_teacher, resolve_steps, start_model
 from clearhead.pretraining.objective import PretrainObjective
 from clearhead.pretraining.shards import INDEX
+from clearhead.train.network import drive
+from clearhead.training.log import read_log
+from clearhead.training.loss_monitor import LossMonitor
 
 EVALUATIONS = "evaluations.json"
 FACTS = "pretraining.json"
@@ -183,8 +187,6 @@ class PretrainJob:
 
     def report(self) -> Pretrained:
         """Facts, card and page; then what was needed to learn goes, and metrics.json says that the run is finished."""
-        from clearhead.pretrain.card import write_card
-        from clearhead.training.log import read_log
 
         folder, exam, plan, command = self.request.folder, self.exam, self.saved.plan, self.saved.command
         log = list(read_log(folder))
@@ -244,9 +246,7 @@ class PretrainJob:
 
 def _fit(exam: Exam, folder: Path) -> tuple[Judged, ...]:
     """Learn to the end from the last saved state; the model then has the best weights."""
-    from clearhead.train.network import drive
     from clearhead.training.dropout import set_dropout
-    from clearhead.training.loss_monitor import LossMonitor
     from clearhead.training.pretrain_loop import fresh_parameters, make_pretrain_optimizer, pretrain_steps
     from clearhead.training.state import State, TrainingProgress, load_state
 

@@ -12,12 +12,14 @@ from clearhead.checkpoint.hub import locate
 from clearhead.errors import InputError
 from clearhead.families import FAMILIES
 from clearhead.families.family import Family, config_said
+from clearhead.jobs.learn_tokenizer import learn_tokenizer
 from clearhead.model import Model
 from clearhead.model.loading import create, load, load_tokenizers, new_shape
 from clearhead.pretrain.plan import EXAMPLE, PRESET, PretrainPlan
 from clearhead.pretraining.masking import MASKED
 from clearhead.pretraining.objective import PretrainObjective
 from clearhead.pretraining.registry import OBJECTIVES, USUAL
+from clearhead.text import load_tokenizer
 
 if TYPE_CHECKING:
     from clearhead.jobs.events import RunEvents
@@ -64,8 +66,6 @@ def head_of(objective: PretrainObjective, family: Family) -> str:
 
 def make_tokenizer(plan: PretrainPlan, texts: Iterable[str], folder: Path, events: RunEvents) -> Tokenizer:
     """The tokenizer that was named, or one that is learned from the text once, and then kept."""
-    from clearhead.jobs.learn_tokenizer import learn_tokenizer
-    from clearhead.text import load_tokenizer
     from clearhead.text.vocabulary.trainer import TooSmallError
 
     family = plan.family or "bert"

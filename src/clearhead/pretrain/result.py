@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from clearhead.html import one_line
 from clearhead.jobs.run_folder import REPORT
 from clearhead.machine.cpu import Machine
 from clearhead.pretrain.held_out import PROMPT, SENTENCE, Judged
@@ -35,8 +36,6 @@ class Pretrained:
     machine: Machine | None = None  # that it computed on
 
     def __repr__(self) -> str:
-        from clearhead.html import one_line
-
         found = self.judged
         loss = None if found is None else f"loss {found.loss:.3f} ({found.loss_low:.3f} to {found.loss_high:.3f})"
         right = None if found is None else f"words right {found.accuracy:.1%}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from clearhead.data.columns import Columns
 from clearhead.data.examples import TextRow
 from clearhead.data.labels import LabelSpace
+from clearhead.html import one_line
 
 if TYPE_CHECKING:
     from clearhead.tasks.task import Answers
@@ -29,8 +30,6 @@ class FoundSpan:
     label: str | None = None  # of a tagged one; None: it is an answer
 
     def __repr__(self) -> str:
-        from clearhead.html import one_line
-
         where = f"characters {self.start} to {self.end}"
         return one_line("FoundSpan", repr(self.text), self.label, where, f"probability={self.probability:.3f}")
 
@@ -117,8 +116,6 @@ class Answer:
         return (self.nbest[0].start, self.nbest[0].end) if self.answer else None
 
     def __repr__(self) -> str:
-        from clearhead.html import one_line
-
         probability = None if self.probability is None else f"probability={self.probability:.3f}"
         cut = f"truncated={self.truncated}" if self.truncated else None
         abstained = "abstained" if self.abstained else None

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.labels import LabelSpace
+from clearhead.html import between, figure, one_line, table_html
 from clearhead.tasks.examples import Picks
 from clearhead.tasks.task import Answers, Calibration, Details, Task
 
@@ -78,8 +79,6 @@ class Evaluation:
         return f"{self.main} {self.metrics[self.main]} on {self.rows:,} rows" if self.main in self.metrics else ""
 
     def __repr__(self) -> str:
-        from clearhead.html import one_line
-
         against = self.against.get(self.main)
         beside = None if against is None else f"difference {against.difference:+.3f}"
         skipped = f"{sum(self.skipped.values()):,} rows skipped" if self.skipped else None
@@ -97,7 +96,6 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         """The metrics as a table in a notebook."""
-        from clearhead.html import between, figure, table_html
 
         names = [self.main, *(name for name in self.metrics if name != self.main)]
         found = [(name, self.metrics[name]) for name in names if name in self.metrics]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from clearhead.errors import InputError
+from clearhead.html import one_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +26,6 @@ class Encoding:
         return len(self.ids)
 
     def __repr__(self) -> str:
-        from clearhead.html import one_line
-
         some = " ".join(self.tokens[:12]) + (" ..." if len(self) > 12 else "")
         cut = f"truncated={self.truncated}" if self.truncated else None
         return one_line("Encoding", f"{len(self)} tokens: {some}", cut)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
 from clearhead.checkpoint.passport import Trained
+from clearhead.classic import fit_linear
 from clearhead.errors import ClearheadError
 from clearhead.evaluate.difference import Asked, Difference, difference
 from clearhead.jobs.defaults import length_policy
@@ -167,7 +168,6 @@ class ComparedPairs:
 
     def fit(self, name: str) -> FittedMethod:
         """A linear model on the one or the other."""
-        from clearhead.classic import fit_linear
 
         inputs, train = self._inputs, self._inputs.prepared.parts["train"]
         linear = fit_linear(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.passport import Trained
 from clearhead.files import write_json
+from clearhead.html import between, figure, one_line, table_html
 from clearhead.jobs.method import FittedMethod, Swept
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import PartRows, Prepared
@@ -85,15 +86,12 @@ class Run:
         return made
 
     def __repr__(self) -> str:
-        from clearhead.html import one_line
-
         part = self.measured_on
         measured = "nothing measured" if part is None else f"{part} {self.evaluations[part].headline}"
         return one_line("Run", f"{self.task} by {self.method}", measured, f"folder {self.folder}")
 
     def _repr_html_(self) -> str:
         """The metrics of the parts as a table in a notebook."""
-        from clearhead.html import between, figure, table_html
 
         parts = [part for part in ("test", "dev") if part in self.evaluations]
         names = dict.fromkeys(name for part in parts for name in self.evaluations[part].metrics)

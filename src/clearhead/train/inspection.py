@@ -21,6 +21,7 @@ from clearhead.data.sources.row_store import store_rows
 from clearhead.data.sources.source import Row, Source
 from clearhead.data.table import encode_rows
 from clearhead.errors import ClearheadError, InputError
+from clearhead.jobs.defaults import choose_settings, resolve_threads
 from clearhead.jobs.plan import KNOWN_TASKS, RunPlan
 from clearhead.jobs.prepare import Prepared, columns_beside
 from clearhead.jobs.profile import counted_rows
@@ -31,6 +32,7 @@ from clearhead.tasks import TASKS, ColumnRoles, Task, check_task, task_by_look, 
 from clearhead.tasks.encoded import encoded
 from clearhead.tasks.registry import task_of_format
 from clearhead.tasks.view import plain_view
+from clearhead.train.method_choice import learns_by_features
 from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -173,8 +175,6 @@ def _estimate(
     progress: Progress,
 ) -> dict[str, Any]:
     """Time and memory of fine-tuning with the default settings, from a few real steps on the first rows."""
-    from clearhead.jobs.defaults import choose_settings, resolve_threads
-    from clearhead.train.method_choice import learns_by_features
     from clearhead.training.objectives import objective_for
     from clearhead.training.trial import trial
 

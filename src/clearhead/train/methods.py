@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
 from clearhead.checkpoint.passport import Passport, Trained, write_passport
+from clearhead.classic import ClassicModel, fit_linear, fit_tfidf, save_classic
+from clearhead.classic import fit_majority as fit
 from clearhead.errors import InputError
 from clearhead.features.sweep import sweep_texts
 from clearhead.features.taggers import MOST_FITTED, fit_tagger, known_tags, some_rows, sweep_words
@@ -37,7 +39,6 @@ CHUNK = 1000  # texts that a classic model reads at once
 
 def fit_features(inputs: FitInput) -> FittedMethod:
     """Freeze the encoder, or take word vectors, and fit a linear model on what they make of a text."""
-    from clearhead.classic import ClassicModel, fit_linear, save_classic
 
     model, plan, prepared = inputs.model, inputs.plan, inputs.prepared
     if model is None:
@@ -89,7 +90,6 @@ def fit_features(inputs: FitInput) -> FittedMethod:
 
 def fit_word_features(inputs: FitInput) -> FittedMethod:
     """The same with a tag for every word: the features are those of its first token."""
-    from clearhead.classic import ClassicModel, save_classic
 
     model, plan, prepared = inputs.model, inputs.plan, inputs.prepared
     assert model is not None
@@ -138,7 +138,6 @@ def _weighed(trained: Trained, found: Weighed | None) -> Trained:
 
 def fit_words(inputs: FitInput) -> FittedMethod:
     """Count words, weigh them by how rare they are, and fit a linear model on that."""
-    from clearhead.classic import ClassicModel, fit_linear, fit_tfidf
 
     prepared = inputs.prepared
     train = prepared.parts["train"]
@@ -158,16 +157,12 @@ def fit_words(inputs: FitInput) -> FittedMethod:
 
 def fit_majority(inputs: FitInput) -> FittedMethod:
     """Always the most frequent answer: what every other method has to beat."""
-    from clearhead.classic import ClassicModel
-    from clearhead.classic import fit_majority as fit
 
     found = fit(inputs.prepared.parts["train"].targets, inputs.prepared.space)
     return _classic(ClassicModel(method="majority", majority=found))
 
 
 def _classic(classic: ClassicModel) -> FittedMethod:
-    from clearhead.classic import save_classic
-
     def logits(part: PartRows) -> Array:
         import numpy as np
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
+from clearhead.classic import fit_majority
 from clearhead.errors import InputError
 from clearhead.jobs.defaults import usual_rate
 from clearhead.jobs.events import RunEvents
@@ -23,6 +24,9 @@ from clearhead.progress import Progress, for_stage
 from clearhead.tasks.encoded import Encoded
 from clearhead.tasks.task import Calibration
 from clearhead.train.fitted_network import network_result
+from clearhead.training.interrupt import TrainingInterrupted, deferred_interrupt
+from clearhead.training.log import RunLog, read_log
+from clearhead.training.loss_monitor import LossMonitor
 from clearhead.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -46,7 +50,6 @@ def fit_network(inputs: FitInput) -> FittedMethod:
     The model then has the best weights. With `inputs.finish`, a run that was stopped ends where it stands.
     """
     from clearhead.training.loop import train_steps
-    from clearhead.training.loss_monitor import LossMonitor
     from clearhead.training.objectives import objective_for
     from clearhead.training.optimizer import make_optimizer
     from clearhead.training.probe import probe_head
@@ -184,8 +187,6 @@ def drive(
     events: RunEvents,
 ) -> None:
     """Take every step: log it, watch its loss, report it, and save the state now and then, or when interrupted."""
-    from clearhead.training.interrupt import TrainingInterrupted, deferred_interrupt
-    from clearhead.training.log import RunLog, read_log
     from clearhead.training.state import save_state
 
     log = RunLog(folder, state.progress.step)
@@ -249,8 +250,6 @@ def _value(dev_logits: Callable[[], Any], prepared: Prepared, plan: RunPlan) -> 
 def _beats(score: float | None, model: Model, prepared: Prepared, plan: RunPlan) -> bool:
     """Whether the dev rows are answered better than by always giving the most frequent answer."""
     import numpy as np
-
-    from clearhead.classic import fit_majority
 
     if score is None:
         return False

@@ -12,7 +12,10 @@ from clearhead.evaluate.examples import Second
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import Prepared
 from clearhead.jobs.run_folder import REPORT
+from clearhead.report.page import ReportData, save_report
 from clearhead.train.finish import Run
+from clearhead.train.inspection import inspect_for, used_rows
+from clearhead.training.log import read_log
 
 MOST_INSPECTED = 100_000  # rows; beyond that `clearhead inspect` is a job of its own
 
@@ -21,7 +24,6 @@ def inspected_rows(
     run: Run, plan: RunPlan, prepared: Prepared, sources: Mapping[str, Source]
 ) -> dict[str, Source] | None:
     """The files that a report inspects, of the training file the rows in use; None: no files, or too many rows."""
-    from clearhead.train.inspection import used_rows
 
     if sum(run.rows.values()) > MOST_INSPECTED or plan.train is None:
         return None
@@ -38,9 +40,6 @@ def write_report(
     second: Second,
 ) -> Path:
     """The one-file report beside the model."""
-    from clearhead.report.page import ReportData, save_report
-    from clearhead.train.inspection import inspect_for
-    from clearhead.training.log import read_log
 
     inspection = None
     if inspected is not None:

@@ -13,6 +13,7 @@ from typing import IO, Any
 
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import discard, named, read_json, write_json, writing
+from clearhead.html import one_line
 from clearhead.predict.files import partial_files
 
 
@@ -25,8 +26,6 @@ class TextsWritten:
     resumed: int
 
     def __repr__(self) -> str:
-        from clearhead.html import one_line
-
         return one_line("TextsWritten", f"{self.texts:,} texts", self.output)
 
     def to_json(self) -> dict[str, Any]:

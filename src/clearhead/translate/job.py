@@ -31,6 +31,8 @@ from clearhead.model.loading import load, need_torch
 from clearhead.progress import for_stage
 from clearhead.train.finish import Run, base_name, write_metrics
 from clearhead.train.network import drive, early_note, finish_state, seconds_of
+from clearhead.training.log import read_log
+from clearhead.training.loss_monitor import LossMonitor
 from clearhead.translate.dataset import Texts, read_texts
 from clearhead.translate.evaluate import Translated, translated, translations
 from clearhead.translate.report import write_report
@@ -214,8 +216,6 @@ class TranslateJob:
         )
 
     def _write_report(self, run: Run) -> Path:
-        from clearhead.training.log import read_log
-
         self.request.events.progress("writing the report", 0, None)
         return write_report(
             run.folder / REPORT,
@@ -241,7 +241,6 @@ def _fit(
     import numpy as np
 
     from clearhead.training.loop import train_steps
-    from clearhead.training.loss_monitor import LossMonitor
     from clearhead.training.objectives import objective_for
     from clearhead.training.optimizer import make_optimizer
     from clearhead.training.state import State, TrainingProgress, load_state

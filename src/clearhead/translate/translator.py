@@ -11,11 +11,13 @@ from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.families import FAMILIES
 from clearhead.families.family import config_said
+from clearhead.jobs.learn_tokenizer import learn_tokenizer
 from clearhead.jobs.plan import RunPlan
 from clearhead.model import Model
 from clearhead.model.loading import create, load, new_shape
 from clearhead.shape import ModelShape
 from clearhead.tasks.parallel import Parallel, side
+from clearhead.text import load_tokenizer
 from clearhead.translate.dataset import Pair, Texts
 
 if TYPE_CHECKING:
@@ -75,8 +77,6 @@ def _checkpoint(plan: RunPlan, events: RunEvents) -> Model:
 
 def _tongues(plan: RunPlan, texts: Texts, folder: Path, events: RunEvents) -> Tongues:
     """The vocabularies of a run: learned from its training rows once, and then kept."""
-    from clearhead.jobs.learn_tokenizer import learn_tokenizer
-    from clearhead.text import load_tokenizer
     from clearhead.text.vocabulary.options import MOST_SIZE
     from clearhead.text.vocabulary.trainer import TooSmallError
 

@@ -14,6 +14,7 @@ from clearhead.html import one_line, table_html
 from clearhead.model.alignment import places
 from clearhead.text.subwords import whole_word_reader
 from clearhead.text.words import compound_spans, find_word
+from clearhead.words import WordVectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -144,7 +145,6 @@ def contrast_vectors(vectors: WordVectors, sentences: Sequence[str], word: str, 
 
 def word_table(model: Model) -> WordVectors:
     """The word table of a Transformer as word vectors: whole-word tokens alone, without position or context."""
-    from clearhead.words import WordVectors
 
     tokenizer = model.tokenizer
     table = model.tensor(TABLE)

@@ -16,6 +16,7 @@ import numpy as np
 
 from clearhead.errors import InputError
 from clearhead.files import scratch_folder
+from clearhead.html import one_line
 from clearhead.machine.threads import limit_blas
 from clearhead.metrics.checks import Array
 from clearhead.progress import Progress, no_progress
@@ -40,8 +41,6 @@ class LearnedWords:
     seconds: float  # of learning, without reading
 
     def __repr__(self) -> str:
-        from clearhead.html import one_line
-
         return one_line("LearnedWords", repr(self.vectors), f"from {self.read:,} words", f"{self.seconds:.1f} s")
 
     def to_json(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from clearhead.caller import setting
 from clearhead.data.sources.files import BROKEN_STREAM, SURROGATE, Blob, find_encoding, open_handle, open_path
+from clearhead.data.sources.readers import open_source
 from clearhead.data.sources.source import BadRow, Source, excerpt
 from clearhead.errors import InputError
 from clearhead.files import shown
@@ -109,7 +110,6 @@ def numbered_cells(
     file: Any, columns: str | Sequence[str] | None, encoding: str | None, notes: list[str]
 ) -> Iterator[tuple[int, str]]:
     """The same with the number of the row."""
-    from clearhead.data.sources.readers import open_source
 
     source = open_source(file, encoding=encoding)
     chosen = _chosen(source, columns)

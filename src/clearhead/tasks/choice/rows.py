@@ -14,6 +14,7 @@ from clearhead.data.row_codec import Encoder, LengthPolicy, Pieces, item_pieces
 from clearhead.data.sources.source import EMPTY, NO_LABEL, NO_TEXT, UNKNOWN, BadRow, Row, excerpt
 from clearhead.errors import InputError
 from clearhead.tasks.cells import OPENS, parsed
+from clearhead.tasks.encoded import within
 from clearhead.tasks.ragged import bounds_of
 
 if TYPE_CHECKING:
@@ -220,8 +221,6 @@ class OptionMarks:
     def arrays(self, rows: Array, windows: Array, begins: Array) -> dict[str, Array]:  # noqa: ARG002
         """Of some rows: the option of each window, and the row of each option."""
         import numpy as np
-
-        from clearhead.tasks.encoded import within
 
         counts = self.counts[rows]
         chosen = np.repeat(self.bounds[:-1][rows], counts) + within(counts)
