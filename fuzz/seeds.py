@@ -200,7 +200,7 @@ def _sentences(base: Path, name: str) -> str:
         prompts=(("query", "the "),),
         default_prompt="query",
         max_length=32,
-        source="modules.json",
+        origin="modules.json",
     )
     numbers = np.random.default_rng(0)
     model.dense = (

@@ -57,7 +57,7 @@ def tiny_model(folder: Path, **changes: Any) -> Path:
 def tiny_sentences(folder: Path, **changes: Any) -> Path:
     """The same as a sentence-transformers folder that pools by the mean."""
     model = clearhead.load(tiny_model(folder, **changes), "core")
-    said = Pooling(normalize=True, max_length=24, source=SOURCE)
+    said = Pooling(normalize=True, max_length=24, origin=SOURCE)
     return replace(model, pooling=said).save(folder / "sentences")
 
 

@@ -15,14 +15,6 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Example:
-    """One encoded text."""
-
-    ids: Sequence[int]
-    segments: Sequence[int] | None = None
-
-
 @dataclass(kw_only=True)
 class Batch:
     """Texts padded to a rectangle; mask is True where a token is real, None when all are."""
@@ -54,7 +46,7 @@ class Output:
         return f"Output({', '.join(parts)})"
 
 
-def pad(rows: Sequence[Sequence[int]], value: int) -> tuple[Array, Array]:
+def pad_rows(rows: Sequence[Sequence[int]], value: int) -> tuple[Array, Array]:
     """Rows of different length as a rectangle and its mask."""
     import numpy as np
 
@@ -67,7 +59,7 @@ def pad(rows: Sequence[Sequence[int]], value: int) -> tuple[Array, Array]:
     return ids, mask
 
 
-def groups(lengths: Sequence[int], budget: int) -> Iterator[range]:
+def group_by_budget(lengths: Sequence[int], budget: int) -> Iterator[range]:
     """Runs of sorted lengths whose rectangle stays within a budget of tokens."""
     begin = 0
     for place, length in enumerate(lengths):
@@ -78,7 +70,7 @@ def groups(lengths: Sequence[int], budget: int) -> Iterator[range]:
         yield range(begin, len(lengths))
 
 
-def check_outputs(array: Array) -> None:
+def check_finite(array: Array) -> None:
     """Refuse what a network with broken weights computes; a layer_norm_eps of zero can do it, too."""
     import numpy as np
 

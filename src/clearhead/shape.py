@@ -9,50 +9,50 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Positions = Literal["none", "learned", "sinusoidal", "sinusoidal_halves"]
-Relative = Literal["none", "buckets", "rotary", "disentangled"]
-Pick = Literal["pooled", "first", "last", "mean", "each"]
-Cell = Literal["gru", "lstm"]
-Score = Literal["none", "additive", "dot", "general", "concat"]
+PositionScheme = Literal["none", "learned", "sinusoidal", "sinusoidal_halves"]
+RelativeScheme = Literal["none", "buckets", "rotary", "disentangled"]
+HeadPooling = Literal["pooled", "first", "last", "mean", "each"]
+CellKind = Literal["gru", "lstm"]
+AttentionScore = Literal["none", "additive", "dot", "general", "concat"]
 HeadKind = Literal["classify", "tag", "span", "choice", "masked", "next", "replaced", "causal", "seq2seq", "bilm"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dropouts:
+class DropoutRates:
     """How often a value is dropped in training, at each place where some family drops."""
 
-    embed: float = 0.0  # after the embedding norm
-    scores: float = 0.0  # attention probabilities
-    attend: float = 0.0  # what an attention sub-layer adds
-    feed: float = 0.0  # what a feed-forward sub-layer adds
-    inner: float = 0.0  # between the two feed-forward matrices
-    final: float = 0.0  # after the last norm (T5)
-    relative: float = 0.0  # the relative-position vectors (DeBERTa)
-    between: float = 0.0  # from one recurrent layer to the next
+    embedding: float = 0.0  # after the embedding norm
+    attention_probs: float = 0.0  # attention probabilities
+    attention_output: float = 0.0  # what an attention sub-layer adds
+    feed_forward_output: float = 0.0  # what a feed-forward sub-layer adds
+    feed_forward_hidden: float = 0.0  # between the two feed-forward matrices
+    final_norm: float = 0.0  # after the last norm (T5)
+    relative_positions: float = 0.0  # the relative-position vectors (DeBERTa)
+    between_layers: float = 0.0  # from one recurrent layer to the next
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recurrence:
     """Layers that read one word after the other and keep a state between them, where a Transformer has blocks."""
 
-    cell: Cell = "gru"
-    both: bool = False  # an encoder that reads from the end as well; each direction has half the width
-    apart: bool = False  # two directions that never see each other (ELMo)
+    cell: CellKind = "gru"
+    bidirectional: bool = False  # an encoder that reads from the end as well; each direction has half the width
+    independent_directions: bool = False  # two directions that never see each other (ELMo)
     residual: bool = False  # what a layer above the first reads is added to what it says (ELMo)
-    score: Score = "none"  # how a decoder's state is compared with each encoder state; none: no attention
+    score: AttentionScore = "none"  # how a decoder's state is compared with each encoder state; none: no attention
     score_width: int = 0  # the hidden width of additive and concat scores
-    feeding: bool = False  # what attention made of a step is read again with the next word
+    input_feeding: bool = False  # what attention made of a step is read again with the next word
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
     """One stack of blocks: an encoder, a GPT, or the decoder of a pair."""
 
-    vocab: int
+    vocab_size: int
     width: int
     layers: int
     heads: int
-    feed_width: int
+    feed_forward_width: int
     head_width: int  # width / heads nearly everywhere; free in T5
     max_length: int | None = 512  # the longest text the positions can number; None: no limit
 
@@ -63,21 +63,21 @@ class Shape:
     embed_norm: bool = True
     embed_scale: float = 1.0  # sqrt(width) in the 2017 Transformer and Marian
     segments: int = 0
-    pad: int | None = 0
+    pad_id: int | None = 0
     pad_learned: bool = True  # Marian's decoder starts with padding, whose vector stays as it is
 
     # positions
-    positions: Positions = "learned"  # added to the word vectors
+    positions: PositionScheme = "learned"  # added to the word vectors
     position_offset: int = 0  # RoBERTa counts from pad + 1 and skips padding
-    relative: Relative = "none"  # acting on queries, keys or scores
+    relative: RelativeScheme = "none"  # acting on queries, keys or scores
     buckets: int = 32
-    bucket_reach: int = 128
+    bucket_max_distance: int = 128
     bucket_rows: int | None = None  # rows of the table when it is larger than `buckets` (MPNet)
-    theta: float = 10_000.0  # rotary base of layers that see everything
-    local_theta: float = 10_000.0  # rotary base of layers that see a window
-    terms: tuple[str, ...] = ()  # DeBERTa: "c2p", "p2c"
+    rope_theta: float = 10_000.0  # rotary base of layers that see everything
+    local_rope_theta: float = 10_000.0  # rotary base of layers that see a window
+    relative_terms: tuple[str, ...] = ()  # DeBERTa: "c2p", "p2c"
     relative_span: int = 0  # DeBERTa: half the rows of its relative table
-    relative_reach: int = 0  # DeBERTa: the largest distance, for log buckets
+    relative_max_distance: int = 0  # DeBERTa: the largest distance, for log buckets
     log_buckets: bool = False
     relative_norm: bool = False
     share_projections: bool = False  # DeBERTa: positions go through the words' own W_Q and W_K
@@ -86,25 +86,25 @@ class Shape:
     norm: Literal["layer", "rms"] = "layer"
     norm_bias: bool = True
     eps: float = 1e-12
-    norm_place: Literal["after", "before"] = "after"
+    norm_position: Literal["after", "before"] = "after"
     first_norm: bool = True  # ModernBERT has none before its first attention
     final_norm: bool = False
-    attend_bias: bool = True
-    feed_bias: bool = True
-    feed: Literal["plain", "gated"] = "plain"
+    attention_bias: bool = True
+    feed_forward_bias: bool = True
+    feed_forward: Literal["plain", "gated"] = "plain"
     activation: str = "gelu"
     score_scale: float = 0.125  # 1/sqrt(head_width); 1 in T5; 1/sqrt(3 head_width) in DeBERTa
     scale_by_layer: bool = False  # GPT-2 option: divide by the layer's number as well
     causal: bool = False
     cross: bool = False
-    order: tuple[int, ...] = ()  # which block each layer uses (ALBERT shares); empty: its own
+    block_order: tuple[int, ...] = ()  # which block each layer uses (ALBERT shares); empty: its own
     group_size: int = 1  # blocks in a row that are shared together (ALBERT's inner groups)
     window: int | None = None
-    local: tuple[bool, ...] = ()  # which layers see only the window
-    kernel: int = 0  # DeBERTa's convolution beside the first block
-    kernel_groups: int = 1
-    kernel_activation: str = "tanh"
-    dropouts: Dropouts = Dropouts()
+    local_layers: tuple[bool, ...] = ()  # which layers see only the window
+    conv_kernel: int = 0  # DeBERTa's convolution beside the first block
+    conv_groups: int = 1
+    conv_activation: str = "tanh"
+    dropouts: DropoutRates = DropoutRates()
     recurrent: Recurrence | None = None  # the layers are recurrent, not blocks
 
     # fresh weights
@@ -114,7 +114,7 @@ class Shape:
     @property
     def block_of_layer(self) -> tuple[int, ...]:
         """The block that each layer runs."""
-        return self.order or tuple(range(self.layers))
+        return self.block_order or tuple(range(self.layers))
 
     @property
     def blocks(self) -> int:
@@ -122,13 +122,13 @@ class Shape:
         return max(self.block_of_layer) + 1 if self.layers else 0
 
     @property
-    def word_width(self) -> int:
+    def token_width(self) -> int:
         """The width of a word vector as it lies in the table."""
         return self.embed_width or self.width
 
     def is_local(self, layer: int) -> bool:
         """Whether this layer sees only a window."""
-        return bool(self.local) and self.local[layer]
+        return bool(self.local_layers) and self.local_layers[layer]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +144,7 @@ class HeadShape:
     """What stands on the last hidden state: pick, dense, activation, norm, out."""
 
     kind: HeadKind
-    pick: Pick
+    pooling: HeadPooling
     outputs: int
     dense: int | None = None  # width of the step before the output; None: no such step
     dense_bias: bool = True
@@ -160,11 +160,11 @@ class HeadShape:
     dropout: float = 0.0  # before the output
 
     @property
-    def pooling(self) -> Literal["first", "last", "mean"] | None:
+    def classifier_pooling(self) -> Literal["first", "last", "mean"] | None:
         """What a classification head reads; None of other heads."""
-        if self.kind != "classify" or self.pick == "each":
+        if self.kind != "classify" or self.pooling == "each":
             return None
-        return "first" if self.pick == "pooled" else self.pick
+        return "first" if self.pooling == "pooled" else self.pooling
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,16 +174,16 @@ class ModelShape:
     family: str
     stack: Shape
     decoder: Shape | None = None
-    shared_words: bool = True  # the decoder uses the encoder's word table
+    share_embeddings: bool = True  # the decoder uses the encoder's word table
     pooler: PoolerShape | None = None
     head: HeadShape | None = None
-    second: HeadShape | None = None  # next sentence beside masked words
-    start: int | None = None  # the token that a decoder begins with
+    second_head: HeadShape | None = None  # next sentence beside masked words
+    decoder_start_id: int | None = None  # the token that a decoder begins with
 
     @property
     def head_pooling(self) -> Literal["first", "last", "mean"] | None:
         """What a classification head reads: the first token's state, the last, or the mean; None: no such head."""
-        return None if self.head is None else self.head.pooling
+        return None if self.head is None else self.head.classifier_pooling
 
     @property
     def top(self) -> Shape:
@@ -213,9 +213,9 @@ class Pooling:
     prompts: tuple[tuple[str, str], ...] = ()
     default_prompt: str | None = None
     max_length: int | None = None
-    lower: bool = False
-    source: str = "nothing said, so the mean"  # where this choice comes from, for `describe`
+    lowercase: bool = False
+    origin: str = "nothing said, so the mean"  # where this choice comes from, for `describe`
 
 
 POOLING_MODES = ("cls", "pooler", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
-LAYER_CHOICES = ("first", "last", "second_to_last", "sum_all", "sum_last_four", "concat_last_four")
+POOLING_LAYERS = ("first", "last", "second_to_last", "sum_all", "sum_last_four", "concat_last_four")

@@ -6,39 +6,39 @@ from collections.abc import Collection, Mapping
 
 from clearhead.shape import HeadShape, ModelShape, Recurrence, Shape
 
-Sizes = dict[str, tuple[int, ...]]
-Pruned = Mapping[str, Mapping[str, Collection[int]]]  # part, block, heads
+TensorSizes = dict[str, tuple[int, ...]]
+PrunedHeads = Mapping[str, Mapping[str, Collection[int]]]  # part, block, heads
 
 
-def expected(model: ModelShape) -> Sizes:
+def expected_sizes(model: ModelShape) -> TensorSizes:
     """Name and size of every tensor that a model of this shape needs, tied ones once."""
     sizes = {f"stack.{name}": size for name, size in _stack(model.stack).items()}
     if model.decoder is not None:
         decoder = {f"decoder.{name}": size for name, size in _stack(model.decoder).items()}
-        if model.shared_words:
+        if model.share_embeddings:
             del decoder["decoder.embed.token.weight"]
         sizes |= decoder
     if model.pooler is not None:
         sizes |= _linear("pooler.dense", model.stack.width, model.stack.width, bias=True)
     if model.head is not None:
         sizes |= _head("head", model.head, model.top)
-    if model.second is not None:
-        sizes |= _head("second", model.second, model.top)
+    if model.second_head is not None:
+        sizes |= _head("second", model.second_head, model.top)
     return sizes
 
 
-def ties(model: ModelShape) -> dict[str, str]:
+def tied_tensors(model: ModelShape) -> dict[str, str]:
     """Tensors that are another tensor: the name and the one it is tied to."""
     tied = {}
-    if model.decoder is not None and model.shared_words:
+    if model.decoder is not None and model.share_embeddings:
         tied["decoder.embed.token.weight"] = "stack.embed.token.weight"
     if model.head is not None and model.head.tied:
-        own_table = model.decoder is not None and not model.shared_words
+        own_table = model.decoder is not None and not model.share_embeddings
         tied["head.out.weight"] = ("decoder" if own_table else "stack") + ".embed.token.weight"
     return tied
 
 
-def count(sizes: Sizes) -> int:
+def count_values(sizes: TensorSizes) -> int:
     """How many numbers these tensors hold."""
     total = 0
     for size in sizes.values():
@@ -49,7 +49,7 @@ def count(sizes: Sizes) -> int:
     return total
 
 
-def check_pruned(model: ModelShape, pruned: Pruned) -> None:
+def check_pruned(model: ModelShape, pruned: PrunedHeads) -> None:
     """Refuse heads that a model of this shape never had, and a block that would have none left."""
     parts = {"encoder": model.stack} | ({} if model.decoder is None else {"decoder": model.decoder})
     if model.decoder is not None and model.decoder.cross:
@@ -66,39 +66,39 @@ def check_pruned(model: ModelShape, pruned: Pruned) -> None:
                 raise ValueError(f"block {block} of the {part} must keep a head.")
 
 
-def pruned_count(model: ModelShape, pruned: Pruned) -> int:
+def count_pruned_values(model: ModelShape, pruned: PrunedHeads) -> int:
     """How many numbers went with pruned heads."""
     total = 0
     for part, blocks in pruned.items():
         shape = model.stack if part == "encoder" else model.top
-        biases = 3 if shape.attend_bias else 0
+        biases = 3 if shape.attention_bias else 0
         each = shape.head_width * (4 * shape.width + biases)
         if part == "encoder" and shape.relative == "disentangled" and not shape.share_projections:
-            each += len(shape.terms) * shape.head_width * (shape.width + 1)
+            each += len(shape.relative_terms) * shape.head_width * (shape.width + 1)
         total += each * sum(len(heads) for heads in blocks.values())
     return total
 
 
-def _linear(name: str, inputs: int, outputs: int, *, bias: bool) -> Sizes:
-    sizes: Sizes = {f"{name}.weight": (outputs, inputs)}
+def _linear(name: str, inputs: int, outputs: int, *, bias: bool) -> TensorSizes:
+    sizes: TensorSizes = {f"{name}.weight": (outputs, inputs)}
     if bias:
         sizes[f"{name}.bias"] = (outputs,)
     return sizes
 
 
-def _norm(name: str, width: int, *, bias: bool) -> Sizes:
-    sizes: Sizes = {f"{name}.weight": (width,)}
+def _norm(name: str, width: int, *, bias: bool) -> TensorSizes:
+    sizes: TensorSizes = {f"{name}.weight": (width,)}
     if bias:
         sizes[f"{name}.bias"] = (width,)
     return sizes
 
 
-def _stack(shape: Shape) -> Sizes:
+def _stack(shape: Shape) -> TensorSizes:
     if shape.recurrent is not None:
         return _layers(shape, shape.recurrent)
     norm_bias = shape.norm_bias and shape.norm == "layer"
-    words = shape.word_width
-    sizes: Sizes = {"embed.token.weight": (shape.vocab, words)}
+    words = shape.token_width
+    sizes: TensorSizes = {"embed.token.weight": (shape.vocab_size, words)}
     if shape.segments:
         sizes["embed.segment.weight"] = (shape.segments, words)
     if shape.embed_norm:
@@ -120,19 +120,19 @@ def _stack(shape: Shape) -> Sizes:
     return sizes
 
 
-def _layers(shape: Shape, how: Recurrence) -> Sizes:
+def _layers(shape: Shape, how: Recurrence) -> TensorSizes:
     """One side of a recurrent pair, under the names that torch gives a cell's matrices."""
     width, gates = shape.width, 4 if how.cell == "lstm" else 3
-    each = width // 2 if how.both else width
-    sizes: Sizes = {"embed.token.weight": (shape.vocab, shape.word_width)}
-    if how.apart:
+    each = width // 2 if how.bidirectional else width
+    sizes: TensorSizes = {"embed.token.weight": (shape.vocab_size, shape.token_width)}
+    if how.independent_directions:
         for name in (f"layers.{layer}.{way}" for layer in range(shape.layers) for way in ("forth", "back")):
             sizes |= {f"{name}.weight_{part}_l0": (gates * each, each) for part in ("ih", "hh")}
             sizes |= {f"{name}.bias_{part}_l0": (gates * each,) for part in ("ih", "hh")}
         return sizes
     for layer in range(shape.layers):
-        inputs = width if layer else shape.word_width + (width if how.feeding else 0)
-        for way in ("", "_reverse") if how.both else ("",):
+        inputs = width if layer else shape.token_width + (width if how.input_feeding else 0)
+        for way in ("", "_reverse") if how.bidirectional else ("",):
             sizes[f"layers.{layer}.weight_ih_l0{way}"] = (gates * each, inputs)
             sizes[f"layers.{layer}.weight_hh_l0{way}"] = (gates * each, each)
             sizes |= {f"layers.{layer}.bias_{part}_l0{way}": (gates * each,) for part in ("ih", "hh")}
@@ -153,41 +153,41 @@ def _layers(shape: Shape, how: Recurrence) -> Sizes:
     return sizes if how.score == "none" else sizes | _linear("align.mix", 2 * width, width, bias=False)
 
 
-def _block(shape: Shape, block: int) -> Sizes:
+def _block(shape: Shape, block: int) -> TensorSizes:
     norm_bias = shape.norm_bias and shape.norm == "layer"
     sizes = _attention("attend", shape)
     if shape.first_norm or block > 0:
         sizes |= _norm("attend.norm", shape.width, bias=norm_bias)
     if shape.relative == "disentangled" and not shape.share_projections:
         inner = shape.heads * shape.head_width
-        if "c2p" in shape.terms:
+        if "c2p" in shape.relative_terms:
             sizes |= _linear("attend.inner.position_k", shape.width, inner, bias=True)
-        if "p2c" in shape.terms:
+        if "p2c" in shape.relative_terms:
             sizes |= _linear("attend.inner.position_q", shape.width, inner, bias=True)
     if shape.cross:
         sizes |= _attention("cross", shape) | _norm("cross.norm", shape.width, bias=norm_bias)
-    for name in ("up", "gate") if shape.feed == "gated" else ("up",):
-        sizes |= _linear(f"feed.inner.{name}", shape.width, shape.feed_width, bias=shape.feed_bias)
-    sizes |= _linear("feed.inner.down", shape.feed_width, shape.width, bias=shape.feed_bias)
+    for name in ("up", "gate") if shape.feed_forward == "gated" else ("up",):
+        sizes |= _linear(f"feed.inner.{name}", shape.width, shape.feed_forward_width, bias=shape.feed_forward_bias)
+    sizes |= _linear("feed.inner.down", shape.feed_forward_width, shape.width, bias=shape.feed_forward_bias)
     sizes |= _norm("feed.norm", shape.width, bias=norm_bias)
-    if shape.kernel and block == 0:
-        sizes["convolve.conv.weight"] = (shape.width, shape.width // shape.kernel_groups, shape.kernel)
+    if shape.conv_kernel and block == 0:
+        sizes["convolve.conv.weight"] = (shape.width, shape.width // shape.conv_groups, shape.conv_kernel)
         sizes["convolve.conv.bias"] = (shape.width,)
         sizes |= _norm("convolve.norm", shape.width, bias=True)
     return sizes
 
 
-def _attention(name: str, shape: Shape) -> Sizes:
+def _attention(name: str, shape: Shape) -> TensorSizes:
     inner = shape.heads * shape.head_width
-    sizes: Sizes = {}
+    sizes: TensorSizes = {}
     for part in "qkv":
-        sizes |= _linear(f"{name}.inner.{part}", shape.width, inner, bias=shape.attend_bias)
-    return sizes | _linear(f"{name}.inner.out", inner, shape.width, bias=shape.attend_bias)
+        sizes |= _linear(f"{name}.inner.{part}", shape.width, inner, bias=shape.attention_bias)
+    return sizes | _linear(f"{name}.inner.out", inner, shape.width, bias=shape.attention_bias)
 
 
-def _head(name: str, head: HeadShape, top: Shape) -> Sizes:
-    sizes: Sizes = {}
-    width = top.word_width if head.kind == "bilm" else top.width  # one matrix for each of two directions
+def _head(name: str, head: HeadShape, top: Shape) -> TensorSizes:
+    sizes: TensorSizes = {}
+    width = top.token_width if head.kind == "bilm" else top.width  # one matrix for each of two directions
     if head.dense is not None:
         sizes |= _linear(f"{name}.dense", width, head.dense, bias=head.dense_bias)
         width = head.dense

@@ -77,7 +77,7 @@ def make_sentences(folder: Path) -> None:
     """A sentence-transformers folder: mean, a dense step, unit length."""
     tokenizer = write_vocabulary(folder.parent / "vocabulary")
     model = clearhead.create("bert", config=BERT, tokenizer=tokenizer, device="cpu")
-    model.pooling = Pooling(dense=(DenseShape(inputs=16, outputs=4),), normalize=True, source="modules.json")
+    model.pooling = Pooling(dense=(DenseShape(inputs=16, outputs=4),), normalize=True, origin="modules.json")
     weight = np.linspace(-1, 1, 64, dtype=np.float32).reshape(4, 16)
     model.dense = ({"weight": weight, "bias": np.zeros(4, np.float32)},)
     model.save(folder)

@@ -128,7 +128,7 @@ class TestWindow:
 
     def test_beyond_the_window_is_exactly_zero(self) -> None:
         network = network_of("modernbert", local_attention=4)
-        assert network.shape.stack.local == (False, True, True)
+        assert network.shape.stack.local_layers == (False, True, True)
         recorder = Recorder()
         last(network, IDS, kernel=recorder)
         gap = (torch.arange(9)[:, None] - torch.arange(9)).abs()

@@ -18,7 +18,7 @@ CONFIGS = {name: FIXED[name] for name in ("marian", "t5", "transformer")} | {"rn
 @pytest.mark.parametrize("family", CONFIGS)
 def test_packed_targets_answer_as_padded_ones(family: str) -> None:
     network = build(FAMILIES[family].model_shape(CONFIGS[family], "seq2seq", 0), seed=1).eval()
-    vocab = network.shape.top.vocab
+    vocab = network.shape.top.vocab_size
     torch.manual_seed(0)
     texts = [[torch.randint(3, min(vocab, 30), (length,)) for length in side] for side in (SOURCE, TARGET)]
     ids, target_ids = (torch.nn.utils.rnn.pad_sequence(side, batch_first=True) for side in texts)

@@ -20,7 +20,7 @@ ONE = [  # heads that read one token of each text
     if family not in PAIRS
     for head in FAMILIES[family].heads
     if network_of(family, head).shape.head is not None
-    and network_of(family, head).shape.head.pick in ("first", "last", "pooled")  # type: ignore[union-attr]
+    and network_of(family, head).shape.head.pooling in ("first", "last", "pooled")  # type: ignore[union-attr]
 ]
 
 

@@ -16,7 +16,7 @@ from safetensors.numpy import load_file
 
 import clearhead
 from clearhead import Model, tensors
-from clearhead.batch import Batch, pad
+from clearhead.batch import Batch, pad_rows
 from clearhead.core.build import build
 from clearhead.core.recurrent_attention import RecurrentAttention
 from clearhead.core.recurrent_network import RecurrentNetwork, begin, step
@@ -95,7 +95,7 @@ def rows(lengths: tuple[int, ...], vocab: int, seed: int) -> list[list[int]]:
 
 
 SOURCES = rows((5, 3, 1), 40, 1)
-SOURCE, SOURCE_MASK = (torch.from_numpy(part) for part in pad(SOURCES, 0))
+SOURCE, SOURCE_MASK = (torch.from_numpy(part) for part in pad_rows(SOURCES, 0))
 WORDS = torch.tensor(rows((9, 9, 9), 33, 2))
 
 
@@ -123,8 +123,8 @@ class TestNumbers:
             stored = {k: v.astype(np.float64) for k, v in load_file(Path(folder) / "model.safetensors").items()}
             again = clearhead.load(folder)
         assert again.shape == model.shape
-        ids, mask = pad(sources, 0)
-        target_ids, target_mask = pad(targets, 0)
+        ids, mask = pad_rows(sources, 0)
+        target_ids, target_mask = pad_rows(targets, 0)
         said = again.run(ids, mask, target_ids=target_ids, target_mask=target_mask).logits
         assert said is not None
         runner = model.core
@@ -168,7 +168,9 @@ class TestNumbers:
     def test_the_parts_list_is_what_is_built(self) -> None:
         for config in VARIANTS:
             module = made(config | {"bidirectional": False, "decoder_layers": 3}).module
-            assert {name: tuple(p.shape) for name, p in module.named_parameters()} == tensors.expected(module.shape)
+            assert {name: tuple(p.shape) for name, p in module.named_parameters()} == tensors.expected_sizes(
+                module.shape
+            )
 
     @pytest.mark.parametrize("both", [True, False])
     @pytest.mark.parametrize("cell", ["gru", "lstm"])
@@ -407,4 +409,4 @@ def test_every_preset_does_without_attention(preset: str) -> None:
     assert shape.decoder is not None
     assert shape.decoder.recurrent is not None
     assert shape.decoder.recurrent.score == "none"
-    assert not shape.decoder.recurrent.feeding
+    assert not shape.decoder.recurrent.input_feeding

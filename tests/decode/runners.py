@@ -65,17 +65,17 @@ class Table:
 
     def __init__(self, vocab: int, seed: int, spread: float = 2.0, fixed: Array | None = None) -> None:
         stack = Shape(
-            vocab=vocab,
+            vocab_size=vocab,
             width=4,
             layers=1,
             heads=1,
-            feed_width=4,
+            feed_forward_width=4,
             head_width=4,
             causal=True,
             positions="none",
             max_length=None,
         )
-        head = HeadShape(kind="causal", pick="each", outputs=vocab)
+        head = HeadShape(kind="causal", pooling="each", outputs=vocab)
         self.shape = ModelShape(family="table", stack=stack, head=head)
         self.seed, self.spread, self.fixed, self.fed = seed, spread, fixed, 0
 
@@ -87,7 +87,7 @@ class Table:
         if self.fixed is not None:
             return self.fixed
         draws = np.random.default_rng([self.seed, *said])
-        return (draws.standard_normal(self.shape.top.vocab) * self.spread).astype(np.float32)
+        return (draws.standard_normal(self.shape.top.vocab_size) * self.spread).astype(np.float32)
 
     def step(
         self, state: Words, ids: Any, mask: Any = None, *, log: bool = False, last: bool = False

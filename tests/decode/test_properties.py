@@ -43,7 +43,7 @@ def every_text(table: Table, prompt: tuple[int, ...], length: int, penalty: floa
     """All texts that end with 0 or are as long as may be, with their scores."""
     made = {}
     for size in range(1, length + 1):
-        for said in itertools.product(range(table.shape.top.vocab), repeat=size):
+        for said in itertools.product(range(table.shape.top.vocab_size), repeat=size):
             if 0 in said[:-1] or (said[-1] != 0 and size < length):
                 continue
             total = 0.0

@@ -111,7 +111,7 @@ def test_what_has_no_network_of_its_own_is_refused(method: str, small: Path, tmp
 
 def test_a_prompt_that_is_not_pooled_cannot_be_written(small: Path, tmp_path: Path) -> None:
     model = clearhead.load(small)
-    model.pooling = Pooling(include_prompt=False, prompts=(("query", "find: "),), normalize=True, source="a test")
+    model.pooling = Pooling(include_prompt=False, prompts=(("query", "find: "),), normalize=True, origin="a test")
     model.save(tmp_path / "prompted")
     out = clearhead.export(tmp_path / "prompted", tmp_path / "out")
     about = json.loads((out / "export.json").read_text())

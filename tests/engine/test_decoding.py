@@ -22,7 +22,11 @@ def both_of(family: str, threads: int = 1) -> tuple[list[Any], list[Any], int]:
     shape = FAMILIES[family].model_shape(FIXED[family], "causal" if "gpt" in family else "seq2seq", 3)
     core, engine = runners(network(shape), threads=threads)
     batch = texts_for(family, FIXED[family], (7, 4, 5))
-    return [core, engine], [one.start(Batch(ids=batch.ids, mask=batch.mask)) for one in (core, engine)], shape.top.vocab
+    return (
+        [core, engine],
+        [one.start(Batch(ids=batch.ids, mask=batch.mask)) for one in (core, engine)],
+        shape.top.vocab_size,
+    )
 
 
 def fed(both: list[Any], states: list[Any], words: Array, **how: Any) -> list[Any]:

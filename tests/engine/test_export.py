@@ -205,7 +205,7 @@ def test_pooling_is_that_of_the_library(modes: tuple[str, ...], portable: bool) 
         batch = texts_for("bert", FIXED["bert"], (9, 6, 1), left=left)
         out = said(core, batch)
         expected = features.pool(out.last, batch.mask, out.pooled, modes)  # type: ignore[arg-type]
-        g = exported(shape, named_arrays(net), portable=portable, pooling=Pooling(modes=modes, source="a test"))
+        g = exported(shape, named_arrays(net), portable=portable, pooling=Pooling(modes=modes, origin="a test"))
         found = Session(g).run(given_as(batch, shape))["sentence_embedding"]
         assert np.abs(found - expected).max() < TOLERANCE
 
@@ -222,7 +222,7 @@ def test_dense_steps_are_those_of_the_library(name: str, portable: bool) -> None
     shape = FAMILIES["bert"].model_shape(FIXED["bert"], None, 3)
     net = network(shape)
     batch = texts_for("bert", FIXED["bert"], (9, 6, 1))
-    pooling = Pooling(dense=steps, normalize=True, source="a test")
+    pooling = Pooling(dense=steps, normalize=True, origin="a test")
     g = exported(shape, named_arrays(net), portable=portable, pooling=pooling, dense=dense)
     found = Session(g).run(given_as(batch, shape))["sentence_embedding"]
     mean = features.pool(said(runners(net)[0], batch).last, batch.mask, None, ["mean"])  # type: ignore[arg-type]
@@ -231,7 +231,7 @@ def test_dense_steps_are_those_of_the_library(name: str, portable: bool) -> None
 
 def test_a_text_without_a_word_has_no_nan() -> None:
     shape = FAMILIES["bert"].model_shape(FIXED["bert"], None, 3)
-    pooling = Pooling(modes=("mean", "cls", "weightedmean"), normalize=True, source="a test")
+    pooling = Pooling(modes=("mean", "cls", "weightedmean"), normalize=True, origin="a test")
     g = exported(shape, named_arrays(network(shape)), pooling=pooling)
     given = given_as(texts_for("bert", FIXED["bert"], (5, 3)), shape)
     given["attention_mask"][1] = 0
@@ -240,7 +240,7 @@ def test_a_text_without_a_word_has_no_nan() -> None:
 
 def test_a_pair_that_makes_sentence_vectors_has_no_decoder(tmp_path: Path) -> None:
     shape = FAMILIES["t5"].model_shape(FIXED["t5"], None, 3)
-    g = exported(shape, named_arrays(network(shape)), pooling=Pooling(source="a test"))
+    g = exported(shape, named_arrays(network(shape)), pooling=Pooling(origin="a test"))
     assert list(g.inputs) == ["input_ids", "attention_mask"]
     assert list(g.outputs) == ["last_hidden_state", "sentence_embedding"]
     assert not [name for name in g.used if name.startswith("decoder.")]

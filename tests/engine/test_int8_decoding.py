@@ -33,7 +33,7 @@ def test_near_to_float_and_no_neighbour_changes_an_answer(family: str) -> None:
     tensors = named_arrays(network(shape))
     exact, small = EngineRunner(shape, tensors), EngineRunner(shape, tensors, int8=Int8Plan())
     batch = texts_for(family, FIXED[family], (7, 4, 5))
-    words = np.random.default_rng(0).integers(1, shape.top.vocab, (3, 6))
+    words = np.random.default_rng(0).integers(1, shape.top.vocab_size, (3, 6))
     right, found = (said(one, batch.ids, batch.mask, words) for one in (exact, small))
     off = np.linalg.norm(found - right) / np.linalg.norm(right - right.mean())
     assert 0 < off < 0.06  # rounded, and little

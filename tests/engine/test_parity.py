@@ -82,7 +82,7 @@ def test_word_by_word(family: str) -> None:
     shape = FAMILIES[family].model_shape(FIXED[family], head, 3)
     core, engine = runners(network(shape))
     batch = texts_for(family, FIXED[family], (7, 4, 5))
-    words = (batch.ids if batch.target_ids is None else batch.target_ids) % shape.top.vocab
+    words = (batch.ids if batch.target_ids is None else batch.target_ids) % shape.top.vocab_size
     both: list[Any] = [core, engine]
     states = [one.start(Batch(ids=batch.ids, mask=batch.mask)) for one in both]
     real = np.ones_like(words, dtype=np.bool_)

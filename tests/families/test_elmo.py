@@ -66,7 +66,7 @@ def test_presets_are_shapes(preset: str) -> None:
     family = FAMILIES["elmo"]
     shape = family.model_shape(family.presets[preset], "bilm", 2)
     assert shape.stack.layers == 2
-    assert shape.stack.word_width * 2 == shape.stack.width
+    assert shape.stack.token_width * 2 == shape.stack.width
 
 
 def test_a_network_and_features_are_learned(folder: Path, tmp_path: Path) -> None:

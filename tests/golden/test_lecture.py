@@ -25,12 +25,12 @@ IDS = torch.tensor([[5, 17, 3, 28, 9, 11]])
 
 def small(**changes: Any) -> Shape:
     fields: dict[str, Any] = {
-        "vocab": 40,
+        "vocab_size": 40,
         "width": 32,
         "layers": 3,
         "heads": 4,
         "head_width": 8,
-        "feed_width": 48,
+        "feed_forward_width": 48,
         "score_scale": 8**-0.5,
         "max_length": 20,
     }
@@ -256,22 +256,22 @@ class TestBert:
         assert (model.stack.layers, model.stack.width, model.stack.heads) == (layers, width, heads)
         assert model.stack.max_length == 512
         assert model.stack.segments == 2
-        assert model.stack.feed_width == 4 * width
-        assert abs(tensors.count(tensors.expected(model)) / (millions * 1e6) - 1) < 0.02
+        assert model.stack.feed_forward_width == 4 * width
+        assert abs(tensors.count_values(tensors.expected_sizes(model)) / (millions * 1e6) - 1) < 0.02
 
     def test_the_parts_list_is_what_is_built(self) -> None:
         """The count above is made without memory; on a small model it is the real one."""
         family = FAMILIES["bert"]
         model = family.model_shape(family.presets["tiny"], "pretrain", 2)
         made = build(model)
-        assert tensors.count(tensors.expected(model)) == sum(p.numel() for p in made.parameters())
-        assert {name: tuple(p.shape) for name, p in made.named_parameters()} == tensors.expected(model)
+        assert tensors.count_values(tensors.expected_sizes(model)) == sum(p.numel() for p in made.parameters())
+        assert {name: tuple(p.shape) for name, p in made.named_parameters()} == tensors.expected_sizes(model)
 
     def test_gpt2_xl(self) -> None:
         family = FAMILIES["gpt2"]
         model = family.model_shape(family.presets["xl"], "causal", 2)
         assert (model.stack.layers, model.stack.width) == (48, 1600)
-        assert abs(tensors.count(tensors.expected(model)) / 1.558e9 - 1) < 0.001
+        assert abs(tensors.count_values(tensors.expected_sizes(model)) / 1.558e9 - 1) < 0.001
 
     def test_openai_transformer_has_twelve_blocks_without_cross_attention(self) -> None:
         model = FAMILIES["openai-gpt"].model_shape({}, "causal", 2)
@@ -330,7 +330,7 @@ def test_one_class_for_encoder_and_decoder_models() -> None:
 
 
 def test_next_sentence_stands_on_the_pooler() -> None:
-    head = HeadShape(kind="next", pick="pooled", outputs=2)
+    head = HeadShape(kind="next", pooling="pooled", outputs=2)
     made = build(ModelShape(family="bert", stack=small(), pooler=PoolerShape(), head=head), seed=0)
     with torch.no_grad():
         said = made(IDS)

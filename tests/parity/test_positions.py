@@ -16,7 +16,14 @@ FAR = 3000
 
 
 def shape(**changes: Any) -> Shape:
-    fields: dict[str, Any] = {"vocab": 9, "width": 8, "layers": 1, "heads": 2, "head_width": 4, "feed_width": 8}
+    fields: dict[str, Any] = {
+        "vocab_size": 9,
+        "width": 8,
+        "layers": 1,
+        "heads": 2,
+        "head_width": 4,
+        "feed_forward_width": 8,
+    }
     return Shape(**(fields | changes))
 
 
@@ -30,7 +37,7 @@ def modelling(family: str) -> Any:
 def test_t5_buckets(buckets: int, reach: int, causal: bool) -> None:
     gap = torch.arange(-FAR, FAR)  # key minus query
     theirs = modelling("t5").T5Attention._relative_position_bucket(gap, not causal, buckets, reach)
-    ours = Buckets(shape(buckets=buckets, bucket_reach=reach, causal=causal)).bucket(gap)
+    ours = Buckets(shape(buckets=buckets, bucket_max_distance=reach, causal=causal)).bucket(gap)
     assert torch.equal(ours, theirs)
     assert len(ours.unique()) >= buckets - 2  # the control: they are not all one
 
@@ -47,7 +54,7 @@ def test_deberta_buckets(buckets: int, reach: int) -> None:
     words = torch.zeros(1, 600, 4)
     expected = theirs.build_relative_position(words, words, bucket_size=buckets, max_position=reach)
     places = torch.arange(600)[None]
-    ours = Disentangled(shape(relative_span=buckets, relative_reach=reach, log_buckets=True))
+    ours = Disentangled(shape(relative_span=buckets, relative_max_distance=reach, log_buckets=True))
     index = ours.index(places, places)[:, 0]
     assert torch.equal(index, (expected.long() + buckets).clamp(0, 2 * buckets - 1))
     assert len(index.unique()) > buckets
@@ -71,7 +78,7 @@ def test_modernbert_turns(local: bool) -> None:
     q, k = torch.randn(2, 1, 2, places.shape[1], 64, generator=draws)
     cos, sin = theirs.ModernBertRotaryEmbedding(config)(q, places, kind)
     expected = theirs.apply_rotary_pos_emb(q, k, cos, sin)
-    turn = Rotary(shape(theta=160_000.0, local_theta=10_000.0))
+    turn = Rotary(shape(rope_theta=160_000.0, local_rope_theta=10_000.0))
     for x, y in zip((q, k), expected, strict=True):
         torch.testing.assert_close(turn.rotated(x, places, local), y, rtol=0, atol=1e-5)
         assert (turn.rotated(x, places, not local) - y).abs().max() > 1e-2

@@ -210,7 +210,7 @@ def test_pooler_is_not_written(encoder: Path, tmp_path: Path) -> None:
     pooled = model.run(ids).pooled
     assert pooled is not None
     np.testing.assert_allclose(model.embed(text, pooling="pooler"), pooled, atol=1e-6)
-    model.pooling = replace(model.pooling, modes=("pooler",), source="me")
+    model.pooling = replace(model.pooling, modes=("pooler",), origin="me")
     with pytest.raises(CheckpointError, match="pooler"):
         model.save(tmp_path)
 

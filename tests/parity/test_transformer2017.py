@@ -178,9 +178,9 @@ def test_sizes_of_the_paper(preset: str, width: int, heads: int, feed: int) -> N
     model = family.model_shape(family.presets[preset], "seq2seq", 2)
     assert model.decoder is not None
     for side in (model.stack, model.decoder):
-        assert (side.layers, side.width, side.heads, side.feed_width) == (6, width, heads, feed)
+        assert (side.layers, side.width, side.heads, side.feed_forward_width) == (6, width, heads, feed)
         assert side.head_width == 64
-        assert side.norm_place == "after"
+        assert side.norm_position == "after"
         assert not side.final_norm
         assert side.embed_scale == math.sqrt(width)
     assert (model.decoder.causal, model.decoder.cross, model.stack.causal, model.stack.cross) == (
@@ -193,11 +193,15 @@ def test_sizes_of_the_paper(preset: str, width: int, heads: int, feed: int) -> N
     assert model.head.tied
     # table 3 of the paper: 65 and 213 million with a shared vocabulary of about 37,000
     published = {"base": 65e6, "big": 213e6}[preset]
-    assert abs(tensors.count(tensors.expected(model)) / published - 1) < 0.04
+    assert abs(tensors.count_values(tensors.expected_sizes(model)) / published - 1) < 0.04
 
 
 def test_dropout_of_the_presets() -> None:
     family = FAMILIES["transformer"]
     rates = {name: family.model_shape(family.presets[name], None, 2).stack.dropouts for name in ("base", "big")}
-    assert (rates["base"].embed, rates["base"].attend, rates["base"].feed) == (0.1, 0.1, 0.1)
-    assert (rates["big"].embed, rates["big"].attend, rates["big"].feed) == (0.3, 0.3, 0.3)
+    assert (rates["base"].embedding, rates["base"].attention_output, rates["base"].feed_forward_output) == (
+        0.1,
+        0.1,
+        0.1,
+    )
+    assert (rates["big"].embedding, rates["big"].attention_output, rates["big"].feed_forward_output) == (0.3, 0.3, 0.3)

@@ -87,7 +87,7 @@ def test_each_transformation_has_its_tokens(runs: dict[str, Run], gpt: str, tiny
         tokenizer, words = model.tokenizer, base.tokenizer
         ids = [tokenizer.token_id(mark) for mark in MARKS]
         assert ids == list(range(words.vocab_size, words.vocab_size + 3))
-        assert model.shape.stack.vocab == model.config["vocab_size"] == words.vocab_size + 3
+        assert model.shape.stack.vocab_size == model.config["vocab_size"] == words.vocab_size + 3
         one, two = "the film", "was good"
         text = [START, *words.encode(one).tokens, EXTRACT]
         assert tokenizer.encode(one).tokens == text
@@ -217,11 +217,11 @@ def test_a_run_that_was_trained_can_be_trained_further(runs: dict[str, Run], tmp
         ROWS["choice"](60), output=tmp_path / "further", model=str(runs["classify"].folder), **QUICK | {"epochs": 1}
     )
     after = clearhead.load(run.folder)
-    assert after.shape.stack.vocab == before.shape.stack.vocab
+    assert after.shape.stack.vocab_size == before.shape.stack.vocab_size
     assert after.tokenizer.vocab == before.tokenizer.vocab
 
 
 def test_a_table_with_rows_to_spare_does_not_grow(tmp_path: Path) -> None:
     large = tiny_gpt(tmp_path / "large", vocab_size=512)
     run = train(labelled(40), output=tmp_path / "run", model=str(large), **QUICK | {"epochs": 1})
-    assert clearhead.load(run.folder).shape.stack.vocab == 512
+    assert clearhead.load(run.folder).shape.stack.vocab_size == 512

@@ -126,7 +126,7 @@ def test_two_vocabularies(tmp_path: Path) -> None:
     model = clearhead.load(run.folder)
     assert model.target_tokenizer is not None
     assert model.shape.decoder is not None
-    assert model.shape.decoder.vocab == model.target_tokenizer.vocab_size != model.tokenizer.vocab_size
+    assert model.shape.decoder.vocab_size == model.target_tokenizer.vocab_size != model.tokenizer.vocab_size
     first = model.generate(["ein hund."], max_length=5)[0]
     model.save(tmp_path / "copy")
     assert clearhead.load(tmp_path / "copy").generate(["ein hund."], max_length=5)[0].ids == first.ids

@@ -186,7 +186,7 @@ def _head_of(
         shape = family.model_shape(values, head, 2)
         rows = names.whole_table(family, shape, family.plan(values, head, 2).names)
         # the pooler counts: it tells a classifier of texts from one of tokens, whose names are the same
-        needed = {ours for ours in tensors.expected(shape) if ours.split(".")[0] in ("head", "second", "pooler")}
+        needed = {ours for ours in tensors.expected_sizes(shape) if ours.split(".")[0] in ("head", "second", "pooler")}
         there = {ours for theirs, row in rows.items() if theirs in spelled for ours in row.ours}
         if needed and needed <= there:
             complete.append((len(needed), head))
@@ -199,11 +199,11 @@ def _settle(
     """Decide what may be absent, what is tied after all, and what is an error."""
     notes = []
     top = ("head", "second", "pooler")
-    absent = {ours for ours in tensors.expected(shape) if ours not in verdict.pieces}
-    parts = {part: {ours for ours in tensors.expected(shape) if ours.split(".")[0] == part} for part in top}
+    absent = {ours for ours in tensors.expected_sizes(shape) if ours not in verdict.pieces}
+    parts = {part: {ours for ours in tensors.expected_sizes(shape) if ours.split(".")[0] == part} for part in top}
     gone = {part for part in top if parts[part] and parts[part] <= absent}
     fresh: set[str] = set()
-    pooled = "pooled" in (one.pick for one in (shape.head, shape.second) if one is not None)
+    pooled = "pooled" in (one.pooling for one in (shape.head, shape.second_head) if one is not None)
     if "pooler" in gone and shape.pooler is not None and not pooled:
         shape = replace(shape, pooler=None)
         absent -= parts["pooler"]
@@ -220,8 +220,10 @@ def _settle(
     left = replace(verdict, missing={ours: name for ours, name in verdict.missing.items() if ours in absent})
     if (problem := left.problem()) is not None:
         raise TensorError(f"The weights do not fit {family.title} ({head or 'no head'}): {problem}.")
-    numbers = tensors.count({name: size for name, size in tensors.expected(shape).items() if name in fresh})
-    if numbers > max(MOST_FRESH, tensors.count({name: tensor.size for name, tensor in stored.items()})):
+    numbers = tensors.count_values(
+        {name: size for name, size in tensors.expected_sizes(shape).items() if name in fresh}
+    )
+    if numbers > max(MOST_FRESH, tensors.count_values({name: tensor.size for name, tensor in stored.items()})):
         raise UnsafeError(f"config.json asks for a new {head} head of {numbers:,} numbers, more than the weights hold.")
     shape, left = _ties(shape, left, stored)
     if verdict.unused:
@@ -248,7 +250,7 @@ def _ties(shape: ModelShape, verdict: names.Verdict, stored: Mapping[str, Stored
     for name, original in verdict.again.items():
         if stored[name].size != stored[original].size or not np.array_equal(mapped.array(name), mapped.array(original)):
             raise TensorError(f"{name} and {original} should be one tensor, and the file holds two different ones.")
-    tied_to = tensors.ties(shape)
+    tied_to = tensors.tied_tensors(shape)
     for ours, piece in verdict.tied.items():
         source = verdict.pieces.get(tied_to[ours])
         if source is not None and np.array_equal(

@@ -68,7 +68,7 @@ def write_mean_head(
         DenseShape(inputs=width, outputs=len(one["bias"]), activation=activation)
         for one, activation in zip(weights, ACTIVATIONS, strict=True)
     )
-    write_sentences(folder, Pooling(dense=steps, max_length=longest, lower=lower), weights, width)
+    write_sentences(folder, Pooling(dense=steps, max_length=longest, lowercase=lower), weights, width)
     if pairs:
         _write_cross_encoder(folder)
     order = ", in the order of id2label in config.json" if outputs > 1 else ""

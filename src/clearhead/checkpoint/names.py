@@ -121,7 +121,7 @@ def judge(
     family: Family, values: Values, model: ModelShape, head_names: Mapping[str, str | Row], stored: Sizes
 ) -> Verdict:
     """Match a file's tensors with what the model needs, all at once."""
-    needed, tied_to = tensors.expected(model), tensors.ties(model)
+    needed, tied_to = tensors.expected_sizes(model), tensors.tied_tensors(model)
     blocks = _blocks(model)
     rows = spread(table(head_names), blocks)
     backbone = spread(family.names(model), blocks)
@@ -207,7 +207,7 @@ def _known(family: Family, values: Values, blocks: int) -> set[str]:
     native = {key: value for key, value in values.items() if key != HEAD_POOLING}
     for head in (None, *family.heads):
         model = family.model_shape(native, head, 2)
-        used = tensors.expected(model).keys() | tensors.ties(model).keys()
+        used = tensors.expected_sizes(model).keys() | tensors.tied_tensors(model).keys()
         rows = spread(table(family.plan(native, head, 2).names), blocks)
         for name, row in spread(family.names(model), blocks).items():
             rows |= {name: row, family.prefix + name: row}

@@ -96,8 +96,8 @@ def read_sentences(folder: Path) -> Sentences | None:
             prompts=prompts,
             default_prompt=default,
             max_length=longest,
-            lower=settings.get("do_lower_case") is True,
-            source=SOURCE,
+            lowercase=settings.get("do_lower_case") is True,
+            origin=SOURCE,
         ),
         dense=tuple(weights),
     )
@@ -105,7 +105,7 @@ def read_sentences(folder: Path) -> Sentences | None:
 
 def pools_mean(pooling: Pooling) -> bool:
     """Whether a folder says that the mean of all states is a text's vector."""
-    return pooling.modes == ("mean",) and pooling.source == SOURCE
+    return pooling.modes == ("mean",) and pooling.origin == SOURCE
 
 
 def _modules(folder: Path) -> list[tuple[str, str]]:
@@ -216,7 +216,7 @@ def write_sentences(
             for i, (path, kind) in enumerate(modules)
         ],
     )
-    settings = {"max_seq_length": pooling.max_length, "do_lower_case": pooling.lower}
+    settings = {"max_seq_length": pooling.max_length, "do_lower_case": pooling.lowercase}
     write_json(folder / "sentence_bert_config.json", settings)
     config: dict[str, Any] = {"word_embedding_dimension": width, "include_prompt": pooling.include_prompt}
     config |= {key: mode in pooling.modes for key, mode in LEGACY_MODES.items()}

@@ -161,11 +161,11 @@ class Attention(nn.Module):
         self.total = shape.heads
         self.local = shape.is_local(layer)
         self.scale = shape.score_scale / (layer + 1 if shape.scale_by_layer else 1)
-        self.drop = shape.dropouts.scores
-        self.q = Linear(shape.width, inner, shape.attend_bias)
-        self.k = Linear(shape.width, inner, shape.attend_bias)
-        self.v = Linear(shape.width, inner, shape.attend_bias)
-        self.out = Linear(inner, shape.width, shape.attend_bias)
+        self.drop = shape.dropouts.attention_probs
+        self.q = Linear(shape.width, inner, shape.attention_bias)
+        self.k = Linear(shape.width, inner, shape.attention_bias)
+        self.v = Linear(shape.width, inner, shape.attention_bias)
+        self.out = Linear(inner, shape.width, shape.attention_bias)
 
     def split(self, x: Tensor) -> Tensor:
         """(batch, length, heads * head_width) to (batch, heads, length, head_width)."""
@@ -220,9 +220,9 @@ class SelfAttention(Attention):
         own = shape.relative == "disentangled" and not shape.share_projections
         self.position_prefix = "position_" if own else ""
         inner = shape.heads * shape.head_width
-        if own and "c2p" in shape.terms:
+        if own and "c2p" in shape.relative_terms:
             self.position_k = Linear(shape.width, inner)
-        if own and "p2c" in shape.terms:
+        if own and "p2c" in shape.relative_terms:
             self.position_q = Linear(shape.width, inner)
 
     def position(self, part: str, rows: Tensor) -> Tensor:

@@ -36,10 +36,10 @@ class PlainFeed(nn.Module):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
-        self.up = Linear(shape.width, shape.feed_width, shape.feed_bias)
-        self.down = Linear(shape.feed_width, shape.width, shape.feed_bias)
+        self.up = Linear(shape.width, shape.feed_forward_width, shape.feed_forward_bias)
+        self.down = Linear(shape.feed_forward_width, shape.width, shape.feed_forward_bias)
         self.activation = ACTIVATIONS[shape.activation]
-        self.dropout = nn.Dropout(shape.dropouts.inner)
+        self.dropout = nn.Dropout(shape.dropouts.feed_forward_hidden)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.down(self.dropout(self.activation(self.up(x))))
@@ -50,7 +50,7 @@ class GatedFeed(PlainFeed):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
-        self.gate = Linear(shape.width, shape.feed_width, shape.feed_bias)
+        self.gate = Linear(shape.width, shape.feed_forward_width, shape.feed_forward_bias)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.down(self.dropout(self.activation(self.gate(x)) * self.up(x)))
@@ -90,11 +90,11 @@ class Convolution(nn.Module):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
-        padding = (shape.kernel - 1) // 2
-        self.conv = Convolve(shape.width, shape.width, shape.kernel, padding=padding, groups=shape.kernel_groups)
+        padding = (shape.conv_kernel - 1) // 2
+        self.conv = Convolve(shape.width, shape.width, shape.conv_kernel, padding=padding, groups=shape.conv_groups)
         self.norm = LayerNorm(shape.width, shape.eps)
-        self.activation = ACTIVATIONS[shape.kernel_activation]
-        self.dropout = nn.Dropout(shape.dropouts.feed)
+        self.activation = ACTIVATIONS[shape.conv_activation]
+        self.dropout = nn.Dropout(shape.dropouts.feed_forward_output)
 
     def forward(self, x: Tensor, y: Tensor, given: Given) -> Tensor:
         words = given.layout.spread(x)
@@ -124,12 +124,12 @@ class Block(nn.Module):
 
     def __init__(self, shape: Shape, index: int) -> None:
         super().__init__()
-        residual, drop = RESIDUALS[shape.norm_place], shape.dropouts
+        residual, drop = RESIDUALS[shape.norm_position], shape.dropouts
         normed = shape.first_norm or index > 0
-        self.attend = residual(shape, SelfAttention(shape, index), drop.attend, normed=normed)
-        self.cross = residual(shape, CrossAttention(shape, index), drop.attend) if shape.cross else NoCross()
-        self.feed = residual(shape, FEEDS[shape.feed](shape), drop.feed)
-        self.convolve = Convolution(shape) if shape.kernel and index == 0 else NoConvolution()
+        self.attend = residual(shape, SelfAttention(shape, index), drop.attention_output, normed=normed)
+        self.cross = residual(shape, CrossAttention(shape, index), drop.attention_output) if shape.cross else NoCross()
+        self.feed = residual(shape, FEEDS[shape.feed_forward](shape), drop.feed_forward_output)
+        self.convolve = Convolution(shape) if shape.conv_kernel and index == 0 else NoConvolution()
 
     def forward(self, x: Tensor, given: Given, layer: int) -> Tensor:
         y = self.attend(x, given, layer, onto=given.asking(x))

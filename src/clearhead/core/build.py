@@ -27,8 +27,8 @@ def build(
     with torch.device("meta"):
         network = _kind(shape)(shape)
     given = {name: torch.from_numpy(array) for name, array in arrays}
-    fresh = [name for name in tensors.expected(shape) if name not in given]
-    sizes = tensors.expected(shape)
+    fresh = [name for name in tensors.expected_sizes(shape) if name not in given]
+    sizes = tensors.expected_sizes(shape)
     made = {name: torch.empty(sizes[name]) for name in fresh}
     if fresh:
         with torch.random.fork_rng(devices=[]):
@@ -45,7 +45,7 @@ def _kind(shape: ModelShape) -> type[Network]:
     """What a shape is built as."""
     if shape.stack.recurrent is None:
         return Network
-    return ElmoNetwork if shape.stack.recurrent.apart else RecurrentNetwork
+    return ElmoNetwork if shape.stack.recurrent.independent_directions else RecurrentNetwork
 
 
 def widen(raw: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
@@ -62,7 +62,7 @@ def place(network: Network, name: str, tensor: Tensor) -> None:
 
 def named_arrays(network: Network) -> dict[str, np.ndarray[Any, Any]]:
     """Every parameter as an array, tied ones once; pruned heads come back as zeros, so that any reader has them."""
-    tied = tensors.ties(network.shape)
+    tied = tensors.tied_tensors(network.shape)
     made = {
         name: parameter.detach().to("cpu", torch.float32)
         for name, parameter in network.named_parameters(remove_duplicate=False)

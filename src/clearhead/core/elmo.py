@@ -40,8 +40,8 @@ class TwoWays(nn.Module):
         self.shape = shape
         self.embed = Embedding(shape)
         self.positions = Unnumbered(shape)  # the order of reading says where a word stands
-        self.layers = nn.ModuleList(Ways(shape.word_width, how) for _ in range(shape.layers))
-        self.dropout = nn.Dropout(shape.dropouts.between)
+        self.layers = nn.ModuleList(Ways(shape.token_width, how) for _ in range(shape.layers))
+        self.dropout = nn.Dropout(shape.dropouts.between_layers)
         self.residual = how.residual
 
     def forward(self, ids: Tensor, layout: Layout) -> list[Tensor]:

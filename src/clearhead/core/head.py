@@ -65,7 +65,7 @@ class Head(nn.Module):
     def __init__(self, shape: HeadShape, width: int) -> None:
         super().__init__()
         self.shape = shape
-        self.pick = PICKS.get(shape.pick)  # None: the pooler has picked
+        self.pick = PICKS.get(shape.pooling)  # None: the pooler has picked
         self.dropout_first = nn.Dropout(shape.dropout_first)
         self.dense = Linear(width, shape.dense, shape.dense_bias) if shape.dense else nn.Identity()
         self.activation = ACTIVATIONS[shape.activation or "linear"]

@@ -28,7 +28,7 @@ def truncated(name: str, weight: Tensor, shape: Shape) -> None:
     """ModernBERT: normal, cut at two deviations; smaller where it is added to the residual stream."""
     adds = name.endswith(("inner.out.weight", "inner.down.weight", "head.dense.weight"))
     std = shape.init_std / math.sqrt(2 * shape.layers) if adds else shape.init_std
-    if name == "head.out.weight" and weight.shape[0] != shape.vocab:
+    if name == "head.out.weight" and weight.shape[0] != shape.vocab_size:
         std = shape.width**-0.5
     nn.init.normal_(weight, 0.0, std)
     while (beyond := weight.abs() > 2 * std).any():  # drawn again: the same distribution as by inversion, in a tenth
@@ -46,7 +46,7 @@ def t5(name: str, weight: Tensor, shape: Shape) -> None:
     elif name.endswith("inner.out.weight"):
         std = inner**-0.5
     elif name.endswith("inner.down.weight"):
-        std = shape.feed_width**-0.5
+        std = shape.feed_forward_width**-0.5
     nn.init.normal_(weight, 0.0, shape.init_std * std)
 
 
@@ -61,7 +61,7 @@ def xavier(name: str, weight: Tensor, shape: Shape) -> None:
 def recurrent(name: str, weight: Tensor, shape: Shape) -> None:
     """Recurrent cells: a rotation for each gate's step in time, so that a long text neither fades nor explodes."""
     if name.endswith(("token.weight", "head.out.weight")):
-        nn.init.normal_(weight, 0.0, shape.word_width**-0.5)
+        nn.init.normal_(weight, 0.0, shape.token_width**-0.5)
     elif ".weight_hh_" in name:
         for gate in weight.split(weight.shape[1]):
             nn.init.orthogonal_(gate)

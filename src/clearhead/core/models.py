@@ -44,12 +44,12 @@ class Network(nn.Module):
         self.decoder = None if shape.decoder is None else Stack(shape.decoder)
         self.pooler = None if shape.pooler is None else Pooler(shape.pooler, shape.stack.width)
         self.head = None if shape.head is None else Head(shape.head, shape.top.width)
-        self.second = None if shape.second is None else Head(shape.second, shape.top.width)
+        self.second = None if shape.second_head is None else Head(shape.second_head, shape.top.width)
         self.tie()
 
     def tie(self) -> None:
         """Make tied tensors one and the same parameter."""
-        for name, source in tensors.ties(self.shape).items():
+        for name, source in tensors.tied_tensors(self.shape).items():
             owner, _, leaf = name.rpartition(".")
             setattr(self.get_submodule(owner), leaf, self.get_parameter(source))
 
@@ -108,7 +108,7 @@ class Network(nn.Module):
             result.pooled = self.pooler(top, top_layout)
         if self.head is not None:
             packed = lengths if self.decoder is None else target_lengths
-            if not whole and packed is not None and self.head.shape.pick == "each":
+            if not whole and packed is not None and self.head.shape.pooling == "each":
                 # tokens stay end to end: no rectangle is made for a head that reads each of them
                 result.logits = self.head(top[None], Padded(top[None, :, 0], None), None)[0]
             else:
@@ -124,7 +124,7 @@ class Network(nn.Module):
         if self.head is None or self.decoder is not None or self.shape.stack.layers < 2:
             return None
         places = {"first": layout.first, "pooled": layout.first, "last": layout.last}
-        return places[self.head.shape.pick]()[:, None] if self.head.shape.pick in places else None
+        return places[self.head.shape.pooling]()[:, None] if self.head.shape.pooling in places else None
 
     def below_head(
         self,

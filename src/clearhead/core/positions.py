@@ -38,7 +38,7 @@ class Learned(Unnumbered):
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
         rows = (shape.max_length or 0) + shape.position_offset
-        self.table = Table(rows, shape.word_width)
+        self.table = Table(rows, shape.token_width)
 
     def forward(self, x: Tensor, ids: Tensor, places: Tensor, layout: Layout) -> Tensor:
         return x + self.table(places)
@@ -123,7 +123,7 @@ class Buckets(Unrelated):
             base = (gap > 0).long() * buckets
             distance = gap.abs()
         exact = buckets // 2
-        ratio = torch.log(distance.float().clamp(min=1) / exact) / math.log(self.shape.bucket_reach / exact)
+        ratio = torch.log(distance.float().clamp(min=1) / exact) / math.log(self.shape.bucket_max_distance / exact)
         far = exact + (ratio * (buckets - exact)).long()
         return base + torch.where(distance < exact, distance, far.clamp(max=buckets - 1))
 
@@ -133,7 +133,7 @@ class Rotary(Unrelated):
 
     def rotated(self, x: Tensor, places: Tensor, local: bool) -> Tensor:
         width = x.shape[-1]
-        base = self.shape.local_theta if local else self.shape.theta
+        base = self.shape.local_rope_theta if local else self.shape.rope_theta
         even = torch.arange(0, width, 2, device=x.device, dtype=torch.float32)
         angles = places[..., None].float() * (1.0 / base ** (even / width))  # (1|batch, length, width / 2)
         angles = torch.cat([angles, angles], -1)[:, None]
@@ -148,7 +148,7 @@ class Disentangled(Unrelated):
         super().__init__(shape)
         self.table = Table(2 * shape.relative_span, shape.width)
         self.norm: nn.Module = LayerNorm(shape.width, shape.eps) if shape.relative_norm else nn.Identity()
-        self.dropout = nn.Dropout(shape.dropouts.relative)
+        self.dropout = nn.Dropout(shape.dropouts.relative_positions)
 
     def index(self, queries: Tensor, keys: Tensor) -> Tensor:
         """The row of the relative table for each query and key: (1|batch, 1, q, k)."""
@@ -163,18 +163,18 @@ class Disentangled(Unrelated):
         middle = self.shape.relative_span // 2
         near = (gap < middle) & (gap > -middle)
         distance = torch.where(near, torch.full_like(gap, middle - 1), gap.abs())
-        reach = torch.log(torch.tensor((self.shape.relative_reach - 1) / middle))
+        reach = torch.log(torch.tensor((self.shape.relative_max_distance - 1) / middle))
         far = torch.ceil(torch.log(distance / middle) / reach * (middle - 1)) + middle
         return torch.where(distance <= middle, gap, (far * gap.sign()).long())
 
     def layered(self, bias: Tensor | None, q: Tensor, k: Tensor, at: SelfAttention, given: Any) -> Tensor | None:
         rows = self.dropout(self.norm(self.table.weight))
         index = self.index(given.places, given.key_places).expand(q.shape[0], q.shape[1], -1, -1)
-        if "c2p" in self.shape.terms:
+        if "c2p" in self.shape.relative_terms:
             keys = at.position("k", rows)  # (1, heads, 2 span, head_width)
             score = (q @ keys.transpose(-1, -2)).gather(-1, index) * at.scale
             bias = score if bias is None else bias + score
-        if "p2c" in self.shape.terms:
+        if "p2c" in self.shape.relative_terms:
             queries = at.position("q", rows)
             turned = (k @ queries.transpose(-1, -2)).gather(-1, index.transpose(-1, -2))
             score = turned.transpose(-1, -2) * at.scale

@@ -111,13 +111,13 @@ class Side(nn.Module):
         self.shape = shape
         self.embed = Embedding(shape)
         self.positions = Unnumbered(shape)  # the order of reading says where a word stands
-        first = shape.word_width + (shape.width if how.feeding else 0)
-        each = shape.width // 2 if how.both else shape.width
+        first = shape.token_width + (shape.width if how.input_feeding else 0)
+        each = shape.width // 2 if how.bidirectional else shape.width
         self.layers = nn.ModuleList(
-            CELLS[how.cell](shape.width if layer else first, each, batch_first=True, bidirectional=how.both)
+            CELLS[how.cell](shape.width if layer else first, each, batch_first=True, bidirectional=how.bidirectional)
             for layer in range(shape.layers)
         )
-        self.dropout = nn.Dropout(shape.dropouts.between)
+        self.dropout = nn.Dropout(shape.dropouts.between_layers)
 
     def words(self, ids: Tensor, layout: Layout) -> Tensor:
         """Word vectors as a rectangle: (batch, length, word_width)."""
@@ -162,7 +162,7 @@ class Decoder(Side):
         self.bridge_cell = nn.ModuleList(Linear(width, width) for _ in range(cells))
         self.align = build_attention(width, how)
         self.products = how.score in ("dot", "general")
-        self.run = self.one_by_one if how.feeding else self.at_once
+        self.run = self.one_by_one if how.input_feeding else self.at_once
 
     def begin(self, ends: Sequence[Memory]) -> Written:
         """The bridge: each layer begins with what the encoder's layer beside it knew at the end.

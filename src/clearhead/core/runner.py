@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from clearhead.batch import Batch, Output, as_ids, groups
+from clearhead.batch import Batch, Output, as_ids, group_by_budget
 from clearhead.core import models, recurrent_network
 from clearhead.core.attention import Kernel, Recorder, fused
 from clearhead.core.build import named_arrays
@@ -117,7 +117,7 @@ class CoreRunner:
     def batches(self, lengths: np.ndarray[Any, Any], budget: int) -> Iterator[np.ndarray[Any, Any]]:
         """Rows of like length whose rectangle stays within a budget of tokens."""
         order = lengths.argsort(kind="stable")
-        for group in groups(lengths[order].tolist(), budget):
+        for group in group_by_budget(lengths[order].tolist(), budget):
             yield order[group.start : group.stop]
 
     def each(self, work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
@@ -160,8 +160,8 @@ class CoreRunner:
         top = self.shape.top
         if not top.causal:
             raise InputError(f"{self.shape.family} does not decode word by word: its words see those after them.")
-        if new.ndim != 2 or new.numel() == 0 or int(new.min()) < 0 or int(new.max()) >= top.vocab:
-            raise InputError(f"ids must be (batch, new) tokens from 0 to {top.vocab - 1}.")
+        if new.ndim != 2 or new.numel() == 0 or int(new.min()) < 0 or int(new.max()) >= top.vocab_size:
+            raise InputError(f"ids must be (batch, new) tokens from 0 to {top.vocab_size - 1}.")
         if top.positions == "learned" and top.max_length is not None and isinstance(state.state, State):
             longest = state.state.present.shape[1] + new.shape[1]
             if longest > top.max_length:

@@ -20,15 +20,15 @@ class Embedding(nn.Module):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
-        words, before = shape.word_width, shape.project == "before"
+        words, before = shape.token_width, shape.project == "before"
         self.scale = shape.embed_scale
-        still = None if shape.pad_learned or shape.pad is None or shape.pad >= shape.vocab else shape.pad
-        self.token = Table(shape.vocab, words, padding_idx=still)
+        still = None if shape.pad_learned or shape.pad_id is None or shape.pad_id >= shape.vocab_size else shape.pad_id
+        self.token = Table(shape.vocab_size, words, padding_idx=still)
         self.segment = Table(shape.segments, words) if shape.segments else None
         project = Linear(words, shape.width, shape.project_bias) if shape.project != "none" else nn.Identity()
         self.project = project
         self.norm = norm(shape, shape.width if before else words) if shape.embed_norm else nn.Identity()
-        self.dropout = nn.Dropout(shape.dropouts.embed)
+        self.dropout = nn.Dropout(shape.dropouts.embedding)
         # DeBERTa projects first and norms the wide vectors; ELECTRA and ALBERT norm the narrow ones
         self.order = ("project", "norm", "dropout") if before else ("norm", "dropout", "project")
 
@@ -55,7 +55,7 @@ class Stack(nn.Module):
         self.relative = positions.related(shape)
         self.blocks = nn.ModuleList(Block(shape, index) for index in range(shape.blocks))
         self.norm = norm(shape, shape.width) if shape.final_norm else nn.Identity()
-        self.dropout = nn.Dropout(shape.dropouts.final)
+        self.dropout = nn.Dropout(shape.dropouts.final_norm)
 
     def visible(self, present: Tensor | None, queries: Tensor, keys: Tensor, *, local: bool) -> Tensor | None:
         """Which key each query may look at, (1|batch, 1, 1|q, k); None: every one."""
@@ -110,7 +110,7 @@ class Stack(nn.Module):
             new_places=queries,
             key_places=keys,
             wide=self.bias(present, queries, keys, local=False),
-            narrow=self.bias(present, queries, keys, local=True) if any(self.shape.local) else None,
+            narrow=self.bias(present, queries, keys, local=True) if any(self.shape.local_layers) else None,
             relative=self.relative,
             kernel=kernel,
             cache=NoCache() if cache is None else cache,

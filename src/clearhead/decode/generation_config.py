@@ -121,10 +121,12 @@ def plan_of(
 
 def _start(said: _Said, shape: ModelShape) -> int:
     """What a decoder begins with."""
-    for found in (said.token("decoder_start_token_id"), shape.start, said.token("bos_token_id")):
+    for found in (said.token("decoder_start_token_id"), shape.decoder_start_id, said.token("bos_token_id")):
         if found is not None:
-            if found >= shape.top.vocab:
-                raise ConfigError(f"The decoder would start with token {found}, and it knows {shape.top.vocab} tokens.")
+            if found >= shape.top.vocab_size:
+                raise ConfigError(
+                    f"The decoder would start with token {found}, and it knows {shape.top.vocab_size} tokens."
+                )
             return found
     raise ConfigError("The folder names no decoder_start_token_id, so the decoder cannot begin.")
 

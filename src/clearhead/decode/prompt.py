@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from clearhead.batch import Batch, check_outputs, groups, pad
+from clearhead.batch import Batch, check_finite, group_by_budget, pad_rows
 from clearhead.decode.candidates import log_total
 from clearhead.decode.generation_config import Plan
 from clearhead.errors import InputError
@@ -69,7 +69,7 @@ class Opened:
 
     def read(self, ids: Array, mask: Array | None) -> None:
         """The words before the first new one, some at a time, so that their logits never fill the memory."""
-        vocab = self.runner.shape.top.vocab
+        vocab = self.runner.shape.top.vocab_size
         size = max(1, LOGITS // (len(ids) * vocab))
         for begin in range(0, ids.shape[1], size):
             part = None if mask is None else mask[:, begin : begin + size]
@@ -83,7 +83,7 @@ class Opened:
             logits, self.state, seen = runner.watched_step(self.state, ids, mask)
             self.attention = self.attention + seen.sum(1)
         last = np.asarray(logits[:, -1], np.float32)
-        check_outputs(last.max(1))  # a word that is never said may have minus infinity
+        check_finite(last.max(1))  # a word that is never said may have minus infinity
         if self.attention is not None and self.log:
             last = last - log_total(last).astype(np.float32)
         return last if last.flags.writeable else last.copy()
@@ -111,7 +111,7 @@ def together(plan: Plan, shape: ModelShape, every: Sequence[Given]) -> Iterator[
     lengths = np.array([len(one.ids) if paired else len(one.real) + len(plan.prefix) for one in every], np.int64)
     order = np.argsort(lengths, kind="stable")
     most = max(1, ROWS // beam)
-    for group in groups(lengths[order].tolist(), TOKENS // beam):
+    for group in group_by_budget(lengths[order].tolist(), TOKENS // beam):
         for begin in range(group.start, group.stop, most):
             rows = order[begin : min(begin + most, group.stop)]
             if paired or limit_of(plan, shape, int(lengths[rows[-1]])) == plan.settings.max_length:
@@ -125,7 +125,7 @@ def opened(runner: Runner, plan: Plan, every: Sequence[Given]) -> Opened:
     """Read some texts: an encoder takes the source, a decoder the start symbol or the prompt."""
     paired = runner.shape.decoder is not None
     if paired:
-        source, real = pad([one.ids for one in every], runner.shape.stack.pad or 0)
+        source, real = pad_rows([one.ids for one in every], runner.shape.stack.pad_id or 0)
         for row, one in enumerate(every):
             if one.mask is not None:
                 real[row, : len(one.mask)] = one.mask

@@ -66,7 +66,7 @@ def _check_network(passport: Passport | None, said: str) -> None:
 
 def _head(sentences: Sentences | None) -> str | None:
     """The head that is written: none for a sentence encoder, whatever else its file holds."""
-    if sentences is None or sentences.pooling.source == Pooling().source:
+    if sentences is None or sentences.pooling.origin == Pooling().origin:
         return AUTO
     read = read_folder(sentences.encoder)
     return AUTO if read.shape.head is None or read.mean_head else None
@@ -96,7 +96,7 @@ def _write(place: Path, model: Model, *, portable: bool, progress: Progress) -> 
 def _pooling(model: Model, notes: list[str]) -> Pooling | None:
     """How a sentence encoder pools, as far as a graph can say it."""
     pooling = model.pooling
-    if model.shape.head is not None or pooling.source == Pooling().source:
+    if model.shape.head is not None or pooling.origin == Pooling().origin:
         return None
     if not pooling.include_prompt and pooling.prompts:
         notes.append(
@@ -114,8 +114,8 @@ def _facts(model: Model) -> dict[str, Any]:
     if shape.head is not None:
         made["labels"] = list(model.labels) if model.has_labels else ["start", "end"] if model.head == "span" else []
         made["rows"] = ROWS.get(str(shape.head.kind), "one per text")
-    made |= {"pad": shape.stack.pad, "max_length": model.max_length(model.pooling)}
-    return made | ({"start": shape.start} if shape.decoder is not None else {})
+    made |= {"pad": shape.stack.pad_id, "max_length": model.max_length(model.pooling)}
+    return made | ({"start": shape.decoder_start_id} if shape.decoder is not None else {})
 
 
 def _calibration(model: Model) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _told(pooling: Pooling) -> dict[str, Any]:
         "modes": list(pooling.modes),
         "dense": [{"outputs": step.outputs, "activation": step.activation} for step in pooling.dense],
         "normalize": pooling.normalize,
-        "lower": pooling.lower,
+        "lower": pooling.lowercase,
         "prompts": dict(pooling.prompts),
         "default_prompt": pooling.default_prompt,
     }

@@ -16,7 +16,7 @@ from clearhead.metrics.translation import measure_translations
 from clearhead.model.loading import load
 from clearhead.model.opening import source_prefix
 from clearhead.progress import Progress, for_stage
-from clearhead.tensors import ties
+from clearhead.tensors import tied_tensors
 from clearhead.translate.dataset import Pair
 from clearhead.translate.evaluate import known_pairs, translations
 
@@ -65,7 +65,7 @@ def _plans(model: Model) -> Iterator[Int8Plan]:
     """Everything in eight bits; then all but the head, whose small differences choose the words."""
     yield Int8Plan()
     assert model.shape.head is not None
-    tied = ties(model.shape).get("head.out.weight", "stack.embed.token.weight").removesuffix(".weight")
+    tied = tied_tensors(model.shape).get("head.out.weight", "stack.embed.token.weight").removesuffix(".weight")
     yield Int8Plan(float_steps=frozenset({tied if model.shape.head.tied else "head.out"}))
 
 

@@ -14,7 +14,7 @@ from clearhead.engine.graph import Graph
 from clearhead.engine.layers import Dense, Parts, float_dense
 from clearhead.engine.stack import Stacked, stack
 from clearhead.shape import ModelShape
-from clearhead.tensors import ties
+from clearhead.tensors import tied_tensors
 
 Array = np.ndarray[Any, Any]
 Tensors = Mapping[str, Array]
@@ -87,18 +87,20 @@ def assemble(
 def _tops(parts: Parts, shape: ModelShape, wanted: Wanted, top: Stacked, present: str, rows: tuple[str, str]) -> None:
     """The pooler and the heads on the last hidden state."""
     pooled = ""
-    needs = wanted.logits and any(one is not None and one.pick == "pooled" for one in (shape.head, shape.second))
+    needs = wanted.logits and any(
+        one is not None and one.pooling == "pooled" for one in (shape.head, shape.second_head)
+    )
     if shape.pooler is not None and (wanted.pooled or needs):
         pooled = heads.pooler(parts, shape.pooler, top.last)
         if wanted.pooled:
             parts.g.output("pooled", pooled, ("batch", shape.stack.width))
     if not wanted.logits:
         return
-    for name, result, one in (("head", "logits", shape.head), ("second", "next_sentence", shape.second)):
+    for name, result, one in (("head", "logits", shape.head), ("second", "next_sentence", shape.second_head)):
         if one is None:
             continue
         made = heads.head(parts, one, top.last, pooled, present, name, _words(shape))
-        sides = (*rows, one.outputs) if one.pick == "each" else ("batch", one.outputs)
+        sides = (*rows, one.outputs) if one.pooling == "each" else ("batch", one.outputs)
         parts.g.output(result, made, rows if one.kind == "replaced" else sides)
 
 
@@ -155,7 +157,7 @@ def assemble_step(shape: ModelShape, tensors: Tensors, *, dense: Dense | None = 
 def takes_words(shape: ModelShape) -> bool:
     """Whether a decoder can be fed one word a row with its caches in place: positions that turn or reach are not."""
     top = shape.top
-    return top.causal and top.relative in ("none", "buckets") and not any(top.local)
+    return top.causal and top.relative in ("none", "buckets") and not any(top.local_layers)
 
 
 def assemble_word(shape: ModelShape, tensors: Tensors, *, dense: Dense | None = None) -> Graph:
@@ -214,7 +216,7 @@ def _stack(
     """One of the two stacks; places are counted from 0 where they are not given."""
     own = shape.stack if part == "stack" else shape.decoder
     assert own is not None
-    words = ties(shape).get(f"{part}.embed.token.weight", f"{part}.embed.token.weight")
+    words = tied_tensors(shape).get(f"{part}.embed.token.weight", f"{part}.embed.token.weight")
     if not seen.queries:
         at = positions.places(parts.g, ids)
         seen = Seen(**{**vars(seen), "queries": at, "keys": at})
@@ -229,15 +231,15 @@ def _memory_bias(g: Graph, present: str) -> str:
 
 def _words(shape: ModelShape) -> str:
     """The word table that a tied head ends in."""
-    return ties(shape).get("head.out.weight", "stack.embed.token.weight")
+    return tied_tensors(shape).get("head.out.weight", "stack.embed.token.weight")
 
 
 def _reads_first(shape: ModelShape) -> bool:
     """Whether every head reads the first token alone, so that the last layer need not work out the others."""
-    tops = [one for one in (shape.head, shape.second) if one is not None]
+    tops = [one for one in (shape.head, shape.second_head) if one is not None]
     own = shape.stack
-    alone = all(one.pick in ("first", "pooled") for one in tops) and bool(tops)
-    plain = own.relative != "disentangled" and not own.causal and not own.kernel
+    alone = all(one.pooling in ("first", "pooled") for one in tops) and bool(tops)
+    plain = own.relative != "disentangled" and not own.causal and not own.conv_kernel
     return alone and plain and shape.decoder is None and own.layers > 1
 
 

@@ -37,7 +37,7 @@ def seeing(parts: Parts, shape: Shape, seen: Seen, prefix: str) -> Seen:
     """The same with the biases and angles that all layers share."""
     if seen.shared is not None:  # every key that there is comes before the word
         return seen
-    local = any(shape.local)
+    local = any(shape.local_layers)
     made = replace(
         seen,
         wide=_bias(parts, shape, seen, prefix, local=False),
@@ -216,7 +216,7 @@ def _disentangled(parts: Parts, shape: Shape, q: str, k: str, name: str, scale: 
     last = g.add("Sub", count, g.constant(1))
     falling = g.add("Sub", last, steps)  # n - 1, n - 2, ..., -n
     for term, x, part in (("c2p", q, "k"), ("p2c", k, "q")):
-        if term not in shape.terms:
+        if term not in shape.relative_terms:
             continue
         table = _position_table(parts, shape, name, part, rows, scale)  # (distances, inner), scaled
         gaps = falling if term == "c2p" else g.add("Neg", falling)

@@ -92,7 +92,7 @@ def _given(shape: ModelShape, ids: Array) -> dict[str, Array]:
     if shape.stack.segments > 1:
         given["segments"] = np.zeros_like(ids)
     if shape.decoder is not None:
-        given["target_ids"] = ids % shape.decoder.vocab
+        given["target_ids"] = ids % shape.decoder.vocab_size
     return given
 
 

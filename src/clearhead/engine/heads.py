@@ -46,7 +46,7 @@ def pooler(parts: Parts, shape: PoolerShape, x: str) -> str:
 def head(parts: Parts, shape: HeadShape, x: str, pooled: str, present: str, name: str, words: str) -> str:
     """From the last hidden state to logits."""
     g = parts.g
-    x = pooled if shape.pick == "pooled" else picked(parts, x, shape.pick, present)
+    x = pooled if shape.pooling == "pooled" else picked(parts, x, shape.pooling, present)
     if shape.dense:
         (x,) = parts.product(x, f"{name}.dense")
         x = activate(g, shape.activation or "linear", x, parts.bias(f"{name}.dense"))

@@ -59,7 +59,7 @@ def _waves(g: Graph, at: str, width: int, *, halves: bool) -> str:
 
 def angles(g: Graph, shape: Shape, at: str, *, local: bool) -> tuple[str, str]:
     """Cosine and sine of each place and each pair of numbers: (length, head_width / 2)."""
-    base = shape.local_theta if local else shape.theta
+    base = shape.local_rope_theta if local else shape.rope_theta
     even = np.arange(0, shape.head_width, 2, dtype=np.float32)
     turns = np.float32(1.0) / np.float32(base) ** (even / np.float32(shape.head_width))
     place = g.add("Cast", g.add("Reshape", at, g.constant([-1, 1])), to=1)
@@ -77,7 +77,7 @@ def by_distance(g: Graph, table: Array, reach: int, gaps: str) -> str:
 def bucket_bias(parts: Parts, shape: Shape, queries: str, keys: str, prefix: str) -> str:
     """T5's and MPNet's bias: a number for each bucket of distances and each head, (1|batch, heads, q, k)."""
     g = parts.g
-    reach = max(shape.bucket_reach, shape.buckets) + 1
+    reach = max(shape.bucket_max_distance, shape.buckets) + 1
     table = np.ascontiguousarray(parts.tensors[f"{prefix}relative.table.weight"][buckets(shape, reach)])
     gaps = g.add("Sub", g.add("Unsqueeze", keys, g.constant([1])), g.add("Unsqueeze", queries, g.constant([2])))
     return g.add("Transpose", by_distance(g, table, reach, gaps), perm=[0, 3, 1, 2])
@@ -95,7 +95,7 @@ def buckets(shape: Shape, reach: int) -> Array:
         distance = np.abs(gap)
     exact = count // 2
     ratio = np.log(np.maximum(distance, 1).astype(np.float32) / np.float32(exact), dtype=np.float32)
-    ratio = ratio / np.float32(math.log(shape.bucket_reach / exact))
+    ratio = ratio / np.float32(math.log(shape.bucket_max_distance / exact))
     far = exact + (ratio * np.float32(count - exact)).astype(np.int64)
     made: Array = base + np.where(distance < exact, distance, np.minimum(far, count - 1))
     return made
@@ -104,12 +104,12 @@ def buckets(shape: Shape, reach: int) -> Array:
 def disentangled_rows(shape: Shape) -> tuple[Array, int]:
     """DeBERTa's row of its relative table for each distance (query minus key) from -reach to reach, and the reach."""
     span = shape.relative_span
-    reach = 2 * max(shape.relative_reach, span) + 2 if shape.log_buckets else span
+    reach = 2 * max(shape.relative_max_distance, span) + 2 if shape.log_buckets else span
     gap = np.arange(-reach, reach + 1)
     if shape.log_buckets:
         middle = span // 2
         distance = np.maximum(np.abs(gap), middle)  # nearer ones keep their own row
-        scale = np.log(np.float32((shape.relative_reach - 1) / middle), dtype=np.float32)
+        scale = np.log(np.float32((shape.relative_max_distance - 1) / middle), dtype=np.float32)
         steps = np.log((distance / np.float32(middle)).astype(np.float32), dtype=np.float32) / scale
         far = np.ceil(steps * np.float32(middle - 1)) + middle
         gap = np.where(np.abs(gap) <= middle, gap, (far * np.sign(gap)).astype(np.int64))

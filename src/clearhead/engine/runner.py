@@ -30,7 +30,7 @@ from clearhead.errors import InputError
 from clearhead.machine.threads import most_threads
 from clearhead.runner import Capabilities, Precision
 from clearhead.shape import ModelShape
-from clearhead.tensors import Pruned
+from clearhead.tensors import PrunedHeads
 
 Array = np.ndarray[Any, Any]
 TOGETHER = 8  # sentences of one length in a call: more make no matrix product faster
@@ -120,7 +120,7 @@ class EngineRunner:
         ids, lengths = np.asarray(ids), np.asarray(lengths)
         segments = np.zeros_like(ids) if segments is None else np.asarray(segments)
         ends = np.cumsum(lengths)
-        each = self.shape.head is not None and self.shape.head.pick == "each"
+        each = self.shape.head is not None and self.shape.head.pooling == "each"
         counts = lengths if each else np.ones(len(lengths), np.int64)
         starts = np.cumsum(counts) - counts
         made: list[Array] = []
@@ -195,8 +195,8 @@ class EngineRunner:
             raise InputError("This model has no head that could name the next word.")
         if not top.causal:
             raise InputError(f"{self.shape.family} does not decode word by word: its words see those after them.")
-        if new.ndim != 2 or new.size == 0 or int(new.min()) < 0 or int(new.max()) >= top.vocab:
-            raise InputError(f"ids must be (batch, new) tokens from 0 to {top.vocab - 1}.")
+        if new.ndim != 2 or new.size == 0 or int(new.min()) < 0 or int(new.max()) >= top.vocab_size:
+            raise InputError(f"ids must be (batch, new) tokens from 0 to {top.vocab_size - 1}.")
         longest = state.length + new.shape[1]
         if top.positions == "learned" and top.max_length is not None and longest > top.max_length:
             raise InputError(f"The model can number {top.max_length} tokens, and this step would be number {longest}.")
@@ -292,7 +292,7 @@ class EngineRunner:
         return {"segments": np.zeros(ids.shape, np.int64) if segments is None else segments}
 
 
-def silenced(given: dict[str, Array], shape: ModelShape, pruned: Pruned) -> dict[str, Array]:
+def silenced(given: dict[str, Array], shape: ModelShape, pruned: PrunedHeads) -> dict[str, Array]:
     """The same tensors, with pruned heads that say nothing: zeros in the columns of W_O that read them."""
     for part, blocks in pruned.items():
         own = shape.stack if part == "encoder" else shape.top
@@ -328,5 +328,5 @@ def _ends_padded(mask: Array | None) -> bool:
 def _by_token(name: str, shape: ModelShape) -> bool:
     """Whether a result has a row for each token."""
     if name == "logits":
-        return shape.head is not None and shape.head.pick == "each"
+        return shape.head is not None and shape.head.pooling == "each"
     return name == "last" or name.startswith("hidden")

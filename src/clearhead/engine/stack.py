@@ -73,7 +73,7 @@ def _block(
     parts: Parts, shape: Shape, x: str, name: str, block: int, layer: int, seen: Seen
 ) -> tuple[str, tuple[str, str] | None]:
     """Self-attention, cross-attention where there is an encoder, feed-forward, each with a way around it."""
-    after = shape.norm_place == "after"
+    after = shape.norm_position == "after"
 
     def before(x: str, part: str) -> str:
         return x if after or not _normed(shape, block, part) else parts.norm(x, f"{name}.{part}.norm", shape)
@@ -93,7 +93,7 @@ def _block(
         y = joined(y, context, f"{inner}.out", "cross")
     inner = f"{name}.feed.inner"
     y = joined(y, _feed(parts, shape, before(y, "feed"), inner), f"{inner}.down", "feed")
-    return (_convolved(parts, shape, x, y, f"{name}.convolve", seen) if shape.kernel and block == 0 else y), kept
+    return (_convolved(parts, shape, x, y, f"{name}.convolve", seen) if shape.conv_kernel and block == 0 else y), kept
 
 
 def _normed(shape: Shape, block: int, part: str) -> bool:
@@ -103,7 +103,7 @@ def _normed(shape: Shape, block: int, part: str) -> bool:
 def _feed(parts: Parts, shape: Shape, x: str, name: str) -> str:
     """act(W_1 x), or act(W_g x) * W_1 x: what W_2 is given."""
     g = parts.g
-    if shape.feed == "plain":
+    if shape.feed_forward == "plain":
         (up,) = parts.product(x, f"{name}.up")
         return activate(g, shape.activation, up, parts.bias(f"{name}.up"))
     gate, up = parts.product(x, f"{name}.gate", f"{name}.up")
@@ -117,14 +117,14 @@ def _convolved(parts: Parts, shape: Shape, x: str, y: str, name: str, seen: Seen
     g = parts.g
     if seen.present:  # padding is silence to its neighbours
         x = g.add("Mul", x, g.add("Cast", g.add("Unsqueeze", seen.present, g.constant([-1])), to=1))
-    side = (shape.kernel - 1) // 2
+    side = (shape.conv_kernel - 1) // 2
     wide = g.add(
         "Conv",
         g.add("Transpose", x, perm=[0, 2, 1]),
         parts.weight(f"{name}.conv.weight"),
         parts.weight(f"{name}.conv.bias"),
         pads=[side, side],
-        group=shape.kernel_groups,
+        group=shape.conv_groups,
     )
-    beside = activate(g, shape.kernel_activation, g.add("Transpose", wide, perm=[0, 2, 1]))
+    beside = activate(g, shape.conv_activation, g.add("Transpose", wide, perm=[0, 2, 1]))
     return norm(parts, g.add("Add", y, beside), f"{name}.norm", eps=shape.eps)

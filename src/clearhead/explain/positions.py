@@ -140,7 +140,7 @@ def _learned(model: Model, count: int) -> Positions:
 
 def _rotary(shape: Shape, count: int) -> Positions:
     even = np.arange(0, shape.head_width, 2)
-    angles = np.arange(count)[:, None] / shape.theta ** (even / shape.head_width)
+    angles = np.arange(count)[:, None] / shape.rope_theta ** (even / shape.head_width)
     return Positions(
         kind="rotary",
         title=f"Rotary positions, {len(even)} pairs of dimensions",
@@ -149,8 +149,8 @@ def _rotary(shape: Shape, count: int) -> Positions:
         axes=("position", "sines, then cosines"),
         note=(
             "Nothing is added to the words: queries and keys are turned by an angle that grows with their position "
-            f"(base {shape.theta:g}), so that their product knows the distance. Drawn are the sines and cosines of the "
-            "angles."
+            f"(base {shape.rope_theta:g}), so that their product knows the distance. Drawn are the sines and cosines of "
+            "the angles."
         ),
     )
 
@@ -177,7 +177,7 @@ def _bucket(gaps: Array, shape: Shape) -> Array:
     """Which bucket a distance falls in, for a stack that sees both sides."""
     half = shape.buckets // 2
     exact, distance = half // 2, np.abs(gaps)
-    ratio = np.log(np.maximum(distance, 1) / exact) / np.log(shape.bucket_reach / exact)
+    ratio = np.log(np.maximum(distance, 1) / exact) / np.log(shape.bucket_max_distance / exact)
     far = np.minimum(exact + (ratio * (half - exact)).astype(np.int64), half - 1)
     buckets: Array = (gaps > 0) * half + np.where(distance < exact, distance, far)
     return buckets

@@ -18,7 +18,7 @@ from clearhead.families.family import (
     table,
     word,
 )
-from clearhead.shape import Dropouts, HeadShape, ModelShape, PoolerShape, Shape
+from clearhead.shape import DropoutRates, HeadShape, ModelShape, PoolerShape, Shape
 
 KEYS = {key: value for key, value in bert.KEYS.items() if key != "classifier_dropout"} | {
     "vocab_size": size(30000, 1 << 24),
@@ -52,12 +52,14 @@ def stack(v: Values) -> Shape:
     return bert.stack(
         v,
         layers=layers * inner,
-        order=order,
+        block_order=order,
         group_size=inner,
         embed_width=v["embedding_size"],
         project="after",
         # nothing is dropped after the feed-forward part, unlike in BERT
-        dropouts=Dropouts(embed=dropout, scores=v["attention_probs_dropout_prob"], attend=dropout),
+        dropouts=DropoutRates(
+            embedding=dropout, attention_probs=v["attention_probs_dropout_prob"], attention_output=dropout
+        ),
     )
 
 
@@ -97,7 +99,7 @@ def masked(v: Values) -> HeadPlan:
 
 def pretrain(v: Values, labels: int) -> HeadPlan:
     """Masked words and sentence order."""
-    order = HeadShape(kind="next", pick="pooled", outputs=labels, dropout=v["classifier_dropout_prob"])
+    order = HeadShape(kind="next", pooling="pooled", outputs=labels, dropout=v["classifier_dropout_prob"])
     return replace(
         masked(v),
         second=order,

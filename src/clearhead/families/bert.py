@@ -29,7 +29,7 @@ from clearhead.families.family import (
     token,
     word,
 )
-from clearhead.shape import Dropouts, HeadShape, ModelShape, PoolerShape, Shape
+from clearhead.shape import DropoutRates, HeadShape, ModelShape, PoolerShape, Shape
 
 KEYS: dict[str, Key] = {
     "vocab_size": size(30522, MOST_VOCAB),
@@ -82,19 +82,24 @@ def stack(v: Values, **changes: Any) -> Shape:
     dropout = v["hidden_dropout_prob"]
     heads = v["num_attention_heads"]
     fields: dict[str, Any] = {
-        "vocab": v["vocab_size"],
+        "vocab_size": v["vocab_size"],
         "width": v["hidden_size"],
         "layers": v["num_hidden_layers"],
         "heads": heads,
         "head_width": v["hidden_size"] // heads,
         "score_scale": (v["hidden_size"] // heads) ** -0.5,
-        "feed_width": v["intermediate_size"],
+        "feed_forward_width": v["intermediate_size"],
         "max_length": v["max_position_embeddings"],
         "segments": v.get("type_vocab_size", 0),
         "eps": v["layer_norm_eps"],
         "activation": v["hidden_act"],
-        "pad": v["pad_token_id"],
-        "dropouts": Dropouts(embed=dropout, scores=v["attention_probs_dropout_prob"], attend=dropout, feed=dropout),
+        "pad_id": v["pad_token_id"],
+        "dropouts": DropoutRates(
+            embedding=dropout,
+            attention_probs=v["attention_probs_dropout_prob"],
+            attention_output=dropout,
+            feed_forward_output=dropout,
+        ),
         "init_std": v["initializer_range"],
     }
     return Shape(**(fields | changes))
@@ -117,7 +122,7 @@ def masked(v: Values, names: Mapping[str, str | Row], **changes: Any) -> HeadPla
     """Dense, activation, norm, word table: the masked-word head of BERT and most relatives."""
     fields: dict[str, Any] = {
         "kind": "masked",
-        "pick": "each",
+        "pooling": "each",
         "outputs": v["vocab_size"],
         "dense": v["hidden_size"],
         "activation": v["hidden_act"],
@@ -130,13 +135,15 @@ def masked(v: Values, names: Mapping[str, str | Row], **changes: Any) -> HeadPla
 
 def each(kind: Any, outputs: int, dropout: float, out: str = "classifier.*") -> HeadPlan:
     """One answer per token: tags, or the start and end of a span."""
-    return HeadPlan(head=HeadShape(kind=kind, pick="each", outputs=outputs, dropout=dropout), names={out: "head.out.*"})
+    return HeadPlan(
+        head=HeadShape(kind=kind, pooling="each", outputs=outputs, dropout=dropout), names={out: "head.out.*"}
+    )
 
 
 def pooled(kind: Any, outputs: int, dropout: float, out: str = "classifier.*") -> HeadPlan:
     """One answer per text from the pooler's vector."""
     return HeadPlan(
-        head=HeadShape(kind=kind, pick="pooled", outputs=outputs, dropout=dropout),
+        head=HeadShape(kind=kind, pooling="pooled", outputs=outputs, dropout=dropout),
         pooler=PoolerShape(),
         names={out: "head.out.*"},
     )
@@ -149,7 +156,7 @@ MASKED_NAMES = {
     "cls.predictions.decoder.bias": "head.out.bias",
     "cls.predictions.bias": "head.out.bias",
 }
-NEXT = HeadShape(kind="next", pick="pooled", outputs=2)
+NEXT = HeadShape(kind="next", pooling="pooled", outputs=2)
 
 
 def pretrain(v: Values, _labels: int) -> HeadPlan:

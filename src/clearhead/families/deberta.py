@@ -23,7 +23,7 @@ from clearhead.families.family import (
     table,
     word,
 )
-from clearhead.shape import Dropouts, ModelShape, PoolerShape, Shape
+from clearhead.shape import DropoutRates, ModelShape, PoolerShape, Shape
 
 RELATIVE = {  # DeBERTa-v3's way, of every preset
     "relative_attention": True,
@@ -107,17 +107,21 @@ def stack(v: Values) -> Shape:
         positions="learned" if v["position_biased_input"] else "none",
         max_length=v["max_position_embeddings"] if v["position_biased_input"] else None,
         relative="disentangled" if v["relative_attention"] else "none",
-        terms=terms(v) if v["relative_attention"] else (),
+        relative_terms=terms(v) if v["relative_attention"] else (),
         relative_span=buckets if buckets > 0 else _reach(v),
-        relative_reach=_reach(v),
+        relative_max_distance=_reach(v),
         log_buckets=buckets > 0,
         relative_norm=v["relative_attention"] and "layer_norm" in v["norm_rel_ebd"].lower(),
         share_projections=v["share_att_key"],
-        kernel=v["conv_kernel_size"],
-        kernel_groups=v["conv_groups"],
-        kernel_activation=v["conv_act"],
-        dropouts=Dropouts(
-            embed=dropout, scores=v["attention_probs_dropout_prob"], attend=dropout, feed=dropout, relative=dropout
+        conv_kernel=v["conv_kernel_size"],
+        conv_groups=v["conv_groups"],
+        conv_activation=v["conv_act"],
+        dropouts=DropoutRates(
+            embedding=dropout,
+            attention_probs=v["attention_probs_dropout_prob"],
+            attention_output=dropout,
+            feed_forward_output=dropout,
+            relative_positions=dropout,
         ),
     )
 

@@ -22,7 +22,7 @@ from clearhead.families.family import (
     token,
     word,
 )
-from clearhead.shape import Dropouts, HeadShape, Shape
+from clearhead.shape import DropoutRates, HeadShape, Shape
 
 NAMES = {
     "embeddings.word_embeddings.weight": "embed.token.weight",
@@ -42,18 +42,20 @@ NAMES = {
 def stack(v: Values) -> Shape:
     """Its config uses words of its own: dim, n_layers, n_heads."""
     return Shape(
-        vocab=v["vocab_size"],
+        vocab_size=v["vocab_size"],
         width=v["dim"],
         layers=v["n_layers"],
         heads=v["n_heads"],
         head_width=v["dim"] // v["n_heads"],
         score_scale=(v["dim"] // v["n_heads"]) ** -0.5,
-        feed_width=v["hidden_dim"],
+        feed_forward_width=v["hidden_dim"],
         max_length=v["max_position_embeddings"],
         activation=v["activation"],
-        pad=v["pad_token_id"],
+        pad_id=v["pad_token_id"],
         # nothing is dropped after the attention's output matrix, unlike in BERT
-        dropouts=Dropouts(embed=v["dropout"], scores=v["attention_dropout"], feed=v["dropout"]),
+        dropouts=DropoutRates(
+            embedding=v["dropout"], attention_probs=v["attention_dropout"], feed_forward_output=v["dropout"]
+        ),
         init_std=v["initializer_range"],
     )
 
@@ -63,7 +65,7 @@ def first(kind: str, outputs: int, v: Values) -> HeadPlan:
     return HeadPlan(
         head=HeadShape(
             kind=kind,  # type: ignore[arg-type]
-            pick="first",
+            pooling="first",
             outputs=outputs,
             dense=v["dim"],
             activation="relu",
@@ -78,7 +80,7 @@ def masked(v: Values) -> HeadPlan:
     return HeadPlan(
         head=HeadShape(
             kind="masked",
-            pick="each",
+            pooling="each",
             outputs=v["vocab_size"],
             dense=v["dim"],
             activation=v["activation"],
@@ -122,11 +124,11 @@ FAMILY = Family(
         "masked": lambda v, n: masked(v),
         "classify": lambda v, n: first("classify", n, v),
         "tag": lambda v, n: HeadPlan(
-            head=HeadShape(kind="tag", pick="each", outputs=n, dropout=v["dropout"]),
+            head=HeadShape(kind="tag", pooling="each", outputs=n, dropout=v["dropout"]),
             names={"classifier.*": "head.out.*"},
         ),
         "span": lambda v, n: HeadPlan(
-            head=HeadShape(kind="span", pick="each", outputs=2, dropout=v["qa_dropout"]),
+            head=HeadShape(kind="span", pooling="each", outputs=2, dropout=v["qa_dropout"]),
             names={"qa_outputs.*": "head.out.*"},
         ),
         "choice": lambda v, n: first("choice", 1, v),

@@ -42,7 +42,7 @@ def masked(v: Values) -> HeadPlan:
 def replaced(v: Values) -> HeadPlan:
     """Was this token replaced? One number per token."""
     return HeadPlan(
-        head=HeadShape(kind="replaced", pick="each", outputs=1, dense=v["hidden_size"], activation=v["hidden_act"]),
+        head=HeadShape(kind="replaced", pooling="each", outputs=1, dense=v["hidden_size"], activation=v["hidden_act"]),
         names={
             "discriminator_predictions.dense.*": "head.dense.*",
             "discriminator_predictions.dense_prediction.*": "head.out.*",
@@ -56,7 +56,7 @@ def choice(v: Values) -> HeadPlan:
     return HeadPlan(
         head=HeadShape(
             kind="choice",
-            pick="first",
+            pooling="first",
             outputs=1,
             dense=dense,
             activation=v["summary_activation"],

@@ -20,7 +20,7 @@ from clearhead.families.family import (
     table,
     token,
 )
-from clearhead.shape import Dropouts, HeadShape, ModelShape, Recurrence, Shape
+from clearhead.shape import DropoutRates, HeadShape, ModelShape, Recurrence, Shape
 
 KEYS = {
     "vocab_size": size(30522, MOST_VOCAB),
@@ -43,20 +43,20 @@ def check(v: Values) -> str | None:
 def stack(v: Values) -> Shape:
     """Layers of cells in both directions, which never see each other."""
     return Shape(
-        vocab=v["vocab_size"],
+        vocab_size=v["vocab_size"],
         width=v["width"],
         embed_width=v["width"] // 2,
         layers=v["layers"],
         heads=1,
         head_width=v["width"],
         score_scale=1.0,
-        feed_width=0,
+        feed_forward_width=0,
         max_length=None,
         positions="none",
         embed_norm=False,
-        pad=v["pad_token_id"],
-        dropouts=Dropouts(embed=v["dropout"], between=v["dropout"]),
-        recurrent=Recurrence(cell="lstm", both=True, apart=True, residual=v["residual"]),
+        pad_id=v["pad_token_id"],
+        dropouts=DropoutRates(embedding=v["dropout"], between_layers=v["dropout"]),
+        recurrent=Recurrence(cell="lstm", bidirectional=True, independent_directions=True, residual=v["residual"]),
         init="recurrent",
     )
 
@@ -66,7 +66,7 @@ def bilm(v: Values, _labels: int) -> HeadPlan:
     return HeadPlan(
         head=HeadShape(
             kind="bilm",
-            pick="each",
+            pooling="each",
             outputs=v["vocab_size"],
             out_bias=v["output_bias"],
             tied=v["tie_word_embeddings"],
@@ -96,18 +96,18 @@ FAMILY = Family(
     heads={
         "bilm": bilm,
         "classify": lambda v, n: HeadPlan(
-            head=HeadShape(kind="classify", pick="mean", outputs=n, dropout=v["classifier_dropout"]),
+            head=HeadShape(kind="classify", pooling="mean", outputs=n, dropout=v["classifier_dropout"]),
             names={"classifier.*": "head.out.*"},
         ),
         "tag": lambda v, n: HeadPlan(
-            head=HeadShape(kind="tag", pick="each", outputs=n, dropout=v["classifier_dropout"]),
+            head=HeadShape(kind="tag", pooling="each", outputs=n, dropout=v["classifier_dropout"]),
             names={"classifier.*": "head.out.*"},
         ),
         "span": lambda v, n: HeadPlan(
-            head=HeadShape(kind="span", pick="each", outputs=2), names={"qa_outputs.*": "head.out.*"}
+            head=HeadShape(kind="span", pooling="each", outputs=2), names={"qa_outputs.*": "head.out.*"}
         ),
         "choice": lambda v, n: HeadPlan(
-            head=HeadShape(kind="choice", pick="mean", outputs=1, dropout=v["classifier_dropout"]),
+            head=HeadShape(kind="choice", pooling="mean", outputs=1, dropout=v["classifier_dropout"]),
             names={"classifier.*": "head.out.*"},
         ),
     },

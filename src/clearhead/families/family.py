@@ -177,7 +177,7 @@ def mean_head(native: HeadPlan, width: int) -> HeadPlan:
     assert head is not None
     return HeadPlan(
         head=HeadShape(
-            kind=head.kind, pick="mean", outputs=head.outputs, dense=width, activation="tanh", dropout=head.dropout
+            kind=head.kind, pooling="mean", outputs=head.outputs, dense=width, activation="tanh", dropout=head.dropout
         ),
         names={f"{dense}.linear.*": "head.dense.*", f"{out}.linear.*": "head.out.*"},
     )
@@ -239,11 +239,11 @@ class Family:
             family=self.model_type,
             stack=self.stack(values),
             decoder=self.decoder(values) if plan.decoder else None,
-            shared_words=self.shared_words(values),
+            share_embeddings=self.shared_words(values),
             pooler=plan.pooler,
             head=plan.head,
-            second=plan.second,
-            start=self.start(values),
+            second_head=plan.second,
+            decoder_start_id=self.start(values),
         )
 
     def plan(self, values: Values, head: str | None, labels: int) -> HeadPlan:

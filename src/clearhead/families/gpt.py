@@ -26,7 +26,7 @@ from clearhead.families.family import (
     token,
     word,
 )
-from clearhead.shape import Dropouts, HeadShape, Shape
+from clearhead.shape import DropoutRates, HeadShape, Shape
 
 KEYS = {
     "vocab_size": size(50257, MOST_VOCAB),
@@ -88,20 +88,23 @@ def stack(v: Values, **changes: Any) -> Shape:
     """What both have in common: causal, learned positions, no embedding norm."""
     head_width = v["n_embd"] // v["n_head"]
     fields: dict[str, Any] = {
-        "vocab": v["vocab_size"],
+        "vocab_size": v["vocab_size"],
         "width": v["n_embd"],
         "layers": v["n_layer"],
         "heads": v["n_head"],
         "head_width": head_width,
         "score_scale": head_width**-0.5,
-        "feed_width": 4 * v["n_embd"],
+        "feed_forward_width": 4 * v["n_embd"],
         "max_length": v["n_positions"],
         "embed_norm": False,
         "eps": v["layer_norm_epsilon"],
         "causal": True,
-        "pad": v["pad_token_id"],
-        "dropouts": Dropouts(
-            embed=v["embd_pdrop"], scores=v["attn_pdrop"], attend=v["resid_pdrop"], feed=v["resid_pdrop"]
+        "pad_id": v["pad_token_id"],
+        "dropouts": DropoutRates(
+            embedding=v["embd_pdrop"],
+            attention_probs=v["attn_pdrop"],
+            attention_output=v["resid_pdrop"],
+            feed_forward_output=v["resid_pdrop"],
         ),
         "init_std": v["initializer_range"],
     }
@@ -118,8 +121,8 @@ def gpt2_stack(v: Values) -> Shape:
     width = v["n_embd"] // v["n_head"]
     return stack(
         v,
-        feed_width=v["n_inner"] or 4 * v["n_embd"],
-        norm_place="before",
+        feed_forward_width=v["n_inner"] or 4 * v["n_embd"],
+        norm_position="before",
         final_norm=True,
         activation=v["activation_function"],
         score_scale=width**-0.5 if v["scale_attn_weights"] else 1.0,
@@ -147,7 +150,7 @@ def causal(v: Values, _labels: int) -> HeadPlan:
     """The next word, from the word table."""
     return HeadPlan(
         head=HeadShape(
-            kind="causal", pick="each", outputs=v["vocab_size"], out_bias=False, tied=v["tie_word_embeddings"]
+            kind="causal", pooling="each", outputs=v["vocab_size"], out_bias=False, tied=v["tie_word_embeddings"]
         ),
         names={"lm_head.weight": "head.out.weight"},
     )
@@ -156,7 +159,7 @@ def causal(v: Values, _labels: int) -> HeadPlan:
 def classify(_v: Values, labels: int) -> HeadPlan:
     """Only the last token has seen the whole text."""
     return HeadPlan(
-        head=HeadShape(kind="classify", pick="last", outputs=labels, out_bias=False),
+        head=HeadShape(kind="classify", pooling="last", outputs=labels, out_bias=False),
         names={"score.weight": "head.out.weight"},
     )
 
@@ -164,7 +167,7 @@ def classify(_v: Values, labels: int) -> HeadPlan:
 def choice(v: Values, _labels: int) -> HeadPlan:
     """A score for each option, from the last token; the tensors are those of the class with two heads."""
     return HeadPlan(
-        head=HeadShape(kind="choice", pick="last", outputs=1, dropout=v["summary_first_dropout"]),
+        head=HeadShape(kind="choice", pooling="last", outputs=1, dropout=v["summary_first_dropout"]),
         names={"multiple_choice_head.summary.*": "head.out.*"},
     )
 
@@ -183,11 +186,11 @@ GPT2 = Family(
         "classify": classify,
         "choice": choice,
         "tag": lambda v, n: HeadPlan(
-            head=HeadShape(kind="tag", pick="each", outputs=n, dropout=tag_dropout(v)),
+            head=HeadShape(kind="tag", pooling="each", outputs=n, dropout=tag_dropout(v)),
             names={"classifier.*": "head.out.*"},
         ),
         "span": lambda v, n: HeadPlan(
-            head=HeadShape(kind="span", pick="each", outputs=2), names={"qa_outputs.*": "head.out.*"}
+            head=HeadShape(kind="span", pooling="each", outputs=2), names={"qa_outputs.*": "head.out.*"}
         ),
     },
     architectures={

@@ -27,7 +27,7 @@ from clearhead.families.family import (
     token,
     word,
 )
-from clearhead.shape import Dropouts, HeadShape, ModelShape, Shape
+from clearhead.shape import DropoutRates, HeadShape, ModelShape, Shape
 
 # of presets
 LAYERS, HEADS = ("encoder_layers", "decoder_layers"), ("encoder_attention_heads", "decoder_attention_heads")
@@ -77,27 +77,27 @@ def side(v: Values, prefix: str, **changes: Any) -> Shape:
     """One stack of the two."""
     heads, width = v[f"{prefix}_attention_heads"], v["d_model"]
     fields: dict[str, Any] = {
-        "vocab": v["vocab_size"],
+        "vocab_size": v["vocab_size"],
         "width": width,
         "layers": v[f"{prefix}_layers"],
         "heads": heads,
         "head_width": width // heads,
         "score_scale": (width // heads) ** -0.5,
-        "feed_width": v[f"{prefix}_ffn_dim"],
+        "feed_forward_width": v[f"{prefix}_ffn_dim"],
         "max_length": v["max_position_embeddings"],
         "positions": "sinusoidal_halves",
         "embed_norm": False,
         "embed_scale": math.sqrt(width) if v["scale_embedding"] else 1.0,
         "eps": 1e-5,
         "activation": v["activation_function"],
-        "pad": v["pad_token_id"],
+        "pad_id": v["pad_token_id"],
         "pad_learned": False,
-        "dropouts": Dropouts(
-            embed=v["dropout"],
-            scores=v["attention_dropout"],
-            attend=v["dropout"],
-            feed=v["dropout"],
-            inner=v["activation_dropout"],
+        "dropouts": DropoutRates(
+            embedding=v["dropout"],
+            attention_probs=v["attention_dropout"],
+            attention_output=v["dropout"],
+            feed_forward_output=v["dropout"],
+            feed_forward_hidden=v["activation_dropout"],
         ),
         "init_std": v["init_std"],
     }
@@ -107,7 +107,7 @@ def side(v: Values, prefix: str, **changes: Any) -> Shape:
 def decoder(v: Values) -> Shape:
     """Its own vocabulary only where the two sides do not share one."""
     own = not v["share_encoder_decoder_embeddings"] and v["decoder_vocab_size"]
-    return side(v, "decoder", vocab=own or v["vocab_size"], causal=True, cross=True)
+    return side(v, "decoder", vocab_size=own or v["vocab_size"], causal=True, cross=True)
 
 
 def seq2seq(v: Values, _labels: int) -> HeadPlan:
@@ -115,8 +115,8 @@ def seq2seq(v: Values, _labels: int) -> HeadPlan:
     return HeadPlan(
         head=HeadShape(
             kind="seq2seq",
-            pick="each",
-            outputs=decoder(v).vocab,
+            pooling="each",
+            outputs=decoder(v).vocab_size,
             out_bias_learned=False,
             tied=v["tie_word_embeddings"],
         ),
@@ -142,7 +142,7 @@ def rows(theirs: str) -> dict[str, str]:
 def names(model: ModelShape) -> dict[str, Row]:
     """A shared word table has one name, two tables have two; beside an untied output a shared one needs all three."""
     both = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
-    if model.shared_words:
+    if model.share_embeddings:
         untied = model.head is not None and not model.head.tied
         words = {name: Row(("stack.embed.token.weight",)) for name in ("shared.weight", *(both if untied else ()))}
     else:

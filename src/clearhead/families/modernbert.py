@@ -25,7 +25,7 @@ from clearhead.families.family import (
     token,
     word,
 )
-from clearhead.shape import Dropouts, HeadShape, Shape
+from clearhead.shape import DropoutRates, HeadShape, Shape
 
 KEYS = {
     "vocab_size": size(50368, MOST_VOCAB),
@@ -102,35 +102,35 @@ def stack(v: Values) -> Shape:
     types = v["layer_types"] or [NARROW if i % v["global_attn_every_n_layers"] else WIDE for i in range(layers)]
     theta, local_theta = thetas(v)
     return Shape(
-        vocab=v["vocab_size"],
+        vocab_size=v["vocab_size"],
         width=v["hidden_size"],
         layers=layers,
         heads=v["num_attention_heads"],
         head_width=head_width,
         score_scale=head_width**-0.5,
-        feed_width=v["intermediate_size"],
+        feed_forward_width=v["intermediate_size"],
         max_length=None,
         positions="none",
         relative="rotary",
-        theta=float(theta),
-        local_theta=float(local_theta),
+        rope_theta=float(theta),
+        local_rope_theta=float(local_theta),
         window=v["local_attention"],
-        local=tuple(kind == NARROW for kind in types),
+        local_layers=tuple(kind == NARROW for kind in types),
         eps=v["norm_eps"],
         norm_bias=v["norm_bias"],
-        norm_place="before",
+        norm_position="before",
         first_norm=False,
         final_norm=True,
-        attend_bias=v["attention_bias"],
-        feed_bias=v["mlp_bias"],
-        feed="gated",
+        attention_bias=v["attention_bias"],
+        feed_forward_bias=v["mlp_bias"],
+        feed_forward="gated",
         activation=v["hidden_activation"],
-        pad=v["pad_token_id"],
-        dropouts=Dropouts(
-            embed=v["embedding_dropout"],
-            scores=v["attention_dropout"],
-            attend=v["attention_dropout"],
-            inner=v["mlp_dropout"],
+        pad_id=v["pad_token_id"],
+        dropouts=DropoutRates(
+            embedding=v["embedding_dropout"],
+            attention_probs=v["attention_dropout"],
+            attention_output=v["attention_dropout"],
+            feed_forward_hidden=v["mlp_dropout"],
         ),
         init="truncated",
         init_std=v["initializer_range"],
@@ -155,7 +155,7 @@ def head(kind: Any, outputs: int, v: Values, **changes: Any) -> HeadPlan:
     pick = "first" if v["classifier_pooling"] == "cls" else "mean"
     fields: dict[str, Any] = {
         "kind": kind,
-        "pick": pick if kind in ("classify", "choice") else "each",
+        "pooling": pick if kind in ("classify", "choice") else "each",
         "outputs": outputs,
         "dense": v["hidden_size"],
         "dense_bias": v["classifier_bias"],

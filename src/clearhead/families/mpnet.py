@@ -47,7 +47,7 @@ def stack(v: Values) -> Shape:
         max_length=v["max_position_embeddings"] - PAD - 1,
         relative="buckets",
         bucket_rows=v["relative_attention_num_buckets"],
-        pad=PAD,
+        pad_id=PAD,
     )
 
 

@@ -23,7 +23,7 @@ from clearhead.families.family import (
     token,
     word,
 )
-from clearhead.shape import Dropouts, HeadShape, ModelShape, Recurrence, Shape
+from clearhead.shape import DropoutRates, HeadShape, ModelShape, Recurrence, Shape
 
 KEYS = {
     "vocab_size": size(37000, MOST_VOCAB),
@@ -69,20 +69,20 @@ def side(v: Values, layers: str, how: Recurrence, **changes: Any) -> Shape:
     """One side of the pair."""
     width = v["width"]
     fields: dict[str, Any] = {
-        "vocab": v["vocab_size"],
+        "vocab_size": v["vocab_size"],
         "width": width,
         "embed_width": v["embed_width"],
         "layers": v[layers],
         "heads": 1,
         "head_width": width,
         "score_scale": 1.0,
-        "feed_width": 0,
+        "feed_forward_width": 0,
         "max_length": None,
         "positions": "none",
         "embed_norm": False,
-        "pad": v["pad_token_id"],
-        "dropouts": Dropouts(
-            embed=v["dropout"] if v["embed_dropout"] is None else v["embed_dropout"], between=v["dropout"]
+        "pad_id": v["pad_token_id"],
+        "dropouts": DropoutRates(
+            embedding=v["dropout"] if v["embed_dropout"] is None else v["embed_dropout"], between_layers=v["dropout"]
         ),
         "recurrent": how,
         "init": "recurrent",
@@ -92,28 +92,28 @@ def side(v: Values, layers: str, how: Recurrence, **changes: Any) -> Shape:
 
 def encoder(v: Values) -> Shape:
     """Perhaps reading from both ends."""
-    return side(v, "encoder_layers", Recurrence(cell=v["cell"], both=v["bidirectional"]))
+    return side(v, "encoder_layers", Recurrence(cell=v["cell"], bidirectional=v["bidirectional"]))
 
 
 def decoder(v: Values) -> Shape:
     """Reading forward, and looking back at the encoder where there is attention."""
     score = v["attention"]
     inner = (v["attention_width"] or v["width"]) if score in ("additive", "concat") else 0
-    how = Recurrence(cell=v["cell"], score=score, score_width=inner, feeding=v["input_feeding"])
+    how = Recurrence(cell=v["cell"], score=score, score_width=inner, input_feeding=v["input_feeding"])
     words = v["target_vocab_size"] or v["vocab_size"]
-    return side(v, "decoder_layers", how, vocab=words, causal=True, cross=score != "none")
+    return side(v, "decoder_layers", how, vocab_size=words, causal=True, cross=score != "none")
 
 
 def seq2seq(v: Values, _labels: int) -> HeadPlan:
     """The linear layer to the vocabulary; where word vectors are narrower and tied, a step to their width before it."""
     own = decoder(v)
-    narrow = v["tie_word_embeddings"] and own.word_width != own.width
+    narrow = v["tie_word_embeddings"] and own.token_width != own.width
     return HeadPlan(
         head=HeadShape(
             kind="seq2seq",
-            pick="each",
-            outputs=own.vocab,
-            dense=own.word_width if narrow else None,
+            pooling="each",
+            outputs=own.vocab_size,
+            dense=own.token_width if narrow else None,
             dense_bias=False,
             out_bias=v["output_bias"],
             tied=v["tie_word_embeddings"],

@@ -40,7 +40,7 @@ def classify(v: Values, labels: int, dropout: float, activation: str = "tanh") -
     return HeadPlan(
         head=HeadShape(
             kind="classify",
-            pick="first",
+            pooling="first",
             outputs=labels,
             dense=v["hidden_size"],
             activation=activation,

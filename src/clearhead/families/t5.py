@@ -23,7 +23,7 @@ from clearhead.families.family import (
     table,
     token,
 )
-from clearhead.shape import Dropouts, HeadShape, ModelShape, Shape
+from clearhead.shape import DropoutRates, HeadShape, ModelShape, Shape
 
 KEYS = {
     "vocab_size": size(32128, MOST_VOCAB),
@@ -71,29 +71,36 @@ def stack(v: Values, **changes: Any) -> Shape:
     name, gated = activation(v)
     rate = v["dropout_rate"]
     fields: dict[str, Any] = {
-        "vocab": v["vocab_size"],
+        "vocab_size": v["vocab_size"],
         "width": v["d_model"],
         "layers": v["num_layers"],
         "heads": v["num_heads"],
         "head_width": v["d_kv"],
         "score_scale": 1.0,  # folded into the initial W_Q instead
-        "feed_width": v["d_ff"],
+        "feed_forward_width": v["d_ff"],
         "max_length": None,
         "positions": "none",
         "relative": "buckets",
         "buckets": v["relative_attention_num_buckets"],
-        "bucket_reach": v["relative_attention_max_distance"],
+        "bucket_max_distance": v["relative_attention_max_distance"],
         "norm": "rms",
         "eps": v["layer_norm_epsilon"],
-        "norm_place": "before",
+        "norm_position": "before",
         "embed_norm": False,
         "final_norm": True,
-        "attend_bias": False,
-        "feed_bias": False,
-        "feed": "gated" if gated else "plain",
+        "attention_bias": False,
+        "feed_forward_bias": False,
+        "feed_forward": "gated" if gated else "plain",
         "activation": name,
-        "pad": v["pad_token_id"],
-        "dropouts": Dropouts(embed=rate, scores=rate, attend=rate, feed=rate, inner=rate, final=rate),
+        "pad_id": v["pad_token_id"],
+        "dropouts": DropoutRates(
+            embedding=rate,
+            attention_probs=rate,
+            attention_output=rate,
+            feed_forward_output=rate,
+            feed_forward_hidden=rate,
+            final_norm=rate,
+        ),
         "init": "t5",
         "init_std": v["initializer_factor"],
     }
@@ -111,7 +118,7 @@ def seq2seq(v: Values, _labels: int) -> HeadPlan:
     return HeadPlan(
         head=HeadShape(
             kind="seq2seq",
-            pick="each",
+            pooling="each",
             outputs=v["vocab_size"],
             out_bias=False,
             tied=True,  # a file with an output matrix of its own unties it
@@ -145,7 +152,7 @@ def side(theirs: str, cross: bool) -> dict[str, str]:
 
 def names(model: ModelShape) -> dict[str, Row]:
     """Both sides; a gated feed-forward part has two matrices in, a plain one has one."""
-    unused = "DenseReluDense.wi." if model.stack.feed == "gated" else "DenseReluDense.wi_"
+    unused = "DenseReluDense.wi." if model.stack.feed_forward == "gated" else "DenseReluDense.wi_"
     rows = table({"shared.weight": "embed.token.weight"} | side("encoder", cross=False), "stack.")
     if model.decoder is not None:
         rows |= table(side("decoder", cross=True), "decoder.")

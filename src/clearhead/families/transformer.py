@@ -29,7 +29,7 @@ from clearhead.families.family import (
     token,
     word,
 )
-from clearhead.shape import Dropouts, HeadShape, ModelShape, Shape
+from clearhead.shape import DropoutRates, HeadShape, ModelShape, Shape
 
 KEYS = {
     "vocab_size": size(37000, MOST_VOCAB),
@@ -59,28 +59,28 @@ def side(v: Values, layers: str, **changes: Any) -> Shape:
     """One stack of the two."""
     width, heads = v["width"], v["heads"]
     fields: dict[str, Any] = {
-        "vocab": v["vocab_size"],
+        "vocab_size": v["vocab_size"],
         "width": width,
         "layers": v[layers],
         "heads": heads,
         "head_width": width // heads,
         "score_scale": (width // heads) ** -0.5,
-        "feed_width": v["feed_width"],
+        "feed_forward_width": v["feed_width"],
         "max_length": v["max_length"],
         "positions": "sinusoidal",
         "embed_norm": False,
         "embed_scale": math.sqrt(width),
-        "norm_place": "before" if v["norm_first"] else "after",
+        "norm_position": "before" if v["norm_first"] else "after",
         "final_norm": v["final_norm"] or v["norm_first"],
         "eps": v["eps"],
         "activation": v["activation"],
-        "pad": v["pad_token_id"],
-        "dropouts": Dropouts(
-            embed=v["dropout"],
-            scores=v["attention_dropout"],
-            attend=v["dropout"],
-            feed=v["dropout"],
-            inner=v["activation_dropout"],
+        "pad_id": v["pad_token_id"],
+        "dropouts": DropoutRates(
+            embedding=v["dropout"],
+            attention_probs=v["attention_dropout"],
+            attention_output=v["dropout"],
+            feed_forward_output=v["dropout"],
+            feed_forward_hidden=v["activation_dropout"],
         ),
         "init": "xavier",
     }
@@ -89,7 +89,7 @@ def side(v: Values, layers: str, **changes: Any) -> Shape:
 
 def decoder(v: Values) -> Shape:
     """Causal, and looking at the encoder."""
-    return side(v, "decoder_layers", vocab=v["target_vocab_size"] or v["vocab_size"], causal=True, cross=True)
+    return side(v, "decoder_layers", vocab_size=v["target_vocab_size"] or v["vocab_size"], causal=True, cross=True)
 
 
 def seq2seq(v: Values, _labels: int) -> HeadPlan:
@@ -97,8 +97,8 @@ def seq2seq(v: Values, _labels: int) -> HeadPlan:
     return HeadPlan(
         head=HeadShape(
             kind="seq2seq",
-            pick="each",
-            outputs=decoder(v).vocab,
+            pooling="each",
+            outputs=decoder(v).vocab_size,
             out_bias=v["output_bias"],
             tied=v["tie_word_embeddings"],
         ),

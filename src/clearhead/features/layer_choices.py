@@ -11,7 +11,7 @@ from clearhead.jobs.method import Choice
 from clearhead.model.layers import pool
 from clearhead.predict.scoring import PACKED_TOKENS, window_features
 from clearhead.progress import Progress, no_progress
-from clearhead.shape import LAYER_CHOICES
+from clearhead.shape import POOLING_LAYERS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,7 +39,7 @@ def layer_choices(count: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What a model of so many layers can give, and why the other choices are left out."""
     short = {layer: least for layer, least in NEEDED.items() if count < least}
     said = (f"{layer} is left out: it needs {least} layers, and there are {count}." for layer, least in short.items())
-    return tuple(layer for layer in LAYER_CHOICES if layer not in short), tuple(said)
+    return tuple(layer for layer in POOLING_LAYERS if layer not in short), tuple(said)
 
 
 def text_choices(model: Model) -> tuple[tuple[Choice, ...], tuple[str, ...]]:

@@ -124,7 +124,7 @@ def _of_config(folder: Path, sentences: Sentences | None) -> Kind:
     """By config.json and the modules around it: of checkpoints that were not trained here."""
     config = read_config(folder)
     mean_head = config.get(HEAD_POOLING) is not None  # a classifier that reads the mean keeps its modules
-    if sentences is not None and sentences.pooling.source != Pooling().source and not mean_head:
+    if sentences is not None and sentences.pooling.origin != Pooling().origin and not mean_head:
         return "encoder"
     head = _head_of(folder, config)
     if head == "classify":

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clearhead.batch import Batch, groups, pad
+from clearhead.batch import Batch, group_by_budget, pad_rows
 from clearhead.errors import InputError, MissingExtraError
 from clearhead.html import one_line
 from clearhead.progress import Progress, no_progress
@@ -113,7 +113,7 @@ class Aligner:
         """(target, source) probabilities of each row of ids; targets come without the start, with or without end."""
         import numpy as np
 
-        core, start = self.model.core, self.model.shape.start
+        core, start = self.model.core, self.model.shape.decoder_start_id
         if start is None:
             raise InputError("The folder does not say which token its decoder starts with.")
         sizes = [(len(target), len(source)) for source, target in zip(sources, targets, strict=True)]
@@ -121,11 +121,11 @@ class Aligner:
         lengths = np.array([sum(size) for size in sizes], np.int64)
         full = [row for row in lengths.argsort(kind="stable").tolist() if all(sizes[row])]
         done = len(made) - len(full)
-        for group in groups([int(lengths[row]) for row in full], BATCH_TOKENS):
+        for group in group_by_budget([int(lengths[row]) for row in full], BATCH_TOKENS):
             rows = [full[place] for place in group]
-            ids, mask = pad([sources[row] for row in rows], self.model.shape.stack.pad or 0)
+            ids, mask = pad_rows([sources[row] for row in rows], self.model.shape.stack.pad_id or 0)
             shifted = [[start, *targets[row][:-1]] for row in rows]
-            target_ids, target_mask = pad(shifted, start)
+            target_ids, target_mask = pad_rows(shifted, start)
             batch = Batch(ids=ids, mask=mask, target_ids=target_ids, target_mask=target_mask)
             for row, probs in zip(rows, self._looked(core, batch, self.layers, self.head), strict=True):
                 made[row] = probs[: len(targets[row]), : len(sources[row])].astype(np.float32)

@@ -30,18 +30,18 @@ def architecture(shape: ModelShape, title: str) -> str:
     depth = f"{stack.layers}" if shape.decoder is None else f"{stack.layers} + {shape.decoder.layers}"
     if stack.recurrent is not None:
         return f"{title}: {depth} layers of {stack.recurrent.cell.upper()}, width {stack.width}, {recurrence(shape)}"
-    return f"{title}: {depth} layers, width {stack.width}, {stack.heads} heads, feed-forward {stack.feed_width}"
+    return f"{title}: {depth} layers, width {stack.width}, {stack.heads} heads, feed-forward {stack.feed_forward_width}"
 
 
 def recurrence(shape: ModelShape) -> str:
     """How a recurrent pair reads and looks back."""
-    if shape.stack.recurrent and shape.stack.recurrent.apart:
+    if shape.stack.recurrent and shape.stack.recurrent.independent_directions:
         return "read forward and backward apart"
-    ways = "read from both ends" if shape.stack.recurrent and shape.stack.recurrent.both else "read forward"
+    ways = "read from both ends" if shape.stack.recurrent and shape.stack.recurrent.bidirectional else "read forward"
     how = shape.top.recurrent
     if how is None or how.score == "none":
         return f"{ways}, no attention"
-    return f"{ways}, {how.score} attention" + (", input feeding" if how.feeding else "")
+    return f"{ways}, {how.score} attention" + (", input feeding" if how.input_feeding else "")
 
 
 def positions(shape: Shape) -> str:
@@ -77,12 +77,12 @@ def facts(model: Model) -> dict[str, Any]:
         "width": stack.width,
         "heads": stack.heads if blocks else None,
         "head_width": stack.head_width if blocks else None,
-        "feed_width": stack.feed_width if blocks else None,
+        "feed_width": stack.feed_forward_width if blocks else None,
         "recurrence": None if blocks else recurrence(shape),
-        "vocabulary": stack.vocab,
+        "vocabulary": stack.vocab_size,
         "positions": positions(stack),
-        "norm": f"{stack.norm}, {stack.norm_place} each sub-layer" if blocks else None,
-        "activation": f"{stack.activation}, {stack.feed}" if blocks else None,
+        "norm": f"{stack.norm}, {stack.norm_position} each sub-layer" if blocks else None,
+        "activation": f"{stack.activation}, {stack.feed_forward}" if blocks else None,
         "max_length": model.max_length(model.pooling),
         "parameters": model.parameters,
         "memory_bytes": 4 * model.parameters,
@@ -97,7 +97,7 @@ def facts(model: Model) -> dict[str, Any]:
             "normalize": model.pooling.normalize,
             "prompts": dict(model.pooling.prompts),
             "max_length": model.pooling.max_length,
-            "said_by": model.pooling.source,
+            "said_by": model.pooling.origin,
         },
         "notes": list(model.notes),
         "passport": None,
@@ -167,7 +167,7 @@ def rows(model: Model) -> list[tuple[str, str]]:
     steps = [*pooling.modes, *(f"dense {step.outputs}" for step in pooling.dense)]
     steps += ["unit length"] if pooling.normalize else []
     steps += [f"of the first {pooling.max_length} tokens"] if pooling.max_length else []
-    shown.append(("text vector", f"{', '.join(steps)} ({pooling.source})"))
+    shown.append(("text vector", f"{', '.join(steps)} ({pooling.origin})"))
     passport = told["passport"]
     shown.append(("passport", f"clearhead {passport['clearhead']}, verified" if passport else "none"))
     if model.passport is not None:
@@ -196,9 +196,9 @@ def summary_html(model: Model) -> str:
 def parts(model: Model) -> dict[str, int]:
     """How many parameters each part has."""
     counted: dict[str, int] = {}
-    for name, size in tensors.expected(model.shape).items():
+    for name, size in tensors.expected_sizes(model.shape).items():
         part = ".".join(name.split(".")[:2])
-        counted[part] = counted.get(part, 0) + tensors.count({name: size})
+        counted[part] = counted.get(part, 0) + tensors.count_values({name: size})
     return counted
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from clearhead.batch import pad
+from clearhead.batch import pad_rows
 from clearhead.errors import InputError
 from clearhead.model import layers as features
 from clearhead.model.inputs import MOST_TOKENS, checked_batch
@@ -112,14 +112,16 @@ class Embedder:
         wide = 4 if self.plan.layer == "concat_last_four" else 1
         names: dict[str | int, int] = {"first": 0, "second_to_last": stack.layers - 1}
         words = names.get(self.plan.layer, self.plan.layer) in (0, -stack.layers - 1)  # not yet read by any layer
-        narrow = stack.recurrent is not None and not stack.recurrent.apart and words  # ELMo has them twice
-        each = stack.word_width if narrow else stack.width
+        narrow = (
+            stack.recurrent is not None and not stack.recurrent.independent_directions and words
+        )  # ELMo has them twice
+        each = stack.token_width if narrow else stack.width
         return each * wide * len(self.plan.modes)
 
     def _encoded(self, rows: Sequence[str]) -> list[Ids]:
         """Tokens of each text, cut at the longest that the folder allows."""
         texts = [self.prompt + text for text in rows]
-        if self.plan.lower:
+        if self.plan.lowercase:
             texts = [text.lower() for text in texts]
         return self.model.tokenizer.encode_ids(texts, max_length=self._limit)
 
@@ -143,8 +145,8 @@ class Embedder:
 
     def _pooled(self, encoded: Sequence[Ids], skip: int, *, alone: bool) -> Array:
         stack = self.model.shape.stack
-        ids, mask = pad([one.ids for one in encoded], stack.pad or 0)
-        segments = pad([one.segments for one in encoded], 0)[0] if stack.segments > 1 else None
+        ids, mask = pad_rows([one.ids for one in encoded], stack.pad_id or 0)
+        segments = pad_rows([one.segments for one in encoded], 0)[0] if stack.segments > 1 else None
         return self._token_pool(ids, mask, segments, skip, alone=alone)
 
     def _token_pool(self, ids: Array, mask: Array, segments: Array | None, skip: int, *, alone: bool) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clearhead.batch import check_outputs
+from clearhead.batch import check_finite
 from clearhead.checkpoint.hub import fillers
 from clearhead.errors import InputError
 from clearhead.model.inputs import read_whole
@@ -40,7 +40,7 @@ def fill(model: Model, text: str, top: int) -> list[list[Guess]]:
         raise InputError(f"The text has no {mask_token} to fill.")
     segments = [encoding.segments] if model.shape.stack.segments > 1 else None
     logits = np.asarray(model.run([encoding.ids], None, segments, hidden=False).logits)[0, masks]
-    check_outputs(logits)
+    check_finite(logits)
     guesses = []
     for scores in logits.astype(np.float64):
         probs = np.exp(scores - scores.max())

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from clearhead.batch import as_ids, pad
+from clearhead.batch import as_ids, pad_rows
 from clearhead.errors import InputError
 from clearhead.model.embedding import TruncationWarning
 from clearhead.model.inputs import MOST_TOKENS, checked_batch
@@ -115,7 +115,7 @@ class Writer:
         from clearhead.decode import Given
 
         if mask is None and _ragged(ids):
-            ids, mask = pad([as_ids(row, f"ids[{place}]").tolist() for place, row in enumerate(ids)], 0)
+            ids, mask = pad_rows([as_ids(row, f"ids[{place}]").tolist() for place, row in enumerate(ids)], 0)
         words = as_ids(ids, "ids")
         if words.ndim == 2 and 0 in words.shape:
             return [Given(ids=()) for _ in words]

@@ -82,11 +82,11 @@ def _check_ids(ids: Array, shape: Shape, name: str) -> None:
     if 0 in ids.shape:
         raise InputError(f"{name} is empty: {ids.shape[0]} rows of {ids.shape[1]} tokens.")
     low, high = int(ids.min()), int(ids.max())
-    if low < 0 or high >= shape.vocab:
+    if low < 0 or high >= shape.vocab_size:
         row, place = (int(n) for n in divmod(int((ids < 0).argmax() if low < 0 else ids.argmax()), ids.shape[1]))
         raise InputError(
-            f"{name}[{row}, {place}] is {ids[row, place]}, and the vocabulary has {shape.vocab} tokens (0 to "
-            f"{shape.vocab - 1})."
+            f"{name}[{row}, {place}] is {ids[row, place]}, and the vocabulary has {shape.vocab_size} tokens (0 to "
+            f"{shape.vocab_size - 1})."
         )
     if shape.positions == "learned" and shape.max_length is not None and ids.shape[1] > shape.max_length:
         raise InputError(

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from clearhead.batch import check_outputs
+from clearhead.batch import check_finite
 from clearhead.errors import InputError
-from clearhead.shape import LAYER_CHOICES, POOLING_MODES, Pooling
+from clearhead.shape import POOLING_LAYERS, POOLING_MODES, Pooling
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,7 +46,7 @@ def choose_layer(hidden: Sequence[Array], choice: Layer) -> Array:
     if choice in ("sum_last_four", "concat_last_four") and len(hidden) < 5:
         raise InputError(f"{choice} needs four layers, and this model has {len(hidden) - 1}.")
     if choice not in choices:
-        raise InputError(f"layer must be a number or one of {', '.join(LAYER_CHOICES)}, and it is {choice!r}.")
+        raise InputError(f"layer must be a number or one of {', '.join(POOLING_LAYERS)}, and it is {choice!r}.")
     return choices[choice]()
 
 
@@ -118,9 +118,9 @@ def finish(vectors: Array, pooling: Pooling, dense: Sequence[Mapping[str, Array]
         if shape.bias:
             vectors = vectors + weights["bias"]
         vectors = activation(shape.activation, vectors)
-    check_outputs(vectors)
+    check_finite(vectors)
     if normalize:
         lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-        check_outputs(lengths)  # of large numbers, the squares may overflow
+        check_finite(lengths)  # of large numbers, the squares may overflow
         vectors = vectors / np.maximum(lengths, 1e-12)
     return vectors.astype(np.float32)

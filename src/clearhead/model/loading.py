@@ -25,7 +25,7 @@ from clearhead.model.runtime import PRECISIONS, RUNTIMES, engine_runner, runs_en
 from clearhead.model.saving import GENERATION
 from clearhead.progress import Progress
 from clearhead.shape import ModelShape, Pooling
-from clearhead.tensors import Pruned, check_pruned
+from clearhead.tensors import PrunedHeads, check_pruned
 from clearhead.text import load_tokenizer
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def has_tokenizer(place: Path) -> bool:
     return any((place / name).exists() for name in names) or any(place.glob("*.model"))
 
 
-def _network(read: Checkpoint, pruned: Pruned, seed: int) -> Network:
+def _network(read: Checkpoint, pruned: PrunedHeads, seed: int) -> Network:
     need_torch("Running a model")
     from clearhead.core.build import build, widen
 
@@ -244,7 +244,7 @@ def _network(read: Checkpoint, pruned: Pruned, seed: int) -> Network:
     return network
 
 
-def _pruned(shape: ModelShape, passport: Passport | None) -> Pruned:
+def _pruned(shape: ModelShape, passport: Passport | None) -> PrunedHeads:
     """The heads that a passport says are gone, which the model must have had."""
     pruned = {} if passport is None else passport.pruned
     try:

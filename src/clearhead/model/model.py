@@ -107,7 +107,9 @@ class Model:
         if self.runner.capabilities.gradients:
             return sum(parameter.numel() for parameter in self.core.network.parameters())
         pruned = {} if self.passport is None else self.passport.pruned
-        return tensors.count(tensors.expected(self.shape)) - tensors.pruned_count(self.shape, pruned)
+        return tensors.count_values(tensors.expected_sizes(self.shape)) - tensors.count_pruned_values(
+            self.shape, pruned
+        )
 
     def run(
         self,

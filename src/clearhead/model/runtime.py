@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.engine.calibration_sentences import SENTENCES
 from clearhead.errors import InputError
 from clearhead.shape import ModelShape
-from clearhead.tensors import Pruned, expected
+from clearhead.tensors import PrunedHeads, expected_sizes
 
 if TYPE_CHECKING:
     from clearhead.checkpoint.folder import Checkpoint
@@ -56,7 +56,7 @@ def runs_engine(runtime: str, device: str, read: Checkpoint) -> bool:
 
 def engine_runner(
     read: Checkpoint,
-    pruned: Pruned,
+    pruned: PrunedHeads,
     threads: int | None,
     passport: Passport | None,
     precision: str | None,
@@ -90,7 +90,7 @@ def engine_runner(
 def _arrays(read: Checkpoint, weights: Model | None) -> dict[str, Any]:
     """The tensors of a folder: those of a model in memory that has all of them in their sizes, or of its files."""
     if weights is not None:
-        held, sizes = weights.runner.weights(), expected(read.shape)
+        held, sizes = weights.runner.weights(), expected_sizes(read.shape)
         arrays = {ours: held[ours] for ours in read.verdict.pieces if ours in held}
         same = all(tuple(array.shape) == tuple(sizes[ours]) for ours, array in arrays.items() if ours in sizes)
         if same and len(arrays) == len(read.verdict.pieces):

@@ -55,11 +55,11 @@ def _write(model: Model, place: Path, shard_bytes: int) -> None:
         if model.config.get("target_vocab_size"):  # each language has a vocabulary; Marian's files hold both
             model.target_tokenizer.save(place / "target")
     plain = model.shape.head is None or model.shape.head.kind in ("masked", "replaced")  # taught further
-    if model.pooling.source != Pooling().source and plain:
+    if model.pooling.origin != Pooling().origin and plain:
         sentence.write_sentences(place, model.pooling, model.dense, model.shape.stack.width)
     if model.head == "classify" and model.config.get(HEAD_POOLING) == "mean":
         longest = model.max_length(model.pooling) if model.trained is None else model.trained.max_length
-        write_mean_head(place, arrays, longest, model.trained, lower=model.pooling.lower)
+        write_mean_head(place, arrays, longest, model.trained, lower=model.pooling.lowercase)
     write_passport(
         place,
         Passport(

@@ -28,7 +28,7 @@ def trace_text(model: Model, text: str, second: str | None, target: str | Sequen
             raise InputError("target= is for models with a decoder.")
         goal, written, about = _read_target(model, target)
         texts |= about
-        start = model.shape.start or 0
+        start = model.shape.decoder_start_id or 0
         target_ids = [[start, *goal[:-1]]]  # shifted right: each position predicts the next token
         target_tokens = ["<start>", *written[:-1]]
     batch, _ = checked_batch(model.shape, [encoding.ids], None, segments, target_ids, None)

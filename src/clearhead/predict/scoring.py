@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from clearhead.batch import Batch, check_outputs, groups
+from clearhead.batch import Batch, check_finite, group_by_budget
 from clearhead.data.columns import Columns
 from clearhead.data.examples import TextRow
 from clearhead.data.row_codec import LengthPolicy
@@ -148,7 +148,7 @@ def network_logits(
     order = np.argsort(lengths, kind="stable")
     parts: list[Array] = []
     done = 0
-    for group in groups(lengths[order].tolist(), budget or runner.packed_tokens):
+    for group in group_by_budget(lengths[order].tolist(), budget or runner.packed_tokens):
         chosen = order[group.start : group.stop]
         part = data.packed(windows[chosen], owners[chosen], data.targets[:0])
         parts.append(runner.packed(part.ids, part.segments, part.lengths))
@@ -157,7 +157,7 @@ def network_logits(
     if not parts:
         raise InputError("There are no rows to answer.")
     found = np.concatenate(parts)
-    check_outputs(found)
+    check_finite(found)
     if len(found) == len(order):
         return task.head.collect(found[np.argsort(order, kind="stable")], data)
     begins = np.cumsum(lengths) - lengths  # an answer for each token: back to the order of the windows
@@ -320,7 +320,7 @@ def _rectangle(data: Encoded, windows: Array, model: Model) -> tuple[Array, Arra
     lengths = data.starts[windows + 1] - data.starts[windows]
     place = np.arange(int(lengths.max()))
     mask = place < lengths[:, None]
-    ids = np.full(mask.shape, model.shape.stack.pad or 0, np.int64)
+    ids = np.full(mask.shape, model.shape.stack.pad_id or 0, np.int64)
     part = data.packed(windows, windows, data.targets[:0])
     ids[mask] = part.ids
     segments = None

@@ -192,7 +192,9 @@ def _own_generator(model: Model, reference: str) -> Model | None:
     if not (place / "config.json").is_file():
         return None
     made = load(place, "core", device=str(model.core.device))
-    both = [(one.shape.stack.vocab, one.shape.stack.word_width, one.shape.stack.segments) for one in (made, model)]
+    both = [
+        (one.shape.stack.vocab_size, one.shape.stack.token_width, one.shape.stack.segments) for one in (made, model)
+    ]
     return made if both[0] == both[1] and made.head == "masked" else None
 
 

@@ -41,7 +41,7 @@ class Exam:
         """How often words occur, counted once."""
         if self.counts is None:
             self.events.progress("counting words", 0, None)
-            self.counts = baselines.count(self.texts.train, self.model.shape.stack.vocab)
+            self.counts = baselines.count(self.texts.train, self.model.shape.stack.vocab_size)
         return self.counts
 
     def judge(self, step: int, most: int) -> Judged:

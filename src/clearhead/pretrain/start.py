@@ -47,7 +47,7 @@ def start_model(plan: PretrainPlan, folder: Path, events: RunEvents) -> tuple[Mo
 
 
 def make_teacher(plan: PretrainPlan, model: Model, objective: PretrainObjective, texts: Texts, folder: Path) -> Teacher:
-    kit = read_vocab_info(model.tokenizer, rate=plan.mask, masking=plan.masking, start=model.shape.start)
+    kit = read_vocab_info(model.tokenizer, rate=plan.mask, masking=plan.masking, start=model.shape.decoder_start_id)
     teacher = Teacher(
         portion=texts.train,
         objective=objective,

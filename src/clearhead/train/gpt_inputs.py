@@ -36,7 +36,7 @@ def read_with_marks(model: Model, seed: int) -> Model:
         return model
     from clearhead.core.runner import CoreRunner
 
-    vocab = max(model.shape.stack.vocab, tokenizer.vocab_size)
+    vocab = max(model.shape.stack.vocab_size, tokenizer.vocab_size)
     network = _grown(model.use_core().network, vocab, tokenizer.eos_id, seed)
     config = {**model.config, "vocab_size": vocab}
     if config.get("pad_token_id") is None:  # transformers finds the last token of a row by it
@@ -79,7 +79,7 @@ def _grown(network: Network, vocab: int, like: int | None, seed: int) -> Network
     base = words[like] if like is not None and like < len(words) else words.mean(0)
     apart = np.random.default_rng(seed).normal(0, shape.stack.init_std, (vocab - len(words), words.shape[1]))
     arrays[WORDS] = np.concatenate([words, (base + apart).astype(words.dtype)])
-    made = build(replace(shape, stack=replace(shape.stack, vocab=vocab)), arrays.items(), seed=seed)
+    made = build(replace(shape, stack=replace(shape.stack, vocab_size=vocab)), arrays.items(), seed=seed)
     for part, blocks in pruned_heads(network).items():
         made.prune({int(block): set(heads) for block, heads in blocks.items()}, part)
     return made

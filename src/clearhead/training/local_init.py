@@ -36,9 +36,9 @@ def can_init_locally(shape: Shape) -> bool:
     Other families know distances by themselves (T5, DeBERTa, ModernBERT), share their blocks (ALBERT), or guess the
     word after the one that they stand on (GPT): loud positions in what a GPT adds up to its answer only disturb it.
     """
-    whole = shape.recurrent is None and shape.layers > 0 and not shape.order and shape.head_width % 2 == 0
+    whole = shape.recurrent is None and shape.layers > 0 and not shape.block_order and shape.head_width % 2 == 0
     learned = shape.positions == "learned" and shape.relative == "none"
-    return whole and shape.embed_norm and not shape.causal and learned and shape.head_width <= shape.word_width
+    return whole and shape.embed_norm and not shape.causal and learned and shape.head_width <= shape.token_width
 
 
 @torch.no_grad()
@@ -47,7 +47,7 @@ def init_local_attention(network: Any) -> bool:
     shape: Shape = network.shape.stack
     if not can_init_locally(shape):
         return False
-    words, count = shape.word_width, shape.head_width // 2
+    words, count = shape.token_width, shape.head_width // 2
     numbers = torch.arange(count, dtype=torch.float64)
     sharp = math.pi * (numbers + (numbers + 1) * GOLDEN % 1) / count  # their cosines cancel out but at distance 0
     rest = words // 2 - count
@@ -85,4 +85,4 @@ def _reading(network: Any) -> Tensor:
     if shape.project == "none":
         return torch.eye(shape.width, dtype=torch.float64)
     back: Tensor = torch.linalg.pinv(network.stack.embed.project.weight.double().cpu())
-    return back * max(1.0, shape.word_width / shape.width)  # a narrow door lets a part of each wave in
+    return back * max(1.0, shape.token_width / shape.width)  # a narrow door lets a part of each wave in

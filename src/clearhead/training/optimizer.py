@@ -65,7 +65,7 @@ class RowwiseAdamW(torch.optim.AdamW):
 def make_optimizer(network: Network, settings: TrainSettings) -> torch.optim.AdamW:
     """One group per rate and decay; every parameter is in it, frozen ones get no gradient."""
     # a table that is the output matrix as well has a gradient for every word
-    tied = settings.lm_weight > 0 or "stack.embed.token.weight" in tensors.ties(network.shape).values()
+    tied = settings.lm_weight > 0 or "stack.embed.token.weight" in tensors.tied_tensors(network.shape).values()
     network.stack.embed.token.sparse = not tied
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, parameter in network.named_parameters():

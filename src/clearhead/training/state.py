@@ -169,7 +169,7 @@ def last_bias(network: Network) -> Tensor | None:
         return None
     if stack.final_norm:
         return network.get_parameter("stack.norm.bias")
-    if stack.norm_place == "after" and stack.layers:
+    if stack.norm_position == "after" and stack.layers:
         return network.get_parameter(f"stack.blocks.{stack.block_of_layer[-1]}.feed.norm.bias")
     return None
 

@@ -36,5 +36,5 @@ def threads_for(shape: ModelShape, settings: TrainSettings) -> int:
         return most
     tokens = settings.batch_tokens or (settings.batch_rows or 1) * ROW_TOKENS
     stacks = [stack for stack in (shape.stack, shape.decoder) if stack is not None]
-    widest = max(stack.width * max(stack.width, stack.feed_width) for stack in stacks)
+    widest = max(stack.width * max(stack.width, stack.feed_forward_width) for stack in stacks)
     return max(1, min(most, min(tokens, settings.micro_tokens) * widest // LEAST_WORK))

@@ -153,7 +153,7 @@ def encode(model: Model, pairs: Sequence[Pair], plan: RunPlan) -> tuple[Parallel
     if not kept:
         longest = setting("max_length", "N")
         raise InputError(f"Every row is longer than {most} tokens; say how long they may be with {longest}.")
-    start = model.shape.start
+    start = model.shape.decoder_start_id
     if start is None:
         raise InputError(f"{model.reference} does not say which token its decoder starts with.")
     made = Parallel(
