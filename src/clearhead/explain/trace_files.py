@@ -33,12 +33,14 @@ def attention_data(
 ) -> dict[str, Any]:
     """Plain values for JSON: everything, or only one part, layer, head or word; special tokens only with `special`.
 
-    {"text": ..., "second": ..., "target": ..., "special": false,
-     "tokens": [...], "positions": [...], "target_tokens": [...] or null, "target_positions": [...] or null,
-     "informative": {"encoder": [the most informative word's places], ...},
-     "layers": [{"layer": 0, "heads": [0, ...], "queries": [0, ...], "probs": [head][query][key],
-                 "special_share": [head][query]}, ...],
-     "decoder": [the same], "cross": [the same; queries are target tokens, keys are tokens]}
+    The keys:
+
+        {"text": ..., "second": ..., "target": ..., "special": false,
+         "tokens": [...], "positions": [...], "target_tokens": [...] or null, "target_positions": [...] or null,
+         "informative": {"encoder": [the most informative word's places], ...},
+         "layers": [{"layer": 0, "heads": [0, ...], "queries": [0, ...], "probs": [head][query][key],
+                     "special_share": [head][query]}, ...],
+         "decoder": [the same], "cross": [the same; queries are target tokens, keys are tokens]}
     """
     have = parts(trace)
     views = {name: view(trace, name) for name in (have if part is None and have else [part or "encoder"])}
