@@ -79,18 +79,18 @@ def sentencepiece_pieces(data: bytes) -> tuple[Cut, Cut, Cut, Cut]:
     """Pieces and pieces with offsets, by us and by them."""
     import sentencepiece
 
-    from clearhead.text.sentencepiece.model_file import parse_pieces
-    from clearhead.text.sentencepiece.normalizer import PieceNormalizer
-    from clearhead.text.sentencepiece.segmenter import segmenter
-    from clearhead.text.sentencepiece.trie import Budget
+    from clearhead.text.sentencepiece.model_file import parse_model
+    from clearhead.text.sentencepiece.normalizer import SentencePieceNormalizer
+    from clearhead.text.sentencepiece.segmenter import make_segmenter
+    from clearhead.text.sentencepiece.trie import StepBudget
 
-    model = parse_pieces(data, "model")
-    normalizer, segment = PieceNormalizer(model, "model"), segmenter(model, "model")
+    model = parse_model(data, "model")
+    normalizer, segment = SentencePieceNormalizer(model, "model"), make_segmenter(model, "model")
     processor = sentencepiece.SentencePieceProcessor(model_proto=data)
     until_022: Any = "immutable_proto"
 
     def ours(text: str) -> list[Any]:
-        budget = Budget(len(text))
+        budget = StepBudget(len(text))
         normal, origins = normalizer.normalize(text, budget)
         return [(piece, origins[start], origins[end]) for piece, start, end in segment(normal, budget)]
 
@@ -186,13 +186,14 @@ if which == "theirs":
     before = time.process_time()
     count = len(sentencepiece.SentencePieceProcessor(model_proto=data).encode(text, out_type=str))
 else:
-    from clearhead.text.sentencepiece.normalizer import PieceNormalizer
-    from clearhead.text.sentencepiece.model_file import parse_pieces
-    from clearhead.text.sentencepiece.segmenter import segmenter
-    from clearhead.text.sentencepiece.trie import Budget
+    from clearhead.text.sentencepiece.normalizer import SentencePieceNormalizer
+    from clearhead.text.sentencepiece.model_file import parse_model
+    from clearhead.text.sentencepiece.segmenter import make_segmenter
+    from clearhead.text.sentencepiece.trie import StepBudget
     before = time.process_time()
-    model, budget = parse_pieces(data, "x.spm"), Budget(len(text))
-    count = len(segmenter(model, "x.spm")(PieceNormalizer(model, "x.spm").normalize(text, budget)[0], budget))
+    model, budget = parse_model(data, "x.spm"), StepBudget(len(text))
+    normalized, _ = SentencePieceNormalizer(model, "x.spm").normalize(text, budget)
+    count = len(make_segmenter(model, "x.spm")(normalized, budget))
 peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(f"{count:,} pieces, {time.process_time() - before:.1f} s, {peak // 1024:,} MB")
 """
@@ -225,8 +226,8 @@ def compare_regex() -> None:
 
     print(f"regex {regex.__version__}")
     print(f"  our lines: {lines_of('text/words.py'):,} (words), of which it would save 6")
-    solid = "".join(f"{chr(first)}-{chr(last)}" for first, last in words.SOLID)
-    sign = f"\\S[\\p{{M}}{words.TAILS}]*"
+    solid = "".join(f"{chr(first)}-{chr(last)}" for first, last in words.UNSPACED_RANGES)
+    sign = f"\\S[\\p{{M}}{words.VARIATION_MARKS}]*"
     letters = f"(?:[[\\p{{L}}\\p{{N}}]--[{solid}]][\\p{{M}}\u200c\u200d]*)+"
     before = time.process_time()
     pattern = regex.compile(f"(?V1:{letters}|[\U0001f1e6-\U0001f1ff]{{2}}|{sign}(?:\u200d{sign})*)")
@@ -241,7 +242,7 @@ def compare_regex() -> None:
 
     for kind, texts in (("random", random_texts(20_000, seed=7)), ("real", shared_texts())):
         if texts:
-            compare_cuts(f"words of a tagger, {kind}", texts, words.word_spans, theirs)
+            compare_cuts(f"words of a tagger, {kind}", texts, words.find_word_spans, theirs)
     characters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
     letter, blank = regex.compile(r"[\p{L}\p{N}]"), regex.compile(r"\s")
     letters_differ = sum(one.isalnum() != bool(letter.match(one)) for one in characters)

@@ -44,7 +44,7 @@ def model_and_lesson(name: str) -> tuple[Model, PretrainBatch]:
     config["vocab_size"] = max(tokenizer.vocab.values()) + 1
     model = create(family, config=config, head=head, tokenizer=tokenizer, seed=3)
     kit = read_vocab_info(tokenizer, start=model.shape.decoder_start_id)
-    pieces = [np.array(ids) for ids in tokenizer.pieces(lines)]
+    pieces = [np.array(ids) for ids in tokenizer.encode_plain(lines)]
     two = "pairs" in objective.losses
     texts: TextPairs = [
         (pieces[place], pieces[place + 1] if two else None, place % 3 % 2) for place in range(0, 2 * 9, 2)

@@ -185,7 +185,7 @@ def test_a_tokenizer_says_what_stands_around_texts() -> None:
 def words_in(tokenizer: Tokenizer, text: str) -> list[str]:
     """A text cut where words begin, by what a vocab says of its tokens."""
     vocab, words = read_vocab_info(tokenizer), list[str]()
-    for one in tokenizer.pieces([text])[0]:
+    for one in tokenizer.encode_plain([text])[0]:
         token = tokenizer.tokens([one])[0]
         if vocab.continues[one] and words:
             words[-1] += f"+{token}"

@@ -40,7 +40,7 @@ def ids(corpus: Corpus) -> list[int]:
 def test_what_is_written_is_what_was_read(tmp_path: Path, tokenizer: Tokenizer, shard: int) -> None:
     corpus = make_corpus(tmp_path, "x", tokenizer, read, shard=shard)
     lines = [line for one in DOCUMENTS for line in one]
-    assert ids(corpus) == [one for piece in tokenizer.pieces(lines) for one in piece]
+    assert ids(corpus) == [one for piece in tokenizer.encode_plain(lines) for one in piece]
     assert corpus.sentences == len(lines)
     assert corpus.index.notes == ["read"]
     found = [corpus.document(number) for number in range(corpus.documents)]

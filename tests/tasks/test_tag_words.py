@@ -23,7 +23,7 @@ from clearhead.tasks.tag.alignment import INHERITS, NOTHING
 from clearhead.tasks.tag.decoding import collect, read, spans_of
 from clearhead.tasks.tag.rows import check
 from clearhead.tasks.tag.task import TAG_ROWS
-from clearhead.text.words import word_spans
+from clearhead.text.words import find_word_spans
 from tests.tasks.tokenizers import KINDS, tokenizer
 from tests.variation import scaled
 
@@ -74,7 +74,7 @@ ANY = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0")
 @settings(max_examples=scaled(300), deadline=None)
 @given(TEXTS | ANY)
 def test_words_cover_every_letter_once_and_in_order(text: str) -> None:
-    borders = word_spans(text)
+    borders = find_word_spans(text)
     covered = [place for begin, end in borders for place in range(begin, end)]
     assert covered == sorted(set(covered))
     assert all(begin < end for begin, end in borders)
@@ -84,7 +84,7 @@ def test_words_cover_every_letter_once_and_in_order(text: str) -> None:
 @settings(max_examples=scaled(100), deadline=None)
 @given(TEXTS)
 def test_no_word_begins_with_what_belongs_to_the_letter_before(text: str) -> None:
-    for begin, _ in word_spans(text):
+    for begin, _ in find_word_spans(text):
         if begin and not text[begin - 1].isspace():
             assert unicodedata.category(text[begin]) not in ("Mn", "Mc", "Me")
 
@@ -100,12 +100,12 @@ def test_no_word_begins_with_what_belongs_to_the_letter_before(text: str) -> Non
     ],
 )
 def test_words_are_what_people_would_mark(text: str, words: list[str]) -> None:
-    assert [text[begin:end] for begin, end in word_spans(text)] == words
+    assert [text[begin:end] for begin, end in find_word_spans(text)] == words
 
 
 def test_words_as_lists_have_them() -> None:
     text = "U.S. firm Rolls-Royce's e-mail cost $3.5, said O'Neil at 10:30; AT&T's 1,000 a.m. flights. 東京 don’t x_1."
-    assert [text[begin:end] for begin, end in word_spans(text, joined=True)] == [
+    assert [text[begin:end] for begin, end in find_word_spans(text, joined=True)] == [
         "U.S.",
         "firm",
         "Rolls-Royce",
@@ -141,7 +141,7 @@ def test_words_as_lists_have_them() -> None:
 @settings(max_examples=scaled(200), deadline=None)
 @given(TEXTS | ANY)
 def test_joined_words_begin_and_end_where_words_do(text: str) -> None:
-    short, long = word_spans(text), word_spans(text, joined=True)
+    short, long = find_word_spans(text), find_word_spans(text, joined=True)
     assert {begin for begin, _ in long} <= {begin for begin, _ in short}
     assert {end for _, end in long} <= {end for _, end in short}
     assert sum(end - begin for begin, end in long) == sum(end - begin for begin, end in short)
@@ -195,7 +195,7 @@ def places_of(text: str, kind: str, fit: LengthPolicy) -> list[int]:
 @settings(max_examples=scaled(120), deadline=None)
 @given(text=TEXTS, seed=st.integers(0, 10**6), length=st.sampled_from((None, 8, 16)))
 def test_spans_come_back_as_they_went_in(kind: str, text: str, seed: int, length: int | None) -> None:
-    borders = word_spans(text)
+    borders = find_word_spans(text)
     if not borders:
         return
     fit = LengthPolicy(max_length=length, stride=2 if length else 0)
@@ -220,7 +220,7 @@ def test_spans_come_back_as_they_went_in(kind: str, text: str, seed: int, length
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_word_of_ordinary_text_has_one_token_of_its_own(kind: str) -> None:
     text = "The old keeper wrote a letter to his daughter every evening, and she does not answer. " * 12
-    count = len(word_spans(text))
+    count = len(find_word_spans(text))
     whole = places_of(text, kind, LengthPolicy())
     assert len(whole) == count
     assert min(whole) >= 0

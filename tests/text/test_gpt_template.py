@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clearhead.text import load_tokenizer
-from clearhead.text.gpt_template import DELIMITER, EXTRACT, START, is_marked, marked
+from clearhead.text.gpt_template import DELIMITER, EXTRACT, START, add_gpt_template, has_gpt_template
 from tests.text import tokenizer_folders
 
 
@@ -18,9 +18,9 @@ def test_marks_survive_a_folder(family: str, tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
     getattr(tokenizer_folders, family.replace("-", "_"))(tmp_path / "plain")
     plain = load_tokenizer(tmp_path / "plain", family, {"model_type": family}).source
-    made = marked(plain)
-    assert (is_marked(plain), is_marked(made)) == (False, True)
-    assert marked(made) is made
+    made = add_gpt_template(plain)
+    assert (has_gpt_template(plain), has_gpt_template(made)) == (False, True)
+    assert add_gpt_template(made) is made
     one, two = "The old keeper", "Rain fell"
     encoding = made.encode(one, two)
     assert encoding.tokens == [START, *plain.encode(one).tokens, DELIMITER, *plain.encode(two).tokens, EXTRACT]

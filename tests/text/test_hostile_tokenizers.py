@@ -169,20 +169,20 @@ def test_a_panic_in_the_library_becomes_a_sentence() -> None:
     class PanicException(BaseException):
         """Named as the one that Rust raises, which cannot be imported."""
 
-    with pytest.raises(TokenizerError, match="gave up"), files.guarded("x.json cannot be used"):
+    with pytest.raises(TokenizerError, match="gave up"), files.wrap_library_errors("x.json cannot be used"):
         raise PanicException("index out of bounds")
-    with pytest.raises(KeyboardInterrupt), files.guarded("x.json cannot be used"):
+    with pytest.raises(KeyboardInterrupt), files.wrap_library_errors("x.json cannot be used"):
         raise KeyboardInterrupt
 
 
 def test_sizes_are_bounded_before_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "tokenizer.json"
     with path.open("wb") as file:
-        file.truncate(files.LARGE + 1)  # a sparse file: large in name only
+        file.truncate(files.MAX_VOCABULARY_BYTES + 1)  # a sparse file: large in name only
     refused(tmp_path, "bert", "larger than 512 MB")
     path.unlink()
     with (tmp_path / "tokenizer_config.json").open("wb") as file:
-        file.truncate(files.SMALL + 1)
+        file.truncate(files.MAX_SETTINGS_BYTES + 1)
     refused(tmp_path, "bert", "larger than 16 MB")
 
 

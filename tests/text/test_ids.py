@@ -64,14 +64,18 @@ def test_many_long_texts_are_read_some_at_a_time(family: Family, monkeypatch: py
     tokenizer, _ = family(next(iter(LEGACY)), FORMS[0])
     items: list[Any] = [text for text in TEXTS if text] * 3
     items = [*items, (items[0], items[1])]
-    together = tokenizer.encode_batch(items), tokenizer.encode_ids(items, max_length=9), tokenizer.pieces(items[:-1])
-    monkeypatch.setattr(pipeline, "AT_ONCE", 40)
+    together = (
+        tokenizer.encode_batch(items),
+        tokenizer.encode_ids(items, max_length=9),
+        tokenizer.encode_plain(items[:-1]),
+    )
+    monkeypatch.setattr(pipeline, "MAX_BATCH_CHARACTERS", 40)
     assert together == (
         tokenizer.encode_batch(items),
         tokenizer.encode_ids(items, max_length=9),
-        tokenizer.pieces(items[:-1]),
+        tokenizer.encode_plain(items[:-1]),
     )
-    parts = list(pipeline.stretches(items))
+    parts = list(pipeline.split_batches(items))
     assert [one for part in parts for one in part] == items
     assert all(len(part) == 1 or sum(map(len, part)) <= 40 for part in parts[:-1])
     assert any(len(part) > 1 for part in parts)

@@ -123,7 +123,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("case", SETTINGS)
 def test_settings_without_bounds(tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vocabulary_limits, "MOST_ADDED", 40)
+    monkeypatch.setattr(vocabulary_limits, "MAX_ADDED_TOKENS", 40)
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(SETTINGS[case]), encoding="utf-8")
     with pytest.raises(TokenizerError, match=r"tokenizer_config\.json") as caught:
         made(tmp_path, normalizer=replacement("x", "y" * 900))
@@ -141,7 +141,7 @@ def test_runs_at_the_end_of_a_line_are_read_once(tmp_path: Path) -> None:
     pieces = {"type": "BPE", "vocab": {"a": 0, " ": 1, "  ": 2, "?": 3}, "merges": [[" ", " "]], "unk_token": "?"}
     tokenizer = made(tmp_path, model=pieces, pre_tokenizer=in_sequence("pretokenizers", split(r"\s+$")))
     assert tokenizer.encode("a  a  ").tokens == ["a", "  ", "a", "  "]
-    assert len(tokenizer.pieces(["a" + " " * 100_000 + "a"])[0]) == 50_002
+    assert len(tokenizer.encode_plain(["a" + " " * 100_000 + "a"])[0]) == 50_002
 
 
 PUBLISHED: dict[str, dict[str, Any]] = {
@@ -191,19 +191,23 @@ def test_a_recipe_does_not_run_the_steps_of_a_file(tmp_path: Path) -> None:
 
 
 def test_short_texts_need_no_look() -> None:
-    assert 4 * pipeline.FEW_CHARACTERS * limits.MOST_GROWTH <= limits.MOST_BYTES
+    assert 4 * pipeline.MAX_UNCHECKED_CHARACTERS * limits.MAX_GROWTH <= limits.MAX_NORMALIZED_BYTES
 
 
 def test_texts_are_bounded_as_they_are_and_as_they_become(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = made(tmp_path, normalizer=replacement("a", "b" * 50))
-    monkeypatch.setattr(limits, "MOST_BYTES", 10_000)
-    monkeypatch.setattr(limits, "STRETCH", 64)
-    monkeypatch.setattr(pipeline, "FEW_CHARACTERS", 10)
+    monkeypatch.setattr(limits, "MAX_NORMALIZED_BYTES", 10_000)
+    monkeypatch.setattr(limits, "NORMALIZED_CHUNK", 64)
+    monkeypatch.setattr(pipeline, "MAX_UNCHECKED_CHARACTERS", 10)
     assert tokenizer.encode("c" * 9_000).ids == [1]  # nothing of it grows
-    for call in (tokenizer.encode, lambda text: tokenizer.encode_ids([text]), lambda text: tokenizer.pieces([text])):
+    for call in (
+        tokenizer.encode,
+        lambda text: tokenizer.encode_ids([text]),
+        lambda text: tokenizer.encode_plain([text]),
+    ):
         with pytest.raises(InputError, match="longer than 10,000 bytes"):
             call("a" * 300)
-    monkeypatch.setattr(limits, "MOST_TEXT", 100)
+    monkeypatch.setattr(limits, "MAX_TEXT_LENGTH", 100)
     with pytest.raises(InputError, match="101 characters, more than the 100"):
         tokenizer.encode("c" * 101)
     with pytest.raises(InputError, match="more than the 100"):
@@ -211,4 +215,4 @@ def test_texts_are_bounded_as_they_are_and_as_they_become(tmp_path: Path, monkey
 
 
 def test_special_tokens_that_can_be_learned_can_be_loaded() -> None:
-    assert vocabulary_options.MOST_SPECIAL <= vocabulary_limits.LONGEST_COPY
+    assert vocabulary_options.MAX_SPECIAL_TOKEN_BYTES <= vocabulary_limits.MAX_AFFIX_BYTES

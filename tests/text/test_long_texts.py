@@ -12,7 +12,7 @@ import pytest
 from clearhead.errors import InputError
 from clearhead.text import Encoding, Tokenizer, load_tokenizer, long_texts, pipeline
 from clearhead.text.encoding import truncate
-from clearhead.text.token_counter import word_reader
+from clearhead.text.token_counter import build_word_token_counter
 from tests.text.tokenizer_folders import SENTENCES, marian
 
 Family = Callable[[str, str], tuple[Tokenizer, Any]]
@@ -42,9 +42,9 @@ UNITS = (
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts count as long from a hundred characters on."""
-    monkeypatch.setattr(long_texts, "LONG", 100)
-    monkeypatch.setattr(long_texts, "PER_TOKEN", 4)
-    monkeypatch.setattr(long_texts, "BLANKS", 40)
+    monkeypatch.setattr(long_texts, "LONG_TEXT", 100)
+    monkeypatch.setattr(long_texts, "CHARACTERS_PER_TOKEN", 4)
+    monkeypatch.setattr(long_texts, "BLANK_SEARCH", 40)
 
 
 @pytest.mark.usefixtures("eager")
@@ -117,10 +117,10 @@ def test_huge_texts_are_counted_in_parts(family: Family, monkeypatch: pytest.Mon
     text = (unit * 3_000)[:3_000]
     whole = truncate(ours.encode(text), 30)
     pair = truncate(ours.encode("keeper", text), 30)
-    monkeypatch.setattr(long_texts, "MOST_TEXT", 1_000)
-    monkeypatch.setattr(long_texts, "PART", 500)
-    monkeypatch.setattr(long_texts, "BLANKS", 40)
-    monkeypatch.setattr(long_texts, "LONG", 100)
+    monkeypatch.setattr(long_texts, "MAX_TEXT_LENGTH", 1_000)
+    monkeypatch.setattr(long_texts, "CHUNK_SIZE", 500)
+    monkeypatch.setattr(long_texts, "BLANK_SEARCH", 40)
+    monkeypatch.setattr(long_texts, "LONG_TEXT", 100)
     seen = Counting(ours, monkeypatch)
     assert ours.encode(text, max_length=30) == whole
     assert ours.encode_ids([text], max_length=30)[0].truncated == whole.truncated
@@ -130,8 +130,8 @@ def test_huge_texts_are_counted_in_parts(family: Family, monkeypatch: pytest.Mon
 
 def test_huge_texts_with_hardly_a_token_are_refused(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
     ours, _ = family("bert_cased", "legacy")
-    monkeypatch.setattr(long_texts, "MOST_TEXT", 1_000)
-    monkeypatch.setattr(long_texts, "PART", 500)
+    monkeypatch.setattr(long_texts, "MAX_TEXT_LENGTH", 1_000)
+    monkeypatch.setattr(long_texts, "CHUNK_SIZE", 500)
     with pytest.raises(InputError, match="3,000 characters"):
         ours.encode_ids(["x" * 3_000], max_length=30)
 
@@ -140,8 +140,8 @@ def test_marian_sources_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     ours = load_tokenizer(tmp_path, marian(tmp_path), {}).source
     text = " ".join(SENTENCES[:6])
     whole = truncate(ours.encode(text), 12)
-    monkeypatch.setattr(long_texts, "LONG", 100)
-    monkeypatch.setattr(long_texts, "PER_TOKEN", 4)
+    monkeypatch.setattr(long_texts, "LONG_TEXT", 100)
+    monkeypatch.setattr(long_texts, "CHARACTERS_PER_TOKEN", 4)
     assert ours.encode(text, max_length=12) == whole
     assert ours.encode_ids([text], max_length=12)[0].truncated == whole.truncated
 
@@ -156,8 +156,8 @@ def test_words_are_counted_once_where_a_pipeline_reads_each_alone(
     text = "\tthe keeper's  lamp,\nÉlan Éa 東京 [MASK] a[MASK]b xyzzy\u00a0x\u3000y \x1c \x0bq\r\n" * 40
     items: list[Any] = [text, ("a keeper", text), (text, text[3:]), (text[7:], text), "x" * 900, "short", " " * 900]
     whole = [truncate(one, 24) for one in ours.encode_batch(items)]
-    monkeypatch.setattr(pipeline, "LONG", 100)
-    monkeypatch.setattr(pipeline, "PER_TOKEN", 2)
+    monkeypatch.setattr(pipeline, "LONG_TEXT", 100)
+    monkeypatch.setattr(pipeline, "CHARACTERS_PER_TOKEN", 2)
     found = backend.ids(items, split=False, max_length=24)
     assert [(one.ids, one.segments, one.truncated) for one in found] == [
         (one.ids, one.segments, one.truncated) for one in whole
@@ -173,7 +173,7 @@ def test_words_are_counted_as_the_library_counts_them(
     backend: Any = ours._backend
     draw = random.Random(7)
     parts = ["keeper", "e", "é", "e\u0301", "Σ", "я", "東", "-", "_", "[MASK]", "[mask]", "<mask>", "7", "\u200d", "ß"]
-    monkeypatch.setattr(pipeline, "LONG", 0)
+    monkeypatch.setattr(pipeline, "LONG_TEXT", 0)
     for _ in range(150):
         words = ["".join(draw.choices(parts, k=draw.choice((1, 3, 40, 99, 140)))) for _ in range(4)]
         text = draw.choice((" ", "\n", "-", "!")).join(words)
@@ -223,8 +223,8 @@ def test_pipelines_that_look_over_blanks(change: dict[str, Any]) -> None:
         "model": {"type": "WordPiece"},
         "added_tokens": [{"content": "[MASK]"}],
     }
-    assert word_reader(words) is not None
-    assert word_reader(words | change) is None
+    assert build_word_token_counter(words) is not None
+    assert build_word_token_counter(words | change) is None
 
 
 def test_added_tokens_that_stand_alone_are_not_made_by_a_cut() -> None:
@@ -233,11 +233,11 @@ def test_added_tokens_that_stand_alone_are_not_made_by_a_cut() -> None:
         "model": {"type": "WordPiece"},
         "added_tokens": [{"content": "[new]", "single_word": True}],
     }
-    reader = word_reader(words)
+    reader = build_word_token_counter(words)
     assert reader is not None
-    assert reader.first_words("one_two-three", 9) == "one_two"
-    assert reader.first_words("one_two[three", 9) == "one_two[three"  # [ begins a token
-    assert reader.first_words("one_two_three", 9) == "one_two_three"
+    assert reader.take_first_words("one_two-three", 9) == "one_two"
+    assert reader.take_first_words("one_two[three", 9) == "one_two[three"  # [ begins a token
+    assert reader.take_first_words("one_two_three", 9) == "one_two_three"
     assert not reader.is_slow("_" * 100)
 
 

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from clearhead.errors import InputError, TokenizerError
 from clearhead.text import Tokenizer, TokenizerPair, load_tokenizer
-from clearhead.text.sentencepiece.decoder import join_pieces
-from clearhead.text.sentencepiece.model_file import parse_pieces
-from clearhead.text.sentencepiece.normalizer import PieceNormalizer
-from clearhead.text.sentencepiece.segmenter import segmenter
-from clearhead.text.sentencepiece.trie import Budget
+from clearhead.text.sentencepiece.decoder import make_joiner
+from clearhead.text.sentencepiece.model_file import parse_model
+from clearhead.text.sentencepiece.normalizer import SentencePieceNormalizer
+from clearhead.text.sentencepiece.segmenter import make_segmenter
+from clearhead.text.sentencepiece.trie import StepBudget
 from tests.text.tokenizer_folders import SENTENCES, TEXTS, WORDS, marian, real, sentence_pieces, write_json
 from tests.variation import scaled
 
@@ -63,11 +63,11 @@ def sides(pair: TokenizerPair) -> tuple[Tokenizer, Tokenizer]:
 
 def piece_cutter(data: bytes) -> Callable[[str], list[str]]:
     """The pieces of a text under a SentencePiece model."""
-    model = parse_pieces(data, "spiece.model")
-    normalizer, segment = PieceNormalizer(model, "spiece.model"), segmenter(model, "spiece.model")
+    model = parse_model(data, "spiece.model")
+    normalizer, segment = SentencePieceNormalizer(model, "spiece.model"), make_segmenter(model, "spiece.model")
 
     def cut(text: str) -> list[str]:
-        budget = Budget(len(text))
+        budget = StepBudget(len(text))
         return [piece for piece, _, _ in segment(normalizer.normalize(text, budget)[0], budget)]
 
     return cut
@@ -257,11 +257,13 @@ def test_damaged_bytes_never_escape_as_another_error(tmp_path: Path) -> None:
         if turn % 5 == 0:
             del broken[choose.randrange(len(broken)) :]
         try:
-            model = parse_pieces(bytes(broken), "broken.model")
-            text, origins = PieceNormalizer(model, "broken.model").normalize("A keeper e\u0301 ﬁ ½ 漢", Budget(18))
-            segmenter(model, "broken.model")(text, Budget(18))
+            model = parse_model(bytes(broken), "broken.model")
+            text, origins = SentencePieceNormalizer(model, "broken.model").normalize(
+                "A keeper e\u0301 ﬁ ½ 漢", StepBudget(18)
+            )
+            make_segmenter(model, "broken.model")(text, StepBudget(18))
             with contextlib.suppress(ValueError):  # a byte piece that names no byte: reported when the folder is loaded
-                join_pieces(model)([p.text for p in model.pieces])
+                make_joiner(model)([p.text for p in model.pieces])
             assert len(origins) == len(text) + 1
         except TokenizerError:
             refused += 1

@@ -9,7 +9,7 @@ import pytest
 from tokenizers import Regex, pre_tokenizers
 
 from clearhead.text.limits.pattern_parser import UnboundedPatternError, count_steps, parse_pattern
-from clearhead.text.limits.patterns import MOST_STEPS, check_pattern, depends_on_position, start_at_runs
+from clearhead.text.limits.patterns import MAX_STEPS, anchor_at_run_start, check_pattern, depends_on_position
 from fuzz.patterns import accepted
 
 CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
@@ -152,7 +152,7 @@ SLOW = (
 def test_patterns_of_published_tokenizers(name: str) -> None:
     check_pattern(PUBLISHED[name])
     Regex(PUBLISHED[name])
-    assert sum(map(count_steps, parse_pattern(PUBLISHED[name]))) <= MOST_STEPS / 2
+    assert sum(map(count_steps, parse_pattern(PUBLISHED[name]))) <= MAX_STEPS / 2
 
 
 @pytest.mark.parametrize("pattern", SLOW, ids=lambda pattern: pattern[:20])
@@ -170,7 +170,7 @@ def test_loops_whose_run_is_taken_by_another_alternative(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", [r"\s+$", "a++$", "[ab]+(?=b)", "a+(?!b)", r"[ab]+\b(?=c| )", r"\w+(?<!a)"])
 def test_starting_at_runs_changes_no_match(pattern: str) -> None:
-    bounded = start_at_runs(pattern)
+    bounded = anchor_at_run_start(pattern)
     check_pattern(bounded)
     with pytest.raises(UnboundedPatternError):
         check_pattern(pattern)
@@ -183,7 +183,7 @@ def test_starting_at_runs_changes_no_match(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", ["a+", "a+b", "a*$", "a+$|b", "xa+$", "a{2,}$"])
 def test_other_patterns_stay_as_they_are(pattern: str) -> None:
-    assert start_at_runs(pattern) == pattern
+    assert anchor_at_run_start(pattern) == pattern
 
 
 @pytest.mark.parametrize(
@@ -197,5 +197,5 @@ def test_patterns_that_match_at_borders(pattern: str, expected: bool) -> None:
 def test_random_patterns_that_are_accepted_are_understood_by_the_library() -> None:
     """`make fuzz` measures thousands of them; here each must take few steps on paper."""
     for pattern in islice(accepted(random.Random(0)), 50):
-        assert sum(map(count_steps, parse_pattern(pattern))) <= MOST_STEPS
+        assert sum(map(count_steps, parse_pattern(pattern))) <= MAX_STEPS
         pre_tokenizers.Split(Regex(pattern), "isolated").pre_tokenize_str("aab b\n" * 20)

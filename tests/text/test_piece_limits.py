@@ -14,11 +14,11 @@ import sentencepiece
 from clearhead.errors import ClearheadError, InputError, TokenizerError
 from clearhead.text import Tokenizer, load_tokenizer
 from clearhead.text.sentencepiece import marian, model_file, normalizer, trie
-from clearhead.text.sentencepiece.decoder import decode_bytes, join_pieces
-from clearhead.text.sentencepiece.model_file import parse_pieces
-from clearhead.text.sentencepiece.normalizer import PieceNormalizer
-from clearhead.text.sentencepiece.segmenter import segmenter
-from clearhead.text.sentencepiece.trie import Budget, literal_trie, longest_match, splitter
+from clearhead.text.sentencepiece.decoder import decode_utf8, make_joiner
+from clearhead.text.sentencepiece.model_file import parse_model
+from clearhead.text.sentencepiece.normalizer import SentencePieceNormalizer
+from clearhead.text.sentencepiece.segmenter import make_segmenter
+from clearhead.text.sentencepiece.trie import StepBudget, build_literal_trie, find_longest_match, make_splitter
 from fuzz import piece_files
 from fuzz.piece_files import BPE, BYTE, NORMAL, UNIGRAM, USER_DEFINED, Row, cyclic_table, growing_table, piece_file
 
@@ -42,11 +42,11 @@ def load_source(folder: Path, model: bytes, vocab: dict[str, Any] | None = None,
     return load_tokenizer(write_folder(folder, model, vocab, **settings), "marian", {}).source
 
 
-def cut_text(data: bytes, text: str, budget: Budget | None = None) -> list[str]:
-    model = parse_pieces(data, "x.spm")
-    budget = budget or Budget(len(text))
-    normalized, _ = PieceNormalizer(model, "x.spm").normalize(text, budget)
-    return [piece for piece, _, _ in segmenter(model, "x.spm")(normalized, budget)]
+def cut_text(data: bytes, text: str, budget: StepBudget | None = None) -> list[str]:
+    model = parse_model(data, "x.spm")
+    budget = budget or StepBudget(len(text))
+    normalized, _ = SentencePieceNormalizer(model, "x.spm").normalize(text, budget)
+    return [piece for piece, _, _ in make_segmenter(model, "x.spm")(normalized, budget)]
 
 
 def refused(call: Any, words: str, error: type[ClearheadError] = TokenizerError) -> None:
@@ -59,15 +59,20 @@ def refused(call: Any, words: str, error: type[ClearheadError] = TokenizerError)
 @pytest.mark.parametrize(
     ("name", "value", "rows", "words"),
     [
-        ("LONGEST_PIECE", 512, [("x" * 513, -1.0, NORMAL)], "piece 3 has 513 characters, more than 512"),
-        ("LONGEST_PIECE", 512, [("x" * 50_000, 0.0, USER_DEFINED)], "piece 3 has 50,000 characters"),
-        ("MOST_PIECES", 5, LETTERS, "more than 5 pieces"),
-        ("MOST_PIECE_CHARACTERS", 14, LETTERS, "the pieces have 15 characters"),
-        ("MOST_FIELDS", 20, LETTERS, "more than 20 fields"),
-        ("MOST_MODEL_BYTES", 50, LETTERS, "bytes, more than 50"),
-        ("MOST_ADDED", 3, [("x", 0.0, USER_DEFINED), ("y", 0.0, USER_DEFINED)], "4 control and user-defined pieces"),
-        ("MOST_PIECES", 10, [("x", float("nan"), NORMAL)], "the score of piece 3 is nan"),
-        ("MOST_PIECES", 10, [("x", float("-inf"), NORMAL)], "the score of piece 3 is -inf"),
+        ("MAX_PIECE_LENGTH", 512, [("x" * 513, -1.0, NORMAL)], "piece 3 has 513 characters, more than 512"),
+        ("MAX_PIECE_LENGTH", 512, [("x" * 50_000, 0.0, USER_DEFINED)], "piece 3 has 50,000 characters"),
+        ("MAX_PIECES", 5, LETTERS, "more than 5 pieces"),
+        ("MAX_PIECE_CHARACTERS", 14, LETTERS, "the pieces have 15 characters"),
+        ("MAX_FIELDS", 20, LETTERS, "more than 20 fields"),
+        ("MAX_MODEL_BYTES", 50, LETTERS, "bytes, more than 50"),
+        (
+            "MAX_ADDED_TOKENS",
+            3,
+            [("x", 0.0, USER_DEFINED), ("y", 0.0, USER_DEFINED)],
+            "4 control and user-defined pieces",
+        ),
+        ("MAX_PIECES", 10, [("x", float("nan"), NORMAL)], "the score of piece 3 is nan"),
+        ("MAX_PIECES", 10, [("x", float("-inf"), NORMAL)], "the score of piece 3 is -inf"),
     ],
 )
 def test_sizes_of_a_sentencepiece_file(
@@ -75,13 +80,13 @@ def test_sizes_of_a_sentencepiece_file(
 ) -> None:
     data = piece_file(rows)
     monkeypatch.setattr(model_file, name, value)
-    refused(lambda: parse_pieces(data, "x.spm"), rf"^x\.spm.*{words}")
+    refused(lambda: parse_model(data, "x.spm"), rf"^x\.spm.*{words}")
 
 
 def test_bounds_of_a_file_leave_room_for_the_largest_vocabulary() -> None:
     """XLM-V has 901,629 pieces, each of them a field with three fields; the trainer takes pieces up to 512 letters."""
-    assert model_file.MOST_PIECES > 901_629
-    assert model_file.MOST_FIELDS > 4 * 901_629 + 1_000
+    assert model_file.MAX_PIECES > 901_629
+    assert model_file.MAX_FIELDS > 4 * 901_629 + 1_000
     long = piece_file([*LETTERS, ("a" * 512, -1.0, NORMAL)])
     assert cut_text(long, "a" * 512)[-1] == "a" * 512
 
@@ -93,15 +98,15 @@ def test_legacy_folders_have_the_same_bounds(tmp_path: Path, family: str, name: 
 
 
 def test_a_vocabulary_takes_memory_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = parse_pieces(piece_file([(letter + "x" * 500, -1.0, NORMAL) for letter in "abcdefghij"]), "x.spm")
+    model = parse_model(piece_file([(letter + "x" * 500, -1.0, NORMAL) for letter in "abcdefghij"]), "x.spm")
     tracemalloc.start()
-    segment = segmenter(model, "x.spm")
+    segment = make_segmenter(model, "x.spm")
     used = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    assert segment("a", Budget(1))
+    assert segment("a", StepBudget(1))
     assert used < 1_500 * 1_000  # every prefix as a text of its own takes more
-    monkeypatch.setattr(trie, "MOST_NODES", 5_000)
-    refused(lambda: segmenter(model, "x.spm"), "more than 5,000 different prefixes")
+    monkeypatch.setattr(trie, "MAX_NODES", 5_000)
+    refused(lambda: make_segmenter(model, "x.spm"), "more than 5,000 different prefixes")
 
 
 @pytest.mark.parametrize("model", [UNIGRAM, BPE])
@@ -115,10 +120,14 @@ def test_nested_pieces_are_cut_as_sentencepiece_cuts_them(model: int) -> None:
 
 def test_a_text_that_takes_too_many_steps_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = load_source(tmp_path, piece_file([*NESTED, *LETTERS[1:]]))
-    monkeypatch.setattr(trie, "MOST_STEPS", 400_000)
+    monkeypatch.setattr(trie, "MAX_STEPS", 400_000)
     assert len(tokenizer.encode("ab" * 3_000).ids) > 3_000
     words = "a text of 6,000 characters takes more than 400,000 steps with this tokenizer"
-    for call in (tokenizer.encode, lambda text: tokenizer.encode_ids([text]), lambda text: tokenizer.pieces([text])):
+    for call in (
+        tokenizer.encode,
+        lambda text: tokenizer.encode_ids([text]),
+        lambda text: tokenizer.encode_plain([text]),
+    ):
         refused(lambda call=call: call("a" * 6_000), words, InputError)
     refused(lambda: tokenizer.encode(["a" * 3_000] * 2), words, InputError)  # words have one budget together
 
@@ -136,25 +145,25 @@ def test_ordinary_text_of_the_longest_size_is_below_the_bound() -> None:
     plain, with_bytes = piece_file(LETTERS), piece_file([*LETTERS, *BYTES], byte_fallback=True)
     for data, unit in ((plain, "ab a"), (with_bytes, "漢字a "), (with_bytes, "😀")):
         text = unit * 2_000
-        budget = Budget(len(text))
+        budget = StepBudget(len(text))
         cut_text(data, text, budget)
-        assert (trie.MOST_STEPS - budget.left) * marian.MOST_SOURCE / len(text) < trie.MOST_STEPS
+        assert (trie.MAX_STEPS - budget.remaining) * marian.MAX_SOURCE_LENGTH / len(text) < trie.MAX_STEPS
 
 
 def test_scores_that_set_the_sum_back_at_every_place_are_counted() -> None:
     data = piece_file([("a", -200_000.0, NORMAL), ("a" * 512, -1.0, NORMAL), ("b", -1.0, NORMAL)])
-    budget = Budget(1_000)
+    budget = StepBudget(1_000)
     cut_text(data, "ab" * 500, budget)
-    assert trie.MOST_STEPS - budget.left > 400 * 512
+    assert trie.MAX_STEPS - budget.remaining > 400 * 512
 
 
 def test_long_words_are_not_remembered() -> None:
-    model = parse_pieces(piece_file([("ab", -1.0, NORMAL), *LETTERS], model=BPE), "x.spm")
-    segment = segmenter(model, "x.spm")
-    segment("▁warm", Budget(5))
+    model = parse_model(piece_file([("ab", -1.0, NORMAL), *LETTERS], model=BPE), "x.spm")
+    segment = make_segmenter(model, "x.spm")
+    segment("▁warm", StepBudget(5))
     tracemalloc.start()
     for place in range(10):
-        segment(f"▁{place}" + "ab" * 1_000, Budget(2_000))
+        segment(f"▁{place}" + "ab" * 1_000, StepBudget(2_000))
     gc.collect()  # tuples that wait to be used again
     used = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
@@ -166,7 +175,7 @@ def test_a_long_unknown_stretch_is_one_piece() -> None:
 
 
 def test_normalization_that_grows_without_bound_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trie, "MOST_STEPS", 300_000)
+    monkeypatch.setattr(trie, "MAX_STEPS", 300_000)
     for size in (1_000, 8):
         tokenizer = load_source(tmp_path, piece_file(LETTERS, table=growing_table("a", b"z" * size)))
         assert tokenizer.encode("a").tokens == ["▁", "z" * size, "</s>"]
@@ -176,17 +185,17 @@ def test_normalization_that_grows_without_bound_is_refused(tmp_path: Path, monke
 
 def test_a_table_that_leads_back_into_itself_is_refused() -> None:
     data = piece_file(LETTERS, table=cyclic_table("a"))
-    assert cut_text(data, "b" + "a" * normalizer.LONGEST_RULE + "b") == ["▁", "b", "z", "b"]
+    assert cut_text(data, "b" + "a" * normalizer.MAX_RULE_LENGTH + "b") == ["▁", "b", "z", "b"]
     refused(lambda: cut_text(data, "a" * 5_000), "a rule of normalization has more than 64 characters")
     endless = piece_file(LETTERS, table=cyclic_table("a", has_rules=False))
     refused(lambda: cut_text(endless, "a" * 5_000), "a rule of normalization has more than 64 characters")
-    budget = Budget(1)
+    budget = StepBudget(1)
     cut_text(data, ("a" * 60 + "b") * 50, budget)
-    assert trie.MOST_STEPS - budget.left > 50 * 60 * normalizer.PER_RULE_CHARACTER
+    assert trie.MAX_STEPS - budget.remaining > 50 * 60 * normalizer.STEPS_PER_RULE_CHARACTER
 
 
 def test_a_table_beyond_all_size_is_refused() -> None:
-    table = b"\0" * (normalizer.MOST_TABLE + 1)
+    table = b"\0" * (normalizer.MAX_CHARSMAP_BYTES + 1)
     refused(lambda: normalizer.Charsmap(table, "x.spm"), "the table of normalization has more than")
 
 
@@ -195,10 +204,10 @@ def test_user_pieces_with_one_first_letter(model: int) -> None:
     """A lookup takes as many steps as letters agree, not as there are pieces."""
     users: list[Row] = [(f"q{place:05}", 0.0, USER_DEFINED) for place in range(10_000)]
     data = piece_file([*LETTERS, *users, ("q0", 0.0, USER_DEFINED)], model=model)
-    budget = Budget(4_000)
+    budget = StepBudget(4_000)
     found = cut_text(data, "q" * 3_000 + "q00017q0q019999", budget)
     assert found[1:] == ["q" * 3_000, "q00017", "q0", "q01999", "9"]
-    assert trie.MOST_STEPS - budget.left < 4_000 * 40
+    assert trie.MAX_STEPS - budget.remaining < 4_000 * 40
 
 
 def test_added_tokens_with_one_first_letter(tmp_path: Path) -> None:
@@ -206,23 +215,25 @@ def test_added_tokens_with_one_first_letter(tmp_path: Path) -> None:
     tokens["9000"] = {"content": "q0"}
     tokenizer = load_source(tmp_path, piece_file(LETTERS), added_tokens_decoder=tokens)
     assert tokenizer.encode("q0017q0q00019").tokens == ["q0017", "q0", "q0001", "▁", "9", "</s>"]
-    split = splitter(literal_trie([token["content"] for token in tokens.values()], "x"))
-    budget = Budget(1)
+    split = make_splitter(build_literal_trie([token["content"] for token in tokens.values()], "x"))
+    budget = StepBudget(1)
     assert split("q" * 5_000, budget) == ["q" * 5_000]
-    assert trie.MOST_STEPS - budget.left <= 5_000
+    assert trie.MAX_STEPS - budget.remaining <= 5_000
 
 
 def test_literals_are_found_leftmost_and_longest() -> None:
-    root = literal_trie(["", "ab", "abc", "b", "bcd"], "x")
-    assert splitter(root)("xabcdbcdab", Budget(1)) == ["x", "abc", "d", "bcd", "", "ab", ""]
-    assert splitter(literal_trie([""], "x"))("ab", Budget(1)) == ["ab"]
-    assert longest_match(root, "abx", 0, Budget(1)) == 2
+    root = build_literal_trie(["", "ab", "abc", "b", "bcd"], "x")
+    assert make_splitter(root)("xabcdbcdab", StepBudget(1)) == ["x", "abc", "d", "bcd", "", "ab", ""]
+    assert make_splitter(build_literal_trie([""], "x"))("ab", StepBudget(1)) == ["ab"]
+    assert find_longest_match(root, "abx", 0, StepBudget(1)) == 2
 
 
 def test_literals_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    refused(lambda: literal_trie(["x" * 513], "tokenizer_config.json"), "a token has 513 characters, more than 512")
-    monkeypatch.setattr(trie, "MOST_LITERAL_NODES", 100)
-    refused(lambda: literal_trie([f"{n}" for n in range(1_000)], "x.spm"), "more than 100 different prefixes")
+    refused(
+        lambda: build_literal_trie(["x" * 513], "tokenizer_config.json"), "a token has 513 characters, more than 512"
+    )
+    monkeypatch.setattr(trie, "MAX_LITERAL_NODES", 100)
+    refused(lambda: build_literal_trie([f"{n}" for n in range(1_000)], "x.spm"), "more than 100 different prefixes")
 
 
 @pytest.mark.parametrize("index", [-1, 2**31, 2**32, 2**32 + 3, 2**64, 10**30, 1.0, True, None, "7", [7]], ids=str)
@@ -240,10 +251,10 @@ def test_sizes_of_a_marian_vocabulary(tmp_path: Path, monkeypatch: pytest.Monkey
     long, both = {"x" * 5_000: 3}, {"x" * 400: 3, "y" * 400: 3}
     refused(lambda: load_source(tmp_path, piece_file(LETTERS), vocab | long), "a token has 5,000 characters")
     refused(lambda: load_source(tmp_path, piece_file(LETTERS), vocab | both), "have the same id 3")
-    monkeypatch.setattr(marian, "MOST_PIECES", 4)
+    monkeypatch.setattr(marian, "MAX_PIECES", 4)
     refused(lambda: load_source(tmp_path, piece_file(LETTERS)), r"vocab\.json holds 6 tokens, more than 4")
     with (tmp_path / "source.spm").open("r+b") as file:
-        file.truncate(model_file.MOST_MODEL_BYTES + 1)
+        file.truncate(model_file.MAX_MODEL_BYTES + 1)
     refused(lambda: load_tokenizer(tmp_path, "marian", {}), r"source\.spm is larger than 64 MB")
 
 
@@ -255,11 +266,11 @@ def test_the_message_names_the_size_of_the_whole_text(tmp_path: Path) -> None:
 
 
 def test_bytes_are_joined_in_one_pass() -> None:
-    assert decode_bytes(b"\xff" * 400_000) == "\ufffd" * 400_000
+    assert decode_utf8(b"\xff" * 400_000) == "\ufffd" * 400_000
     mixed = "aé".encode() + b"\xe2\x82" + "漢".encode() + b"\xf0\x9f\x98"
-    assert decode_bytes(mixed) == "aé\ufffd\ufffd漢\ufffd\ufffd\ufffd"
+    assert decode_utf8(mixed) == "aé\ufffd\ufffd漢\ufffd\ufffd\ufffd"
     data = piece_file([*LETTERS, *BYTES], byte_fallback=True)
-    join = join_pieces(parse_pieces(data, "x.spm"))
+    join = make_joiner(parse_model(data, "x.spm"))
     theirs = sentencepiece.SentencePieceProcessor(model_proto=data)
     rows = (["▁", "a", "<0xFF>", "b"], ["<0xE2>", "<0x82>", "▁a"], ["</s>", "▁", "▁a"], ["<unk>", "▁a"], ["▁", "▁"])
     for row in rows:

@@ -15,8 +15,8 @@ from clearhead.text.subwords import (
     decode_bytes,
     find_continuations,
     find_start_marker,
-    read_subwords,
-    whole_word_reader,
+    make_whole_word_lookup,
+    strip_subword_markers,
 )
 from tests.text.scripts import random_texts
 
@@ -43,7 +43,7 @@ def numbered(tokens: list[str]) -> dict[str, int]:
 
 
 def whole_words(tokens: list[str]) -> list[str | None]:
-    read = whole_word_reader(numbered(tokens))
+    read = make_whole_word_lookup(numbered(tokens))
     return [read(token) for token in tokens]
 
 
@@ -53,7 +53,7 @@ def whole_words(tokens: list[str]) -> list[str | None]:
         (find_continuations, 2388252474),
         (find_start_marker, 2489039390),
         (whole_words, 1184661773),
-        (lambda tokens: read_subwords(tokens, [token in SPECIAL for token in tokens]), 1876698796),
+        (lambda tokens: strip_subword_markers(tokens, [token in SPECIAL for token in tokens]), 1876698796),
     ],
     ids=["continuations", "start", "whole words", "text"],
 )
@@ -75,7 +75,7 @@ def test_readers_give_what_was_recorded(reader: Callable[[list[str]], Any], reco
     ],
 )
 def test_text_without_markers(tokens: list[str], expected: list[tuple[str, bool]]) -> None:
-    assert read_subwords(tokens, [token in SPECIAL for token in tokens]) == expected
+    assert strip_subword_markers(tokens, [token in SPECIAL for token in tokens]) == expected
 
 
 def test_byte_alphabet_is_whole() -> None:

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer as Pipeline
 
 from clearhead.errors import TokenizerError
 from clearhead.text import Tokenizer, load_tokenizer
-from clearhead.text.sentencepiece.model_file import parse_pieces
+from clearhead.text.sentencepiece.model_file import parse_model
 from tests.text.tokenizer_folders import (
     LEGACY,
     SENTENCES,
@@ -221,22 +221,22 @@ def test_piece_files_are_read_as_protobuf_reads_them() -> None:
         options |= {"user_defined_symbols": "<a>,<b>", "control_symbols": "<c>", "pad_id": 3}
         data = sentence_pieces(SENTENCES, **options)
         proto = pb.ModelProto.FromString(data)
-        ours = parse_pieces(data, "x.model")
+        ours = parse_model(data, "x.model")
         assert [(p.text, p.score, p.kind) for p in ours.pieces] == [(p.piece, p.score, p.type) for p in proto.pieces]
-        assert ours.model == proto.trainer_spec.model_type
+        assert ours.model_type == proto.trainer_spec.model_type
         assert ours.unk_id == proto.trainer_spec.unk_id
         assert ours.byte_fallback == proto.trainer_spec.byte_fallback
         assert ours.charsmap == proto.normalizer_spec.precompiled_charsmap
         assert ours.add_dummy_prefix == proto.normalizer_spec.add_dummy_prefix
         assert ours.remove_extra_whitespaces == proto.normalizer_spec.remove_extra_whitespaces
         assert ours.escape_whitespaces == proto.normalizer_spec.escape_whitespaces
-    assert parse_pieces(data + b"\x50\x07\xf9\x01" + b"12345678", "x.model").pieces == ours.pieces  # unknown fields
+    assert parse_model(data + b"\x50\x07\xf9\x01" + b"12345678", "x.model").pieces == ours.pieces  # unknown fields
 
 
 def test_what_it_says_of_itself(family: Family) -> None:
     ours, _ = family("bert_cased", "legacy")
     assert repr(ours) == "Tokenizer(WordPiece, 402 tokens, unk=[UNK] sep=[SEP] pad=[PAD] cls=[CLS] mask=[MASK])"
-    assert ours.specials["mask_token"] == "[MASK]"
+    assert ours.special_tokens_map["mask_token"] == "[MASK]"
     assert ours.max_length == 48
     assert ours.bos_id is None
 

@@ -25,8 +25,8 @@ from clearhead.errors import ClearheadError, InputError
 from clearhead.jobs.learn_tokenizer import Learned
 from clearhead.text import load_tokenizer
 from clearhead.text.probes import PROBES
-from clearhead.text.vocabulary.trainer import fewer
-from clearhead.text.vocabulary.word_counts import MOST_STRETCH, Bag, bag_of, stretches
+from clearhead.text.vocabulary.trainer import scale_counts
+from clearhead.text.vocabulary.word_counts import MAX_CHUNK_LENGTH, ChunkCounter, count_chunks, split_chunks
 from tests.variation import scaled
 
 STEMS = [
@@ -116,7 +116,9 @@ def test_transformers_reads_the_same(
         assert ours.encode(text, "zwei Männer").ids == theirs(text, "zwei Männer")["input_ids"]
         for skip in (True, False):
             assert ours.decode(encoding.ids, skip_special=skip) == theirs.decode(encoding.ids, skip_special_tokens=skip)
-    assert ours.specials == {key: token for key, token in theirs.special_tokens_map.items() if isinstance(token, str)}
+    assert ours.special_tokens_map == {
+        key: token for key, token in theirs.special_tokens_map.items() if isinstance(token, str)
+    }
     assert all(theirs.convert_ids_to_tokens(theirs.all_special_ids)), "every special token has an id"
     assert ours.golden() == made.tokenizer.golden()
 
@@ -247,8 +249,8 @@ def test_pieces_must_occur_often_enough() -> None:
 @settings(max_examples=scaled(100), deadline=None)
 @given(st.text(max_size=400))
 def test_stretches_are_the_line(line: str) -> None:
-    assert "".join(stretches(line)) == line
-    assert all(0 < len(stretch) <= MOST_STRETCH for stretch in stretches(line))
+    assert "".join(split_chunks(line)) == line
+    assert all(0 < len(stretch) <= MAX_CHUNK_LENGTH for stretch in split_chunks(line))
 
 
 def test_a_full_bag_keeps_shares() -> None:
@@ -258,18 +260,18 @@ def test_a_full_bag_keeps_shares() -> None:
         for place in range(20_000):
             yield f"common word{chance.randrange(10**9)} {'early' if place < 10_000 else 'late'}"
 
-    bag = bag_of(texts(), most=50_000)
+    bag = count_chunks(texts(), most=50_000)
     assert sum(map(len, bag.counts)) <= 50_000
-    assert (bag.every, bag.lines) == (8, 20_000)
+    assert (bag.sampling_interval, bag.lines) == (8, 20_000)
     common, early, late = (bag.counts[word] for word in ("common", " early", " late"))
-    assert common == pytest.approx(20_000 / bag.every, rel=0.05)
+    assert common == pytest.approx(20_000 / bag.sampling_interval, rel=0.05)
     assert early == pytest.approx(late, rel=0.05)
 
 
 def test_counts_of_very_long_texts_are_divided() -> None:
     words = {"often": 9_000, "some": 900, "once": 1}
-    assert fewer(words, most=10_000) == (words, 1)
-    assert fewer(words, most=1_000) == ({"often": 900, "some": 90}, 10)
+    assert scale_counts(words, most=10_000) == (words, 1)
+    assert scale_counts(words, most=1_000) == ({"often": 900, "some": 90}, 10)
 
 
 def test_a_line_without_end_is_read_in_pieces(tmp_path: Path) -> None:
@@ -457,7 +459,7 @@ def test_a_line_does_not_walk_over_all_words() -> None:
         def __iter__(self) -> Iterator[str]:
             raise AssertionError("every known word was looked at")
 
-    bag = Bag()
+    bag = ChunkCounter()
     bag.counts = Known({"one": 1})
     bag.add("one two two")
     assert dict(bag.counts.items()) == {"one": 2, " two": 2}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from clearhead.errors import InputError
 from clearhead.text import Encoding, Tokenizer
-from clearhead.text.encoding import share, truncate, windows
+from clearhead.text.encoding import allocate_lengths, split_into_windows, truncate
 from tests.text.tokenizer_folders import SENTENCES, TEXTS
 from tests.variation import scaled
 
@@ -66,7 +66,7 @@ def test_truncation_counts_exactly(first: int, second: int | None, limit: int, s
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 100))
 def test_the_longer_text_is_cut_first(first: int, second: int, room: int) -> None:
-    kept = share(room, first, second)
+    kept = allocate_lengths(room, first, second)
     assert sum(kept) == min(room, first + second)
     assert 0 <= kept[0] <= first
     assert 0 <= kept[1] <= second
@@ -93,9 +93,9 @@ def test_windows_cover_every_token(first: int, second: int | None, limit: int, s
     room = limit - (len(whole) - len(tokens))
     if len(whole) > limit and room <= stride:
         with pytest.raises(InputError, match="stride"):
-            windows(whole, max_length=limit, stride=stride, side=side)
+            split_into_windows(whole, max_length=limit, stride=stride, side=side)
         return
-    found = windows(whole, max_length=limit, stride=stride, side=side)
+    found = split_into_windows(whole, max_length=limit, stride=stride, side=side)
     parts = [of_side(window, side) for window in found]
     joined = parts[0] + [i for part in parts[1:] for i in part[stride:]]
     assert joined == tokens  # every token, in order, none twice beyond the stride

@@ -20,17 +20,17 @@ from tests.text.scripts import random_texts
 
 RECORDED = json.loads((Path(__file__).parent / "word_splits.json").read_text(encoding="utf-8"))
 SPLITTERS: dict[str, Callable[[str], list[Any]]] = {
-    "words": words.word_spans,
-    "joined words": lambda text: words.word_spans(text, joined=True),
-    "words with contractions": lambda text: words.word_spans(text, contractions=True),
-    "chunks": words.chunk_spans,
-    "compounds": words.compound_spans,
-    "tfidf": words.tfidf_words,
-    "shingle": words.shingle_words,
-    "vector": words.vector_words,
-    "blank-led": words.blank_led_words,
+    "words": words.find_word_spans,
+    "joined words": lambda text: words.find_word_spans(text, joined=True),
+    "words with contractions": lambda text: words.find_word_spans(text, contractions=True),
+    "chunks": words.find_chunk_spans,
+    "compounds": words.find_compound_spans,
+    "tfidf": words.split_tfidf_words,
+    "shingle": words.split_shingle_words,
+    "vector": words.split_vector_words,
+    "blank-led": words.split_words_with_blanks,
     "found": lambda text: words.find_word(text, (text.split() or ["a"])[-1]),
-    "widened": lambda text: [words.widen_over_signs(text, span) for span in words.word_spans(text)],
+    "widened": lambda text: [words.extend_over_punctuation(text, span) for span in words.find_word_spans(text)],
 }
 
 
@@ -66,8 +66,12 @@ def test_a_moved_border_would_be_seen() -> None:
 
 def test_parts_cover_the_text() -> None:
     for text in random_texts(500, seed=2):
-        assert "".join(words.blank_led_words(text)) == text
-        for spans in (words.word_spans(text), words.word_spans(text, joined=True), words.chunk_spans(text)):
+        assert "".join(words.split_words_with_blanks(text)) == text
+        for spans in (
+            words.find_word_spans(text),
+            words.find_word_spans(text, joined=True),
+            words.find_chunk_spans(text),
+        ):
             assert all(start < end for start, end in spans)
             assert "".join(text[start:end] for start, end in spans) == "".join(text.split())
 
@@ -89,10 +93,10 @@ def test_how_the_splitters_differ(splitter: str, expected: list[str]) -> None:
 
 def test_how_lists_of_words_differ() -> None:
     text = "Don’t U.S.-style, 3.5 東京 a"
-    assert words.tfidf_words(text) == ["Don", "style", "東京"]
-    assert words.shingle_words(text) == ["Don", "t", "U", "S", "style", "3", "5", "東", "京", "a"]
-    assert words.vector_words(text) == ["Don't", "U", "S", "style", "3", "5", "東京", "a"]
-    assert words.blank_led_words("  a b\n") == ["  a", " b", "\n"]
+    assert words.split_tfidf_words(text) == ["Don", "style", "東京"]
+    assert words.split_shingle_words(text) == ["Don", "t", "U", "S", "style", "3", "5", "東", "京", "a"]
+    assert words.split_vector_words(text) == ["Don't", "U", "S", "style", "3", "5", "東京", "a"]
+    assert words.split_words_with_blanks("  a b\n") == ["  a", " b", "\n"]
 
 
 def test_a_word_stands_by_itself() -> None:
@@ -106,4 +110,4 @@ def test_a_word_stands_by_itself() -> None:
 def test_marks_are_looked_for_wherever_there_are_some() -> None:
     """A whole search takes 90 ms at the first text, one of the planes with marks 12."""
     marks = [code for code in range(0x110000) if unicodedata.category(chr(code)) in ("Mn", "Mc", "Me")]
-    assert [code for codes in words.WITH_MARKS for code in codes if words._is_mark(code)] == marks
+    assert [code for codes in words.MARK_RANGES for code in codes if words._is_mark(code)] == marks

@@ -12,7 +12,7 @@ import pytest
 import clearhead
 from clearhead.api import evaluate, predict, train
 from clearhead.errors import InputError
-from clearhead.text.gpt_template import DELIMITER, EXTRACT, MARKS, START, is_marked, marked
+from clearhead.text.gpt_template import DELIMITER, EXTRACT, START, TEMPLATE_TOKENS, add_gpt_template, has_gpt_template
 from clearhead.train.finish import Run
 from tests.rows import Rows, scored
 from tests.small import BAD, GOOD, labelled, sentence, tiny_gpt, write_csv
@@ -85,7 +85,7 @@ def test_each_transformation_has_its_tokens(runs: dict[str, Run], gpt: str, tiny
     for run in runs.values():
         model = clearhead.load(run.folder)
         tokenizer, words = model.tokenizer, base.tokenizer
-        ids = [tokenizer.token_id(mark) for mark in MARKS]
+        ids = [tokenizer.token_id(mark) for mark in TEMPLATE_TOKENS]
         assert ids == list(range(words.vocab_size, words.vocab_size + 3))
         assert model.shape.stack.vocab_size == model.config["vocab_size"] == words.vocab_size + 3
         one, two = "the film", "was good"
@@ -94,10 +94,10 @@ def test_each_transformation_has_its_tokens(runs: dict[str, Run], gpt: str, tiny
         pair = [START, *words.encode(one).tokens, DELIMITER, *words.encode(two).tokens, EXTRACT]
         assert tokenizer.encode(one, two).tokens == pair
         assert tokenizer.decode(tokenizer.encode(one).ids) == one
-    assert not is_marked(base.tokenizer)
-    assert is_marked(marked(base.tokenizer))
+    assert not has_gpt_template(base.tokenizer)
+    assert has_gpt_template(add_gpt_template(base.tokenizer))
     bert = clearhead.load(tiny).tokenizer
-    assert marked(bert) is bert
+    assert add_gpt_template(bert) is bert
 
 
 def test_transformers_reads_the_folders_alike(runs: dict[str, Run]) -> None:

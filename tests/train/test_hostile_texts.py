@@ -60,7 +60,11 @@ def test_a_model_without_a_limit_reads_so_much(tmp_path: Path, monkeypatch: pyte
 
 def test_a_text_of_three_million_characters_is_refused_at_once(tmp_path: Path) -> None:
     tokenizer = clearhead.load(tiny_model(tmp_path), device="cpu").tokenizer
-    for call in (tokenizer.encode, lambda text: tokenizer.encode_ids([text]), lambda text: tokenizer.pieces([text])):
+    for call in (
+        tokenizer.encode,
+        lambda text: tokenizer.encode_ids([text]),
+        lambda text: tokenizer.encode_plain([text]),
+    ):
         with pytest.raises(InputError, match="3,000,000 characters, more than the 2,000,000"):
             call("film " * 600_000)
 

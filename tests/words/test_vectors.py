@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clearhead.errors import InputError
-from clearhead.text.words import vector_words
+from clearhead.text.words import split_vector_words
 from clearhead.words import WordVectors
 from clearhead.words.vectors import expression
 from tests.words.planted import royal
@@ -85,7 +85,7 @@ def test_expressions_that_are_none(asked: str) -> None:
 
 
 def test_words_of_a_text() -> None:
-    assert vector_words("Don’t stop_me: 42 times, naïve café-au-lait!") == [
+    assert split_vector_words("Don’t stop_me: 42 times, naïve café-au-lait!") == [
         "Don't",
         "stop",
         "me",
@@ -99,8 +99,8 @@ def test_words_of_a_text() -> None:
 
 
 def test_letters_keep_their_marks() -> None:
-    assert vector_words("हिन्दी में cafe\u0301 au lait") == ["हिन्दी", "में", "café", "au", "lait"]
-    assert vector_words("İstanbul’un".lower()) == ["i̇stanbul'un"]
+    assert split_vector_words("हिन्दी में cafe\u0301 au lait") == ["हिन्दी", "में", "café", "au", "lait"]
+    assert split_vector_words("İstanbul’un".lower()) == ["i̇stanbul'un"]
 
 
 def test_a_text_without_a_known_word_is_a_usual_one() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from clearhead.classic.sparse import Sparse, joined, pair_width, paired, placed
 from clearhead.errors import InputError, MissingExtraError
 from clearhead.metrics.checks import Array
-from clearhead.text.words import tfidf_words
+from clearhead.text.words import split_tfidf_words
 
 MOST_TERMS = 1 << 20
 MOST_NGRAM = 5
@@ -98,7 +98,7 @@ class Tfidf:
 
 def terms_of(text: str, settings: TfidfSettings) -> list[str]:
     """The words of a text and the runs of neighbouring words, with repeats."""
-    words = tfidf_words(text.lower() if settings.lowercase else text)
+    words = split_tfidf_words(text.lower() if settings.lowercase else text)
     shortest, longest = settings.ngrams
     found = words.copy() if shortest == 1 else []
     for size in range(max(shortest, 2), longest + 1):

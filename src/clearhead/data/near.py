@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from clearhead.data.split import mixed
-from clearhead.text.words import shingle_words
+from clearhead.text.words import split_shingle_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,7 +49,7 @@ class NearTexts:
         import numpy as np
 
         known = self._known
-        words = [[known[word] for word in shingle_words(text.casefold())[:MOST_WORDS]] for text in texts]
+        words = [[known[word] for word in split_shingle_words(text.casefold())[:MOST_WORDS]] for text in texts]
         counts = np.array([max(len(found) - 2, 0) for found in words], np.int64)
         flat = np.array([value for found in words if len(found) > 2 for value in found], np.uint64)
         long = counts > 0

@@ -11,7 +11,7 @@ from clearhead.data.examples import Check, TextRow, checked_row, label_array
 from clearhead.data.labels import Kind, LabelSpace
 from clearhead.data.sources.source import Source
 from clearhead.errors import InputError
-from clearhead.text.encoding import Encoding, Ids, truncate, windows
+from clearhead.text.encoding import Encoding, TokenIds, split_into_windows, truncate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,7 +68,7 @@ class LengthPolicy:
         sizes = (encoding.sides.count(0), encoding.sides.count(1))
         for side in (1, 0) if sizes[1] else (0,):  # of a pair, the second text slides if the first leaves it room
             if len(encoding) - sizes[side] + self.stride < most:
-                return windows(encoding, max_length=most, stride=self.stride, side=side)
+                return split_into_windows(encoding, max_length=most, stride=self.stride, side=side)
         return [truncate(encoding, most)]  # two long texts: cut, and counted
 
 
@@ -85,7 +85,7 @@ class Encoder(Protocol):
 class IdEncoder(Encoder, Protocol):
     """An Encoder that also returns ids without the rest, in half the time; an Encoder need not be one."""
 
-    def encode_ids(self, items: Iterable[Any], *, max_length: int | None = None) -> Sequence[Ids]: ...
+    def encode_ids(self, items: Iterable[Any], *, max_length: int | None = None) -> Sequence[TokenIds]: ...
 
 
 @runtime_checkable
@@ -99,7 +99,7 @@ class LimitedEncoder(Encoder, Protocol):
 class Pieces(NamedTuple):
     """A row as tokens: one window, or several when it is longer than the model."""
 
-    windows: Sequence[Encoding | Ids]
+    windows: Sequence[Encoding | TokenIds]
     marks: Any = None  # what the task must know of them
 
 
@@ -109,7 +109,7 @@ def text_pieces(rows: Sequence[TextRow], tokenizer: Encoder, fit: LengthPolicy) 
     return map(Pieces, item_pieces(items, tokenizer, fit))
 
 
-def item_pieces(items: list[Any], tokenizer: Encoder, fit: LengthPolicy) -> Sequence[Sequence[Encoding | Ids]]:
+def item_pieces(items: list[Any], tokenizer: Encoder, fit: LengthPolicy) -> Sequence[Sequence[Encoding | TokenIds]]:
     """What each item becomes; where a text fits, and most do, its ids are enough."""
     limit = fit.limit
     if not isinstance(tokenizer, IdEncoder):
@@ -118,7 +118,7 @@ def item_pieces(items: list[Any], tokenizer: Encoder, fit: LengthPolicy) -> Sequ
     sure = [most is not None and _characters(item) > max(MANY_CHARACTERS, 32 * most) for item in items]
     fitting = [item for item, long in zip(items, sure, strict=True) if not long]
     short = iter(tokenizer.encode_ids(fitting, max_length=limit))
-    found: list[Sequence[Encoding | Ids]] = [[] if long else [next(short)] for long in sure]
+    found: list[Sequence[Encoding | TokenIds]] = [[] if long else [next(short)] for long in sure]
     long = [place for place, one in enumerate(found) if not one or (most is not None and len(one[0]) > most)]
     whole = tokenizer.encode_batch([items[place] for place in long], max_length=limit)
     for place, encoding in zip(long, whole, strict=True):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from clearhead.errors import InputError
 from clearhead.explain.svg.text import shorten, visible
-from clearhead.text.subwords import read_subwords
+from clearhead.text.subwords import strip_subword_markers
 
 SPECIAL = frozenset(
     {
@@ -51,7 +51,7 @@ def read_tokens(tokens: Sequence[str], inserted: Sequence[bool] | None = None) -
     """
     specials = [raw in SPECIAL or bool(inserted and inserted[index]) for index, raw in enumerate(tokens)]
     tokens_read = []
-    for raw, (text, starts), special in zip(tokens, read_subwords(tokens, specials), specials, strict=True):
+    for raw, (text, starts), special in zip(tokens, strip_subword_markers(tokens, specials), specials, strict=True):
         label = visible(_SIGNS.get(text, text))
         if not starts and text[:1].isalnum():
             label = f"-{label}"  # as in hyphenation: it belongs to the piece before

@@ -12,7 +12,7 @@ from clearhead.errors import InputError
 from clearhead.files import shown
 from clearhead.jobs.method import FittedMethod
 from clearhead.jobs.prepare import PartRows
-from clearhead.text.words import vector_words
+from clearhead.text.words import split_vector_words
 from clearhead.words import WordVectors, load_vectors
 from clearhead.words.files import write_vectors
 
@@ -69,7 +69,7 @@ def kept_vectors(vectors: WordVectors, train: PartRows) -> tuple[WordVectors, tu
     for first, second in train.texts():
         for text in (first, second or ""):
             rows = vectors.rows_of(text)
-            words, known = words + len(vector_words(text)), known + len(rows)
+            words, known = words + len(split_vector_words(text)), known + len(rows)
             needed.update(rows)
     if not needed:
         raise InputError(f"{vectors.name} knows no word of the training rows; take vectors of their language.")

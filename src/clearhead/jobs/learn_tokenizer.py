@@ -15,13 +15,13 @@ from clearhead.files import check_new, scratch_folder, shown, whole_folder
 from clearhead.html import one_line, table_html
 from clearhead.progress import Progress, no_progress
 from clearhead.text import load_tokenizer
-from clearhead.text.files import write_object, write_whole
-from clearhead.text.vocabulary.word_counts import MOST_FOR_UNIGRAM, MOST_LETTERS, Bag
+from clearhead.text.files import write_atomic, write_json
+from clearhead.text.vocabulary.word_counts import MAX_CHARACTERS, MAX_CHARACTERS_UNIGRAM, ChunkCounter
 
 if TYPE_CHECKING:
     from clearhead.text import Tokenizer
-    from clearhead.text.vocabulary.options import Choices
-    from clearhead.text.vocabulary.word_counts import Bag
+    from clearhead.text.vocabulary.options import VocabularyPlan
+    from clearhead.text.vocabulary.word_counts import ChunkCounter
 
 REPORTED = 20_000  # lines between two reports of progress
 ENCODED = 20_000  # stretches measured at a time
@@ -104,10 +104,10 @@ def learn_tokenizer(
     names columns of a table, several for one vocabulary over all of them. `use` says what the tokenizer is for (bert,
     roberta, gpt, transformer, marian, t5, plain) and brings the special tokens and what stands around a text.
     """
-    from clearhead.text.vocabulary.options import Wishes, choose
+    from clearhead.text.vocabulary.options import VocabularyOptions, resolve_plan
 
-    choices = choose(
-        Wishes(
+    choices = resolve_plan(
+        VocabularyOptions(
             kind=kind,
             use=use,
             size=size,
@@ -124,7 +124,7 @@ def learn_tokenizer(
     if output is not None:
         check_new(Path(output))
     notes: list[str] = []
-    bag = Bag(MOST_FOR_UNIGRAM if choices.kind == "unigram" else MOST_LETTERS)
+    bag = ChunkCounter(MAX_CHARACTERS_UNIGRAM if choices.kind == "unigram" else MAX_CHARACTERS)
     _read(given, bag, text, limit, encoding, notes, progress)
     made = learn_from(bag, choices, notes, progress)
     if output is not None:
@@ -132,52 +132,54 @@ def learn_tokenizer(
     return made if output is None else replace(made, folder=Path(output))
 
 
-def learn_from(bag: Bag, choices: Choices, notes: Iterable[str] = (), progress: Progress | None = None) -> Learned:
+def learn_from(
+    bag: ChunkCounter, choices: VocabularyPlan, notes: Iterable[str] = (), progress: Progress | None = None
+) -> Learned:
     """Learn from a text that is counted already."""
-    from clearhead.text.vocabulary.trainer import Letters, front_of, learn, words_of
+    from clearhead.text.vocabulary.trainer import Alphabet, build_preprocessor, count_words, train_vocabulary
 
     progress = progress or no_progress
     progress("counting words", 0, None)
-    words = words_of(bag.counts, front_of(choices))
+    words = count_words(bag.counts, build_preprocessor(choices))
     if not words:
         raise InputError("The text holds no words to learn from.")
-    letters = Letters(words, choices)
+    letters = Alphabet(words, choices)
     progress("learning", 0, None)
-    pipeline = learn(words, letters, choices)
+    pipeline = train_vocabulary(words, letters, choices)
     with scratch_folder() as folder:
-        write_whole(folder / "tokenizer.json", pipeline.to_str(pretty=True).encode())
-        write_object(folder / "tokenizer_config.json", settings_of(choices))
+        write_atomic(folder / "tokenizer.json", pipeline.to_str(pretty=True).encode())
+        write_json(folder / "tokenizer_config.json", settings_of(choices))
         tokenizer = load_tokenizer(folder, "", {}).source
     tokens, unknown = _measured(bag.counts, pipeline, choices, progress)
-    counted, said = bag.words(), [*notes, *_notes(bag, tokenizer.vocab_size, choices)]
+    counted, said = bag.count_words(), [*notes, *_notes(bag, tokenizer.vocab_size, choices)]
     return Learned(
         tokenizer=tokenizer,
         kind=choices.kind,
         use=choices.use,
         size=choices.size,
         vocabulary=tokenizer.vocab_size,
-        special=choices.specials,
+        special=choices.special_tokens,
         lines=bag.lines,
         words=counted,
-        characters=len(letters.kept),
-        covered=letters.covered,
+        characters=len(letters.characters),
+        covered=letters.coverage,
         tokens_per_word=tokens / max(counted, 1),
         unknown=unknown / max(tokens, 1),
         notes=tuple(said),
     )
 
 
-def settings_of(choices: Choices) -> dict[str, Any]:
+def settings_of(choices: VocabularyPlan) -> dict[str, Any]:
     """tokenizer_config.json: tokenizer.json is its own recipe, and these are the names of its special tokens."""
-    named = {f"{name}_token": token for name, token in choices.named.items()}
-    extra = [token for token in choices.specials if token not in named.values()]
+    named = {f"{name}_token": token for name, token in choices.named_tokens.items()}
+    extra = [token for token in choices.special_tokens if token not in named.values()]
     made: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
     return made | named | ({"extra_special_tokens": extra} if extra else {})
 
 
 def _read(
     given: Any,
-    bag: Bag,
+    bag: ChunkCounter,
     text: str | Sequence[str] | None,
     limit: int | None,
     encoding: str | None,
@@ -233,9 +235,9 @@ def _checked(texts: Iterable[Any]) -> Iterator[str]:
         yield text
 
 
-def _measured(counts: Mapping[str, int], pipeline: Any, choices: Choices, progress: Progress) -> tuple[int, int]:
+def _measured(counts: Mapping[str, int], pipeline: Any, choices: VocabularyPlan, progress: Progress) -> tuple[int, int]:
     """How many tokens the text becomes, and how many of them are unknown."""
-    unknown = None if choices.split == "byte-level" else pipeline.token_to_id(choices.named["unk"])
+    unknown = None if choices.split == "byte-level" else pipeline.token_to_id(choices.named_tokens["unk"])
     tokens = missed = done = 0
     stretches = iter(counts)
     while some := list(islice(stretches, ENCODED)):
@@ -248,14 +250,19 @@ def _measured(counts: Mapping[str, int], pipeline: Any, choices: Choices, progre
     return tokens, missed
 
 
-def _notes(bag: Bag, reached: int, choices: Choices) -> Iterator[str]:
-    if bag.every > 1:
-        yield f"The text has more different words than are learned from at once: one line in {bag.every:,} was used."
+def _notes(bag: ChunkCounter, reached: int, choices: VocabularyPlan) -> Iterator[str]:
+    if bag.sampling_interval > 1:
+        yield (
+            "The text has more different words than are learned from at once: one line in "
+            f"{bag.sampling_interval:,} was used."
+        )
     if reached < choices.size:
         yield f"The text gives {reached:,} tokens, fewer than the {choices.size:,} that were asked for."
-    if bag.words() < TINY:
-        yield f"{bag.words():,} words are little text to learn from."
-    found = {token: sum(n for stretch, n in bag.counts.items() if token in stretch) for token in choices.specials[:50]}
+    if bag.count_words() < TINY:
+        yield f"{bag.count_words():,} words are little text to learn from."
+    found = {
+        token: sum(n for stretch, n in bag.counts.items() if token in stretch) for token in choices.special_tokens[:50]
+    }
     for token, count in found.items():
         if count:
             yield f"The special token {shown(token)!r} stands in {count:,} words of the text; it is special there, too."

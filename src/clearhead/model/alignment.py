@@ -17,7 +17,7 @@ from clearhead.batch import Batch, group_by_budget, pad_rows
 from clearhead.errors import InputError, MissingExtraError
 from clearhead.html import one_line
 from clearhead.progress import Progress, no_progress
-from clearhead.text.words import Span, word_spans
+from clearhead.text.words import Span, find_word_spans
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,7 +86,7 @@ class Aligner:
         found = self.looks([one.ids for one in sources], [one.ids for one in targets], progress)
         made = []
         for (source, target), read, written, looked in zip(pairs, sources, targets, found, strict=True):
-            spans = word_spans(source, contractions=True), word_spans(target, contractions=True)
+            spans = find_word_spans(source, contractions=True), find_word_spans(target, contractions=True)
             weights = joined(looked, places(read, spans[0], len(prefix)), places(written, spans[1]), spans)
             made.append(
                 Alignment(

@@ -15,7 +15,7 @@ from clearhead.model import layers as features
 from clearhead.model.inputs import MOST_TOKENS, checked_batch
 from clearhead.progress import Progress, no_progress
 from clearhead.shape import Pooling
-from clearhead.text.encoding import Ids
+from clearhead.text.encoding import TokenIds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,7 +86,7 @@ class Embedder:
                 stacklevel=4,
             )
 
-    def _vectors(self, encoded: Sequence[Ids], skip: int, batch_tokens: int) -> Array:
+    def _vectors(self, encoded: Sequence[TokenIds], skip: int, batch_tokens: int) -> Array:
         """Finished vectors of some texts; one without a token is all zeros."""
         import numpy as np
 
@@ -118,7 +118,7 @@ class Embedder:
         each = stack.token_width if narrow else stack.width
         return each * wide * len(self.plan.modes)
 
-    def _encoded(self, rows: Sequence[str]) -> list[Ids]:
+    def _encoded(self, rows: Sequence[str]) -> list[TokenIds]:
         """Tokens of each text, cut at the longest that the folder allows."""
         texts = [self.prompt + text for text in rows]
         if self.plan.lowercase:
@@ -143,7 +143,7 @@ class Embedder:
         pooled = self._token_pool(ids, mask, segments, 0, alone=False)
         return features.finish(pooled, self.plan, self.dense, normalize=self.normalize)
 
-    def _pooled(self, encoded: Sequence[Ids], skip: int, *, alone: bool) -> Array:
+    def _pooled(self, encoded: Sequence[TokenIds], skip: int, *, alone: bool) -> Array:
         stack = self.model.shape.stack
         ids, mask = pad_rows([one.ids for one in encoded], stack.pad_id or 0)
         segments = pad_rows([one.segments for one in encoded], 0)[0] if stack.segments > 1 else None

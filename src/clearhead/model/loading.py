@@ -143,7 +143,7 @@ def create(
     stack = shape.stack
     if tokenizer is not None:
         longest = stack.max_length if stack.positions == "learned" else None
-        tokenizer = tokenizer.beside(longest, segments=stack.segments > 1)
+        tokenizer = tokenizer.copy_for_model(longest, segments=stack.segments > 1)
     return Model(
         runner=_runner(build(shape, seed=seed), device),
         config=given,

@@ -66,7 +66,7 @@ def head_of(objective: PretrainObjective, family: Family) -> str:
 
 def make_tokenizer(plan: PretrainPlan, texts: Iterable[str], folder: Path, events: RunEvents) -> Tokenizer:
     """The tokenizer that was named, or one that is learned from the text once, and then kept."""
-    from clearhead.text.vocabulary.trainer import TooSmallError
+    from clearhead.text.vocabulary.trainer import VocabularyTooSmallError
 
     family = plan.family or "bert"
     if plan.tokenizer is not None:
@@ -88,9 +88,9 @@ def make_tokenizer(plan: PretrainPlan, texts: Iterable[str], folder: Path, event
                 normalize="bert-cased" if plan.cased and use == "bert" else None,
                 progress=events.progress,
             )
-        except TooSmallError as error:
+        except VocabularyTooSmallError as error:
             why = f"A vocabulary of {size:,} has no room for the letters of this text"
-            raise InputError(f"{why}; say at least {setting('vocabulary', error.need)}.") from None
+            raise InputError(f"{why}; say at least {setting('vocabulary', error.min_size)}.") from None
         events.message(
             f"tokenizer: {learned.kind}, {learned.vocabulary:,} tokens, {learned.tokens_per_word:.2f} a word"
         )

@@ -236,7 +236,7 @@ def _shard(
         while tokens < most and (some := list(islice(text, CHUNK))):
             taken += len(some)
             # a blank between two sentences is part of the second for tokenizers that know blanks
-            pieces = tokenizer.pieces([one.text if one.first else f" {one.text}" for one in some])
+            pieces = tokenizer.encode_plain([one.text if one.first else f" {one.text}" for one in some])
             full: list[list[int]] = []
             for one, ids in zip(some, pieces, strict=True):
                 fresh = fresh or one.first

@@ -46,7 +46,7 @@ def read_vocab_info(
         tokens[number] = token
     special = np.array([not token for token in tokens])
     sentinels = [tokenizer.vocab[name] for n in range(100) if (name := f"<extra_id_{n}>") in tokenizer.vocab]
-    for number in (*sentinels, *(tokenizer.vocab.get(token, -1) for token in tokenizer.specials.values())):
+    for number in (*sentinels, *(tokenizer.vocab.get(token, -1) for token in tokenizer.special_tokens_map.values())):
         if number >= 0:
             special[number] = True
     opens, between, closes = _around(tokenizer)

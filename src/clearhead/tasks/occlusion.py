@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.examples import TextRow
-from clearhead.text.words import chunk_spans
+from clearhead.text.words import find_chunk_spans
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +43,7 @@ class Watching:
 
 def words_in(text: str, begin: int = 0, *, second: bool = False) -> tuple[Piece, ...]:
     """The words of a text that stands at `begin`."""
-    return tuple(Piece(start=begin + a, end=begin + b, second=second) for a, b in chunk_spans(text))
+    return tuple(Piece(start=begin + a, end=begin + b, second=second) for a, b in find_chunk_spans(text))
 
 
 def cut(text: str, start: int, end: int) -> str:

@@ -32,7 +32,7 @@ class Encoding:
 
 
 @dataclass(frozen=True, slots=True)
-class Ids:
+class TokenIds:
     """Only what a network reads of a text: made in half the time of a whole Encoding."""
 
     ids: list[int]
@@ -45,14 +45,14 @@ class Ids:
 
 def truncate(encoding: Encoding, max_length: int, *, side: str = "right") -> Encoding:
     """Cut the longer text first until everything fits, keep the special tokens, and count what was cut."""
-    check_count(max_length, "max_length", least=1)
+    check_count(max_length, "max_length", minimum=1)
     if len(encoding) <= max_length:
         return encoding
-    kept = kept_positions(encoding.sides, max_length, side)
-    return select(encoding, kept, truncated=encoding.truncated + len(encoding) - max_length)
+    kept = compute_kept_positions(encoding.sides, max_length, side)
+    return select_tokens(encoding, kept, truncated=encoding.truncated + len(encoding) - max_length)
 
 
-def kept_positions(
+def compute_kept_positions(
     sides: list[int | None], max_length: int, side: str, whole: Sequence[int] | None = None
 ) -> list[int]:
     """Which tokens stay when the longer text is cut first; `sides` says which text each token is from.
@@ -65,7 +65,7 @@ def kept_positions(
         raise InputError(
             f"max_length={max_length} leaves no room for the {inserted} special tokens; use at least {inserted}"
         )
-    kept = share(max_length - inserted, *((*whole, 0)[:2] if whole is not None else counts))
+    kept = allocate_lengths(max_length - inserted, *((*whole, 0)[:2] if whole is not None else counts))
     positions = []
     for text in (None, 0, 1):
         own = [i for i, s in enumerate(sides) if s == text]
@@ -74,10 +74,10 @@ def kept_positions(
     return sorted(positions)
 
 
-def windows(encoding: Encoding, *, max_length: int, stride: int, side: int) -> list[Encoding]:
+def split_into_windows(encoding: Encoding, *, max_length: int, stride: int, side: int) -> list[Encoding]:
     """Slide over one of the texts so that every token is in a window, with `stride` tokens shared by neighbours."""
-    check_count(max_length, "max_length", least=1)
-    check_count(stride, "stride", least=0)
+    check_count(max_length, "max_length", minimum=1)
+    check_count(stride, "stride", minimum=0)
     if len(encoding) <= max_length:
         return [encoding]
     moving = [i for i, s in enumerate(encoding.sides) if s == side]
@@ -89,10 +89,10 @@ def windows(encoding: Encoding, *, max_length: int, stride: int, side: int) -> l
             f"which must be more than stride={stride}; raise max_length above {len(fixed) + stride} or lower stride"
         )
     starts = range(0, max(len(moving) - stride, 1), room - stride)
-    return [select(encoding, sorted(fixed + moving[start : start + room])) for start in starts]
+    return [select_tokens(encoding, sorted(fixed + moving[start : start + room])) for start in starts]
 
 
-def share(room: int, first: int, second: int) -> tuple[int, int]:
+def allocate_lengths(room: int, first: int, second: int) -> tuple[int, int]:
     """How many tokens each of two texts keeps when the longer one is cut first."""
     short = min(first, second)
     if 2 * short <= room:
@@ -102,7 +102,7 @@ def share(room: int, first: int, second: int) -> tuple[int, int]:
     return (half, rest) if first <= second else (rest, half)
 
 
-def select(encoding: Encoding, positions: Iterable[int], *, truncated: int = 0) -> Encoding:
+def select_tokens(encoding: Encoding, positions: Iterable[int], *, truncated: int = 0) -> Encoding:
     """The tokens at these positions as an encoding of their own."""
     at = list(positions)
     return Encoding(
@@ -117,7 +117,7 @@ def select(encoding: Encoding, positions: Iterable[int], *, truncated: int = 0) 
     )
 
 
-def check_count(value: object, name: str, *, least: int) -> None:
+def check_count(value: object, name: str, *, minimum: int) -> None:
     """Refuse a length that is no whole number of at least `least`."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+        raise InputError(f"{name} must be a whole number of at least {minimum}, not {value!r}")

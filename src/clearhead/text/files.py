@@ -13,11 +13,11 @@ from clearhead.errors import ClearheadError, TokenizerError
 from clearhead.files import shown, whole_file
 
 MEGABYTE = 1 << 20
-LARGE = 512 * MEGABYTE  # the largest vocabularies in use (250 000 pieces) take about 20 MB
-SMALL = 16 * MEGABYTE  # settings; chat templates can make them some hundred kB
+MAX_VOCABULARY_BYTES = 512 * MEGABYTE  # the largest vocabularies in use (250 000 pieces) take about 20 MB
+MAX_SETTINGS_BYTES = 16 * MEGABYTE  # settings; chat templates can make them some hundred kB
 
 
-def read_bytes(path: Path, *, limit: int = LARGE) -> bytes:
+def read_bytes(path: Path, *, limit: int = MAX_VOCABULARY_BYTES) -> bytes:
     """The whole file, refused before reading if it is absurdly large."""
     try:
         with path.open("rb") as file:
@@ -29,7 +29,7 @@ def read_bytes(path: Path, *, limit: int = LARGE) -> bytes:
     return data
 
 
-def read_text(path: Path, *, limit: int = LARGE) -> str:
+def read_text(path: Path, *, limit: int = MAX_VOCABULARY_BYTES) -> str:
     """The whole file as UTF-8 text."""
     try:
         return read_bytes(path, limit=limit).decode("utf-8")
@@ -37,7 +37,7 @@ def read_text(path: Path, *, limit: int = LARGE) -> str:
         raise TokenizerError(f"{path.name} is not UTF-8 text: byte {error.start} cannot be read") from error
 
 
-def parse_object(text: str, name: str) -> dict[str, Any]:
+def parse_json_object(text: str, name: str) -> dict[str, Any]:
     """JSON text that must be an object."""
     try:
         value = json.loads(text)
@@ -50,32 +50,32 @@ def parse_object(text: str, name: str) -> dict[str, Any]:
     return value
 
 
-def read_object(path: Path, *, limit: int = LARGE) -> dict[str, Any]:
+def read_json_object(path: Path, *, limit: int = MAX_VOCABULARY_BYTES) -> dict[str, Any]:
     """A JSON file that must be an object."""
-    return parse_object(read_text(path, limit=limit), path.name)
+    return parse_json_object(read_text(path, limit=limit), path.name)
 
 
-def read_optional(path: Path) -> dict[str, Any]:
+def read_optional_json(path: Path) -> dict[str, Any]:
     """A small JSON file of settings, empty when there is none."""
-    return read_object(path, limit=SMALL) if path.is_file() else {}
+    return read_json_object(path, limit=MAX_SETTINGS_BYTES) if path.is_file() else {}
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_atomic(path: Path, data: bytes) -> None:
     """Write under another name, flush, rename: nobody ever sees half a file."""
     with whole_file(path) as file:
         file.write(data)
 
 
-def write_object(path: Path, value: dict[str, Any]) -> None:
+def write_json(path: Path, value: dict[str, Any]) -> None:
     """Write a JSON object, readable by people."""
     text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
     if any("\ud800" <= letter <= "\udfff" for letter in text):  # JSON can hold half a pair, UTF-8 cannot
         text = json.dumps(value, indent=2, sort_keys=True)
-    write_whole(path, (text + "\n").encode())
+    write_atomic(path, (text + "\n").encode())
 
 
 @contextmanager
-def guarded(what: str) -> Iterator[None]:
+def wrap_library_errors(what: str) -> Iterator[None]:
     """Turn whatever the Rust library raises or panics with into one TokenizerError."""
     try:
         yield

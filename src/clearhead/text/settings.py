@@ -14,22 +14,24 @@ from tokenizers import AddedToken
 
 from clearhead.errors import TokenizerError
 from clearhead.files import shown
-from clearhead.text.files import read_optional
+from clearhead.text.files import read_optional_json
 
-MOST_IDS = 10_000_000  # the largest vocabularies in use have 256,000; the library walks through all ids up to the last
-LONGEST_ENTRY = 10_000  # characters of a token of a vocabulary; published ones have a few hundred
-NAMED = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
-FLAGS = ("lstrip", "rstrip", "single_word", "normalized", "special")
+MAX_TOKEN_ID = (
+    10_000_000  # the largest vocabularies in use have 256,000; the library walks through all ids up to the last
+)
+MAX_TOKEN_LENGTH = 10_000  # characters of a token of a vocabulary; published ones have a few hundred
+SPECIAL_TOKEN_KEYS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+TOKEN_FLAGS = ("lstrip", "rstrip", "single_word", "normalized", "special")
 
 Token = str | AddedToken
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class TokenizerSettings:
     """What the files say beside the vocabulary; a key that no file names is absent, so that defaults can apply."""
 
     options: dict[str, Any]  # switches such as do_lower_case
-    named: dict[str, Token | None]  # bos_token, mask_token, ...: only those a file names
+    special_tokens: dict[str, Token | None]  # bos_token, mask_token, ...: only those a file names
     model_specific: dict[str, Token]  # further *_token entries, e.g. image_token
     extra: list[Token] | None  # special tokens without a name; None if no file names any
     additional: list[Token] | None  # their name before version 5; used when `extra` is None
@@ -42,23 +44,23 @@ class Settings:
             raise TokenizerError(f"tokenizer_config.json: {name} must be true or false, not {shown(value)!r}")
         return value
 
-    def maybe(self, name: str) -> bool | None:
+    def optional_flag(self, name: str) -> bool | None:
         """A switch that may be left open."""
         return None if self.options.get(name) is None else self.flag(name, False)
 
-    def number(self, name: str, default: int, *, most: int) -> int:
+    def integer(self, name: str, default: int, *, maximum: int) -> int:
         """A whole number from 0 up to `most`."""
         value = self.options.get(name, default)
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= maximum:
             raise TokenizerError(
-                f"tokenizer_config.json: {name} must be a whole number from 0 to {most}, not {shown(value)!r}"
+                f"tokenizer_config.json: {name} must be a whole number from 0 to {maximum}, not {shown(value)!r}"
             )
         return value
 
 
-def read_settings(folder: Path, tokenizer_json: dict[str, Any] | None) -> Settings:
+def read_settings(folder: Path, tokenizer_json: dict[str, Any] | None) -> TokenizerSettings:
     """Merge the settings files of a folder."""
-    options = read_optional(folder / "tokenizer_config.json")
+    options = read_optional_json(folder / "tokenizer_config.json")
     if tokenizer_json is not None:
         # These two describe legacy files only; tokenizer.json has a post-processor of its own.
         options.pop("add_bos_token", None)
@@ -68,27 +70,27 @@ def read_settings(folder: Path, tokenizer_json: dict[str, Any] | None) -> Settin
     specific: dict[str, Token] = {}
     if isinstance(options.get("extra_special_tokens"), dict):
         named_extra = options.pop("extra_special_tokens")
-        specific = {str(k): as_token(v, f"extra_special_tokens: {shown(k)}") for k, v in named_extra.items()}
+        specific = {str(k): parse_token(v, f"extra_special_tokens: {shown(k)}") for k, v in named_extra.items()}
     decoder = options.pop("added_tokens_decoder", None)
     if decoder is not None:
         added = _from_decoder(decoder)
     else:
-        _merge_special_map(options, read_optional(folder / "special_tokens_map.json"))
-        added = _from_added_file(options, read_optional(folder / "added_tokens.json"))
+        _merge_special_map(options, read_optional_json(folder / "special_tokens_map.json"))
+        added = _from_added_file(options, read_optional_json(folder / "added_tokens.json"))
         added |= _from_tokenizer_json(tokenizer_json or {})
     by_content = {token.content: token for token in added.values()}
 
     named: dict[str, Token | None] = {}
-    for key in NAMED:
+    for key in SPECIAL_TOKEN_KEYS:
         if key in options:
             value = options.pop(key)
-            token = None if value is None else as_token(value, f"tokenizer_config.json: {key}")
+            token = None if value is None else parse_token(value, f"tokenizer_config.json: {key}")
             named[key] = token if token is None else by_content.get(str(token), token)
     for key in [k for k in options if k.endswith("_token") and isinstance(options[k], str | dict | AddedToken)]:
-        specific[key] = as_token(options.pop(key), f"tokenizer_config.json: {shown(key)}")
-    return Settings(
+        specific[key] = parse_token(options.pop(key), f"tokenizer_config.json: {shown(key)}")
+    return TokenizerSettings(
         options=options,
-        named=named,
+        special_tokens=named,
         model_specific=specific,
         extra=_pop_list(options, "extra_special_tokens"),
         additional=_pop_list(options, "additional_special_tokens"),
@@ -96,7 +98,7 @@ def read_settings(folder: Path, tokenizer_json: dict[str, Any] | None) -> Settin
     )
 
 
-def as_token(value: object, where: str, *, special: bool | None = None) -> Token:
+def parse_token(value: object, where: str, *, special: bool | None = None) -> Token:
     """A special token as files write it: a string, or an object with its content and flags."""
     if isinstance(value, AddedToken):
         return value
@@ -106,7 +108,7 @@ def as_token(value: object, where: str, *, special: bool | None = None) -> Token
     if not isinstance(value, dict) or not isinstance(value.get("content"), str):
         raise TokenizerError(f"{where} must be a string or an object with a content, not {str(value)[:80]!r}")
     _check_content(value["content"], where)
-    flags = {k: v for k, v in value.items() if k in FLAGS and v is not None}
+    flags = {k: v for k, v in value.items() if k in TOKEN_FLAGS and v is not None}
     if wrong := [k for k, v in flags.items() if not isinstance(v, bool)]:
         raise TokenizerError(f"{where}: {', '.join(wrong)} must be true or false")
     if special is not None:
@@ -114,7 +116,7 @@ def as_token(value: object, where: str, *, special: bool | None = None) -> Token
     return AddedToken(value["content"], **flags)
 
 
-def checked_ids(ids: dict[Any, Any], name: str) -> dict[str, int]:
+def check_vocabulary(ids: dict[Any, Any], name: str) -> dict[str, int]:
     """A vocabulary in which every token is a string and every id is a number of its own."""
     seen: dict[int, str] = {}
     if not ids:
@@ -122,11 +124,13 @@ def checked_ids(ids: dict[Any, Any], name: str) -> dict[str, int]:
     for token, index in ids.items():
         if not isinstance(token, str):
             raise TokenizerError(f"{name}: {shown(token)!r} is no token")
-        if len(token) > LONGEST_ENTRY:
-            raise TokenizerError(f"{name}: {shown(token)!r} has {len(token):,} characters, more than {LONGEST_ENTRY:,}")
-        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < MOST_IDS:
+        if len(token) > MAX_TOKEN_LENGTH:
             raise TokenizerError(
-                f"{name}: the id of {shown(token)!r} must be an integer from 0 to {MOST_IDS - 1:,}, "
+                f"{name}: {shown(token)!r} has {len(token):,} characters, more than {MAX_TOKEN_LENGTH:,}"
+            )
+        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < MAX_TOKEN_ID:
+            raise TokenizerError(
+                f"{name}: the id of {shown(token)!r} must be an integer from 0 to {MAX_TOKEN_ID - 1:,}, "
                 f"got {shown(index)!r}"
             )
         if index in seen:
@@ -135,13 +139,13 @@ def checked_ids(ids: dict[Any, Any], name: str) -> dict[str, int]:
     return ids
 
 
-def savable(options: dict[str, Any]) -> dict[str, Any]:
+def select_savable(options: dict[str, Any]) -> dict[str, Any]:
     """The settings that mean something in another folder: no paths, no references to code."""
     dropped = ("auto_map", "init_inputs", "name_or_path", "source_spm", "target_spm", "vocab", "merges")
     return {k: v for k, v in options.items() if k not in dropped and not k.endswith(("_file", "_files", "_path"))}
 
 
-def model_limit(options: dict[str, Any], default: int | None = None) -> int | None:
+def resolve_max_length(options: dict[str, Any], default: int | None = None) -> int | None:
     """The longest input the model was made for, unless it is the very large number that stands for none."""
     value = options.get("model_max_length", default)
     if isinstance(value, float) and value.is_integer():
@@ -149,7 +153,7 @@ def model_limit(options: dict[str, Any], default: int | None = None) -> int | No
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1_000_000 else None
 
 
-def truncation_side(options: dict[str, Any], tokenizer_json: dict[str, Any]) -> str:
+def resolve_truncation_side(options: dict[str, Any], tokenizer_json: dict[str, Any]) -> str:
     """The end at which a text is cut, if it is."""
     truncation = tokenizer_json.get("truncation")
     direction = truncation.get("direction") if isinstance(truncation, dict) else None
@@ -181,17 +185,17 @@ def _merge_special_map(options: dict[str, Any], special_map: dict[str, Any]) -> 
             if not isinstance(before, list):
                 raise TokenizerError(f"tokenizer_config.json: {key} must be a list, as in special_tokens_map.json")
             known = list(before)
-            options[key] = known + [t for t in (as_token(v, where, special=True) for v in value) if t not in known]
+            options[key] = known + [t for t in (parse_token(v, where, special=True) for v in value) if t not in known]
         elif key in ("extra_special_tokens", "additional_special_tokens"):
             options[key] = value
         elif key.endswith("_token") and value is not None:
-            options[key] = as_token(value, where, special=True if isinstance(value, dict) else None)
-        elif key in NAMED:
+            options[key] = parse_token(value, where, special=True if isinstance(value, dict) else None)
+        elif key in SPECIAL_TOKEN_KEYS:
             options[key] = None
 
 
 def _from_added_file(options: dict[str, Any], added: dict[str, Any]) -> dict[int, AddedToken]:
-    special = {str(_content(options[key])) for key in NAMED if options.get(key)}
+    special = {str(_content(options[key])) for key in SPECIAL_TOKEN_KEYS if options.get(key)}
     extra = options.get("extra_special_tokens")
     special |= {str(_content(token)) for token in (extra if isinstance(extra, list) else [])}
     found = {}
@@ -214,7 +218,7 @@ def _from_tokenizer_json(data: dict[str, Any]) -> dict[int, AddedToken]:
 def _full(value: object, where: str) -> AddedToken:
     if not isinstance(value, dict):
         raise TokenizerError(f"{where} must be an object with a content, not {str(value)[:80]!r}")
-    token = as_token(value, where)
+    token = parse_token(value, where)
     return AddedToken(token) if isinstance(token, str) else token
 
 
@@ -222,7 +226,7 @@ def _pop_list(options: dict[str, Any], key: str) -> list[Token] | None:
     value = options.pop(key, None)
     if value is not None and not isinstance(value, list):
         raise TokenizerError(f"tokenizer_config.json: {key} must be a list, not {str(value)[:80]!r}")
-    return None if value is None else [as_token(token, f"tokenizer_config.json: {key}") for token in value]
+    return None if value is None else [parse_token(token, f"tokenizer_config.json: {key}") for token in value]
 
 
 def _content(value: object) -> object:

@@ -11,10 +11,10 @@ from clearhead.text.limits.pipeline_limits import check_pipeline
 from clearhead.text.probes import PROBES
 
 # Case, accents and scripts; not the odd blanks, where files from before version 5 differ as a rule.
-ORDINARY = PROBES[:3]
+ORDINARY_PROBES = PROBES[:3]
 
 
-def disagreement(data: dict[str, Any], pipeline: Pipeline) -> str | None:
+def describe_conflict(data: dict[str, Any], pipeline: Pipeline) -> str | None:
     """A sentence for people if the rebuilt pipeline does not cut ordinary text as tokenizer.json itself would.
 
     The settings win, as they do in `transformers` 5. The usual case is a cased model whose tokenizer_config.json does
@@ -26,7 +26,7 @@ def disagreement(data: dict[str, Any], pipeline: Pipeline) -> str | None:
     check_pipeline(parts)
     model = {"type": "WordLevel", "vocab": {}, "unk_token": "?"}
     own = Pipeline.from_str(json.dumps({"version": "1.0", "added_tokens": [], "model": model} | parts))
-    for text in ORDINARY:
+    for text in ORDINARY_PROBES:
         for theirs, ours in zip(_words(own, text), _words(pipeline, text), strict=False):
             if theirs != ours:
                 return (

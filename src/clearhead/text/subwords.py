@@ -13,11 +13,11 @@ CONTINUATION = "##"
 BYTE_SPACE, BYTE_NEWLINE = "Ġ", "Ċ"
 METASPACE = "▁"
 WORD_END = "</w>"
-RARE = 0.01  # of a vocabulary: fewer tokens with a marker do not make it the vocabulary's own
-FEW = 50  # one token of so many, likewise
+MIN_MARKER_SHARE = 0.01  # of a vocabulary: fewer tokens with a marker do not make it the vocabulary's own
+MIN_MARKER_RATIO = 50  # one token of so many, likewise
 
 
-def read_subwords(tokens: Sequence[str], special: Sequence[bool]) -> list[tuple[str, bool]]:
+def strip_subword_markers(tokens: Sequence[str], special: Sequence[bool]) -> list[tuple[str, bool]]:
     """Each token of a text without its marker, and whether a word begins there; `special` tokens stay as they are."""
     by_bytes = any(marker in token for token in tokens for marker in (BYTE_SPACE, BYTE_NEWLINE))
     by_space = any(token.startswith(METASPACE) for token in tokens)
@@ -49,7 +49,7 @@ def find_continuations(tokens: Sequence[str]) -> list[bool]:
     # before ##, which is a word of its own in vocabularies of bytes
     for marker, has_letters in ((BYTE_SPACE, _has_byte_letters), (METASPACE, _has_letters)):
         begins = [token.startswith(marker) for token in tokens]
-        if sum(begins) > len(tokens) // FEW:
+        if sum(begins) > len(tokens) // MIN_MARKER_RATIO:
             return [not begin and has_letters(token) for begin, token in zip(begins, tokens, strict=True)]
     return [is_continuation(token) for token in tokens]
 
@@ -60,12 +60,12 @@ def find_start_marker(vocab: Iterable[str]) -> str | None:
     return next((m for m in (METASPACE, BYTE_SPACE) if any(token.startswith(m) for token in tokens)), None)
 
 
-def whole_word_reader(vocab: Mapping[str, int]) -> Callable[[str], str | None]:
+def make_whole_word_lookup(vocab: Mapping[str, int]) -> Callable[[str], str | None]:
     """The function that gives the word that a token spells by itself, None for tokens that are parts of words."""
     counts = {m: sum(token.startswith(m) for token in vocab) for m in (BYTE_SPACE, METASPACE, CONTINUATION)}
     counts[WORD_END] = sum(token.endswith(WORD_END) for token in vocab)
     marker = max(counts, key=lambda m: counts[m])
-    if counts[marker] <= RARE * len(vocab):
+    if counts[marker] <= MIN_MARKER_SHARE * len(vocab):
         return lambda token: token
     if marker == WORD_END:
         return lambda token: token.removesuffix(marker) if token.endswith(marker) else None

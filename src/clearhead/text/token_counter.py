@@ -18,47 +18,47 @@ from clearhead.text.subwords import CONTINUATION
 from clearhead.text.words import has_long_word
 
 BLANKS = " \n\t\r"  # what every step takes for a blank
-LETTERS_ALONE = frozenset({"BertNormalizer", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "StripAccents"})
-SPLITS = frozenset({"BertPreTokenizer", "Whitespace", "WhitespaceSplit"})
-SPLITS_FURTHER = SPLITS | {"Punctuation", "Digits"}
+LOCAL_NORMALIZERS = frozenset({"BertNormalizer", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "StripAccents"})
+WORD_SPLITTERS = frozenset({"BertPreTokenizer", "Whitespace", "WhitespaceSplit"})
+LOCAL_SPLITTERS = WORD_SPLITTERS | {"Punctuation", "Digits"}
 MODELS = frozenset({"WordPiece", "WordLevel"})
-TOGETHER = 16_384  # characters of words that are counted in one text
+MAX_GROUP_CHARACTERS = 16_384  # characters of words that are counted in one text
 
 
 @dataclass(frozen=True, kw_only=True)
-class WordReader:
+class WordTokenCounter:
     """What is known of a pipeline that reads each word alone."""
 
-    cuts: str  # before these characters a text can be cut without changing a token
-    added: tuple[str, ...]  # tokens that are found in the text before anything else
+    cut_characters: str  # before these characters a text can be cut without changing a token
+    added_tokens: tuple[str, ...]  # tokens that are found in the text before anything else
     pieces: frozenset[str]
     prefixes: frozenset[str] = field(repr=False)
-    mark: str  # before a piece that continues a word
-    longest: int  # characters of a word; a longer one is unknown
+    continuation_prefix: str  # before a piece that continues a word
+    max_word_length: int  # characters of a word; a longer one is unknown
 
-    def first_words(self, text: str, size: int) -> str:
+    def take_first_words(self, text: str, size: int) -> str:
         """The words that end within the first `size` characters; all of a text that cannot be cut there."""
         if len(text) <= size:
             return text
-        end = max(text.rfind(sign, 0, size) for sign in self.cuts)
+        end = max(text.rfind(sign, 0, size) for sign in self.cut_characters)
         return text if end <= 0 else text[:end]
 
     def is_slow(self, text: str) -> bool:
         """Whether the library would take long for the words of a text."""
         return bool(self.pieces) and has_long_word(text)
 
-    def has_added(self, text: str) -> bool:
+    def has_added_token(self, text: str) -> bool:
         """Whether a text may hold an added token, in upper or lower case."""
         lower = text.lower()
-        return any(token.lower() in lower for token in self.added)
+        return any(token.lower() in lower for token in self.added_tokens)
 
-    def count(self, words: list[str]) -> int:
+    def count_tokens(self, words: list[str]) -> int:
         """How many tokens words have, as they are after all splitting."""
         return sum(map(self._count_word, words))
 
     def _count_word(self, word: str) -> int:
         """The longest piece first, again and again; a word that is not all pieces is one unknown token."""
-        if len(word) > self.longest:
+        if len(word) > self.max_word_length:
             return 1
         start, count, before = 0, 0, ""
         while start < len(word):
@@ -69,11 +69,11 @@ class WordReader:
                 end += 1
             if not found:
                 return 1
-            start, count, before = found, count + 1, self.mark
+            start, count, before = found, count + 1, self.continuation_prefix
         return count
 
 
-def word_reader(data: dict[str, Any]) -> WordReader | None:
+def build_word_token_counter(data: dict[str, Any]) -> WordTokenCounter | None:
     """How a tokenizer.json reads words, if it makes the same tokens of a text as of its words, cut at blanks."""
     normalizers = [step.get("type") for step in _steps(data.get("normalizer"), "normalizers")]
     splits = [step.get("type") for step in _steps(data.get("pre_tokenizer"), "pretokenizers")]
@@ -81,22 +81,22 @@ def word_reader(data: dict[str, Any]) -> WordReader | None:
     model = data.get("model", {})
     if (
         model.get("type") not in MODELS
-        or not LETTERS_ALONE.issuperset(normalizers)
-        or not SPLITS_FURTHER.issuperset(splits)
-        or SPLITS.isdisjoint(splits)
+        or not LOCAL_NORMALIZERS.issuperset(normalizers)
+        or not LOCAL_SPLITTERS.issuperset(splits)
+        or WORD_SPLITTERS.isdisjoint(splits)
         or not all(map(_is_plain, added))
     ):
         return None
     # an underscore is part of a word to added tokens that must stand alone
     signs = string.punctuation.replace("_", "") if "BertPreTokenizer" in splits else ""
     pieces = frozenset(model.get("vocab", {}) if model.get("type") == "WordPiece" else ())
-    return WordReader(
-        cuts=BLANKS + "".join(sign for sign in signs if not any(sign in token for token in added)),
-        added=added,
+    return WordTokenCounter(
+        cut_characters=BLANKS + "".join(sign for sign in signs if not any(sign in token for token in added)),
+        added_tokens=added,
         pieces=pieces,
         prefixes=frozenset(piece[:end] for piece in pieces for end in range(1, len(piece) + 1)),
-        mark=model.get("continuing_subword_prefix", CONTINUATION),
-        longest=model.get("max_input_chars_per_word", 100),
+        continuation_prefix=model.get("continuing_subword_prefix", CONTINUATION),
+        max_word_length=model.get("max_input_chars_per_word", 100),
     )
 
 
@@ -105,7 +105,7 @@ def _is_plain(token: str) -> bool:
     return token.isascii() and token.isprintable() and " " not in token
 
 
-def words_by_frequency(text: str) -> Iterator[tuple[int, str]]:
+def group_words_by_frequency(text: str) -> Iterator[tuple[int, str]]:
     """Each word of a text once, in stretches of words that are equally frequent, with how frequent they are."""
     for blank in BLANKS[1:]:
         text = text.replace(blank, " ")
@@ -118,7 +118,7 @@ def words_by_frequency(text: str) -> Iterator[tuple[int, str]]:
         for word in words:
             some.append(word)
             size += len(word) + 1
-            if size > TOGETHER:
+            if size > MAX_GROUP_CHARACTERS:
                 yield frequency, " ".join(some)
                 some, size = [], 0
         if some:

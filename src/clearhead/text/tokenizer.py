@@ -9,28 +9,28 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from clearhead.errors import ClearheadError, InputError, TokenizerError
-from clearhead.text.encoding import Encoding, Ids, check_count, truncate, windows
-from clearhead.text.files import write_object, write_whole
-from clearhead.text.long_texts import encode_beginning, ids_of_beginning, is_huge, is_long
-from clearhead.text.pipeline import Item, Text, check_surrogates, check_text
+from clearhead.text.encoding import Encoding, TokenIds, check_count, split_into_windows, truncate
+from clearhead.text.files import write_atomic, write_json
+from clearhead.text.long_texts import encode_long_text, encode_long_text_ids, is_huge, is_long
+from clearhead.text.pipeline import EncodeInput, TextInput, check_surrogates, check_text
 from clearhead.text.probes import PROBES
 
-Made = TypeVar("Made", Encoding, Ids)
-GENERIC = "PreTrainedTokenizerFast"  # a tokenizer of `transformers` that is all in its tokenizer.json
-INPUTS = ["input_ids", "token_type_ids", "attention_mask"]
+EncodingT = TypeVar("EncodingT", Encoding, TokenIds)
+GENERIC_CLASS = "PreTrainedTokenizerFast"  # a tokenizer of `transformers` that is all in its tokenizer.json
+MODEL_INPUT_NAMES = ["input_ids", "token_type_ids", "attention_mask"]
 
 
-class Backend(Protocol):
+class TokenizerBackend(Protocol):
     """What turns text into tokens: a pipeline of the `tokenizers` library, or Marian's two files."""
 
     kind: str
 
     @property
     def most_text(self) -> int | None: ...
-    def encode(self, items: Sequence[Item], *, split: bool) -> list[Encoding]: ...
+    def encode(self, items: Sequence[EncodeInput], *, split: bool) -> list[Encoding]: ...
     def ids(
-        self, items: Sequence[Item], *, split: bool, max_length: int | None = None, side: str = "right"
-    ) -> list[Ids]: ...
+        self, items: Sequence[EncodeInput], *, split: bool, max_length: int | None = None, side: str = "right"
+    ) -> list[TokenIds]: ...
     def count(self, text: str) -> int: ...
     def pieces(self, texts: Sequence[str]) -> list[list[int]]: ...
     def decode(self, ids: list[int], *, skip_special: bool) -> str: ...
@@ -45,7 +45,7 @@ class Tokenizer:
 
     def __init__(
         self,
-        backend: Backend,
+        backend: TokenizerBackend,
         *,
         specials: dict[str, str | None],
         config: dict[str, Any],
@@ -60,46 +60,46 @@ class Tokenizer:
         self.max_length = max_length  # the longest input its model was made for, if the files say so
         self.notes = notes  # what people should know about these files, in whole sentences
 
-    def encode(self, text: Text, second: Text | None = None, *, max_length: int | None = None) -> Encoding:
+    def encode(self, text: TextInput, second: TextInput | None = None, *, max_length: int | None = None) -> Encoding:
         """Encode a text or a pair; a list of strings is a text already split into words."""
         return self.encode_batch([text if second is None else (text, second)], max_length=max_length)[0]
 
-    def encode_batch(self, items: Iterable[Item], *, max_length: int | None = None) -> list[Encoding]:
+    def encode_batch(self, items: Iterable[EncodeInput], *, max_length: int | None = None) -> list[Encoding]:
         """Encode many texts, or tuples of two, in parallel."""
         if max_length is None:
             return self._whole(list(items), self._backend.encode)
-        check_count(max_length, "max_length", least=1)
+        check_count(max_length, "max_length", minimum=1)
         side = self._truncation_side
 
-        def encode(some: list[Item], *, split: bool) -> list[Encoding]:
+        def encode(some: list[EncodeInput], *, split: bool) -> list[Encoding]:
             if split or not any(is_long(item, max_length) for item in some):
                 return [truncate(one, max_length, side=side) for one in self._backend.encode(some, split=split)]
-            return [encode_beginning(self._backend, item, max_length, side) for item in some]
+            return [encode_long_text(self._backend, item, max_length, side) for item in some]
 
         return self._whole(list(items), encode)
 
-    def encode_ids(self, items: Iterable[Item], *, max_length: int | None = None) -> list[Ids]:
+    def encode_ids(self, items: Iterable[EncodeInput], *, max_length: int | None = None) -> list[TokenIds]:
         """The ids and segments of many texts, in about half the time of whole encodings."""
         if max_length is None:
             return self._whole(list(items), self._backend.ids)
-        check_count(max_length, "max_length", least=1)
+        check_count(max_length, "max_length", minimum=1)
         side = self._truncation_side
 
-        def encode(some: list[Item], *, split: bool) -> list[Ids]:
+        def encode(some: list[EncodeInput], *, split: bool) -> list[TokenIds]:
             if split or not any(is_huge(item) for item in some):
                 return self._backend.ids(some, split=split, max_length=max_length, side=side)
-            return [ids_of_beginning(self._backend, item, max_length, side) for item in some]
+            return [encode_long_text_ids(self._backend, item, max_length, side) for item in some]
 
         return self._whole(list(items), encode)
 
-    def pieces(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode_plain(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of many texts without the special tokens that stand around them."""
         return self._backend.pieces(texts)
 
     def windows(
         self,
-        text: Text,
-        second: Text | None = None,
+        text: TextInput,
+        second: TextInput | None = None,
         *,
         max_length: int,
         stride: int = 0,
@@ -110,7 +110,7 @@ class Tokenizer:
         if only not in ("first", "second") or (only == "second" and second is None):
             raise InputError(f"only={only!r}: windows slide over the 'first' text, or the 'second' if there is one")
         encoding = self.encode(text, second)
-        return windows(encoding, max_length=max_length, stride=stride, side=0 if only == "first" else 1)
+        return split_into_windows(encoding, max_length=max_length, stride=stride, side=0 if only == "first" else 1)
 
     def decode(self, ids: Iterable[int], *, skip_special: bool = True) -> str:
         """Ids back to text; an id that the vocabulary does not have stands for nothing."""
@@ -149,7 +149,7 @@ class Tokenizer:
         return self._backend.size()
 
     @property
-    def specials(self) -> dict[str, str]:
+    def special_tokens_map(self) -> dict[str, str]:
         """The named special tokens, such as {'cls_token': '[CLS]'}."""
         return dict(self._specials)
 
@@ -238,19 +238,19 @@ class Tokenizer:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             for name, data in self._backend.files().items():
-                write_whole(folder / name, data)
-            write_object(folder / "tokenizer_config.json", self._config)
-            write_object(folder / "special_tokens_map.json", dict(self._specials))
+                write_atomic(folder / name, data)
+            write_json(folder / "tokenizer_config.json", self._config)
+            write_json(folder / "special_tokens_map.json", dict(self._specials))
         except OSError as error:
             raise TokenizerError(f"the tokenizer cannot be saved in {folder}: {error.strerror or error}") from error
         except ClearheadError as error:
             raise TokenizerError(f"the tokenizer cannot be saved: {error}") from error
 
-    def beside(self, max_length: int | None, *, segments: bool) -> Tokenizer:
+    def copy_for_model(self, max_length: int | None, *, segments: bool) -> Tokenizer:
         """The same tokenizer for another model, with what `transformers` must know of it: its length, its segments."""
         kept = {key: value for key, value in self._config.items() if key != "model_max_length"}
-        if kept.get("tokenizer_class") == GENERIC:  # of a class with a name it is known
-            kept["model_input_names"] = [name for name in INPUTS if segments or name != "token_type_ids"]
+        if kept.get("tokenizer_class") == GENERIC_CLASS:  # of a class with a name it is known
+            kept["model_input_names"] = [name for name in MODEL_INPUT_NAMES if segments or name != "token_type_ids"]
         config = kept if max_length is None else kept | {"model_max_length": max_length}
         specials: dict[str, str | None] = dict(self._specials)
         return Tokenizer(
@@ -274,10 +274,10 @@ class Tokenizer:
         token = self._specials.get(key)
         return None if token is None else self.token_id(token)
 
-    def _whole(self, items: list[Item], encode: Callable[..., list[Made]]) -> list[Made]:
+    def _whole(self, items: list[EncodeInput], encode: Callable[..., list[EncodingT]]) -> list[EncodingT]:
         """Encode everything uncut; texts and lists of words may be mixed."""
         split = [_is_split(item, f"text {i}" if len(items) > 1 else "the text") for i, item in enumerate(items)]
-        found: list[Made | None] = [None] * len(items)
+        found: list[EncodingT | None] = [None] * len(items)
         for kind in {False, True} & set(split):
             at = [i for i, s in enumerate(split) if s is kind]
             for i, encoding in zip(at, encode([items[i] for i in at], split=kind), strict=True):

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.errors import TokenizerError
-from clearhead.text.files import read_optional
+from clearhead.text.files import read_optional_json
 
 # Other class names that mean one of the recipes.
-ALIASES = {
+CLASS_ALIASES = {
     "DistilBertTokenizer": "BertTokenizer",
     "ElectraTokenizer": "BertTokenizer",
     "MobileBertTokenizer": "BertTokenizer",
@@ -21,7 +21,7 @@ ALIASES = {
 }
 
 # The kind of tokenizer of a model type, unless its files name another.
-KINDS = {
+MODEL_TYPE_CLASSES = {
     "bert": "BertTokenizer",
     "distilbert": "BertTokenizer",
     "electra": "BertTokenizer",
@@ -37,16 +37,16 @@ KINDS = {
     "marian": "MarianTokenizer",
 }
 
-PLAIN = "TokenizersBackend"  # tokenizer.json as it is
-AS_IT_IS = ("modernbert",)  # whatever class the settings name
+BACKEND_CLASS = "TokenizersBackend"  # tokenizer.json as it is
+BACKEND_MODEL_TYPES = ("modernbert",)  # whatever class the settings name
 
 
-def kind_of(folder: Path, model_type: str, config: dict[str, Any]) -> str:
+def resolve_tokenizer_class(folder: Path, model_type: str, config: dict[str, Any]) -> str:
     """The name of the tokenizer's class: that of the settings if they name one, else that of the model type."""
-    named = read_optional(folder / "tokenizer_config.json").get("tokenizer_class") or config.get("tokenizer_class")
+    named = read_optional_json(folder / "tokenizer_config.json").get("tokenizer_class") or config.get("tokenizer_class")
     if named is not None and not isinstance(named, str):
         raise TokenizerError(f"tokenizer_config.json: tokenizer_class must be a string, not {named!r}")
-    if model_type in AS_IT_IS:
-        return PLAIN
-    kind = (named or KINDS.get(model_type, PLAIN)).removesuffix("Fast")
-    return ALIASES.get(kind, kind)
+    if model_type in BACKEND_MODEL_TYPES:
+        return BACKEND_CLASS
+    kind = (named or MODEL_TYPE_CLASSES.get(model_type, BACKEND_CLASS)).removesuffix("Fast")
+    return CLASS_ALIASES.get(kind, kind)

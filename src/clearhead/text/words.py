@@ -13,7 +13,7 @@ from functools import cache
 Span = tuple[int, int]
 
 # scripts that put no space between words: every character is a word of its own
-SOLID = (
+UNSPACED_RANGES = (
     (0x0E00, 0x0EFF),
     (0x1000, 0x109F),
     (0x1780, 0x17FF),
@@ -27,16 +27,18 @@ SOLID = (
     (0xFF66, 0xFF9D),
     (0x20000, 0x3FFFF),
 )
-TAILS = "\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f"  # variants and skins: part of the sign before
-SHORT = "s|t|d|m|ll|re|ve"  # after an apostrophe: a word of its own in all lists of words
+VARIATION_MARKS = (
+    "\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f"  # variants and skins: part of the sign before
+)
+CONTRACTION_ENDINGS = "s|t|d|m|ll|re|ve"  # after an apostrophe: a word of its own in all lists of words
 APOSTROPHES = ("'", "’")
-WITH_MARKS = (range(0x20000), range(0xE0000, 0xE1000))  # between them are Chinese characters, then nothing
+MARK_RANGES = (range(0x20000), range(0xE0000, 0xE1000))  # between them are Chinese characters, then nothing
 
 # for occlusion: Thai and Lao, Burmese, Khmer, kana, Chinese
-UNSPACED = (
+UNSPACED_CLASS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-CHUNK = re.compile(rf"[{UNSPACED}][\u0300-\u036f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]*|[^\s{UNSPACED}]+")
+CHUNK = re.compile(rf"[{UNSPACED_CLASS}][\u0300-\u036f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]*|[^\s{UNSPACED_CLASS}]+")
 TFIDF_WORD = re.compile(r"\b\w\w+\b")  # scikit-learn's token_pattern; never read from a file
 SHINGLE_WORD = re.compile("[\u3040-\u30ff\u3400-\u9fff]|[^\\W\u3040-\u30ff\u3400-\u9fff]+")
 COMPOUND = re.compile(r"\w+(?:['’-]\w+)*")
@@ -46,14 +48,14 @@ LONG_WORD = re.compile("[^\\W_\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]{3
 BLANKS_AND_WORD = re.compile(r"\s*\S+|\s+")
 
 
-def word_spans(text: str, *, joined: bool = False, contractions: bool = False) -> list[Span]:
+def find_word_spans(text: str, *, joined: bool = False, contractions: bool = False) -> list[Span]:
     """Words as a tagger sees them: runs of letters, and single signs; white space belongs to none.
 
     `joined`: as lists of words have them, with signs inside: U.S., Rolls-Royce, O'Neil, 3.5. `contractions`: the same,
     and don't is one word, not two.
     """
     if contractions:
-        return _join_contractions(text, word_spans(text, joined=True))
+        return _join_contractions(text, find_word_spans(text, joined=True))
     return [match.span() for match in _word_pattern(joined=joined).finditer(text)]
 
 
@@ -70,36 +72,36 @@ def _join_contractions(text: str, spans: list[Span]) -> list[Span]:
     return words
 
 
-def chunk_spans(text: str) -> list[Span]:
+def find_chunk_spans(text: str) -> list[Span]:
     """What stands between blanks, signs included; in scripts without spaces, each character with its marks."""
     return [match.span() for match in CHUNK.finditer(text)]
 
 
-def compound_spans(text: str) -> list[Span]:
+def find_compound_spans(text: str) -> list[Span]:
     """Runs of letters, digits and underscores; apostrophes and hyphens join them."""
     return [match.span() for match in COMPOUND.finditer(text)]
 
 
-def tfidf_words(text: str) -> list[str]:
+def split_tfidf_words(text: str) -> list[str]:
     """The words that scikit-learn's TfidfVectorizer counts: two letters, digits or underscores and more."""
     words: list[str] = TFIDF_WORD.findall(text)
     return words
 
 
-def shingle_words(text: str) -> list[str]:
+def split_shingle_words(text: str) -> list[str]:
     """The words that near duplicates are compared by; a Chinese character or a kana is a word."""
     words: list[str] = SHINGLE_WORD.findall(text)
     return words
 
 
-def vector_words(text: str) -> list[str]:
+def split_vector_words(text: str) -> list[str]:
     """The words that have vectors: letters and digits with their marks, and what an apostrophe joins; NFC."""
     if text.isascii():
         return ASCII_VECTOR_WORD.findall(text)
     return _vector_word().findall(unicodedata.normalize("NFC", text).replace("’", "'"))
 
 
-def blank_led_words(text: str) -> list[str]:
+def split_words_with_blanks(text: str) -> list[str]:
     """Every word with the blanks before it; together they are the text."""
     words: list[str] = BLANKS_AND_WORD.findall(text)
     return words
@@ -118,7 +120,7 @@ def find_word(text: str, word: str) -> list[Span]:
     return [match.span() for match in matches]
 
 
-def widen_over_signs(text: str, span: Span) -> Span:
+def extend_over_punctuation(text: str, span: Span) -> Span:
     """A word with the signs around it that no blank parts from it."""
     start, end = span
     while start and not text[start - 1].isspace() and not text[start - 1].isalnum():
@@ -130,13 +132,13 @@ def widen_over_signs(text: str, span: Span) -> Span:
 
 @cache
 def _word_pattern(*, joined: bool) -> re.Pattern[str]:
-    marks = _ranges([code for codes in WITH_MARKS for code in codes if _is_mark(code)])
-    solid = "".join(f"{chr(first)}-{chr(last)}" for first, last in SOLID)
+    marks = _ranges([code for codes in MARK_RANGES for code in codes if _is_mark(code)])
+    solid = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED_RANGES)
     letters = f"(?:[^\\W_{solid}][{marks}\u200c\u200d]*)+"
     flag = "[\U0001f1e6-\U0001f1ff]{2}"
-    sign = f"\\S[{marks}{TAILS}]*"
+    sign = f"\\S[{marks}{VARIATION_MARKS}]*"
     if joined:
-        inside = f"[-._/&@]|['’](?!(?:{SHORT})\\b)|(?<=\\d)[,:](?=\\d)"
+        inside = f"[-._/&@]|['’](?!(?:{CONTRACTION_ENDINGS})\\b)|(?<=\\d)[,:](?=\\d)"
         letters = f"(?:[^\\W\\d_{solid}]\\.){{2,}}(?!\\w)|{letters}(?:(?:{inside}){letters})*"
     return re.compile(f"{letters}|{flag}|{sign}(?:\u200d{sign})*")  # a family is several people in one sign
 

@@ -29,9 +29,9 @@ def read_with_marks(model: Model, seed: int) -> Model:
     head = model.shape.head
     if head is None or head.kind not in READS_MARKS or not model.shape.stack.causal or model.shape.decoder is not None:
         return model
-    from clearhead.text.gpt_template import marked
+    from clearhead.text.gpt_template import add_gpt_template
 
-    tokenizer = marked(model.tokenizer)
+    tokenizer = add_gpt_template(model.tokenizer)
     if tokenizer is model.tokenizer:
         return model
     from clearhead.core.runner import CoreRunner

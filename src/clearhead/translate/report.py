@@ -15,7 +15,7 @@ from clearhead.predict.latency import megabytes
 from clearhead.report.headline import in_order
 from clearhead.report.page import ReportData, save_report
 from clearhead.report.translations import PartFacts, PartTranslations, Sample, translation_sections
-from clearhead.text.encoding import Ids
+from clearhead.text.encoding import TokenIds
 
 if TYPE_CHECKING:
     from clearhead.checkpoint.passport import Trained
@@ -112,7 +112,7 @@ def part_facts(model: Model, texts: Texts, prefix: str) -> list[PartFacts]:
     return made
 
 
-def _tokens(rows: Sequence[Ids]) -> int:
+def _tokens(rows: Sequence[TokenIds]) -> int:
     return sum(len(row) + row.truncated for row in rows)
 
 

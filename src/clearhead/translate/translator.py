@@ -77,8 +77,8 @@ def _checkpoint(plan: RunPlan, events: RunEvents) -> Model:
 
 def _tongues(plan: RunPlan, texts: Texts, folder: Path, events: RunEvents) -> Tongues:
     """The vocabularies of a run: learned from its training rows once, and then kept."""
-    from clearhead.text.vocabulary.options import MOST_SIZE
-    from clearhead.text.vocabulary.trainer import TooSmallError
+    from clearhead.text.vocabulary.options import MAX_VOCABULARY_SIZE
+    from clearhead.text.vocabulary.trainer import VocabularyTooSmallError
 
     place, size = folder / VOCABULARY, plan.vocabulary or SIZES[plan.preset or PRESET]
     rows = texts.parts["train"]
@@ -105,11 +105,13 @@ def _tongues(plan: RunPlan, texts: Texts, folder: Path, events: RunEvents) -> To
                     split=split,
                     normalize="nfc",
                     byte_fallback=plan.pieces != "wordpiece" and size >= ROOM,
-                    min_count=MOST_SIZE if single else None,  # no two letters stand together so often: none are merged
+                    min_count=MAX_VOCABULARY_SIZE
+                    if single
+                    else None,  # no two letters stand together so often: none are merged
                 )
-            except TooSmallError as error:
+            except VocabularyTooSmallError as error:
                 why = f"A vocabulary of {size:,} has no room for the letters of these rows"
-                raise InputError(f"{why}; say at least {setting('vocabulary', error.need)}.") from None
+                raise InputError(f"{why}; say at least {setting('vocabulary', error.min_size)}.") from None
             about = f"{learned.vocabulary:,} tokens, {learned.tokens_per_word:.2f} a word"
             events.message(f"vocabulary ({name}): {about}")
         made[name] = load_tokenizer(place / name, "transformer", {"model_type": "transformer"}).source

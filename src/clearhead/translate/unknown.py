@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from clearhead.model.alignment import Aligner, places, sum_columns
-from clearhead.text.words import widen_over_signs, word_spans
+from clearhead.text.words import extend_over_punctuation, find_word_spans
 
 if TYPE_CHECKING:
     from clearhead.decode import Generated, Hypothesis
@@ -52,10 +52,10 @@ def replace_unknown(model: Model, made: Sequence[Generated], prefix: str = "") -
     texts: dict[tuple[int, int], str] = {}
     for (row, place, found), probs in zip(jobs, looked, strict=True):
         source = made[row].source[len(prefix) :]
-        spans = word_spans(source, contractions=True)
+        spans = find_word_spans(source, contractions=True)
         columns = places(sources[row], spans, len(prefix))
         weights = [sum_columns(probs[[token]], columns)[0].tolist() if columns else [] for token in found.tokens]
-        taken = [widen_over_signs(source, span) if signs else span for span in spans]
+        taken = [extend_over_punctuation(source, span) if signs else span for span in spans]
         texts[row, place] = filled(found, weights, [source[start:end] for start, end in taken])
     return [_renewed(one, row, texts) for row, one in enumerate(made)]
 
@@ -80,7 +80,7 @@ def filled(found: Marked, weights: Sequence[Sequence[float]], words: Sequence[st
     """The text with source words in the place of unknown ones; `weights` has a row for each unknown token."""
     made, end, seen = "", 0, 0
     before: int | None = None  # the source word that was put in last
-    for start, stop in word_spans(found.text, contractions=True):
+    for start, stop in find_word_spans(found.text, contractions=True):
         count = found.text[start:stop].count(found.mark)
         if not count:
             continue

@@ -12,8 +12,8 @@ from clearhead.errors import InputError
 from clearhead.files import shown
 from clearhead.html import one_line, table_html
 from clearhead.model.alignment import places
-from clearhead.text.subwords import whole_word_reader
-from clearhead.text.words import compound_spans, find_word
+from clearhead.text.subwords import make_whole_word_lookup
+from clearhead.text.words import find_compound_spans, find_word
 from clearhead.words import WordVectors
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def contrast_model(model: Model, sentences: Sequence[str], word: str) -> Contras
     if a.ids != b.ids:
         both = " and ".join(shown(" ".join(one.tokens), 40) for one in (a, b))
         notes.append(f"The two are written differently, and are different rows of the word table: {both}.")
-    if unknown := model.tokenizer.specials.get("unk_token"):
+    if unknown := model.tokenizer.special_tokens_map.get("unk_token"):
         notes += [f"{shown(word, 40)} is unknown to the model." for one in seen[:1] if unknown in one.tokens]
     names = ["word table", "embeddings", *(f"layer {n}" for n in range(1, len(a.layers) - 1))]
     layers = [
@@ -149,8 +149,8 @@ def word_table(model: Model) -> WordVectors:
     tokenizer = model.tokenizer
     table = model.tensor(TABLE)
     found: dict[str, int] = {}
-    special = set(tokenizer.specials.values())
-    read_word = whole_word_reader(tokenizer.vocab)
+    special = set(tokenizer.special_tokens_map.values())
+    read_word = make_whole_word_lookup(tokenizer.vocab)
     for token, number in sorted(tokenizer.vocab.items(), key=lambda item: item[1]):
         if number < len(table) and token not in special and not NO_WORD.fullmatch(token):
             spelled = read_word(token)
@@ -196,7 +196,7 @@ def _read(model: Model, table: Array, text: str, span: tuple[int, int]) -> _Seen
     hidden = model.runner.encode(Batch(ids=ids, mask=None, segments=segments), layers=True, pooled=False).hidden
     rows = [encoding.ids[place] for place in at]
     words = []
-    spans = compound_spans(text)
+    spans = find_compound_spans(text)
     for (start, end), own in zip(spans, places(encoding, spans), strict=True):
         if own and not set(own) & set(at):
             words.append((text[start:end], _mean(hidden[-1][0], own)))

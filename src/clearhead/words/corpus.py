@@ -15,7 +15,7 @@ from clearhead.errors import InputError
 from clearhead.files import shown
 from clearhead.metrics.checks import Array
 from clearhead.progress import Progress, no_progress
-from clearhead.text.words import vector_words
+from clearhead.text.words import split_vector_words
 
 MOST_COUNTED = 8_000_000  # different words that are counted at a time: about 1 GB
 CHUNK = 1 << 16  # words that are learned from between two looks at the rate and at who is watching
@@ -107,7 +107,7 @@ def file_sentences(
 ) -> Iterator[list[str]]:
     """The lines of files, each as its words in small letters; what people should know is added to `notes`."""
     for line in line_texts(files, columns, encoding, notes):
-        if words := vector_words(line.lower()):
+        if words := split_vector_words(line.lower()):
             yield words
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from clearhead.errors import InputError
 from clearhead.files import shown
 from clearhead.metrics.checks import Array, Given
-from clearhead.text.words import vector_words
+from clearhead.text.words import split_vector_words
 
 SIGNS = {"+": 1.0, "-": -1.0, "−": -1.0, "–": -1.0}
 BLOCK = 1 << 22  # numbers of scores that are held at a time
@@ -146,7 +146,7 @@ class WordVectors:
 
     def rows_of(self, text: str) -> list[int]:
         """The rows of the words of a text that are known, with repeats."""
-        return [place for word in vector_words(text) for place in self._known(word)]
+        return [place for word in split_vector_words(text) for place in self._known(word)]
 
     def mean(self, texts: Sequence[str]) -> Array:
         """(texts, width) the mean vector of each text's known words; zeros where no word is known."""

@@ -14,7 +14,7 @@ from clearhead.data.row_codec import Encoder, LengthPolicy, Pieces
 from clearhead.data.sources.source import NO_LABEL, UNKNOWN, BadRow, Row, excerpt
 from clearhead.files import shown
 from clearhead.tasks.cells import BORDER, OPENS, parsed
-from clearhead.text.encoding import Encoding, select, truncate, windows
+from clearhead.text.encoding import Encoding, select_tokens, split_into_windows, truncate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -169,12 +169,12 @@ def _windows(encoding: Encoding, fit: LengthPolicy) -> list[Encoding]:
     lost, encoding = encoding.truncated + cut, replace(encoding, truncated=0)
     if cut:
         gone = set(asked[room:])
-        encoding = select(encoding, [place for place in range(len(encoding)) if place not in gone])
+        encoding = select_tokens(encoding, [place for place in range(len(encoding)) if place not in gone])
     if fit.long == "cut":
         made = [truncate(encoding, most)]
     else:
         free = most - (len(encoding) - encoding.sides.count(1))
-        made = windows(encoding, max_length=most, stride=min(fit.stride, max(free // 2, 0)), side=1)
+        made = split_into_windows(encoding, max_length=most, stride=min(fit.stride, max(free // 2, 0)), side=1)
     return [replace(made[0], truncated=made[0].truncated + lost), *made[1:]]
 
 

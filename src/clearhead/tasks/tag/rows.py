@@ -15,7 +15,7 @@ from clearhead.data.sources.source import EMPTY, HALF, LONG, NO_LABEL, UNKNOWN, 
 from clearhead.errors import InputError
 from clearhead.files import shown
 from clearhead.tasks.cells import BORDER, OPENS, parsed
-from clearhead.text.words import word_spans
+from clearhead.text.words import find_word_spans
 
 STARTS = ("start", "begin", "start_offset", "start_char", "start_index")
 ENDS = ("end", "stop", "end_offset", "end_char", "end_index")
@@ -72,7 +72,7 @@ def _words(row: Row, columns: Columns, *, joined: bool) -> tuple[str, Words] | B
             return text
         cell = None if columns.label is None else row.values.get(columns.label)
         if not isinstance(cell, str) or cell.lstrip()[:1] in OPENS or len(cell.split()) != len(text.split()):
-            return text, Words(word_spans(text, joined=joined))
+            return text, Words(find_word_spans(text, joined=joined))
         tokens = text.split()
     if not tokens or any(not isinstance(word, str) or not word.strip() for word in tokens):
         return BadRow(row.number, f"{titled(columns.text)} holds no words, or an empty one", "", row.line, EMPTY)

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import NoReturn
 
-MOST_REPEATS = 1_000  # of `{n,m}`
-DEEPEST = 16  # groups within groups
-FEW = 16  # `{n,m}` with more room than this counts as without a limit
-CLASSES = "dDsSwWhH"
-CONTROLS = "tnrfvae"
-ANCHORS = "bBAzZ"
+MAX_REPEATS = 1_000  # of `{n,m}`
+MAX_DEPTH = 16  # groups within groups
+MAX_BOUNDED_REPEATS = 16  # `{n,m}` with more room than this counts as without a limit
+CLASS_ESCAPES = "dDsSwWhH"
+CONTROL_ESCAPES = "tnrfvae"
+ANCHOR_ESCAPES = "bBAzZ"
 LOOKAROUNDS = ("?=", "?!", "?<=", "?<!")
 HEXADECIMAL = frozenset(string.hexdigits)
 
@@ -27,20 +27,20 @@ class UnboundedPatternError(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class PatternElement:
     """One element of a pattern: a character class, an assertion or a group, with its repetition."""
 
     text: str = ""  # of a class as it is written, with its flags; empty for groups and assertions
     body: tuple[Branch, ...] = ()  # the alternatives of a group or a lookaround
-    asserts: str = ""  # the kind of an assertion: it takes no characters
-    least: int = 1
-    most: int | None = 1  # None: no limit
+    assertion: str = ""  # the kind of an assertion: it takes no characters
+    min_repeats: int = 1
+    max_repeats: int | None = 1  # None: no limit
     possessive: bool = False
 
     @property
     def is_loop(self) -> bool:
         """Whether it repeats without a limit, or with one that is no help."""
-        return self.most is None or self.most - self.least > FEW
+        return self.max_repeats is None or self.max_repeats - self.min_repeats > MAX_BOUNDED_REPEATS
 
     @property
     def has_loop(self) -> bool:
@@ -50,36 +50,36 @@ class Part:
     @property
     def is_optional(self) -> bool:
         """Whether the match continues without it."""
-        return self.least == 0
+        return self.min_repeats == 0
 
     @property
-    def varies(self) -> bool:
+    def is_variable(self) -> bool:
         """Whether it can match the same text in more than one way, or texts of different length."""
-        inner = any(part.varies for branch in self.body for part in branch)
-        return self.most != self.least or inner or (len(self.body) > 1 and not self.asserts)
+        inner = any(part.is_variable for branch in self.body for part in branch)
+        return self.max_repeats != self.min_repeats or inner or (len(self.body) > 1 and not self.assertion)
 
     @property
-    def shortest(self) -> int:
+    def min_length(self) -> int:
         """The characters that it takes at least."""
-        inner = min((sum(part.shortest for part in branch) for branch in self.body), default=1)
-        return 0 if self.asserts else self.least * inner
+        inner = min((sum(part.min_length for part in branch) for branch in self.body), default=1)
+        return 0 if self.assertion else self.min_repeats * inner
 
     @property
     def ways(self) -> int:
         """In how many ways it can match at one position, not counting the lengths of a loop."""
-        if self.asserts:
+        if self.assertion:
             return 1
         inner = sum(count_ways(branch) for branch in self.body) or 1
-        return inner if self.is_loop or self.most is None else inner * (self.most - self.least + 1)
+        return inner if self.is_loop or self.max_repeats is None else inner * (self.max_repeats - self.min_repeats + 1)
 
     @property
     def cost(self) -> int:
         """The most steps that it takes at one position, or for each character that a loop takes."""
-        inner = sum(count_steps(branch) * (count_ways(branch) if self.asserts else 1) for branch in self.body) or 1
-        return inner * (self.least + 1 if self.is_loop or self.most is None else max(self.most, 1))
+        inner = sum(count_steps(branch) * (count_ways(branch) if self.assertion else 1) for branch in self.body) or 1
+        return inner * (self.min_repeats + 1 if self.is_loop or self.max_repeats is None else max(self.max_repeats, 1))
 
 
-Branch = tuple[Part, ...]
+Branch = tuple[PatternElement, ...]
 
 
 def count_ways(branch: Branch) -> int:
@@ -127,10 +127,10 @@ class _Reader:
 
     def branches(self) -> tuple[Branch, ...]:
         self.depth += 1
-        if self.depth > DEEPEST:
+        if self.depth > MAX_DEPTH:
             _refuse("its groups are nested too deeply")
         branches: list[Branch] = []
-        branch: list[Part] = []
+        branch: list[PatternElement] = []
         while (character := self.peek()) and character != ")":
             if character == "|":
                 self.take()
@@ -144,25 +144,25 @@ class _Reader:
             _refuse("an alternative is empty")
         return tuple(branches)
 
-    def part(self) -> Part:
+    def part(self) -> PatternElement:
         character = self.take()
         if character == "(":
             return self.group()
         if character in "^$":
-            return Part(asserts=character)
+            return PatternElement(assertion=character)
         if character in "*+?{":
             _refuse("a repetition has nothing to repeat")
         if character == "\\":
-            if self.peek() and self.peek() in ANCHORS:
-                return Part(asserts=self.take())
-            text = self.escaped(CLASSES)
+            if self.peek() and self.peek() in ANCHOR_ESCAPES:
+                return PatternElement(assertion=self.take())
+            text = self.escaped(CLASS_ESCAPES)
         else:
             text = self.character_class() if character == "[" else character
         if not self.folds_case:
-            return Part(text=text)
+            return PatternElement(text=text)
         if not text.isascii() or text.startswith("[^") or "\\" in text or "&&" in text:
             _refuse("case is ignored outside of plain ASCII letters")  # one character may equal several: ß, ss
-        return Part(text=f"(?i){text}")
+        return PatternElement(text=f"(?i){text}")
 
     def escaped(self, classes: str) -> str:
         """What stands behind a backslash, which has been read."""
@@ -178,7 +178,7 @@ class _Reader:
                 _refuse(f"\\{character} needs {length} hexadecimal digits")
             self.position += length
             return f"\\{character}{digits}"
-        if character.isalnum() and character not in classes + CONTROLS:
+        if character.isalnum() and character not in classes + CONTROL_ESCAPES:
             _refuse(f"\\{character} refers to another part of the match, or is not known")
         return f"\\{character}"
 
@@ -198,12 +198,12 @@ class _Reader:
             if character == "]" and opened:
                 _refuse("a character class begins with an unescaped bracket")
             if character == "\\":
-                self.escaped(CLASSES + "b")
+                self.escaped(CLASS_ESCAPES + "b")
             depth += (character == "[") - (character == "]")
             opened = character == "[" or (opened and character == "^")
         return self.pattern[start : self.position]
 
-    def group(self) -> Part:
+    def group(self) -> PatternElement:
         mark = ""
         if self.peek() == "?":
             marks = (*LOOKAROUNDS, "?:", "?i:")
@@ -220,12 +220,12 @@ class _Reader:
         if mark in LOOKAROUNDS:
             if any(part.is_loop or part.body for branch in body for part in branch):
                 _refuse("it looks ahead or behind without a limit")
-            return Part(body=body, asserts=mark)
+            return PatternElement(body=body, assertion=mark)
         if len(body) == len(body[0]) == 1:
             return body[0][0]  # a group of one element is that element
-        return Part(body=body)
+        return PatternElement(body=body)
 
-    def repeated(self, part: Part) -> Part:
+    def repeated(self, part: PatternElement) -> PatternElement:
         """The part with the repetition that follows it, if one does."""
         mark = self.peek()
         if not mark or mark not in "*+?{":
@@ -243,24 +243,24 @@ class _Reader:
             _refuse("a repetition is lazy")
         if self.peek() and self.peek() in "*+{":
             _refuse("a repetition is repeated")
-        if part.asserts or (most != 1 and not part.shortest):
+        if part.assertion or (most != 1 and not part.min_length):
             _refuse("something is repeated that takes no characters")
-        if most != 1 and part.body and part.varies:
+        if most != 1 and part.body and part.is_variable:
             _refuse("a group that can match in several ways is repeated")
         if part.body and part.has_loop:
             _refuse("a group with a repetition is repeated")
-        if not part.body and (part.least, part.most) != (1, 1):
-            if (part.least, most) != (1, 1):  # (a+)+, (a{2,3})*; but (a+)? is harmless
+        if not part.body and (part.min_repeats, part.max_repeats) != (1, 1):
+            if (part.min_repeats, most) != (1, 1):  # (a+)+, (a{2,3})*; but (a+)? is harmless
                 _refuse("a repetition is repeated")
-            return replace(part, least=least, possessive=possessive or part.possessive)
-        repeated = replace(part, least=least, most=most, possessive=possessive)
+            return replace(part, min_repeats=least, possessive=possessive or part.possessive)
+        repeated = replace(part, min_repeats=least, max_repeats=most, possessive=possessive)
         if repeated.is_loop and (self.folds_case or any("(?i)" in text for text in _texts(part))):
             _refuse("a repetition without a limit ignores case")
         if not nested:
             return repeated
         if repeated.is_loop or not least:
             _refuse("a repetition is repeated")
-        return Part(body=((repeated,),), most=None)
+        return PatternElement(body=((repeated,),), max_repeats=None)
 
     def bounds(self) -> tuple[int, int | None]:
         """The numbers of `{n}`, `{n,}`, `{,m}` or `{n,m}`."""
@@ -269,8 +269,8 @@ class _Reader:
         if end < 0 or not (low + high).isascii() or not (low + high).isdigit() or (not comma and not low):
             _refuse("a brace is neither escaped nor a repetition")
         self.position = end + 1
-        if max(len(low), len(high)) > 4 or int(low or 0) > MOST_REPEATS or int(high or 0) > MOST_REPEATS:
-            _refuse(f"it repeats more than {MOST_REPEATS:,} times")
+        if max(len(low), len(high)) > 4 or int(low or 0) > MAX_REPEATS or int(high or 0) > MAX_REPEATS:
+            _refuse(f"it repeats more than {MAX_REPEATS:,} times")
         least = int(low or 0)
         most = None if comma and not high else int(high) if comma else least
         if most is not None and not least <= most:
@@ -282,5 +282,5 @@ def _is_property(name: str) -> bool:
     return name.isascii() and name.removeprefix("^").replace("_", "").isalnum()
 
 
-def _texts(part: Part) -> list[str]:
+def _texts(part: PatternElement) -> list[str]:
     return [part.text, *(text for branch in part.body for inner in branch for text in _texts(inner))]

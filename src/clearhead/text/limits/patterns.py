@@ -14,28 +14,34 @@ a lookbehind lets the loop start only at the beginning of a run.
 
 from __future__ import annotations
 
-from clearhead.text.limits.pattern_parser import Branch, Part, UnboundedPatternError, count_steps, parse_pattern
+from clearhead.text.limits.pattern_parser import (
+    Branch,
+    PatternElement,
+    UnboundedPatternError,
+    count_steps,
+    parse_pattern,
+)
 
-LONGEST = 5_000  # characters; published ones stay below 1,000
-MOST_STEPS = 500  # for each character of a text; published ones need at most 306
-OPPOSITES = {r"\s": r"\S", r"\w": r"\W", r"\d": r"\D", r"\S": r"\s", r"\W": r"\w", r"\D": r"\d"}
+MAX_PATTERN_LENGTH = 5_000  # characters; published ones stay below 1,000
+MAX_STEPS = 500  # for each character of a text; published ones need at most 306
+NEGATED_CLASSES = {r"\s": r"\S", r"\w": r"\W", r"\d": r"\D", r"\S": r"\s", r"\W": r"\w", r"\D": r"\d"}
 
 
 def check_pattern(pattern: str) -> None:
     """Refuse a pattern whose time cannot be bounded in proportion to the text."""
-    if len(pattern) > LONGEST:
-        raise UnboundedPatternError(f"it has more than {LONGEST:,} characters")
+    if len(pattern) > MAX_PATTERN_LENGTH:
+        raise UnboundedPatternError(f"it has more than {MAX_PATTERN_LENGTH:,} characters")
     branches = _flatten(parse_pattern(pattern))
     failing = [_failing_loop(branch) for branch in branches]
     for place, loop in enumerate(failing):
         if loop is not None and not _is_rescued(branches, place, loop.text):
             raise UnboundedPatternError("something must follow a repetition, so a long run is read again and again")
     readings = 1 + sum(loop is not None for loop in failing)
-    if readings * sum(count_steps(branch) for branch in branches) > MOST_STEPS:
-        raise UnboundedPatternError(f"it can take more than {MOST_STEPS:,} steps for each character")
+    if readings * sum(count_steps(branch) for branch in branches) > MAX_STEPS:
+        raise UnboundedPatternError(f"it can take more than {MAX_STEPS:,} steps for each character")
 
 
-def start_at_runs(pattern: str) -> str:
+def anchor_at_run_start(pattern: str) -> str:
     r"""The same matches in bounded time for a pattern such as `\s+$` (DeepSeek V2): a loop, then only assertions.
 
     What can follow the loop depends on the position alone, so whatever fails from the first character of a run fails
@@ -43,8 +49,8 @@ def start_at_runs(pattern: str) -> str:
     """
     branches = parse_pattern(pattern)
     loop, *rest = branches[0]
-    is_whole_run = loop.text and (loop.least, loop.most) == (1, None)
-    if len(branches) > 1 or not is_whole_run or not rest or not all(part.asserts for part in rest):
+    is_whole_run = loop.text and (loop.min_repeats, loop.max_repeats) == (1, None)
+    if len(branches) > 1 or not is_whole_run or not rest or not all(part.assertion for part in rest):
         return pattern
     return f"(?<!{loop.text}){pattern}"
 
@@ -52,11 +58,11 @@ def start_at_runs(pattern: str) -> str:
 def depends_on_position(pattern: str) -> bool:
     """Whether a pattern can match nothing, or looks at what stands around a match: it may match at any border."""
     branches = parse_pattern(pattern)
-    return any(sum(part.shortest for part in branch) == 0 or _has_assertion(branch) for branch in branches)
+    return any(sum(part.min_length for part in branch) == 0 or _has_assertion(branch) for branch in branches)
 
 
 def _has_assertion(branch: Branch) -> bool:
-    return any(part.asserts or any(map(_has_assertion, part.body)) for part in branch)
+    return any(part.assertion or any(map(_has_assertion, part.body)) for part in branch)
 
 
 def _flatten(branches: tuple[Branch, ...]) -> list[Branch]:
@@ -64,12 +70,14 @@ def _flatten(branches: tuple[Branch, ...]) -> list[Branch]:
     flat: list[Branch] = []
     for branch in branches:
         group = branch[0]
-        is_group = len(branch) == 1 and group.body and not group.asserts and group.least == group.most == 1
+        is_group = (
+            len(branch) == 1 and group.body and not group.assertion and group.min_repeats == group.max_repeats == 1
+        )
         flat.extend(_flatten(group.body) if is_group else [branch])
     return flat
 
 
-def _failing_loop(branch: Branch) -> Part | None:
+def _failing_loop(branch: Branch) -> PatternElement | None:
     """The loop after which the alternative can fail, if it has one."""
     if any(inner.has_loop for part in branch for alternative in part.body for inner in alternative):
         raise UnboundedPatternError("a group with a repetition stands inside a longer pattern")
@@ -91,14 +99,16 @@ def _failing_loop(branch: Branch) -> Part | None:
 def _backs_off(branch: Branch, place: int) -> bool:
     r"""Whether a loop takes all of a run but for its last character, as in `\s+(?!\S)`: only short runs fail."""
     loop, rest = branch[place], branch[place + 1 :]
-    if loop.most is not None or loop.possessive or len(rest) != 1 or loop.text not in OPPOSITES:
+    if loop.max_repeats is not None or loop.possessive or len(rest) != 1 or loop.text not in NEGATED_CLASSES:
         return False
-    return rest[0].asserts == "?!" and rest[0].body == ((Part(text=OPPOSITES[loop.text]),),)
+    return rest[0].assertion == "?!" and rest[0].body == ((PatternElement(text=NEGATED_CLASSES[loop.text]),),)
 
 
 def _starts_run(branch: Branch, place: int) -> bool:
     r"""Whether a loop begins only where a run does, as in `(?<!\s)\s+$`."""
-    return place > 0 and branch[place - 1] == Part(asserts="?<!", body=((Part(text=branch[place].text),),))
+    return place > 0 and branch[place - 1] == PatternElement(
+        assertion="?<!", body=((PatternElement(text=branch[place].text),),)
+    )
 
 
 def _is_rescued(branches: list[Branch], place: int, text: str) -> bool:
@@ -109,7 +119,7 @@ def _is_rescued(branches: list[Branch], place: int, text: str) -> bool:
         if _takes_run(branch, text):
             return True
         loop = next((part for part in branch if part.is_loop), None)
-        if loop is None or loop.text != text or loop.most is not None:
+        if loop is None or loop.text != text or loop.max_repeats is not None:
             return False
     return False
 
@@ -120,7 +130,7 @@ def _takes_run(branch: Branch, text: str) -> bool:
         if part.is_loop:
             rest = branch[place + 1 :]
             never_fails = all(later.is_optional for later in rest) or _backs_off(branch, place)
-            return part.text == text and part.most is None and never_fails
+            return part.text == text and part.max_repeats is None and never_fails
         if not part.is_optional:
             return False
     return False

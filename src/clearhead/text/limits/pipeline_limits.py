@@ -15,34 +15,46 @@ from typing import Any
 from clearhead.errors import InputError, TokenizerError
 from clearhead.files import shown
 from clearhead.text.limits.pattern_parser import UnboundedPatternError
-from clearhead.text.limits.patterns import check_pattern, depends_on_position, start_at_runs
+from clearhead.text.limits.patterns import anchor_at_run_start, check_pattern, depends_on_position
 from clearhead.text.limits.vocabulary_limits import (
-    LONGEST_TOKEN,
-    added_tokens,
-    check_added,
+    MAX_LITERAL_LENGTH,
+    check_added_tokens,
     check_bytes,
-    check_exact,
+    check_deterministic,
     check_length,
     check_model,
+    iterate_added_tokens,
 )
-from clearhead.text.sentencepiece.normalizer import LONGEST as LONGEST_REPLACEMENT
+from clearhead.text.sentencepiece.normalizer import MAX_REPLACEMENT_BYTES as LONGEST_REPLACEMENT
 from clearhead.text.sentencepiece.normalizer import Charsmap
-from clearhead.text.sentencepiece.trie import Budget
+from clearhead.text.sentencepiece.trie import StepBudget
 
-MOST_TEXT = 2_000_000  # characters that are tokenized at once: 0.7 GB and three seconds where each is a token
-MOST_GROWTH = 2_000  # bytes out per byte in, on paper; ALBERT's pipeline has 1,100
-MOST_CUT = 6  # the same for a pre-tokenizer alone, whose work is not measured; bytes as letters twice have 4
-MOST_BYTES = 12_000_000  # that a text may grow to: each can be a token, of which the library keeps 130 bytes
-STRETCH = 16_384  # characters that are normalized together to see how long they become
-MOST_STEPS = 64  # of a normalizer, pre-tokenizer, post-processor or decoder; published ones have at most ten
-MOST_INSERTED = 1_000  # tokens that a template puts around a text
-MOST_INSERTED_CHARACTERS = 100_000  # of the tokens that a template puts around a text
-SHORT = 8  # bytes of what is put in at a position, which each stretch between two added tokens has
+MAX_TEXT_LENGTH = 2_000_000  # characters that are tokenized at once: 0.7 GB and three seconds where each is a token
+MAX_GROWTH = 2_000  # bytes out per byte in, on paper; ALBERT's pipeline has 1,100
+MAX_PRE_TOKENIZER_GROWTH = (
+    6  # the same for a pre-tokenizer alone, whose work is not measured; bytes as letters twice have 4
+)
+MAX_NORMALIZED_BYTES = 12_000_000  # that a text may grow to: each can be a token, of which the library keeps 130 bytes
+NORMALIZED_CHUNK = 16_384  # characters that are normalized together to see how long they become
+MAX_PIPELINE_STEPS = 64  # of a normalizer, pre-tokenizer, post-processor or decoder; published ones have at most ten
+MAX_TEMPLATE_TOKENS = 1_000  # tokens that a template puts around a text
+MAX_TEMPLATE_CHARACTERS = 100_000  # of the tokens that a template puts around a text
+MAX_INSERTED_BYTES = 8  # bytes of what is put in at a position, which each stretch between two added tokens has
 
-COMPOSED, COMPATIBLE, CASED = 3.0, 11.0, 1.5  # growth in UTF-8 of NFC and NFD, of NFKC and NFKD, and of lower case
-BYTES_AS_LETTERS = 2.0
-UNICODE = {"NFC": COMPOSED, "NFD": COMPOSED, "NFKC": COMPATIBLE, "NFKD": COMPATIBLE, "Lowercase": CASED}
-REMOVE = frozenset({"Strip", "StripAccents", "Nmt"})  # steps that put nothing in but blanks
+CANONICAL_GROWTH, COMPATIBILITY_GROWTH, LOWERCASE_GROWTH = (
+    3.0,
+    11.0,
+    1.5,
+)  # growth in UTF-8 of NFC and NFD, of NFKC and NFKD, and of lower case
+BYTE_LEVEL_GROWTH = 2.0
+UNICODE_GROWTH = {
+    "NFC": CANONICAL_GROWTH,
+    "NFD": CANONICAL_GROWTH,
+    "NFKC": COMPATIBILITY_GROWTH,
+    "NFKD": COMPATIBILITY_GROWTH,
+    "Lowercase": LOWERCASE_GROWTH,
+}
+REMOVING_STEPS = frozenset({"Strip", "StripAccents", "Nmt"})  # steps that put nothing in but blanks
 
 Step = dict[str, Any]
 
@@ -50,12 +62,12 @@ Step = dict[str, Any]
 def check_pipeline(data: dict[str, Any]) -> float:
     """Refuse a tokenizer.json without bounds; returns how many times longer, in bytes, it can make a text."""
     check_recipe_parts(data)
-    check_exact(data.get("model"))
+    check_deterministic(data.get("model"))
     _growth(data, "decoder", _joined)
-    growth = normalizer_growth(data)
-    check_added(added_tokens(data), growth)
-    growth *= _growth(data, "pre_tokenizer", _cut, most=MOST_CUT)
-    if growth > MOST_GROWTH:
+    growth = measure_normalizer_growth(data)
+    check_added_tokens(iterate_added_tokens(data), growth)
+    growth *= _growth(data, "pre_tokenizer", _cut, most=MAX_PRE_TOKENIZER_GROWTH)
+    if growth > MAX_GROWTH:
         raise TokenizerError(_endless("normalizer and pre_tokenizer"))
     return growth
 
@@ -74,12 +86,12 @@ def bound_patterns(data: dict[str, Any]) -> bool:
 
 def _start_at_runs(pattern: str) -> str:
     try:
-        return start_at_runs(pattern)
+        return anchor_at_run_start(pattern)
     except UnboundedPatternError:
         return pattern  # the check says why
 
 
-def normalizer_growth(data: dict[str, Any]) -> float:
+def measure_normalizer_growth(data: dict[str, Any]) -> float:
     """How many times longer, in bytes, the normalizer of a tokenizer.json can make a text."""
     return _growth(data, "normalizer", _normalized)
 
@@ -91,11 +103,11 @@ def check_recipe_parts(data: dict[str, Any]) -> None:
         _check_inserted(step)
     if sum(step["type"] == "TemplateProcessing" for step in inserted) > 1:
         raise TokenizerError("tokenizer.json: the post_processor has more than one template")
-    check_added(added_tokens(data))
+    check_added_tokens(iterate_added_tokens(data))
     check_model(data.get("model"))
 
 
-def check_unicode(table: bytes, name: str) -> float:
+def check_charsmap(table: bytes, name: str) -> float:
     """The growth of a pipeline around SentencePiece's table of normalization: the longest rule for each byte read."""
     charsmap = Charsmap(table, name)
     size = int.from_bytes(table[:4], "little") if len(table) >= 4 else 0
@@ -104,45 +116,45 @@ def check_unicode(table: bytes, name: str) -> float:
         raise TokenizerError(
             f"{name}: a rule of normalization has {longest:,} bytes, more than {LONGEST_REPLACEMENT:,}"
         )
-    alone = max(len(charsmap.longest(chr(code), 0, Budget(1))[0].encode()) for code in range(1, 128))
+    alone = max(len(charsmap.match_longest(chr(code), 0, StepBudget(1))[0].encode()) for code in range(1, 128))
     return max(1.0, alone, longest / 2)  # every other rule stands for two bytes or more
 
 
-def check_text_size(text: str, growth: float = 1.0, normalizer: Any = None, *, most: int | None = None) -> None:
+def check_text_size(text: str, growth: float = 1.0, normalizer: Any = None, *, max_length: int | None = None) -> None:
     """Refuse a text that is too long to be tokenized at once, as it is or as the normalizer makes it."""
-    most = MOST_TEXT if most is None else most
-    if len(text) > most:
+    max_length = MAX_TEXT_LENGTH if max_length is None else max_length
+    if len(text) > max_length:
         raise InputError(
-            f"a text has {len(text):,} characters, more than the {most:,} that are tokenized at once; split it"
+            f"a text has {len(text):,} characters, more than the {max_length:,} that are tokenized at once; split it"
         )
-    if len(text.encode("utf-8", "surrogatepass")) * growth <= MOST_BYTES or normalizer is None:
+    if len(text.encode("utf-8", "surrogatepass")) * growth <= MAX_NORMALIZED_BYTES or normalizer is None:
         return
     size = 0
-    for start in range(0, len(text), STRETCH):
-        size += len(normalizer.normalize_str(text[start : start + STRETCH]).encode())
-        if size > MOST_BYTES:
+    for start in range(0, len(text), NORMALIZED_CHUNK):
+        size += len(normalizer.normalize_str(text[start : start + NORMALIZED_CHUNK]).encode())
+        if size > MAX_NORMALIZED_BYTES:
             raise InputError(
-                f"{len(text):,} characters of a text become longer than {MOST_BYTES:,} bytes when the tokenizer "
-                "normalizes them; split it, or use another tokenizer"
+                f"{len(text):,} characters of a text become longer than {MAX_NORMALIZED_BYTES:,} bytes when the "
+                "tokenizer normalizes them; split it, or use another tokenizer"
             )
 
 
-def _growth(data: dict[str, Any], part: str, measure: Callable[[Step], float], most: float = MOST_GROWTH) -> float:
+def _growth(data: dict[str, Any], part: str, measure: Callable[[Step], float], most: float = MAX_GROWTH) -> float:
     """The product of the steps of one part."""
     growth, seen = 1.0, set[str]()
     for step in _steps(data.get(part), part):
         if step["type"] not in seen:
             growth *= measure(step)
-        if step["type"] in UNICODE:
+        if step["type"] in UNICODE_GROWTH:
             seen.add(step["type"])  # the second time there is nothing left to expand, ...
-        elif step["type"] not in REMOVE:
+        elif step["type"] not in REMOVING_STEPS:
             seen.clear()  # ... but for what a step has put in
         if growth > most:
             raise TokenizerError(_endless(part, most))
     return growth
 
 
-def _endless(part: str, most: float = MOST_GROWTH) -> str:
+def _endless(part: str, most: float = MAX_GROWTH) -> str:
     return f"tokenizer.json cannot be used: its {part} can make a text more than {most:,} times longer"
 
 
@@ -154,8 +166,8 @@ def _steps(value: object, part: str) -> Iterator[Step]:
         if step is None:
             continue
         count += 1
-        if count > MOST_STEPS:
-            raise TokenizerError(f"tokenizer.json: {part} has more than {MOST_STEPS} steps")
+        if count > MAX_PIPELINE_STEPS:
+            raise TokenizerError(f"tokenizer.json: {part} has more than {MAX_PIPELINE_STEPS} steps")
         if not isinstance(step, dict) or not isinstance(step.get("type"), str):
             raise TokenizerError(f"tokenizer.json: {part} must be an object with a type, or a sequence of them")
         inner = [step[key] for key in ("normalizers", "pretokenizers", "processors", "decoders") if key in step]
@@ -164,28 +176,30 @@ def _steps(value: object, part: str) -> Iterator[Step]:
         for steps in inner:
             if not isinstance(steps, list):
                 raise TokenizerError(f"tokenizer.json: the steps of a {part} must be a list")
-            waiting.extend(reversed(steps[: MOST_STEPS + 1]))
+            waiting.extend(reversed(steps[: MAX_PIPELINE_STEPS + 1]))
 
 
 def _normalized(step: Step) -> float:
     kind = step["type"]
     if kind == "BertNormalizer":
-        return COMPOSED * CASED * 5 / 3  # a Chinese character of three bytes gets a blank on both sides
+        return (
+            CANONICAL_GROWTH * LOWERCASE_GROWTH * 5 / 3
+        )  # a Chinese character of three bytes gets a blank on both sides
     if kind == "ByteLevel":
-        return BYTES_AS_LETTERS
+        return BYTE_LEVEL_GROWTH
     if kind == "Prepend":  # before each stretch between added tokens, which may be one character long
-        return 1.0 + check_bytes(step.get("prepend"), "prepend", SHORT)
+        return 1.0 + check_bytes(step.get("prepend"), "prepend", MAX_INSERTED_BYTES)
     if kind == "Replace":
         return _replaced(step)
     if kind == "Precompiled":
         return _precompiled(step)
-    return UNICODE.get(kind, 1.0)
+    return UNICODE_GROWTH.get(kind, 1.0)
 
 
 def _cut(step: Step) -> float:
     kind = step["type"]
     if kind == "ByteLevel":
-        return BYTES_AS_LETTERS + (1.0 if step.get("add_prefix_space", True) is not False else 0.0)
+        return BYTE_LEVEL_GROWTH + (1.0 if step.get("add_prefix_space", True) is not False else 0.0)
     if kind == "Metaspace":
         mark = check_length(step.get("replacement"), "replacement")
         return max(mark, 1.0 + mark)  # for each blank, and before each word, which may be one character long
@@ -208,12 +222,12 @@ def _joined(step: Step) -> float:
 
 
 def _replaced(step: Step) -> float:
-    content = check_length(step.get("content"), "content", longest=LONGEST_TOKEN)
+    content = check_length(step.get("content"), "content", max_length=MAX_LITERAL_LENGTH)
     literal = _pattern(step)
     if literal is not None:
         return max(1.0, content / len(literal.encode("utf-8", "surrogatepass")))
     if depends_on_position(step["pattern"]["Regex"]):  # `^` matches in every stretch between added tokens
-        check_bytes(step["content"], "content", SHORT)
+        check_bytes(step["content"], "content", MAX_INSERTED_BYTES)
     return content + 1.0  # a pattern may match a single character, or nothing between two
 
 
@@ -245,7 +259,7 @@ def _precompiled(step: Step) -> float:
         data = base64.b64decode(table if isinstance(table, str) else "?", validate=True)
     except (binascii.Error, ValueError):
         raise TokenizerError("tokenizer.json: precompiled_charsmap is not base64") from None
-    return check_unicode(data, "tokenizer.json")
+    return check_charsmap(data, "tokenizer.json")
 
 
 def _check_inserted(step: Step) -> None:
@@ -262,8 +276,10 @@ def _check_inserted(step: Step) -> None:
             sizes[name], letters[name] = len(ids), sum(len(text) for text in texts if isinstance(text, str))
     for name in ("single", "pair"):
         pieces = step.get(name)
-        if not isinstance(pieces, list) or len(pieces) > MOST_INSERTED:
-            raise TokenizerError(f"tokenizer.json: the template {name} must be a list of at most {MOST_INSERTED} parts")
+        if not isinstance(pieces, list) or len(pieces) > MAX_TEMPLATE_TOKENS:
+            raise TokenizerError(
+                f"tokenizer.json: the template {name} must be a list of at most {MAX_TEMPLATE_TOKENS} parts"
+            )
         inserted, characters, sequences = 0, 0, []
         for piece in pieces:
             part = piece if isinstance(piece, dict) else {}
@@ -273,11 +289,11 @@ def _check_inserted(step: Step) -> None:
             elif isinstance(special, dict):
                 inserted += sizes.get(str(special.get("id")), 1)
                 characters += letters.get(str(special.get("id")), 1)
-        if inserted > MOST_INSERTED:
-            raise TokenizerError(f"tokenizer.json: the template {name} inserts more than {MOST_INSERTED} tokens")
-        if characters > MOST_INSERTED_CHARACTERS:
+        if inserted > MAX_TEMPLATE_TOKENS:
+            raise TokenizerError(f"tokenizer.json: the template {name} inserts more than {MAX_TEMPLATE_TOKENS} tokens")
+        if characters > MAX_TEMPLATE_CHARACTERS:
             raise TokenizerError(
-                f"tokenizer.json: the template {name} inserts more than {MOST_INSERTED_CHARACTERS:,} characters"
+                f"tokenizer.json: the template {name} inserts more than {MAX_TEMPLATE_CHARACTERS:,} characters"
             )
         if len(set(sequences)) != len(sequences):
             raise TokenizerError(f"tokenizer.json: the template {name} repeats a text")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import codecs
 from collections.abc import Callable
 
-from clearhead.text.sentencepiece.model_file import BYTE, CONTROL, UNKNOWN, PieceModel
+from clearhead.text.sentencepiece.model_file import BYTE, CONTROL, UNKNOWN, SentencePieceModel
 from clearhead.text.subwords import METASPACE
 
-ONE_PER_BYTE = "clearhead.one_per_byte"  # how decode_bytes treats errors
+REPLACE_EACH_BYTE = "clearhead.one_per_byte"  # how decode_bytes treats errors
 
 
-def join_pieces(model: PieceModel) -> Callable[[list[str]], str]:
+def make_joiner(model: SentencePieceModel) -> Callable[[list[str]], str]:
     """The function that makes text of pieces, as SentencePiece does: bytes decoded, control pieces dropped."""
     kinds = {p.text: p.kind for p in model.pieces}
     raws = {p.text: bytes.fromhex(p.text.removeprefix("<0x").removesuffix(">")) for p in model.pieces if p.kind == BYTE}
@@ -26,7 +26,7 @@ def join_pieces(model: PieceModel) -> Callable[[list[str]], str]:
                 raw += raws[piece]
                 continue
             if raw:
-                out.append(decode_bytes(bytes(raw)))
+                out.append(decode_utf8(bytes(raw)))
                 raw.clear()
             if kind == UNKNOWN:
                 text = " ⁇ "
@@ -38,14 +38,14 @@ def join_pieces(model: PieceModel) -> Callable[[list[str]], str]:
                 text = (piece.lstrip(METASPACE) if trim and not out else piece).replace(METASPACE, " ")
             if text:
                 out.append(text)
-        return "".join(out) + decode_bytes(bytes(raw))
+        return "".join(out) + decode_utf8(bytes(raw))
 
     return join
 
 
-def decode_bytes(data: bytes) -> str:
+def decode_utf8(data: bytes) -> str:
     """UTF-8 with one U+FFFD for each byte that is part of no character; Python alone would write fewer."""
-    return data.decode(errors=ONE_PER_BYTE)
+    return data.decode(errors=REPLACE_EACH_BYTE)
 
 
 def _replace_byte(error: UnicodeError) -> tuple[str, int]:
@@ -54,4 +54,4 @@ def _replace_byte(error: UnicodeError) -> tuple[str, int]:
     return "\ufffd", error.start + 1
 
 
-codecs.register_error(ONE_PER_BYTE, _replace_byte)
+codecs.register_error(REPLACE_EACH_BYTE, _replace_byte)

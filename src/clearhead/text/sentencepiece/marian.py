@@ -8,63 +8,65 @@ from pathlib import Path
 
 from clearhead.errors import InputError, TokenizerError
 from clearhead.files import shown
-from clearhead.text.encoding import Encoding, Ids, truncate
-from clearhead.text.files import SMALL, guarded, parse_object, read_bytes
+from clearhead.text.encoding import Encoding, TokenIds, truncate
+from clearhead.text.files import MAX_SETTINGS_BYTES, parse_json_object, read_bytes, wrap_library_errors
 from clearhead.text.limits.pipeline_limits import check_text_size
-from clearhead.text.pipeline import Item, tidy
-from clearhead.text.sentencepiece.decoder import join_pieces
+from clearhead.text.pipeline import EncodeInput, clean_up_spaces
+from clearhead.text.sentencepiece.decoder import make_joiner
 from clearhead.text.sentencepiece.model_file import (
-    LONGEST_PIECE,
-    MOST_MODEL_BYTES,
-    MOST_PIECES,
-    PieceModel,
-    parse_pieces,
+    MAX_MODEL_BYTES,
+    MAX_PIECE_LENGTH,
+    MAX_PIECES,
+    SentencePieceModel,
+    parse_model,
 )
-from clearhead.text.sentencepiece.normalizer import PieceNormalizer
-from clearhead.text.sentencepiece.segmenter import segmenter
-from clearhead.text.sentencepiece.trie import Budget, literal_trie, splitter
+from clearhead.text.sentencepiece.normalizer import SentencePieceNormalizer
+from clearhead.text.sentencepiece.segmenter import make_segmenter
+from clearhead.text.sentencepiece.trie import StepBudget, build_literal_trie, make_splitter
 from clearhead.text.settings import (
-    NAMED,
-    Settings,
-    checked_ids,
-    model_limit,
+    SPECIAL_TOKEN_KEYS,
+    TokenizerSettings,
+    check_vocabulary,
     read_settings,
-    savable,
-    truncation_side,
+    resolve_max_length,
+    resolve_truncation_side,
+    select_savable,
 )
 from clearhead.text.subwords import METASPACE
 from clearhead.text.tokenizer import Tokenizer
 
-MOST_SOURCE = 300_000  # characters; models that translate read 512 tokens, and this code takes seconds for a megabyte
+MAX_SOURCE_LENGTH = (
+    300_000  # characters; models that translate read 512 tokens, and this code takes seconds for a megabyte
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Numbers:
+class MarianVocabulary:
     """Which token has which id."""
 
     ids: dict[str, int]  # vocab.json
-    added: dict[str, int]  # special and added tokens, found in the text before anything else
+    added_tokens: dict[str, int]  # special and added tokens, found in the text before anything else
     special: frozenset[str]
     unk: str
     eos: str
 
-    def of(self, token: str) -> int:
+    def token_id(self, token: str) -> int:
         """The id of a token, that of the unknown token if it has none."""
-        found = self.added.get(token)
+        found = self.added_tokens.get(token)
         return self.ids.get(token, self.ids[self.unk]) if found is None else found
 
 
-class MarianPieces:
+class MarianPipeline:
     """Encodes and decodes one side of a Marian model."""
 
     kind = "Marian"
-    most_text: int | None = MOST_SOURCE
+    most_text: int | None = MAX_SOURCE_LENGTH
 
     def __init__(
         self,
-        model: PieceModel,
-        reader: PieceModel,
-        numbers: Numbers,
+        model: SentencePieceModel,
+        reader: SentencePieceModel,
+        numbers: MarianVocabulary,
         files: dict[str, bytes],
         *,
         name: str,
@@ -73,28 +75,28 @@ class MarianPieces:
         self._files = files
         self._numbers = numbers
         self._clean_up = clean_up
-        self._normalizer = PieceNormalizer(model, name)
-        self._segment = segmenter(model, name)
-        self._join = join_pieces(reader)
-        self._tokens = {i: t for t, i in numbers.ids.items()} | {i: t for t, i in numbers.added.items()}
-        self._split = splitter(literal_trie(numbers.added, "tokenizer_config.json"))
+        self._normalizer = SentencePieceNormalizer(model, name)
+        self._segment = make_segmenter(model, name)
+        self._join = make_joiner(reader)
+        self._tokens = {i: t for t, i in numbers.ids.items()} | {i: t for t, i in numbers.added_tokens.items()}
+        self._split = make_splitter(build_literal_trie(numbers.added_tokens, "tokenizer_config.json"))
 
-    def encode(self, items: Sequence[Item], *, split: bool) -> list[Encoding]:
+    def encode(self, items: Sequence[EncodeInput], *, split: bool) -> list[Encoding]:
         """Encode texts whole, with the end token; `split` says that the texts are lists of words."""
         return [self._encode(item, split) for item in items]
 
     def ids(
-        self, items: Sequence[Item], *, split: bool, max_length: int | None = None, side: str = "right"
-    ) -> list[Ids]:
+        self, items: Sequence[EncodeInput], *, split: bool, max_length: int | None = None, side: str = "right"
+    ) -> list[TokenIds]:
         """Only their ids and segments, cut at `max_length` if there is one."""
         made = (self._encode(item, split) for item in items)  # one by one, for they take much memory
         cut = made if max_length is None else (truncate(encoding, max_length, side=side) for encoding in made)
-        return [Ids(encoding.ids, encoding.segments, encoding.truncated) for encoding in cut]
+        return [TokenIds(encoding.ids, encoding.segments, encoding.truncated) for encoding in cut]
 
     def count(self, text: str) -> int:
         """How many tokens a text alone has."""
-        check_text_size(text, most=MOST_SOURCE)
-        return sum(1 for _ in self._pieces(text, Budget(len(text))))
+        check_text_size(text, max_length=MAX_SOURCE_LENGTH)
+        return sum(1 for _ in self._pieces(text, StepBudget(len(text))))
 
     def pieces(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of texts alone, without the end token."""
@@ -116,15 +118,15 @@ class MarianPieces:
                 out += [self._join(run), token, " "]
                 run = []
         text = "".join([*out, self._join(run)]).replace(METASPACE, " ").strip()
-        return tidy(text) if self._clean_up else text
+        return clean_up_spaces(text) if self._clean_up else text
 
     def token_id(self, token: str) -> int | None:
         """The id of a token, None if it has none."""
-        return self._numbers.added.get(token, self._numbers.ids.get(token))
+        return self._numbers.added_tokens.get(token, self._numbers.ids.get(token))
 
     def vocab(self) -> dict[str, int]:
         """All tokens with their ids, added ones too."""
-        return self._numbers.ids | self._numbers.added
+        return self._numbers.ids | self._numbers.added_tokens
 
     def size(self) -> int:
         """How many tokens there are, added ones too."""
@@ -134,20 +136,20 @@ class MarianPieces:
         """The files as they were read."""
         return dict(self._files)
 
-    def _encode(self, item: Item, split: bool) -> Encoding:
+    def _encode(self, item: EncodeInput, split: bool) -> Encoding:
         if isinstance(item, tuple):
             raise InputError("a translation model takes one text, not a pair")
         whole = item if isinstance(item, str) else "".join(item)
-        check_text_size(whole, most=MOST_SOURCE)
-        budget = Budget(len(whole))
+        check_text_size(whole, max_length=MAX_SOURCE_LENGTH)
+        budget = StepBudget(len(whole))
         rows: list[tuple[str, tuple[int, int], int]] = []
         for index, word in enumerate(item if split else [str(item)]):
             rows.extend((t, o, index if split else w) for t, o, w in self._pieces(word, budget))
         numbers = self._numbers
-        ids = [numbers.of(token) for token, _, _ in rows]
-        special = {numbers.of(token) for token in numbers.special - {numbers.unk}}
+        ids = [numbers.token_id(token) for token, _, _ in rows]
+        special = {numbers.token_id(token) for token in numbers.special - {numbers.unk}}
         return Encoding(
-            ids=[*ids, numbers.of(numbers.eos)],
+            ids=[*ids, numbers.token_id(numbers.eos)],
             tokens=[*(token for token, _, _ in rows), numbers.eos],
             offsets=[*(offsets for _, offsets, _ in rows), (0, 0)],
             words=[*(word for _, _, word in rows), None],
@@ -156,12 +158,12 @@ class MarianPieces:
             sides=[*([0] * len(rows)), None],
         )
 
-    def _pieces(self, text: str, budget: Budget) -> Iterator[tuple[str, tuple[int, int], int]]:
+    def _pieces(self, text: str, budget: StepBudget) -> Iterator[tuple[str, tuple[int, int], int]]:
         """Each piece with its place in the text and the number of its word."""
         start, word = 0, -1
         for part in self._split(text, budget):
             end = start + len(part)
-            if part in self._numbers.added:
+            if part in self._numbers.added_tokens:
                 word += 1
                 yield part, (start, end), word
             elif part:
@@ -174,7 +176,7 @@ class MarianPieces:
                     yield piece, (start + len(code) + a, start + len(code) + b), word
             start = end
 
-    def _plain(self, text: str, budget: Budget) -> Iterator[tuple[str, tuple[int, int]]]:
+    def _plain(self, text: str, budget: StepBudget) -> Iterator[tuple[str, tuple[int, int]]]:
         normal, origins = self._normalizer.normalize(text, budget)
         for piece, left, right in self._segment(normal, budget):
             start, end = origins[left], origins[right]
@@ -192,19 +194,19 @@ def load_marian(folder: Path) -> tuple[Tokenizer, Tokenizer]:
         raise TokenizerError(f"{folder.name}: found no {' and no '.join(missing)}; looked for {', '.join(names)}")
     if settings.options.get("sp_model_kwargs"):
         raise TokenizerError("tokenizer_config.json: sp_model_kwargs would make the ids a matter of chance")
-    limits = {name: MOST_MODEL_BYTES if name.endswith(".spm") else SMALL for name in names}
+    limits = {name: MAX_MODEL_BYTES if name.endswith(".spm") else MAX_SETTINGS_BYTES for name in names}
     files = {name: read_bytes(folder / name, limit=limit) for name, limit in limits.items()}
     ids = [_numbered(files[name], name) for name in names[2:]]
     specials = _specials(settings)
     tokens = [token for token in specials.values() if token is not None]
     added = _added(settings, ids[0], tokens)
-    with guarded(f"{folder.name}: source.spm and target.spm cannot be used"):
-        models = [parse_pieces(files[name], name) for name in names[:2]]
+    with wrap_library_errors(f"{folder.name}: source.spm and target.spm cannot be used"):
+        models = [parse_model(files[name], name) for name in names[:2]]
         sides = []
         for side, name in enumerate(names[:2]):
-            numbers = Numbers(
+            numbers = MarianVocabulary(
                 ids=ids[-1] if side else ids[0],
-                added=added,
+                added_tokens=added,
                 special=frozenset(tokens),
                 unk=_needed(specials, "unk_token", ids[-1] if side else ids[0]),
                 eos=_needed(specials, "eos_token", added),
@@ -212,13 +214,13 @@ def load_marian(folder: Path) -> tuple[Tokenizer, Tokenizer]:
             # With one vocabulary for both languages, `transformers` always decodes with the source model.
             reader = models[side if separate else 0]
             clean_up = settings.flag("clean_up_tokenization_spaces", False)
-            backend = MarianPieces(models[side], reader, numbers, files, name=name, clean_up=clean_up)
+            backend = MarianPipeline(models[side], reader, numbers, files, name=name, clean_up=clean_up)
             sides.append(_tokenizer(backend, settings, specials, added))
     return sides[0], sides[1]
 
 
 def _tokenizer(
-    backend: MarianPieces, settings: Settings, specials: dict[str, str | None], added: dict[str, int]
+    backend: MarianPipeline, settings: TokenizerSettings, specials: dict[str, str | None], added: dict[str, int]
 ) -> Tokenizer:
     flags = dict.fromkeys(("lstrip", "rstrip", "single_word", "normalized"), False)
     decoder = {
@@ -226,13 +228,17 @@ def _tokenizer(
         for t, i in added.items()
     }
     named = {k: v for k, v in specials.items() if v is not None}
-    config = savable(settings.options) | named | {"tokenizer_class": "MarianTokenizer", "added_tokens_decoder": decoder}
+    config = (
+        select_savable(settings.options)
+        | named
+        | {"tokenizer_class": "MarianTokenizer", "added_tokens_decoder": decoder}
+    )
     return Tokenizer(
         backend,
         specials=specials,
         config=config,
-        max_length=model_limit(settings.options, default=512),
-        truncation_side=truncation_side(settings.options, {}),
+        max_length=resolve_max_length(settings.options, default=512),
+        truncation_side=resolve_truncation_side(settings.options, {}),
     )
 
 
@@ -241,17 +247,17 @@ def _numbered(data: bytes, name: str) -> dict[str, int]:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise TokenizerError(f"{name} is not UTF-8 text: byte {error.start} cannot be read") from error
-    ids = parse_object(text, name)
-    if len(ids) > MOST_PIECES:
-        raise TokenizerError(f"{name} holds {len(ids):,} tokens, more than {MOST_PIECES:,}")
-    if (longest := max(map(len, ids), default=0)) > LONGEST_PIECE:
-        raise TokenizerError(f"{name}: a token has {longest:,} characters, more than {LONGEST_PIECE}")
-    return checked_ids(ids, name)
+    ids = parse_json_object(text, name)
+    if len(ids) > MAX_PIECES:
+        raise TokenizerError(f"{name} holds {len(ids):,} tokens, more than {MAX_PIECES:,}")
+    if (longest := max(map(len, ids), default=0)) > MAX_PIECE_LENGTH:
+        raise TokenizerError(f"{name}: a token has {longest:,} characters, more than {MAX_PIECE_LENGTH}")
+    return check_vocabulary(ids, name)
 
 
-def _specials(settings: Settings) -> dict[str, str | None]:
+def _specials(settings: TokenizerSettings) -> dict[str, str | None]:
     defaults = {"unk_token": "<unk>", "eos_token": "</s>", "pad_token": "<pad>"}
-    found = {key: settings.named.get(key, defaults.get(key)) for key in NAMED}
+    found = {key: settings.special_tokens.get(key, defaults.get(key)) for key in SPECIAL_TOKEN_KEYS}
     extra = settings.extra if settings.extra is not None else settings.additional or []
     if extra:
         raise TokenizerError("tokenizer_config.json: a Marian tokenizer takes no further special tokens")
@@ -265,7 +271,7 @@ def _needed(specials: dict[str, str | None], key: str, ids: dict[str, int]) -> s
     return token
 
 
-def _added(settings: Settings, ids: dict[str, int], specials: list[str]) -> dict[str, int]:
+def _added(settings: TokenizerSettings, ids: dict[str, int], specials: list[str]) -> dict[str, int]:
     """The tokens that are found in the text before anything else, with their ids."""
     if odd := [t.content for t in settings.added.values() if t.lstrip or t.rstrip or t.single_word]:
         raise TokenizerError(

@@ -14,16 +14,16 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 UNIGRAM, BPE = 1, 2
 TRAINER_FIELDS, NORMALIZER_FIELDS = (3, 24, 35, 40), (2, 3, 4, 5)  # those that are used below
 
-MOST_MODEL_BYTES = 64 << 20  # of a file; that of XLM-V, with 900,000 pieces, has less than a third
-MOST_PIECES = 1_000_000
-MOST_PIECE_CHARACTERS = 16_000_000  # of all pieces together
-MOST_FIELDS = 5_000_000  # of a file; a piece is one of them and has three
-MOST_ADDED = 200_000  # added tokens, and pieces like them, that have all to be searched for in every text
-LONGEST_PIECE = 512  # characters, as in SentencePiece's trainer: each place of a text is looked up to this length
+MAX_MODEL_BYTES = 64 << 20  # of a file; that of XLM-V, with 900,000 pieces, has less than a third
+MAX_PIECES = 1_000_000
+MAX_PIECE_CHARACTERS = 16_000_000  # of all pieces together
+MAX_FIELDS = 5_000_000  # of a file; a piece is one of them and has three
+MAX_ADDED_TOKENS = 200_000  # added tokens, and pieces like them, that have all to be searched for in every text
+MAX_PIECE_LENGTH = 512  # characters, as in SentencePiece's trainer: each place of a text is looked up to this length
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class SentencePiece:
     """One entry of the vocabulary."""
 
     text: str
@@ -32,11 +32,11 @@ class Piece:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PieceModel:
+class SentencePieceModel:
     """What a SentencePiece file says, with the defaults of its format."""
 
-    pieces: list[Piece]
-    model: int = UNIGRAM
+    pieces: list[SentencePiece]
+    model_type: int = UNIGRAM
     byte_fallback: bool = False
     whitespace_is_suffix: bool = False
     unk_id: int = 0
@@ -46,11 +46,11 @@ class PieceModel:
     escape_whitespaces: bool = True
 
 
-def parse_pieces(data: bytes, name: str) -> PieceModel:
+def parse_model(data: bytes, name: str) -> SentencePieceModel:
     """Read a SentencePiece model."""
-    if len(data) > MOST_MODEL_BYTES:
-        raise TokenizerError(f"{name} has {len(data):,} bytes, more than {MOST_MODEL_BYTES:,}")
-    pieces: list[Piece] = []
+    if len(data) > MAX_MODEL_BYTES:
+        raise TokenizerError(f"{name} has {len(data):,} bytes, more than {MAX_MODEL_BYTES:,}")
+    pieces: list[SentencePiece] = []
     count = itertools.count(1)
     trainer: dict[int, int | bytes] = {}
     normalizer: dict[int, int | bytes] = {}
@@ -66,9 +66,9 @@ def parse_pieces(data: bytes, name: str) -> PieceModel:
     charsmap = normalizer.get(2, b"")
     if not isinstance(charsmap, bytes):
         raise TokenizerError(f"{name}: the table of normalisation is damaged")
-    return PieceModel(
+    return SentencePieceModel(
         pieces=pieces,
-        model=_number(trainer, 3, UNIGRAM, name),
+        model_type=_number(trainer, 3, UNIGRAM, name),
         byte_fallback=bool(_number(trainer, 35, 0, name)),
         whitespace_is_suffix=bool(_number(trainer, 24, 0, name)),
         unk_id=unk_id,
@@ -79,19 +79,19 @@ def parse_pieces(data: bytes, name: str) -> PieceModel:
     )
 
 
-def _check_sizes(pieces: list[Piece], name: str) -> None:
+def _check_sizes(pieces: list[SentencePiece], name: str) -> None:
     if not pieces:
         raise TokenizerError(f"{name} holds no pieces: it is no SentencePiece model")
-    if (size := sum(len(piece.text) for piece in pieces)) > MOST_PIECE_CHARACTERS:
-        raise TokenizerError(f"{name}: the pieces have {size:,} characters, more than {MOST_PIECE_CHARACTERS:,}")
-    if (added := sum(piece.kind in (CONTROL, USER_DEFINED) for piece in pieces)) > MOST_ADDED:
-        raise TokenizerError(f"{name} holds {added:,} control and user-defined pieces, more than {MOST_ADDED:,}")
+    if (size := sum(len(piece.text) for piece in pieces)) > MAX_PIECE_CHARACTERS:
+        raise TokenizerError(f"{name}: the pieces have {size:,} characters, more than {MAX_PIECE_CHARACTERS:,}")
+    if (added := sum(piece.kind in (CONTROL, USER_DEFINED) for piece in pieces)) > MAX_ADDED_TOKENS:
+        raise TokenizerError(f"{name} holds {added:,} control and user-defined pieces, more than {MAX_ADDED_TOKENS:,}")
 
 
-def _piece(data: bytes, name: str, index: int, count: Iterator[int]) -> Piece:
+def _piece(data: bytes, name: str, index: int, count: Iterator[int]) -> SentencePiece:
     text, score, kind = b"", 0.0, NORMAL
-    if index >= MOST_PIECES:
-        raise TokenizerError(f"{name} holds more than {MOST_PIECES:,} pieces")
+    if index >= MAX_PIECES:
+        raise TokenizerError(f"{name} holds more than {MAX_PIECES:,} pieces")
     for field, value in _fields(data, name, count):
         if field == 1 and isinstance(value, bytes):
             text = value
@@ -105,9 +105,9 @@ def _piece(data: bytes, name: str, index: int, count: Iterator[int]) -> Piece:
         letters = text.decode()
     except UnicodeDecodeError as error:
         raise TokenizerError(f"{name}: piece {index} is not UTF-8 text") from error
-    if len(letters) > LONGEST_PIECE:
-        raise TokenizerError(f"{name}: piece {index} has {len(letters):,} characters, more than {LONGEST_PIECE}")
-    return Piece(text=letters, score=score, kind=kind)
+    if len(letters) > MAX_PIECE_LENGTH:
+        raise TokenizerError(f"{name}: piece {index} has {len(letters):,} characters, more than {MAX_PIECE_LENGTH}")
+    return SentencePiece(text=letters, score=score, kind=kind)
 
 
 def _number(fields: dict[int, int | bytes], key: int, default: int, name: str) -> int:
@@ -121,8 +121,8 @@ def _fields(data: bytes, name: str, count: Iterator[int]) -> Iterator[tuple[int,
     """The fields of one message: numbers as int, everything else as the bytes it is; `count` counts those of a file."""
     position = 0
     while position < len(data):
-        if next(count) > MOST_FIELDS:
-            raise TokenizerError(f"{name} has more than {MOST_FIELDS:,} fields")
+        if next(count) > MAX_FIELDS:
+            raise TokenizerError(f"{name} has more than {MAX_FIELDS:,} fields")
         tag, position = _varint(data, position, name)
         field, wire = tag >> 3, tag & 7
         if wire == 0:

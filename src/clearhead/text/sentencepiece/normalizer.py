@@ -9,16 +9,16 @@ from __future__ import annotations
 import struct
 
 from clearhead.errors import TokenizerError
-from clearhead.text.sentencepiece.model_file import USER_DEFINED, PieceModel
-from clearhead.text.sentencepiece.trie import PER_CHARACTER, Budget, literal_trie, longest_match
+from clearhead.text.sentencepiece.model_file import USER_DEFINED, SentencePieceModel
+from clearhead.text.sentencepiece.trie import STEPS_PER_CHARACTER, StepBudget, build_literal_trie, find_longest_match
 from clearhead.text.subwords import METASPACE
 
-LONGEST = 1024  # bytes of one replacement; Unicode's own longest has 33, and more could fill the memory
-LONGEST_RULE = 64  # characters that one rule replaces; Unicode's own longest has 4
-MOST_TABLE = 4 << 20  # bytes; the tables of NFKC and of case folding have 250,000
-REMEMBERED = 50_000  # characters and pairs; a long-lived server must not remember all that it ever saw
-FEW_CHARACTERS = 8  # of a replacement that needs no look at what is left of the budget
-PER_RULE_CHARACTER = 20  # steps, for each character that is followed in the table
+MAX_REPLACEMENT_BYTES = 1024  # bytes of one replacement; Unicode's own longest has 33, and more could fill the memory
+MAX_RULE_LENGTH = 64  # characters that one rule replaces; Unicode's own longest has 4
+MAX_CHARSMAP_BYTES = 4 << 20  # bytes; the tables of NFKC and of case folding have 250,000
+MAX_CACHED_RULES = 50_000  # characters and pairs; a long-lived server must not remember all that it ever saw
+MAX_FREE_CHARACTERS = 8  # of a replacement that needs no look at what is left of the budget
+STEPS_PER_RULE_CHARACTER = 20  # steps, for each character that is followed in the table
 
 
 class Charsmap:
@@ -26,8 +26,8 @@ class Charsmap:
 
     def __init__(self, data: bytes, name: str) -> None:
         self._name = name
-        if len(data) > MOST_TABLE:
-            raise TokenizerError(f"{name}: the table of normalization has more than {MOST_TABLE:,} bytes")
+        if len(data) > MAX_CHARSMAP_BYTES:
+            raise TokenizerError(f"{name}: the table of normalization has more than {MAX_CHARSMAP_BYTES:,} bytes")
         size = int.from_bytes(data[:4], "little") if len(data) >= 4 else 0
         if data and (size % 4 or not 0 < size <= len(data) - 4):
             raise TokenizerError(f"{name}: the table of normalisation is damaged")
@@ -36,12 +36,12 @@ class Charsmap:
         self._single: dict[str, tuple[int | None, str]] = {}  # what a character alone becomes, and where it leads
         self._settled: dict[str, tuple[str, int]] = {}  # answers that two characters decide, or the last one alone
 
-    def longest(self, text: str, start: int, budget: Budget) -> tuple[str, int]:
+    def match_longest(self, text: str, start: int, budget: StepBudget) -> tuple[str, int]:
         """What the text from here on begins with after normalisation, and how many characters that takes."""
         return self._settled.get(text[start : start + 2]) or self._follow(text, start, budget)
 
-    def _follow(self, text: str, start: int, budget: Budget) -> tuple[str, int]:
-        if len(self._settled) > REMEMBERED or len(self._single) > REMEMBERED:
+    def _follow(self, text: str, start: int, budget: StepBudget) -> tuple[str, int]:
+        if len(self._settled) > MAX_CACHED_RULES or len(self._single) > MAX_CACHED_RULES:
             self._settled, self._single = {}, {}
         first = text[start]
         known = self._single.get(first)
@@ -50,15 +50,15 @@ class Charsmap:
             known = self._single[first] = (node, first if rule is None else rule)
         node, best = known
         taken, position = 1, start
-        for position in range(start + 1, min(start + LONGEST_RULE + 1, len(text))):
+        for position in range(start + 1, min(start + MAX_RULE_LENGTH + 1, len(text))):
             node, rule = self._walk(node, text[position])
             if rule is not None:
                 best, taken = rule, position - start + 1
             if node is None:
                 break
-        if position - start == LONGEST_RULE and node is not None:  # a table may also lead back into itself
-            raise TokenizerError(f"{self._name}: a rule of normalization has more than {LONGEST_RULE} characters")
-        budget.spend(PER_RULE_CHARACTER * (position - start))
+        if position - start == MAX_RULE_LENGTH and node is not None:  # a table may also lead back into itself
+            raise TokenizerError(f"{self._name}: a rule of normalization has more than {MAX_RULE_LENGTH} characters")
+        budget.spend(STEPS_PER_RULE_CHARACTER * (position - start))
         if position == start or (position == start + 1 and node is None):
             self._settled[text[start : start + 2]] = (best, taken)
         return best, taken
@@ -80,7 +80,7 @@ class Charsmap:
         if node is None or not unit >> 8 & 1:  # no rule ends here
             return node, None
         start = self._unit(node) & 0x7FFFFFFF
-        end = self._replacements.find(b"\0", start, start + LONGEST)
+        end = self._replacements.find(b"\0", start, start + MAX_REPLACEMENT_BYTES)
         if end < 0:
             raise TokenizerError(f"{self._name}: the table of normalisation points outside of itself")
         return node, self._replacements[start:end].decode("utf-8", "replace")
@@ -95,20 +95,20 @@ class Charsmap:
         return (unit >> 10) << ((unit & 0x200) >> 6)
 
 
-class PieceNormalizer:
+class SentencePieceNormalizer:
     """Text as SentencePiece sees it: rules applied, blanks collapsed and written as ▁, one ▁ in front."""
 
-    def __init__(self, model: PieceModel, name: str) -> None:
+    def __init__(self, model: SentencePieceModel, name: str) -> None:
         if model.whitespace_is_suffix or not model.escape_whitespaces:
             raise TokenizerError(f"{name} treats blanks in a way that is not supported")
         self._map = Charsmap(model.charsmap, name)
         self._collapse = model.remove_extra_whitespaces
         self._prefix = model.add_dummy_prefix
         # User-defined pieces pass through untouched, the longest first.
-        self._users = literal_trie((p.text for p in model.pieces if p.kind == USER_DEFINED), name)
-        self._next = self._user_or_rule if self._users else self._map.longest
+        self._users = build_literal_trie((p.text for p in model.pieces if p.kind == USER_DEFINED), name)
+        self._next = self._user_or_rule if self._users else self._map.match_longest
 
-    def normalize(self, text: str, budget: Budget) -> tuple[str, list[int]]:
+    def normalize(self, text: str, budget: StepBudget) -> tuple[str, list[int]]:
         """The normalised text, and for each of its characters, and its end, the place in the original."""
         start = 0
         while self._collapse and start < len(text):
@@ -123,8 +123,8 @@ class PieceNormalizer:
         after_space = self._collapse
         while start < len(text):
             part, taken = self._next(text, start, budget)
-            if len(part) > FEW_CHARACTERS:
-                budget.spend(PER_CHARACTER * len(part))
+            if len(part) > MAX_FREE_CHARACTERS:
+                budget.spend(STEPS_PER_CHARACTER * len(part))
             if after_space:
                 part = part.lstrip(" ")
             if len(part) == 1:  # nearly always
@@ -139,10 +139,10 @@ class PieceNormalizer:
         while self._collapse and letters and letters[-1] == METASPACE:
             letters.pop()
             start = origins.pop()
-        budget.spend(PER_CHARACTER * len(letters))
+        budget.spend(STEPS_PER_CHARACTER * len(letters))
         return "".join(letters), [*origins, start]
 
-    def _user_or_rule(self, text: str, start: int, budget: Budget) -> tuple[str, int]:
-        if text[start] in self._users and (end := longest_match(self._users, text, start, budget)) > start:
+    def _user_or_rule(self, text: str, start: int, budget: StepBudget) -> tuple[str, int]:
+        if text[start] in self._users and (end := find_longest_match(self._users, text, start, budget)) > start:
             return text[start:end], end - start
-        return self._map.longest(text, start, budget)
+        return self._map.match_longest(text, start, budget)

@@ -8,30 +8,30 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from clearhead.errors import TokenizerError
-from clearhead.text.sentencepiece.model_file import BPE, BYTE, NORMAL, UNIGRAM, UNUSED, USER_DEFINED, PieceModel
-from clearhead.text.sentencepiece.trie import END, Budget, build_trie, literal_trie, splitter
+from clearhead.text.sentencepiece.model_file import BPE, BYTE, NORMAL, UNIGRAM, UNUSED, USER_DEFINED, SentencePieceModel
+from clearhead.text.sentencepiece.trie import END, StepBudget, build_literal_trie, build_trie, make_splitter
 from clearhead.text.subwords import METASPACE
 
-Cut = Callable[[str, Budget], list[str]]
+SplitText = Callable[[str, StepBudget], list[str]]
 # Pieces with their place in the text; a text in several parts has one budget for all of them.
-Segmenter = Callable[[str, Budget], list[tuple[str, int, int]]]
-LIMIT = 100_000.0  # a path score beyond it, up or down, is set back to zero
-REMEMBERED_WORDS, LONGEST_REMEMBERED = 50_000, 32  # and characters of a word, so that they take at most 150 MB
-FEW_STEPS = 8  # letters that are walked along for each character of ordinary text, part of its price
-PER_BYTE = 10  # steps, for each byte that is a token
+Segmenter = Callable[[str, StepBudget], list[tuple[str, int, int]]]
+MAX_PATH_SCORE = 100_000.0  # a path score beyond it, up or down, is set back to zero
+MAX_CACHED_WORDS, MAX_CACHED_LENGTH = 50_000, 32  # and characters of a word, so that they take at most 150 MB
+FREE_STEPS = 8  # letters that are walked along for each character of ordinary text, part of its price
+STEPS_PER_BYTE = 10  # steps, for each byte that is a token
 
 
-def segmenter(model: PieceModel, name: str) -> Segmenter:
+def make_segmenter(model: SentencePieceModel, name: str) -> Segmenter:
     """The function that cuts a normalised text into pieces; unknown stretches come out as one piece, or as bytes."""
-    if model.model not in (UNIGRAM, BPE):
+    if model.model_type not in (UNIGRAM, BPE):
         raise TokenizerError(f"{name} holds a word or character model; only unigram and BPE are supported")
     scores = {p.text: p.score for p in model.pieces if p.kind in (NORMAL, USER_DEFINED) and p.text}
     if not scores:
         raise TokenizerError(f"{name} holds no pieces that could match a text")
-    cut = _unigram(model, name) if model.model == UNIGRAM else _pairs(model, scores, name)
+    cut = _unigram(model, name) if model.model_type == UNIGRAM else _pairs(model, scores, name)
     as_bytes = model.byte_fallback and {p.text for p in model.pieces if p.kind == BYTE}
 
-    def segment(text: str, budget: Budget) -> list[tuple[str, int, int]]:
+    def segment(text: str, budget: StepBudget) -> list[tuple[str, int, int]]:
         pieces: list[tuple[str, int, int]] = []
         start, unknown = 0, -1  # where the unknown stretch at hand begins
         for piece in cut(text, budget):
@@ -44,7 +44,7 @@ def segmenter(model: PieceModel, name: str) -> Segmenter:
             elif as_bytes:
                 for place, letter in enumerate(piece, start):
                     raw = letter.encode()
-                    budget.spend(PER_BYTE * len(raw))
+                    budget.spend(STEPS_PER_BYTE * len(raw))
                     pieces.extend((f"<0x{byte:02X}>", place, place + 1) for byte in raw)
             elif unknown < 0:
                 unknown = start
@@ -56,7 +56,7 @@ def segmenter(model: PieceModel, name: str) -> Segmenter:
     return segment
 
 
-def _unigram(model: PieceModel, name: str) -> Cut:
+def _unigram(model: SentencePieceModel, name: str) -> SplitText:
     """The most probable segmentation.
 
     SentencePiece adds up the score of a path in single precision, so two paths that are equal on paper are told apart
@@ -75,7 +75,7 @@ def _unigram(model: PieceModel, name: str) -> Cut:
     unknown_letters = {letter for letter, node in root.items() if END not in node}
     longest = max(map(len, scores), default=1)
 
-    def cut(text: str, budget: Budget) -> list[str]:
+    def cut(text: str, budget: StepBudget) -> list[str]:
         best, origin = array("f", [0.0]) * (len(text) + 1), [-1] * (len(text) + 1)
         rounded = array("f", [0.0])  # storing a number here and reading it back rounds it to single precision
 
@@ -89,7 +89,7 @@ def _unigram(model: PieceModel, name: str) -> Cut:
 
         for start in range(len(text)):
             so_far = best[start]
-            if so_far < -LIMIT or so_far > LIMIT:
+            if so_far < -MAX_PATH_SCORE or so_far > MAX_PATH_SCORE:
                 for end in range(start, min(start + longest, len(text)) + 1):
                     best[end] -= so_far  # a place not reached yet gets its score when it is
                 budget.spend(longest)
@@ -106,7 +106,7 @@ def _unigram(model: PieceModel, name: str) -> Cut:
                         best[end], origin[end] = total, start
                     elif total > best[end]:
                         reach(end, start, total)
-            if end - start > FEW_STEPS:
+            if end - start > FREE_STEPS:
                 budget.spend(end - start)
             if end == start or text[start] in unknown_letters:  # no piece for the character alone
                 reach(start + 1, start, so_far + unknown)
@@ -129,24 +129,24 @@ def _words(text: str) -> list[str]:
     return ([first] if first else []) + [METASPACE + word for word in rest]
 
 
-def _pairs(model: PieceModel, scores: dict[str, float], name: str) -> Cut:
+def _pairs(model: SentencePieceModel, scores: dict[str, float], name: str) -> SplitText:
     """Merge the best-scored neighbours again and again, the leftmost first among equals."""
     if any(p.kind == UNUSED for p in model.pieces):
         raise TokenizerError(f"{name} is a BPE model with unused pieces, which is not supported")
-    split = splitter(literal_trie((p.text for p in model.pieces if p.kind == USER_DEFINED), name))
+    split = make_splitter(build_literal_trie((p.text for p in model.pieces if p.kind == USER_DEFINED), name))
     ranked = {text: (-score, text) for text, score in scores.items()}
     if any(METASPACE in text[1:] for text in scores):
         return lambda text, budget: _merged(split(text, budget), ranked)
 
-    @lru_cache(maxsize=REMEMBERED_WORDS)
+    @lru_cache(maxsize=MAX_CACHED_WORDS)
     def merge(word: str) -> tuple[str, ...]:
-        return tuple(_merged(split(word, Budget(len(word))), ranked))
+        return tuple(_merged(split(word, StepBudget(len(word))), ranked))
 
-    def cut(text: str, budget: Budget) -> list[str]:
+    def cut(text: str, budget: StepBudget) -> list[str]:
         # No piece reaches over a blank, so words can be cut one by one and remembered.
         pieces: list[str] = []
         for word in _words(text):
-            pieces += merge(word) if len(word) <= LONGEST_REMEMBERED else _merged(split(word, budget), ranked)
+            pieces += merge(word) if len(word) <= MAX_CACHED_LENGTH else _merged(split(word, budget), ranked)
         return pieces
 
     return cut
