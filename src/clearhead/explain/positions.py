@@ -149,8 +149,8 @@ def _rotary(shape: Shape, count: int) -> Positions:
         axes=("position", "sines, then cosines"),
         note=(
             "Nothing is added to the words: queries and keys are turned by an angle that grows with their position "
-            f"(base {shape.rope_theta:g}), so that their product knows the distance. Drawn are the sines and cosines of "
-            "the angles."
+            f"(base {shape.rope_theta:g}), so that their product knows the distance. Drawn are the sines and cosines "
+            "of the angles."
         ),
     )
 
