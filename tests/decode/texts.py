@@ -60,6 +60,6 @@ class Script:
     ) -> tuple[Array, Words]:
         self.steps += 1
         said = np.concatenate([state.said, ids], 1)
-        logits = np.zeros((len(ids), ids.shape[1], self.shape.top.vocab), np.float32)
+        logits = np.zeros((len(ids), ids.shape[1], self.shape.top.vocab_size), np.float32)
         logits[:, -1, self.words[min(said.shape[1] - self.prompt, len(self.words) - 1)]] = 9.0
         return answered(logits, log=log, last=last), Words(said, state.source)

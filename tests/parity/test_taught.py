@@ -86,7 +86,7 @@ def test_the_bias_of_marian_and_its_first_vector_stay(tmp_path: Path) -> None:
     place = taught_folder(tmp_path / "base", "marian untied")
     first_step(place, tmp_path / "run", rate=0.1, decay=0.0)
     before, after = (clearhead.load(folder, "core").module for folder in (place, tmp_path / "run"))
-    pad = before.shape.stack.pad
+    pad = before.shape.stack.pad_id
     torch.testing.assert_close(after.head.out.bias, before.head.out.bias)
     torch.testing.assert_close(after.stack.embed.token.weight[pad], before.stack.embed.token.weight[pad])
     assert not torch.allclose(after.head.out.weight, before.head.out.weight)
