@@ -18,11 +18,11 @@ from clearhead.metrics import (
     accuracy,
     answer_scores,
     bootstrap,
-    entities,
-    entity_counts,
+    count_entities,
     entity_f1,
+    extract_entities,
     f1,
-    matthews,
+    matthews_corrcoef,
     pearson,
     spearman,
 )
@@ -30,7 +30,7 @@ from clearhead.metrics.answers import mean
 
 METRICS: dict[str, Callable[..., float]] = {
     "accuracy": accuracy,
-    "matthews": matthews,
+    "matthews": matthews_corrcoef,
     "f1": partial(f1, average="binary"),  # of the label that sorts last: "1"
     "pearson": pearson,
     "spearman": spearman,
@@ -61,7 +61,7 @@ def as_numbers(answers: Sequence[Any], labels: Sequence[str] | None) -> np.ndarr
 def measured(task: Task, metric: str, truth: list[Any], said: list[Any], labels: list[str] | None) -> Measured:
     """Labels or scores in pairs; of tags, the entities of each sentence counted; of answers, a score each."""
     if task.kind == "tag":
-        counts = entity_counts([entities(tags) for tags in truth], [entities(tags) for tags in said])
+        counts = count_entities([extract_entities(tags) for tags in truth], [extract_entities(tags) for tags in said])
         return Measured(metric={"f1": entity_f1}[metric], arrays=(counts.array.sum(1, keepdims=True),))
     if task.kind == "span":
         matched, shared = answer_scores(said, truth)

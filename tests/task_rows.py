@@ -33,14 +33,14 @@ def conll(rows: list[list[tuple[str, str]]], between: str = "\t") -> str:
 
 def spans(rows: list[list[tuple[str, str]]]) -> Rows:
     """The same as texts with places of letters."""
-    from clearhead.metrics import entities
+    from clearhead.metrics import extract_entities
 
     made: Rows = []
     for row in rows:
         begins = [sum(len(word) + 1 for word, _ in row[:place]) for place in range(len(row))]
         found = [
             {"start": begins[first], "end": begins[last - 1] + len(row[last - 1][0]), "label": kind}
-            for first, last, kind in entities([tag for _, tag in row])
+            for first, last, kind in extract_entities([tag for _, tag in row])
         ]
         made.append({"text": " ".join(word for word, _ in row), "spans": found})
     return made

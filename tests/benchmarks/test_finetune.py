@@ -25,7 +25,7 @@ from finetune_tasks import (
     truth_of,
 )
 
-from clearhead.metrics import answer_f1, entities, entity_counts, entity_scores
+from clearhead.metrics import answer_f1, count_entities, entity_scores, extract_entities
 
 ROWS = {  # train, choose, measure, with the files of the data folder
     "mrpc": (3576, 500, 500),
@@ -197,7 +197,9 @@ SAID = [["B-A", "O", "O"], ["O", "B-B"], ["B-A", "O"], ["B-A"]]
 
 def test_entities_are_counted_by_sentence(tmp_path: Path) -> None:
     task = TASKS["conll2003"]
-    known = entity_scores(entity_counts([entities(row) for row in TAGGED], [entities(row) for row in SAID]))
+    known = entity_scores(
+        count_entities([extract_entities(row) for row in TAGGED], [extract_entities(row) for row in SAID])
+    )
     assert scores(task, TAGGED, SAID, None) == {"f1": known["f1"]}
     assert measured(task, "f1", TAGGED, SAID, None).arrays[0].tolist() == [
         [[0, 1, 1]],

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from clearhead.checkpoint.weights import write_file
-from clearhead.classic import ClassicModel, Linear, Majority, Tfidf, load_classic, save_classic
+from clearhead.classic import ClassicModel, LinearModel, MajorityModel, Tfidf, load_classic, save_classic
 from clearhead.errors import CheckpointError, ClearheadError, TensorError, UnsafeError
 
 CARD, TENSORS, TERMS = "classic.json", "classic.safetensors", "terms.json"
@@ -25,7 +25,7 @@ Spoil = Callable[[Path], None]
 
 def made(folder: Path) -> Path:
     """A small model of known numbers."""
-    linear = Linear(np.arange(6, dtype=np.float32).reshape(2, 3), np.array([0.5, -0.5], np.float32), 10.0)
+    linear = LinearModel(np.arange(6, dtype=np.float32).reshape(2, 3), np.array([0.5, -0.5], np.float32), 10.0)
     tfidf = Tfidf(terms=("aa", "aa bb", "bb"), idf=np.array([1, 1.5, 2], np.float32))
     save_classic(folder, ClassicModel(method="tfidf", tfidf=tfidf, linear=linear))
     return folder
@@ -249,7 +249,7 @@ def test_hostile_folders_are_refused(name: str, tmp_path: Path) -> None:
 
 
 def test_majority_without_outputs_is_refused(tmp_path: Path) -> None:
-    save_classic(tmp_path, ClassicModel(method="majority", majority=Majority(np.zeros(2, np.float32))))
+    save_classic(tmp_path, ClassicModel(method="majority", majority=MajorityModel(np.zeros(2, np.float32))))
     write_file(tmp_path / TENSORS, {"bias": np.zeros((0,), np.float32)})
     vouch(tmp_path)
     with pytest.raises(TensorError, match="bias"):

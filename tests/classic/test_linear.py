@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from clearhead.classic import Linear, Sparse, fit_linear, fit_tfidf, linear, solver
+from clearhead.classic import LinearModel, SparseRows, fit_linear, fit_tfidf, linear, solver
 from clearhead.data import LabelSpace
 from clearhead.errors import InputError, MissingExtraError
 from clearhead.metrics.checks import Array
@@ -69,7 +69,7 @@ def test_dense_equals_scikit_learn(space: LabelSpace, class_weight: Any, c: floa
     assert (made.weight.dtype, made.bias.dtype, made.converged, made.strength) == (np.float32, np.float32, True, c)
     expected = reference(features, targets, space, c, "balanced" if class_weight == "auto" else None)
     np.testing.assert_allclose(answers(made.logits(features), space), expected, atol=1e-5, rtol=1e-5)
-    wrong = Linear(made.weight, made.bias + np.arange(made.outputs, dtype=np.float32) / 1000 + np.float32(1e-3))
+    wrong = LinearModel(made.weight, made.bias + np.arange(made.outputs, dtype=np.float32) / 1000 + np.float32(1e-3))
     assert np.abs(answers(wrong.logits(features), space) - expected).max() > 1e-5  # the comparison sees this much
 
 
@@ -93,8 +93,8 @@ def test_sparse_logits_are_the_same_in_blocks(outputs: int, monkeypatch: pytest.
     table[[0, 7, 8, 39]] = 0  # empty rows at the ends and together
     table[5] = 1  # and a full one, larger than a block
     made = sparse.csr_matrix(table)
-    given = Sparse(made.indptr.astype(np.int64), made.indices, made.data, 30)
-    model = Linear(rng.normal(size=(outputs, 30)).astype(np.float32), rng.normal(size=outputs).astype(np.float32))
+    given = SparseRows(made.indptr.astype(np.int64), made.indices, made.data, 30)
+    model = LinearModel(rng.normal(size=(outputs, 30)).astype(np.float32), rng.normal(size=outputs).astype(np.float32))
     whole = model.sparse_logits(given)
     np.testing.assert_allclose(whole, table @ model.weight.T + model.bias, atol=1e-5)
     monkeypatch.setattr(linear, "BLOCK", 8)
@@ -105,8 +105,8 @@ def test_a_chunk_of_a_thousand_texts_is_light() -> None:
     rng = np.random.default_rng(0)
     width, rows, each = 100_000, 1000, 200
     indices = np.sort(rng.integers(0, width, (rows, each)), 1).ravel().astype(np.int32)
-    given = Sparse(np.arange(rows + 1) * each, indices, np.ones(rows * each, np.float32), width)
-    model = Linear(np.ones((50, width), np.float32), np.zeros(50, np.float32))
+    given = SparseRows(np.arange(rows + 1) * each, indices, np.ones(rows * each, np.float32), width)
+    model = LinearModel(np.ones((50, width), np.float32), np.zeros(50, np.float32))
     tracemalloc.start()
     logits = model.sparse_logits(given)
     peak = tracemalloc.get_traced_memory()[1]
@@ -237,7 +237,7 @@ def test_inputs_that_cannot_be_fitted(change: dict[str, Any], said: str) -> None
 
 
 def test_features_that_do_not_fit_the_model() -> None:
-    model = Linear(np.full((2, 3), 1e20, np.float32), np.zeros(2, np.float32))
+    model = LinearModel(np.full((2, 3), 1e20, np.float32), np.zeros(2, np.float32))
     for wrong in (np.zeros((1, 4)), np.zeros(3), np.array([["a", "b", "c"]])):
         with pytest.raises(InputError, match="rows, 3"):
             model.logits(wrong)
@@ -245,7 +245,7 @@ def test_features_that_do_not_fit_the_model() -> None:
         with pytest.raises(InputError, match="too large"):
             model.logits(np.full((1, 3), value))
     with pytest.raises(InputError, match="expected 3"):
-        model.sparse_logits(Sparse(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), 4))
+        model.sparse_logits(SparseRows(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), 4))
 
 
 @pytest.mark.parametrize("space", [TWO, TAGS, NUMBER], ids=["two", "labels", "number"])

@@ -13,8 +13,8 @@ import pytest
 
 from clearhead.classic import (
     ClassicModel,
-    Linear,
-    Majority,
+    LinearModel,
+    MajorityModel,
     Tfidf,
     fit_linear,
     fit_majority,
@@ -130,13 +130,13 @@ def test_majority_counts_texts_or_features() -> None:
 
 
 def test_parts_that_do_not_go_together() -> None:
-    line = Linear(np.zeros((2, 3), np.float32), np.zeros(2, np.float32))
+    line = LinearModel(np.zeros((2, 3), np.float32), np.zeros(2, np.float32))
     tfidf = Tfidf(terms=("aa", "bb"), idf=np.ones(2, np.float32))
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"method": "bayes"}, "expected one of"),
         ({"method": "linear"}, "check linear"),
         ({"method": "tfidf", "linear": line}, "check tfidf"),
-        ({"method": "majority", "majority": Majority(np.zeros(2, np.float32)), "linear": line}, "check linear"),
+        ({"method": "majority", "majority": MajorityModel(np.zeros(2, np.float32)), "linear": line}, "check linear"),
         ({"method": "tfidf", "linear": line, "tfidf": tfidf}, "TF-IDF gives 2 features"),
     ]
     for parts, said in wrong:

@@ -41,7 +41,7 @@ def test_the_chosen_strength_has_the_smallest_held_out_loss() -> None:
     scaled = StandardScaler().fit_transform(features)
     rows = np.random.default_rng(0).permutation(250)
     x, y = scaled[rows], targets[rows]
-    folds = strength.fold_numbers(y, "classes")
+    folds = strength.assign_folds(y, "classes")
     losses = {}
     for c in strength.DENSE:
         rights = []
@@ -56,7 +56,7 @@ def test_the_chosen_strength_has_the_smallest_held_out_loss() -> None:
 
 def test_folds_leave_every_class_a_row() -> None:
     targets = np.array([0] * 40 + [1] * 2 + [2] + [3] * 7)
-    folds = strength.fold_numbers(targets, "classes")
+    folds = strength.assign_folds(targets, "classes")
     assert folds[targets == 2] == [-1]
     for fold in range(strength.FOLDS):
         assert set(targets[folds != fold]) == {0, 1, 2, 3}
@@ -87,9 +87,9 @@ def test_many_rows_are_sampled_and_fewer_folds_are_fitted(space: LabelSpace, mon
 
     def counted(matrix: Any, *args: Any, **more: Any) -> Any:
         fits.append(len(matrix))
-        return solver.solve(matrix, *args, **more)
+        return solver.fit_coefficients(matrix, *args, **more)
 
-    monkeypatch.setattr(strength, "solve", counted)
+    monkeypatch.setattr(strength, "fit_coefficients", counted)
     monkeypatch.setattr(strength, "MOST_ROWS", 200)
     monkeypatch.setattr(strength, "ENOUGH_HELD", 80)
     made = fit_linear(features, targets, space)

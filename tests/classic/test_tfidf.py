@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from clearhead.classic import Sparse, Tfidf, TfidfSettings, fit_tfidf, tfidf
+from clearhead.classic import SparseRows, Tfidf, TfidfSettings, fit_tfidf, tfidf
 from clearhead.errors import InputError, MissingExtraError
 from clearhead.metrics.checks import Array
 from tests.classic.texts import double, made_texts, single
@@ -29,7 +29,7 @@ TEXT = st.one_of(
 )
 
 
-def dense(sparse: Sparse) -> Array:
+def dense(sparse: SparseRows) -> Array:
     made = np.zeros((len(sparse), sparse.width))
     np.add.at(made, (sparse.rows, sparse.indices), sparse.values)
     return made
@@ -73,7 +73,7 @@ def test_most_frequent_terms_are_kept(texts: list[str], most: int) -> None:
     theirs = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_features=most).fit(texts)
 
     def times(terms: Any) -> list[int]:
-        counted = [tfidf.terms_of(text, TfidfSettings()) for text in texts]
+        counted = [tfidf.extract_terms(text, TfidfSettings()) for text in texts]
         return sorted(sum(found.count(term) for found in counted) for term in terms)
 
     assert times(made.terms) == times(theirs.get_feature_names_out())  # of equal ones scikit-learn takes any

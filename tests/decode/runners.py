@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from clearhead.batch import Batch
-from clearhead.decode import Decoder, Decoding, plan_of
+from clearhead.decode import Decoder, Decoding, resolve_plan
 from clearhead.shape import HeadShape, ModelShape, Shape
 
 Array = np.ndarray[Any, Any]
@@ -104,4 +104,4 @@ class Table:
 
 def decoder(runner: Any, ends: list[int], **choices: Any) -> Decoder:
     """A decoder over a table, whose folder names nothing but the end symbols."""
-    return Decoder(runner, plan_of(Decoding(**choices), runner.shape, {"eos_token_id": ends}, None, None))
+    return Decoder(runner, resolve_plan(Decoding(**choices), runner.shape, {"eos_token_id": ends}, None, None))

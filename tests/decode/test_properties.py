@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import clearhead
-from clearhead.decode import Given
-from clearhead.decode.beam_search import Beam
-from clearhead.decode.candidates import log_total, top
-from clearhead.decode.prompt import opened
+from clearhead.decode import DecodingInput
+from clearhead.decode.beam_search import BeamSearch
+from clearhead.decode.candidates import log_sum_exp, select_top
+from clearhead.decode.prompt import start_decoding
 from clearhead.model.generation import Writer
 from tests.core.networks import model_of
 from tests.decode.pairs import RUNTIMES, SEEDS, TITLES, ours, sources
 from tests.decode.runners import Table, Uncached, decoder
 from tests.variation import scaled
 
-PROMPTS = [Given(ids=(1,)), Given(ids=(2, 3, 1)), Given(ids=(3, 3))]
+PROMPTS = [DecodingInput(ids=(1,)), DecodingInput(ids=(2, 3, 1)), DecodingInput(ids=(3, 3))]
 seeds = st.integers(0, 1 << 30)
 
 
@@ -32,9 +32,9 @@ def test_beam_one_is_greedy(seed: int, early: bool, penalty: float, ngram: int) 
     how: dict[str, Any] = {"early_stopping": early, "length_penalty": penalty, "max_length": 8}
     how["no_repeat_ngram"] = ngram
     one = decoder(Table(6, seed), [0], **how)
-    greedy = [found[0] for found in one.answers(PROMPTS)]
+    greedy = [found[0] for found in one.generate(PROMPTS)]
     for prompt, answer in zip(PROMPTS, greedy, strict=True):
-        searched = Beam(opened(one.runner, one.plan, [prompt]), one.plan, one.stops).search()[0][0]
+        searched = BeamSearch(start_decoding(one.runner, one.plan, [prompt]), one.plan, one.stops).search()[0][0]
         assert searched.ids == answer.ids
         assert searched.score == pytest.approx(answer.score, abs=1e-5)
 
@@ -61,12 +61,12 @@ def test_a_beam_that_holds_everything_finds_the_best(seed: int, penalty: float) 
     table = Table(5, seed)
     every = every_text(table, (1,), 3, penalty)
     how: dict[str, Any] = {"length_penalty": penalty, "early_stopping": "never", "max_length": 3}
-    best = decoder(table, [0], beam=16, best=5, **how).answers([PROMPTS[0]])[0]
+    best = decoder(table, [0], beam=16, best=5, **how).generate([PROMPTS[0]])[0]
     expected = sorted(every, key=lambda said: -every[said])[:5]
     assert [tuple(answer.ids) for answer in best] == expected
     np.testing.assert_allclose([one.score for one in best], [every[said] for said in expected], atol=1e-5)
     for beam in (1, 2, 3, 5):
-        assert decoder(table, [0], beam=beam, **how).answers([PROMPTS[0]])[0][0].score <= best[0].score + 1e-6
+        assert decoder(table, [0], beam=beam, **how).generate([PROMPTS[0]])[0][0].score <= best[0].score + 1e-6
 
 
 @given(seed=seeds, penalty=st.sampled_from([0.0, 0.6, 1.0, 2.0]), length=st.integers(1, 2))
@@ -76,7 +76,7 @@ def test_two_words_wider_is_never_worse(seed: int, penalty: float, length: int) 
     table, last = Table(9, seed), -np.inf
     for beam in (1, 2, 3, 4, 6, 8):
         how: dict[str, Any] = {"early_stopping": "never"} if beam > 1 else {}
-        found = decoder(table, [0], beam=beam, max_length=length, length_penalty=penalty, **how).answers([PROMPTS[1]])
+        found = decoder(table, [0], beam=beam, max_length=length, length_penalty=penalty, **how).generate([PROMPTS[1]])
         assert found[0][0].score >= last - 1e-6
         last = found[0][0].score
 
@@ -86,10 +86,10 @@ def test_two_words_wider_is_never_worse(seed: int, penalty: float, length: int) 
 def test_groups(seed: int) -> None:
     """Without a penalty every group is the same small beam; with a large one their first words differ."""
     table = Table(8, seed)
-    alone = decoder(table, [0], beam=2, best=2, max_length=6).answers(PROMPTS)
-    none = decoder(table, [0], beam=6, best=6, groups=3, max_length=6).answers(PROMPTS)
+    alone = decoder(table, [0], beam=2, best=2, max_length=6).generate(PROMPTS)
+    none = decoder(table, [0], beam=6, best=6, groups=3, max_length=6).generate(PROMPTS)
     assert [[one.ids for one in found] for found in none] == [[one.ids for one in found] for found in alone]
-    apart = decoder(table, [0], beam=3, best=3, groups=3, diversity=1e5, max_length=6, min_length=3).answers(PROMPTS)
+    apart = decoder(table, [0], beam=3, best=3, groups=3, diversity=1e5, max_length=6, min_length=3).generate(PROMPTS)
     for found in apart:
         assert len({answer.ids[0] for answer in found}) == 3
 
@@ -112,7 +112,7 @@ def test_groups_of_one_word_by_word(seed: int, diversity: float) -> None:
             if own[-1]:
                 taken.append(own[-1])
     how: dict[str, Any] = {"beam": 3, "best": 3, "groups": 3, "diversity": diversity, "max_length": length}
-    found = decoder(table, [0], **how).answers([Given(ids=prompt)])[0]
+    found = decoder(table, [0], **how).generate([DecodingInput(ids=prompt)])[0]
     assert {tuple(answer.ids) for answer in found} == {tuple(own) for own in said}
 
 
@@ -123,10 +123,10 @@ def test_finished_rows_leave_the_batch(seed: int, beam: int) -> None:
     fed = 0
     for prompt in PROMPTS:
         table = Table(6, seed)
-        decoder(table, [0], beam=beam, max_length=9).answers([prompt])
+        decoder(table, [0], beam=beam, max_length=9).generate([prompt])
         fed += table.fed
     table = Table(6, seed)
-    decoder(table, [0], beam=beam, max_length=9).answers(PROMPTS)
+    decoder(table, [0], beam=beam, max_length=9).generate(PROMPTS)
     longest = max(len(one.ids) for one in PROMPTS)
     assert table.fed == fed + sum(longest - len(one.ids) for one in PROMPTS)
 
@@ -140,9 +140,9 @@ def test_cached_is_uncached(family: str, beam: int) -> None:
         mask[:] = True
     writer = Writer(model, beam=beam, max_length=12, no_repeat_ngram=3)
     rows = writer._given(ids, mask)
-    cached = writer.decoder.answers(rows)
+    cached = writer.decoder.generate(rows)
     writer.decoder.runner = Uncached(model.runner)  # type: ignore[assignment]
-    for one, other in zip(cached, writer.decoder.answers(rows), strict=True):
+    for one, other in zip(cached, writer.decoder.generate(rows), strict=True):
         assert one[0].ids == other[0].ids
         assert one[0].score == pytest.approx(other[0].score, abs=1e-4)
 
@@ -156,12 +156,12 @@ def test_alone_and_in_any_batch(family: str, choices: dict[str, Any], runtime: s
     ids, mask = sources(family, seed, rows=7, longest=11)
     writer = Writer(ours(family, runtime, seed), max_length=14, repetition_penalty=1.2, **choices)
     rows = writer._given(ids, mask)
-    together = writer.decoder.answers(rows)
+    together = writer.decoder.generate(rows)
     for place in (0, 2, 6):
-        alone = writer.decoder.answers([rows[place]])[0]
+        alone = writer.decoder.generate([rows[place]])[0]
         assert [one.ids for one in alone] == [one.ids for one in together[place]]
         np.testing.assert_allclose([a.score for a in alone], [b.score for b in together[place]], rtol=0, atol=1e-5)
-    backwards = writer.decoder.answers(rows[::-1])[::-1]
+    backwards = writer.decoder.generate(rows[::-1])[::-1]
     assert [[one.ids for one in found] for found in backwards] == [[one.ids for one in found] for found in together]
 
 
@@ -183,10 +183,10 @@ def test_top_is_a_sort(seed: int, rows: int, words: int, count: int) -> None:
     draws = np.random.default_rng(seed)
     scores = draws.standard_normal((rows, words)).astype(np.float32)
     scores[:, draws.integers(0, words, 3)] = -np.inf
-    values, places = top(scores, count)
+    values, places = select_top(scores, count)
     expected = np.sort(scores, axis=1)[:, ::-1][:, :count]
     assert (values == expected).all()
     assert (np.take_along_axis(scores, places, 1) == values).all()
     if words > 12:
         exact = np.log(np.exp(scores.astype(np.float64)).sum(1))
-        np.testing.assert_allclose(log_total(scores)[:, 0], exact, atol=1e-5)
+        np.testing.assert_allclose(log_sum_exp(scores)[:, 0], exact, atol=1e-5)

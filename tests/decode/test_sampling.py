@@ -8,22 +8,22 @@ import numpy as np
 import pytest
 import torch
 
-from clearhead.decode import Decoding, Given, plan_of
-from clearhead.decode.candidates import draw, likely
+from clearhead.decode import Decoding, DecodingInput, resolve_plan
+from clearhead.decode.candidates import filter_candidates, sample_token
 from tests.decode.pairs import ours, sources
 from tests.decode.runners import Table, decoder
 from tests.twins import library
 
-PROMPT = [Given(ids=(1,))]
+PROMPT = [DecodingInput(ids=(1,))]
 
 
 def chances(logits: Any, **choices: Any) -> Any:
     """The probability of each word, (rows, vocab)."""
     shape = Table(logits.shape[1], 0).shape
-    plan = plan_of(Decoding(sample=True, **choices), shape, {}, None, None)
+    plan = resolve_plan(Decoding(sample=True, **choices), shape, {}, None, None)
     made = np.zeros(logits.shape)
     for row, scores in enumerate(logits):
-        places, probs = likely(scores, plan)
+        places, probs = filter_candidates(scores, plan)
         made[row, places] = probs
     return made
 
@@ -68,13 +68,13 @@ def test_the_words_that_may_be_drawn(choices: dict[str, Any], words: int) -> Non
 def test_frequencies_are_the_softmax() -> None:
     logits = np.array([0.0, 1.0, 2.0, -1.0, 0.5], np.float32)
     number = 20_000
-    found = decoder(Table(5, 0, fixed=logits), [], sample=True, best=number, max_length=1).answers(PROMPT)[0]
+    found = decoder(Table(5, 0, fixed=logits), [], sample=True, best=number, max_length=1).generate(PROMPT)[0]
     counts = np.bincount([answer.ids[0] for answer in found], minlength=5) / number
     probs = np.exp(logits) / np.exp(logits).sum()
     np.testing.assert_allclose(counts, probs, atol=5 * np.sqrt(0.25 / number))
     assert found[0].score == pytest.approx(float(np.log(probs[found[0].ids[0]])), abs=1e-5)
     how: dict[str, Any] = {"sample": True, "best": number, "max_length": 1, "temperature": 0.5}
-    sharp = decoder(Table(5, 0, fixed=logits), [], **how).answers(PROMPT)[0]
+    sharp = decoder(Table(5, 0, fixed=logits), [], **how).generate(PROMPT)[0]
     squared = np.exp(2 * logits) / np.exp(2 * logits).sum()
     counts = np.bincount([answer.ids[0] for answer in sharp], minlength=5) / number
     np.testing.assert_allclose(counts, squared, atol=5 * np.sqrt(0.25 / number))
@@ -83,7 +83,7 @@ def test_frequencies_are_the_softmax() -> None:
 def test_draws_at_the_borders() -> None:
     """0 gives the first word that can be, the largest number below 1 the last one; nothing impossible is drawn."""
     places, probs = np.array([4, 5, 6, 7]), np.array([0.0, 0.5, 0.5, 0.0])
-    assert [draw(places, probs, chance) for chance in (0.0, float(np.nextafter(1.0, 0.0)))] == [5, 6]
+    assert [sample_token(places, probs, chance) for chance in (0.0, float(np.nextafter(1.0, 0.0)))] == [5, 6]
 
 
 @pytest.mark.parametrize("runtime", ["core", "engine"])

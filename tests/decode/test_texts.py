@@ -156,7 +156,7 @@ def test_when_every_word_is_forbidden(choices: dict[str, Any]) -> None:
     none = replace(model, generation={"eos_token_id": None})
     assert [len(row) for row in none.generate_ids([[5, 6], [7]], forbidden=[*range(60)], **choices)] == [0, 0]
     writer = Writer(none, forbidden=[*range(60)], **choices)
-    assert writer.decoder.answers(writer._given([[5, 6]], None))[0][0].stopped == "blocked"
+    assert writer.decoder.generate(writer._given([[5, 6]], None))[0][0].stopped == "blocked"
 
 
 def test_empty_input() -> None:
@@ -273,17 +273,17 @@ def test_coverage(runtime: str) -> None:
     how: dict[str, Any] = {"beam": 5, "best": 5, "max_length": 5, "early_stopping": "never"}
     plain, judged = Writer(model, **how), Writer(model, **how, coverage_penalty=2.0)
     rows = plain._given(ids, mask)
-    alone = [judged.decoder.answers([row])[0] for row in rows]
+    alone = [judged.decoder.generate([row])[0] for row in rows]
     differs = 0
     for row, one, other, by_itself in zip(
-        rows, plain.decoder.answers(rows), judged.decoder.answers(rows), alone, strict=True
+        rows, plain.decoder.generate(rows), judged.decoder.generate(rows), alone, strict=True
     ):
         known = {tuple(answer.ids): answer.score for answer in one}
         for answer in other:
             if tuple(answer.ids) in known:
                 said = [1, *answer.ids[:-1]]
                 seen = model.core
-                state = seen.start(Batch(ids=np.array([row.real])))
+                state = seen.start(Batch(ids=np.array([row.real_ids])))
                 _, _, looked = seen.watched_step(state, np.array([said]))
                 lost = 2.0 * np.log(np.clip(looked[0].sum(0), 1e-9, 1.0)).sum()
                 assert answer.score == pytest.approx(known[tuple(answer.ids)] + lost, abs=1e-4)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clearhead.metrics import entities, find_scheme
+from clearhead.metrics import detect_scheme, extract_entities
 from tests.examples.test_example_data import EXAMPLES, cells
 
 TYPES = {"PRODUCT", "QUANTITY", "DATE", "PLACE"}
@@ -67,14 +67,14 @@ def test_files_are_clean(name: str) -> None:
 
 def test_orders_are_valid_iob2() -> None:
     tags = [[tag for _, tag in row] for row in sentences()]
-    assert find_scheme(tags) == "iob2"
+    assert detect_scheme(tags) == "iob2"
     for row in tags:
         for before, tag in zip(["O", *row], row, strict=False):
             assert not tag.startswith("I-") or before[1:] == tag[1:]
-    counts = Counter(kind for row in tags for _, _, kind in entities(row))
+    counts = Counter(kind for row in tags for _, _, kind in extract_entities(row))
     assert set(counts) == TYPES
     assert min(counts.values()) >= 60
-    assert 15 <= sum(not entities(row) for row in tags) <= 40  # messages without any
+    assert 15 <= sum(not extract_entities(row) for row in tags) <= 40  # messages without any
 
 
 def test_orders_need_context() -> None:

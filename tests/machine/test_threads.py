@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
 import clearhead
 from clearhead.classic import fit_linear, solver
-from clearhead.classic.mixture import fit_mixture
+from clearhead.classic.mixture import fit_scalar_mix
 from clearhead.data import LabelSpace
 from clearhead.engine.session import runtime, waiting
 from clearhead.machine.threads import (
@@ -107,7 +107,7 @@ def watch(monkeypatch: pytest.MonkeyPatch, place: Any, name: str) -> list[set[in
 @pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize("given", [None, 1.0])
 def test_small_fits_have_one_thread(monkeypatch: pytest.MonkeyPatch, given: float | None) -> None:
-    seen = watch(monkeypatch, solver, "_fitted")
+    seen = watch(monkeypatch, solver, "_fit_estimator")
     draw = np.random.default_rng(0)
     fit_linear(draw.normal(size=(40, 3)), draw.integers(0, 2, 40), TWO, strength=given)
     assert seen
@@ -117,7 +117,7 @@ def test_small_fits_have_one_thread(monkeypatch: pytest.MonkeyPatch, given: floa
 
 @pytest.mark.usefixtures("two_threads")
 def test_large_fits_keep_their_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = watch(monkeypatch, solver, "_fitted")
+    seen = watch(monkeypatch, solver, "_fit_estimator")
     monkeypatch.setattr(solver, "LONG_CALLS", 100)
     monkeypatch.setattr(solver, "most_threads", lambda: 8)
     draw = np.random.default_rng(0)
@@ -138,9 +138,9 @@ def test_the_users_blas_threads_win(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_weighing_layers_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     import clearhead.classic.mixture as mixture
 
-    seen = watch(monkeypatch, mixture, "_loss")
+    seen = watch(monkeypatch, mixture, "_loss_and_gradient")
     draw = np.random.default_rng(0)
-    fit_mixture([draw.normal(size=(20, 3)) for _ in range(2)], draw.integers(0, 2, 20), TWO, strength=1.0)
+    fit_scalar_mix([draw.normal(size=(20, 3)) for _ in range(2)], draw.integers(0, 2, 20), TWO, strength=1.0)
     assert seen
     assert all(one == {1} for one in seen)
 
@@ -237,11 +237,11 @@ import clearhead, torch
 from threadpoolctl import threadpool_info
 from clearhead.classic import solver
 
-seen, real = set(), solver._fitted
+seen, real = set(), solver._fit_estimator
 def fitted(*args, **kwargs):
     seen.update(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas")
     return real(*args, **kwargs)
-solver._fitted, solver.LONG_CALLS = fitted, 1
+solver._fit_estimator, solver.LONG_CALLS = fitted, 1
 folder, rows, model = sys.argv[1:4]
 torch.set_num_threads(4)
 made = {}

@@ -17,7 +17,7 @@ from clearhead.metrics import (
     best_no_answer_threshold,
     exact_match,
     measure_answers,
-    normalised,
+    normalize_answer,
 )
 from tests.metrics.rows import Array
 
@@ -82,7 +82,7 @@ def overlap(said: str, true: str) -> float:
 
 @given(texts)
 def test_answers_are_normalised_by_the_rules(text: str) -> None:
-    assert normalised(text) == plain(text)
+    assert normalize_answer(text) == plain(text)
     assert exact_match(text, f"  {text}\n") == 1 == answer_f1(text, text)
 
 

@@ -18,7 +18,7 @@ from clearhead.metrics import (
     fit_temperature,
     log_loss,
     maximum_calibration_error,
-    reliability,
+    reliability_table,
 )
 from tests.metrics.rows import Array, optimize, scored, special, tables
 
@@ -39,7 +39,7 @@ def test_errors_follow_the_definition(rows: tuple[Array, Array], bins: int) -> N
     expected = gaps(probs.max(1), probs.argmax(1) == labels, bins)
     assert expected_calibration_error(probs, labels, bins) == pytest.approx(sum(w * gap for w, gap in expected))
     assert maximum_calibration_error(probs, labels, bins) == pytest.approx(max(gap for _, gap in expected))
-    made = reliability(probs, labels, bins)
+    made = reliability_table(probs, labels, bins)
     assert len(made) == bins
     assert sum(each.rows for each in made) == len(labels)
     assert all(math.isnan(each.accuracy) == (each.rows == 0) for each in made)
@@ -68,8 +68,8 @@ def test_order_does_not_matter(rows: tuple[Array, Array], seed: int) -> None:
 def test_adaptive_bins_hold_equally_many() -> None:
     rng = np.random.default_rng(0)
     probs, labels = rng.random(1000), rng.integers(0, 2, 1000)
-    assert {each.rows for each in reliability(probs, labels, 10, adaptive=True)} == {100}
-    tied = reliability(np.full(50, 0.8), np.arange(50) % 5 > 0, 10, adaptive=True)
+    assert {each.rows for each in reliability_table(probs, labels, 10, adaptive=True)} == {100}
+    tied = reliability_table(np.full(50, 0.8), np.arange(50) % 5 > 0, 10, adaptive=True)
     assert [(each.rows, each.accuracy) for each in tied] == [(50, 0.8)]
     assert adaptive_calibration_error(np.full(50, 0.8), np.arange(50) % 5 > 0) == pytest.approx(0)
 

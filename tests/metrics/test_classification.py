@@ -13,13 +13,13 @@ from sklearn import metrics as reference
 from clearhead.metrics import (
     accuracy,
     balanced_accuracy,
-    confusion,
+    confusion_matrix,
     f1,
     label_table,
-    matthews,
+    matthews_corrcoef,
     precision,
+    proportion,
     recall,
-    share,
     subset_accuracy,
 )
 from tests.metrics.rows import Array, classes, silent, tables
@@ -35,7 +35,7 @@ THREE = [
 def test_shares_equal_the_reference(rows: tuple[Array, Array]) -> None:
     assert accuracy(*rows) == pytest.approx(reference.accuracy_score(*rows))
     assert balanced_accuracy(*rows) == pytest.approx(silent(reference.balanced_accuracy_score)(*rows))
-    assert matthews(*rows) == pytest.approx(silent(reference.matthews_corrcoef)(*rows))
+    assert matthews_corrcoef(*rows) == pytest.approx(silent(reference.matthews_corrcoef)(*rows))
 
 
 @given(classes(), st.sampled_from(["macro", "micro", "weighted"]))
@@ -65,8 +65,8 @@ def test_several_labels_equal_the_reference(rows: tuple[Array, Array], average: 
 
 @given(classes())
 def test_confusion_equals_the_reference(rows: tuple[Array, Array]) -> None:
-    assert (confusion(*rows, 5) == reference.confusion_matrix(*rows, labels=range(5))).all()
-    assert confusion(*rows).shape == (max(map(np.max, rows)) + 1,) * 2
+    assert (confusion_matrix(*rows, 5) == reference.confusion_matrix(*rows, labels=range(5))).all()
+    assert confusion_matrix(*rows).shape == (max(map(np.max, rows)) + 1,) * 2
 
 
 @given(classes())
@@ -89,14 +89,14 @@ def test_the_table_of_several_labels_equals_the_reference(rows: tuple[Array, Arr
 @given(classes(), st.integers(0, 999))
 def test_order_does_not_matter(rows: tuple[Array, Array], seed: int) -> None:
     mixed = np.random.default_rng(seed).permutation(len(rows[0]))
-    for metric in (accuracy, balanced_accuracy, matthews, precision, recall, f1):
+    for metric in (accuracy, balanced_accuracy, matthews_corrcoef, precision, recall, f1):
         assert metric(*rows) == pytest.approx(metric(*(column[mixed] for column in rows)))
 
 
 def test_one_wrong_answer_is_seen() -> None:
     labels = np.array([0, 1, 2, 1, 0, 2])
     wrong = np.array([0, 1, 2, 1, 0, 1])
-    for metric in (accuracy, balanced_accuracy, matthews, precision, recall, f1):
+    for metric in (accuracy, balanced_accuracy, matthews_corrcoef, precision, recall, f1):
         assert metric(labels, labels) == 1
         assert metric(labels, wrong) < 0.95
 
@@ -105,8 +105,8 @@ def test_numbers_known_by_heart() -> None:
     labels, predictions = [0, 0, 1, 1, 1], [0, 1, 1, 1, 0]
     assert accuracy(labels, predictions) == 0.6
     assert f1(labels, predictions, average="binary") == pytest.approx(2 / 3)
-    assert confusion(labels, predictions).tolist() == [[1, 1], [1, 2]]  # rows are the truth
-    assert share([True, False, True, True]) == 0.75
+    assert confusion_matrix(labels, predictions).tolist() == [[1, 1], [1, 2]]  # rows are the truth
+    assert proportion([True, False, True, True]) == 0.75
 
 
 def test_a_metric_is_an_ordinary_function() -> None:

@@ -18,33 +18,33 @@ from clearhead.metrics import (
     average_precision,
     balanced_accuracy,
     bootstrap,
-    bootstraps,
-    brier,
+    bootstrap_all,
+    brier_score,
     expected_calibration_error,
     f1,
     log_loss,
     mae,
-    matthews,
+    matthews_corrcoef,
     maximum_calibration_error,
     mse,
     pearson,
     precision,
+    proportion,
     r2,
     recall,
     roc_auc,
-    share,
     spearman,
     subset_accuracy,
-    wilson,
+    wilson_interval,
 )
-from clearhead.metrics.resamples import Units, kinds_of, resamples, rows_of, swaps
-from clearhead.metrics.weights import form_of
+from clearhead.metrics.resamples import SamplingUnits, draw_resamples, draw_swaps, merge_equal_rows, row_units
+from clearhead.metrics.weights import find_spec
 from tests.metrics.rows import Array, classes, reals, scored, stats, tables
 
 COUNTED: list[Callable[..., float]] = [
     accuracy,
     balanced_accuracy,
-    matthews,
+    matthews_corrcoef,
     precision,
     recall,
     *(partial(f1, average=average) for average in ("macro", "micro", "weighted")),
@@ -52,11 +52,11 @@ COUNTED: list[Callable[..., float]] = [
 
 
 def same_as_repeated(metric: Callable[..., float], rows: tuple[Array, ...], seed: int) -> None:
-    form = form_of(metric)
+    form = find_spec(metric)
     assert form is not None
     weights = np.random.default_rng(seed).integers(0, 3, (len(rows[0]), 8))
     weights[0] = np.maximum(weights[0], 1)  # at least one row
-    values = form.weigh(*rows).values(weights.astype(float))
+    values = form.bind(*rows).values(weights.astype(float))
     for column, value in zip(weights.T, values, strict=True):
         repeated = np.repeat(np.arange(len(column)), column)
         assert value == pytest.approx(metric(*(side[repeated] for side in rows)), rel=1e-6, abs=1e-9, nan_ok=True)
@@ -66,7 +66,7 @@ def same_as_repeated(metric: Callable[..., float], rows: tuple[Array, ...], seed
 def test_weights_repeat_rows_of_classes(rows: tuple[Array, Array], seed: int) -> None:
     for metric in COUNTED:
         same_as_repeated(metric, rows, seed)
-    same_as_repeated(share, (rows[0] == rows[1],), seed)
+    same_as_repeated(proportion, (rows[0] == rows[1],), seed)
 
 
 @given(tables(), st.integers(0, 999))
@@ -79,7 +79,7 @@ def test_weights_repeat_rows_of_several_labels(rows: tuple[Array, Array], seed: 
 
 @given(scored(), st.integers(0, 999))
 def test_weights_repeat_rows_of_probabilities(rows: tuple[Array, Array], seed: int) -> None:
-    for metric in (roc_auc, average_precision, log_loss, brier):
+    for metric in (roc_auc, average_precision, log_loss, brier_score):
         same_as_repeated(metric, rows, seed)
     for error in (expected_calibration_error, maximum_calibration_error):
         same_as_repeated(error, rows[::-1], seed)
@@ -111,7 +111,7 @@ def test_counting_kinds_is_as_good_as_drawing_rows(metric: Callable[..., float])
 
 def test_kinds_have_the_spread_of_the_binomial() -> None:
     right = np.arange(400) < 300
-    interval = bootstrap(share, right, n=20_000)
+    interval = bootstrap(proportion, right, n=20_000)
     assert interval.low == pytest.approx(stats.binom(400, 0.75).ppf(0.025) / 400, abs=0.005)
     assert interval.high == pytest.approx(stats.binom(400, 0.75).ppf(0.975) / 400, abs=0.005)
 
@@ -132,7 +132,7 @@ def test_intervals_cover_as_often_as_they_say() -> None:
     covered = {"share": 0, "wilson": 0, "pearson": 0, "wrong": 0}
     for trial in range(300):
         right = rng.random(150) < 0.7
-        interval, exact = bootstrap(share, right, n=400, seed=trial), wilson(right.sum(), 150)
+        interval, exact = bootstrap(proportion, right, n=400, seed=trial), wilson_interval(right.sum(), 150)
         covered["share"] += interval.low <= 0.7 <= interval.high
         covered["wilson"] += exact.low <= 0.7 <= exact.high
         covered["wrong"] += interval.low <= 0.8 <= interval.high
@@ -162,10 +162,10 @@ def test_groups_are_drawn_together() -> None:
     # ten rows of each group say the same, so there are 30 facts here and not 300
     right = np.repeat(np.arange(30) % 3 > 0, 10)
     groups = np.repeat([f"author {place}" for place in range(30)], 10)
-    alone, together = bootstrap(share, right), bootstrap(share, right, groups=groups)
+    alone, together = bootstrap(proportion, right), bootstrap(proportion, right, groups=groups)
     assert alone.value == together.value
     assert (together.high - together.low) > 2.5 * (alone.high - alone.low)
-    slow = bootstrap(lambda rows: share(rows), right, groups=groups)
+    slow = bootstrap(lambda rows: proportion(rows), right, groups=groups)
     assert (slow.low, slow.high) == pytest.approx((together.low, together.high), abs=0.04)
 
 
@@ -207,21 +207,21 @@ def test_all_right_is_not_certain() -> None:
     assert interval.value == interval.high == 1
     assert interval.low == pytest.approx(0.839, abs=0.001)
     grouped = bootstrap(accuracy, [1] * 20, [1] * 20, groups=[0, 1] * 10)
-    assert grouped.low == wilson(2, 2).low
+    assert grouped.low == wilson_interval(2, 2).low
 
 
 @given(st.integers(0, 400), st.integers(1, 400), st.sampled_from([0.8, 0.95, 0.99]))
 def test_wilson_equals_scipy(right: int, rows: int, level: float) -> None:
     right = min(right, rows)
     theirs = stats.binomtest(right, rows).proportion_ci(level, method="wilson")
-    ours = wilson(right, rows, level)
+    ours = wilson_interval(right, rows, level)
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
     assert ours.low <= ours.value <= ours.high
 
 
 def test_several_metrics_share_their_resamples() -> None:
     rows = data()
-    both = bootstraps({"one": accuracy, "other": partial(f1, average="micro"), "own": lambda *_: 1.0}, *rows, n=200)
+    both = bootstrap_all({"one": accuracy, "other": partial(f1, average="micro"), "own": lambda *_: 1.0}, *rows, n=200)
     assert list(both) == ["one", "other", "own"]
     assert both["one"] == bootstrap(accuracy, *rows, n=200)
     assert (both["one"].low, both["one"].high) == pytest.approx((both["other"].low, both["other"].high))
@@ -229,19 +229,19 @@ def test_several_metrics_share_their_resamples() -> None:
 
 def test_weights_of_resamples_add_up() -> None:
     labels, predictions = data(1000)
-    kinds, rows = kinds_of([labels, predictions])
+    kinds, rows = merge_equal_rows([labels, predictions])
     assert kinds.counts is not None
     assert kinds.size == len(rows[0]) == 9
-    for units in (kinds, Units(size=1000), rows_of(1000, labels)):
-        drawn = list(resamples(units, 300, 0))
+    for units in (kinds, SamplingUnits(size=1000), row_units(1000, labels)):
+        drawn = list(draw_resamples(units, 300, 0))
         assert sum(part.shape[1] for part in drawn) == 300
         if units.groups is None:
             assert all((part.sum(0) == 1000).all() for part in drawn)
-        for part in swaps(units, 300, 0):
+        for part in draw_swaps(units, 300, 0):
             assert part.min() >= 0
-            assert (part <= units.plain()).all()
+            assert (part <= units.original_weights()).all()
             assert part.sum(0).mean() == pytest.approx(500, rel=0.2)
-    everywhere = np.concatenate(list(resamples(Units(size=1000), 300, 0)), 1).mean(1)
+    everywhere = np.concatenate(list(draw_resamples(SamplingUnits(size=1000), 300, 0)), 1).mean(1)
     assert everywhere.mean() == 1
     assert everywhere.min() > 0.7
     assert everywhere.max() < 1.3

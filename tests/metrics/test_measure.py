@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as reference
 
-from clearhead.metrics import Measure, accuracy, bootstrap, lines, log_loss, measure, pearson, roc_auc, to_json
+from clearhead.metrics import MetricRow, accuracy, bootstrap, log_loss, measure, metric_rows, pearson, roc_auc, to_json
 from tests.metrics.rows import Array, reals, scored, tables
 
 CLASSES = ["accuracy", "balanced_accuracy", "f1_macro", "f1_micro", "f1_weighted", "matthews"]
@@ -102,7 +102,9 @@ def test_what_is_not_known_is_null() -> None:
     made = measure("classify", [0, 0], [0, 1], [0.1, 0.6])
     assert to_json(made)["roc_auc"] == {"value": None, "low": None, "high": None}
     assert to_json(made)["accuracy"]["value"] == 0.5
-    assert lines(made)[0] == Measure(name="accuracy", value=0.5, low=made["accuracy"].low, high=made["accuracy"].high)
+    assert metric_rows(made)[0] == MetricRow(
+        name="accuracy", value=0.5, low=made["accuracy"].low, high=made["accuracy"].high
+    )
     one = to_json(measure("regress", [1.0], [2.0]))
     assert one["mse"] == {"value": 1.0, "low": None, "high": None}
     assert one["pearson"]["value"] is None

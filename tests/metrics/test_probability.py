@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as reference
 
-from clearhead.metrics import average_precision, brier, log_loss, roc_auc
+from clearhead.metrics import average_precision, brier_score, log_loss, roc_auc
 from tests.metrics.rows import Array, classes, scored, silent, tables
 
 
@@ -52,7 +52,7 @@ def test_areas_of_several_labels(rows: tuple[Array, Array], seed: int) -> None:
     briers = [
         silent(reference.brier_score_loss)(labels[:, c], scores[:, c], labels=[0, 1]) for c in range(labels.shape[1])
     ]
-    assert brier(labels, scores) == pytest.approx(np.mean(briers))
+    assert brier_score(labels, scores) == pytest.approx(np.mean(briers))
 
 
 @given(scored())
@@ -61,10 +61,10 @@ def test_losses_equal_the_reference(rows: tuple[Array, Array]) -> None:
     names = range(probs.shape[1])
     assert log_loss(labels, probs) == pytest.approx(reference.log_loss(labels, probs, labels=names))
     theirs = silent(reference.brier_score_loss)(labels, probs if len(names) > 2 else probs[:, 1], labels=names)
-    assert brier(labels, probs) == pytest.approx(theirs)
+    assert brier_score(labels, probs) == pytest.approx(theirs)
     if len(names) == 2:
         assert log_loss(labels, probs[:, 1]) == pytest.approx(log_loss(labels, probs))
-        assert brier(labels, probs[:, 1]) == pytest.approx(brier(labels, probs))
+        assert brier_score(labels, probs[:, 1]) == pytest.approx(brier_score(labels, probs))
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
@@ -79,7 +79,7 @@ def test_order_does_not_matter(rows: tuple[Array, Array], seed: int) -> None:
     labels = rows[0]
     rng = np.random.default_rng(seed)
     scores, mixed = rng.random(len(labels)).round(1), rng.permutation(len(labels))
-    for metric in (roc_auc, average_precision, log_loss, brier):
+    for metric in (roc_auc, average_precision, log_loss, brier_score):
         assert metric(labels, scores) == pytest.approx(metric(labels[mixed], scores[mixed]), nan_ok=True)
 
 

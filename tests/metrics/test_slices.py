@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearhead.metrics import accuracy, bootstrap, mse, roc_auc, share, slice_table
-from clearhead.metrics.slices import parts
+from clearhead.metrics import accuracy, bootstrap, mse, proportion, roc_auc, slice_table
+from clearhead.metrics.slices import split_column
 
 CELL = st.one_of(
     st.none(),
@@ -26,7 +26,7 @@ CELL = st.one_of(
 
 @given(st.lists(CELL, min_size=1, max_size=60), st.integers(1, 6), st.integers(1, 6))
 def test_every_row_is_in_one_slice(values: list[Any], top: int, bins: int) -> None:
-    made = list(parts(values, top, bins))
+    made = list(split_column(values, top, bins))
     assert sorted(row for _, rows in made for row in rows.tolist()) == list(range(len(values)))
     names = [name for name, _ in made]
     assert len(set(names)) == len(names)
@@ -35,7 +35,7 @@ def test_every_row_is_in_one_slice(values: list[Any], top: int, bins: int) -> No
 
 @given(st.lists(st.floats(-100, 100), min_size=1, max_size=60, unique=True), st.integers(1, 6))
 def test_numbers_are_cut_into_equal_parts(values: list[float], bins: int) -> None:
-    made = list(parts(values, 0, bins))
+    made = list(split_column(values, 0, bins))
     assert len(made) <= bins
     assert max(len(rows) for _, rows in made) - min(len(rows) for _, rows in made) <= 1 or len(values) < bins
 
@@ -43,15 +43,15 @@ def test_numbers_are_cut_into_equal_parts(values: list[float], bins: int) -> Non
 def test_the_worst_comes_first_and_the_small_last() -> None:
     source = ["mail"] * 50 + ["chat"] * 40 + ["fax"] * 3
     right = [True] * 45 + [False] * 5 + [True] * 20 + [False] * 20 + [False] * 3
-    made = slice_table({"source": source}, share, right)
+    made = slice_table({"source": source}, proportion, right)
     assert [(s.column, s.name, s.rows, s.value, s.small) for s in made] == [
         ("source", "chat", 40, 0.5, False),
         ("source", "mail", 50, 0.9, False),
         ("source", "fax", 3, 0.0, True),
     ]
-    assert made[0].interval == bootstrap(share, right[50:90])
+    assert made[0].interval == bootstrap(proportion, right[50:90])
     assert made[2].interval.method == "wilson"
-    assert slice_table({"source": source}, share, right, least=1)[0].name == "fax"
+    assert slice_table({"source": source}, proportion, right, least=1)[0].name == "fax"
 
 
 def test_lengths_become_ranges() -> None:
@@ -70,9 +70,9 @@ def test_lengths_become_ranges() -> None:
 
 def test_rare_and_empty_cells_have_their_slices() -> None:
     values = ["a"] * 5 + ["b"] * 4 + ["c", "d", "e"] + [None, "", math.nan]
-    made = slice_table({"x": values}, share, [True] * 15, top=2)
+    made = slice_table({"x": values}, proportion, [True] * 15, top=2)
     assert {s.name: s.rows for s in made} == {"a": 5, "b": 4, "(3 other values)": 3, "(empty)": 3}
-    assert {s.name for s in slice_table({"x": ["a", "b", "c"]}, share, [1, 1, 1], top=2)} == {"a", "b", "c"}
+    assert {s.name for s in slice_table({"x": ["a", "b", "c"]}, proportion, [1, 1, 1], top=2)} == {"a", "b", "c"}
 
 
 def test_errors_are_worst_when_high_and_nothing_known_is_last() -> None:

@@ -16,9 +16,9 @@ from clearhead.metrics import (
     best_thresholds,
     coverage_curve,
     f1,
-    matthews,
+    matthews_corrcoef,
     threshold_for,
-    wilson,
+    wilson_interval,
 )
 from tests.metrics.rows import Array
 
@@ -26,7 +26,7 @@ METRICS: dict[str, Any] = {
     "f1": lambda labels, said: f1(labels, said, average="binary"),
     "accuracy": accuracy,
     "balanced_accuracy": balanced_accuracy,
-    "matthews": matthews,
+    "matthews": matthews_corrcoef,
 }
 
 
@@ -102,7 +102,7 @@ def test_the_smallest_threshold_that_keeps_the_promise(
         own = right[sure >= threshold]
         if not len(own):
             return False
-        reached = own.mean() if level is None else wilson(float(own.sum()), len(own), level).low
+        reached = own.mean() if level is None else wilson_interval(float(own.sum()), len(own), level).low
         return bool(reached >= target - 1e-12)
 
     found = threshold_for(sure, right, accuracy=target, level=level)

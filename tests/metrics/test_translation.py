@@ -98,7 +98,7 @@ def test_a_resample_has_the_score_of_its_rows(given_rows: Rows, seed: int) -> No
     words, letters = bleu_statistics(said, wanted)[0], chrf_statistics(said, wanted, word_order=2)[0]
     for name, score, counts in (("bleu", corpus_bleu, words), ("chrf++", corpus_chrf, letters)):
         expected = theirs(name, *again)
-        assert score.form.weigh(counts).values(weights)[0] == pytest.approx(expected, abs=1e-9)  # type: ignore[attr-defined]
+        assert score.spec.bind(counts).values(weights)[0] == pytest.approx(expected, abs=1e-9)  # type: ignore[attr-defined]
         assert score(counts[drawn]) == pytest.approx(expected, abs=1e-9)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clearhead.errors import ClearheadError, InputError
-from clearhead.metrics import Interval, Paired
+from clearhead.metrics import Interval, PairedResult
 from clearhead.report import ReportData, report_html, save_report
 from clearhead.report.headline import DEV_MARK
 from clearhead.report.page import SECTIONS
@@ -230,7 +230,7 @@ def test_run_as_it_was(full: Reader) -> None:
 
 
 def test_against_another_model() -> None:
-    paired = Paired(difference=-0.021, low=-0.05, high=0.01, p=0.21)
+    paired = PairedResult(difference=-0.021, low=-0.05, high=0.01, p=0.21)
     said = bare(test=replace(classes(), against={"accuracy": paired})).said("metrics")
     assert "Accuracy −0.021 −0.050 to 0.010 0.210" in said
 

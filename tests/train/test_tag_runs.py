@@ -12,7 +12,7 @@ import pytest
 from clearhead.api import evaluate, load_predictor, predict, predict_file, train
 from clearhead.errors import InputError
 from clearhead.jobs.events import RunEvents
-from clearhead.metrics import entities
+from clearhead.metrics import extract_entities
 from clearhead.predict.stream import answer_chunks
 from clearhead.train.finish import Run
 from fuzz.kill import contents
@@ -101,13 +101,13 @@ def test_columns_come_out_as_they_went_in_with_one_more(tagger: Run, between: st
         lines = [line.split(between) for line in block.split("\n")]
         assert [tuple(line[:2]) for line in lines] == row
         assert all(len(line) == 3 for line in lines)
-        entities([line[2] for line in lines])
+        extract_entities([line[2] for line in lines])
     again = evaluate(tagger.folder, source).metrics["f1"].value
-    from clearhead.metrics import entity_counts, measure_entities
+    from clearhead.metrics import count_entities, measure_entities
 
-    counts = entity_counts(
-        [entities([tag for _, tag in row]) for row in rows],
-        [entities([line.split(between)[2] for line in block.split("\n")]) for block in blocks],
+    counts = count_entities(
+        [extract_entities([tag for _, tag in row]) for row in rows],
+        [extract_entities([line.split(between)[2] for line in block.split("\n")]) for block in blocks],
     )
     assert measure_entities(counts, n=0)["f1"].value == pytest.approx(again)
 

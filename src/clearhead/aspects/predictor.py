@@ -12,7 +12,7 @@ from clearhead.data import Columns, LabelSpace, TextRow
 from clearhead.errors import CheckpointError, InputError
 from clearhead.files import decode, read_json
 from clearhead.jobs.kinds import ASPECTS
-from clearhead.metrics.entities import entities
+from clearhead.metrics.entities import extract_entities
 from clearhead.predict.loading import load_predictor
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.scoring import Scores
@@ -51,7 +51,7 @@ class AspectScorer:
         logits, truncated, windows = self.find.scorer.score(rows, columns)
         answers = TAG.decode.read(logits, self.find.space, self.find.calibration)
         names = self.find.space.names
-        spans = [entities([names[tag] for tag in tags]) for tags in answers.labels]
+        spans = [extract_entities([names[tag] for tag in tags]) for tags in answers.labels]
         asked = [_asked(row, a, b) for row, own in zip(rows, spans, strict=True) for a, b, _ in own]
         polarities = len(self.judge.space)
         opinion = np.full((len(answers.labels.values), polarities), 1 / polarities)

@@ -13,7 +13,7 @@ from clearhead.data.names import plain
 from clearhead.data.sources.source import UNKNOWN
 from clearhead.errors import InputError
 from clearhead.jobs.plan import RunPlan
-from clearhead.metrics.entities import entities
+from clearhead.metrics.entities import extract_entities
 from clearhead.tasks.registry import TAG
 
 STARTS = ("aspect_start", "start", "from", "begin", "offset", "aspect_from")
@@ -49,7 +49,7 @@ def reviews(source: Source, plan: RunPlan, say: Callable[[str], None]) -> list[R
             bad.add(replace(checked, number=origin.number))
             continue
         borders = checked.extra.borders
-        said_of = checked.label.spans if checked.label.tags is None else entities(checked.label.tags)
+        said_of = checked.label.spans if checked.label.tags is None else extract_entities(checked.label.tags)
         spans = tuple((borders[a][0], borders[b - 1][1], label) for a, b, label in said_of)
         made.append(Review(text=checked.text, spans=spans, number=origin.number, split=checked.split))
     if not plan.skip_bad_rows:

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.classic.solver import ClassWeight, few_threads, solve
-from clearhead.classic.sparse import Sparse
+from clearhead.classic.solver import ClassWeight, fit_coefficients, limit_threads
+from clearhead.classic.sparse import SparseRows
 from clearhead.classic.strength import FITTING, choose_strength
-from clearhead.classic.targets import checked_targets, outputs_of
+from clearhead.classic.targets import check_targets, count_outputs
 from clearhead.data.labels import LabelSpace
 from clearhead.errors import InputError
-from clearhead.metrics.checks import Array, Given
+from clearhead.metrics.checks import Array, ArrayLike
 from clearhead.progress import Progress, no_progress
 
 BLOCK = 1 << 20  # products that are in memory at a time: 8 MB
@@ -24,7 +24,7 @@ LARGEST = 1e18  # squares of features must stay numbers
 
 
 @dataclass(frozen=True, eq=False)
-class Linear:
+class LinearModel:
     """logits = features x weight + bias."""
 
     weight: Array  # (outputs, inputs) float32
@@ -42,7 +42,7 @@ class Linear:
         """How many features a row has."""
         return int(self.weight.shape[1])
 
-    def logits(self, features: Given) -> Array:
+    def logits(self, features: ArrayLike) -> Array:
         """(rows, outputs) for features of shape (rows, inputs)."""
         given = np.asarray(features)
         if given.ndim != 2 or given.shape[1] != self.inputs or given.dtype.kind not in "biuf":
@@ -57,7 +57,7 @@ class Linear:
             raise InputError("features hold NaN, infinity or numbers too large for this model.")
         return logits
 
-    def sparse_logits(self, sparse: Sparse) -> Array:
+    def sparse_logits(self, sparse: SparseRows) -> Array:
         """(rows, outputs) for sparse features, a few rows at a time; no row's sum depends on another row."""
         if sparse.width != self.inputs:
             raise InputError(f"features have {sparse.width} columns; expected {self.inputs}.")
@@ -79,19 +79,19 @@ class Linear:
 
 def fit_linear(
     features: Any,
-    targets: Given,
+    targets: ArrayLike,
     space: LabelSpace,
     *,
     strength: float | None = None,
     class_weight: ClassWeight = "none",
     seed: int = 0,
     progress: Progress = no_progress,
-) -> Linear:
+) -> LinearModel:
     """Logistic regression for classes and labels, ridge regression for numbers; features dense or scipy sparse.
 
     `progress` counts fits; while the strength is chosen, of as many as there are at most.
     """
-    truth, matrix = checked_targets(targets, space), _checked(features)
+    truth, matrix = check_targets(targets, space), _check_features(features)
     if matrix.shape[0] != len(truth):
         raise InputError(f"features have {matrix.shape[0]} rows and targets {len(truth)}; they must have as many.")
     if strength is not None and not (strength > 0 and math.isfinite(strength)):
@@ -102,52 +102,52 @@ def fit_linear(
         raise InputError(f"class_weight is {class_weight!r}; expected none or auto.")
     if class_weight == "auto" and space.kind == "number":
         raise InputError("class_weight='auto' is for classes and labels; numbers have none.")
-    known: dict[str, Any] = {"kind": space.kind, "outputs": outputs_of(space), "class_weight": class_weight}
-    moments = standardise(matrix) if isinstance(matrix, np.ndarray) else None  # sparse rows are of length 1 already
-    with few_threads(matrix.size if moments is not None else 0):  # products with sparse rows have one thread anyway
+    known: dict[str, Any] = {"kind": space.kind, "outputs": count_outputs(space), "class_weight": class_weight}
+    moments = standardize(matrix) if isinstance(matrix, np.ndarray) else None  # sparse rows are of length 1 already
+    with limit_threads(matrix.size if moments is not None else 0):  # products with sparse rows have one thread anyway
         if strength is None:
             strength = choose_strength(matrix, truth, seed=seed, progress=progress, **known)
         progress(FITTING, 0, 1)
-        solved = solve(matrix, truth, strength=strength, **known)
+        solved = fit_coefficients(matrix, truth, strength=strength, **known)
     weight, bias = solved.weight, solved.bias
     if moments is not None:
         # w (x - m) / s + b = (w / s) x + (b - w m / s): the scaling becomes part of the model
         mean, scale = moments
         weight = weight / scale
         bias = bias - weight @ mean
-    return Linear(weight.astype(np.float32), bias.astype(np.float32), float(strength), solved.converged)
+    return LinearModel(weight.astype(np.float32), bias.astype(np.float32), float(strength), solved.converged)
 
 
 def fit_probe(
     features: Array,
-    targets: Given,
+    targets: ArrayLike,
     space: LabelSpace,
     *,
     tried: int,
     class_weight: ClassWeight = "none",
     seed: int = 0,
-) -> Linear:
+) -> LinearModel:
     """A linear model to start a network's head from; the strength is chosen on at most `tried` rows.
 
     All columns are divided by one number, their size, and not each by its own spread: what hardly varies gets no large
     weight, which would turn a small change of the network below into a large one of its answers.
     """
-    truth, matrix = checked_targets(targets, space), _checked(features)
-    known: dict[str, Any] = {"kind": space.kind, "outputs": outputs_of(space), "class_weight": class_weight}
+    truth, matrix = check_targets(targets, space), _check_features(features)
+    known: dict[str, Any] = {"kind": space.kind, "outputs": count_outputs(space), "class_weight": class_weight}
     scale = float(np.sqrt(np.square(matrix).mean())) or 1.0
     mean = matrix.mean(0)
     matrix -= mean
     matrix /= scale
     some = np.sort(np.random.default_rng(seed).permutation(len(truth))[:tried])
-    with few_threads(matrix.size):
+    with limit_threads(matrix.size):
         strength = choose_strength(matrix[some], truth[some], seed=seed, **known)
-        solved = solve(matrix, truth, strength=strength, **known)
+        solved = fit_coefficients(matrix, truth, strength=strength, **known)
     weight = solved.weight / scale
     bias = solved.bias - weight @ mean
-    return Linear(weight.astype(np.float32), bias.astype(np.float32), float(strength), solved.converged)
+    return LinearModel(weight.astype(np.float32), bias.astype(np.float32), float(strength), solved.converged)
 
 
-def _checked(features: Any) -> Any:
+def _check_features(features: Any) -> Any:
     """Finite numbers of (rows, columns), in float64 unless that takes gigabytes."""
     sparse = hasattr(features, "tocsr")
     matrix = features.tocsr() if sparse else np.asarray(features)
@@ -159,7 +159,7 @@ def _checked(features: Any) -> Any:
     return matrix.astype(np.float64 if stored.size <= MOST_EXACT else np.float32)
 
 
-def standardise(matrix: Array) -> tuple[Array, Array]:
+def standardize(matrix: Array) -> tuple[Array, Array]:
     """Every column to mean 0 and spread 1, in place; the means and spreads come back.
 
     A column that says nothing gets an infinite spread, and so no weight.

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clearhead.classic.targets import checked_targets, outputs_of
+from clearhead.classic.targets import check_targets, count_outputs
 from clearhead.data.labels import LabelSpace
-from clearhead.metrics.checks import Array, Given
+from clearhead.metrics.checks import Array, ArrayLike
 
 SMOOTHING = 1.0  # as if every class, and every label with and without, had been seen once more
 
 
 @dataclass(frozen=True, eq=False)
-class Majority:
+class MajorityModel:
     """The same logits for every row."""
 
     bias: Array  # (outputs,) float32
@@ -24,17 +24,17 @@ class Majority:
         return np.tile(self.bias, (rows, 1))
 
 
-def fit_majority(targets: Given, space: LabelSpace) -> Majority:
+def fit_majority(targets: ArrayLike, space: LabelSpace) -> MajorityModel:
     """The log of each class's share, the log odds of each label, or the mean of the numbers."""
-    made = checked_targets(targets, space)
+    made = check_targets(targets, space)
     if space.kind == "number":
         bias = made.mean(keepdims=True)
     elif space.kind == "multilabel":
         bias = log_odds(made)
     else:
-        counts = np.bincount(made, minlength=outputs_of(space)) + SMOOTHING
+        counts = np.bincount(made, minlength=count_outputs(space)) + SMOOTHING
         bias = np.log(counts / counts.sum())
-    return Majority(bias.astype(np.float32))
+    return MajorityModel(bias.astype(np.float32))
 
 
 def log_odds(table: Array) -> Array:

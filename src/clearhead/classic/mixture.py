@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clearhead.classic.linear import LEAST_SPREAD, standardise
-from clearhead.classic.solver import ClassWeight, few_threads
+from clearhead.classic.linear import LEAST_SPREAD, standardize
+from clearhead.classic.solver import ClassWeight, limit_threads
 from clearhead.classic.strength import FITTING, choose_strength
-from clearhead.classic.targets import checked_targets, outputs_of
+from clearhead.classic.targets import check_targets, count_outputs
 from clearhead.data.labels import Kind, LabelSpace
 from clearhead.errors import InputError, MissingExtraError
-from clearhead.metrics.checks import Array, Given
+from clearhead.metrics.checks import Array, ArrayLike
 from clearhead.progress import Progress, no_progress
 
 STEPS = 300
@@ -27,7 +27,7 @@ SILENT = 100.0  # so far below the others is the score of a layer that is the sa
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mixture:
+class ScalarMix:
     """How much of each layer there is in the sum, the word vectors first."""
 
     scores: tuple[float, ...]  # s
@@ -37,16 +37,16 @@ class Mixture:
     @property
     def weights(self) -> tuple[float, ...]:
         """gamma * softmax(s): what each layer is multiplied by."""
-        return mixture_weights(self.scores, self.gamma)
+        return scalar_mix_weights(self.scores, self.gamma)
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """The shares in one line."""
         parts = ", ".join(f"{layer}: {share:.3f}" for layer, share in enumerate(self.shares))
         return f"layers weighted for this task (0 is the word vectors): {parts}."
 
 
-def mixture_weights(scores: Sequence[float], gamma: float) -> tuple[float, ...]:
+def scalar_mix_weights(scores: Sequence[float], gamma: float) -> tuple[float, ...]:
     """gamma * softmax(s), checked, as a folder may say anything."""
     given = np.asarray(scores, np.float64)
     if not given.size or not (np.abs(given) <= MOST_SCORE).all() or not 0 < gamma < MOST_SCORE**2:
@@ -54,18 +54,18 @@ def mixture_weights(scores: Sequence[float], gamma: float) -> tuple[float, ...]:
     return tuple((gamma * _softmax(given)).tolist())
 
 
-def fit_mixture(
+def fit_scalar_mix(
     layers: Sequence[Array],
-    targets: Given,
+    targets: ArrayLike,
     space: LabelSpace,
     *,
     strength: float | None = None,
     class_weight: ClassWeight = "none",
     seed: int = 0,
     progress: Progress = no_progress,
-) -> Mixture:
+) -> ScalarMix:
     """Learn s together with a linear model on the sum; `layers` are (rows, width) each."""
-    truth = checked_targets(targets, space)
+    truth = check_targets(targets, space)
     if len({layer.shape for layer in layers}) != 1:
         raise InputError("layers can be weighted only where all are of one width.")
     stacked = np.stack([np.asarray(layer, np.float64) for layer in layers])  # (layers, rows, width)
@@ -78,37 +78,37 @@ def fit_mixture(
     columns = np.sqrt((stacked**2).mean((0, 1)))
     stacked /= np.where(columns > LEAST_SPREAD, columns, np.inf)  # one scale for all layers: the linear model has it
     weights = _row_weights(truth, space.kind, class_weight)
-    with few_threads(stacked[0].size):
+    with limit_threads(stacked[0].size):
         if strength is None:
             even = stacked.mean(0)
-            standardise(even)
-            known = {"kind": space.kind, "outputs": outputs_of(space), "class_weight": class_weight}
+            standardize(even)
+            known = {"kind": space.kind, "outputs": count_outputs(space), "class_weight": class_weight}
             strength = choose_strength(even, truth, seed=seed, progress=progress, **known)  # type: ignore[arg-type]
         progress(FITTING, 0, 1)
-        scores = _minimised(stacked, truth, weights, space.kind, outputs_of(space), strength)
+        scores = _fit_scores(stacked, truth, weights, space.kind, count_outputs(space), strength)
     if silent.all():
         raise InputError("no layer tells these rows apart, so that there is nothing to weigh.")
     scores[silent], spreads[silent] = scores[~silent].min() - SILENT, 1.0
     shares = _softmax(scores)
     gamma = float((shares / spreads).sum())
-    return Mixture(scores=tuple((scores - np.log(spreads)).tolist()), gamma=gamma, shares=tuple(shares.tolist()))
+    return ScalarMix(scores=tuple((scores - np.log(spreads)).tolist()), gamma=gamma, shares=tuple(shares.tolist()))
 
 
-def _minimised(layers: Array, truth: Array, weights: Array, kind: Kind, outputs: int, strength: float) -> Array:
+def _fit_scores(layers: Array, truth: Array, weights: Array, kind: Kind, outputs: int, strength: float) -> Array:
     """The s of the least strength * loss + |W|^2 / 2, W and s found together."""
     try:
         from scipy.optimize import minimize  # type: ignore[import-untyped]
     except ImportError as error:
         raise MissingExtraError("Weighing layers", "train") from error
     count, rows, width = layers.shape
-    goals = _goals(truth, kind, outputs)
+    goals = _target_matrix(truth, kind, outputs)
 
     def cost(point: Array) -> tuple[float, Array]:
         s, bias, rest = np.split(point, [count, count + outputs])
         weight = rest.reshape(outputs, width)
         shares = _softmax(s)
         mixed = np.tensordot(shares, layers, 1)  # (rows, width)
-        loss, pull = _loss(mixed @ weight.T + bias, goals, kind)  # pull: d loss / d logits
+        loss, pull = _loss_and_gradient(mixed @ weight.T + bias, goals, kind)  # pull: d loss / d logits
         pull = strength * pull * weights[:, None]
         back = pull @ weight
         share_pull = np.einsum("lrw,rw->l", layers, back)
@@ -122,7 +122,7 @@ def _minimised(layers: Array, truth: Array, weights: Array, kind: Kind, outputs:
     return np.asarray(found.x[:count])
 
 
-def _loss(logits: Array, goals: Array, kind: Kind) -> tuple[Array, Array]:
+def _loss_and_gradient(logits: Array, goals: Array, kind: Kind) -> tuple[Array, Array]:
     """The loss of each row, and its derivative by the logits."""
     if kind == "number":
         off = logits - goals
@@ -135,7 +135,7 @@ def _loss(logits: Array, goals: Array, kind: Kind) -> tuple[Array, Array]:
     return -((top - total) * goals).sum(1), np.exp(top - total) - goals
 
 
-def _goals(truth: Array, kind: Kind, outputs: int) -> Array:
+def _target_matrix(truth: Array, kind: Kind, outputs: int) -> Array:
     """(rows, outputs): what the logits should say; numbers in units of their spread."""
     if kind == "number":
         return np.asarray(((truth - truth.mean()) / (truth.std() or 1.0))[:, None])

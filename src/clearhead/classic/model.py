@@ -11,12 +11,12 @@ from typing import Any, Literal
 import numpy as np
 
 from clearhead.checkpoint.weights import MOST_HEADER, Mapped, Stored, inside, read_header, write_file
-from clearhead.classic.linear import Linear
-from clearhead.classic.majority import Majority
+from clearhead.classic.linear import LinearModel
+from clearhead.classic.majority import MajorityModel
 from clearhead.classic.tfidf import LONGEST, MOST_TERMS, Tfidf, TfidfSettings
 from clearhead.errors import CheckpointError, InputError, TensorError, UnsafeError
 from clearhead.files import decode, read_json, shown, write_json
-from clearhead.metrics.checks import Array, Given
+from clearhead.metrics.checks import Array, ArrayLike
 
 Method = Literal["tfidf", "linear", "majority"]
 
@@ -32,8 +32,8 @@ class ClassicModel:
 
     method: Method
     tfidf: Tfidf | None = None
-    linear: Linear | None = None
-    majority: Majority | None = None
+    linear: LinearModel | None = None
+    majority: MajorityModel | None = None
 
     def __post_init__(self) -> None:
         parts = {"tfidf": ("tfidf", "linear"), "linear": ("linear",), "majority": ("majority",)}
@@ -59,7 +59,7 @@ class ClassicModel:
         return self.linear.bias
 
     def logits(
-        self, texts: Sequence[str] = (), texts_b: Sequence[str] | None = None, features: Given | None = None
+        self, texts: Sequence[str] = (), texts_b: Sequence[str] | None = None, features: ArrayLike | None = None
     ) -> Array:
         """(rows, outputs) for texts, or for features where the method is linear."""
         if self.majority is not None:
@@ -73,7 +73,7 @@ class ClassicModel:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Card:
+class ClassicCard:
     """What classic.json says."""
 
     format: int
@@ -96,7 +96,7 @@ def save_classic(folder: Path, model: ClassicModel) -> None:
         write_json(folder / TERMS, {"terms": list(model.tfidf.terms)})
     write_file(folder / TENSORS, tensors)
     names = [TENSORS] if model.tfidf is None else [TENSORS, TERMS]
-    card = Card(
+    card = ClassicCard(
         format=FORMAT,
         method=model.method,
         outputs=model.outputs,
@@ -104,7 +104,7 @@ def save_classic(folder: Path, model: ClassicModel) -> None:
         strength=None if model.linear is None else model.linear.strength,
         converged=model.linear is None or model.linear.converged,
         tfidf=None if model.tfidf is None else model.tfidf.settings,
-        sha256={name: _digest(folder / name) for name in names},
+        sha256={name: _file_digest(folder / name) for name in names},
     )
     write_json(folder / CARD, asdict(card))
     if model.tfidf is None:
@@ -113,18 +113,18 @@ def save_classic(folder: Path, model: ClassicModel) -> None:
 
 def load_classic(folder: Path) -> ClassicModel:
     """Read a model that `save_classic` wrote; whatever else it may be is refused with the reason."""
-    card = _card(folder)
+    card = _read_card(folder)
     expected: dict[str, tuple[int, ...]] = {"bias": (card.outputs,)}
     terms: tuple[str, ...] = ()
     if card.method != "majority":
         expected["weight"] = (card.outputs, card.inputs)
     if card.method == "tfidf":
-        terms = _terms(folder, card)
+        terms = _read_terms(folder, card)
         expected["idf"] = (len(terms),)
-    arrays = _arrays(folder, card, expected)
+    arrays = _read_arrays(folder, card, expected)
     if card.method == "majority":
-        return ClassicModel(method="majority", majority=Majority(arrays["bias"]))
-    linear = Linear(arrays["weight"], arrays["bias"], card.strength, card.converged)
+        return ClassicModel(method="majority", majority=MajorityModel(arrays["bias"]))
+    linear = LinearModel(arrays["weight"], arrays["bias"], card.strength, card.converged)
     if card.tfidf is None:
         return ClassicModel(method="linear", linear=linear)
     tfidf = Tfidf(terms=terms, idf=arrays["idf"], settings=card.tfidf)
@@ -135,12 +135,12 @@ def load_classic(folder: Path) -> ClassicModel:
     return ClassicModel(method="tfidf", tfidf=tfidf, linear=linear)
 
 
-def _card(folder: Path) -> Card:
+def _read_card(folder: Path) -> ClassicCard:
     data = read_json(inside(folder, CARD), unique=True)
-    _no_others(data, Card)
+    _refuse_unknown_keys(data, ClassicCard)
     if isinstance(data.get("tfidf"), dict):
-        _no_others(data["tfidf"], TfidfSettings)
-    card = decode(data, Card, CARD)
+        _refuse_unknown_keys(data["tfidf"], TfidfSettings)
+    card = decode(data, ClassicCard, CARD)
     if card.format != FORMAT:
         raise CheckpointError(f"{CARD} has format {shown(card.format, 20)}, and this version reads {FORMAT}: upgrade.")
     if (card.tfidf is not None) != (card.method == "tfidf") or card.outputs < 1 or card.inputs < 0:
@@ -155,7 +155,7 @@ def _card(folder: Path) -> Card:
     return card
 
 
-def _no_others(data: dict[str, Any], kind: type[Any]) -> None:
+def _refuse_unknown_keys(data: dict[str, Any], kind: type[Any]) -> None:
     others = sorted(data.keys() - {known.name for known in fields(kind)})
     if others:
         raise CheckpointError(
@@ -163,7 +163,7 @@ def _no_others(data: dict[str, Any], kind: type[Any]) -> None:
         )
 
 
-def _terms(folder: Path, card: Card) -> tuple[str, ...]:
+def _read_terms(folder: Path, card: ClassicCard) -> tuple[str, ...]:
     path = inside(folder, TERMS)
     terms = read_json(path, most=MOST_TERMS_FILE, unique=True).get("terms")
     if not isinstance(terms, list) or not 1 <= len(terms) <= MOST_TERMS:
@@ -173,22 +173,22 @@ def _terms(folder: Path, card: Card) -> tuple[str, ...]:
             raise CheckpointError(f"{TERMS} has {shown(term, 40)!r}; a term is a text of 1 to {LONGEST} letters.")
     if len(set(terms)) != len(terms):
         raise CheckpointError(f"{TERMS} has a term twice, so it is not clear which weight counts.")
-    _vouched(path, card)
+    _check_digest(path, card)
     return tuple(terms)
 
 
-def _arrays(folder: Path, card: Card, expected: dict[str, tuple[int, ...]]) -> dict[str, Array]:
+def _read_arrays(folder: Path, card: ClassicCard, expected: dict[str, tuple[int, ...]]) -> dict[str, Array]:
     path = inside(folder, TENSORS)
     stored = read_header(path)
     if stored.keys() != expected.keys():
         wrong = sorted(stored.keys() ^ expected.keys())
         raise TensorError(f"{TENSORS} and a {card.method} model disagree about {shown(wrong[0], 40)!r}.")
     for name, size in expected.items():
-        _fits(name, stored[name], size)
+        _check_tensor(name, stored[name], size)
     most = sum(tensor.stop - tensor.start for tensor in stored.values()) + MOST_HEADER + 8
     if path.stat().st_size > most:
         raise UnsafeError(f"{TENSORS} has {path.stat().st_size:,} bytes, more than its tensors take.")
-    _vouched(path, card)
+    _check_digest(path, card)
     mapped = Mapped(stored)
     arrays = {name: mapped.array(name) for name in expected}
     for name, array in arrays.items():
@@ -197,7 +197,7 @@ def _arrays(folder: Path, card: Card, expected: dict[str, tuple[int, ...]]) -> d
     return arrays
 
 
-def _fits(name: str, stored: Stored, size: tuple[int, ...]) -> None:
+def _check_tensor(name: str, stored: Stored, size: tuple[int, ...]) -> None:
     if stored.dtype != "F32" or stored.size != size:
         found = f"{stored.dtype} of size {shown(stored.size, 60)}"
         raise TensorError(f"{TENSORS} stores {name} as {found}; expected F32 of {shown(size, 60)}.")
@@ -205,13 +205,13 @@ def _fits(name: str, stored: Stored, size: tuple[int, ...]) -> None:
         raise TensorError(f"{TENSORS} stores {name} without any numbers.")
 
 
-def _vouched(path: Path, card: Card) -> None:
-    if card.sha256.get(path.name) != _digest(path):
+def _check_digest(path: Path, card: ClassicCard) -> None:
+    if card.sha256.get(path.name) != _file_digest(path):
         raise CheckpointError(
             f"{path.name} is not the file that {CARD} was saved with: it is damaged or of another save."
         )
 
 
-def _digest(path: Path) -> str:
+def _file_digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -10,7 +10,7 @@ from clearhead.metrics.checks import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Sparse:
+class SparseRows:
     """A table of rows and columns; row r has values[indptr[r]:indptr[r + 1]], in the columns at the same places."""
 
     indptr: Array  # (rows + 1,)
@@ -27,19 +27,19 @@ class Sparse:
         return np.repeat(np.arange(len(self)), np.diff(self.indptr))
 
 
-def placed(rows: Array, columns: Array, values: Array, *, count: int, width: int) -> Sparse:
+def build_sparse_rows(rows: Array, columns: Array, values: Array, *, count: int, width: int) -> SparseRows:
     """Values at rows and columns, in any order, as a table of `count` rows; zeros are left out."""
     kept = np.flatnonzero(values)
     order = kept[np.lexsort((columns[kept], rows[kept]))]
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows[order], minlength=count))]).astype(np.int64)
-    return Sparse(indptr, columns[order].astype(np.int32), values[order].astype(np.float32), width)
+    return SparseRows(indptr, columns[order].astype(np.int32), values[order].astype(np.float32), width)
 
 
-def joined(parts: list[Sparse], width: int) -> Sparse:
+def stack_sparse_rows(parts: list[SparseRows], width: int) -> SparseRows:
     """Tables one below the other."""
     stored = np.cumsum([0, *(len(part.values) for part in parts)])
     indptr = [part.indptr[1:] + before for part, before in zip(parts, stored[:-1], strict=True)]
-    return Sparse(
+    return SparseRows(
         np.concatenate([np.zeros(1, np.int64), *indptr]),
         np.concatenate([np.zeros(0, np.int32), *(part.indices for part in parts)]),
         np.concatenate([np.zeros(0, np.float32), *(part.values for part in parts)]),
@@ -52,7 +52,7 @@ def pair_width(width: int) -> int:
     return 4 * width + 1
 
 
-def paired(a: Sparse, b: Sparse) -> Sparse:
+def pair_features(a: SparseRows, b: SparseRows) -> SparseRows:
     """Two texts of unit length as one row: a, b, |a - b| and a * b side by side, and their cosine."""
     keys = [side.rows * side.width + side.indices for side in (a, b)]
     both = np.union1d(*keys)
@@ -63,7 +63,7 @@ def paired(a: Sparse, b: Sparse) -> Sparse:
     # cos(a, b) = a . b, because both are of length 1 or empty
     cosine = np.bincount(rows, weights=one * two, minlength=len(a))
     blocks = (one, two, np.abs(one - two), one * two)
-    return placed(
+    return build_sparse_rows(
         np.concatenate([rows] * 4 + [np.arange(len(a))]),
         np.concatenate([columns + a.width * block for block in range(4)] + [np.full(len(a), 4 * a.width)]),
         np.concatenate([*blocks, cosine]),

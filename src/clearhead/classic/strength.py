@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.classic.solver import ClassWeight, solve
+from clearhead.classic.solver import ClassWeight, fit_coefficients
 from clearhead.data.labels import Kind
 from clearhead.metrics.checks import Array
 from clearhead.progress import Progress, no_progress
@@ -44,7 +44,7 @@ def choose_strength(
         varied = np.minimum(targets.sum(0), (~targets).sum(0))
         targets = targets[:, np.sort(np.argsort(-varied, kind="stable")[:MOST_LABELS])]
         outputs = targets.shape[1]
-    folds = fold_numbers(targets, kind)
+    folds = assign_folds(targets, kind)
     used = min(max(round(ENOUGH_HELD * FOLDS / len(rows)), 1), FOLDS)
     asked = (folds >= 0) & (folds < used)
     held = targets[asked]
@@ -57,7 +57,7 @@ def choose_strength(
         for fold in range(used):
             progress(FITTING, place * used + fold, len(strengths) * used)
             out = folds == fold
-            solved = solve(
+            solved = fit_coefficients(
                 matrix[~out], targets[~out], kind=kind, outputs=outputs, strength=strength, class_weight=class_weight
             )
             logits = matrix[out] @ solved.weight.T + solved.bias
@@ -69,7 +69,7 @@ def choose_strength(
     return best
 
 
-def fold_numbers(targets: Array, kind: Kind) -> Array:
+def assign_folds(targets: Array, kind: Kind) -> Array:
     """(rows,) the fold that holds each row out; -1 for the only row of a class, which is never held out.
 
     Rows of one class get folds in turn, so that one row of each class is always left to learn from.

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.classic.sparse import Sparse, joined, pair_width, paired, placed
+from clearhead.classic.sparse import SparseRows, build_sparse_rows, pair_features, pair_width, stack_sparse_rows
 from clearhead.errors import InputError, MissingExtraError
 from clearhead.metrics.checks import Array
 from clearhead.text.words import split_tfidf_words
@@ -67,23 +67,23 @@ class Tfidf:
         """The place of each term."""
         return {term: place for place, term in enumerate(self.terms)}
 
-    def transform(self, texts: Sequence[str], texts_b: Sequence[str] | None = None) -> Sparse:
+    def transform(self, texts: Sequence[str], texts_b: Sequence[str] | None = None) -> SparseRows:
         """One row of features for each text, or for each two."""
         if self.settings.pairs != (texts_b is not None):
             expected = "two texts" if self.settings.pairs else "one text"
             raise InputError(f"this model reads {expected} a row, and {'two' if texts_b is not None else 'one'} came.")
         if texts_b is None:
-            return self._weighed(texts)
+            return self._weigh_terms(texts)
         if len(texts) != len(texts_b):
             raise InputError(f"{len(texts)} first texts and {len(texts_b)} second texts came; give as many of both.")
-        return paired(self._weighed(texts), self._weighed(texts_b))
+        return pair_features(self._weigh_terms(texts), self._weigh_terms(texts_b))
 
-    def _weighed(self, texts: Sequence[str]) -> Sparse:
+    def _weigh_terms(self, texts: Sequence[str]) -> SparseRows:
         places: list[int] = []
         known: list[int] = []  # how many terms of each text are in the vocabulary
         place_of = self.vocabulary.get
-        for text in _checked(texts):
-            found = [place for term in terms_of(text, self.settings) if (place := place_of(term)) is not None]
+        for text in _check_texts(texts):
+            found = [place for term in extract_terms(text, self.settings) if (place := place_of(term)) is not None]
             places += found
             known.append(len(found))
         width = len(self.terms)
@@ -93,10 +93,10 @@ class Tfidf:
         # weight(t, d) = (1 + log tf(t, d)) x idf(t), then rows of length 1
         values = (1 + np.log(counts) if self.settings.sublinear else counts) * self.idf[columns].astype(np.float64)
         length = np.sqrt(np.bincount(rows, weights=values**2, minlength=len(known)))
-        return placed(rows, columns, values / length[rows], count=len(known), width=width)
+        return build_sparse_rows(rows, columns, values / length[rows], count=len(known), width=width)
 
 
-def terms_of(text: str, settings: TfidfSettings) -> list[str]:
+def extract_terms(text: str, settings: TfidfSettings) -> list[str]:
     """The words of a text and the runs of neighbouring words, with repeats."""
     words = split_tfidf_words(text.lower() if settings.lowercase else text)
     shortest, longest = settings.ngrams
@@ -130,26 +130,26 @@ def fit_tfidf(
         pairs=pairs,
     )
     settings.check()
-    tfidf = _counted(rows, settings)
-    source, parts = _sides(rows(), pairs), []
+    tfidf = _count_terms(rows, settings)
+    source, parts = _iter_pairs(rows(), pairs), []
     while chunk := list(islice(source, CHUNK)):
         first, second = [row[0] for row in chunk], [row[1] for row in chunk]
         parts.append(tfidf.transform(first, second if pairs else None))
-    made = joined(parts, tfidf.width)
+    made = stack_sparse_rows(parts, tfidf.width)
     return tfidf, csr_matrix((made.values, made.indices, made.indptr), shape=(len(made), made.width))
 
 
-def _counted(rows: Rows, settings: TfidfSettings) -> Tfidf:
+def _count_terms(rows: Rows, settings: TfidfSettings) -> Tfidf:
     """Terms that are in enough texts, the most frequent if there are too many, in the order of their letters."""
     seen: dict[str, int] = {}
     texts = 0
-    for first, second in _sides(rows(), settings.pairs):
+    for first, second in _iter_pairs(rows(), settings.pairs):
         for text in (first, second) if settings.pairs else (first,):
             texts += 1
-            for term, count in Counter(terms_of(text, settings)).items():
+            for term, count in Counter(extract_terms(text, settings)).items():
                 seen[term] = seen.get(term, 0) + ONE_ROW + count
         if len(seen) > MOST_COUNTED:
-            seen = _frequent(seen)
+            seen = _prune_rare_terms(seen)
     kept = [term for term, count in seen.items() if count >= settings.min_rows * ONE_ROW and len(term) <= LONGEST]
     if not kept:
         raise InputError(
@@ -165,7 +165,7 @@ def _counted(rows: Rows, settings: TfidfSettings) -> Tfidf:
     return Tfidf(terms=terms, idf=(np.log((1 + texts) / (1 + found)) + 1).astype(np.float32), settings=settings)
 
 
-def _frequent(seen: dict[str, int]) -> dict[str, int]:
+def _prune_rare_terms(seen: dict[str, int]) -> dict[str, int]:
     """Forget the rarest terms, at least half; those that come again are counted anew, so only their counts suffer."""
     least = 1
     while len(seen) > MOST_COUNTED // 2:
@@ -174,14 +174,14 @@ def _frequent(seen: dict[str, int]) -> dict[str, int]:
     return seen
 
 
-def _sides(rows: Iterable[tuple[str, str | None]], pairs: bool) -> Iterator[tuple[str, str]]:
+def _iter_pairs(rows: Iterable[tuple[str, str | None]], pairs: bool) -> Iterator[tuple[str, str]]:
     for number, (first, second) in enumerate(rows, 1):
         if pairs != (second is not None):
             raise InputError(f"row {number} has {'no' if pairs else 'a'} second text, and pairs is {pairs}.")
         yield first, second or ""
 
 
-def _checked(texts: Sequence[str]) -> Sequence[str]:
+def _check_texts(texts: Sequence[str]) -> Sequence[str]:
     if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
         raise InputError("texts must be a list of strings.")
     return texts

@@ -4,11 +4,21 @@ A `Decoding` holds the settings, `plan_of` adds what the model folder says, and 
 `Hypothesis` values.
 """
 
-from clearhead.decode.beam_search import Looked, Watch
+from clearhead.decode.beam_search import BeamStep, StepCallback
 from clearhead.decode.decoder import Decoder
-from clearhead.decode.generation_config import Plan, plan_of
-from clearhead.decode.prompt import Given
+from clearhead.decode.generation_config import DecodingPlan, resolve_plan
+from clearhead.decode.prompt import DecodingInput
 from clearhead.decode.results import Generated, Hypothesis
 from clearhead.decode.settings import Decoding
 
-__all__ = ["Decoder", "Decoding", "Generated", "Given", "Hypothesis", "Looked", "Plan", "Watch", "plan_of"]
+__all__ = [
+    "BeamStep",
+    "Decoder",
+    "Decoding",
+    "DecodingInput",
+    "DecodingPlan",
+    "Generated",
+    "Hypothesis",
+    "StepCallback",
+    "resolve_plan",
+]

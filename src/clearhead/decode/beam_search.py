@@ -13,45 +13,47 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.decode.candidates import log_total, top
-from clearhead.decode.generation_config import Plan
-from clearhead.decode.logits_processors import Rules
-from clearhead.decode.prompt import Opened
+from clearhead.decode.candidates import log_sum_exp, select_top
+from clearhead.decode.generation_config import DecodingPlan
+from clearhead.decode.logits_processors import LogitsProcessor
+from clearhead.decode.prompt import DecodingState
 from clearhead.decode.results import Hypothesis
-from clearhead.decode.stopping_criteria import Stops
+from clearhead.decode.stopping_criteria import StopTexts
 
 Array = np.ndarray[Any, Any]
-LEAST = 1e-9  # of attention, so that its logarithm is a number
+MIN_COVERAGE = 1e-9  # of attention, so that its logarithm is a number
 
 
 @dataclass(frozen=True, kw_only=True)
-class Looked:
+class BeamStep:
     """What one group of one sentence found in one step, the best first, for those who watch the search."""
 
     sentence: int
     group: int
-    new: int  # words that were said before
-    beams: list[int]  # which of the group's hypotheses each continues
-    words: list[int]
+    length: int  # words that were said before
+    parents: list[int]  # which of the group's hypotheses each continues
+    token_ids: list[int]
     scores: list[float]  # sums of log probabilities
     finished: dict[int, float]  # places in these lists that were set aside, and how they are judged
-    onward: list[int]  # places of those that go on, in the order that the next step calls them by
+    continued: list[int]  # places of those that go on, in the order that the next step calls them by
 
 
-Watch = Callable[[Looked], None]
+StepCallback = Callable[[BeamStep], None]
 
 
-class Beam:
+class BeamSearch:
     """The search of some sentences together; those that are finished leave the batch."""
 
-    def __init__(self, begun: Opened, plan: Plan, stops: Stops, watch: Watch | None = None) -> None:
+    def __init__(
+        self, begun: DecodingState, plan: DecodingPlan, stops: StopTexts, watch: StepCallback | None = None
+    ) -> None:
         settings = plan.settings
         self.begun, self.plan, self.stops, self.watch = begun, plan, stops, watch
-        self.rules = Rules(plan, begun.limit)
+        self.rules = LogitsProcessor(plan, begun.max_new_tokens)
         self.groups, self.width = settings.groups, settings.beam // settings.groups
         # enough continuations that so many are left when every end symbol is among them
-        self.keep = max(2, 1 + len(plan.ends)) * self.width
-        self.ends = np.array(plan.ends, np.int64)
+        self.keep = max(2, 1 + len(plan.end_ids)) * self.width
+        self.ends = np.array(plan.end_ids, np.int64)
         self.prompt = begun.history.shape[1]
         count = len(begun.history)
         self.each = 1  # hypotheses in a group: all begin with the same one
@@ -63,12 +65,12 @@ class Beam:
         """The hypotheses of each sentence, the best first."""
         begun, groups = self.begun, self.groups
         active = np.arange(len(self.finished))  # sentences that are not finished
-        begun.spread(groups)
+        begun.repeat(groups)
         scores = self.sums  # (sentences, groups, hypotheses)
-        for new in range(begun.limit):
+        for new in range(begun.max_new_tokens):
             scores, beams, words = self._step(active, scores, new)
             going = self.open[active].any(1)
-            if new + 1 == begun.limit or not going.any():
+            if new + 1 == begun.max_new_tokens or not going.any():
                 break
             firsts = np.arange(len(active) * groups).reshape(len(active), groups, 1) * self.each
             begun.reorder((firsts + beams)[going].reshape(-1))
@@ -80,10 +82,10 @@ class Beam:
         """One more word for each hypothesis: scores, the hypothesis it continues, and the word."""
         begun, self.sums, self.each = self.begun, scores, scores.shape[2]
         shape = (len(active), self.groups, self.each)
-        total = np.zeros((len(begun.logits), 1)) if begun.log else log_total(begun.logits)
-        self.rules.change(begun.logits, begun.history, new, total)
-        if self.plan.renormalise:
-            total = log_total(begun.logits)
+        total = np.zeros((len(begun.logits), 1)) if begun.log_probs else log_sum_exp(begun.logits)
+        self.rules.apply(begun.logits, begun.history, new, total)
+        if self.plan.renormalize:
+            total = log_sum_exp(begun.logits)
         logits, total = begun.logits.reshape(*shape, -1), np.where(np.isfinite(total), total, 0.0).reshape(*shape, 1)
         made = np.full((len(active), self.groups, self.width), -np.inf)
         beams, words = np.zeros(made.shape, np.int64), np.zeros(made.shape, np.int64)
@@ -91,7 +93,7 @@ class Beam:
         for group in range(self.groups):
             own = logits[:, group]
             self._avoid(own, taken)
-            found, ids = (one.reshape(*shape[::2], -1) for one in top(own.reshape(-1, own.shape[-1]), self.keep))
+            found, ids = (one.reshape(*shape[::2], -1) for one in select_top(own.reshape(-1, own.shape[-1]), self.keep))
             # log p(words so far) + log p(next word)
             joint = scores[:, group, :, None] + (found - total[:, group])
             taken.append(self._choose(active, group, new, joint, ids, (made, beams, words)))
@@ -111,13 +113,13 @@ class Beam:
         if self.stops.texts:
             self._stop(active, group, beam, word, ended, why)
         still, top_few = self.open[active, group], slice(self.width)
-        over = (ended | (new + 1 == self.begun.limit)) & np.isfinite(best) & still[:, None]
+        over = (ended | (new + 1 == self.begun.max_new_tokens)) & np.isfinite(best) & still[:, None]
         ended |= ~np.isfinite(best)
         judged: dict[tuple[int, int], float] = {}
         for place, rank in np.argwhere(over[:, top_few]):
             row = self._row(place, group, int(beam[place, rank]))
             score = float(best[place, rank]) / (new + 1) ** self.plan.settings.length_penalty + self._cover(row)
-            tokens = (*self.plan.prefix, *self._said(row), int(word[place, rank]))
+            tokens = (*self.plan.prefix_ids, *self._said(row), int(word[place, rank]))
             hypothesis = Hypothesis(ids=tokens, score=score, stopped=str(why[place, rank]))
             self.finished[active[place]][group].append(hypothesis)
             judged[int(place), int(rank)] = score
@@ -129,14 +131,14 @@ class Beam:
             for place in np.flatnonzero(still).tolist():
                 going = [rank for rank in onward[place].tolist() if not ended[place, rank]]
                 self.watch(
-                    Looked(
+                    BeamStep(
                         sentence=int(active[place]),
                         group=group,
-                        new=new,
-                        beams=beam[place].tolist(),
-                        words=word[place].tolist(),
+                        length=new,
+                        parents=beam[place].tolist(),
+                        token_ids=word[place].tolist(),
                         scores=best[place].tolist(),
-                        onward=going,
+                        continued=going,
                         finished={rank: score for (row, rank), score in judged.items() if row == place},
                     )
                 )
@@ -145,7 +147,7 @@ class Beam:
             found = self.finished[sentence][group]
             if still[place] and running == -np.inf and not found:  # every word is forbidden
                 score = float(self.sums[place, group, 0]) / max(new, 1) ** self.plan.settings.length_penalty
-                tokens = (*self.plan.prefix, *self._said(self._row(place, group, 0)))
+                tokens = (*self.plan.prefix_ids, *self._said(self._row(place, group, 0)))
                 found.append(Hypothesis(ids=tokens, score=score, stopped="blocked"))
             if still[place]:
                 self._close(sentence, group, running, new + 1)
@@ -161,7 +163,7 @@ class Beam:
         if len(found) < self.width:
             return
         early, penalty = self.plan.early_stopping, self.plan.settings.length_penalty
-        longest = self.begun.limit if early == "never" and penalty > 0 else length
+        longest = self.begun.max_new_tokens if early == "never" and penalty > 0 else length
         if early is True or running / longest**penalty <= found[-1].score:
             self.open[sentence, group] = False
 
@@ -169,7 +171,7 @@ class Beam:
         for place, rank in np.argwhere(~ended):
             if self.open[active[place], group]:
                 said = self._said(self._row(place, group, int(beam[place, rank])))
-                if self.stops.reached([*said, int(word[place, rank])]):
+                if self.stops.is_reached([*said, int(word[place, rank])]):
                     ended[place, rank], why[place, rank] = True, "stop"
 
     def _avoid(self, logits: Array, taken: list[Array]) -> None:
@@ -190,10 +192,10 @@ class Beam:
 
     def _cover(self, row: int) -> float:
         """beta * sum over source words of log min(attention they got, 1), as in Wu et al. 2016."""
-        if self.begun.attention is None or self.begun.real is None:
+        if self.begun.coverage is None or self.begun.source_mask is None:
             return 0.0
-        got = self.begun.attention[row][self.begun.real[row]]
-        return self.plan.settings.coverage_penalty * float(np.log(np.clip(got, LEAST, 1.0)).sum())
+        got = self.begun.coverage[row][self.begun.source_mask[row]]
+        return self.plan.settings.coverage_penalty * float(np.log(np.clip(got, MIN_COVERAGE, 1.0)).sum())
 
     def _best(self, groups: list[list[Hypothesis]]) -> list[Hypothesis]:
         """All groups' hypotheses in one row, none twice."""

@@ -25,9 +25,9 @@ FAMILY_IDS: Mapping[str, Mapping[str, int]] = {
     "t5": {"eos_token_id": 1},
     "gpt2": {"bos_token_id": 50256, "eos_token_id": 50256},
 }
-MOST_WORDS = 1 << 16  # forbidden ones in a file
-MOST_ID = 1 << 31
-UNREAD = (
+MAX_BAD_WORDS = 1 << 16  # forbidden ones in a file
+MAX_TOKEN_ID = 1 << 31
+UNSUPPORTED_KEYS = (
     "diversity_penalty",
     "encoder_no_repeat_ngram_size",
     "encoder_repetition_penalty",
@@ -45,24 +45,24 @@ log = logging.getLogger("clearhead")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class DecodingPlan:
     """All that one run of a decoder follows: the settings, and what the folder adds where they are silent."""
 
     settings: Decoding
     vocab: int
-    start: tuple[int, ...]  # what the decoder of a pair is fed first; nothing in a model without an encoder
-    prefix: tuple[int, ...]  # what every answer begins with
-    blank: int | None  # what stands for an empty prompt
-    pad: int | None
-    ends: tuple[int, ...]
+    start_ids: tuple[int, ...]  # what the decoder of a pair is fed first; nothing in a model without an encoder
+    prefix_ids: tuple[int, ...]  # what every answer begins with
+    empty_prompt_id: int | None  # what stands for an empty prompt
+    pad_id: int | None
+    end_ids: tuple[int, ...]
     forced_first: int | None  # as the first word after one token
     forced_last: tuple[int, ...]  # as the last word that max_length allows
-    forbidden: tuple[tuple[int, ...], ...]
+    bad_words: tuple[tuple[int, ...], ...]
     suppressed: tuple[int, ...]
     suppressed_first: tuple[int, ...]
-    renormalise: bool  # log probabilities sum to one again after all that is forbidden
-    min_length: int
-    min_whole: int  # the same counted with the prompt, as a folder does
+    renormalize: bool  # log probabilities sum to one again after all that is forbidden
+    min_new_tokens: int
+    min_total_tokens: int  # the same counted with the prompt, as a folder does
     early_stopping: EarlyStopping
     repetition_penalty: float
     temperature: float
@@ -71,45 +71,47 @@ class Plan:
     min_p: float
 
 
-def plan_of(
+def resolve_plan(
     settings: Decoding,
     shape: ModelShape,
     config: Mapping[str, Any],
     generation: Mapping[str, Any] | None,
     tokenizer: Tokenizer | None,
-) -> Plan:
+) -> DecodingPlan:
     """Settings, folder and model as one plan; `tokenizer` is that of the answers."""
     if shape.head is None or shape.head.kind not in ("causal", "seq2seq"):
         raise InputError("This model has no head that could name the next word, so it cannot generate.")
     vocab = shape.head.outputs
-    said = _Said(config, generation, shape.family, vocab)
-    prefix = _ids("prefix", settings.prefix, tokenizer, vocab)[0] if settings.prefix else ()
-    own = [ids for one in settings.forbidden for ids in _ids("forbidden", one, tokenizer, vocab, spaced=True)]
-    ends = said.tokens("eos_token_id")
+    said = _GenerationConfig(config, generation, shape.family, vocab)
+    prefix = _encode_setting("prefix", settings.prefix, tokenizer, vocab)[0] if settings.prefix else ()
+    own = [
+        ids for one in settings.forbidden for ids in _encode_setting("forbidden", one, tokenizer, vocab, spaced=True)
+    ]
+    ends = said.token_ids("eos_token_id")
     if generation is None and "eos_token_id" not in config and not ends and tokenizer is not None:
         ends = () if tokenizer.eos_id is None else (tokenizer.eos_id,)
-    blank = said.token("bos_token_id")
+    blank = said.token_id("bos_token_id")
     if blank is None and tokenizer is not None:
         blank = tokenizer.bos_id if tokenizer.bos_id is not None else tokenizer.eos_id
-    habits = said.habits(settings)
-    if unread := [name for name in UNREAD if said.value(name) not in (None, 0, 1, False, [])]:
+    habits = said.fill_defaults(settings)
+    if unread := [name for name in UNSUPPORTED_KEYS if said.value(name) not in (None, 0, 1, False, [])]:
         log.warning("%s asks for %s, which decoding here does not know and leaves out.", said.file, ", ".join(unread))
-    return Plan(
+    return DecodingPlan(
         settings=settings,
         vocab=vocab,
-        start=() if shape.decoder is None else (_start(said, shape),),
-        prefix=prefix,
-        blank=None if blank is None or blank >= vocab else blank,
-        pad=said.token("pad_token_id"),
-        ends=ends,
-        forced_first=next(iter(said.known("forced_bos_token_id")), None),
-        forced_last=said.known("forced_eos_token_id"),
-        forbidden=tuple(dict.fromkeys(ids for ids in (*own, *said.words()) if ids not in {(end,) for end in ends})),
-        suppressed=said.known("suppress_tokens"),
-        suppressed_first=said.known("begin_suppress_tokens"),
-        renormalise=said.value("renormalize_logits") is True,
-        min_length=min(habits.min_length or 0, settings.max_length),
-        min_whole=0 if settings.min_length is not None else said.count("min_length"),
+        start_ids=() if shape.decoder is None else (_start_token(said, shape),),
+        prefix_ids=prefix,
+        empty_prompt_id=None if blank is None or blank >= vocab else blank,
+        pad_id=said.token_id("pad_token_id"),
+        end_ids=ends,
+        forced_first=next(iter(said.vocabulary_ids("forced_bos_token_id")), None),
+        forced_last=said.vocabulary_ids("forced_eos_token_id"),
+        bad_words=tuple(dict.fromkeys(ids for ids in (*own, *said.bad_words()) if ids not in {(end,) for end in ends})),
+        suppressed=said.vocabulary_ids("suppress_tokens"),
+        suppressed_first=said.vocabulary_ids("begin_suppress_tokens"),
+        renormalize=said.value("renormalize_logits") is True,
+        min_new_tokens=min(habits.min_length or 0, settings.max_length),
+        min_total_tokens=0 if settings.min_length is not None else said.count("min_length"),
         early_stopping=False if habits.early_stopping is None else habits.early_stopping,
         repetition_penalty=1.0 if habits.repetition_penalty is None else habits.repetition_penalty,
         temperature=1.0 if habits.temperature is None else habits.temperature,
@@ -119,9 +121,9 @@ def plan_of(
     )
 
 
-def _start(said: _Said, shape: ModelShape) -> int:
+def _start_token(said: _GenerationConfig, shape: ModelShape) -> int:
     """What a decoder begins with."""
-    for found in (said.token("decoder_start_token_id"), shape.decoder_start_id, said.token("bos_token_id")):
+    for found in (said.token_id("decoder_start_token_id"), shape.decoder_start_id, said.token_id("bos_token_id")):
         if found is not None:
             if found >= shape.top.vocab_size:
                 raise ConfigError(
@@ -131,7 +133,7 @@ def _start(said: _Said, shape: ModelShape) -> int:
     raise ConfigError("The folder names no decoder_start_token_id, so the decoder cannot begin.")
 
 
-def _ids(
+def _encode_setting(
     name: str, given: str | tuple[int, ...], tokenizer: Tokenizer | None, vocab: int, *, spaced: bool = False
 ) -> list[tuple[int, ...]]:
     """Token ids of a text, without the symbols around it; `spaced`: also those after a space, where they differ."""
@@ -152,7 +154,7 @@ def _ids(
     return list(dict.fromkeys(made))
 
 
-class _Said:
+class _GenerationConfig:
     """The values of a folder by key; one that no file could mean is refused in one sentence."""
 
     def __init__(
@@ -167,28 +169,28 @@ class _Said:
         """Null and absent are the same."""
         return self.values.get(key)
 
-    def tokens(self, key: str) -> tuple[int, ...]:
+    def token_ids(self, key: str) -> tuple[int, ...]:
         """One token or several, perhaps beyond the vocabulary, where they are never met."""
         found = self.value(key)
         listed: Sequence[Any] = () if found is None else found if isinstance(found, list) else (found,)
-        if len(listed) > MOST_WORDS or not all(type(one) is int and one < MOST_ID for one in listed):
+        if len(listed) > MAX_BAD_WORDS or not all(type(one) is int and one < MAX_TOKEN_ID for one in listed):
             raise ConfigError(f"{self.file}: {key} is {shown(found)}, expected a token id.")
         return tuple(one for one in listed if one >= 0)  # -1 is an old way to say none
 
-    def token(self, key: str) -> int | None:
+    def token_id(self, key: str) -> int | None:
         """One token or none."""
-        return next(iter(self.tokens(key)), None)
+        return next(iter(self.token_ids(key)), None)
 
-    def known(self, key: str) -> tuple[int, ...]:
+    def vocabulary_ids(self, key: str) -> tuple[int, ...]:
         """Those that the decoder could say."""
-        return tuple(one for one in self.tokens(key) if one < self.vocab)
+        return tuple(one for one in self.token_ids(key) if one < self.vocab)
 
-    def words(self) -> list[tuple[int, ...]]:
+    def bad_words(self) -> list[tuple[int, ...]]:
         """The folder's forbidden words, each a list of ids."""
         found = self.value("bad_words_ids") or []
         fits = (
             isinstance(found, list)
-            and len(found) <= MOST_WORDS
+            and len(found) <= MAX_BAD_WORDS
             and all(
                 isinstance(word, list) and word and all(type(one) is int and one >= 0 for one in word) for word in found
             )
@@ -202,9 +204,9 @@ class _Said:
         found = self.value(key) or 0
         if type(found) is not int or found < 0:
             raise ConfigError(f"{self.file}: {key} is {shown(found)}, expected a whole number.")
-        return min(found, MOST_ID)
+        return min(found, MAX_TOKEN_ID)
 
-    def habits(self, given: Decoding) -> Decoding:
+    def fill_defaults(self, given: Decoding) -> Decoding:
         """What was left open, as the folder has it; the folder's way to draw counts for samples alone."""
         names = {"min_length": "min_new_tokens", "early_stopping": "early_stopping"}
         names |= {"repetition_penalty": "repetition_penalty"}

@@ -9,24 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.decode.generation_config import Plan
+from clearhead.decode.generation_config import DecodingPlan
 
 Array = np.ndarray[Any, Any]
 NEVER = np.float32(-np.inf)
 
 
-class Rules:
+class LogitsProcessor:
     """The rules of one plan, for answers of at most `limit` new words."""
 
-    def __init__(self, plan: Plan, limit: int) -> None:
+    def __init__(self, plan: DecodingPlan, limit: int) -> None:
         self.plan, self.limit = plan, limit
         self.ngram = plan.settings.no_repeat_ngram
-        self.ends = np.array([end for end in plan.ends if end < plan.vocab], np.int64)
-        single = sorted({ids[0] for ids in plan.forbidden if len(ids) == 1})
+        self.ends = np.array([end for end in plan.end_ids if end < plan.vocab], np.int64)
+        single = sorted({ids[0] for ids in plan.bad_words if len(ids) == 1})
         self.single = np.array(single, np.int64)
-        self.rows = _by_length([ids for ids in plan.forbidden if len(ids) > 1])
+        self.rows = _group_by_length([ids for ids in plan.bad_words if len(ids) > 1])
 
-    def change(self, logits: Array, history: Array, new: int, total: Array | None = None) -> None:
+    def apply(self, logits: Array, history: Array, new: int, total: Array | None = None) -> None:
         """Apply every rule to (rows, vocab) logits before the word number `new`, counted from 0.
 
         `history` is (rows, length) of all words so far, -1 where a row has none. Where log probabilities are meant,
@@ -34,23 +34,23 @@ class Rules:
         """
         plan = self.plan
         if plan.repetition_penalty != 1.0:
-            _repeated(logits, history, plan.repetition_penalty, total)
+            _penalize_repetition(logits, history, plan.repetition_penalty, total)
         if self.ngram:
-            _ngrams(logits, history, self.ngram)
+            _forbid_repeated_ngrams(logits, history, self.ngram)
         if len(self.single):
             logits[:, self.single] = NEVER
         for before, last in self.rows:
-            _after(logits, history, before, last)
+            _forbid_continuations(logits, history, before, last)
         if len(self.ends):
-            if new < plan.min_length:
+            if new < plan.min_new_tokens:
                 logits[:, self.ends] = NEVER
-            elif plan.min_whole:
-                short = (history >= 0).sum(1) < plan.min_whole
+            elif plan.min_total_tokens:
+                short = (history >= 0).sum(1) < plan.min_total_tokens
                 logits[np.ix_(short, self.ends)] = NEVER
         if plan.forced_first is not None and new == 0:
-            _force(logits, (history >= 0).sum(1) == 1, [plan.forced_first], total)
+            _force_tokens(logits, (history >= 0).sum(1) == 1, [plan.forced_first], total)
         if plan.forced_last and new == self.limit - 1:
-            _force(logits, np.ones(len(logits), np.bool_), list(plan.forced_last), total)
+            _force_tokens(logits, np.ones(len(logits), np.bool_), list(plan.forced_last), total)
         if plan.suppressed:
             logits[:, list(plan.suppressed)] = NEVER
         if plan.suppressed_first:
@@ -58,20 +58,20 @@ class Rules:
             first = (lengths == 1) & (plan.forced_first is not None)
             logits[np.ix_(new == first.astype(np.int64), np.array(plan.suppressed_first))] = NEVER
 
-    def changes(self, new: int) -> bool:
+    def changes_scores(self, new: int) -> bool:
         """Whether scores of words that may be said are other numbers afterwards."""
         forced = (self.plan.forced_first is not None and new == 0) or (self.plan.forced_last and new == self.limit - 1)
         return self.plan.repetition_penalty != 1.0 or bool(forced)
 
 
-def _by_length(words: list[tuple[int, ...]]) -> list[tuple[Array, Array]]:
+def _group_by_length(words: list[tuple[int, ...]]) -> list[tuple[Array, Array]]:
     """Words in a row, grouped by their number: all but the last (many, n - 1), and the last."""
     lengths = sorted({len(ids) for ids in words})
     groups = [np.array([ids for ids in words if len(ids) == length], np.int64) for length in lengths]
     return [(group[:, :-1], group[:, -1]) for group in groups]
 
 
-def _repeated(logits: Array, history: Array, penalty: float, total: Array | None) -> None:
+def _penalize_repetition(logits: Array, history: Array, penalty: float, total: Array | None) -> None:
     """Words that were said, made less likely: a score above 0 is divided by the penalty, one below is multiplied."""
     rows, places = np.nonzero((history >= 0) & (history < logits.shape[1]))
     ids = history[rows, places]
@@ -80,7 +80,7 @@ def _repeated(logits: Array, history: Array, penalty: float, total: Array | None
     logits[rows, ids] = np.where(score < 0, score * np.float32(penalty), score / np.float32(penalty)) + shift
 
 
-def _ngrams(logits: Array, history: Array, size: int) -> None:
+def _forbid_repeated_ngrams(logits: Array, history: Array, size: int) -> None:
     """A word is forbidden if it would end a run of `size` words that was said before."""
     length = history.shape[1]
     if length < size:
@@ -94,7 +94,7 @@ def _ngrams(logits: Array, history: Array, size: int) -> None:
     logits[rows[fits], ids[fits]] = NEVER
 
 
-def _after(logits: Array, history: Array, before: Array, last: Array) -> None:
+def _forbid_continuations(logits: Array, history: Array, before: Array, last: Array) -> None:
     """The last of several words in a row is forbidden where the others have just been said."""
     size = before.shape[1]
     if history.shape[1] >= size:
@@ -102,7 +102,7 @@ def _after(logits: Array, history: Array, before: Array, last: Array) -> None:
         logits[rows, last[words]] = NEVER
 
 
-def _force(logits: Array, rows: Array, ids: list[int], total: Array | None) -> None:
+def _force_tokens(logits: Array, rows: Array, ids: list[int], total: Array | None) -> None:
     """These words and no others, with a score of 0."""
     logits[rows] = NEVER
     zero = np.zeros((int(rows.sum()), 1), np.float32) if total is None else total[rows].astype(np.float32)

@@ -12,7 +12,7 @@ from clearhead.errors import InputError
 from clearhead.html import one_line
 
 EarlyStopping = bool | Literal["never"]
-MOST = 1 << 20  # of anything that is counted here: beyond it, a mistake
+MAX_COUNT = 1 << 20  # of anything that is counted here: beyond it, a mistake
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,27 +48,27 @@ class Decoding:
 
     def __post_init__(self) -> None:
         for name, least in (("beam", 1), ("best", 1), ("max_length", 1), ("groups", 1), ("no_repeat_ngram", 0)):
-            _whole(name, getattr(self, name), least)
+            _check_int(name, getattr(self, name), least)
         for name, least in (("min_length", 0), ("top_k", 0)):
             if getattr(self, name) is not None:
-                _whole(name, getattr(self, name), least)
-        _whole("seed", self.seed, 0, 1 << 64)
+                _check_int(name, getattr(self, name), least)
+        _check_int("seed", self.seed, 0, 1 << 64)
         if not isinstance(self.sample, bool):
-            raise InputError(f"sample must be true or false, and it is {_said(self.sample)}.")
+            raise InputError(f"sample must be true or false, and it is {_quote(self.sample)}.")
         if not (self.early_stopping is None or isinstance(self.early_stopping, bool) or self.early_stopping == "never"):
-            raise InputError(f"early_stopping must be true, false or 'never', and it is {_said(self.early_stopping)}.")
-        _real("length_penalty", self.length_penalty, -10.0, 10.0)
-        _real("coverage_penalty", self.coverage_penalty, 0.0, 1e6)
-        _real("diversity", self.diversity, 0.0, 1e6)
+            raise InputError(f"early_stopping must be true, false or 'never', and it is {_quote(self.early_stopping)}.")
+        _check_number("length_penalty", self.length_penalty, -10.0, 10.0)
+        _check_number("coverage_penalty", self.coverage_penalty, 0.0, 1e6)
+        _check_number("diversity", self.diversity, 0.0, 1e6)
         for name, low, high in (("temperature", 1e-4, 1e4), ("top_p", 0.0, 1.0), ("min_p", 0.0, 1.0)):
             if getattr(self, name) is not None:
-                _real(name, getattr(self, name), low, high)
+                _check_number(name, getattr(self, name), low, high)
         if self.repetition_penalty is not None:
-            _real("repetition_penalty", self.repetition_penalty, 1e-4, 1e4)
-        object.__setattr__(self, "prefix", _words("prefix", self.prefix))
-        listed = ((one,) if _is_id(one) else one for one in _listed("forbidden", self.forbidden))
-        object.__setattr__(self, "forbidden", tuple(_words("forbidden", one) for one in listed))
-        stops = _listed("stop", self.stop)
+            _check_number("repetition_penalty", self.repetition_penalty, 1e-4, 1e4)
+        object.__setattr__(self, "prefix", _text_or_ids("prefix", self.prefix))
+        listed = ((one,) if _is_id(one) else one for one in _as_tuple("forbidden", self.forbidden))
+        object.__setattr__(self, "forbidden", tuple(_text_or_ids("forbidden", one) for one in listed))
+        stops = _as_tuple("stop", self.stop)
         if not all(isinstance(one, str) and one for one in stops):
             raise InputError(f"{setting('stop')} must be texts of at least one letter.")
         object.__setattr__(self, "stop", stops)
@@ -100,41 +100,41 @@ class Decoding:
             raise InputError(f"{penalty} judges the hypotheses of a beam, and {setting('beam')} is 1.")
 
 
-def _whole(name: str, value: Any, least: int, most: int = MOST) -> None:
+def _check_int(name: str, value: Any, least: int, most: int = MAX_COUNT) -> None:
     if not _is_id(value) or not least <= value <= most:
-        raise InputError(f"{setting(name)} must be an integer >= {least}, got {_said(value)}.")
+        raise InputError(f"{setting(name)} must be an integer >= {least}, got {_quote(value)}.")
 
 
-def _real(name: str, value: Any, low: float, high: float) -> None:
+def _check_number(name: str, value: Any, low: float, high: float) -> None:
     number = isinstance(value, Real) and value is not True and value is not False
     if not number or not isfinite(value) or not low <= value <= high:
-        raise InputError(f"{setting(name)} must be a number from {low:g} to {high:g}, got {_said(value)}.")
+        raise InputError(f"{setting(name)} must be a number from {low:g} to {high:g}, got {_quote(value)}.")
 
 
 def _is_id(value: Any) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
-def _listed(name: str, value: Any) -> tuple[Any, ...]:
+def _as_tuple(name: str, value: Any) -> tuple[Any, ...]:
     """Several values; one text is itself the only one."""
     if isinstance(value, str):
         return (value,)
     try:
         return tuple(value)
     except TypeError:
-        raise InputError(f"{setting(name)} must be a list, and it is {_said(value)}.") from None
+        raise InputError(f"{setting(name)} must be a list, and it is {_quote(value)}.") from None
 
 
-def _words(name: str, value: Any) -> str | tuple[int, ...]:
+def _text_or_ids(name: str, value: Any) -> str | tuple[int, ...]:
     """A text, or the ids of its words."""
     if isinstance(value, str):
         return value
-    ids = _listed(name, value)
+    ids = _as_tuple(name, value)
     if not all(_is_id(one) and 0 <= one < 1 << 31 for one in ids) or (name == "forbidden" and not ids):
-        raise InputError(f"{setting(name)} must be a text or token ids, and it is {_said(value)}.")
+        raise InputError(f"{setting(name)} must be a text or token ids, and it is {_quote(value)}.")
     return tuple(int(one) for one in ids)
 
 
-def _said(value: Any) -> str:
+def _quote(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -7,26 +7,26 @@ from collections.abc import Callable, Sequence
 WINDOW = 64  # tokens that are turned into text again after each word, and more for long texts
 
 
-class Stops:
+class StopTexts:
     """Looks for stop texts at the end of what was said."""
 
     def __init__(self, texts: Sequence[str], decode: Callable[[Sequence[int]], str] | None) -> None:
         self.texts, self.decode = tuple(texts), decode
         self.window = WINDOW + 4 * max((len(text) for text in self.texts), default=0)  # a letter may be four tokens
 
-    def reached(self, ids: Sequence[int]) -> bool:
+    def is_reached(self, ids: Sequence[int]) -> bool:
         """Whether one of them stands in the last words."""
         if not self.texts or self.decode is None:
             return False
         text = self.decode(ids[-self.window :])
         return any(stop in text for stop in self.texts)
 
-    def cut(self, text: str, begin: int = 0) -> str:
+    def truncate(self, text: str, begin: int = 0) -> str:
         """The text before the first of them, looked for from a place on."""
         places = [place for stop in self.texts if (place := text.find(stop, begin)) >= 0]
         return text[: min(places)] if places else text
 
-    def held(self, text: str) -> int:
+    def partial_length(self, text: str) -> int:
         """How many letters at the end could be the beginning of one of them."""
         longest = 0
         for stop in self.texts:

@@ -14,7 +14,7 @@ from clearhead.data.examples import BadRows
 from clearhead.errors import InputError
 from clearhead.jobs.prepare import rows_digest
 from clearhead.jobs.run_folder import read_split
-from clearhead.metrics import Paired, paired_test
+from clearhead.metrics import PairedResult, paired_test
 from clearhead.predict.column_roles import report_columns
 from clearhead.predict.latency import served
 from clearhead.predict.predictor import Predictor
@@ -186,7 +186,7 @@ def _scored(
     )
 
 
-def _paired(predictor: Predictor, against: Predictor, ours: Scored, theirs: Scored) -> dict[str, Paired]:
+def _paired(predictor: Predictor, against: Predictor, ours: Scored, theirs: Scored) -> dict[str, PairedResult]:
     """How much higher each metric is than the other model's, on the same rows."""
     one = predictor.task.decode.read(ours.logits, predictor.space, predictor.calibration)
     two = against.task.decode.read(theirs.logits, against.space, against.calibration)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.decode import Hypothesis, Looked
+from clearhead.decode import BeamStep, Hypothesis
 from clearhead.errors import InputError
 from clearhead.explain.decoder_tokens import need_text, opening, tokens_of
 from clearhead.explain.figure import Table, figure_page, write_figure
@@ -142,25 +142,25 @@ def beam_tree(model: Model, text: str, *, beam: int = 4, **choices: Any) -> Beam
     nodes_so_far: list[dict[str, Any]] = []
     ways: dict[int, list[int]] = {}  # of each group: the hypotheses that go on, in the order of the search
 
-    def watch(step: Looked) -> None:
+    def watch(step: BeamStep) -> None:
         before = ways.get(step.group, [-1])
         numbers = {}
-        for rank in sorted({*step.finished, *step.onward}):
-            parent, score = before[step.beams[rank]], step.scores[rank]
+        for rank in sorted({*step.finished, *step.continued}):
+            parent, score = before[step.parents[rank]], step.scores[rank]
             numbers[rank] = len(nodes_so_far)
             nodes_so_far.append(
                 {
                     "parent": parent,
-                    "step": step.new + 1,
+                    "step": step.length + 1,
                     "group": step.group,
-                    "id": step.words[rank],
+                    "id": step.token_ids[rank],
                     "score": score,
                     "probability": math.exp(score - (nodes_so_far[parent]["score"] if parent >= 0 else 0.0)),
                     "finished": step.finished.get(rank),
-                    "kept": rank in step.onward,
+                    "kept": rank in step.continued,
                 }
             )
-        ways[step.group] = [numbers[rank] for rank in step.onward]
+        ways[step.group] = [numbers[rank] for rank in step.continued]
 
     answers = writer.watched(text, watch)
     if not answers:

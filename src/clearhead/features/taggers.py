@@ -23,7 +23,7 @@ from clearhead.tasks.task import Calibration
 if TYPE_CHECKING:
     import numpy as np
 
-    from clearhead.classic import Linear
+    from clearhead.classic import LinearModel
 
     Array = np.ndarray[Any, Any]
 
@@ -51,7 +51,7 @@ def fit_tagger(
     seed: int,
     strength: float | None = None,
     progress: Progress = no_progress,
-) -> Linear:
+) -> LinearModel:
     """A logistic regression over words; the strength is found on some of them."""
     import numpy as np
 

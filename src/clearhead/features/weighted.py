@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.batch import Batch
 from clearhead.caller import setting
-from clearhead.classic import fit_mixture
+from clearhead.classic import fit_scalar_mix
 from clearhead.data import LabelSpace
 from clearhead.errors import InputError
 from clearhead.features.taggers import known_tags, some_rows
@@ -22,7 +22,7 @@ from clearhead.progress import Progress, for_stage
 if TYPE_CHECKING:
     import numpy as np
 
-    from clearhead.classic import Mixture
+    from clearhead.classic import ScalarMix
     from clearhead.tasks.encoded import Encoded
 
     Array = np.ndarray[Any, Any]
@@ -36,7 +36,7 @@ MOST_WORDS = 10_000
 class Weighed:
     """The weights of the layers, and what they were found on."""
 
-    mixture: Mixture
+    mixture: ScalarMix
     note: str
 
 
@@ -67,7 +67,7 @@ def weigh_texts(
     layers = window_features(
         model, data_of(model, train).select(rows), made, progress=for_stage(progress, "all layers")
     )
-    mixture = fit_mixture(
+    mixture = fit_scalar_mix(
         layers,
         train.targets[rows],
         prepared.space,
@@ -93,7 +93,7 @@ def weigh_words(
     part = data.select(some_rows(data, MOST_WORDS, seed))
     layers = window_words(model, part, list, progress=for_stage(progress, "all layers"))
     space = LabelSpace(names=prepared.space.names, kind="classes")
-    mixture = fit_mixture(
+    mixture = fit_scalar_mix(
         layers,
         known_tags(part),
         space,
@@ -104,5 +104,5 @@ def weigh_words(
     return Weighed(mixture=mixture, note=_note(mixture, len(part), len(data), "rows"))
 
 
-def _note(mixture: Mixture, some: int, every: int, what: str) -> str:
-    return mixture.said if some == every else f"{mixture.said} Found on {some:,} of {every:,} training {what}."
+def _note(mixture: ScalarMix, some: int, every: int, what: str) -> str:
+    return mixture.summary if some == every else f"{mixture.summary} Found on {some:,} of {every:,} training {what}."

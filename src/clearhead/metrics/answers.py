@@ -16,30 +16,30 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from clearhead.errors import InputError
-from clearhead.metrics.checks import Array, Given, flags, one_per_row, reals, same_rows
-from clearhead.metrics.classification import share
+from clearhead.metrics.checks import Array, ArrayLike, check_binary, check_one_per_row, check_reals, check_same_rows
+from clearhead.metrics.classification import proportion
 from clearhead.metrics.intervals import Interval, bootstrap
-from clearhead.metrics.resamples import rows_of
+from clearhead.metrics.resamples import row_units
 from clearhead.metrics.thresholds import Threshold
-from clearhead.metrics.weights import Weigher, average_of, metric
+from clearhead.metrics.weights import WeightedMetric, metric, weighted_mean
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII only, as the official script has it
 
 
-def normalised(answer: str) -> str:
+def normalize_answer(answer: str) -> str:
     """An answer without case, punctuation, English articles and spare white space."""
     return " ".join(ARTICLES.sub(" ", answer.lower().translate(PUNCTUATION)).split())
 
 
 def exact_match(answer: str, gold: str) -> float:
     """1 if two answers are the same once normalised, else 0."""
-    return float(normalised(answer) == normalised(gold))
+    return float(normalize_answer(answer) == normalize_answer(gold))
 
 
 def answer_f1(answer: str, gold: str) -> float:
     """F1 of the words that two answers share; where one has no words, 1 if neither has."""
-    return _shared(normalised(answer).split(), normalised(gold).split())
+    return _token_f1(normalize_answer(answer).split(), normalize_answer(gold).split())
 
 
 def answer_scores(predictions: Sequence[str], golds: Sequence[Sequence[str]]) -> tuple[Array, Array]:
@@ -50,51 +50,51 @@ def answer_scores(predictions: Sequence[str], golds: Sequence[Sequence[str]]) ->
     for row, (answer, wanted) in enumerate(zip(predictions, golds, strict=True)):
         if isinstance(wanted, str):
             raise InputError(f"golds[{row}] is a string; give a list of the right answers, empty for none.")
-        said = normalised(answer)
+        said = normalize_answer(answer)
         # a gold answer of which nothing is left is none, as in the official script
-        kept = [text for text in map(normalised, wanted) if text] or [""]
+        kept = [text for text in map(normalize_answer, wanted) if text] or [""]
         made[0, row] = said in kept
-        made[1, row] = max(_shared(said.split(), text.split()) for text in kept)
+        made[1, row] = max(_token_f1(said.split(), text.split()) for text in kept)
     return made[0], made[1]
 
 
 @metric(discrete=True)
-def mean(values: Given) -> Weigher:
+def mean(values: ArrayLike) -> WeightedMetric:
     """Mean of one number per row."""
-    return average_of(reals(values, "values"))
+    return weighted_mean(check_reals(values, "values"))
 
 
 def measure_answers(
-    em: Given,
-    f1: Given,
-    has_answer: Given | None = None,
+    em: ArrayLike,
+    f1: ArrayLike,
+    has_answer: ArrayLike | None = None,
     *,
     n: int = 1000,
     level: float = 0.95,
     seed: int = 0,
-    groups: Given | None = None,
+    groups: ArrayLike | None = None,
 ) -> dict[str, Interval]:
     """`exact_match` and `f1` with intervals; where some questions have no answer, also for each kind of question.
 
     Questions about one passage are alike: give the passage as `groups` and whole passages are drawn.
     """
-    matched, shared = one_per_row(flags(em, "em"), "em"), reals(f1, "f1")
+    matched, shared = check_one_per_row(check_binary(em, "em"), "em"), check_reals(f1, "f1")
     has = (
         np.ones(len(matched), bool)
         if has_answer is None
-        else one_per_row(flags(has_answer, "has_answer"), "has_answer")
+        else check_one_per_row(check_binary(has_answer, "has_answer"), "has_answer")
     )
-    same_rows(em=matched, f1=shared, has_answer=has)
+    check_same_rows(em=matched, f1=shared, has_answer=has)
     every = np.ones(len(has), bool)
     parts: list[tuple[str, Callable[..., float], Array, Array]] = [
-        ("exact_match", share, matched, every),
+        ("exact_match", proportion, matched, every),
         ("f1", mean, shared, every),
     ]
     if has.any() and not has.all():
-        parts += [("has_answer_exact", share, matched, has), ("has_answer_f1", mean, shared, has)]
+        parts += [("has_answer_exact", proportion, matched, has), ("has_answer_f1", mean, shared, has)]
     if not has.all():
-        parts.append(("no_answer_accuracy", share, matched, ~has))
-    among = None if groups is None else rows_of(len(has), groups).groups
+        parts.append(("no_answer_accuracy", proportion, matched, ~has))
+    among = None if groups is None else row_units(len(has), groups).groups
     made: dict[str, Interval] = {}
     for name, score, values, rows in parts:
         kept = None if among is None else among[rows]
@@ -102,7 +102,7 @@ def measure_answers(
     return made
 
 
-def best_no_answer_threshold(no_answer: Given, scores: Given, has_answer: Given) -> Threshold:
+def best_no_answer_threshold(no_answer: ArrayLike, scores: ArrayLike, has_answer: ArrayLike) -> Threshold:
     """Up to which score of "no answer" to answer, and the mean score that this gives on these rows.
 
     `no_answer` is how much better no answer looks than the best answer; `scores` are the exact matches or F1 of the
@@ -112,9 +112,9 @@ def best_no_answer_threshold(no_answer: Given, scores: Given, has_answer: Given)
     and the next one, so that the last digit of a score, which depends on the machine, decides nothing. Where all rows
     or none are answered, it is 0 if 0 does so, and otherwise 1 beyond the last row.
     """
-    doubts, gains = reals(no_answer, "no_answer"), reals(scores, "scores")
-    has = one_per_row(flags(has_answer, "has_answer"), "has_answer")
-    same_rows(no_answer=doubts, scores=gains, has_answer=has)
+    doubts, gains = check_reals(no_answer, "no_answer"), check_reals(scores, "scores")
+    has = check_one_per_row(check_binary(has_answer, "has_answer"), "has_answer")
+    check_same_rows(no_answer=doubts, scores=gains, has_answer=has)
     order = np.argsort(doubts, kind="stable")
     ranked = doubts[order]
     # answering a question that has none loses the point that silence earns
@@ -134,7 +134,7 @@ def best_no_answer_threshold(no_answer: Given, scores: Given, has_answer: Given)
     return Threshold(threshold=threshold, value=float(reached[best] / len(has)))
 
 
-def _shared(said: list[str], true: list[str]) -> float:
+def _token_f1(said: list[str], true: list[str]) -> float:
     """F1 of two lists of words."""
     if not said or not true:
         return float(said == true)

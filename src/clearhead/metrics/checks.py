@@ -10,14 +10,14 @@ import numpy.typing as npt
 from clearhead.errors import InputError
 
 Array: TypeAlias = np.ndarray[Any, Any]
-Given: TypeAlias = npt.ArrayLike
+ArrayLike: TypeAlias = npt.ArrayLike
 
 SLACK = 1e-3  # how far probabilities of a row may be from 1 in sum: half precision rounds that much
 
 LARGEST = 1e100
 
 
-def numbers(values: Given, name: str) -> Array:
+def check_numbers(values: ArrayLike, name: str) -> Array:
     """An array of numbers with at least one row."""
     try:
         made = np.asarray(values)
@@ -32,9 +32,9 @@ def numbers(values: Given, name: str) -> Array:
     return made
 
 
-def finite(values: Given, name: str) -> Array:
+def check_finite(values: ArrayLike, name: str) -> Array:
     """Numbers without NaN or infinity, as float64."""
-    made = numbers(values, name).astype(np.float64)
+    made = check_numbers(values, name).astype(np.float64)
     bad = np.argwhere(~np.isfinite(made))
     if len(bad):
         place = ", ".join(str(index) for index in bad[0])
@@ -44,14 +44,14 @@ def finite(values: Given, name: str) -> Array:
     return made
 
 
-def reals(values: Given, name: str) -> Array:
+def check_reals(values: ArrayLike, name: str) -> Array:
     """One finite number per row."""
-    return one_per_row(finite(values, name), name)
+    return check_one_per_row(check_finite(values, name), name)
 
 
-def ids(values: Given, name: str, *, n: int | None = None) -> Array:
+def check_class_ids(values: ArrayLike, name: str, *, n: int | None = None) -> Array:
     """One class number per row, from 0 to n - 1."""
-    given = one_per_row(finite(values, name), name)
+    given = check_one_per_row(check_finite(values, name), name)
     made = given.astype(np.int64)
     bad = np.flatnonzero((made != given) | (given < 0))
     if len(bad):
@@ -62,9 +62,9 @@ def ids(values: Given, name: str, *, n: int | None = None) -> Array:
     return made
 
 
-def flags(values: Given, name: str) -> Array:
+def check_binary(values: ArrayLike, name: str) -> Array:
     """Zeros and ones of any shape, as booleans."""
-    made = numbers(values, name)
+    made = check_numbers(values, name)
     bad = np.argwhere((made != 0) & (made != 1))
     if len(bad):
         place = ", ".join(str(index) for index in bad[0])
@@ -72,17 +72,17 @@ def flags(values: Given, name: str) -> Array:
     return made.astype(bool)
 
 
-def table(values: Given, name: str) -> Array:
+def check_label_table(values: ArrayLike, name: str) -> Array:
     """Zeros and ones, one row per text and one column per label."""
-    made = flags(values, name)
+    made = check_binary(values, name)
     if made.ndim != 2:
         raise InputError(f"{name} must be (rows, labels) of 0 and 1, and its shape is {made.shape}.")
     return made
 
 
-def probabilities(values: Given, name: str = "probs", *, whole: bool = False) -> Array:
+def check_probabilities(values: ArrayLike, name: str = "probs", *, whole: bool = False) -> Array:
     """Values from 0 to 1, (rows,) or (rows, columns); `whole` wants each row of columns to add up to 1."""
-    made = finite(values, name)
+    made = check_finite(values, name)
     if made.ndim > 2:
         raise InputError(f"{name} must be (rows,) or (rows, classes), and its shape is {made.shape}.")
     bad = np.argwhere((made < -1e-6) | (made > 1 + 1e-6))
@@ -97,14 +97,14 @@ def probabilities(values: Given, name: str = "probs", *, whole: bool = False) ->
     return np.clip(made, 0, 1)
 
 
-def one_per_row(made: Array, name: str) -> Array:
+def check_one_per_row(made: Array, name: str) -> Array:
     """Refuse anything but one value per row."""
     if made.ndim != 1:
         raise InputError(f"{name} must have one value per row, and its shape is {made.shape}.")
     return made
 
 
-def same_rows(**arrays: Array) -> None:
+def check_same_rows(**arrays: Array) -> None:
     """Refuse arrays of different length."""
     (first, one), *others = arrays.items()
     for name, other in others:
@@ -112,9 +112,9 @@ def same_rows(**arrays: Array) -> None:
             raise InputError(f"{first} has {len(one)} rows and {name} has {len(other)}; they must have as many.")
 
 
-def same_shape(**arrays: Array) -> None:
+def check_same_shape(**arrays: Array) -> None:
     """Refuse arrays of different shape."""
-    same_rows(**arrays)
+    check_same_rows(**arrays)
     (first, one), *others = arrays.items()
     for name, other in others:
         if one.shape != other.shape:

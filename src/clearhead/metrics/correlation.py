@@ -9,32 +9,32 @@ import math
 
 import numpy as np
 
-from clearhead.metrics.checks import Array, Given, reals, same_rows
-from clearhead.metrics.weights import Weigher, average_of, metric, mixed, ratio, summer
+from clearhead.metrics.checks import Array, ArrayLike, check_reals, check_same_rows
+from clearhead.metrics.weights import WeightedMetric, build_group_sum, divide_or, metric, weighted_mean, weighted_sums
 
 
 @metric()
-def pearson(labels: Given, predictions: Given) -> Weigher:
+def pearson(labels: ArrayLike, predictions: ArrayLike) -> WeightedMetric:
     """Linear correlation, -1 to 1."""
-    x, y = (_scaled(side) for side in _two_reals(labels, predictions))
+    x, y = (_rescale(side) for side in _two_reals(labels, predictions))
     sums = np.stack([x, y, x * x, y * y, x * y])
 
     # r = cov(x, y) / sqrt(var(x) var(y))
     def values(weights: Array) -> Array:
-        mean_x, mean_y, xx, yy, xy = mixed(sums, weights) / weights.sum(0)
-        spread_x, spread_y = _settled(xx - mean_x**2, x, weights), _settled(yy - mean_y**2, y, weights)
-        return np.clip(ratio(xy - mean_x * mean_y, np.sqrt(spread_x * spread_y), np.nan), -1, 1)
+        mean_x, mean_y, xx, yy, xy = weighted_sums(sums, weights) / weights.sum(0)
+        spread_x, spread_y = _exact_variance(xx - mean_x**2, x, weights), _exact_variance(yy - mean_y**2, y, weights)
+        return np.clip(divide_or(xy - mean_x * mean_y, np.sqrt(spread_x * spread_y), np.nan), -1, 1)
 
-    return Weigher(rows=len(x), values=values)
+    return WeightedMetric(rows=len(x), values=values)
 
 
 @metric()
-def spearman(labels: Given, predictions: Given) -> Weigher:
+def spearman(labels: ArrayLike, predictions: ArrayLike) -> WeightedMetric:
     """Pearson correlation of the ranks; equal values share their average rank."""
     sides = []
     for side in _two_reals(labels, predictions):
         distinct, codes = np.unique(side, return_inverse=True)
-        sides.append((codes, summer(codes, len(distinct))))
+        sides.append((codes, build_group_sum(codes, len(distinct))))
 
     def ranks(weights: Array) -> tuple[Array, Array]:
         made = []
@@ -47,56 +47,56 @@ def spearman(labels: Given, predictions: Given) -> Weigher:
     def values(weights: Array) -> Array:
         x, y = ranks(weights)
         wx, wy = weights * x, weights * y
-        return np.clip(ratio((wx * y).sum(0), np.sqrt((wx * x).sum(0) * (wy * y).sum(0)), np.nan), -1, 1)
+        return np.clip(divide_or((wx * y).sum(0), np.sqrt((wx * x).sum(0) * (wy * y).sum(0)), np.nan), -1, 1)
 
-    return Weigher(rows=len(sides[0][0]), values=values)
+    return WeightedMetric(rows=len(sides[0][0]), values=values)
 
 
-def kendall(labels: Given, predictions: Given) -> float:
+def kendall(labels: ArrayLike, predictions: ArrayLike) -> float:
     """Kendall's tau-b: pairs of rows in the same order less pairs in the opposite order, corrected for ties."""
     x, y = (np.unique(side, return_inverse=True)[1] for side in _two_reals(labels, predictions))
     pairs = len(x) * (len(x) - 1) // 2
-    tied_x, tied_y, tied = _tied(x), _tied(y), _tied(x * (int(y.max()) + 1) + y)
+    tied_x, tied_y, tied = _count_ties(x), _count_ties(y), _count_ties(x * (int(y.max()) + 1) + y)
     if tied_x == pairs or tied_y == pairs:
         return math.nan
-    against = _inversions(y[np.lexsort((y, x))])  # ties in x are in order of y, so they count for neither
+    against = _count_inversions(y[np.lexsort((y, x))])  # ties in x are in order of y, so they count for neither
     surplus = pairs - tied_x - tied_y + tied - 2 * against
     return max(-1.0, min(1.0, surplus / math.sqrt(pairs - tied_x) / math.sqrt(pairs - tied_y)))
 
 
 @metric()
-def mse(labels: Given, predictions: Given) -> Weigher:
+def mse(labels: ArrayLike, predictions: ArrayLike) -> WeightedMetric:
     """Mean squared error."""
     x, y = _two_reals(labels, predictions)
-    return average_of((x - y) ** 2)
+    return weighted_mean((x - y) ** 2)
 
 
 @metric()
-def mae(labels: Given, predictions: Given) -> Weigher:
+def mae(labels: ArrayLike, predictions: ArrayLike) -> WeightedMetric:
     """Mean absolute error."""
     x, y = _two_reals(labels, predictions)
-    return average_of(np.abs(x - y))
+    return weighted_mean(np.abs(x - y))
 
 
 @metric()
-def r2(labels: Given, predictions: Given) -> Weigher:
+def r2(labels: ArrayLike, predictions: ArrayLike) -> WeightedMetric:
     """Share of the labels' variance that the predictions explain; below 0 is worse than the mean, NaN if constant."""
     x, y = _two_reals(labels, predictions)
     scale = _scale(x)
-    off, x = (x - y) / scale, _scaled(x)
+    off, x = (x - y) / scale, _rescale(x)
     sums = np.stack([x, x * x, off * off])
 
     # R2 = 1 - sum (x - y)^2 / sum (x - mean)^2
     def values(weights: Array) -> Array:
-        mean, xx, left = mixed(sums, weights) / weights.sum(0)
-        return 1 - ratio(left, _settled(xx - mean**2, x, weights), np.nan)
+        mean, xx, left = weighted_sums(sums, weights) / weights.sum(0)
+        return 1 - divide_or(left, _exact_variance(xx - mean**2, x, weights), np.nan)
 
-    return Weigher(rows=len(x), values=values)
+    return WeightedMetric(rows=len(x), values=values)
 
 
-def _two_reals(labels: Given, predictions: Given) -> tuple[Array, Array]:
-    x, y = reals(labels, "labels"), reals(predictions, "predictions")
-    same_rows(labels=x, predictions=y)
+def _two_reals(labels: ArrayLike, predictions: ArrayLike) -> tuple[Array, Array]:
+    x, y = check_reals(labels, "labels"), check_reals(predictions, "predictions")
+    check_same_rows(labels=x, predictions=y)
     return x, y
 
 
@@ -105,13 +105,13 @@ def _scale(side: Array) -> float:
     return float(np.abs(side - side.mean()).max()) or 1.0 if (side != side[0]).any() else 1.0
 
 
-def _scaled(side: Array) -> Array:
+def _rescale(side: Array) -> Array:
     """Around 0 and within -1 to 1."""
     made: Array = (side - side.mean()) / _scale(side)
     return made
 
 
-def _settled(spread: Array, side: Array, weights: Array) -> Array:
+def _exact_variance(spread: Array, side: Array, weights: Array) -> Array:
     """The variance of each resample, exactly 0 where all its rows are equal."""
     spread = np.maximum(spread, 0)
     for column in np.flatnonzero(spread < 1e-8):  # rounding could leave a little: look at the rows themselves
@@ -123,13 +123,13 @@ def _settled(spread: Array, side: Array, weights: Array) -> Array:
     return spread
 
 
-def _tied(codes: Array) -> int:
+def _count_ties(codes: Array) -> int:
     """Pairs of rows with the same code."""
     count = np.unique(codes, return_counts=True)[1]
     return int((count * (count - 1) // 2).sum())
 
 
-def _inversions(codes: Array) -> int:
+def _count_inversions(codes: Array) -> int:
     """Pairs that stand in falling order: each is found at the first bit in which its two codes differ."""
     found = 0
     for bit in range(int(codes.max()).bit_length()):

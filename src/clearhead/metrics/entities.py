@@ -16,11 +16,11 @@ import numpy as np
 
 from clearhead.errors import InputError
 from clearhead.files import shown
-from clearhead.metrics.checks import Array, Given
-from clearhead.metrics.classification import F1, PRECISION, RECALL, Counts, Formula, LabelScore
-from clearhead.metrics.intervals import Interval, bootstraps
+from clearhead.metrics.checks import Array, ArrayLike
+from clearhead.metrics.classification import F1, PRECISION, RECALL, ClassCounts, Formula, LabelScore
+from clearhead.metrics.intervals import Interval, bootstrap_all
 from clearhead.metrics.measure import Metrics
-from clearhead.metrics.weights import Weigher, metric, ratio, summer
+from clearhead.metrics.weights import WeightedMetric, build_group_sum, divide_or, metric
 
 Entity: TypeAlias = tuple[int, int, str]  # first word, one past the last, type
 
@@ -38,7 +38,7 @@ class EntityCounts:
     array: Array  # (rows, types, 3) of int: right, said, true
 
 
-def entities(tags: Sequence[str], scheme: str | None = None) -> list[Entity]:
+def extract_entities(tags: Sequence[str], scheme: str | None = None) -> list[Entity]:
     """The entities of one sentence's tags in IOB1, IOB2, BILOU, IOBES or plain form, in order.
 
     A tag without a known prefix ("NN", "X-PER") is an entity of one word by itself; with scheme="plain" every tag but O
@@ -47,7 +47,7 @@ def entities(tags: Sequence[str], scheme: str | None = None) -> list[Entity]:
     found: list[Entity] = []
     start, open_type, before = 0, None, "O"
     for place, tag in enumerate(tags):
-        mark, kind = _parts(tag, scheme)
+        mark, kind = _split_tag(tag, scheme)
         goes_on = mark in "IE" and before in "BI" and kind == open_type
         if open_type is not None and not goes_on:
             found.append((start, place, open_type))
@@ -62,15 +62,15 @@ def entities(tags: Sequence[str], scheme: str | None = None) -> list[Entity]:
 
 def to_bio(tags: Sequence[str], scheme: str | None = None) -> list[str]:
     """The same entities as IOB2 tags; plain tags stay as they are."""
-    if (find_scheme([tags]) if scheme is None else _known(scheme)) == "plain":
+    if (detect_scheme([tags]) if scheme is None else _check_scheme(scheme)) == "plain":
         return list(tags)
     made = ["O"] * len(tags)
-    for start, end, kind in entities(tags):
+    for start, end, kind in extract_entities(tags):
         made[start:end] = [f"B-{kind}", *[f"I-{kind}"] * (end - start - 1)]
     return made
 
 
-def find_scheme(rows: Iterable[Sequence[str]]) -> str:
+def detect_scheme(rows: Iterable[Sequence[str]]) -> str:
     """How these sentences are tagged: "iob1", "iob2", "bilou" (and IOBES, which reads the same) or "plain"."""
     kept = [list(row) for row in rows]
     seen = {tag for row in kept for tag in row} - {"O"}
@@ -96,7 +96,7 @@ def find_scheme(rows: Iterable[Sequence[str]]) -> str:
     return "iob1" if begun and not needless else "iob2"
 
 
-def entity_counts(
+def count_entities(
     true: Sequence[Iterable[Entity]], said: Sequence[Iterable[Entity]], types: Sequence[str] | None = None
 ) -> EntityCounts:
     """Entities counted by row and type; the types are those that occur, in order of the alphabet, unless given."""
@@ -120,21 +120,21 @@ def entity_counts(
 
 
 @metric(discrete=True)
-def entity_precision(counts: Given, *, average: str = "micro") -> Weigher:
+def entity_precision(counts: ArrayLike, *, average: str = "micro") -> WeightedMetric:
     """Of the entities said, the share that are there; counts are (rows, types, 3) of right, said and true."""
-    return _averaged(counts, average, PRECISION)
+    return _average_types(counts, average, PRECISION)
 
 
 @metric(discrete=True)
-def entity_recall(counts: Given, *, average: str = "micro") -> Weigher:
+def entity_recall(counts: ArrayLike, *, average: str = "micro") -> WeightedMetric:
     """Of the entities that are there, the share found; counts are (rows, types, 3) of right, said and true."""
-    return _averaged(counts, average, RECALL)
+    return _average_types(counts, average, RECALL)
 
 
 @metric(discrete=True)
-def entity_f1(counts: Given, *, average: str = "micro") -> Weigher:
+def entity_f1(counts: ArrayLike, *, average: str = "micro") -> WeightedMetric:
     """Harmonic mean of the two: of all entities (micro), or of the types that occur, all alike (macro)."""
-    return _averaged(counts, average, F1)
+    return _average_types(counts, average, F1)
 
 
 MEASURES: Metrics = {
@@ -153,8 +153,8 @@ def entity_scores(counts: EntityCounts) -> dict[str, float]:
 def entity_table(counts: EntityCounts) -> tuple[LabelScore, ...]:
     """Precision, recall and F1 of every type; `rows` counts its true entities and `predicted` those said."""
     right, said, true = counts.array.sum(0).T  # (types,) each
-    summed = Counts(hits=right, labels=true, predictions=said)
-    scores = zip(*(ratio(*formula(summed)).tolist() for formula in (PRECISION, RECALL, F1)), strict=True)
+    summed = ClassCounts(hits=right, labels=true, predictions=said)
+    scores = zip(*(divide_or(*formula(summed)).tolist() for formula in (PRECISION, RECALL, F1)), strict=True)
     return tuple(
         LabelScore(label=kind, precision=p, recall=r, f1=f, rows=int(rows), predicted=int(predicted))
         for kind, (p, r, f), rows, predicted in zip(counts.types, scores, true, said, strict=True)
@@ -162,33 +162,33 @@ def entity_table(counts: EntityCounts) -> tuple[LabelScore, ...]:
 
 
 def measure_entities(
-    counts: EntityCounts, *, n: int = 1000, level: float = 0.95, seed: int = 0, groups: Given | None = None
+    counts: EntityCounts, *, n: int = 1000, level: float = 0.95, seed: int = 0, groups: ArrayLike | None = None
 ) -> dict[str, Interval]:
     """`entity_scores` with their intervals; whole rows (sentences) are drawn, since their entities belong together."""
     array = counts.array if counts.types else np.zeros((len(counts.array), 1, 3), np.int64)
-    return bootstraps(MEASURES, array, n=n, level=level, seed=seed, groups=groups)
+    return bootstrap_all(MEASURES, array, n=n, level=level, seed=seed, groups=groups)
 
 
-def _parts(tag: str, scheme: str | None) -> tuple[str, str]:
+def _split_tag(tag: str, scheme: str | None) -> tuple[str, str]:
     """A tag as one of B, I, E, S and O, and its type."""
     if not tag:
         raise InputError("A tag is empty; write O for a word outside every entity.")
     if tag == "O":
         return "O", NO_TYPE
-    if scheme is not None and _known(scheme) == "plain":
+    if scheme is not None and _check_scheme(scheme) == "plain":
         return "S", tag
     if tag[0] not in "OBIESUL" or tag[1:2] not in ("", "-"):
         return "S", tag
     return ALIKE.get(tag[0], tag[0]), tag[2:] or NO_TYPE
 
 
-def _known(scheme: str) -> str:
+def _check_scheme(scheme: str) -> str:
     if scheme not in SCHEMES:
         raise InputError(f"scheme must be one of {', '.join(SCHEMES)}, and it is {shown(scheme)}.")
     return scheme
 
 
-def _averaged(counts: Given, average: str, formula: Formula) -> Weigher:
+def _average_types(counts: ArrayLike, average: str, formula: Formula) -> WeightedMetric:
     """One number from the counts of all types."""
     if average not in ("micro", "macro"):
         raise InputError(f"average must be micro or macro, and it is {shown(average)}.")
@@ -198,11 +198,13 @@ def _averaged(counts: Given, average: str, formula: Formula) -> Weigher:
     array = array.sum(1, keepdims=True) if average == "micro" else array
     # most rows have none of most types: only what is there is summed
     row, kind, part = np.nonzero(array)
-    found, sums = array[row, kind, part][:, None], summer(kind * 3 + part, array.shape[1] * 3)
+    found, sums = array[row, kind, part][:, None], build_group_sum(kind * 3 + part, array.shape[1] * 3)
 
     def values(weights: Array) -> Array:
         right, said, true = sums(weights.take(row, 0) * found).reshape(-1, 3, weights.shape[1]).swapaxes(0, 1)
-        over, under = formula(Counts(hits=right, labels=true, predictions=said))
-        return ratio(ratio(over, under).sum(0), (true + said > 0).sum(0))  # a type that does not occur has no score
+        over, under = formula(ClassCounts(hits=right, labels=true, predictions=said))
+        return divide_or(
+            divide_or(over, under).sum(0), (true + said > 0).sum(0)
+        )  # a type that does not occur has no score
 
-    return Weigher(rows=len(array), values=values)
+    return WeightedMetric(rows=len(array), values=values)

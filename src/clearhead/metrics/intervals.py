@@ -10,9 +10,9 @@ from statistics import NormalDist
 import numpy as np
 
 from clearhead.errors import InputError
-from clearhead.metrics.checks import Array, Given
-from clearhead.metrics.resamples import Units, kinds_of, resamples, rows_of
-from clearhead.metrics.weights import Form, form_of
+from clearhead.metrics.checks import Array, ArrayLike
+from clearhead.metrics.resamples import SamplingUnits, draw_resamples, merge_equal_rows, row_units
+from clearhead.metrics.weights import MetricSpec, find_spec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,23 +33,23 @@ class Interval:
 
 def bootstrap(
     metric: Callable[..., float],
-    *arrays: Given,
+    *arrays: ArrayLike,
     n: int = 1000,
     level: float = 0.95,
     seed: int = 0,
-    groups: Given | None = None,
+    groups: ArrayLike | None = None,
 ) -> Interval:
     """The percentile bootstrap interval of `metric(*arrays)`; rows of one group are drawn together."""
-    return bootstraps({"value": metric}, *arrays, n=n, level=level, seed=seed, groups=groups)["value"]
+    return bootstrap_all({"value": metric}, *arrays, n=n, level=level, seed=seed, groups=groups)["value"]
 
 
-def bootstraps(
+def bootstrap_all(
     metrics: Mapping[str, Callable[..., float]],
-    *arrays: Given,
+    *arrays: ArrayLike,
     n: int = 1000,
     level: float = 0.95,
     seed: int = 0,
-    groups: Given | None = None,
+    groups: ArrayLike | None = None,
 ) -> dict[str, Interval]:
     """The intervals of several metrics of the same arrays, from the same resamples.
 
@@ -57,19 +57,19 @@ def bootstraps(
     which a metric is NaN, or refuses with InputError, are skipped and counted.
     """
     check_draws(n, level)
-    forms = {name: form_of(metric) for name, metric in metrics.items()}
+    forms = {name: find_spec(metric) for name, metric in metrics.items()}
     made: dict[str, Interval] = {}
     for discrete in (True, False):
-        chosen = {name: form for name, form in forms.items() if form is not None and form.discrete == discrete}
+        chosen = {name: form for name, form in forms.items() if form is not None and form.is_discrete == discrete}
         if chosen:
-            made |= _weighed(chosen, arrays, n, level, seed, groups)
+            made |= _bootstrap_weighted(chosen, arrays, n, level, seed, groups)
     for name, metric in metrics.items():
         if name not in made:
-            made[name] = _called(metric, arrays, n, level, seed, groups)
+            made[name] = _bootstrap_function(metric, arrays, n, level, seed, groups)
     return {name: made[name] for name in metrics}
 
 
-def wilson(right: float, rows: float, level: float = 0.95) -> Interval:
+def wilson_interval(right: float, rows: float, level: float = 0.95) -> Interval:
     """Wilson's interval for a share: it stays within 0 and 1, and is honest when every row is right."""
     check_draws(0, level)
     if not (rows > 0 and 0 <= right <= rows):
@@ -96,7 +96,7 @@ def check_draws(n: int, level: float) -> None:
         raise InputError(f"level must lie between 0 and 1, as 0.95, and it is {level}.")
 
 
-def ends(values: Array, level: float) -> tuple[float, float, int]:
+def percentile_interval(values: Array, level: float) -> tuple[float, float, int]:
     """Lower and upper percentile of the defined values, and how many are not; NaN when none are defined."""
     defined = values[~np.isnan(values)]
     if not len(defined):
@@ -105,37 +105,47 @@ def ends(values: Array, level: float) -> tuple[float, float, int]:
     return float(low), float(high), len(values) - len(defined)
 
 
-def _weighed(
-    forms: Mapping[str, Form], arrays: tuple[Given, ...], n: int, level: float, seed: int, groups: Given | None
+def _bootstrap_weighted(
+    forms: Mapping[str, MetricSpec],
+    arrays: tuple[ArrayLike, ...],
+    n: int,
+    level: float,
+    seed: int,
+    groups: ArrayLike | None,
 ) -> dict[str, Interval]:
     """All resamples at once, for metrics that are functions of weights."""
-    whole = {name: form.weigh(*arrays) for name, form in forms.items()}  # this also checks the arrays
-    units, rows = rows_of(next(iter(whole.values())).rows, groups), [np.asarray(array) for array in arrays]
-    if groups is None and all(form.discrete for form in forms.values()):
-        units, rows = kinds_of(rows)
-    weighers = {name: form.weigh(*rows) for name, form in forms.items()}
+    whole = {name: form.bind(*arrays) for name, form in forms.items()}  # this also checks the arrays
+    units, rows = row_units(next(iter(whole.values())).rows, groups), [np.asarray(array) for array in arrays]
+    if groups is None and all(form.is_discrete for form in forms.values()):
+        units, rows = merge_equal_rows(rows)
+    weighers = {name: form.bind(*rows) for name, form in forms.items()}
     drawn: dict[str, list[Array]] = {name: [] for name in forms}
-    for weights in resamples(units, n if units.drawn > 1 else 0, seed):
+    for weights in draw_resamples(units, n if units.draw_count > 1 else 0, seed):
         for name, weigher in weighers.items():
             drawn[name].append(weigher.values(weights))
     made = {}
     for name, form in forms.items():
-        value = float(weighers[name].values(units.plain())[0])
+        value = float(weighers[name].values(units.original_weights())[0])
         values = np.concatenate(drawn[name]) if drawn[name] else np.zeros(0)
         made[name] = _interval(value, values, level, form, units)
     return made
 
 
-def _interval(value: float, values: Array, level: float, form: Form, units: Units) -> Interval:
+def _interval(value: float, values: Array, level: float, form: MetricSpec, units: SamplingUnits) -> Interval:
     """Wilson's interval where all rows are right or all are wrong, since resamples of equal rows show no doubt."""
-    if form.share and value in (0.0, 1.0) and len(values):
-        return wilson(value * units.drawn, units.drawn, level)
-    low, high, skipped = ends(values, level)
+    if form.is_proportion and value in (0.0, 1.0) and len(values):
+        return wilson_interval(value * units.draw_count, units.draw_count, level)
+    low, high, skipped = percentile_interval(values, level)
     return Interval(value=value, low=low, high=high, level=level, n=len(values), skipped=skipped)
 
 
-def _called(
-    metric: Callable[..., float], arrays: tuple[Given, ...], n: int, level: float, seed: int, groups: Given | None
+def _bootstrap_function(
+    metric: Callable[..., float],
+    arrays: tuple[ArrayLike, ...],
+    n: int,
+    level: float,
+    seed: int,
+    groups: ArrayLike | None,
 ) -> Interval:
     """One call per resample, for any other function."""
     rows = [np.asarray(array) for array in arrays]
@@ -143,18 +153,18 @@ def _called(
         raise InputError("bootstrap needs arrays with the same number of rows.")
     if not len(rows[0]):
         raise InputError("bootstrap needs at least one row, and there is none.")
-    units = rows_of(len(rows[0]), groups)
+    units = row_units(len(rows[0]), groups)
     value = float(metric(*rows))
     found = []
-    for weights in resamples(units, n if units.drawn > 1 else 0, seed):
+    for weights in draw_resamples(units, n if units.draw_count > 1 else 0, seed):
         for column in weights.astype(np.int64).T:
             drawn = np.repeat(np.arange(len(rows[0])), column)
-            found.append(called(metric, [array[drawn] for array in rows]))
-    low, high, skipped = ends(np.array(found), level)
+            found.append(evaluate_or_nan(metric, [array[drawn] for array in rows]))
+    low, high, skipped = percentile_interval(np.array(found), level)
     return Interval(value=value, low=low, high=high, level=level, n=len(found), skipped=skipped)
 
 
-def called(metric: Callable[..., float], arrays: list[Array]) -> float:
+def evaluate_or_nan(metric: Callable[..., float], arrays: list[Array]) -> float:
     """The metric, or NaN where it refuses the rows."""
     try:
         return float(metric(*arrays))

@@ -10,18 +10,18 @@ from functools import partial
 import numpy as np
 
 from clearhead.errors import InputError
-from clearhead.metrics.checks import Given, ids, probabilities, same_rows
+from clearhead.metrics.checks import ArrayLike, check_class_ids, check_probabilities, check_same_rows
 from clearhead.metrics.classification import (
     accuracy,
     balanced_accuracy,
     f1,
-    matthews,
+    matthews_corrcoef,
     precision,
     recall,
     subset_accuracy,
 )
 from clearhead.metrics.correlation import mae, mse, pearson, r2, spearman
-from clearhead.metrics.intervals import Interval, bootstraps
+from clearhead.metrics.intervals import Interval, bootstrap_all
 from clearhead.metrics.probability import average_precision, log_loss, roc_auc
 
 Metrics = Mapping[str, Callable[..., float]]
@@ -33,7 +33,7 @@ CLASSIFY: Metrics = {
     "f1_macro": partial(f1, average="macro"),
     "f1_micro": partial(f1, average="micro"),
     "f1_weighted": partial(f1, average="weighted"),
-    "matthews": matthews,
+    "matthews": matthews_corrcoef,
 }
 BINARY: Metrics = {
     "precision": partial(precision, average="binary"),
@@ -54,7 +54,7 @@ REGRESS: Metrics = {"pearson": pearson, "spearman": spearman, "mse": mse, "mae":
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measure:
+class MetricRow:
     """One line of a table of metrics."""
 
     name: str
@@ -65,15 +65,15 @@ class Measure:
 
 def measure(
     kind: str,
-    labels: Given,
-    predictions: Given,
-    probs: Given | None = None,
+    labels: ArrayLike,
+    predictions: ArrayLike,
+    probs: ArrayLike | None = None,
     *,
     classes: int | None = None,
     n: int = 1000,
     level: float = 0.95,
     seed: int = 0,
-    groups: Given | None = None,
+    groups: ArrayLike | None = None,
 ) -> dict[str, Interval]:
     """Every metric of a kind of task ("classify", "multilabel" or "regress") by name.
 
@@ -82,17 +82,17 @@ def measure(
     """
     if kind not in KINDS:
         raise InputError(f"kind must be one of {', '.join(KINDS)}, and it is {kind!r}.")
-    draw = partial(bootstraps, n=n, level=level, seed=seed, groups=groups)
+    draw = partial(bootstrap_all, n=n, level=level, seed=seed, groups=groups)
     if kind == "regress":
         return draw(REGRESS, labels, predictions)
     if kind == "multilabel":
         made = draw(MULTILABEL, labels, predictions)
     else:
-        binary = _classes(labels, predictions, probs, classes) <= 2
+        binary = _count_classes(labels, predictions, probs, classes) <= 2
         made = draw({**CLASSIFY, **BINARY} if binary else CLASSIFY, labels, predictions)
     if probs is None:
         return made
-    probabilities(probs, whole=kind == "classify")
+    check_probabilities(probs, whole=kind == "classify")
     return made | draw(PROBS, labels, probs)
 
 
@@ -100,28 +100,28 @@ def to_json(measures: Mapping[str, Interval]) -> dict[str, dict[str, float | Non
     """The shape that `evaluate --json` prints; what is not known is null."""
     return {
         name: {
-            "value": _known(interval.value),
-            "low": _known(interval.low),
-            "high": _known(interval.high),
+            "value": _none_if_nan(interval.value),
+            "low": _none_if_nan(interval.low),
+            "high": _none_if_nan(interval.high),
         }
         for name, interval in measures.items()
     }
 
 
-def lines(measures: Mapping[str, Interval]) -> tuple[Measure, ...]:
+def metric_rows(measures: Mapping[str, Interval]) -> tuple[MetricRow, ...]:
     """The same as lines of a table."""
-    return tuple(Measure(name=name, value=m.value, low=m.low, high=m.high) for name, m in measures.items())
+    return tuple(MetricRow(name=name, value=m.value, low=m.low, high=m.high) for name, m in measures.items())
 
 
-def _classes(labels: Given, predictions: Given, probs: Given | None, classes: int | None) -> int:
+def _count_classes(labels: ArrayLike, predictions: ArrayLike, probs: ArrayLike | None, classes: int | None) -> int:
     """How many classes there are; every label and prediction must be one of them."""
     if classes is None and probs is not None:
-        sure = probabilities(probs, whole=True)
+        sure = check_probabilities(probs, whole=True)
         classes = 2 if sure.ndim == 1 else sure.shape[1]
-    true, said = ids(labels, "labels", n=classes), ids(predictions, "predictions", n=classes)
-    same_rows(labels=true, predictions=said)
+    true, said = check_class_ids(labels, "labels", n=classes), check_class_ids(predictions, "predictions", n=classes)
+    check_same_rows(labels=true, predictions=said)
     return int(max(true.max(), said.max())) + 1 if classes is None else classes
 
 
-def _known(value: float) -> float | None:
+def _none_if_nan(value: float) -> float | None:
     return None if math.isnan(value) else float(np.float64(value))

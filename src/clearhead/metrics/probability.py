@@ -12,74 +12,84 @@ from typing import TypeAlias
 import numpy as np
 
 from clearhead.errors import InputError
-from clearhead.metrics.checks import Array, Given, finite, flags, ids, numbers, probabilities, same_rows, same_shape
-from clearhead.metrics.weights import Weigher, average_of, metric, ratio, summer
+from clearhead.metrics.checks import (
+    Array,
+    ArrayLike,
+    check_binary,
+    check_class_ids,
+    check_finite,
+    check_numbers,
+    check_probabilities,
+    check_same_rows,
+    check_same_shape,
+)
+from clearhead.metrics.weights import WeightedMetric, build_group_sum, divide_or, metric, weighted_mean
 
 Area: TypeAlias = Callable[[Array, Array], Array]  # weights of all rows and of positive rows, by falling score
 
 
 @metric()
-def roc_auc(labels: Given, scores: Given) -> Weigher:
+def roc_auc(labels: ArrayLike, scores: ArrayLike) -> WeightedMetric:
     """Chance that a row of the class scores above a row of another, ties counted half; NaN without both."""
 
     # U = sum over positives of (negatives below + half of the negatives beside) / (positives x negatives)
     def area(rows: Array, hits: Array) -> Array:
         others = rows - hits
         below = others.sum(0) - others.cumsum(0) + others / 2
-        return ratio((hits * below).sum(0), hits.sum(0) * others.sum(0), np.nan)
+        return divide_or((hits * below).sum(0), hits.sum(0) * others.sum(0), np.nan)
 
-    return _areas(labels, scores, area)
+    return _average_area(labels, scores, area)
 
 
 @metric()
-def average_precision(labels: Given, scores: Given) -> Weigher:
+def average_precision(labels: ArrayLike, scores: ArrayLike) -> WeightedMetric:
     """Area under the precision-recall curve, as steps; NaN when no row has the class."""
 
     # AP = sum over thresholds of (recall gained) x (precision there)
     def area(rows: Array, hits: Array) -> Array:
-        return ratio((hits * ratio(hits.cumsum(0), rows.cumsum(0))).sum(0), hits.sum(0), np.nan)
+        return divide_or((hits * divide_or(hits.cumsum(0), rows.cumsum(0))).sum(0), hits.sum(0), np.nan)
 
-    return _areas(labels, scores, area)
+    return _average_area(labels, scores, area)
 
 
 @metric()
-def log_loss(labels: Given, probs: Given) -> Weigher:
+def log_loss(labels: ArrayLike, probs: ArrayLike) -> WeightedMetric:
     """Mean of -log of the probability given to the truth; by label where a text can have several."""
     kind = np.asarray(probs).dtype
     least = np.finfo(kind if kind.kind == "f" else np.float64).eps  # a zero costs what the precision can express
-    true, sure = truth_and_probs(labels, probs)
+    true, sure = check_labels_and_probs(labels, probs)
     sure = np.clip(sure, least, 1 - least)
     if true.ndim == 2:
-        return average_of(-np.where(true, np.log(sure), np.log1p(-sure)).mean(1))
-    return average_of(-np.log(sure[np.arange(len(true)), true]))
+        return weighted_mean(-np.where(true, np.log(sure), np.log1p(-sure)).mean(1))
+    return weighted_mean(-np.log(sure[np.arange(len(true)), true]))
 
 
 @metric()
-def brier(labels: Given, probs: Given) -> Weigher:
+def brier_score(labels: ArrayLike, probs: ArrayLike) -> WeightedMetric:
     """Mean squared error of the probabilities: of the positive class for two classes, summed over more, by label."""
-    true, sure = truth_and_probs(labels, probs)
+    true, sure = check_labels_and_probs(labels, probs)
     if true.ndim == 2:
-        return average_of(((sure - true) ** 2).mean(1))
+        return weighted_mean(((sure - true) ** 2).mean(1))
     off = ((sure - np.eye(sure.shape[1])[true]) ** 2).sum(1)
-    return average_of(off / 2 if sure.shape[1] == 2 else off)
+    return weighted_mean(off / 2 if sure.shape[1] == 2 else off)
 
 
-def truth_and_probs(labels: Given, probs: Given) -> tuple[Array, Array]:
+def check_labels_and_probs(labels: ArrayLike, probs: ArrayLike) -> tuple[Array, Array]:
     """Class numbers beside (rows, classes), or flags beside (rows, labels); two classes may come as (rows,)."""
-    if numbers(labels, "labels").ndim == 2:
-        true, sure = flags(labels, "labels"), probabilities(probs)
-        same_shape(labels=true, probs=sure)
+    if check_numbers(labels, "labels").ndim == 2:
+        true, sure = check_binary(labels, "labels"), check_probabilities(probs)
+        check_same_shape(labels=true, probs=sure)
         return true, sure
-    sure = probabilities(probs, whole=True)
+    sure = check_probabilities(probs, whole=True)
     sure = np.stack([1 - sure, sure], 1) if sure.ndim == 1 else sure
-    true = ids(labels, "labels", n=sure.shape[1])
-    same_rows(labels=true, probs=sure)
+    true = check_class_ids(labels, "labels", n=sure.shape[1])
+    check_same_rows(labels=true, probs=sure)
     return true, sure
 
 
-def _areas(labels: Given, scores: Given, area: Area) -> Weigher:
+def _average_area(labels: ArrayLike, scores: ArrayLike, area: Area) -> WeightedMetric:
     """The mean area of all classes that have one."""
-    columns = [_falling(*column) for column in _columns(labels, scores)]
+    columns = [_build_ranking(*column) for column in _binary_columns(labels, scores)]
 
     def values(weights: Array) -> Array:
         total = np.zeros(weights.shape[1])
@@ -89,23 +99,23 @@ def _areas(labels: Given, scores: Given, area: Area) -> Weigher:
             there = ~np.isnan(found)
             total[there] += found[there]
             defined += there
-        return ratio(total, defined, np.nan)
+        return divide_or(total, defined, np.nan)
 
-    return Weigher(rows=len(np.asarray(labels)), values=values)
+    return WeightedMetric(rows=len(np.asarray(labels)), values=values)
 
 
-def _columns(labels: Given, scores: Given) -> list[tuple[Array, Array]]:
+def _binary_columns(labels: ArrayLike, scores: ArrayLike) -> list[tuple[Array, Array]]:
     """Pairs of scores and which rows are positive: one for two classes, one per class or label otherwise."""
-    score = finite(scores, "scores")
+    score = check_finite(scores, "scores")
     if score.ndim > 2:
         raise InputError(f"scores must be (rows,) or (rows, classes), and its shape is {score.shape}.")
-    if numbers(labels, "labels").ndim == 2:
-        true = flags(labels, "labels")
-        same_shape(labels=true, scores=score)
+    if check_numbers(labels, "labels").ndim == 2:
+        true = check_binary(labels, "labels")
+        check_same_shape(labels=true, scores=score)
         return [(score[:, place], true[:, place]) for place in range(true.shape[1])]
     classes = 2 if score.ndim == 1 else score.shape[1]
-    number = ids(labels, "labels", n=classes)
-    same_rows(labels=number, scores=score)
+    number = check_class_ids(labels, "labels", n=classes)
+    check_same_rows(labels=number, scores=score)
     if score.ndim == 1:
         return [(score, number == 1)]
     if classes == 2:
@@ -113,7 +123,7 @@ def _columns(labels: Given, scores: Given) -> list[tuple[Array, Array]]:
     return [(score[:, place], number == place) for place in range(classes)]
 
 
-def _falling(score: Array, positive: Array) -> Callable[[Array], tuple[Array, Array]]:
+def _build_ranking(score: Array, positive: Array) -> Callable[[Array], tuple[Array, Array]]:
     """Weights of all rows and of positive rows by falling score, (steps, resamples) each.
 
     Rows with equal scores are one step; steps without any positive row between two that have one are joined.
@@ -124,7 +134,7 @@ def _falling(score: Array, positive: Array) -> Callable[[Array], tuple[Array, Ar
     having = np.add.reduceat(hit.astype(np.int64), firsts) > 0
     starts = firsts[having | np.concatenate([[True], having[:-1]])]
     step = np.searchsorted(starts, np.flatnonzero(hit), side="right") - 1
-    positives, by_step = order[hit], summer(step, len(starts))
+    positives, by_step = order[hit], build_group_sum(step, len(starts))
     return lambda weights: (
         np.add.reduceat(weights.take(order, 0), starts, axis=0),
         by_step(weights.take(positives, 0)),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from clearhead.errors import InputError
-from clearhead.metrics.checks import Array, Given
+from clearhead.metrics.checks import Array, ArrayLike
 from clearhead.metrics.intervals import Interval, bootstrap
 
 LARGEST_NUMBER = 2**53  # whole numbers beyond are names: a float would not tell them apart
@@ -36,7 +36,7 @@ class Slice:
 def slice_table(
     columns: Mapping[str, Sequence[Any]],
     metric: Callable[..., float],
-    *arrays: Given,
+    *arrays: ArrayLike,
     top: int = 10,
     bins: int = 4,
     least: int = 30,
@@ -59,23 +59,23 @@ def slice_table(
     for column, values in columns.items():
         if len(values) != len(data[0]):
             raise InputError(f"Column {column!r} has {len(values)} rows, and there are {len(data[0])}.")
-        for name, rows in parts(values, top, bins):
+        for name, rows in split_column(values, top, bins):
             interval = bootstrap(metric, *(array[rows] for array in data), n=n, level=level, seed=seed)
             found.append(Slice(column=column, name=name, rows=len(rows), interval=interval, small=len(rows) < least))
     sign = 1 if lower_is_worse else -1
     return sorted(found, key=lambda s: (s.small, math.isnan(s.value), 0 if math.isnan(s.value) else sign * s.value))
 
 
-def parts(values: Sequence[Any], top: int, bins: int) -> Iterator[tuple[str, Array]]:
+def split_column(values: Sequence[Any], top: int, bins: int) -> Iterator[tuple[str, Array]]:
     """Names of slices and their row numbers; every row is in exactly one."""
-    cells = [_plain(value) for value in values]
+    cells = [_normalize_cell(value) for value in values]
     there = [place for place, cell in enumerate(cells) if cell is not None]
     given = [cells[place] for place in there]
     numeric = bool(given) and all(isinstance(cell, int | float) for cell in given)
     if numeric and len(set(given)) > top:
-        named = _quantiles(np.array(given, np.float64), bins)
+        named = _name_quantiles(np.array(given, np.float64), bins)
     else:
-        named = _frequent([str(cell) for cell in given], top)
+        named = _name_frequent_values([str(cell) for cell in given], top)
     for name in dict.fromkeys(named):
         yield name, np.array([place for place, own in zip(there, named, strict=True) if own == name])
     empty = np.array([place for place, cell in enumerate(cells) if cell is None], np.int64)
@@ -83,7 +83,7 @@ def parts(values: Sequence[Any], top: int, bins: int) -> Iterator[tuple[str, Arr
         yield "(empty)", empty
 
 
-def _plain(value: Any) -> str | int | float | None:
+def _normalize_cell(value: Any) -> str | int | float | None:
     """A cell as a name or a number; None when it is empty."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -94,7 +94,7 @@ def _plain(value: Any) -> str | int | float | None:
     return ", ".join(map(str, value)) or None if isinstance(value, list | tuple | set) else str(value)
 
 
-def _frequent(given: list[str], top: int) -> list[str]:
+def _name_frequent_values(given: list[str], top: int) -> list[str]:
     """The most frequent values by themselves, all others under one name."""
     counted = sorted(Counter(given).items(), key=lambda item: (-item[1], item[0]))
     own = {name for name, _ in counted[: top if len(counted) > top + 1 else top + 1]}  # no "1 other value"
@@ -102,7 +102,7 @@ def _frequent(given: list[str], top: int) -> list[str]:
     return [name if name in own else rest for name in given]
 
 
-def _quantiles(given: Array, bins: int) -> list[str]:
+def _name_quantiles(given: Array, bins: int) -> list[str]:
     """Bins of about equally many rows, named by the smallest and largest value in them."""
     edges = np.unique(np.quantile(given, np.arange(1, bins) / bins, method="inverted_cdf"))
     codes = np.searchsorted(edges, given, side="left")  # an edge belongs to the bin that it ends

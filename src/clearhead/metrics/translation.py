@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from clearhead.errors import InputError
-from clearhead.metrics.checks import Array, Given, finite
-from clearhead.metrics.classification import share
-from clearhead.metrics.intervals import Interval, bootstrap, bootstraps
+from clearhead.metrics.checks import Array, ArrayLike, check_finite
+from clearhead.metrics.classification import proportion
+from clearhead.metrics.intervals import Interval, bootstrap, bootstrap_all
 from clearhead.metrics.measure import to_json
-from clearhead.metrics.slices import Slice, parts
-from clearhead.metrics.weights import Weigher, metric, mixed, ratio
+from clearhead.metrics.slices import Slice, split_column
+from clearhead.metrics.weights import WeightedMetric, divide_or, metric, weighted_sums
 
 ORDERS = 4  # n-grams of words that BLEU looks at
 BETA = 2  # how much more recall weighs than precision in chrF
@@ -89,14 +89,14 @@ def measure_translations(
     n: int = 1000,
     level: float = 0.95,
     seed: int = 0,
-    groups: Given | None = None,
+    groups: ArrayLike | None = None,
 ) -> TranslationScores:
     """BLEU, chrF, chrF++ and exact match of translations; `references` has one text or several for each.
 
     `lengths` are those of the sources, in words or tokens, and ask for slices by length; `groups` draws rows of one
     document together. An empty translation is a translation, only a bad one.
     """
-    wanted = _references(hypotheses, references)
+    wanted = _check_references(hypotheses, references)
     words, bleu_signature = bleu_statistics(hypotheses, wanted, tokenize=tokenize, lowercase=lowercase)
     letters, chrf_signature = chrf_statistics(hypotheses, wanted, lowercase=lowercase)
     both, plus_signature = chrf_statistics(hypotheses, wanted, lowercase=lowercase, word_order=2)
@@ -106,7 +106,7 @@ def measure_translations(
         "bleu": bootstrap(corpus_bleu, words, groups=groups, **drawn),
         "chrf": bootstrap(corpus_chrf, letters, groups=groups, **drawn),
         "chrf++": bootstrap(corpus_chrf, both, groups=groups, **drawn),
-        "exact_match": bootstrap(share, exact_matches(hypotheses, wanted), groups=groups, **drawn),
+        "exact_match": bootstrap(proportion, exact_matches(hypotheses, wanted), groups=groups, **drawn),
     }
     sums = words.sum(0)[:, None]
     return TranslationScores(
@@ -114,10 +114,10 @@ def measure_translations(
         signatures={"bleu": bleu_signature, "chrf": chrf_signature, "chrf++": plus_signature},
         precisions=tuple(float(value) for value in _precisions(sums)[:, 0]),
         brevity=float(_brevity(sums)[0]),
-        ratio=float(ratio(sums[0], sums[1])[0]),
+        ratio=float(divide_or(sums[0], sums[1])[0]),
         rows=len(words),
         sentences=sentence_chrf(letters),
-        slices=() if lengths is None else _by_length(lengths, words, letters, bins, least, drawn),
+        slices=() if lengths is None else _slice_by_length(lengths, words, letters, bins, least, drawn),
     )
 
 
@@ -136,7 +136,7 @@ def bleu_statistics(
     from sacrebleu import BLEU  # here, for importing it takes longer than counting a hundred rows
 
     counter = BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
-    return _counted(counter, hypotheses, references)
+    return _count_ngrams(counter, hypotheses, references)
 
 
 def chrf_statistics(
@@ -148,31 +148,31 @@ def chrf_statistics(
     from sacrebleu import CHRF
 
     counter = CHRF(word_order=word_order, beta=BETA, lowercase=lowercase)
-    return _counted(counter, hypotheses, references)
+    return _count_ngrams(counter, hypotheses, references)
 
 
 @metric()
-def corpus_bleu(statistics: Given) -> Weigher:
+def corpus_bleu(statistics: ArrayLike) -> WeightedMetric:
     """BLEU of rows that `bleu_statistics` counted, 0 to 100."""
-    counts = _counts(statistics, lambda columns: columns == 2 + 2 * ORDERS)
-    return Weigher(rows=len(counts), values=lambda weights: _bleu(mixed(counts.T, weights)))
+    counts = _check_statistics(statistics, lambda columns: columns == 2 + 2 * ORDERS)
+    return WeightedMetric(rows=len(counts), values=lambda weights: _bleu(weighted_sums(counts.T, weights)))
 
 
 @metric()
-def corpus_chrf(statistics: Given) -> Weigher:
+def corpus_chrf(statistics: ArrayLike) -> WeightedMetric:
     """ChrF of rows that `chrf_statistics` counted, 0 to 100."""
-    counts = _counts(statistics, lambda columns: columns > 0 and columns % 3 == 0)
-    return Weigher(rows=len(counts), values=lambda weights: _chrf(mixed(counts.T, weights)))
+    counts = _check_statistics(statistics, lambda columns: columns > 0 and columns % 3 == 0)
+    return WeightedMetric(rows=len(counts), values=lambda weights: _chrf(weighted_sums(counts.T, weights)))
 
 
-def sentence_chrf(statistics: Given) -> Array:
+def sentence_chrf(statistics: ArrayLike) -> Array:
     """ChrF of every row by itself, 0 to 100."""
-    return _chrf(_counts(statistics, lambda columns: columns > 0 and columns % 3 == 0).T)
+    return _chrf(_check_statistics(statistics, lambda columns: columns > 0 and columns % 3 == 0).T)
 
 
 def exact_matches(hypotheses: Sequence[str], references: References) -> Array:
     """Which translations are word for word one of their references, blanks at either end aside."""
-    wanted = _references(hypotheses, references)
+    wanted = _check_references(hypotheses, references)
     rows = zip(hypotheses, wanted, strict=True)
     return np.array([said.strip() in {one.strip() for one in ones} for said, ones in rows])
 
@@ -191,13 +191,13 @@ def _precisions(sums: Array) -> Array:
     right, said = sums[2 : 2 + ORDERS], sums[2 + ORDERS :]
     none = (right == 0) & (said > 0)
     smoothed = np.where(none, 0.5 ** np.cumsum(none, 0), right)
-    made: Array = np.where(right.any(0), 100 * ratio(smoothed, said), 0.0)
+    made: Array = np.where(right.any(0), 100 * divide_or(smoothed, said), 0.0)
     return made
 
 
 def _brevity(sums: Array) -> Array:
     """exp(1 - wanted / said) where less was said than wanted."""
-    short = np.exp(np.minimum(0.0, 1 - ratio(sums[1], sums[0], 1.0)))
+    short = np.exp(np.minimum(0.0, 1 - divide_or(sums[1], sums[0], 1.0)))
     made: Array = np.where((sums[0] == 0) & (sums[1] > 0), 0.0, short)
     return made
 
@@ -207,24 +207,26 @@ def _chrf(sums: Array) -> Array:
     said, wanted, right = sums[0::3], sums[1::3], sums[2::3]
     there = (said > 0) & (wanted > 0)
     orders = there.sum(0)
-    precision = ratio(np.where(there, ratio(right, said), 0.0).sum(0), orders)
-    recall = ratio(np.where(there, ratio(right, wanted), 0.0).sum(0), orders)
-    return 100 * ratio((1 + BETA**2) * precision * recall, BETA**2 * precision + recall)
+    precision = divide_or(np.where(there, divide_or(right, said), 0.0).sum(0), orders)
+    recall = divide_or(np.where(there, divide_or(right, wanted), 0.0).sum(0), orders)
+    return 100 * divide_or((1 + BETA**2) * precision * recall, BETA**2 * precision + recall)
 
 
-def _by_length(
+def _slice_by_length(
     lengths: Sequence[int], words: Array, letters: Array, bins: int, least: int, drawn: dict[str, Any]
 ) -> tuple[LengthSlice, ...]:
-    given = finite(lengths, "lengths")
+    given = check_finite(lengths, "lengths")
     if given.shape != (len(words),):
         raise InputError(f"lengths must be one number per row: {len(words)} rows, and its shape is {given.shape}.")
     if bins < 1:
         raise InputError(f"bins must be at least 1, and it is {bins}.")
     found = []
-    for name, rows in sorted(parts(_whole(given), bins, bins), key=lambda part: float(given[part[1]].min())):
+    for name, rows in sorted(
+        split_column(_format_lengths(given), bins, bins), key=lambda part: float(given[part[1]].min())
+    ):
         sums = words[rows].sum(0)
-        both = bootstraps({"bleu": corpus_bleu}, words[rows], **drawn)
-        both |= bootstraps({"chrf": corpus_chrf}, letters[rows], **drawn)
+        both = bootstrap_all({"bleu": corpus_bleu}, words[rows], **drawn)
+        both |= bootstrap_all({"chrf": corpus_chrf}, letters[rows], **drawn)
         found.append(
             LengthSlice(
                 column="source length",
@@ -233,19 +235,19 @@ def _by_length(
                 small=len(rows) < least,
                 interval=both["bleu"],
                 chrf=both["chrf"],
-                ratio=float(ratio(sums[0], sums[1])),
+                ratio=float(divide_or(sums[0], sums[1])),
             ),
         )
     return tuple(found)
 
 
-def _whole(lengths: Array) -> list[float]:
+def _format_lengths(lengths: Array) -> list[float]:
     """Lengths as they name slices: 7, and not 7.0."""
     return [int(one) if one.is_integer() else one for one in lengths.tolist()]
 
 
-def _counted(counter: Any, hypotheses: Sequence[str], references: References) -> tuple[Array, str]:
-    wanted = _references(hypotheses, references)
+def _count_ngrams(counter: Any, hypotheses: Sequence[str], references: References) -> tuple[Array, str]:
+    wanted = _check_references(hypotheses, references)
     most = max(len(ones) for ones in wanted)
     # sacrebleu takes one list for each place of a reference, None where a row has fewer
     columns = [[ones[place] if place < len(ones) else None for ones in wanted] for place in range(most)]
@@ -253,7 +255,7 @@ def _counted(counter: Any, hypotheses: Sequence[str], references: References) ->
     return np.array(rows, np.float64), str(counter.get_signature())
 
 
-def _references(hypotheses: Sequence[str], references: References) -> list[list[str]]:
+def _check_references(hypotheses: Sequence[str], references: References) -> list[list[str]]:
     """A list of references for each row; everything else is refused."""
     if isinstance(hypotheses, str) or isinstance(references, str):
         raise InputError("Give lists of texts, not a single string.")
@@ -274,8 +276,8 @@ def _references(hypotheses: Sequence[str], references: References) -> list[list[
     return made
 
 
-def _counts(statistics: Given, fits: Any) -> Array:
-    counts = finite(statistics, "statistics")
+def _check_statistics(statistics: ArrayLike, fits: Any) -> Array:
+    counts = check_finite(statistics, "statistics")
     if counts.ndim != 2 or not fits(counts.shape[1]):
         raise InputError(f"statistics must be counts of rows as sacrebleu's, and their shape is {counts.shape}.")
     return counts

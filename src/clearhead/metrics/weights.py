@@ -21,7 +21,7 @@ P = ParamSpec("P")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Weigher:
+class WeightedMetric:
     """A metric bound to its data: weights (rows, resamples) give values (resamples,), NaN where it is undefined."""
 
     rows: int
@@ -33,49 +33,55 @@ class Weigher:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Form:
+class MetricSpec:
     """How a metric is weighed, and what is known of it."""
 
-    weigh: Callable[..., Weigher]
-    discrete: bool  # rows repeat, so that equal rows can be counted together
-    share: bool  # a share of rows, for which Wilson's interval holds
+    bind: Callable[..., WeightedMetric]
+    is_discrete: bool  # rows repeat, so that equal rows can be counted together
+    is_proportion: bool  # a share of rows, for which Wilson's interval holds
 
 
-def metric(*, discrete: bool = False, share: bool = False) -> Callable[[Callable[P, Weigher]], Callable[P, float]]:
+def metric(
+    *, discrete: bool = False, share: bool = False
+) -> Callable[[Callable[P, WeightedMetric]], Callable[P, float]]:
     """Make a function that binds a metric to its data into the metric: same arguments, a number comes back."""
 
-    def made(weigh: Callable[P, Weigher]) -> Callable[P, float]:
+    def made(weigh: Callable[P, WeightedMetric]) -> Callable[P, float]:
         @functools.wraps(weigh)
         def value(*args: P.args, **kwargs: P.kwargs) -> float:
             return weigh(*args, **kwargs).value()
 
         seen: Any = value  # a function carries attributes; the type checker does not know
         seen.__signature__ = inspect.signature(weigh).replace(return_annotation="float")
-        seen.form = Form(weigh=weigh, discrete=discrete, share=share)
+        seen.spec = MetricSpec(bind=weigh, is_discrete=discrete, is_proportion=share)
         return value
 
     return made
 
 
-def form_of(given: Callable[..., float]) -> Form | None:
+def find_spec(given: Callable[..., float]) -> MetricSpec | None:
     """The weighed form of a metric or of a `functools.partial` of one; None for any other function."""
     if isinstance(given, functools.partial):
-        form = form_of(given.func) if not given.args else None
+        form = find_spec(given.func) if not given.args else None
         if form is None:
             return None
-        return Form(weigh=functools.partial(form.weigh, **given.keywords), discrete=form.discrete, share=form.share)
-    found: Form | None = getattr(given, "form", None)
+        return MetricSpec(
+            bind=functools.partial(form.bind, **given.keywords),
+            is_discrete=form.is_discrete,
+            is_proportion=form.is_proportion,
+        )
+    found: MetricSpec | None = getattr(given, "spec", None)
     return found
 
 
-def ratio(over: Array, under: Array, otherwise: float = 0.0) -> Array:
+def divide_or(over: Array, under: Array, otherwise: float = 0.0) -> Array:
     """over / under, and `otherwise` where under is 0."""
     over, under = np.broadcast_arrays(np.asarray(over, np.float64), np.asarray(under, np.float64))
     made: Array = np.divide(over, under, out=np.full(over.shape, otherwise), where=under != 0)
     return made
 
 
-def summer(codes: Array, n: int) -> Callable[[Array], Array]:
+def build_group_sum(codes: Array, n: int) -> Callable[[Array], Array]:
     """A function from weights (rows, resamples) to their sums by code, (n, resamples)."""
     order = np.argsort(codes, kind="stable")
     present, starts = np.unique(codes[order], return_index=True)
@@ -89,12 +95,14 @@ def summer(codes: Array, n: int) -> Callable[[Array], Array]:
     return sums
 
 
-def mixed(features: Array, weights: Array) -> Array:
+def weighted_sums(features: Array, weights: Array) -> Array:
     """features (..., rows) times weights (rows, resamples), without BLAS: its threads cost more than they save here."""
     made: Array = np.einsum("...r,rk->...k", features, weights)
     return made
 
 
-def average_of(values: Array) -> Weigher:
+def weighted_mean(values: Array) -> WeightedMetric:
     """The mean of one number per row."""
-    return Weigher(rows=len(values), values=lambda weights: ratio(mixed(values, weights), weights.sum(0), np.nan))
+    return WeightedMetric(
+        rows=len(values), values=lambda weights: divide_or(weighted_sums(values, weights), weights.sum(0), np.nan)
+    )

@@ -15,7 +15,7 @@ from clearhead.progress import Progress, no_progress
 if TYPE_CHECKING:
     import numpy as np
 
-    from clearhead.decode import Decoding, Generated, Given, Hypothesis, Watch
+    from clearhead.decode import Decoding, DecodingInput, Generated, Hypothesis, StepCallback
     from clearhead.model.model import Model
 
     Array = np.ndarray[Any, Any]
@@ -25,11 +25,11 @@ class Writer:
     """One way to write: a model, and a plan made of settings and what the folder says."""
 
     def __init__(self, model: Model, **choices: Any) -> None:
-        from clearhead.decode import Decoder, plan_of
+        from clearhead.decode import Decoder, resolve_plan
 
         self.model, self.settings = model, settings_of(choices)
         tokenizer = model.target_tokenizer or model.source_tokenizer
-        self.plan = plan_of(self.settings, model.shape, model.config, model.generation, tokenizer)
+        self.plan = resolve_plan(self.settings, model.shape, model.config, model.generation, tokenizer)
         runner = model.core if self.settings.coverage_penalty else model.runner
         self.decoder = Decoder(runner, self.plan, None if tokenizer is None else tokenizer.decode)
 
@@ -42,7 +42,7 @@ class Writer:
         rows = list(texts)
         every, cut = self._read(rows)
         made = []
-        for text, lost, answers in zip(rows, cut, self.decoder.answers(every, progress), strict=True):
+        for text, lost, answers in zip(rows, cut, self.decoder.generate(every, progress), strict=True):
             best = tuple(answers) or (Hypothesis(ids=(), score=0.0, stopped="empty"),)
             made.append(Generated(**vars(best[0]), source=text, best=best, truncated=lost))
         return made
@@ -51,33 +51,33 @@ class Writer:
         """One text in, its answer in pieces."""
         if not isinstance(text, str):
             raise InputError(f"generate_stream takes one text, and it was given {type(text).__name__}.")
-        return self.decoder.pieces(self._read([text])[0][0])
+        return self.decoder.stream(self._read([text])[0][0])
 
     def ids(self, ids: Any, mask: Any) -> list[Array]:
         """Ids in, ids out."""
         import numpy as np
 
         made: list[Array] = []
-        for answers in self.decoder.answers(self._given(ids, mask), scored=False, texts=False):
+        for answers in self.decoder.generate(self._given(ids, mask), scored=False, texts=False):
             found = [np.array(answer.ids, np.int64) for answer in answers]
             made += found + [np.zeros(0, np.int64)] * (self.settings.best - len(found))
         return made
 
-    def watched(self, text: str, watch: Watch | None) -> list[Hypothesis]:
+    def watched(self, text: str, watch: StepCallback | None) -> list[Hypothesis]:
         """The answers to one text, best first; `watch` sees every step of the search."""
-        return self.decoder.answers(self._read([text])[0], watch=watch)[0]
+        return self.decoder.generate(self._read([text])[0], watch=watch)[0]
 
     def new_ids(self, hypothesis: Hypothesis) -> list[int]:
         """The ids of an answer without the prefix, which the model did not choose."""
-        return list(hypothesis.ids[len(self.plan.prefix) :])
+        return list(hypothesis.ids[len(self.plan.prefix_ids) :])
 
     def follow(self, text: str, ids: Sequence[int]) -> Iterator[tuple[Array, Array]]:
         """What the decoder thought before each of these words of an answer: its logits, and what it may say."""
-        return self.decoder.follow(self._read([text])[0][0], ids)
+        return self.decoder.teacher_force(self._read([text])[0][0], ids)
 
-    def _read(self, texts: Sequence[str]) -> tuple[list[Given], list[int]]:
+    def _read(self, texts: Sequence[str]) -> tuple[list[DecodingInput], list[int]]:
         """Texts as tokens; sources that are too long are cut, and prompts, whose end matters, are refused."""
-        from clearhead.decode import Given
+        from clearhead.decode import DecodingInput
 
         for place, text in enumerate(texts):
             if not isinstance(text, str):
@@ -92,12 +92,12 @@ class Writer:
                         f"The prompt of row {place} has {most + one.truncated} tokens, and the model numbers {most}; "
                         "shorten it to leave room for an answer."
                     )
-            return [Given(ids=tuple(one.ids)) for one in prompts], [0] * len(texts)
+            return [DecodingInput(ids=tuple(one.ids)) for one in prompts], [0] * len(texts)
         known = (self.model.max_length(), None if stack.positions == "none" else stack.max_length)
         limit = min((one for one in known if one is not None), default=None)
         limit = MOST_TOKENS if limit is None else limit
         found = tokenizer.encode_ids(texts, max_length=limit)
-        every = [Given(ids=tuple(one.ids)) for one in found]
+        every = [DecodingInput(ids=tuple(one.ids)) for one in found]
         cut = [one.truncated for one in found]
         if any(cut):
             warnings.warn(
@@ -108,28 +108,28 @@ class Writer:
             )
         return every, cut
 
-    def _given(self, ids: Any, mask: Any) -> list[Given]:
+    def _given(self, ids: Any, mask: Any) -> list[DecodingInput]:
         """Rows as they were handed over, checked; padding behind a source is left out."""
         import numpy as np
 
-        from clearhead.decode import Given
+        from clearhead.decode import DecodingInput
 
         if mask is None and _ragged(ids):
             ids, mask = pad_rows([as_ids(row, f"ids[{place}]").tolist() for place, row in enumerate(ids)], 0)
         words = as_ids(ids, "ids")
         if words.ndim == 2 and 0 in words.shape:
-            return [Given(ids=()) for _ in words]
+            return [DecodingInput(ids=()) for _ in words]
         batch, _ = checked_batch(self.model.shape, words, mask, None, None, None)
         real = batch.mask
-        pad_id, paired = self.plan.pad, self.model.shape.decoder is not None
-        if real is None and not paired and pad_id is not None and pad_id not in self.plan.ends:
+        pad_id, paired = self.plan.pad_id, self.model.shape.decoder is not None
+        if real is None and not paired and pad_id is not None and pad_id not in self.plan.end_ids:
             real = words != pad_id
         if real is None:
-            return [Given(ids=tuple(row)) for row in words.tolist()]
+            return [DecodingInput(ids=tuple(row)) for row in words.tolist()]
         made = []
         for row, own in zip(words, real, strict=True):
             last = int(np.flatnonzero(own)[-1]) + 1 if own.any() else 0
-            made.append(Given(ids=tuple(row[:last].tolist()), mask=tuple(own[:last].tolist())))
+            made.append(DecodingInput(ids=tuple(row[:last].tolist()), mask=tuple(own[:last].tolist())))
         return made
 
 

@@ -12,11 +12,11 @@ def passport_layer(trained: Trained, layers: int) -> str | int | tuple[float, ..
     """The layer that a passport names; of weighted ones, what each is multiplied by."""
     if trained.layer != WEIGHTED:
         return trained.layer
-    from clearhead.classic import mixture_weights
+    from clearhead.classic import scalar_mix_weights
 
     if len(trained.layer_scores) != layers + 1:
         raise CheckpointError(f"clearhead.json weighs {len(trained.layer_scores)} layers, and there are {layers + 1}.")
     try:
-        return mixture_weights(trained.layer_scores, trained.layer_gamma)
+        return scalar_mix_weights(trained.layer_scores, trained.layer_gamma)
     except InputError as error:
         raise CheckpointError(f"clearhead.json: {error}") from None

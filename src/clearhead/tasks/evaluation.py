@@ -15,7 +15,7 @@ from clearhead.tasks.task import Answers, Calibration, Details, Task
 if TYPE_CHECKING:
     import numpy as np
 
-    from clearhead.metrics import Bin, Interval, LabelScore, Paired, Slice
+    from clearhead.metrics import Bin, Interval, LabelScore, PairedResult, Slice
 
     Array = np.ndarray[Any, Any]
 
@@ -65,7 +65,9 @@ class Evaluation:
     truncated: int = 0  # rows of which something was cut
     windowed: int = 0  # rows that were read in windows
     seconds: float = 0.0
-    against: dict[str, Paired] = field(default_factory=dict)  # metric -> this model minus another on the same rows
+    against: dict[str, PairedResult] = field(
+        default_factory=dict
+    )  # metric -> this model minus another on the same rows
     picks: Picks | None = None  # rows that are worth a look
 
     @property
@@ -143,7 +145,7 @@ def evaluation(
 def _calibration(
     task: Task, space: LabelSpace, logits: Any, targets: Any, calibration: Calibration
 ) -> Reliability | None:
-    from clearhead.metrics import expected_calibration_error, reliability
+    from clearhead.metrics import expected_calibration_error, reliability_table
 
     def at(temperature: float) -> Details:
         return task.metrics.details(
@@ -159,8 +161,8 @@ def _calibration(
         temperature=calibration.temperature,
         before=float(expected_calibration_error(plain, truth)),
         after=float(expected_calibration_error(scaled, truth)),
-        bins_before=reliability(plain, truth),
-        bins_after=reliability(scaled, truth),
+        bins_before=reliability_table(plain, truth),
+        bins_after=reliability_table(scaled, truth),
     )
 
 
@@ -184,13 +186,13 @@ def _slices(
     answers: Answers, targets: Array, right: Array | None, columns: Mapping[str, Sequence[Any]]
 ) -> tuple[Slice, ...]:
     """By each column: the share of right answers, or the mean error of numbers."""
-    from clearhead.metrics import mae, share, slice_table
+    from clearhead.metrics import mae, proportion, slice_table
 
     if not columns:
         return ()
     if right is None:
         return tuple(slice_table(columns, mae, targets, answers.labels, lower_is_worse=False, n=SLICE_DRAWS))
-    return tuple(slice_table(columns, share, right, n=SLICE_DRAWS))
+    return tuple(slice_table(columns, proportion, right, n=SLICE_DRAWS))
 
 
 def _plain(value: Any) -> Any:

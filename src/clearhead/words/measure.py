@@ -15,7 +15,7 @@ from clearhead.errors import InputError
 from clearhead.files import shown
 from clearhead.metrics.checks import Array
 from clearhead.metrics.correlation import spearman
-from clearhead.metrics.intervals import Interval, bootstrap, wilson
+from clearhead.metrics.intervals import Interval, bootstrap, wilson_interval
 from clearhead.progress import Progress, no_progress
 from clearhead.words.vectors import WordVectors
 
@@ -112,7 +112,7 @@ def measure_analogies(
 
 
 def _section(name: str, right: int, known: int, rows: int) -> Section:
-    return Section(name=name, accuracy=wilson(right, known) if known else None, rows=rows, known=known)
+    return Section(name=name, accuracy=wilson_interval(right, known) if known else None, rows=rows, known=known)
 
 
 def _known(vectors: WordVectors, rows: Sequence[Sequence[str]]) -> Array:

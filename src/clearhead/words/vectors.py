@@ -11,7 +11,7 @@ import numpy as np
 
 from clearhead.errors import InputError
 from clearhead.files import shown
-from clearhead.metrics.checks import Array, Given
+from clearhead.metrics.checks import Array, ArrayLike
 from clearhead.text.words import split_vector_words
 
 SIGNS = {"+": 1.0, "-": -1.0, "−": -1.0, "–": -1.0}
@@ -120,7 +120,7 @@ class WordVectors:
         target = signs @ (self.matrix[rows] / self.lengths[rows, None])
         return self.nearest(target, top=top, without=rows)
 
-    def nearest(self, vector: Given, *, top: int = 10, without: Iterable[int] = ()) -> list[Neighbour]:
+    def nearest(self, vector: ArrayLike, *, top: int = 10, without: Iterable[int] = ()) -> list[Neighbour]:
         """The words nearest to a vector, by one product with all of them."""
         target = np.asarray(vector, np.float32)
         if target.shape != (self.width,):

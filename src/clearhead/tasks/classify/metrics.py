@@ -45,19 +45,21 @@ def names(space: LabelSpace) -> tuple[str, ...]:
 
 def details(answers: Answers, targets: Array, space: LabelSpace) -> Details:
     """Scores by label, the confusion of classes, and what calibration is measured on."""
-    from clearhead.metrics import confusion, label_table
+    from clearhead.metrics import confusion_matrix, label_table
 
     square = None
     if space.kind == "classes" and len(space) <= MOST_SQUARE:
-        square = tuple(tuple(int(count) for count in row) for row in confusion(targets, answers.labels, len(space)))
+        square = tuple(
+            tuple(int(count) for count in row) for row in confusion_matrix(targets, answers.labels, len(space))
+        )
     table = tuple(label_table(targets, answers.labels, space.names))
     return Details(confusion=square, label_scores=table, probs=answers.probs, truth=targets)
 
 
 def compared(space: LabelSpace) -> Mapping[str, Callable[..., float]]:
     """What two models are compared by."""
-    from clearhead.metrics import accuracy, f1, matthews, subset_accuracy
+    from clearhead.metrics import accuracy, f1, matthews_corrcoef, subset_accuracy
 
     if space.kind == "multilabel":
         return {"subset_accuracy": subset_accuracy, "f1_macro": f1}
-    return {"accuracy": accuracy, "f1_macro": f1, "matthews": matthews}
+    return {"accuracy": accuracy, "f1_macro": f1, "matthews": matthews_corrcoef}

@@ -114,11 +114,11 @@ def fit(logits: Ragged, targets: Ragged, space: LabelSpace) -> Calibration:
 
 def spans_of(tags: Sequence[str], scheme: str | None) -> list[tuple[int, int, str]]:
     """The entities of one row: first word, one past the last, type; of plain tags, every word."""
-    from clearhead.metrics import entities
+    from clearhead.metrics import extract_entities
 
     if scheme == "plain":
         return [(place, place + 1, tag) for place, tag in enumerate(tags)]
-    return entities(tags)
+    return extract_entities(tags)
 
 
 def row_spans(rows: Ragged, space: LabelSpace) -> list[list[tuple[int, int, str]]]:

@@ -44,14 +44,14 @@ def measure(answers: Answers, targets: Ragged, space: LabelSpace, n: int) -> dic
 
 
 def _counts(answers: Answers, targets: Ragged, space: LabelSpace) -> Any:
-    from clearhead.metrics import entity_counts
+    from clearhead.metrics import count_entities
 
-    return entity_counts(row_spans(targets, space), row_spans(answers.labels, space))
+    return count_entities(row_spans(targets, space), row_spans(answers.labels, space))
 
 
 def details(answers: Answers, targets: Ragged, space: LabelSpace) -> Details:
     """Scores by type of entity; of plain tags, by tag and against each other."""
-    from clearhead.metrics import confusion, entity_table, label_table
+    from clearhead.metrics import confusion_matrix, entity_table, label_table
 
     true, said = targets.values, answers.labels.values
     if space.scheme != "plain":
@@ -59,7 +59,7 @@ def details(answers: Answers, targets: Ragged, space: LabelSpace) -> Details:
         return Details(label_scores=table, probs=answers.probs.values, truth=true)
     square = None
     if len(space) <= MOST_SQUARE:
-        square = tuple(tuple(int(count) for count in row) for row in confusion(true, said, len(space)))
+        square = tuple(tuple(int(count) for count in row) for row in confusion_matrix(true, said, len(space)))
     table = tuple(label_table(true, said, space.names))
     return Details(confusion=square, label_scores=table, probs=answers.probs.values, truth=true)
 
@@ -82,14 +82,14 @@ def row_scores(answers: Answers, targets: Ragged, space: LabelSpace, metric: str
     """Of each sentence its entities that are right, said and true; of accuracy its words, and those that are right."""
     import numpy as np
 
-    from clearhead.metrics import entity_counts, entity_f1, entity_precision, entity_recall
+    from clearhead.metrics import count_entities, entity_f1, entity_precision, entity_recall
 
     if metric == "accuracy":
         hits = np.bincount(targets.owners, weights=answers.labels.values == targets.values, minlength=len(targets))
         return lambda _, said: float(said[:, 0].sum() / said[:, 1].sum()), np.stack([hits, targets.counts], 1)
 
     types = sorted(space.names if space.scheme == "plain" else {name[2:] for name in space.names if name != "O"})
-    counts = entity_counts(row_spans(targets, space), row_spans(answers.labels, space), types).array
+    counts = count_entities(row_spans(targets, space), row_spans(answers.labels, space), types).array
     average = "macro" if metric == "f1_macro" else "micro"
     score = {"precision": entity_precision, "recall": entity_recall}.get(metric, entity_f1)
     return lambda _, said: float(score(said, average=average)), counts

@@ -186,12 +186,12 @@ def _numbers(row: Row, said: Tags, count: int, space: LabelSpace) -> list[int] |
 
 def word_tags(said: Tags, count: int, space: LabelSpace) -> list[str]:
     """One tag for each word, as the space writes them: plain ones as they are, entities as B- and I-, or as BILOU."""
-    from clearhead.metrics.entities import entities
+    from clearhead.metrics.entities import extract_entities
 
     if space.scheme == "plain" and said.tags is not None:
         return said.tags
     made = ["O"] * count
-    for first, last, kind in said.spans if said.tags is None else entities(said.tags):
+    for first, last, kind in said.spans if said.tags is None else extract_entities(said.tags):
         made[first:last] = _marked(kind, last - first, space)
     return made
 
@@ -228,17 +228,17 @@ class TagCounter:
 
     def space(self) -> LabelSpace:
         """All tags in a fixed order: O first, then B- and I- of each type."""
-        from clearhead.metrics.entities import entities, find_scheme
+        from clearhead.metrics.entities import detect_scheme, extract_entities
 
         scheme = "spans"
         types = set(self._types)
         if self._tags:
             try:
-                scheme = find_scheme([list(self._tags)])
+                scheme = detect_scheme([list(self._tags)])
             except InputError as error:
                 raise InputError(f"The tags cannot be read: {error}") from None
             if scheme == "plain":
                 return LabelSpace(names=tuple(sorted(self._tags)), kind="tags", scheme="plain")
-            types |= {kind for tag in self._tags for _, _, kind in entities([tag])}
+            types |= {kind for tag in self._tags for _, _, kind in extract_entities([tag])}
         names = ("O", *(f"{mark}-{kind}" for kind in sorted(types) for mark in "BI"))
         return LabelSpace(names=names, kind="tags", scheme="spans" if scheme == "spans" else "bio")

@@ -31,11 +31,11 @@ def row_of_texts(texts: Sequence[str], reference: str, second: bool | None) -> d
 
 def label_in_cell(row: TextRow, space: LabelSpace | None) -> list[str] | None:
     """The types of entities."""
-    from clearhead.metrics.entities import entities
+    from clearhead.metrics.entities import extract_entities
 
     if row.label is None:
         return None
-    spans = row.label.spans if row.label.tags is None else entities(row.label.tags)
+    spans = row.label.spans if row.label.tags is None else extract_entities(row.label.tags)
     return sorted({kind for _, _, kind in spans})
 
 
