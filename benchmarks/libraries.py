@@ -292,21 +292,21 @@ def compare_safetensors() -> None:
     import safetensors
     from safetensors.numpy import load_file, save_file
 
-    from clearhead.checkpoint.weights import SINGLE, Mapped, stored_tensors
+    from clearhead.checkpoint.weights import WEIGHTS_FILE, MappedTensors, list_tensors
 
     print(f"safetensors {safetensors.__version__}")
     print(f"  our lines: {lines_of('checkpoint/weights.py'):,} (weights), also for shards, limits and writing")
     with tempfile.TemporaryDirectory() as folder:
         draw = np.random.default_rng(0)
         tensors = {f"layer.{number}.weight": draw.random((768, 768), np.float32) for number in range(100)}
-        save_file(tensors, Path(folder) / SINGLE)
+        save_file(tensors, Path(folder) / WEIGHTS_FILE)
 
         def ours() -> dict[str, Any]:
-            mapped = Mapped(stored_tensors(Path(folder)))
+            mapped = MappedTensors(list_tensors(Path(folder)))
             return {name: mapped.array(name) for name in tensors}
 
         def theirs() -> dict[str, Any]:
-            return dict(load_file(Path(folder) / SINGLE))
+            return dict(load_file(Path(folder) / WEIGHTS_FILE))
 
         equal = sum(bool((ours()[name] == tensor).all()) for name, tensor in tensors.items())
 

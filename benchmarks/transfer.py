@@ -68,7 +68,7 @@ def random_start(mini: str, out: Path) -> Path:
     place = out / "random"
     if not place.exists():
         model = clearhead.load(mini, "core")
-        config = {key: value for key, value in model.config.items() if key in model.family.keys}
+        config = {key: value for key, value in model.config.items() if key in model.family.config_keys}
         fresh = create("bert", config=config, head="masked", tokenizer=model.tokenizer, seed=0)
         fresh.save(place)
     return place

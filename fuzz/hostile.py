@@ -308,7 +308,7 @@ def numbers(data: bytes, rng: Rng) -> bytes:
 
     made = json.loads(data)
     family = FAMILIES.get(str(made.get("model_type")))
-    keys = sorted({*made, *(family.keys if family is not None else ())})
+    keys = sorted({*made, *(family.config_keys if family is not None else ())})
     for _ in range(rng.choice((1, 1, 2))):
         made[rng.choice(keys)] = rng.choice(NUMBERS)
     return json.dumps(made).encode()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import clearhead
-from clearhead.checkpoint.sentence import SOURCE
+from clearhead.checkpoint.sentence import MODULES_FILE
 from clearhead.model import Model
 from clearhead.shape import Pooling
 from clearhead.text import load_tokenizer
@@ -57,7 +57,7 @@ def tiny_model(folder: Path, **changes: Any) -> Path:
 def tiny_sentences(folder: Path, **changes: Any) -> Path:
     """The same as a sentence-transformers folder that pools by the mean."""
     model = clearhead.load(tiny_model(folder, **changes), "core")
-    said = Pooling(normalize=True, max_length=24, origin=SOURCE)
+    said = Pooling(normalize=True, max_length=24, origin=MODULES_FILE)
     return replace(model, pooling=said).save(folder / "sentences")
 
 

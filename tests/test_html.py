@@ -12,7 +12,7 @@ def test_a_table_has_its_parts_in_order() -> None:
         '<table class="bars"><caption>What</caption><thead><tr><th scope="col">Name</th><td></td></tr></thead>'
         '<tbody><tr class="main"><th scope="row">a</th><td class="n">1</td></tr></tbody></table>'
     )
-    assert write_table(["<tr></tr>"], between="\n") == "<table>\n<tbody>\n<tr></tr>\n</tbody></table>"
+    assert write_table(["<tr></tr>"], separator="\n") == "<table>\n<tbody>\n<tr></tr>\n</tbody></table>"
 
 
 def test_attributes_are_escaped_and_left_out() -> None:

@@ -11,7 +11,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
 
-METHODS = {"embed": "Model.embed", "fill": "Model.fill", "generate": "Model.generate", "translate": "Model.generate"}
+MODEL_METHODS = {
+    "embed": "Model.embed",
+    "fill": "Model.fill",
+    "generate": "Model.generate",
+    "translate": "Model.generate",
+}
 
 
 class Caller(Protocol):
@@ -41,7 +46,7 @@ class PythonCaller:
 
     def verb(self, name: str) -> str:
         """`clearhead.train`, or the method of a model."""
-        return METHODS.get(name, f"clearhead.{name.replace('-', '_')}")
+        return MODEL_METHODS.get(name, f"clearhead.{name.replace('-', '_')}")
 
     def command(self, name: str, arguments: tuple[str, ...], settings: Mapping[str, object]) -> str:
         """`clearhead.train(resume="runs/one")`."""
@@ -53,7 +58,7 @@ _callers: list[Caller] = [PythonCaller()]
 
 
 @contextmanager
-def speaking(caller: Caller) -> Iterator[None]:
+def use_caller(caller: Caller) -> Iterator[None]:
     """Messages are for this caller."""
     _callers.append(caller)
     try:

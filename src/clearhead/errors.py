@@ -17,15 +17,15 @@ The command line prints the sentence and exits with 2; anything else is a bug an
 
 from __future__ import annotations
 
-MOST_MESSAGE = 4_000  # letters
+MAX_MESSAGE_CHARS = 4_000  # letters
 
 
 class ClearheadError(Exception):
     """Anything a user can cause and can mend; the message says what came, what was expected, what to do."""
 
     def __init__(self, message: str = "") -> None:
-        if len(message) > MOST_MESSAGE:  # a value out of a file is part of it: begin and end tell enough
-            message = f"{message[: MOST_MESSAGE - 500]} ... {message[-500:]}"
+        if len(message) > MAX_MESSAGE_CHARS:  # a value out of a file is part of it: begin and end tell enough
+            message = f"{message[: MAX_MESSAGE_CHARS - 500]} ... {message[-500:]}"
         super().__init__(message)
 
 

@@ -6,10 +6,10 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-MOST_ROWS = 20
-MOST_LETTERS = 120
-_LEFT = "text-align:left;font-weight:normal;padding:.15em .8em .15em 0"
-_RIGHT = "text-align:right;font-variant-numeric:tabular-nums;padding:.15em 0 .15em .8em"
+MAX_ROWS = 20
+MAX_CHARS = 120
+_LEFT_ALIGNED = "text-align:left;font-weight:normal;padding:.15em .8em .15em 0"
+_RIGHT_ALIGNED = "text-align:right;font-variant-numeric:tabular-nums;padding:.15em 0 .15em .8em"
 
 
 def write_table(
@@ -17,30 +17,30 @@ def write_table(
     head: Sequence[str] = (),
     *,
     caption: str = "",
-    between: str = "",
+    separator: str = "",
     **attributes: str | None,
 ) -> str:
     """A table of rows and header cells that were written by `write_row` and `write_cell`.
 
     `caption` is HTML; `between` is put between the parts and after each row, such as a line break.
     """
-    parts = [f"<table{_attributes(attributes)}>", f"<caption>{caption}</caption>" if caption else None]
+    parts = [f"<table{_format_attributes(attributes)}>", f"<caption>{caption}</caption>" if caption else None]
     parts += [f"<thead>{write_row(head)}</thead>" if head else None, "<tbody>", *rows, "</tbody></table>"]
-    return between.join(part for part in parts if part is not None)
+    return separator.join(part for part in parts if part is not None)
 
 
 def write_row(cells: Iterable[str], **attributes: str | None) -> str:
     """A row of cells."""
-    return f"<tr{_attributes(attributes)}>{''.join(cells)}</tr>"
+    return f"<tr{_format_attributes(attributes)}>{''.join(cells)}</tr>"
 
 
 def write_cell(content: str, scope: str = "", **attributes: str | None) -> str:
     """A cell with some HTML; `scope`: a header of its "col" or its "row"."""
     tag = "th" if scope else "td"
-    return f"<{tag}{_attributes({'scope': scope or None, **attributes})}>{content}</{tag}>"
+    return f"<{tag}{_format_attributes({'scope': scope or None, **attributes})}>{content}</{tag}>"
 
 
-def _attributes(attributes: Mapping[str, str | None]) -> str:
+def _format_attributes(attributes: Mapping[str, str | None]) -> str:
     """Attributes of an element: `class_` is written class, and those that are None are left out."""
     return "".join(
         f' {name.rstrip("_").replace("_", "-")}="{escape(value)}"'
@@ -49,46 +49,49 @@ def _attributes(attributes: Mapping[str, str | None]) -> str:
     )
 
 
-def table_html(title: str, head: Sequence[str], rows: Sequence[Sequence[object]], notes: Sequence[str] = ()) -> str:
+def render_table(title: str, head: Sequence[str], rows: Sequence[Sequence[object]], notes: Sequence[str] = ()) -> str:
     """A title, a table whose first column is names and whose others are figures, and remarks below it."""
-    parts = [f"<div><p><strong>{_shown(title)}</strong></p>"]
+    parts = [f"<div><p><strong>{_escape_text(title)}</strong></p>"]
     if rows:
-        heads = [write_cell(_shown(text), "col", style=_RIGHT if column else _LEFT) for column, text in enumerate(head)]
-        parts.append(write_table(map(_row, rows[:MOST_ROWS]), heads))
-    if len(rows) > MOST_ROWS:
-        parts.append(f"<p><small>and {len(rows) - MOST_ROWS:,} more</small></p>")
-    parts += [f"<p><small>{_shown(note)}</small></p>" for note in notes[:MOST_ROWS]]
+        heads = [
+            write_cell(_escape_text(text), "col", style=_RIGHT_ALIGNED if column else _LEFT_ALIGNED)
+            for column, text in enumerate(head)
+        ]
+        parts.append(write_table(map(_write_body_row, rows[:MAX_ROWS]), heads))
+    if len(rows) > MAX_ROWS:
+        parts.append(f"<p><small>and {len(rows) - MAX_ROWS:,} more</small></p>")
+    parts += [f"<p><small>{_escape_text(note)}</small></p>" for note in notes[:MAX_ROWS]]
     return "".join([*parts, "</div>"])
 
 
-def one_line(kind: str, *facts: object) -> str:
+def short_repr(kind: str, *facts: object) -> str:
     """A value as one short line, `Kind(fact, fact)`: facts that are None or empty are left out, long ones are cut."""
     plain = (str(fact) for fact in facts if fact is not None and fact != "")
-    return f"{kind}({', '.join(map(_cut, plain))})"
+    return f"{kind}({', '.join(map(_shorten, plain))})"
 
 
-def _cut(text: str) -> str:
-    short = text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS // 2]}...{text[-MOST_LETTERS // 3 :]}"
+def _shorten(text: str) -> str:
+    short = text if len(text) <= MAX_CHARS else f"{text[: MAX_CHARS // 2]}...{text[-MAX_CHARS // 3 :]}"
     return "".join(letter if letter.isprintable() else "?" for letter in short)
 
 
-def figure(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     """A number with four digits after the point, or a dash for what is not defined."""
     return "–" if value is None or value != value else f"{value:.4f}"
 
 
-def between(low: float, high: float) -> str:
+def format_interval(low: float, high: float) -> str:
     """An interval."""
-    return "" if low != low or high != high else f"{figure(low)} to {figure(high)}"
+    return "" if low != low or high != high else f"{format_number(low)} to {format_number(high)}"
 
 
-def _row(row: Sequence[object]) -> str:
-    first = write_cell(_shown(row[0]), "row", style=_LEFT)
-    return write_row([first, *(write_cell(_shown(cell), style=_RIGHT) for cell in row[1:])])
+def _write_body_row(row: Sequence[object]) -> str:
+    first = write_cell(_escape_text(row[0]), "row", style=_LEFT_ALIGNED)
+    return write_row([first, *(write_cell(_escape_text(cell), style=_RIGHT_ALIGNED) for cell in row[1:])])
 
 
-def _shown(text: object) -> str:
+def _escape_text(text: object) -> str:
     """A text that is escaped, not endless, and in which nothing hides or turns its surroundings around."""
     plain = str(text)
-    cut = plain if len(plain) <= MOST_LETTERS else plain[: MOST_LETTERS - 1] + "…"
+    cut = plain if len(plain) <= MAX_CHARS else plain[: MAX_CHARS - 1] + "…"
     return escape("".join("�" if unicodedata.category(c) in ("Cc", "Cf", "Cs") else c for c in cut))

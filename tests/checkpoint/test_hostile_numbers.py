@@ -14,12 +14,12 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import clearhead
-from clearhead.checkpoint.passport import Passport, Trained, read_passport, write_passport
+from clearhead.checkpoint.passport import Passport, TrainingRecord, read_passport, write_passport
 from clearhead.cli import main
 from clearhead.cli.screen import print_table
 from clearhead.errors import CheckpointError, ClearheadError, ConfigError, TensorError
 from clearhead.families import FAMILIES
-from clearhead.files import decode
+from clearhead.files import decode_dataclass
 from clearhead.machine.cpu import Machine, differences
 from clearhead.model.layers import finish
 from clearhead.predict.loading import load_predictor
@@ -116,9 +116,9 @@ def test_vectors_too_long_to_be_measured_are_not_zero() -> None:
 @pytest.mark.parametrize("model_type", sorted(FAMILIES))
 def test_every_real_number_is_one(model_type: str) -> None:
     family = FAMILIES[model_type]
-    checked = family.keys.items()  # what a family looks into itself, it turns into a number itself
+    checked = family.config_keys.items()  # what a family looks into itself, it turns into a number itself
     real = [name for name, key in checked if isinstance(key.default, float) and key.check("?") is not None]
-    values = family.read({name: 1 for name in real if family.keys[name].check(1) is None})
+    values = family.read_config({name: 1 for name in real if family.config_keys[name].check(1) is None})
     assert all(isinstance(values[name], float) for name in real)
 
 
@@ -139,7 +139,7 @@ def test_labels_that_cannot_be_written(spoil: Callable[..., Path], name: str) ->
 
 @pytest.mark.parametrize("labels", [["a", "a"], ["a", "\ud800"], ["x", "y", "x\0"]])
 def test_labels_of_a_passport(tmp_path: Path, labels: list[str]) -> None:
-    write_passport(tmp_path, Passport(trained=Trained(task="classify", labels=labels)))
+    write_passport(tmp_path, Passport(trained=TrainingRecord(task="classify", labels=labels)))
     with pytest.raises(CheckpointError, match=r"clearhead\.json has the label"):
         read_passport(tmp_path)
 
@@ -180,11 +180,11 @@ def test_json_with_half_a_character(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_messages_stay_short(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
-        decode({"task": "classify", "kind": "x" * 9_000}, Chosen, "clearhead.json")
+        decode_dataclass({"task": "classify", "kind": "x" * 9_000}, Chosen, "clearhead.json")
     assert len(str(caught.value)) < 500
     long = Machine(libraries={"torch": "2" * 9_000}, cpu="x")
     assert len(" ".join(differences(long, Machine(libraries={"torch": "1"})))) < 600
-    write_passport(tmp_path, Passport(trained=Trained(task="y" * 9_000, labels=["a", "b"])))
+    write_passport(tmp_path, Passport(trained=TrainingRecord(task="y" * 9_000, labels=["a", "b"])))
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
     with pytest.raises(ClearheadError) as refused:
         load_predictor(str(tmp_path))

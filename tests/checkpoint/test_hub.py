@@ -22,8 +22,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clearhead.checkpoint import download, hub
-from clearhead.checkpoint.hub import Located, locate
-from clearhead.checkpoint.reference import is_commit, needed_files, read_reference, shard_names
+from clearhead.checkpoint.hub import ModelLocation, locate
+from clearhead.checkpoint.reference import is_commit, parse_reference, read_shard_names, select_files
 from clearhead.errors import CheckpointError, ClearheadError, HubError, ModelNotFoundError, UnsafeError
 from tests.checkpoint.local_hub import ALWAYS, LocalHub, Trouble
 
@@ -101,7 +101,7 @@ def _point_to(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
 
 
-def _files(located: Located) -> dict[str, bytes]:
+def _files(located: ModelLocation) -> dict[str, bytes]:
     paths = sorted(path for path in located.folder.rglob("*") if path.is_file())
     return {path.relative_to(located.folder).as_posix(): path.read_bytes() for path in paths}
 
@@ -120,7 +120,9 @@ def _chain(error: BaseException | None) -> str:
 
 def test_a_folder_is_itself(tmp_path: Path) -> None:
     for reference in (tmp_path, str(tmp_path)):
-        assert locate(reference) == Located(folder=tmp_path, source="folder", revision=None, reference=str(tmp_path))
+        assert locate(reference) == ModelLocation(
+            folder=tmp_path, source="folder", revision=None, reference=str(tmp_path)
+        )
 
 
 def test_a_folder_here_wins_over_a_hub_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,14 +133,14 @@ def test_a_folder_here_wins_over_a_hub_id(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("name", ["default", "minilm", "all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2"])
 def test_aliases_mean_the_default_model(name: str) -> None:
-    assert read_reference(name).is_default
-    pinned = read_reference(f"{name}@v1")
+    assert parse_reference(name).is_default
+    pinned = parse_reference(f"{name}@v1")
     assert (pinned.repo, pinned.revision, pinned.is_default) == ("sentence-transformers/all-MiniLM-L6-v2", "v1", False)
 
 
 @pytest.mark.parametrize("reference", ["gpt2", "org/name", "org/name@main", "o-g/n.a_m-e@refs/pr/1", "x@" + "a" * 40])
 def test_hub_ids(reference: str) -> None:
-    read = read_reference(reference)
+    read = parse_reference(reference)
     assert (read.folder, f"{read.repo}@{read.revision}" if read.revision else read.repo) == (None, reference)
 
 
@@ -194,7 +196,7 @@ def test_a_file_is_not_a_model(tmp_path: Path) -> None:
 def test_any_text_is_a_clean_reference_or_a_clean_error() -> None:
     def check(text: str) -> None:
         try:
-            read = read_reference(text)
+            read = parse_reference(text)
         except ModelNotFoundError:
             return
         if read.repo is not None:
@@ -220,14 +222,14 @@ def test_only_the_needed_files_are_fetched(local: LocalHub) -> None:
     others += ["2_Dense/pytorch_model.bin", "9_x/y/config.json", "checkpoint-5/model.safetensors", ".gitattributes"]
     sha = local.repo("org/m").commit(MODEL | modules | {name: name.encode() for name in others})
     located = locate("org/m")
-    assert located == Located(folder=located.folder, source="hub", revision=sha, reference="org/m")
+    assert located == ModelLocation(folder=located.folder, source="hub", revision=sha, reference="org/m")
     assert _files(located) == MODEL | modules
     assert set(local.fetched("org/m")) == set(MODEL | modules)
     assert local.fetched("org/m")[-1] == "model.safetensors", "weights last: a snapshot with weights is whole"
 
 
 def test_folders_with_numbers_are_modules_only_with_modules_json() -> None:
-    assert needed_files(["config.json", "model.safetensors", "1_epoch/pytorch_model.bin"], "x", pickle=False) == [
+    assert select_files(["config.json", "model.safetensors", "1_epoch/pytorch_model.bin"], "x", pickle=False) == [
         "config.json",
         "model.safetensors",
     ]
@@ -328,7 +330,7 @@ def test_a_huge_index_is_not_parsed(tmp_path: Path) -> None:
     with index.open("wb") as file:
         file.truncate(65 * 2**20)
     with pytest.raises(UnsafeError):
-        shard_names(index)
+        read_shard_names(index)
 
 
 def test_pickles_are_refused_unless_asked_for(local: LocalHub) -> None:
@@ -619,7 +621,7 @@ def test_names_that_leave_the_folder_are_ignored(local: LocalHub) -> None:
 
 def test_no_listing_makes_a_name_that_leaves_the_folder() -> None:
     def check(names: list[str]) -> None:
-        for name in needed_files([*names, *MODEL, "modules.json"], "org/m", pickle=False):
+        for name in select_files([*names, *MODEL, "modules.json"], "org/m", pickle=False):
             assert not set(name) & set("\\:\0~ ")
             assert not name.startswith("/")
             assert not {"", ".", ".."} & set(name.split("/"))
@@ -629,7 +631,7 @@ def test_no_listing_makes_a_name_that_leaves_the_folder() -> None:
 
 
 def test_a_listing_without_end_is_refused(local: LocalHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(download, "_MAX_LISTED", 100)
+    monkeypatch.setattr(download, "_MAX_FILES", 100)
     local.repo("org/m").commit(MODEL | {f"x{n}": b"" for n in range(100)})
     with pytest.raises(HubError, match="more than 100"):
         locate("org/m")
@@ -735,7 +737,7 @@ def test_the_package_serves_without_running_its_code(
     folder = _install(home, ENCODER, monkeypatch)
     no_sockets()
     for name in ("default", "minilm", "all-MiniLM-L6-v2", DEFAULT):
-        assert locate(name) == Located(folder=folder, source="package", revision=None, reference=name)
+        assert locate(name) == ModelLocation(folder=folder, source="package", revision=None, reference=name)
         assert locate(name, offline=True).source == "package"
 
 

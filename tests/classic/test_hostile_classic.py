@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clearhead.checkpoint.weights import write_file
+from clearhead.checkpoint.weights import write_safetensors
 from clearhead.classic import ClassicModel, LinearModel, MajorityModel, Tfidf, load_classic, save_classic
 from clearhead.errors import CheckpointError, ClearheadError, TensorError, UnsafeError
 
@@ -82,7 +82,9 @@ def tensors(**change: Any) -> Spoil:
             "idf": np.ones(3, np.float32),
             **change,
         }
-        write_file(folder / TENSORS, {name: np.asarray(array) for name, array in kept.items() if array is not None})
+        write_safetensors(
+            folder / TENSORS, {name: np.asarray(array) for name, array in kept.items() if array is not None}
+        )
         vouch(folder)
 
     return spoil
@@ -250,7 +252,7 @@ def test_hostile_folders_are_refused(name: str, tmp_path: Path) -> None:
 
 def test_majority_without_outputs_is_refused(tmp_path: Path) -> None:
     save_classic(tmp_path, ClassicModel(method="majority", majority=MajorityModel(np.zeros(2, np.float32))))
-    write_file(tmp_path / TENSORS, {"bias": np.zeros((0,), np.float32)})
+    write_safetensors(tmp_path / TENSORS, {"bias": np.zeros((0,), np.float32)})
     vouch(tmp_path)
     with pytest.raises(TensorError, match="bias"):
         load_classic(tmp_path)

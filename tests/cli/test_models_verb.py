@@ -14,7 +14,7 @@ from huggingface_hub import constants
 
 import clearhead
 from clearhead.checkpoint import hub
-from clearhead.checkpoint.inventory import name_models, printable_size
+from clearhead.checkpoint.inventory import format_bytes, format_models
 from clearhead.errors import HubError, InputError
 
 Run = Callable[..., tuple[int, str, str]]
@@ -87,7 +87,7 @@ def test_everything_that_can_be_named(cache: Path, masked_model: Path, run: Run)
 
 def test_an_installed_default_model_is_told(cache: Path, masked_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not cache.exists()
-    monkeypatch.setattr(hub, "_package", lambda: masked_model)
+    monkeypatch.setattr(hub, "_find_package", lambda: masked_model)
     models = {model.name: model for model in clearhead.models()}
     assert {models[name].path for name in ("default", "minilm", "all-MiniLM-L6-v2")} == {str(masked_model)}
 
@@ -176,7 +176,7 @@ def test_offline_errors_name_models_that_are_here(cache: Path, masked_model: Pat
 def test_few_are_named_and_each_once(cache: Path, masked_model: Path) -> None:
     for number in range(12):
         put(cache, f"org/model{number:02}", linked(masked_model))
-    named = name_models(clearhead.models())
+    named = format_models(clearhead.models())
     assert named.count("org/model") == 7
     assert named.endswith(", …")
-    assert [printable_size(count) for count in (900, 2_500_000, 3_200_000_000)] == ["0.9 kB", "2.5 MB", "3.2 GB"]
+    assert [format_bytes(count) for count in (900, 2_500_000, 3_200_000_000)] == ["0.9 kB", "2.5 MB", "3.2 GB"]

@@ -157,7 +157,7 @@ def test_two_matrices_are_not_alike() -> None:
 def test_a_fresh_head_on_given_weights(family: str, tmp_path: Path) -> None:
     """Only the head is drawn: all else is the file's, and another seed changes only the head."""
     kind = FAMILIES[family]
-    made = clearhead.create(family, config={k: v for k, v in config(family).items() if k in kind.keys}, seed=1)
+    made = clearhead.create(family, config={k: v for k, v in config(family).items() if k in kind.config_keys}, seed=1)
     made.save(tmp_path)
     stored = dict(made.module.named_parameters())
     first = clearhead.load(tmp_path, "core", head="classify", labels=("a", "b", "c"), seed=0)

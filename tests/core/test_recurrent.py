@@ -405,7 +405,9 @@ def test_a_copy_task_is_learned(changes: Config) -> None:
 @pytest.mark.parametrize("preset", FAMILIES["rnn"].presets)
 def test_every_preset_does_without_attention(preset: str) -> None:
     family = FAMILIES["rnn"]
-    shape = family.model_shape(family.preset(preset, {"attention": "none"}) | {"attention": "none"}, "seq2seq", 2)
+    shape = family.model_shape(
+        family.preset_config(preset, {"attention": "none"}) | {"attention": "none"}, "seq2seq", 2
+    )
     assert shape.decoder is not None
     assert shape.decoder.recurrent is not None
     assert shape.decoder.recurrent.score == "none"

@@ -17,7 +17,7 @@ import clearhead
 from clearhead.engine import export as writing
 from clearhead.engine.export import DATA, MODEL
 from clearhead.errors import ClearheadError
-from clearhead.files import whole_file
+from clearhead.files import atomic_file
 from clearhead.model import Model
 from clearhead.shape import Pooling
 from tests.engine.both import TOLERANCE, from_file
@@ -175,12 +175,12 @@ def test_a_failed_write_leaves_nothing(
 ) -> None:
     @contextmanager
     def full(path: Path) -> Iterator[Any]:
-        with whole_file(path) as file:
+        with atomic_file(path) as file:
             if stopped == "the user":
                 raise KeyboardInterrupt
             yield FullDisk(file, 2000)
 
-    monkeypatch.setattr(writing, "whole_file", full)
+    monkeypatch.setattr(writing, "atomic_file", full)
     monkeypatch.setattr(writing, "ONE_FILE", 0)
     with pytest.raises((ClearheadError, KeyboardInterrupt)) as told:
         clearhead.export(small, tmp_path / "out")

@@ -167,7 +167,7 @@ def test_a_quantised_folder_runs_in_eight_bits_and_says_what_that_costs(folder: 
 
 
 def test_a_plan_that_does_not_fit_is_refused(folder: Path, tmp_path: Path) -> None:
-    from clearhead.checkpoint.weights import write_file
+    from clearhead.checkpoint.weights import write_safetensors
 
     clearhead.quantize(folder, TEXTS * 4, output=tmp_path / "small", least_cosine=0.9)
     for name, array in {
@@ -176,7 +176,7 @@ def test_a_plan_that_does_not_fit_is_refused(folder: Path, tmp_path: Path) -> No
         "even.stack.blocks.0.attend.inner.q": np.zeros(clearhead.load(folder).shape.stack.width, np.float32),
         "else.stack.blocks.0.feed.inner.up": np.ones(3, np.float32),
     }.items():
-        write_file(tmp_path / "small" / "int8.safetensors", {name: array})
+        write_safetensors(tmp_path / "small" / "int8.safetensors", {name: array})
         with pytest.raises(CheckpointError, match=r"int8\.safetensors"):
             clearhead.load(tmp_path / "small")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clearhead.checkpoint.weights import Mapped, give_back, read_header, write_file
+from clearhead.checkpoint.weights import MappedTensors, read_header, release_pages, write_safetensors
 from clearhead.engine.graph import Graph
 from clearhead.engine.session import Session
 
@@ -40,19 +40,19 @@ def test_a_session_reads_a_table_where_it_lies() -> None:
 
 def test_pages_of_a_file_are_given_back_and_come_again(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
-    write_file(path, {"one": np.full((ROWS, WIDTH), 3.0, np.float32)})
-    array = Mapped(read_header(path), writable=False).array("one")
+    write_safetensors(path, {"one": np.full((ROWS, WIDTH), 3.0, np.float32)})
+    array = MappedTensors(read_header(path), writable=False).array("one")
     assert float(array.sum()) == 3.0 * ROWS * WIDTH
     before = held("Rss")
-    give_back([array[1:], array])  # a view leads to the same file
+    release_pages([array[1:], array])  # a view leads to the same file
     assert before - held("Rss") > 32
     assert float(array.sum()) == 3.0 * ROWS * WIDTH
 
 
 def test_what_was_written_is_never_given_back(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
-    write_file(path, {"one": np.zeros((8, 4096), np.float32)})
-    array = Mapped(read_header(path)).array("one")
+    write_safetensors(path, {"one": np.zeros((8, 4096), np.float32)})
+    array = MappedTensors(read_header(path)).array("one")
     array[:] = 1.0
-    give_back([array, np.ones(3)])
+    release_pages([array, np.ones(3)])
     assert (array == 1.0).all()

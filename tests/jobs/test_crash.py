@@ -13,7 +13,15 @@ import pytest
 
 import clearhead
 from clearhead.errors import ClearheadError, InputError
-from clearhead.files import PART, is_taken, part_of, scratch_folder, sweep, whole_file, whole_folder
+from clearhead.files import (
+    PARTIAL_SUFFIX,
+    atomic_file,
+    atomic_folder,
+    is_occupied,
+    partial_path,
+    remove_leftovers,
+    scratch_folder,
+)
 from clearhead.jobs.restart import alone_in, in_use
 from clearhead.translate.generate import continue_lines
 from clearhead.translate.stream import translate_lines
@@ -34,16 +42,16 @@ def warm() -> None:
 
 
 def make_file() -> None:
-    with whole_file(Path("new/file.bin")) as file:
+    with atomic_file(Path("new/file.bin")) as file:
         file.write(b"x" * 100_000)
         file.write(b"end")
 
 
 def make_folder() -> None:
-    with whole_folder(Path("folder")) as made, scratch_folder() as scratch:
+    with atomic_folder(Path("folder")) as made, scratch_folder() as scratch:
         (scratch / "beside").write_bytes(b"1")
         (made / "below").mkdir()
-        with whole_file(made / "below" / "one") as file:
+        with atomic_file(made / "below" / "one") as file:
             file.write(b"1")
         (made / "two").write_text("2")
 
@@ -137,54 +145,54 @@ def test_a_folder_behind_a_link_is_no_other_process(tmp_path: Path) -> None:
 
 
 def test_what_another_process_writes_is_left_alone(tmp_path: Path) -> None:
-    part = part_of(tmp_path / "file")
+    part = partial_path(tmp_path / "file")
     part.write_bytes(b"of another")
     handle = os.open(part, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
-    with whole_file(tmp_path / "file") as file:
+    with atomic_file(tmp_path / "file") as file:
         file.write(b"ours")
-    sweep(tmp_path)
+    remove_leftovers(tmp_path)
     assert (tmp_path / "file").read_bytes() == b"ours"
     assert part.read_bytes() == b"of another"
     os.close(handle)
-    sweep(tmp_path)
+    remove_leftovers(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_links_and_folders_under_the_temporary_name(tmp_path: Path) -> None:
     (tmp_path / "mine").write_bytes(b"mine")
     for make in (lambda part: part.symlink_to(tmp_path / "mine"), lambda part: part.hardlink_to(tmp_path / "mine")):
-        part = part_of(tmp_path / "file")
+        part = partial_path(tmp_path / "file")
         make(part)
-        with whole_file(tmp_path / "file") as file:
+        with atomic_file(tmp_path / "file") as file:
             file.write(b"new")
         assert (tmp_path / "mine").read_bytes() == b"mine"
         part.unlink()
-    part_of(tmp_path / "file").mkdir()
-    with whole_file(tmp_path / "file") as file:
+    partial_path(tmp_path / "file").mkdir()
+    with atomic_file(tmp_path / "file") as file:
         file.write(b"newer")
     assert (tmp_path / "file").read_bytes() == b"newer"
 
 
 def test_names_as_long_as_can_be(tmp_path: Path) -> None:
     longest = tmp_path / ("ä" * 127 + "b")
-    with whole_file(longest) as file:
+    with atomic_file(longest) as file:
         file.write(b"1")
-    with whole_folder(tmp_path / ("c" * 255)) as made:
-        assert made.name.endswith(PART)
+    with atomic_folder(tmp_path / ("c" * 255)) as made:
+        assert made.name.endswith(PARTIAL_SUFFIX)
     assert {path.name for path in tmp_path.iterdir()} == {longest.name, "c" * 255}
-    for write in (whole_file, whole_folder):
+    for write in (atomic_file, atomic_folder):
         for name, why in (("d" * 256, "File name too long"), ("a\0b", "no file name can have")):
             with pytest.raises(ClearheadError, match=why), write(tmp_path / name):
                 pass
     with pytest.raises(ClearheadError, match="File name too long"):
-        is_taken(tmp_path / ("d" * 256))
+        is_occupied(tmp_path / ("d" * 256))
 
 
 def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(KeyError), whole_file(tmp_path / "file"):
+    with pytest.raises(KeyError), atomic_file(tmp_path / "file"):
         raise KeyError
-    with pytest.raises(ClearheadError, match="cannot be written: No such file"), whole_folder(tmp_path / "folder"):
+    with pytest.raises(ClearheadError, match="cannot be written: No such file"), atomic_folder(tmp_path / "folder"):
         (tmp_path / "missing").read_bytes()
     assert not list(tmp_path.iterdir())
 

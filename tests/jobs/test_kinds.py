@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import clearhead
-from clearhead.checkpoint.passport import Passport, Trained, write_passport
+from clearhead.checkpoint.passport import Passport, TrainingRecord, write_passport
 from clearhead.errors import CheckpointError, ClearheadError, ConfigError
 from clearhead.jobs.kinds import ANSWERING, KINDS, WITH_VECTORS, WRITING, has_vectors, kind_of, local_kind
 from clearhead.tasks import TASKS
@@ -104,7 +104,7 @@ OF_TASK = {
 @pytest.mark.parametrize("task", [*OF_TASK, "of a later version"])
 def test_a_passport_comes_first(task: str, tmp_path: Path) -> None:
     folder = bert(tmp_path, "masked")
-    write_passport(folder, Passport(trained=Trained(task=task)))
+    write_passport(folder, Passport(trained=TrainingRecord(task=task)))
     assert kind_of(folder) == OF_TASK.get(task, "classifier")
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from clearhead.api import train
 from clearhead.errors import ClearheadError, InputError
-from clearhead.files import decode
+from clearhead.files import decode_dataclass
 from clearhead.jobs.plan import METHODS, RunPlan, make_plan, parse_set, read_recipe
 from tests.small import labelled, write_csv
 
@@ -32,7 +32,7 @@ def test_defaults() -> None:
 
 def test_a_plan_survives_its_file() -> None:
     plan = make_plan({"train": "a.csv", "layer": -2, "method": "features", "seeds": 3, "batch_tokens": 500})
-    assert decode(json.loads(json.dumps(asdict(plan))), RunPlan, "run.json") == plan
+    assert decode_dataclass(json.loads(json.dumps(asdict(plan))), RunPlan, "run.json") == plan
 
 
 def test_names_with_hyphens_are_the_same() -> None:

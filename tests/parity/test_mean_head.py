@@ -31,12 +31,12 @@ from tests.twins import TOLERANCE, library, stirred
 LABELS = ("one", "two", "three")
 TEXTS = ["the film was good", "a plot", "we saw some very sad music and it was poor but the end was great"]
 PAIRS = [("the film was good", "bad"), ("a plot", "it was the end of the film"), ("we", "saw")]
-MODULES = [family for family in FIXED if "head_pooling" in FAMILIES[family].keys]
+MODULES = [family for family in FIXED if "head_pooling" in FAMILIES[family].config_keys]
 
 
 def made(family: str, **config: Any) -> Model:
     """A tiny classifier whose numbers all matter."""
-    sizes = {key: value for key, value in FIXED[family].items() if key in FAMILIES[family].keys}
+    sizes = {key: value for key, value in FIXED[family].items() if key in FAMILIES[family].config_keys}
     model: Model = clearhead.create(family, config=sizes | config, head="classify", labels=LABELS)
     stirred(model.module)
     return model

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import clearhead
-from clearhead.checkpoint.sentence import write_sentences
+from clearhead.checkpoint.sentence import write_modules
 from clearhead.files import read_json
 from clearhead.pretrain.held_out import Judged
 from clearhead.pretraining.baselines import Baseline
@@ -120,7 +120,7 @@ def test_a_loud_head_is_made_quiet(text: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["cls", "mean"])
 def test_an_encoder_of_sentences_stays_one(text: Path, tmp_path: Path, mode: str) -> None:
     base = tiny_model(tmp_path)
-    write_sentences(base, Pooling(modes=(mode,), normalize=True, origin="sentence-transformers"), (), 32)
+    write_modules(base, Pooling(modes=(mode,), normalize=True, origin="sentence-transformers"), (), 32)
     words = [word for word in clearhead.load(base).tokenizer.vocab if word.isalpha()]
     own = tmp_path / "own.txt"
     own.write_text("\n\n".join(" ".join(words[at:] + words[:at]) + "." for at in range(len(words))))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clearhead.html import table_html
+from clearhead.html import render_table
 from clearhead.predict.files import Predicted
 from clearhead.train.finish import Run
 from tests.report.pages import Reader
@@ -64,4 +64,4 @@ def test_what_they_say() -> None:
 
 
 def test_long_tables_are_cut() -> None:
-    assert "and 80 more" in table_html("t", ("a", "b"), [(n, n) for n in range(100)])
+    assert "and 80 more" in render_table("t", ("a", "b"), [(n, n) for n in range(100)])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import clearhead
-from clearhead.caller import command, setting, speaking, verb
+from clearhead.caller import command, setting, use_caller, verb
 from clearhead.cli import VERBS
 from clearhead.cli.flags import ALIASES, ShellCaller, every_flag, flags_of, in_flags
 from clearhead.decode.settings import Decoding
@@ -112,24 +112,24 @@ def test_the_same_setting_for_every_caller() -> None:
     assert setting("skip_bad_rows", True) == "skip_bad_rows=True"
     assert (setting("epochs"), setting("epochs", 3)) == ("epochs", "epochs=3")
     assert (verb("learn-tokenizer"), verb("embed")) == ("clearhead.learn_tokenizer", "Model.embed")
-    with speaking(ShellCaller("train")):
+    with use_caller(ShellCaller("train")):
         assert setting("text_b", "COLUMN") == "--text-b COLUMN"
         assert setting("skip_bad_rows", True) == "--skip-bad-rows"
         assert setting("output", "FOLDER") == "-o FOLDER"
         assert setting("max_length", 64) == "--set max_length=64"  # train has no flag of this name
         assert setting("allow_pickle", True, of="convert") == "--allow-pickle"
         assert verb("learn-tokenizer") == "clearhead learn-tokenizer"
-    with speaking(ShellCaller("evaluate")):
+    with use_caller(ShellCaller("evaluate")):
         assert setting("slices") == "--slice"
         assert setting("max_length", 64) == "max_length=64"  # nothing that does not exist
-    with speaking(ShellCaller("generate")):
+    with use_caller(ShellCaller("generate")):
         assert setting("temperature", 0.5) == "--temperature 0.5"
     assert setting("epochs") == "epochs"
 
 
 def test_whole_commands_for_every_caller() -> None:
     assert command("train", resume="a run") == 'clearhead.train(resume="a run")'
-    with speaking(ShellCaller("embed")):
+    with use_caller(ShellCaller("embed")):
         assert command("train", resume="a run") == "clearhead train --resume 'a run'"
         assert command("convert", "old", "NEW", allow_pickle=True) == "clearhead convert --allow-pickle old NEW"
 

@@ -112,13 +112,13 @@ def test_the_model_is_loaded_once(
 ) -> None:
     """Fine-tuning changes the weights, so that the encoder of the baselines is read once more; the report shares."""
     count = [0]
-    arrays = Checkpoint.arrays
+    arrays = Checkpoint.iter_arrays
 
     def counted(self: Checkpoint, *args: Any, **kwargs: Any) -> Any:
         count[0] += 1
         return arrays(self, *args, **kwargs)
 
-    monkeypatch.setattr(Checkpoint, "arrays", counted)
+    monkeypatch.setattr(Checkpoint, "iter_arrays", counted)
     train(reviews, output=tmp_path / "run", model=tiny, **QUICK, **METHODS[method])
     assert count[0] == loads
     if method == "finetune":

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clearhead.checkpoint.weights import Mapped, read_header, write_file
+from clearhead.checkpoint.weights import MappedTensors, read_header, write_safetensors
 from clearhead.errors import CheckpointError, ClearheadError
 from clearhead.training.log import RunLog, read_log
 from clearhead.training.loop import train_steps
@@ -201,8 +201,8 @@ def _renamed(found: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # infinity times zero
 def test_tensors_that_are_wrong(place: Path, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     path = step_folder(place) / f"{name}.safetensors"
-    mapped = Mapped(read_header(path))
-    write_file(path, change({name: mapped.array(name).copy() for name in mapped.tensors}))
+    mapped = MappedTensors(read_header(path))
+    write_safetensors(path, change({name: mapped.array(name).copy() for name in mapped.tensors}))
     with pytest.raises(CheckpointError):
         resume(place)
 

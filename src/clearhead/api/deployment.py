@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
-from clearhead.files import check_new, whole_file, whole_folder
+from clearhead.files import atomic_file, atomic_folder, check_output_folder
 from clearhead.model.loading import load, need_torch
 from clearhead.progress import KnownCountCallback, Progress, from_counts, no_progress
 
@@ -25,16 +25,16 @@ def convert(source: str | os.PathLike[str], destination: str | Path, *, allow_pi
 
     located = locate(source, pickle=allow_pickle)
     target = Path(destination)
-    check_new(target)
-    from clearhead.checkpoint.unpickle import has_pickle, unpickled
+    check_output_folder(target)
+    from clearhead.checkpoint.unpickle import convert_pickles, has_pickle
 
     if allow_pickle and has_pickle(located.folder):
         need_torch("Reading a pickle")
-        with whole_folder(target) as made, unpickled(located.folder) as folder:
+        with atomic_folder(target) as made, convert_pickles(located.folder) as folder:
             replace(load(folder), reference=str(source)).save(made)
         return target
     model = load(located.folder)
-    with whole_folder(target) as made:
+    with atomic_folder(target) as made:
         model.save(made)
     return target
 
@@ -98,7 +98,7 @@ def bench(
         **limits,
     )
     if path is not None:
-        with whole_file(path) as file:
+        with atomic_file(path) as file:
             file.write(timed.svg().encode())
     return timed
 
@@ -158,6 +158,6 @@ def quantize(
 
 def models() -> list[LocalModel]:
     """The models on this machine: aliases, shipped ones and the Hugging Face cache; nothing is loaded or fetched."""
-    from clearhead.checkpoint.hub import local_models
+    from clearhead.checkpoint.hub import list_local_models
 
-    return local_models()
+    return list_local_models()

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clearhead.checkpoint.inventory import printable_size
+    from clearhead.checkpoint.inventory import format_bytes
     from clearhead.data.sources.paths import is_text
     from clearhead.data.sources.texts import comes_in_lines
     from clearhead.explain.complexity import LENGTHS, MS, WIDTHS
     from clearhead.explain.growth_picture import check_picture
-    from clearhead.files import named, reason, shown
-    from clearhead.html import between, figure
+    from clearhead.files import describe_os_error, format_path, to_printable
+    from clearhead.html import format_interval, format_number
     from clearhead.jobs.events import RunEvents
     from clearhead.jobs.kinds import has_vectors, local_kind
     from clearhead.jobs.plan import parse_set
@@ -37,20 +37,20 @@ _HOMES = {
     "TrainingInterrupted": "training.interrupt",
     "TruncationWarning": "model.embedding",
     "WIDTHS": "explain.complexity",
-    "between": "html",
+    "format_interval": "html",
     "check_picture": "explain.growth_picture",
     "comes_in_lines": "data.sources.texts",
-    "figure": "html",
+    "format_number": "html",
     "has_vectors": "jobs.kinds",
     "is_text": "data.sources.paths",
     "local_kind": "jobs.kinds",
-    "named": "files",
+    "format_path": "files",
     "on_stop_request": "training.interrupt",
     "parse_set": "jobs.plan",
-    "printable_size": "checkpoint.inventory",
-    "reason": "files",
+    "format_bytes": "checkpoint.inventory",
+    "describe_os_error": "files",
     "rung_cells": "ladder.methods",
-    "shown": "files",
+    "to_printable": "files",
 }
 
 
@@ -94,20 +94,20 @@ __all__ = [
     "TruncationWarning",
     "WordAnswers",
     "WordVectors",
-    "between",
     "check_picture",
     "comes_in_lines",
+    "describe_os_error",
     "disk_bytes",
     "exported_facts",
-    "figure",
+    "format_bytes",
+    "format_interval",
+    "format_number",
+    "format_path",
     "has_vectors",
     "is_text",
     "local_kind",
-    "named",
     "on_stop_request",
     "parse_set",
-    "printable_size",
-    "reason",
     "rung_cells",
-    "shown",
+    "to_printable",
 ]

@@ -107,7 +107,7 @@ def word2vec(
     rate, seed, threads, ... `output` is a new folder, or a word2vec file by its ending (.txt, .vec, .bin); `text` names
     the columns of a table that hold text.
     """
-    from clearhead.files import check_new, shown
+    from clearhead.files import check_output_folder, to_printable
     from clearhead.words.corpus import file_sentences
     from clearhead.words.files import is_file_name, save_vectors
     from clearhead.words.learn import learn_words
@@ -116,12 +116,12 @@ def word2vec(
     try:
         chosen = WordSettings(**settings)
     except TypeError as error:
-        raise InputError(f"Settings of word2vec: {shown(error, 120)}.") from None
+        raise InputError(f"Settings of word2vec: {to_printable(error, 120)}.") from None
     chosen.check()
     if output is not None and is_file_name(Path(output)) and Path(output).exists():
         raise InputError(f"{output} is there already; name a new file.")
     if output is not None:
-        check_new(Path(output))
+        check_output_folder(Path(output))
     notes: list[str] = []
     files = _files(given)
     sentences = given if files is None else file_sentences(files, text, encoding, notes)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.aspects.predictor import ABOUT, ASPECT, FIND, FORMAT, JUDGE, aspect_space, load_aspects
 from clearhead.aspects.reviews import Review, Span, reviews
-from clearhead.checkpoint.passport import DataMark
+from clearhead.checkpoint.passport import DatasetFingerprint
 from clearhead.data import Columns, Row, Source, TextRow, split_rows, text_hash
 from clearhead.data.split import draw_rows
 from clearhead.errors import InputError
@@ -182,7 +182,7 @@ def _drawn(some: Sequence[Review], plan: RunPlan) -> list[Review]:
     return [some[place] for place in sorted(left)]
 
 
-def _mark(some: Sequence[Review], name: str, labels: Sequence[str]) -> DataMark:
+def _mark(some: Sequence[Review], name: str, labels: Sequence[str]) -> DatasetFingerprint:
     """Which reviews these are, as `evaluate` will see them."""
     import numpy as np
 
@@ -191,7 +191,7 @@ def _mark(some: Sequence[Review], name: str, labels: Sequence[str]) -> DataMark:
     kept = [row for row in rows if isinstance(row, TextRow)]
     targets = TAG.rows.labels([row.label for row in kept], space)
     hashes = np.array([text_hash(row.text) for row in kept], np.uint64)
-    return DataMark(name=name, rows=len(kept), sha256=rows_digest(hashes, targets, space))
+    return DatasetFingerprint(name=name, rows=len(kept), sha256=rows_digest(hashes, targets, space))
 
 
 def _notes(runs: Mapping[str, Run]) -> tuple[str, ...]:

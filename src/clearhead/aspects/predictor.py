@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.checkpoint.passport import DataMark, Trained
+from clearhead.checkpoint.passport import DatasetFingerprint, TrainingRecord
 from clearhead.data import Columns, LabelSpace, TextRow
 from clearhead.errors import CheckpointError, InputError
-from clearhead.files import decode, read_json
+from clearhead.files import decode_dataclass, read_json
 from clearhead.jobs.kinds import ASPECTS
 from clearhead.metrics.entities import extract_entities
 from clearhead.predict.loading import load_predictor
@@ -110,11 +110,11 @@ def load_aspects(folder: Path, *, device: str = "auto", abstain_below: float | N
     if find.task.name != TAG.name or judge.task.name != PAIR.name or list(judge.space.names) != labels:
         raise CheckpointError(f"{folder}: the two models do not fit {ASPECTS}.")
     space = aspect_space(labels)
-    data = decode(saved.get("data", {}), dict[str, DataMark], ASPECTS)
+    data = decode_dataclass(saved.get("data", {}), dict[str, DatasetFingerprint], ASPECTS)
     return Predictor(
         task=TAG,
         space=space,
-        trained=Trained(
+        trained=TrainingRecord(
             task=TAG.name, method=find.method, kind="tags", labels=list(space.names), scheme="spans", data=data
         ),
         calibration=Calibration(abstain_below=abstain_below),

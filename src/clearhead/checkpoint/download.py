@@ -16,13 +16,13 @@ from typing import Any
 from clearhead.errors import ClearheadError, HubError, UnsafeError
 from clearhead.progress import Progress
 
-from .reference import is_commit, needed_files, shard_names
+from .reference import is_commit, read_shard_names, select_files
 
-_MAX_LISTED = 50_000  # no model repository comes near; a listing beyond it is not one
+_MAX_FILES = 50_000  # no model repository comes near; a listing beyond it is not one
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Listed:
+class _RemoteFile:
     """What the hub says about one file, so that the file can be held to it."""
 
     size: int | None
@@ -30,90 +30,90 @@ class _Listed:
     blob: str | None  # git's hash, of the others
 
 
-def storage(repo: str) -> Path:
+def cache_folder(repo: str) -> Path:
     """Name the folder of a repository in the Hugging Face cache, which every program here shares."""
     from huggingface_hub import constants
 
     return Path(constants.HF_HUB_CACHE) / ("models--" + repo.replace("/", "--"))
 
 
-def fetch(
+def download_revision(
     repo: str, revision: str | None, *, token: str | None, progress: Progress | None, pickle: bool
 ) -> tuple[Path, str, bool]:
     """Bring a revision into the cache; give its folder, its commit, and whether anything had to be downloaded."""
-    commit, listed = _listing(repo, revision, token)
-    folder = storage(repo) / "snapshots" / commit
+    commit, listed = _list_files(repo, revision, token)
+    folder = cache_folder(repo) / "snapshots" / commit
     fetched = False
 
     def get(name: str) -> None:
         nonlocal fetched
         if name not in listed:
             raise HubError(f"'{repo}' is broken on the hub: its index names {name}, which is not there")
-        with _hub_errors(repo, commit, name):
-            fetched |= _fetch_file(repo, commit, name, listed[name], folder / name, token=token, progress=progress)
+        with _explain_hub_errors(repo, commit, name):
+            fetched |= _download_file(repo, commit, name, listed[name], folder / name, token=token, progress=progress)
 
     # The root's weights come last, so a snapshot that has them has everything.
-    for name in needed_files(listed, f"{repo}@{revision}" if revision else repo, pickle=pickle):
+    for name in select_files(listed, f"{repo}@{revision}" if revision else repo, pickle=pickle):
         get(name)
         if name.endswith(".index.json"):
-            for shard in shard_names(folder / name):
+            for shard in read_shard_names(folder / name):
                 get((PurePosixPath(name).parent / shard).as_posix())
     if not is_commit(revision):
-        _remember(storage(repo) / "refs" / (revision or "main"), commit)
+        _write_ref(cache_folder(repo) / "refs" / (revision or "main"), commit)
     return folder, commit, fetched
 
 
-def _listing(repo: str, revision: str | None, token: str | None) -> tuple[str, dict[str, _Listed]]:
+def _list_files(repo: str, revision: str | None, token: str | None) -> tuple[str, dict[str, _RemoteFile]]:
     from huggingface_hub import HfApi, constants
 
-    with _hub_errors(repo, revision):
+    with _explain_hub_errors(repo, revision):
         # Without a timeout of ours the request would wait for ever.
         info = HfApi(library_name="clearhead").model_info(
             repo, revision=revision or "main", files_metadata=True, timeout=constants.HF_HUB_ETAG_TIMEOUT, token=token
         )
-        commit, siblings = _hash(info.sha, 40), info.siblings or []
+        commit, siblings = _parse_hash(info.sha, 40), info.siblings or []
         listed = {
-            str(file.rfilename): _Listed(
-                size=_size(file.lfs.size if file.lfs else file.size),
-                sha256=_hash(file.lfs.sha256, 64) if file.lfs else None,
-                blob=None if file.lfs else _hash(file.blob_id, 40),
+            str(file.rfilename): _RemoteFile(
+                size=_parse_size(file.lfs.size if file.lfs else file.size),
+                sha256=_parse_hash(file.lfs.sha256, 64) if file.lfs else None,
+                blob=None if file.lfs else _parse_hash(file.blob_id, 40),
             )
-            for file in siblings[: _MAX_LISTED + 1]
+            for file in siblings[: _MAX_FILES + 1]
         }
     if commit is None or (is_commit(revision) and commit != revision):
         raise HubError(f"the hub gave no usable commit for '{repo}': check that HF_ENDPOINT is a Hugging Face hub")
-    if len(siblings) > _MAX_LISTED:
-        raise HubError(f"'{repo}' lists more than {_MAX_LISTED} files, which no model does: it was not fetched")
+    if len(siblings) > _MAX_FILES:
+        raise HubError(f"'{repo}' lists more than {_MAX_FILES} files, which no model does: it was not fetched")
     return commit, listed
 
 
-def _fetch_file(
-    repo: str, commit: str, name: str, listed: _Listed, path: Path, *, token: str | None, progress: Progress | None
+def _download_file(
+    repo: str, commit: str, name: str, listed: _RemoteFile, path: Path, *, token: str | None, progress: Progress | None
 ) -> bool:
     from huggingface_hub import get_session, hf_hub_download
 
     if path.is_file():
         if listed.size in (None, path.stat().st_size):
             return False
-        _discard(path)
+        _remove_cached_file(path)
     hooks = get_session().event_hooks["response"]
-    if _refuse_wild_etag not in hooks:
-        hooks.append(_refuse_wild_etag)
+    if _refuse_unsafe_etag not in hooks:
+        hooks.append(_refuse_unsafe_etag)
     hf_hub_download(
         repo,
         name,
         revision=commit,
         token=token,
         library_name="clearhead",
-        tqdm_class=_meter(name, progress),
+        tqdm_class=_make_progress_class(name, progress),
     )
-    if wrong := _difference(path, listed):
-        _discard(path)
+    if wrong := _find_mismatch(path, listed):
+        _remove_cached_file(path)
         raise HubError(f"{name} of '{repo}' came with another {wrong} than the hub announced: try again")
     return True
 
 
-def _refuse_wild_etag(response: Any) -> None:
+def _refuse_unsafe_etag(response: Any) -> None:
     # huggingface_hub 2.4 makes a file name of this header without looking at it: '../../x' would leave the cache.
     if response.request.method == "HEAD":
         for header in ("ETag", "X-Linked-Etag"):
@@ -122,12 +122,12 @@ def _refuse_wild_etag(response: Any) -> None:
                 raise UnsafeError(f"the hub gave the file tag {tag[:60]!r}, which leaves the cache: check HF_ENDPOINT")
 
 
-def _discard(path: Path) -> None:
+def _remove_cached_file(path: Path) -> None:
     for place in (path.resolve(), path):  # the snapshot holds links to the blobs
         place.unlink(missing_ok=True)
 
 
-def _difference(path: Path, listed: _Listed) -> str | None:
+def _find_mismatch(path: Path, listed: _RemoteFile) -> str | None:
     if not path.is_file():
         return "commit"
     size = path.stat().st_size
@@ -144,7 +144,7 @@ def _difference(path: Path, listed: _Listed) -> str | None:
     return None
 
 
-def _remember(ref: Path, commit: str) -> None:
+def _write_ref(ref: Path, commit: str) -> None:
     # Written whole and after the files: a branch in the cache never points to half a model. A cache that cannot be
     # written to still serves this call.
     with suppress(OSError):
@@ -155,7 +155,7 @@ def _remember(ref: Path, commit: str) -> None:
             new.replace(ref)
 
 
-def _meter(name: str, progress: Progress | None) -> Any:
+def _make_progress_class(name: str, progress: Progress | None) -> Any:
     # huggingface_hub draws a tqdm bar unless it is handed a class of its shape; this one only counts.
     class Meter:
         def __init__(self, *_: Any, total: int | None = None, initial: int = 0, **__: Any) -> None:
@@ -178,27 +178,27 @@ def _meter(name: str, progress: Progress | None) -> Any:
     return Meter
 
 
-def _size(value: object) -> int | None:
+def _parse_size(value: object) -> int | None:
     return value if isinstance(value, int) and value >= 0 else None
 
 
-def _hash(value: object, length: int) -> str | None:
+def _parse_hash(value: object, length: int) -> str | None:
     return value if isinstance(value, str) and re.fullmatch(rf"[0-9a-f]{{{length}}}", value) else None
 
 
 @contextmanager
-def _hub_errors(repo: str, revision: str | None, file: str | None = None) -> Iterator[None]:
+def _explain_hub_errors(repo: str, revision: str | None, file: str | None = None) -> Iterator[None]:
     try:
         yield
     except ClearheadError:
         raise
     except Exception as error:  # whatever a hub, a network or a disk can make huggingface_hub raise
-        cause = _cause(error)
+        cause = _find_cause(error)
         # The words of the cause may hold the token when it is the token that cannot be sent.
-        raise HubError(_explain(cause, repo, revision, file)) from (None if _is_bad_token(cause) else cause)
+        raise HubError(_explain_error(cause, repo, revision, file)) from (None if _is_bad_token(cause) else cause)
 
 
-def _cause(error: BaseException) -> BaseException:
+def _find_cause(error: BaseException) -> BaseException:
     from huggingface_hub.errors import LocalEntryNotFoundError
 
     while isinstance(error, LocalEntryNotFoundError) and error.__cause__ is not None:
@@ -206,7 +206,7 @@ def _cause(error: BaseException) -> BaseException:
     return error
 
 
-def _kinds(error: BaseException | None) -> set[str]:
+def _class_names(error: BaseException | None) -> set[str]:
     # By name: huggingface_hub moved from httpx to httpx2, and both name their errors alike.
     return {kind.__name__ for kind in type(error).__mro__}
 
@@ -216,17 +216,17 @@ def _status(error: BaseException | None) -> int:
 
 
 def _is_bad_token(error: BaseException) -> bool:
-    return bool(_kinds(error) & {"LocalProtocolError", "UnicodeEncodeError"})
+    return bool(_class_names(error) & {"LocalProtocolError", "UnicodeEncodeError"})
 
 
-def is_down(error: BaseException | None) -> bool:
+def is_unavailable(error: BaseException | None) -> bool:
     """Tell whether a hub error comes from a hub that is away or overloaded, rather than from its answer."""
-    return "TransportError" in _kinds(error) or _status(error) in (408, 429) or _status(error) >= 500
+    return "TransportError" in _class_names(error) or _status(error) in (408, 429) or _status(error) >= 500
 
 
-def _explain(error: BaseException, repo: str, revision: str | None, file: str | None) -> str:
+def _explain_error(error: BaseException, repo: str, revision: str | None, file: str | None) -> str:
     what = f"{file} of '{repo}'" if file else f"'{repo}'"
-    kinds, status = _kinds(error), _status(error)
+    kinds, status = _class_names(error), _status(error)
     number = error.errno if isinstance(error, OSError) and not status else None
     if _is_bad_token(error):
         return "the token holds characters that cannot be sent: check HF_TOKEN"

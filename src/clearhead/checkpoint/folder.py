@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead import tensors
 from clearhead.checkpoint import names
-from clearhead.checkpoint.labels import outputs_in, read_labels
-from clearhead.checkpoint.mean_head import stored_mean_head, without_head
-from clearhead.checkpoint.weights import Mapped, Stored, Widen, check_numbers, inside, stored_tensors, write_tensors
+from clearhead.checkpoint.labels import count_outputs, read_labels
+from clearhead.checkpoint.mean_head import drop_mean_head_tensors, list_mean_head_tensors
+from clearhead.checkpoint.weights import (
+    FloatConverter,
+    MappedTensors,
+    StoredTensor,
+    check_values,
+    list_tensors,
+    resolve_inside,
+    write_tensors,
+)
 from clearhead.errors import CheckpointError, ConfigError, TensorError, UnsafeError
 from clearhead.families import FAMILIES, Family, family_of
-from clearhead.families.family import HEAD_POOLING, table
+from clearhead.families.family import HEAD_POOLING, name_table
 from clearhead.files import read_json, write_json
 from clearhead.shape import ModelShape
 
@@ -23,9 +31,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 AUTO = "auto"
-MOST_SHARD = 4 << 30
-READERS = 4  # threads that bring tensors in
-MOST_FRESH = 1 << 24  # numbers of a new head, unless the checkpoint itself is larger
+MAX_SHARD_BYTES = 4 << 30
+READER_THREADS = 4  # threads that bring tensors in
+MAX_NEW_PARAMETERS = 1 << 24  # numbers of a new head, unless the checkpoint itself is larger
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,42 +46,42 @@ class Checkpoint:
     head: str | None
     shape: ModelShape
     labels: tuple[str, ...]
-    verdict: names.Verdict
-    stored: Mapping[str, Stored]
-    fresh: tuple[str, ...]  # our tensors that the file does not have and a new head needs
+    match: names.TensorMatch
+    stored: Mapping[str, StoredTensor]
+    new_tensors: tuple[str, ...]  # our tensors that the file does not have and a new head needs
     notes: tuple[str, ...]  # one line each, for people
     warnings: tuple[str, ...] = ()  # what may surprise them, in sentences
     mean_head: bool = False  # whether it was saved with a head that reads the mean, which is a module of its own
 
-    def arrays(
-        self, widen: Widen | None = None, *, writable: bool = True
+    def iter_arrays(
+        self, to_float: FloatConverter | None = None, *, writable: bool = True
     ) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
         """Our tensors one by one, mapped; a number that is not finite stops it. `widen` makes float32 of 16 bits."""
-        mapped = Mapped(self.stored, widen, writable=writable)
+        mapped = MappedTensors(self.stored, to_float, writable=writable)
 
-        def checked(source: str) -> np.ndarray[Any, Any]:
+        def read_checked(source: str) -> np.ndarray[Any, Any]:
             array = mapped.array(source)
-            check_numbers(array, source)
+            check_values(array, source)
             return array
 
-        sources = list(dict.fromkeys(piece.source for piece in self.verdict.pieces.values()))
-        with ThreadPoolExecutor(max_workers=READERS) as readers:  # reading, widening and looking all leave Python
-            found = dict(zip(sources, readers.map(checked, sources), strict=True))
-        for ours, piece in self.verdict.pieces.items():
-            yield ours, piece.cut(found[piece.source])
+        sources = list(dict.fromkeys(piece.source for piece in self.match.slices.values()))
+        with ThreadPoolExecutor(READER_THREADS) as readers:  # reading, converting and checking release the GIL
+            arrays = dict(zip(sources, readers.map(read_checked, sources), strict=True))
+        for ours, piece in self.match.slices.items():
+            yield ours, piece.read_from(arrays[piece.source])
 
 
 def read_config(folder: Path) -> dict[str, Any]:
     """config.json of a model folder."""
     if not folder.is_dir():
         raise CheckpointError(f"{folder} is not a folder.")
-    path = inside(folder, "config.json")
+    path = resolve_inside(folder, "config.json")
     if not path.exists():
         raise CheckpointError(f"{folder} is not a model folder: it has no config.json.")
     return read_json(path)
 
 
-def model_type_of(config: Mapping[str, Any], in_file: Iterable[str]) -> object:
+def detect_model_type(config: Mapping[str, Any], in_file: Iterable[str]) -> object:
     """What config.json says; where it is silent, as the first files were, what the class or the tensors say."""
     if "model_type" in config:
         return config["model_type"]
@@ -87,7 +95,7 @@ def model_type_of(config: Mapping[str, Any], in_file: Iterable[str]) -> object:
     return next((family.model_type for family in own if family.prefix in starts), None)
 
 
-def read_folder(
+def read_checkpoint(
     folder: Path,
     head: str | None = AUTO,
     labels: tuple[str, ...] | None = None,
@@ -101,14 +109,14 @@ def read_folder(
     family that has the choice: a saved one that fits stays.
     """
     config = read_config(folder)
-    stored = stored_tensors(folder)
-    family = family_of(model_type_of(config, stored))
+    stored = list_tensors(folder)
+    family = family_of(detect_model_type(config, stored))
     sizes = {name: tensor.size for name, tensor in stored.items()}
-    config = family.guess(config, _InFile(stored))
+    config = family.infer_config(config, _StoredTensors(stored))
     mean_head = config.get(HEAD_POOLING) is not None
-    values = family.read(config)
-    saved_head = _head_of(family, config, values, frozenset(sizes))
-    saved_labels, disagreement = read_labels(config, outputs_in(family, values, saved_head, sizes))
+    values = family.read_config(config)
+    saved_head = _detect_head(family, config, values, frozenset(sizes))
+    saved_labels, disagreement = read_labels(config, count_outputs(family, values, saved_head, sizes))
     warned = disagreement is not None and labels is None and saved_head in ("classify", "tag")
     labels = saved_labels if labels is None else labels
     wanted = saved_head if head == AUTO else head
@@ -116,20 +124,21 @@ def read_folder(
     fits = wanted == saved_head and not relabelled
     keep = keep_head and (fits or pooling not in family.poolings)
     if wanted == "classify" and pooling is not None and not keep:
-        pooled = family.pool(config, pooling)
-        fits = fits and family.read(pooled) == values
-        config, values = pooled, family.read(pooled)
+        pooled = family.set_pooling(config, pooling)
+        fits = fits and family.read_config(pooled) == values
+        config, values = pooled, family.read_config(pooled)
     if wanted == "classify" and fits and values.get(HEAD_POOLING) == "mean":
-        stored |= stored_mean_head(folder)
+        stored |= list_mean_head_tensors(folder)
         sizes = {name: tensor.size for name, tensor in stored.items()}
-    plan = family.plan(values, wanted, len(labels))
+    plan = family.plan_head(values, wanted, len(labels))
     shape = family.model_shape(config, wanted, len(labels))
-    if {wanted, saved_head} <= _ANSWERS and not fits:
-        own = names.spread(table(plan.names), 1)  # heads of several tasks have one name: another task, another head
-        sizes = {name: size for name, size in sizes.items() if name not in own}
-    verdict = names.judge(family, values, shape, plan.names, sizes)
-    _check_computed(family, shape, stored)
-    shape, verdict, fresh, notes = _settle(family, wanted, shape, verdict, stored)
+    if {wanted, saved_head} <= _TASK_HEADS and not fits:
+        # the heads of several tasks share their names: the saved head belongs to another task, so it is ignored
+        head_names = names.expand_table(name_table(plan.names), 1)
+        sizes = {name: size for name, size in sizes.items() if name not in head_names}
+    verdict = names.match_tensors(family, values, shape, plan.names, sizes)
+    _check_computed_tables(family, shape, stored)
+    shape, verdict, fresh, notes = _resolve_missing(family, wanted, shape, verdict, stored)
     return Checkpoint(
         folder=folder,
         config=config,
@@ -137,9 +146,9 @@ def read_folder(
         head=wanted,
         shape=shape,
         labels=labels,
-        verdict=verdict,
+        match=verdict,
         stored=stored,
-        fresh=fresh,
+        new_tensors=fresh,
         notes=notes,
         warnings=(str(disagreement),) if warned else (),
         mean_head=mean_head,
@@ -147,25 +156,25 @@ def read_folder(
 
 
 @dataclass(frozen=True)
-class _InFile:
+class _StoredTensors:
     """Answers to what a family asks about a file."""
 
-    stored: Mapping[str, Stored]
+    stored: Mapping[str, StoredTensor]
 
     def __contains__(self, name: object) -> bool:
         return name in self.stored
 
-    def same(self, one: str, other: str) -> bool:
+    def are_equal(self, one: str, other: str) -> bool:
         """Whether two tensors hold the same numbers."""
         import numpy as np
 
-        mapped = Mapped(self.stored)
+        mapped = MappedTensors(self.stored)
         if self.stored[one].size != self.stored[other].size:
             return False
         return bool(np.array_equal(mapped.array(one), mapped.array(other)))
 
 
-def _head_of(
+def _detect_head(
     family: Family, config: Mapping[str, Any], values: Mapping[str, Any], in_file: frozenset[str]
 ) -> str | None:
     """The head that `architectures` names; where it is silent, the largest one that the tensors complete."""
@@ -181,10 +190,10 @@ def _head_of(
         known = ", ".join(family.architectures)
         raise ConfigError(f"config.json names the architecture {name[:80]!r}; {family.title} has {known}.")
     complete = []
-    spelled = {names.modern(name) for name in in_file}
+    spelled = {names.modernize_name(name) for name in in_file}
     for head in family.heads:
         shape = family.model_shape(values, head, 2)
-        rows = names.whole_table(family, shape, family.plan(values, head, 2).names)
+        rows = names.build_full_table(family, shape, family.plan_head(values, head, 2).names)
         # the pooler counts: it tells a classifier of texts from one of tokens, whose names are the same
         needed = {ours for ours in tensors.expected_sizes(shape) if ours.split(".")[0] in ("head", "second", "pooler")}
         there = {ours for theirs, row in rows.items() if theirs in spelled for ours in row.ours}
@@ -193,13 +202,13 @@ def _head_of(
     return max(complete)[1] if complete else None
 
 
-def _settle(
-    family: Family, head: str | None, shape: ModelShape, verdict: names.Verdict, stored: Mapping[str, Stored]
-) -> tuple[ModelShape, names.Verdict, tuple[str, ...], tuple[str, ...]]:
+def _resolve_missing(
+    family: Family, head: str | None, shape: ModelShape, verdict: names.TensorMatch, stored: Mapping[str, StoredTensor]
+) -> tuple[ModelShape, names.TensorMatch, tuple[str, ...], tuple[str, ...]]:
     """Decide what may be absent, what is tied after all, and what is an error."""
     notes = []
     top = ("head", "second", "pooler")
-    absent = {ours for ours in tensors.expected_sizes(shape) if ours not in verdict.pieces}
+    absent = {ours for ours in tensors.expected_sizes(shape) if ours not in verdict.slices}
     parts = {part: {ours for ours in tensors.expected_sizes(shape) if ours.split(".")[0] == part} for part in top}
     gone = {part for part in top if parts[part] and parts[part] <= absent}
     fresh: set[str] = set()
@@ -207,64 +216,66 @@ def _settle(
     if "pooler" in gone and shape.pooler is not None and not pooled:
         shape = replace(shape, pooler=None)
         absent -= parts["pooler"]
-    if "head" in gone and not verdict.misshaped:
+    if "head" in gone and not verdict.mismatched:
         fresh |= parts["head"] | (parts["second"] if "second" in gone else set())
         fresh |= parts["pooler"] if "pooler" in gone and shape.pooler is not None else set()
         notes.append(f"The {head} head is new, for the checkpoint has none that fits: train it before you trust it.")
-    elif "second" in gone and not verdict.misshaped:
+    elif "second" in gone and not verdict.mismatched:
         fresh |= parts["second"] | (parts["pooler"] if "pooler" in gone and shape.pooler is not None else set())
         notes.append("The head for pairs of texts is new, for the checkpoint has none: train it before you trust it.")
     elif "head.out.bias" in absent and family.model_type == "marian":
         fresh.add("head.out.bias")  # old exports leave out a bias of zeros
     absent -= fresh
     left = replace(verdict, missing={ours: name for ours, name in verdict.missing.items() if ours in absent})
-    if (problem := left.problem()) is not None:
+    if (problem := left.describe_problems()) is not None:
         raise TensorError(f"The weights do not fit {family.title} ({head or 'no head'}): {problem}.")
     numbers = tensors.count_values(
         {name: size for name, size in tensors.expected_sizes(shape).items() if name in fresh}
     )
-    if numbers > max(MOST_FRESH, tensors.count_values({name: tensor.size for name, tensor in stored.items()})):
+    if numbers > max(MAX_NEW_PARAMETERS, tensors.count_values({name: tensor.size for name, tensor in stored.items()})):
         raise UnsafeError(f"config.json asks for a new {head} head of {numbers:,} numbers, more than the weights hold.")
-    shape, left = _ties(shape, left, stored)
+    shape, left = _resolve_ties(shape, left, stored)
     if verdict.unused:
         notes.append(f"{len(verdict.unused)} tensors of another head are in the file and not used.")
     return shape, left, tuple(sorted(fresh)), tuple(notes)
 
 
-def _check_computed(family: Family, shape: ModelShape, stored: Mapping[str, Stored]) -> None:
+def _check_computed_tables(family: Family, shape: ModelShape, stored: Mapping[str, StoredTensor]) -> None:
     """Tables that are computed here must be in a file as they are computed, or not at all."""
     import numpy as np
 
-    mapped = Mapped(stored)
-    for name, array in family.computed(shape).items():
+    mapped = MappedTensors(stored)
+    for name, array in family.computed_tables(shape).items():
         for spelled in {name, family.prefix + name} & stored.keys():
             if stored[spelled].size != array.shape or not np.allclose(mapped.array(spelled), array, atol=1e-4):
                 raise TensorError(f"{spelled} holds other numbers than the sines and cosines that {family.title} has.")
 
 
-def _ties(shape: ModelShape, verdict: names.Verdict, stored: Mapping[str, Stored]) -> tuple[ModelShape, names.Verdict]:
+def _resolve_ties(
+    shape: ModelShape, verdict: names.TensorMatch, stored: Mapping[str, StoredTensor]
+) -> tuple[ModelShape, names.TensorMatch]:
     """A tied tensor that a file stores with other values is not tied; the same twice is no news."""
     import numpy as np
 
-    mapped = Mapped(stored)
-    for name, original in verdict.again.items():
+    mapped = MappedTensors(stored)
+    for name, original in verdict.duplicates.items():
         if stored[name].size != stored[original].size or not np.array_equal(mapped.array(name), mapped.array(original)):
             raise TensorError(f"{name} and {original} should be one tensor, and the file holds two different ones.")
     tied_to = tensors.tied_tensors(shape)
     for ours, piece in verdict.tied.items():
-        source = verdict.pieces.get(tied_to[ours])
+        source = verdict.slices.get(tied_to[ours])
         if source is not None and np.array_equal(
-            piece.cut(mapped.array(piece.source)), source.cut(mapped.array(source.source))
+            piece.read_from(mapped.array(piece.source)), source.read_from(mapped.array(source.source))
         ):
             continue
         if ours != "head.out.weight" or shape.head is None:
             raise TensorError(f"{piece.source} should be the same as {tied_to[ours]}, and it is not.")
         shape = replace(shape, head=replace(shape.head, tied=False))
-        verdict = replace(verdict, pieces={**verdict.pieces, ours: piece})
+        verdict = replace(verdict, slices={**verdict.slices, ours: piece})
     return shape, verdict
 
 
-def write_folder(
+def write_checkpoint(
     folder: Path,
     *,
     config: Mapping[str, Any],
@@ -273,40 +284,40 @@ def write_folder(
     shape: ModelShape,
     labels: tuple[str, ...],
     arrays: Mapping[str, np.ndarray[Any, Any]],
-    shard_bytes: int = MOST_SHARD,
+    shard_bytes: int = MAX_SHARD_BYTES,
 ) -> None:
     """config.json and the weights, under the names that Hugging Face uses."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CheckpointError(f"{folder} cannot be made: {error.strerror or error}.") from error
-    values = family.read(config)
-    plan = family.plan(values, head, len(labels))
-    written = names.back(family, shape, plan.names, arrays)
+    values = family.read_config(config)
+    plan = family.plan_head(values, head, len(labels))
+    written = names.to_stored_names(family, shape, plan.names, arrays)
     if head == "classify" and values.get(HEAD_POOLING) is not None:
-        written = without_head(written, family.prefix)
+        written = drop_mean_head_tensors(written, family.prefix)
     if shape.head is None:  # transformers asks for them in the bare class alone
-        written += family.computed(shape).items()
+        written += family.computed_tables(shape).items()
     write_tensors(folder, written, shard_bytes)
-    write_json(folder / "config.json", config_for(config, family, head, shape, labels))
+    write_json(folder / "config.json", build_config(config, family, head, shape, labels))
 
 
-def config_for(
+def build_config(
     config: Mapping[str, Any], family: Family, head: str | None, shape: ModelShape, labels: tuple[str, ...]
 ) -> dict[str, Any]:
     """config.json as it was, with what this model changed: every key written out, so that no default can drift."""
-    saved = {**family.read(config), **config, "model_type": family.model_type}
-    optional = {key for key, spec in family.keys.items() if key not in config and spec.default is None}
+    saved = {**family.read_config(config), **config, "model_type": family.model_type}
+    optional = {key for key, spec in family.config_keys.items() if key not in config and spec.default is None}
     saved = {key: value for key, value in saved.items() if key not in optional}
     for stale in ("num_labels", "_num_labels", "torch_dtype", "auto_map", "_name_or_path", "_commit_hash"):
         saved.pop(stale, None)
     classes = {ours: name for name, ours in reversed(list(family.architectures.items()))}
     bare = head is None or (head == "classify" and saved.get(HEAD_POOLING) is not None)
-    saved["architectures"] = [bare_class(family) if bare else classes[str(head)]]
+    saved["architectures"] = [base_class_name(family) if bare else classes[str(head)]]
     if not bare or head is None:
         saved.pop(HEAD_POOLING, None)
     saved["dtype"] = "float32"
-    if shape.head is not None and "tie_word_embeddings" in family.keys and shape.head.kind in _WORD_HEADS:
+    if shape.head is not None and "tie_word_embeddings" in family.config_keys and shape.head.kind in _LM_HEADS:
         if family.model_type == "t5":
             saved["scale_decoder_outputs"] = shape.head.scale != 1.0
         saved["tie_word_embeddings"] = shape.head.tied
@@ -316,11 +327,11 @@ def config_for(
     return saved
 
 
-_ANSWERS = {"classify", "tag", "span", "choice"}
-_WORD_HEADS = ("masked", "causal", "seq2seq", "bilm")
+_TASK_HEADS = {"classify", "tag", "span", "choice"}
+_LM_HEADS = ("masked", "causal", "seq2seq", "bilm")
 
 
-def bare_class(family: Family) -> str:
+def base_class_name(family: Family) -> str:
     """The class name of a family's model without a head."""
     first = next(iter(family.architectures))
     return first.split("For")[0].removesuffix("LMHeadModel").removesuffix("MTModel") + "Model"

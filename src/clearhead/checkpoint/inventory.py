@@ -12,18 +12,18 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from clearhead.checkpoint.folder import model_type_of, read_config
+from clearhead.checkpoint.folder import detect_model_type, read_config
 from clearhead.checkpoint.passport import read_passport
-from clearhead.checkpoint.reference import ALIASES, SHIPPED, is_commit, is_hub_id, missing_files
+from clearhead.checkpoint.reference import ALIASES, SHIPPED, find_missing_files, is_commit, is_hub_id
 from clearhead.errors import ClearheadError
 from clearhead.families import family_of
-from clearhead.files import read_bytes, shown
+from clearhead.files import read_bytes, to_printable
 
-MOST_FOLDERS = 5000  # of a cache that are listed
-MOST_FILES = 2000  # of a model folder whose sizes are added up
-MOST_NAMED = 8  # models that an error message names
-FILLS = ("masked", "pretrain")  # heads that guess masked words
-KINDS = {
+MAX_FOLDERS = 5000  # of a cache that are listed
+MAX_FILES = 2000  # of a model folder whose sizes are added up
+MAX_LISTED_MODELS = 8  # models that an error message names
+FILL_HEADS = ("masked", "pretrain")  # heads that guess masked words
+HEAD_DESCRIPTIONS = {
     "masked": "masked words",
     "pretrain": "masked words and sentence pairs",
     "next": "next sentence",
@@ -65,86 +65,89 @@ class LocalModel:
 
 def list_models(cache: Path, default: Path | None) -> list[LocalModel]:
     """Aliases, shipped models and those of a cache, in this order; `default` is where the default model is."""
-    made = [_alias(name, repo, default) for name, repo in ALIASES.items()]
-    made += [look_at(name, "shipped", folder) for name, folder in SHIPPED.items()]
-    return made + sorted(_cached(cache), key=lambda model: model.name.lower())
+    made = [_describe_alias(name, repo, default) for name, repo in ALIASES.items()]
+    made += [describe_folder(name, "shipped", folder) for name, folder in SHIPPED.items()]
+    return made + sorted(_list_cached(cache), key=lambda model: model.name.lower())
 
 
-def _alias(name: str, repo: str, folder: Path | None) -> LocalModel:
+def _describe_alias(name: str, repo: str, folder: Path | None) -> LocalModel:
     if folder is None:
         return LocalModel(name=name, source="alias", path=None, stands_for=repo)
-    model = look_at(name, "alias", folder)
+    model = describe_folder(name, "alias", folder)
     return LocalModel(**asdict(model) | {"stands_for": repo})
 
 
-def _cached(cache: Path) -> Iterator[LocalModel]:
+def _list_cached(cache: Path) -> Iterator[LocalModel]:
     try:
         with os.scandir(cache) as entries:
-            names = [entry.name for entry in islice(entries, MOST_FOLDERS) if entry.name.startswith("models--")]
+            names = [entry.name for entry in islice(entries, MAX_FOLDERS) if entry.name.startswith("models--")]
     except OSError:
         return
     for name in names:
         repo = name.removeprefix("models--").replace("--", "/", 1)
         if not is_hub_id(repo):
             continue
-        folder, is_main = _snapshot_of(cache / name)
+        folder, is_main = _select_snapshot(cache / name)
         if folder is None:
             yield LocalModel(name=repo, source="cache", path=str(cache / name), problem="no snapshot is complete")
         else:
-            yield look_at(repo if is_main else f"{repo}@{folder.name}", "cache", folder)
+            yield describe_folder(repo if is_main else f"{repo}@{folder.name}", "cache", folder)
 
 
-def _snapshot_of(place: Path) -> tuple[Path | None, bool]:
+def _select_snapshot(place: Path) -> tuple[Path | None, bool]:
     """The snapshot of the main branch, or else the newest one, which only its commit can name."""
     try:
-        commit = read_bytes(place / "refs" / "main", most=64).decode("ascii", "replace").strip()
+        commit = read_bytes(place / "refs" / "main", max_bytes=64).decode("ascii", "replace").strip()
         if is_commit(commit) and (place / "snapshots" / commit).is_dir():
             return place / "snapshots" / commit, True
     except (ClearheadError, OSError, ValueError):
         pass
     try:
         with os.scandir(place / "snapshots") as entries:
-            found = [entry for entry in islice(entries, MOST_FOLDERS) if is_commit(entry.name) and entry.is_dir()]
+            found = [entry for entry in islice(entries, MAX_FOLDERS) if is_commit(entry.name) and entry.is_dir()]
         newest = max(found, key=lambda entry: (entry.stat().st_mtime, entry.name), default=None)
         return None if newest is None else Path(newest.path), False
     except OSError:
         return None, False
 
 
-def look_at(name: str, source: Literal["alias", "shipped", "cache"], folder: Path) -> LocalModel:
+def describe_folder(name: str, source: Literal["alias", "shipped", "cache"], folder: Path) -> LocalModel:
     """What a folder's small files say of it; damage is a sentence, never an error."""
     known: dict[str, Any] = {"name": name, "source": source, "path": str(folder)}
     try:
-        known |= _facts(folder)
+        known |= _read_facts(folder)
     except (ClearheadError, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        known["problem"] = shown(" ".join(str(error).split()) or type(error).__name__, 160)
+        known["problem"] = to_printable(" ".join(str(error).split()) or type(error).__name__, 160)
     return LocalModel(**known)
 
 
-def _facts(folder: Path) -> dict[str, Any]:
-    size = _size(folder)
-    if missing := missing_files(folder, pickle=False):
-        return {"bytes": size, "problem": f"incomplete: {', '.join(shown(name, 60) for name in missing[:3])} not found"}
+def _read_facts(folder: Path) -> dict[str, Any]:
+    size = _folder_bytes(folder)
+    if missing := find_missing_files(folder, pickle=False):
+        return {
+            "bytes": size,
+            "problem": f"incomplete: {', '.join(to_printable(name, 60) for name in missing[:3])} not found",
+        }
     config = read_config(folder)
-    family = family_of(model_type_of(config, ()))
+    family = family_of(detect_model_type(config, ()))
     passport = read_passport(folder)
     named = config.get("architectures")
     title = named[0] if isinstance(named, list) and named and isinstance(named[0], str) else ""
     head = family.architectures.get(title) if passport is None or passport.head is None else passport.head
     trained = None if passport is None else passport.trained
-    kind = KINDS.get(str(head), "encoder")
+    kind = HEAD_DESCRIPTIONS.get(str(head), "encoder")
     if (folder / "modules.json").is_file():
         kind = "sentence encoder"
     if trained is not None:
-        kind = f"trained to {shown(trained.task, 30)}"
+        kind = f"trained to {to_printable(trained.task, 30)}"
     return {"family": family.title, "head": head, "kind": kind, "bytes": size}
 
 
-def _size(folder: Path) -> int:
+def _folder_bytes(folder: Path) -> int:
     """The sizes of the files directly in a folder; of links, those of the files they point to."""
     total = 0
     with os.scandir(folder) as entries:
-        for entry in islice(entries, MOST_FILES):
+        for entry in islice(entries, MAX_FILES):
             try:
                 total += entry.stat().st_size if entry.is_file() else 0
             except OSError:
@@ -152,7 +155,7 @@ def _size(folder: Path) -> int:
     return total
 
 
-def name_models(models: Iterable[LocalModel], heads: Iterable[str] | None = None) -> str:
+def format_models(models: Iterable[LocalModel], heads: Iterable[str] | None = None) -> str:
     """The usable models as they stand in an error message, with what they do; empty where there are none."""
     wanted = None if heads is None else set(heads)
     found: dict[str, str] = {}
@@ -161,11 +164,13 @@ def name_models(models: Iterable[LocalModel], heads: Iterable[str] | None = None
         if model.usable and model.path not in paths and (wanted is None or model.head in wanted):
             found[model.name] = model.kind
             paths.add(model.path)  # an alias and its repository are one model
-    listed = ", ".join(name if wanted else f"{name} ({kind})" for name, kind in islice(found.items(), MOST_NAMED))
-    return listed + (", …" if len(found) > MOST_NAMED else "")
+    listed = ", ".join(
+        name if wanted else f"{name} ({kind})" for name, kind in islice(found.items(), MAX_LISTED_MODELS)
+    )
+    return listed + (", …" if len(found) > MAX_LISTED_MODELS else "")
 
 
-def printable_size(count: int) -> str:
+def format_bytes(count: int) -> str:
     """Bytes as people read them."""
     if count >= 1e9:
         return f"{count / 1e9:.1f} GB"

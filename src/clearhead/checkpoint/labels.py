@@ -8,8 +8,8 @@ from typing import Any, TypeGuard
 from clearhead.checkpoint import names
 from clearhead.errors import ConfigError
 from clearhead.families import Family
-from clearhead.families.family import MOST_LABELS, table
-from clearhead.files import NO_TEXT, shown
+from clearhead.families.family import MAX_LABELS, name_table
+from clearhead.files import INVALID_CHARS, to_printable
 
 
 def read_labels(config: Mapping[str, Any], outputs: int | None = None) -> tuple[tuple[str, ...], str | None]:
@@ -23,9 +23,9 @@ def read_labels(config: Mapping[str, Any], outputs: int | None = None) -> tuple[
     if named is None or (named == {} and counted):
         number = config.get("num_labels", config.get("_num_labels", 2))
         if not _is_count(number):
-            raise ConfigError(f"config.json has num_labels {str(number)[:40]!r}, expected 1 to {MOST_LABELS}.")
+            raise ConfigError(f"config.json has num_labels {str(number)[:40]!r}, expected 1 to {MAX_LABELS}.")
         return _numbered_labels(number), None
-    if not isinstance(named, dict) or not 0 < len(named) <= MOST_LABELS:
+    if not isinstance(named, dict) or not 0 < len(named) <= MAX_LABELS:
         raise ConfigError("config.json has an id2label that is not a list of label names.")
     differ = f"config.json has num_labels {number} and {len(named):,} names in id2label"
     if _is_count(number) and number != len(named) and outputs != len(named):
@@ -36,27 +36,29 @@ def read_labels(config: Mapping[str, Any], outputs: int | None = None) -> tuple[
     if missing := [i for i in range(len(by_id)) if str(i) not in by_id]:
         raise ConfigError(f"config.json has an id2label of {len(by_id)} labels without number {missing[0]}.")
     names = tuple(by_id[str(i)] for i in range(len(by_id)))
-    if wrong := [name for name in names if NO_TEXT.search(name)]:
-        raise ConfigError(f"config.json has the label {shown(wrong[0], 40)!r}, which holds NUL or half a character.")
+    if wrong := [name for name in names if INVALID_CHARS.search(name)]:
+        raise ConfigError(
+            f"config.json has the label {to_printable(wrong[0], 40)!r}, which holds NUL or half a character."
+        )
     if counted and number != len(named):
         return names, f"{differ}, as many as the weights have outputs: the names are used. transformers refuses this."
     return names, None
 
 
 def _is_count(number: object) -> TypeGuard[int]:
-    return isinstance(number, int) and not isinstance(number, bool) and 0 < number <= MOST_LABELS
+    return isinstance(number, int) and not isinstance(number, bool) and 0 < number <= MAX_LABELS
 
 
 def _numbered_labels(count: int) -> tuple[str, ...]:
     return tuple(f"LABEL_{i}" for i in range(count))
 
 
-def outputs_in(family: Family, values: Mapping[str, Any], head: str | None, sizes: names.Sizes) -> int | None:
+def count_outputs(family: Family, values: Mapping[str, Any], head: str | None, sizes: names.Sizes) -> int | None:
     """How many labels the head in a file answers with; None: it has no such head."""
     if head not in ("classify", "tag"):
         return None
-    for theirs, row in names.spread(table(family.plan(values, head, 2).names), 1).items():
+    for theirs, row in names.expand_table(name_table(family.plan_head(values, head, 2).names), 1).items():
         if theirs in sizes and row.ours in (("head.out.weight",), ("head.out.bias",)):
-            size = names.Piece(theirs, transposed=row.transposed, flat=row.flat).size(sizes[theirs])
+            size = names.TensorSlice(theirs, transposed=row.transposed, flat=row.flat).slice_size(sizes[theirs])
             return None if size is None else size[0]
     return None

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead import tensors
 from clearhead.errors import TensorError
-from clearhead.families.family import HEAD_POOLING, Family, Row, Values, table
-from clearhead.files import shown
+from clearhead.families.family import HEAD_POOLING, ConfigValues, Family, TensorTarget, name_table
+from clearhead.files import to_printable
 from clearhead.shape import ModelShape
 
 if TYPE_CHECKING:
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 Sizes = Mapping[str, tuple[int, ...]]
 
-MOST_LISTED = 360  # letters of names in one sentence: it must fit a screen, however many there are
+MAX_LISTED_CHARS = 360  # letters of names in one sentence: it must fit a screen, however many there are
 
 
 @dataclass(frozen=True)
-class Piece:
+class TensorSlice:
     """Where one of our tensors lies in a file: a whole tensor, or one of its equal parts."""
 
     source: str
@@ -30,7 +30,7 @@ class Piece:
     transposed: bool = False
     flat: bool = False
 
-    def size(self, stored: tuple[int, ...]) -> tuple[int, ...] | None:
+    def slice_size(self, stored: tuple[int, ...]) -> tuple[int, ...] | None:
         """The size that this piece has, or None when the stored tensor cannot be cut so."""
         sides = list(stored)
         if self.flat:
@@ -43,7 +43,7 @@ class Piece:
             return None
         return (sides[0] // self.parts, *sides[1:])
 
-    def cut(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def read_from(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """This piece of a stored tensor, as a view."""
         if self.flat:
             array = array[0]
@@ -54,43 +54,43 @@ class Piece:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class TensorMatch:
     """What a file holds for a model: pieces for our tensors, and everything that does not fit."""
 
-    pieces: Mapping[str, Piece]
-    tied: Mapping[str, Piece]  # tied tensors that the file stores all the same
-    again: Mapping[str, str]  # other spellings of a tensor that is there already
+    slices: Mapping[str, TensorSlice]
+    tied: Mapping[str, TensorSlice]  # tied tensors that the file stores all the same
+    duplicates: Mapping[str, str]  # other spellings of a tensor that is there already
     missing: Mapping[str, str]  # our name -> the file's
     unexpected: tuple[str, ...]
-    misshaped: tuple[str, ...]
+    mismatched: tuple[str, ...]
     unused: tuple[str, ...] = field(default=())  # belong to another head of the family
 
-    def problem(self) -> str | None:
+    def describe_problems(self) -> str | None:
         """One sentence listing all that is wrong, or None."""
         kinds = (
             (tuple(dict.fromkeys(self.missing.values())), " missing (an incomplete file, or another's config.json)"),
             (self.unexpected, " not known to this family"),
-            (self.misshaped, " (config.json and the weights disagree)"),
+            (self.mismatched, " (config.json and the weights disagree)"),
         )
         wrong = [(names, what) for names, what in kinds if names]
-        return "; ".join(_list(names, MOST_LISTED // len(wrong)) + what for names, what in wrong) or None
+        return "; ".join(_format_names(names, MAX_LISTED_CHARS // len(wrong)) + what for names, what in wrong) or None
 
 
-def _list(names: Iterable[str], room: int = MOST_LISTED) -> str:
+def _format_names(names: Iterable[str], room: int = MAX_LISTED_CHARS) -> str:
     """As many names as a sentence has room for, and how many more there are."""
     every, first = list(names), list[str]()
     for name in every:
         if first and sum(map(len, first)) + len(name) > room:
             break
-        first.append(shown(name, 120))
+        first.append(to_printable(name, 120))
     listed = ", ".join(first)
     more = f" and {len(every) - len(first)} more" if len(every) > len(first) else ""
     return f"{len(every)} tensors {listed}{more}" if len(every) > 1 else f"tensor {listed}"
 
 
-def spread(rows: Mapping[str, Row], blocks: int) -> dict[str, Row]:
+def expand_table(rows: Mapping[str, TensorTarget], blocks: int) -> dict[str, TensorTarget]:
     """Every row with its layer numbers and its weight or bias written out."""
-    whole: dict[str, Row] = {}
+    whole: dict[str, TensorTarget] = {}
     for theirs, row in rows.items():
         numbers = range(blocks) if "{n}" in theirs else (None,)
         leaves = ("weight", "bias") if "*" in theirs else (None,)
@@ -101,44 +101,46 @@ def spread(rows: Mapping[str, Row], blocks: int) -> dict[str, Row]:
                 )
                 if leaf is not None:
                     name, *ours = (text.replace("*", leaf) for text in (name, *ours))
-                whole[name] = Row(tuple(ours), row.transposed, row.flat)
+                whole[name] = TensorTarget(tuple(ours), row.transposed, row.flat)
     return whole
 
 
-def _blocks(model: ModelShape) -> int:
+def _count_blocks(model: ModelShape) -> int:
     return max(model.stack.blocks, model.decoder.blocks if model.decoder else 0)
 
 
-def whole_table(family: Family, model: ModelShape, head_names: Mapping[str, str | Row]) -> dict[str, Row]:
+def build_full_table(
+    family: Family, model: ModelShape, head_names: Mapping[str, str | TensorTarget]
+) -> dict[str, TensorTarget]:
     """The rows of backbone and head as a file with this head writes them."""
     prefix = family.prefix if model.head is not None else ""
-    blocks = _blocks(model)
-    backbone = {prefix + name: row for name, row in spread(family.names(model), blocks).items()}
-    return backbone | spread(table(head_names), blocks)
+    blocks = _count_blocks(model)
+    backbone = {prefix + name: row for name, row in expand_table(family.build_names(model), blocks).items()}
+    return backbone | expand_table(name_table(head_names), blocks)
 
 
-def judge(
-    family: Family, values: Values, model: ModelShape, head_names: Mapping[str, str | Row], stored: Sizes
-) -> Verdict:
+def match_tensors(
+    family: Family, values: ConfigValues, model: ModelShape, head_names: Mapping[str, str | TensorTarget], stored: Sizes
+) -> TensorMatch:
     """Match a file's tensors with what the model needs, all at once."""
     needed, tied_to = tensors.expected_sizes(model), tensors.tied_tensors(model)
-    blocks = _blocks(model)
-    rows = spread(table(head_names), blocks)
-    backbone = spread(family.names(model), blocks)
+    blocks = _count_blocks(model)
+    rows = expand_table(name_table(head_names), blocks)
+    backbone = expand_table(family.build_names(model), blocks)
     rows |= backbone | {family.prefix + name: row for name, row in backbone.items()}
     aliases = {p + a: p + b for a, b in family.aliases.items() for p in {"", family.prefix}}
-    ignored = _ignored(family, blocks)
+    ignored = _list_ignored_names(family, blocks)
     known = None
 
-    found: dict[str, tuple[int, Piece]] = {}
-    tied: dict[str, Piece] = {}
+    found: dict[str, tuple[int, TensorSlice]] = {}
+    tied: dict[str, TensorSlice] = {}
     again: dict[str, str] = {}
     unexpected: list[str] = []
     unused: list[str] = []
     misshaped: list[str] = []
     rank = {name: place for place, name in enumerate(rows)}
     for name, size in stored.items():
-        theirs = modern(name)
+        theirs = modernize_name(name)
         if theirs not in rows and theirs in aliases:
             if aliases[theirs] in stored:
                 again[name] = aliases[theirs]
@@ -149,14 +151,16 @@ def judge(
             if theirs in ignored:
                 continue
             if known is None:
-                known = _known(family, values, blocks)
+                known = _list_family_names(family, values, blocks)
             (unused if theirs in known else unexpected).append(name)
             continue
         for part, ours in enumerate(row.ours):
-            piece = Piece(name, part, len(row.ours), row.transposed, row.flat)
+            piece = TensorSlice(name, part, len(row.ours), row.transposed, row.flat)
             target = needed.get(ours) or needed[tied_to[ours]]
-            if piece.size(size) != target:
-                misshaped.append(f"{name} is {_by(size)}, expected {_by(_whole_size(piece, target))}")
+            if piece.slice_size(size) != target:
+                misshaped.append(
+                    f"{name} is {_format_size(size)}, expected {_format_size(_source_size(piece, target))}"
+                )
                 break
             if ours in tied_to:
                 tied[ours] = piece
@@ -170,24 +174,24 @@ def judge(
         for ours, piece in tied.items():
             found.setdefault(tied_to[ours], (len(rank), piece))
     bad = {line.split(" is ")[0] for line in misshaped}
-    covered = {ours for name in bad for ours in rows[modern(name)].ours if modern(name) in rows}
+    covered = {ours for name in bad for ours in rows[modernize_name(name)].ours if modernize_name(name) in rows}
     # the file's names for our tensors, with the prefix if the file has one: for messages
     prefix = family.prefix if any(name.startswith(family.prefix) for name in stored) else ""
     shortest = {theirs: row for theirs, row in rows.items() if theirs not in backbone or not prefix}
     theirs_of = {ours: theirs for theirs, row in reversed(list(shortest.items())) for ours in row.ours}
     missing = {ours: theirs_of.get(ours, ours) for ours in needed if ours not in found and ours not in covered}
-    return Verdict(
-        pieces={ours: piece for ours, (_, piece) in found.items()},
+    return TensorMatch(
+        slices={ours: piece for ours, (_, piece) in found.items()},
         tied=tied,
-        again=again,
+        duplicates=again,
         missing=missing,
         unexpected=tuple(unexpected),
-        misshaped=tuple(misshaped),
+        mismatched=tuple(misshaped),
         unused=tuple(unused),
     )
 
 
-def modern(name: str) -> str:
+def modernize_name(name: str) -> str:
     """The first BERT files say gamma and beta."""
     if name.endswith(".gamma"):
         return name[: -len("gamma")] + "weight"
@@ -196,44 +200,47 @@ def modern(name: str) -> str:
     return name
 
 
-def _ignored(family: Family, blocks: int) -> set[str]:
-    names = spread({name: Row(("",)) for name in family.ignored}, blocks)
+def _list_ignored_names(family: Family, blocks: int) -> set[str]:
+    names = expand_table({name: TensorTarget(("",)) for name in family.ignored}, blocks)
     return {prefix + name for name in names for prefix in ("", family.prefix)}
 
 
-def _known(family: Family, values: Values, blocks: int) -> set[str]:
+def _list_family_names(family: Family, values: ConfigValues, blocks: int) -> set[str]:
     """Names of every tensor that some head of the family, its pooler or its decoder would use."""
     names: set[str] = set()
     native = {key: value for key, value in values.items() if key != HEAD_POOLING}
     for head in (None, *family.heads):
         model = family.model_shape(native, head, 2)
         used = tensors.expected_sizes(model).keys() | tensors.tied_tensors(model).keys()
-        rows = spread(table(family.plan(native, head, 2).names), blocks)
-        for name, row in spread(family.names(model), blocks).items():
+        rows = expand_table(name_table(family.plan_head(native, head, 2).names), blocks)
+        for name, row in expand_table(family.build_names(model), blocks).items():
             rows |= {name: row, family.prefix + name: row}
         names |= {name for name, row in rows.items() if any(ours in used for ours in row.ours)}
     return names
 
 
-def _whole_size(piece: Piece, target: tuple[int, ...]) -> tuple[int, ...]:
+def _source_size(piece: TensorSlice, target: tuple[int, ...]) -> tuple[int, ...]:
     sides = [target[0] * piece.parts, *target[1:]]
     if piece.transposed and len(sides) == 2:
         sides.reverse()
     return (1, *sides) if piece.flat else tuple(sides)
 
 
-def _by(size: tuple[int, ...]) -> str:
+def _format_size(size: tuple[int, ...]) -> str:
     return "x".join(map(str, size)) or "a single number"
 
 
-def back(
-    family: Family, model: ModelShape, head_names: Mapping[str, str | Row], ours: Mapping[str, np.ndarray[Any, Any]]
+def to_stored_names(
+    family: Family,
+    model: ModelShape,
+    head_names: Mapping[str, str | TensorTarget],
+    ours: Mapping[str, np.ndarray[Any, Any]],
 ) -> list[tuple[str, np.ndarray[Any, Any]]]:
     """Our tensors under the file's names: the table read the other way."""
     import numpy as np
 
     written, made = set(), []
-    for theirs, row in whole_table(family, model, head_names).items():
+    for theirs, row in build_full_table(family, model, head_names).items():
         if any(name not in ours for name in row.ours):
             continue
         whole = np.concatenate([ours[name] for name in row.ours]) if len(row.ours) > 1 else ours[row.ours[0]]
@@ -242,5 +249,5 @@ def back(
         made.append((theirs, whole[None] if row.flat else whole))
         written |= set(row.ours)
     if lost := sorted(ours.keys() - written):
-        raise TensorError(f"{family.title} has no name for {_list(lost)}.")
+        raise TensorError(f"{family.title} has no name for {_format_names(lost)}.")
     return made

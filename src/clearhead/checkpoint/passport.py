@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from clearhead.checkpoint.weights import inside, present
+from clearhead.checkpoint.weights import has_entry, resolve_inside
 from clearhead.errors import CheckpointError, TokenizerError
-from clearhead.files import NO_TEXT, decode, read_json, shown, write_json
+from clearhead.files import INVALID_CHARS, decode_dataclass, read_json, to_printable, write_json
 from clearhead.machine.cpu import Machine
 
-NAME = "clearhead.json"
-FORMAT = 1
+PASSPORT_FILE = "clearhead.json"
+FORMAT_VERSION = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataMark:
+class DatasetFingerprint:
     """Which rows a model saw or was measured on."""
 
     name: str
@@ -27,7 +27,7 @@ class DataMark:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trained:
+class TrainingRecord:
     """What a model was trained for, on what and how: enough to use it without saying anything again."""
 
     task: str
@@ -53,7 +53,7 @@ class Trained:
     max_answer: int = 30  # tokens of the longest answer
     max_tokens: int | None = None  # of a row in all its windows
     base: str = ""  # the model that it started from
-    data: dict[str, DataMark] = field(default_factory=dict)
+    data: dict[str, DatasetFingerprint] = field(default_factory=dict)
     seeds: list[int] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Trained:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Int8Verdict:
+class Int8Result:
     """What eight bits cost this model, on whose texts, and whether that was allowed."""
 
     passed: bool
@@ -82,7 +82,7 @@ class Int8Verdict:
 class Passport:
     """Who made a model folder and what must still be true of it."""
 
-    format: int = FORMAT
+    format: int = FORMAT_VERSION
     clearhead: str = ""
     family: str = ""
     head: str | None = None
@@ -90,46 +90,53 @@ class Passport:
     golden: dict[str, list[int]] = field(default_factory=dict)  # probe text -> token ids
     target_golden: dict[str, list[int]] = field(default_factory=dict)
     pruned: dict[str, dict[str, list[int]]] = field(default_factory=dict)  # part -> block -> heads
-    trained: Trained | None = None
-    int8: Int8Verdict | None = None
+    trained: TrainingRecord | None = None
+    int8: Int8Result | None = None
 
 
 def read_passport(folder: Path) -> Passport | None:
     """The passport of a folder, or None when it has none."""
-    if not present(folder, NAME):
+    if not has_entry(folder, PASSPORT_FILE):
         return None
-    data: Any = read_json(inside(folder, NAME))
-    passport = decode(data, Passport, NAME)
-    if passport.format > FORMAT:
-        newer = shown(passport.format, 20)
-        raise CheckpointError(f"{NAME} has format {newer}, and this version reads up to {FORMAT}: upgrade.")
-    check_label_names(passport.labels, NAME, unique=False)  # a checkpoint of others may name two alike
-    check_label_names([] if passport.trained is None else passport.trained.labels, NAME)
+    data: Any = read_json(resolve_inside(folder, PASSPORT_FILE))
+    passport = decode_dataclass(data, Passport, PASSPORT_FILE)
+    if passport.format > FORMAT_VERSION:
+        newer = to_printable(passport.format, 20)
+        raise CheckpointError(
+            f"{PASSPORT_FILE} has format {newer}, and this version reads up to {FORMAT_VERSION}: upgrade."
+        )
+    check_label_names(passport.labels, PASSPORT_FILE, unique=False)  # a checkpoint of others may name two alike
+    check_label_names([] if passport.trained is None else passport.trained.labels, PASSPORT_FILE)
     return passport
 
 
 def check_label_names(names: Sequence[str], file: str, *, unique: bool = True) -> None:
     """Refuse label names that cannot be written or told apart: half a surrogate pair, NUL, the same name twice."""
-    if wrong := [name for name in names if NO_TEXT.search(name)]:
-        raise CheckpointError(f"{file} has the label {shown(wrong[0], 40)!r}, which holds NUL or half a character.")
+    if wrong := [name for name in names if INVALID_CHARS.search(name)]:
+        raise CheckpointError(
+            f"{file} has the label {to_printable(wrong[0], 40)!r}, which holds NUL or half a character."
+        )
     if unique and len(set(names)) != len(names):
         twice = Counter(names).most_common(1)[0][0]
-        raise CheckpointError(f"{file} has the label {shown(twice, 40)!r} twice, so that nobody could tell them apart.")
+        raise CheckpointError(
+            f"{file} has the label {to_printable(twice, 40)!r} twice, so that nobody could tell them apart."
+        )
 
 
 def write_passport(folder: Path, passport: Passport) -> None:
     """Save it beside the weights."""
     import msgspec
 
-    write_json(folder / NAME, msgspec.to_builtins(passport))
+    write_json(folder / PASSPORT_FILE, msgspec.to_builtins(passport))
 
 
-def check_tokens(promised: dict[str, list[int]], now: dict[str, list[int]]) -> None:
+def check_tokenization(promised: dict[str, list[int]], now: dict[str, list[int]]) -> None:
     """Refuse a tokenizer that gives other ids than it did when the model was saved."""
     for text, ids in promised.items():
         if text in now and now[text] != ids:
             raise TokenizerError(
-                f"The tokenizer changed since this model was saved: {text[:40]!r} gave {shown(ids[:8])} and now gives "
+                f"The tokenizer changed since this model was saved: {text[:40]!r} gave {to_printable(ids[:8])} and "
+                "now gives "
                 f"{now[text][:8]}. Restore the tokenizer files, or train again."
             )
 
@@ -142,6 +149,8 @@ def check_labels(passport: Passport, labels: Sequence[str]) -> None:
         changed = f"{len(passport.labels)} labels became {len(labels)}"
     else:
         place = next(i for i, (old, new) in enumerate(zip(passport.labels, labels, strict=True)) if old != new)
-        changed = f"label {place} was {shown(passport.labels[place], 40)!r} and is {shown(labels[place], 40)!r}"
+        changed = (
+            f"label {place} was {to_printable(passport.labels[place], 40)!r} and is {to_printable(labels[place], 40)!r}"
+        )
     said = f"The labels changed since this model was saved: {changed}."
     raise CheckpointError(f"{said} Restore config.json, or train again.")

@@ -23,13 +23,13 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 SHIPPED: Mapping[str, Path] = MappingProxyType({"novels": Path(__file__).parents[1] / "shipped" / "novels"})
 
 # The hub's own rules for names: ASCII words of at most 96 characters, no '..' and no '--' (the cache's separator).
-_WORD = r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
-_HUB_ID = re.compile(rf"(?:{_WORD}/)?{_WORD}")
+_HUB_NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
+_HUB_ID = re.compile(rf"(?:{_HUB_NAME}/)?{_HUB_NAME}")
 _REVISION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*(?:/[A-Za-z0-9_][A-Za-z0-9._+-]*)*")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 # Everything a model needs besides its weights, in the root and in the module folders of sentence-transformers.
-_NAMES = frozenset(
+_KNOWN_FILES = frozenset(
     (
         *("config.json", "generation_config.json", "clearhead.json"),
         *("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"),
@@ -38,13 +38,13 @@ _NAMES = frozenset(
         *("spiece.model", "sentencepiece.bpe.model", "spm.model", "source.spm", "target.spm"),
     )
 )
-_MODULE = re.compile(r"[0-9]{1,2}_[A-Za-z0-9_]{1,60}")
-_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}")
+_MODULE_FOLDER = re.compile(r"[0-9]{1,2}_[A-Za-z0-9_]{1,60}")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}")
 _MAX_SHARDS = 1_000
 _MAX_INDEX_BYTES = 64 * 2**20
 
-SAFE = "model.safetensors"
-PICKLE = "pytorch_model.bin"
+SAFETENSORS_FILE = "model.safetensors"
+PICKLE_FILE = "pytorch_model.bin"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class Reference:
         return self.repo == DEFAULT_MODEL and self.revision is None
 
 
-def read_reference(reference: str | os.PathLike[str]) -> Reference:
+def parse_reference(reference: str | os.PathLike[str]) -> Reference:
     """Decide what a reference names, or say in one sentence why it names nothing."""
     text = os.fsdecode(reference)
     shown = repr(text if len(text) <= 100 else text[:97] + "...")
@@ -70,7 +70,7 @@ def read_reference(reference: str | os.PathLike[str]) -> Reference:
         raise ModelNotFoundError(
             "an empty model reference names nothing: give a folder, a hub id 'org/name' or 'default'"
         )
-    kind = _kind_on_disk(text)
+    kind = _path_kind(text)
     if kind == "folder":
         return Reference(text=text, folder=Path(text).expanduser())
     if kind == "file":
@@ -106,41 +106,43 @@ def is_commit(revision: str | None) -> bool:
     return revision is not None and _COMMIT.fullmatch(revision) is not None
 
 
-def needed_files(names: Collection[str], reference: str, *, pickle: bool) -> list[str]:
+def select_files(names: Collection[str], reference: str, *, pickle: bool) -> list[str]:
     """Choose the files of a repository that a model needs: by a list of known names, the root's weights last.
 
     Names that leave the folder are never chosen, because only known names are. A shard index stands for its shards.
     """
     if "config.json" not in names:
         raise HubError(f"'{reference}' has no config.json, so it is no Transformer model that can be loaded")
-    chosen = sorted(name for name in names if name in _NAMES or (name.endswith(".spm") and _PLAIN.fullmatch(name)))
+    chosen = sorted(
+        name for name in names if name in _KNOWN_FILES or (name.endswith(".spm") and _PLAIN_NAME.fullmatch(name))
+    )
     # Without modules.json a folder such as 1_epoch is somebody's experiment, not a part of the model.
     folders = {name.partition("/")[0] for name in names if "/" in name} if "modules.json" in names else set()
-    for folder in sorted(filter(_MODULE.fullmatch, folders)):
-        chosen += sorted(f"{folder}/{name}" for name in _NAMES if f"{folder}/{name}" in names)
-        chosen += _weights(names, f"{folder}/", reference, pickle=pickle)
-    weights = _weights(names, "", reference, pickle=pickle)
+    for folder in sorted(filter(_MODULE_FOLDER.fullmatch, folders)):
+        chosen += sorted(f"{folder}/{name}" for name in _KNOWN_FILES if f"{folder}/{name}" in names)
+        chosen += _select_weights(names, f"{folder}/", reference, pickle=pickle)
+    weights = _select_weights(names, "", reference, pickle=pickle)
     if not weights:
-        raise HubError(f"'{reference}' has no {SAFE}: it holds no weights in a format that is read here")
+        raise HubError(f"'{reference}' has no {SAFETENSORS_FILE}: it holds no weights in a format that is read here")
     return chosen + weights
 
 
-def _weights(names: Collection[str], folder: str, reference: str, *, pickle: bool) -> list[str]:
+def _select_weights(names: Collection[str], folder: str, reference: str, *, pickle: bool) -> list[str]:
     # Pickles are taken only where there is nothing safe, even when they are allowed.
-    for name in (SAFE, f"{SAFE}.index.json", PICKLE, f"{PICKLE}.index.json"):
+    for name in (SAFETENSORS_FILE, f"{SAFETENSORS_FILE}.index.json", PICKLE_FILE, f"{PICKLE_FILE}.index.json"):
         if folder + name not in names:
             continue
-        if name.startswith(PICKLE) and not pickle:
+        if name.startswith(PICKLE_FILE) and not pickle:
             raise UnsafeError(
                 f"'{reference}' has only pickled weights ({folder}{name}), which can run code when they are read: "
                 f"convert them once with {command('convert', reference, 'NEW-FOLDER', allow_pickle=True)}, or choose a "
-                f"model with {SAFE}"
+                f"model with {SAFETENSORS_FILE}"
             )
         return [folder + name]
     return []
 
 
-def shard_names(index: Path) -> list[str]:
+def read_shard_names(index: Path) -> list[str]:
     """Read the names of the shards from an index file, refusing any that is not a plain name beside it."""
     suffix = index.name.removesuffix(".index.json").rpartition(".")[2]
     try:
@@ -150,7 +152,7 @@ def shard_names(index: Path) -> list[str]:
         shards = sorted(set(weights.values()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CheckpointError(f"{index} is no index of weights: expected JSON with a 'weight_map' object") from error
-    wrong = [name for name in shards if not (isinstance(name, str) and _PLAIN.fullmatch(name))]
+    wrong = [name for name in shards if not (isinstance(name, str) and _PLAIN_NAME.fullmatch(name))]
     wrong += [name for name in shards if name not in wrong and not name.endswith("." + suffix)]
     if wrong:
         raise UnsafeError(
@@ -161,26 +163,26 @@ def shard_names(index: Path) -> list[str]:
     return shards
 
 
-def missing_files(folder: Path, *, pickle: bool) -> list[str]:
+def find_missing_files(folder: Path, *, pickle: bool) -> list[str]:
     """List what a snapshot folder lacks to be a model: config.json and all of its weights."""
 
     def has(name: str) -> bool:
         return (folder / name).is_file()
 
     missing = [] if has("config.json") else ["config.json"]
-    for weights in (SAFE, PICKLE) if pickle else (SAFE,):
+    for weights in (SAFETENSORS_FILE, PICKLE_FILE) if pickle else (SAFETENSORS_FILE,):
         if has(weights):
             return missing
         if has(f"{weights}.index.json"):
-            return missing + [name for name in shard_names(folder / f"{weights}.index.json") if not has(name)]
-    return [*missing, SAFE]
+            return missing + [name for name in read_shard_names(folder / f"{weights}.index.json") if not has(name)]
+    return [*missing, SAFETENSORS_FILE]
 
 
 def _looks_like_path(name: str) -> bool:
     return name.startswith((".", "/", "~")) or "\\" in name or name.count("/") > 1 or name.endswith("/")
 
 
-def _kind_on_disk(text: str) -> str | None:
+def _path_kind(text: str) -> str | None:
     try:
         path = Path(text).expanduser()
         return "folder" if path.is_dir() else "file" if path.exists() else None

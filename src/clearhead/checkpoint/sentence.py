@@ -10,9 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.checkpoint.weights import Mapped, check_numbers, inside, present, stored_tensors, write_tensors
+from clearhead.checkpoint.weights import (
+    MappedTensors,
+    check_values,
+    has_entry,
+    list_tensors,
+    resolve_inside,
+    write_tensors,
+)
 from clearhead.errors import CheckpointError, ConfigError, TensorError
-from clearhead.files import MOST_JSON, check_depth, read_bytes, read_json, shown, write_json
+from clearhead.files import MAX_JSON_BYTES, check_depth, read_bytes, read_json, to_printable, write_json
 from clearhead.shape import POOLING_MODES, DenseShape, Pooling
 
 if TYPE_CHECKING:
@@ -38,12 +45,12 @@ ACTIVATIONS = {
     "LeakyReLU": "leaky_relu",
     "ReLU6": "relu6",
 }
-MOST_MODULES = 32
-SOURCE = "modules.json"
+MAX_MODULES = 32
+MODULES_FILE = "modules.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sentences:
+class SentenceModules:
     """What stands around the encoder: where it lies, how its words become one vector, and the dense weights."""
 
     encoder: Path
@@ -51,17 +58,17 @@ class Sentences:
     dense: tuple[Mapping[str, np.ndarray[Any, Any]], ...] = ()
 
 
-def read_sentences(folder: Path) -> Sentences | None:
+def read_modules(folder: Path) -> SentenceModules | None:
     """The modules of a sentence-transformers folder, or None when it is none."""
-    if not present(folder, "modules.json"):
+    if not has_entry(folder, "modules.json"):
         return None
-    steps = _modules(folder)
+    steps = _list_modules(folder)
     kinds = [kind for kind, _ in steps]
     if not kinds or kinds[0] != "Transformer" or kinds.count("Transformer") != 1:
         raise ConfigError("modules.json must begin with one Transformer module.")
-    encoder = _subfolder(folder, steps[0][1])
+    encoder = _module_folder(folder, steps[0][1])
     if len(steps) == 1:  # a cross-encoder says no more: its head gives the answer
-        return Sentences(encoder=encoder, pooling=Pooling())
+        return SentenceModules(encoder=encoder, pooling=Pooling())
     modes: tuple[str, ...] = ("mean",)
     include = True
     shapes: list[DenseShape] = []
@@ -69,10 +76,10 @@ def read_sentences(folder: Path) -> Sentences | None:
     normalize, pooled = False, False
     for kind, path in steps[1:]:
         if kind == "Pooling" and not pooled:
-            modes, include = _pooling(_subfolder(folder, path))
+            modes, include = _read_pooling(_module_folder(folder, path))
             pooled = True
         elif kind == "Dense" and pooled and not normalize:
-            shape, arrays = _dense(_subfolder(folder, path), folder)
+            shape, arrays = _read_dense(_module_folder(folder, path), folder)
             shapes.append(shape)
             weights.append(arrays)
         elif kind == "Normalize" and pooled:
@@ -81,12 +88,12 @@ def read_sentences(folder: Path) -> Sentences | None:
             raise ConfigError(f"modules.json has a {kind} module at a place where it is not supported.")
     if not pooled:
         raise ConfigError("modules.json has no Pooling module, so there is no one vector per text.")
-    prompts, default = _prompts(folder)
-    settings = read_json(inside(encoder, name)) if (name := _settings_name(encoder)) else {}
+    prompts, default = _read_prompts(folder)
+    settings = read_json(resolve_inside(encoder, name)) if (name := _find_settings_file(encoder)) else {}
     longest = settings.get("max_seq_length")
     if longest is not None and (not isinstance(longest, int) or isinstance(longest, bool) or longest < 1):
         raise ConfigError(f"{name} has max_seq_length {str(longest)[:40]!r}, expected a positive number or null.")
-    return Sentences(
+    return SentenceModules(
         encoder=encoder,
         pooling=Pooling(
             modes=modes,
@@ -97,26 +104,26 @@ def read_sentences(folder: Path) -> Sentences | None:
             default_prompt=default,
             max_length=longest,
             lowercase=settings.get("do_lower_case") is True,
-            origin=SOURCE,
+            origin=MODULES_FILE,
         ),
         dense=tuple(weights),
     )
 
 
-def pools_mean(pooling: Pooling) -> bool:
+def uses_mean_pooling(pooling: Pooling) -> bool:
     """Whether a folder says that the mean of all states is a text's vector."""
-    return pooling.modes == ("mean",) and pooling.origin == SOURCE
+    return pooling.modes == ("mean",) and pooling.origin == MODULES_FILE
 
 
-def _modules(folder: Path) -> list[tuple[str, str]]:
+def _list_modules(folder: Path) -> list[tuple[str, str]]:
     import json
 
     try:
-        listed = json.loads(read_bytes(inside(folder, "modules.json"), most=MOST_JSON))
+        listed = json.loads(read_bytes(resolve_inside(folder, "modules.json"), max_bytes=MAX_JSON_BYTES))
     except (ValueError, RecursionError):
         raise ConfigError("modules.json is not valid JSON.") from None
-    if not isinstance(listed, list) or len(listed) > MOST_MODULES:
-        raise ConfigError(f"modules.json is not a list of at most {MOST_MODULES} modules.")
+    if not isinstance(listed, list) or len(listed) > MAX_MODULES:
+        raise ConfigError(f"modules.json is not a list of at most {MAX_MODULES} modules.")
     check_depth(listed, "modules.json")
     steps = []
     for module in listed:
@@ -125,24 +132,24 @@ def _modules(folder: Path) -> list[tuple[str, str]]:
         path = module.get("path", "")
         if not isinstance(path, str):
             raise ConfigError("modules.json has a module whose path is not a text.")
-        steps.append((shown(module["type"].rpartition(".")[2], 60), path))
+        steps.append((to_printable(module["type"].rpartition(".")[2], 60), path))
     return steps
 
 
-def _subfolder(folder: Path, path: str) -> Path:
+def _module_folder(folder: Path, path: str) -> Path:
     if path in ("", "."):
         return folder
-    return inside(folder, path)
+    return resolve_inside(folder, path)
 
 
-def _settings_name(encoder: Path) -> str | None:
+def _find_settings_file(encoder: Path) -> str | None:
     others = ("roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
     names = ("sentence_bert_config.json", *(f"sentence_{name}_config.json" for name in others))
-    return next((name for name in names if present(encoder, name)), None)
+    return next((name for name in names if has_entry(encoder, name)), None)
 
 
-def _pooling(folder: Path) -> tuple[tuple[str, ...], bool]:
-    config = read_json(inside(folder, "config.json"))
+def _read_pooling(folder: Path) -> tuple[tuple[str, ...], bool]:
+    config = read_json(resolve_inside(folder, "config.json"))
     given = config.get("pooling_mode")
     if given is None:
         modes = tuple(mode for key, mode in LEGACY_MODES.items() if config.get(key) is True) or ("mean",)
@@ -154,8 +161,8 @@ def _pooling(folder: Path) -> tuple[tuple[str, ...], bool]:
     return modes, config.get("include_prompt") is not False
 
 
-def _dense(folder: Path, model: Path) -> tuple[DenseShape, Mapping[str, np.ndarray[Any, Any]]]:
-    config = read_json(inside(folder, "config.json"))
+def _read_dense(folder: Path, model: Path) -> tuple[DenseShape, Mapping[str, np.ndarray[Any, Any]]]:
+    config = read_json(resolve_inside(folder, "config.json"))
     inputs, outputs = config.get("in_features"), config.get("out_features")
     if not all(isinstance(n, int) and not isinstance(n, bool) and 0 < n <= 1 << 20 for n in (inputs, outputs)):
         raise ConfigError(f"{folder.name}/config.json has impossible in_features or out_features.")
@@ -166,19 +173,19 @@ def _dense(folder: Path, model: Path) -> tuple[DenseShape, Mapping[str, np.ndarr
         known = ", ".join(ACTIVATIONS)
         raise ConfigError(f"{folder.name}/config.json has the activation {name[:60]!r}, expected {known}.")
     bias = config.get("bias") is not False
-    stored = stored_tensors(folder, model)
+    stored = list_tensors(folder, model)
     needed = {"linear.weight": (outputs, inputs)} | ({"linear.bias": (outputs,)} if bias else {})
     if {key: tensor.size for key, tensor in stored.items()} != needed:
         raise TensorError(f"{folder.name} does not hold the weights that its config.json describes.")
-    mapped = Mapped(stored)
+    mapped = MappedTensors(stored)
     arrays = {key.removeprefix("linear."): mapped.array(key) for key in needed}
     for array in arrays.values():
-        check_numbers(array, folder.name)
+        check_values(array, folder.name)
     shape = DenseShape(inputs=inputs, outputs=outputs, bias=bias, activation=ACTIVATIONS[name])  # type: ignore[arg-type]
     return shape, arrays
 
 
-def check_widths(pooling: Pooling, width: int) -> None:
+def check_dense_widths(pooling: Pooling, width: int) -> None:
     """Each dense step must take what the one before it gives."""
     width *= len(pooling.modes)
     for step in pooling.dense:
@@ -187,9 +194,9 @@ def check_widths(pooling: Pooling, width: int) -> None:
         width = step.outputs
 
 
-def _prompts(folder: Path) -> tuple[tuple[tuple[str, str], ...], str | None]:
+def _read_prompts(folder: Path) -> tuple[tuple[tuple[str, str], ...], str | None]:
     path = folder / "config_sentence_transformers.json"
-    config = read_json(inside(folder, path.name)) if present(folder, path.name) else {}
+    config = read_json(resolve_inside(folder, path.name)) if has_entry(folder, path.name) else {}
     given = config.get("prompts") or {}
     if not isinstance(given, dict) or not all(isinstance(text, str) for text in given.values()):
         raise ConfigError(f"{path.name} has prompts that are not texts.")
@@ -199,7 +206,7 @@ def _prompts(folder: Path) -> tuple[tuple[tuple[str, str], ...], str | None]:
     return tuple(given.items()), default
 
 
-def write_sentences(
+def write_modules(
     folder: Path, pooling: Pooling, dense: tuple[Mapping[str, np.ndarray[Any, Any]], ...], width: int
 ) -> None:
     """The files that make a saved encoder a sentence-transformers folder."""

@@ -10,12 +10,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from clearhead.checkpoint.weights import MOST_HEADER, Mapped, Stored, inside, read_header, write_file
+from clearhead.checkpoint.weights import (
+    MAX_HEADER_BYTES,
+    MappedTensors,
+    StoredTensor,
+    read_header,
+    resolve_inside,
+    write_safetensors,
+)
 from clearhead.classic.linear import LinearModel
 from clearhead.classic.majority import MajorityModel
 from clearhead.classic.tfidf import LONGEST, MOST_TERMS, Tfidf, TfidfSettings
 from clearhead.errors import CheckpointError, InputError, TensorError, UnsafeError
-from clearhead.files import decode, read_json, shown, write_json
+from clearhead.files import decode_dataclass, read_json, to_printable, write_json
 from clearhead.metrics.checks import Array, ArrayLike
 
 Method = Literal["tfidf", "linear", "majority"]
@@ -38,7 +45,7 @@ class ClassicModel:
     def __post_init__(self) -> None:
         parts = {"tfidf": ("tfidf", "linear"), "linear": ("linear",), "majority": ("majority",)}
         if self.method not in parts:
-            raise InputError(f"method is {shown(self.method, 40)!r}; expected one of {', '.join(parts)}.")
+            raise InputError(f"method is {to_printable(self.method, 40)!r}; expected one of {', '.join(parts)}.")
         wrong = [part for part in parts if (getattr(self, part) is not None) != (part in parts[self.method])]
         if wrong:
             raise InputError(f"a {self.method} model consists of {' and '.join(parts[self.method])}; check {wrong[0]}.")
@@ -94,7 +101,7 @@ def save_classic(folder: Path, model: ClassicModel) -> None:
     if model.tfidf is not None:
         tensors["idf"] = model.tfidf.idf
         write_json(folder / TERMS, {"terms": list(model.tfidf.terms)})
-    write_file(folder / TENSORS, tensors)
+    write_safetensors(folder / TENSORS, tensors)
     names = [TENSORS] if model.tfidf is None else [TENSORS, TERMS]
     card = ClassicCard(
         format=FORMAT,
@@ -129,20 +136,24 @@ def load_classic(folder: Path) -> ClassicModel:
         return ClassicModel(method="linear", linear=linear)
     tfidf = Tfidf(terms=terms, idf=arrays["idf"], settings=card.tfidf)
     if tfidf.width != linear.inputs:
-        raise CheckpointError(f"{TERMS} makes {tfidf.width} features, and {CARD} says {shown(linear.inputs, 20)}.")
+        raise CheckpointError(
+            f"{TERMS} makes {tfidf.width} features, and {CARD} says {to_printable(linear.inputs, 20)}."
+        )
     if not ((tfidf.idf > 0.999) & (tfidf.idf < 100)).all():
         raise TensorError(f"{TENSORS} has an idf out of its range, 1 to 100.")
     return ClassicModel(method="tfidf", tfidf=tfidf, linear=linear)
 
 
 def _read_card(folder: Path) -> ClassicCard:
-    data = read_json(inside(folder, CARD), unique=True)
+    data = read_json(resolve_inside(folder, CARD), unique_keys=True)
     _refuse_unknown_keys(data, ClassicCard)
     if isinstance(data.get("tfidf"), dict):
         _refuse_unknown_keys(data["tfidf"], TfidfSettings)
-    card = decode(data, ClassicCard, CARD)
+    card = decode_dataclass(data, ClassicCard, CARD)
     if card.format != FORMAT:
-        raise CheckpointError(f"{CARD} has format {shown(card.format, 20)}, and this version reads {FORMAT}: upgrade.")
+        raise CheckpointError(
+            f"{CARD} has format {to_printable(card.format, 20)}, and this version reads {FORMAT}: upgrade."
+        )
     if (card.tfidf is not None) != (card.method == "tfidf") or card.outputs < 1 or card.inputs < 0:
         raise CheckpointError(f"{CARD} says things that do not go together about a {card.method} model.")
     if card.strength is not None and not 0 < card.strength < float("inf"):
@@ -159,18 +170,20 @@ def _refuse_unknown_keys(data: dict[str, Any], kind: type[Any]) -> None:
     others = sorted(data.keys() - {known.name for known in fields(kind)})
     if others:
         raise CheckpointError(
-            f"{CARD} has the key {shown(others[0], 40)!r}, which this version does not know: upgrade."
+            f"{CARD} has the key {to_printable(others[0], 40)!r}, which this version does not know: upgrade."
         )
 
 
 def _read_terms(folder: Path, card: ClassicCard) -> tuple[str, ...]:
-    path = inside(folder, TERMS)
-    terms = read_json(path, most=MOST_TERMS_FILE, unique=True).get("terms")
+    path = resolve_inside(folder, TERMS)
+    terms = read_json(path, max_bytes=MOST_TERMS_FILE, unique_keys=True).get("terms")
     if not isinstance(terms, list) or not 1 <= len(terms) <= MOST_TERMS:
         raise CheckpointError(f"{TERMS} has no list of 1 to {MOST_TERMS:,} terms.")
     for term in terms:
         if not isinstance(term, str) or not 1 <= len(term) <= LONGEST:
-            raise CheckpointError(f"{TERMS} has {shown(term, 40)!r}; a term is a text of 1 to {LONGEST} letters.")
+            raise CheckpointError(
+                f"{TERMS} has {to_printable(term, 40)!r}; a term is a text of 1 to {LONGEST} letters."
+            )
     if len(set(terms)) != len(terms):
         raise CheckpointError(f"{TERMS} has a term twice, so it is not clear which weight counts.")
     _check_digest(path, card)
@@ -178,18 +191,18 @@ def _read_terms(folder: Path, card: ClassicCard) -> tuple[str, ...]:
 
 
 def _read_arrays(folder: Path, card: ClassicCard, expected: dict[str, tuple[int, ...]]) -> dict[str, Array]:
-    path = inside(folder, TENSORS)
+    path = resolve_inside(folder, TENSORS)
     stored = read_header(path)
     if stored.keys() != expected.keys():
         wrong = sorted(stored.keys() ^ expected.keys())
-        raise TensorError(f"{TENSORS} and a {card.method} model disagree about {shown(wrong[0], 40)!r}.")
+        raise TensorError(f"{TENSORS} and a {card.method} model disagree about {to_printable(wrong[0], 40)!r}.")
     for name, size in expected.items():
         _check_tensor(name, stored[name], size)
-    most = sum(tensor.stop - tensor.start for tensor in stored.values()) + MOST_HEADER + 8
+    most = sum(tensor.stop - tensor.start for tensor in stored.values()) + MAX_HEADER_BYTES + 8
     if path.stat().st_size > most:
         raise UnsafeError(f"{TENSORS} has {path.stat().st_size:,} bytes, more than its tensors take.")
     _check_digest(path, card)
-    mapped = Mapped(stored)
+    mapped = MappedTensors(stored)
     arrays = {name: mapped.array(name) for name in expected}
     for name, array in arrays.items():
         if not (array.min() >= -LARGEST and array.max() <= LARGEST):  # NaN is neither
@@ -197,10 +210,10 @@ def _read_arrays(folder: Path, card: ClassicCard, expected: dict[str, tuple[int,
     return arrays
 
 
-def _check_tensor(name: str, stored: Stored, size: tuple[int, ...]) -> None:
+def _check_tensor(name: str, stored: StoredTensor, size: tuple[int, ...]) -> None:
     if stored.dtype != "F32" or stored.size != size:
-        found = f"{stored.dtype} of size {shown(stored.size, 60)}"
-        raise TensorError(f"{TENSORS} stores {name} as {found}; expected F32 of {shown(size, 60)}.")
+        found = f"{stored.dtype} of size {to_printable(stored.size, 60)}"
+        raise TensorError(f"{TENSORS} stores {name} as {found}; expected F32 of {to_printable(size, 60)}.")
     if 0 in size:
         raise TensorError(f"{TENSORS} stores {name} without any numbers.")
 

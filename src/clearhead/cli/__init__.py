@@ -114,7 +114,7 @@ def _run(arguments: Sequence[str]) -> None:
     from cyclopts import App
 
     from clearhead import __version__
-    from clearhead.caller import speaking
+    from clearhead.caller import use_caller
     from clearhead.cli.flags import ShellCaller
     from clearhead.cli.streams import typed
 
@@ -130,7 +130,7 @@ def _run(arguments: Sequence[str]) -> None:
         app.command(f"clearhead.cli.{place}", name=verb, help=said)
     app.register_install_completion_command(help="Install completion for this shell.")
     spoken = next((argument for argument in arguments if argument in VERBS), None)
-    with speaking(ShellCaller(spoken)):
+    with use_caller(ShellCaller(spoken)):
         app(typed(arguments), exit_on_error=False, print_error=False)
 
 
@@ -143,11 +143,11 @@ def _in_flags(message: str, arguments: Sequence[str]) -> str:
 
 def _refused(error: OSError) -> str:
     """What the system refused, as one sentence."""
-    from clearhead.api.support import named, reason
+    from clearhead.api.support import describe_os_error, format_path
 
     if error.filename is not None:
-        return f"{named(error.filename)} cannot be read or written: {reason(error)}."
-    return f"Standard output or a file cannot be written: {reason(error)}."  # the system does not say which
+        return f"{format_path(error.filename)} cannot be read or written: {describe_os_error(error)}."
+    return f"Standard output or a file cannot be written: {describe_os_error(error)}."  # the system does not say which
 
 
 def _plain(error: Exception) -> str:

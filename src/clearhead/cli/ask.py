@@ -74,7 +74,7 @@ def ask(
 
 def _passage(passage: str | None, file: str | None) -> str:
     """The passage itself, or what a file or standard input holds."""
-    from clearhead.api.support import is_text, named, reason
+    from clearhead.api.support import describe_os_error, format_path, is_text
 
     if (passage is None) == (file is None):
         problem = "There is no passage" if passage is None else "There are two passages"
@@ -83,13 +83,13 @@ def _passage(passage: str | None, file: str | None) -> str:
     if name != "-" and file is None:
         if not is_text(str(name)):
             what = "is a file" if Path(str(name)).exists() else "looks like a file, and is not there"
-            raise InputError(f"{named(name)} {what}; the passage of a file is read with --file.")
+            raise InputError(f"{format_path(name)} {what}; the passage of a file is read with --file.")
         return str(name)
     try:
         data = input_bytes().read(MOST_PASSAGE + 1) if name == "-" else _read(Path(str(name)))
     except (OSError, ValueError) as error:
-        raise InputError(f"{named(name)} cannot be read: {reason(error)}.") from None
-    said = "Standard input" if name == "-" else named(name)
+        raise InputError(f"{format_path(name)} cannot be read: {describe_os_error(error)}.") from None
+    said = "Standard input" if name == "-" else format_path(name)
     if len(data) > MOST_PASSAGE:
         raise InputError(f"{said} is larger than {MOST_PASSAGE >> 20} MB, which is no passage.")
     try:

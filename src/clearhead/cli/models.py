@@ -20,7 +20,7 @@ def models(*, json: bool = False, quiet: bool = False) -> None:
         Print the names of models that can be used, and nothing else.
     """
     from clearhead import api
-    from clearhead.api.support import printable_size
+    from clearhead.api.support import format_bytes
 
     found = api.models()
     if json:
@@ -33,7 +33,7 @@ def models(*, json: bool = False, quiet: bool = False) -> None:
     for model in found:
         state = "not installed" if model.path is None else model.problem or model.kind
         about = model.name if model.stands_for is None else f"{model.name} ({model.stands_for})"
-        size = printable_size(model.bytes) if model.bytes else ""
+        size = format_bytes(model.bytes) if model.bytes else ""
         rows.append((about, model.source, model.family or "", state, size, model.path or ""))
     columns = ("model", "source", "family", "what it does", "size", "path")
     wide = [max(len(row[place]) for row in (columns, *rows)) for place in range(len(columns))]

@@ -266,7 +266,7 @@ def show_run(run: Any) -> None:
 
 def baseline_rows(run: Any) -> list[tuple[str, ...]]:
     """Cheap methods beside the trained one as lines of a table."""
-    from clearhead.api.support import between, figure
+    from clearhead.api.support import format_interval, format_number
 
     rows: list[tuple[str, ...]] = []
     for one in run.baselines:
@@ -274,8 +274,8 @@ def baseline_rows(run: Any) -> list[tuple[str, ...]]:
         gap = "not defined" if found.difference is None else f"{found.difference:+.4f}"
         gap += "" if found.low is None or found.high is None else f" ({found.low:+.4f} to {found.high:+.4f})"
         some = "" if one.rows >= run.rows["train"] else f" ({one.rows:,} training rows)"
-        interval = "" if one.low is None or one.high is None else between(one.low, one.high)
-        rows.append((one.method + some, figure(one.value), interval, gap))
+        interval = "" if one.low is None or one.high is None else format_interval(one.low, one.high)
+        rows.append((one.method + some, format_number(one.value), interval, gap))
     return rows
 
 

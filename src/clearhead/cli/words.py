@@ -54,7 +54,7 @@ def words(
         Print the answers alone, one a line.
     """
     from clearhead import api
-    from clearhead.api.support import shown
+    from clearhead.api.support import to_printable
     from clearhead.errors import InputError
 
     if not terms and similar is None and wordsim is None and simlex is None and analogies is None:
@@ -75,7 +75,7 @@ def words(
         print_json({**made.to_json(), "model": reference})
         return
     if quiet:
-        for line in (*(shown(one.word) for one in made.neighbours), *_figures(made)):
+        for line in (*(to_printable(one.word) for one in made.neighbours), *_figures(made)):
             print(line)
         return
     if made.neighbours:

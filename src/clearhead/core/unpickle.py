@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from clearhead.checkpoint.weights import inside, write_tensors
+from clearhead.checkpoint.weights import resolve_inside, write_tensors
 from clearhead.errors import UnsafeError
 from clearhead.files import read_json
 
@@ -21,7 +21,7 @@ MOST_GROWTH = 8  # half precision becomes single, and a tied tensor is written u
 
 def main(source: Path, destination: Path) -> None:
     """Every floating-point tensor of the pickle, under its own name."""
-    files = [inside(source, name) for name in NAMES if (source / name).is_file()][:1] or _shards(source)
+    files = [resolve_inside(source, name) for name in NAMES if (source / name).is_file()][:1] or _shards(source)
     room = MOST_GROWTH * sum(file.stat().st_size for file in files)
     tensors = {}
     for file in files:
@@ -35,10 +35,10 @@ def main(source: Path, destination: Path) -> None:
 
 
 def _shards(source: Path) -> list[Path]:
-    where = read_json(inside(source, INDEX), unique=True).get("weight_map")
+    where = read_json(resolve_inside(source, INDEX), unique_keys=True).get("weight_map")
     if not isinstance(where, dict) or not where or not all(isinstance(shard, str) for shard in where.values()):
         raise UnsafeError(f"{INDEX} has no weight_map from tensor names to files")
-    return [inside(source, shard) for shard in sorted(set(where.values()))]
+    return [resolve_inside(source, shard) for shard in sorted(set(where.values()))]
 
 
 def _read(file: Path) -> dict[Any, Any]:

@@ -11,7 +11,7 @@ from clearhead.data.names import IDS, LABELS, NUMBERS, PAIRS, PARTS, SPLITS, TEX
 from clearhead.data.sources.header import is_number
 from clearhead.data.sources.source import Row, Source
 from clearhead.errors import InputError
-from clearhead.files import shown
+from clearhead.files import to_printable
 
 LOOKED_AT = 1000
 MOST_LOOKS = 1_000_000  # cells; of a very wide table, fewer rows are looked at
@@ -89,7 +89,7 @@ class _Look:
 
 def titled(name: str) -> str:
     """A column's name as it may stand in a message."""
-    return shown(name, MOST_NAME)
+    return to_printable(name, MOST_NAME)
 
 
 def titles(columns: Sequence[str], most: int = 20) -> str:

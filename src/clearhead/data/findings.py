@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from clearhead.caller import setting
-from clearhead.files import shown
+from clearhead.files import to_printable
 
 if TYPE_CHECKING:
     from clearhead.data.inspect import Inspection, Place
@@ -91,14 +91,16 @@ def _labels(found: Inspection) -> Iterator[Finding]:
         yield Finding("error", "no row has a label; there is nothing to learn.")
         return
     if len(counts) == 1:
-        yield Finding("error", f"all rows have the label {shown(next(iter(counts)), 40)!r}; there is nothing to learn.")
+        yield Finding(
+            "error", f"all rows have the label {to_printable(next(iter(counts)), 40)!r}; there is nothing to learn."
+        )
         return
     for variants in _variants(counts):
-        listed = ", ".join(repr(shown(name, 30)) for name in variants)
+        listed = ", ".join(repr(to_printable(name, 30)) for name in variants)
         yield Finding("warning", f"the labels {listed} differ only in case or space; are they the same?")
     rare = [name for name, count in counts.items() if count < FEW]
     if rare:
-        listed = ", ".join(f"{shown(name, 30)} ({counts[name]})" for name in rare[-5:])
+        listed = ", ".join(f"{to_printable(name, 30)} ({counts[name]})" for name in rare[-5:])
         more = "" if len(rare) <= 5 else f" and {len(rare) - 5} more"
         yield Finding("warning", f"fewer than {FEW} rows have the label {listed}{more}.")
     most, least = max(counts.values()), min(counts.values())
@@ -107,7 +109,7 @@ def _labels(found: Inspection) -> Iterator[Finding]:
         share, weight = most / found.rows, setting("class_weight", "auto", of="train")
         yield Finding(
             "note",
-            f"the classes are uneven: {shown(top, 30)} has {share:.0%} of the rows, the smallest "
+            f"the classes are uneven: {to_printable(top, 30)} has {share:.0%} of the rows, the smallest "
             f"{least:,} of {found.rows:,}; look at macro F1, and think of {weight}.",
         )
 

@@ -20,7 +20,7 @@ from clearhead.data.sources.readers import open_source
 from clearhead.data.sources.source import BadRow, Source
 from clearhead.data.sources.source_rows import SourceRows
 from clearhead.errors import InputError
-from clearhead.html import one_line, table_html
+from clearhead.html import render_table, short_repr
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,7 +86,7 @@ class Inspection:
         found = ", ".join(f"{grave.count(severity)} {severity}" for severity in dict.fromkeys(grave))
         named = ", ".join(dict.fromkeys(self.sources))
         bad = sum(self.bad.values())
-        return one_line(
+        return short_repr(
             "Inspection",
             f"{self.rows:,} rows of {named}",
             f"{bad:,} bad rows" if bad else None,
@@ -100,7 +100,7 @@ class Inspection:
         rows = [(name, f"{count:,}", f"{count / max(self.rows, 1):.1%}") for name, count in self.labels.items()]
         notes = [f"{finding.severity}: {finding.sentence}" for finding in self.findings] or ["nothing odd was found"]
         named = ", ".join(dict.fromkeys(self.sources))
-        return table_html(f"{self.rows:,} rows of {named}", ("label", "rows", "share"), rows, notes)
+        return render_table(f"{self.rows:,} rows of {named}", ("label", "rows", "share"), rows, notes)
 
 
 class _Pass:

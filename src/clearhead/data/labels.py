@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from clearhead.data.sources.header import is_number
 from clearhead.errors import InputError
-from clearhead.files import shown
+from clearhead.files import to_printable
 
 Kind = Literal["classes", "multilabel", "number", "tags", "answers", "options", "texts"]
 KINDS = ("classes", "multilabel", "number")
@@ -46,22 +46,22 @@ class LabelSpace:
         if self.kind == "number":
             number = as_number(value)
             if number is None:
-                raise InputError(f"label {shown(value, 40)!r} is not a number")
+                raise InputError(f"label {to_printable(value, 40)!r} is not a number")
             return number
         if self.kind == "classes":
             place = self.ids.get(spelled(value))
             if place is None:
-                raise InputError(f"label {shown(value, 40)!r} is {self._none_of}")
+                raise InputError(f"label {to_printable(value, 40)!r} is {self._none_of}")
             return place
         parts = split_labels(value, self.separator)
         unknown = [part for part in parts if part not in self.ids]
         if unknown:
-            raise InputError(f"label {shown(unknown[0], 40)!r} is {self._none_of}")
+            raise InputError(f"label {to_printable(unknown[0], 40)!r} is {self._none_of}")
         return tuple(sorted({self.ids[part] for part in parts}))
 
     @property
     def _none_of(self) -> str:
-        listed = ", ".join(shown(name, 30) for name in self.names[:8])
+        listed = ", ".join(to_printable(name, 30) for name in self.names[:8])
         return f"none of {listed}" + (f" and {len(self.names) - 8} more" if len(self.names) > 8 else "")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.data.names import PARTS
 from clearhead.errors import InputError
-from clearhead.files import shown
+from clearhead.files import to_printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -210,7 +210,7 @@ def split_from_column(values: Iterable[Any]) -> Array:
 
     listed = list(values)
     found = [PARTS.get(str(value).strip().casefold(), "") for value in listed]
-    if odd := sorted({shown(value, 30) for value, part in zip(listed, found, strict=True) if not part}):
+    if odd := sorted({to_printable(value, 30) for value, part in zip(listed, found, strict=True) if not part}):
         raise InputError(f"the split column says {', '.join(odd[:10])}, expected train, dev (or validation) and test.")
     return np.array(found, "<U5")
 

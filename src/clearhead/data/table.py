@@ -23,7 +23,7 @@ from clearhead.data.labels import Kind, LabelCounter, LabelSpace, is_missing
 from clearhead.data.row_codec import LONGEST_ANSWER, TEXT_ROWS, Encoder, LengthPolicy, Pieces, RowCodec
 from clearhead.data.sources.source import BadRow, Row, Source
 from clearhead.errors import InputError
-from clearhead.html import one_line
+from clearhead.html import short_repr
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,7 +60,7 @@ class TokenTable:
 
     def __repr__(self) -> str:
         pieces = f"{len(self.starts) - 1:,} pieces"
-        return one_line("TokenTable", f"{len(self):,} rows", pieces, f"{len(self.ids):,} tokens")
+        return short_repr("TokenTable", f"{len(self):,} rows", pieces, f"{len(self.ids):,} tokens")
 
     @property
     def lengths(self) -> Array:

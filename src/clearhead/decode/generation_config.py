@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.decode.settings import Decoding, EarlyStopping
 from clearhead.errors import ConfigError, InputError
-from clearhead.files import shown
+from clearhead.files import to_printable
 from clearhead.shape import ModelShape
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class _GenerationConfig:
         found = self.value(key)
         listed: Sequence[Any] = () if found is None else found if isinstance(found, list) else (found,)
         if len(listed) > MAX_BAD_WORDS or not all(type(one) is int and one < MAX_TOKEN_ID for one in listed):
-            raise ConfigError(f"{self.file}: {key} is {shown(found)}, expected a token id.")
+            raise ConfigError(f"{self.file}: {key} is {to_printable(found)}, expected a token id.")
         return tuple(one for one in listed if one >= 0)  # -1 is an old way to say none
 
     def token_id(self, key: str) -> int | None:
@@ -196,14 +196,14 @@ class _GenerationConfig:
             )
         )
         if not fits:
-            raise ConfigError(f"{self.file}: bad_words_ids is {shown(found)}, expected lists of token ids.")
+            raise ConfigError(f"{self.file}: bad_words_ids is {to_printable(found)}, expected lists of token ids.")
         return [tuple(word) for word in found if max(word) < self.vocab]
 
     def count(self, key: str) -> int:
         """A whole number, 0 where nothing is said."""
         found = self.value(key) or 0
         if type(found) is not int or found < 0:
-            raise ConfigError(f"{self.file}: {key} is {shown(found)}, expected a whole number.")
+            raise ConfigError(f"{self.file}: {key} is {to_printable(found)}, expected a whole number.")
         return min(found, MAX_TOKEN_ID)
 
     def fill_defaults(self, given: Decoding) -> Decoding:
@@ -218,4 +218,4 @@ class _GenerationConfig:
             most = max(given.max_length, self.count("min_new_tokens"))
             return Decoding(sample=given.sample, max_length=most, **found)
         except InputError as error:
-            raise ConfigError(f"{self.file}: {shown(error, 200)}") from None
+            raise ConfigError(f"{self.file}: {to_printable(error, 200)}") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clearhead.html import figure, one_line, table_html
+from clearhead.html import format_number, render_table, short_repr
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +20,7 @@ class Hypothesis:
         return self.text
 
     def __repr__(self) -> str:
-        return one_line(type(self).__name__, repr(self.text), f"score {self.score:.4f}", f"stopped by {self.stopped}")
+        return short_repr(type(self).__name__, repr(self.text), f"score {self.score:.4f}", f"stopped by {self.stopped}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +35,9 @@ class Generated(Hypothesis):
         others = f"{len(self.best)} answers" if len(self.best) > 1 else None
         cut = f"{self.truncated} tokens of the source cut off" if self.truncated else None
         score, stopped = f"score {self.score:.4f}", f"stopped by {self.stopped}"
-        return one_line("Generated", repr(self.text), score, stopped, others, cut)
+        return short_repr("Generated", repr(self.text), score, stopped, others, cut)
 
     def _repr_html_(self) -> str:
-        rows = [(one.text, figure(one.score), len(one.ids), one.stopped) for one in self.best]
+        rows = [(one.text, format_number(one.score), len(one.ids), one.stopped) for one in self.best]
         notes = [f"{self.truncated} tokens of the source were cut off."] if self.truncated else []
-        return table_html(self.source, ("answer", "score", "tokens", "stopped by"), rows, notes)
+        return render_table(self.source, ("answer", "score", "tokens", "stopped by"), rows, notes)

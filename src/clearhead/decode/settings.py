@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from clearhead.caller import setting
 from clearhead.errors import InputError
-from clearhead.html import one_line
+from clearhead.html import short_repr
 
 EarlyStopping = bool | Literal["never"]
 MAX_COUNT = 1 << 20  # of anything that is counted here: beyond it, a mistake
@@ -44,7 +44,7 @@ class Decoding:
         """The settings that differ from the defaults."""
 
         given = ((one.name, getattr(self, one.name), one.default) for one in fields(self))
-        return one_line("Decoding", *(f"{name}={value!r}" for name, value, default in given if value != default))
+        return short_repr("Decoding", *(f"{name}={value!r}" for name, value, default in given if value != default))
 
     def __post_init__(self) -> None:
         for name, least in (("beam", 1), ("best", 1), ("max_length", 1), ("groups", 1), ("no_repeat_ngram", 0)):

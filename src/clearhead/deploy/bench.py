@@ -14,8 +14,8 @@ from clearhead.deploy.runtimes import RUNTIMES
 from clearhead.deploy.scheduler import PATIENCE, Race, Side
 from clearhead.deploy.sentences import SENTENCES
 from clearhead.errors import InputError
-from clearhead.files import scratch_folder, shown
-from clearhead.html import one_line, table_html
+from clearhead.files import scratch_folder, to_printable
+from clearhead.html import render_table, short_repr
 from clearhead.machine.threads import most_threads
 from clearhead.progress import Progress, no_progress
 
@@ -75,7 +75,7 @@ class Bench:
     def title(self) -> str:
         """What was measured, in one line."""
         length = "" if self.tokens is None else f" of {self.tokens:.0f} tokens"
-        return f"{shown(self.model)}: {self.texts:,} texts{length}, threads: {self.threads}"
+        return f"{to_printable(self.model)}: {self.texts:,} texts{length}, threads: {self.threads}"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -98,10 +98,12 @@ class Bench:
 
     def __repr__(self) -> str:
         timed = [one for one in self.runtimes if one.left_out is None and one.texts_per_second is not None]
-        return one_line("Bench", self.title, *(f"{one.name} {one.texts_per_second:,.0f} texts/s" for one in timed[:6]))
+        return short_repr(
+            "Bench", self.title, *(f"{one.name} {one.texts_per_second:,.0f} texts/s" for one in timed[:6])
+        )
 
     def _repr_html_(self) -> str:
-        return table_html(self.title, *self.table(), self.notes)
+        return render_table(self.title, *self.table(), self.notes)
 
 
 def run_bench(

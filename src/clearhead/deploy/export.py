@@ -8,13 +8,13 @@ from typing import Any
 
 from clearhead.aspects.predictor import ABOUT as TWO
 from clearhead.caller import setting
-from clearhead.checkpoint.folder import AUTO, config_for, read_folder
+from clearhead.checkpoint.folder import AUTO, build_config, read_checkpoint
 from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.passport import Passport, read_passport, write_passport
-from clearhead.checkpoint.sentence import Sentences, read_sentences
+from clearhead.checkpoint.sentence import SentenceModules, read_modules
 from clearhead.engine.export import ABOUT, about, exported, write_model
 from clearhead.errors import InputError
-from clearhead.files import check_new, shown, whole_folder, write_json
+from clearhead.files import atomic_folder, check_output_folder, to_printable, write_json
 from clearhead.jobs.kinds import kind_of
 from clearhead.model.loading import load
 from clearhead.model.model import Model
@@ -38,16 +38,16 @@ def run_export(
     progress: Progress | None = None,
 ) -> Path:
     """Write a model as ONNX into a new folder, which is whole or not there."""
-    check_new(target)
+    check_output_folder(target)
     folder = locate(reference, progress=progress).folder
-    said = shown(reference)
+    said = to_printable(reference)
     if kind_of(folder) == "aspect model":
         each = " and ".join(f"{said}/{name}" for name in TWO)
         raise InputError(f"{said} holds two models; export {each}, each on its own.")
-    sentences = read_sentences(folder)
+    sentences = read_modules(folder)
     _check_network(read_passport(folder if sentences is None else sentences.encoder), said)
     model = load(folder, "engine", head=_head(sentences), precision=precision)
-    with whole_folder(target) as place:
+    with atomic_folder(target) as place:
         _write(place, model, portable=portable, progress=progress or no_progress)
     return target
 
@@ -61,14 +61,14 @@ def _check_network(passport: Passport | None, said: str) -> None:
             f"export would leave out; train with {setting('method', 'finetune', of='train')} instead."
         )
     if method not in NETWORKS:
-        raise InputError(f"{said} was trained with {shown(method, 40)}, which has no network to export.")
+        raise InputError(f"{said} was trained with {to_printable(method, 40)}, which has no network to export.")
 
 
-def _head(sentences: Sentences | None) -> str | None:
+def _head(sentences: SentenceModules | None) -> str | None:
     """The head that is written: none for a sentence encoder, whatever else its file holds."""
     if sentences is None or sentences.pooling.origin == Pooling().origin:
         return AUTO
-    read = read_folder(sentences.encoder)
+    read = read_checkpoint(sentences.encoder)
     return AUTO if read.shape.head is None or read.mean_head else None
 
 
@@ -80,7 +80,7 @@ def _write(place: Path, model: Model, *, portable: bool, progress: Progress) -> 
         notes.append(ALONE)
     g = exported(model.shape, runner.tensors, portable=portable, pooling=pooling, dense=model.dense, int8=runner.int8)
     write_model(place, g, progress)
-    config = config_for(model.config, model.family, model.head, model.shape, model.labels)
+    config = build_config(model.config, model.family, model.head, model.shape, model.labels)
     write_json(place / "config.json", config)
     if model.generation is not None:
         write_json(place / GENERATION, dict(model.generation))

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from clearhead.errors import ClearheadError
-from clearhead.files import shown
+from clearhead.files import to_printable
 
 PARTING = 5.0  # seconds that a child has to end by itself
 
@@ -75,7 +75,7 @@ class Child:
         self._said.seek(0, 2)
         self._said.seek(max(0, self._said.tell() - 4096))
         lines = self._said.read().decode(errors="replace").strip().splitlines()
-        return shown(lines[-1].strip().rstrip("."), 200) if lines else ""
+        return to_printable(lines[-1].strip().rstrip("."), 200) if lines else ""
 
     def close(self, *, at_once: bool = False) -> None:
         """End it, if need be by force."""

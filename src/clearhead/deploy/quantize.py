@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.hub import locate
-from clearhead.checkpoint.passport import Int8Verdict, Passport, read_passport, write_passport
-from clearhead.checkpoint.sentence import read_sentences
+from clearhead.checkpoint.passport import Int8Result, Passport, read_passport, write_passport
+from clearhead.checkpoint.sentence import read_modules
 from clearhead.data import BadRow, Row, Source, TextRow, checked_row, guess_columns, open_source
 from clearhead.data.table import encode_rows
 from clearhead.deploy.int8_model import quantized_model
@@ -24,8 +24,8 @@ from clearhead.engine.int8_file import NAME as PLAN
 from clearhead.engine.int8_file import write_plan
 from clearhead.errors import CheckpointError, InputError, QualityError
 from clearhead.evaluate.evaluate import run_evaluate
-from clearhead.files import check_new, whole_folder, writing
-from clearhead.html import one_line
+from clearhead.files import atomic_folder, check_output_folder, explain_write_errors
+from clearhead.html import short_repr
 from clearhead.jobs.kinds import WRITING, kind_of
 from clearhead.jobs.plan import LOWER_IS_BETTER
 from clearhead.model.loading import load
@@ -55,13 +55,13 @@ class Quantised:
     """A model folder that runs in eight bits, and what that costs."""
 
     folder: Path
-    verdict: Int8Verdict
+    verdict: Int8Result
     seconds: float
 
     def __repr__(self) -> str:
         one = self.verdict
         cost = f"{one.metric} {one.before:.4f} in float and {one.after:.4f} in int8 on {one.rows:,} rows"
-        return one_line("Quantised", cost, f"folder {self.folder}")
+        return short_repr("Quantised", cost, f"folder {self.folder}")
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -82,7 +82,7 @@ def run_quantize(
     """Find how to compute a model in eight bits, measure it beside float, and save it if it is good enough."""
     if not allowed >= 0 or not 0 <= least_cosine <= 1:
         raise InputError(f"allowed must be 0 or more points, and least_cosine from 0 to 1: {allowed}, {least_cosine}.")
-    check_new(output)
+    check_output_folder(output)
     begun = time.perf_counter()
     folder, named = locate(reference).folder, columns or {}
     if isinstance(rows, Source) and kind_of(folder) in WRITING:
@@ -105,7 +105,7 @@ def _by_rows(
     part: str | None,
     columns: Mapping[str, str | None],
     progress: Progress,
-) -> tuple[Int8Plan, Int8Verdict]:
+) -> tuple[Int8Plan, Int8Result]:
     """A trained model by its metric on rows whose labels are known."""
     if not rows.again:
         raise InputError(f"{rows.name} can be read only once; put it in a file.")
@@ -132,7 +132,7 @@ def _by_rows(
     metric = found["float"].main
     before, after = (float(found[name].metrics[metric].value) for name in ("float", "int8"))
     lost = 100 * (after - before if metric in LOWER_IS_BETTER else before - after)
-    return plan, Int8Verdict(
+    return plan, Int8Result(
         passed=bool(lost <= allowed + 1e-9),
         metric=metric,
         before=before,
@@ -161,7 +161,7 @@ def _tokens(predictor: Predictor, rows: Source) -> list[Sequence[int]]:
 
 def _by_texts(
     reference: str, texts: Sequence[str] | None, least: float, progress: Progress
-) -> tuple[Int8Plan, Int8Verdict]:
+) -> tuple[Int8Plan, Int8Result]:
     """An encoder by its vectors: on texts that it was not calibrated with, where there are enough."""
     import numpy as np
 
@@ -184,7 +184,7 @@ def _by_texts(
     )
     near = (one * other).sum(1) / np.maximum(np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1), 1e-30)
     mean, worst = float(near.mean()), float(near.min())
-    return plan, Int8Verdict(
+    return plan, Int8Result(
         passed=mean >= least,
         metric="cosine",
         before=1.0,
@@ -220,7 +220,7 @@ def _good(source: Source) -> Iterator[Row]:
             yield row
 
 
-def _sentence(verdict: Int8Verdict) -> str:
+def _sentence(verdict: Int8Result) -> str:
     """What eight bits cost, in words."""
     if verdict.metric == "cosine":
         said = f"int8 vectors have a mean cosine of {verdict.after:.4f} with float (worst {verdict.worst:.4f})"
@@ -244,12 +244,12 @@ def held_out_rows(folder: Path) -> tuple[str, str | None]:
     raise InputError(f"The rows that {folder} was trained with are gone: give some whose labels are known.")
 
 
-def _save(folder: Path, output: Path, plan: Int8Plan, verdict: Int8Verdict) -> None:
+def _save(folder: Path, output: Path, plan: Int8Plan, verdict: Int8Result) -> None:
     """The folder with the plan and the verdict, whole or not at all."""
-    with whole_folder(output) as made:
+    with atomic_folder(output) as made:
         unused = shutil.ignore_patterns(*NOT_COPIED, *UNUSED_FILES, *UNUSED_FOLDERS, PLAN, ".*")
         shutil.copytree(folder, made, ignore=unused, dirs_exist_ok=True, copy_function=_copy_file)
-        sentences = read_sentences(made)
+        sentences = read_modules(made)
         inner = made if sentences is None else sentences.encoder
         write_plan(inner, plan)
         write_passport(inner, replace(_passport(inner), int8=verdict))
@@ -257,7 +257,7 @@ def _save(folder: Path, output: Path, plan: Int8Plan, verdict: Int8Verdict) -> N
 
 def _copy_file(source: str, target: str) -> None:
     """Copy a file; the first one that cannot be written ends the copy with one sentence."""
-    with writing(Path(target)):
+    with explain_write_errors(Path(target)):
         shutil.copy2(source, target)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from clearhead.checkpoint.hub import locate
-from clearhead.checkpoint.passport import Int8Verdict
+from clearhead.checkpoint.passport import Int8Result
 from clearhead.data import Source
 from clearhead.data.split import draw_rows
 from clearhead.deploy.int8_model import quantized_model
@@ -34,7 +34,7 @@ def by_translations(
     part: str | None,
     columns: tuple[str | None, str | None],
     progress: Progress,
-) -> tuple[Int8Plan, Int8Verdict]:
+) -> tuple[Int8Plan, Int8Result]:
     """The first plan that keeps both scores, or the last one with what it loses."""
     model = load(reference, "engine", precision="float")
     if model.shape.head is None or model.shape.head.kind != "seq2seq":
@@ -46,7 +46,7 @@ def by_translations(
     for plan in _plans(model):
         after = _scores(quantized_model(model, plan), pairs, beam, for_stage(progress, "measuring int8"))
         worse = max(SCORES, key=lambda name: before[name] - after[name])
-        verdict = Int8Verdict(
+        verdict = Int8Result(
             passed=before[worse] - after[worse] <= allowed + 1e-9,
             metric=worse,
             before=before[worse],

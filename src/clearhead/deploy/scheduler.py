@@ -14,7 +14,7 @@ from typing import Any
 from clearhead.deploy.process import Child
 from clearhead.deploy.runtimes import RUNTIMES
 from clearhead.errors import ClearheadError, InputError
-from clearhead.files import shown
+from clearhead.files import to_printable
 from clearhead.progress import Progress
 
 STARTS = 2  # of each runtime: the first brings files into the system's cache, the faster one counts
@@ -127,8 +127,8 @@ class Race:
             return answer
         said = " ".join(str(answer["error"]).split())
         if side is self.running[0]:
-            raise ClearheadError(shown(said, 600))
-        side.left_out = shown(said, 200)
+            raise ClearheadError(to_printable(said, 600))
+        side.left_out = to_printable(said, 200)
         return None
 
     def _report(self) -> None:

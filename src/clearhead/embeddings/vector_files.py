@@ -16,8 +16,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from clearhead.checkpoint.hub import locate
 from clearhead.errors import ClearheadError, InputError
-from clearhead.files import discard, whole_file, write_json, writing
-from clearhead.html import one_line
+from clearhead.files import atomic_file, explain_write_errors, remove_file, write_json
+from clearhead.html import short_repr
 from clearhead.predict.files import Counts, Mark, file_state, partial_files, read_mark
 from clearhead.progress import Progress, no_progress
 
@@ -42,7 +42,7 @@ class Vectors:
     resumed: int  # texts whose vectors an earlier, interrupted job had written
 
     def __repr__(self) -> str:
-        return one_line("Vectors", f"{self.texts:,} texts", f"{self.width} numbers each", self.output)
+        return short_repr("Vectors", f"{self.texts:,} texts", f"{self.width} numbers each", self.output)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -81,7 +81,7 @@ def write_vectors(
     if key is None:
         if ending == ".parquet":
             return _write_whole_parquet(output, texts, embedder, batch_tokens, progress)
-        with whole_file(output) as file:
+        with atomic_file(output) as file:
             return _write(output, file, ending, texts, embedder, batch_tokens, Counts(), progress)
     partial, mark = partial_files(output)
     begun = read_mark(partial, mark, key)
@@ -93,10 +93,10 @@ def write_vectors(
         write_json(mark, asdict(Mark(key=key, bytes=file.tell(), counts=counts).sealed()))
 
     try:
-        with writing(output):
+        with explain_write_errors(output):
             output.parent.mkdir(parents=True, exist_ok=True)
             if begun is None:
-                discard(mark)  # of another job, before its vectors are overwritten
+                remove_file(mark)  # of another job, before its vectors are overwritten
             with partial.open("wb" if begun is None else "r+b") as file:
                 if begun is not None:
                     file.truncate(begun.bytes)
@@ -108,10 +108,10 @@ def write_vectors(
             else:
                 partial.replace(output)
     except InputError:  # the input has to change, and then the job is another one
-        discard(mark)
+        remove_file(mark)
         partial.unlink(missing_ok=True)
         raise
-    discard(mark)
+    remove_file(mark)
     return made
 
 
@@ -188,7 +188,7 @@ def _write_whole_parquet(
     progress: Progress,
 ) -> Vectors:
     """Texts that can be read only once."""
-    with writing(output), tempfile.TemporaryFile() as file:
+    with explain_write_errors(output), tempfile.TemporaryFile() as file:
         made = _write(output, file, ".parquet", texts, embedder, batch_tokens, Counts(), progress)
         file.seek(0)
         _as_parquet(file, output, made.width)
@@ -221,7 +221,7 @@ def _as_parquet(streams: Path | IO[bytes], output: Path, width: int) -> None:
     import pyarrow.parquet as pq
 
     with (
-        whole_file(output) as file,
+        atomic_file(output) as file,
         streams.open("rb") if isinstance(streams, Path) else nullcontext(streams) as source,
         pq.ParquetWriter(file, _schema(width)) as writer,
     ):

@@ -14,7 +14,7 @@ from clearhead.engine.assemble import Tensors, Wanted, assemble
 from clearhead.engine.graph import Graph
 from clearhead.engine.int8 import Int8Plan, int8_dense
 from clearhead.engine.pooling import finished, pooled
-from clearhead.files import whole_file
+from clearhead.files import atomic_file
 from clearhead.progress import Progress, no_progress
 from clearhead.shape import ModelShape, Pooling
 
@@ -66,11 +66,11 @@ def write_model(folder: Path, g: Graph, progress: Progress = no_progress) -> Non
     total = sum(array.nbytes for array in g.large.values())
     apart = total > ONE_FILE
     if apart:
-        with whole_file(folder / DATA) as file:
+        with atomic_file(folder / DATA) as file:
             for piece in g.pieces():
                 file.write(piece)
                 progress(DATA, min(file.tell(), total), total)
-    with whole_file(folder / MODEL) as file:
+    with atomic_file(folder / MODEL) as file:
         file.write(g.model(version=__version__, place=DATA if apart else None, notes={"graph": kind(g)}))
 
 

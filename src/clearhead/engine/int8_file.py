@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.checkpoint.weights import Mapped, finite, inside, present, read_header, write_file
+from clearhead.checkpoint.weights import (
+    MappedTensors,
+    has_entry,
+    is_finite,
+    read_header,
+    resolve_inside,
+    write_safetensors,
+)
 from clearhead.engine.int8 import Int8Plan, in_blocks
 from clearhead.errors import CheckpointError
 
@@ -21,15 +28,17 @@ def write_plan(folder: Path, plan: Int8Plan) -> None:
     """Save it in a folder."""
     kept = {f"{EVEN}{name}": factors for name, factors in plan.even.items()}
     kept |= {f"{ASIDE}{name}": channels.astype(np.float32) for name, channels in plan.aside.items()}
-    write_file(folder / NAME, kept | {f"{FLOAT}{name}": np.ones(1, np.float32) for name in sorted(plan.float_steps)})
+    write_safetensors(
+        folder / NAME, kept | {f"{FLOAT}{name}": np.ones(1, np.float32) for name in sorted(plan.float_steps)}
+    )
 
 
 def read_plan(folder: Path, tensors: Mapping[str, Array]) -> Int8Plan | None:
     """The plan of a folder, None where it has none; one that does not fit the weights is refused."""
-    if not present(folder, NAME):
+    if not has_entry(folder, NAME):
         return None
-    stored = read_header(inside(folder, NAME))
-    mapped = Mapped(stored)
+    stored = read_header(resolve_inside(folder, NAME))
+    mapped = MappedTensors(stored)
     even: dict[str, Array] = {}
     aside: dict[str, Array] = {}
     steps = set()
@@ -43,7 +52,7 @@ def read_plan(folder: Path, tensors: Mapping[str, Array]) -> Int8Plan | None:
             continue
         given, width = mapped.array(name), weight.shape[1]
         if kind + "." == EVEN:
-            fits, even[step] = given.shape == (width,) and finite(given) and bool((given > 0).all()), given
+            fits, even[step] = given.shape == (width,) and is_finite(given) and bool((given > 0).all()), given
         else:
             fits = _are_channels(given, width)
             aside[step] = given.astype(np.int64) if fits else given
@@ -54,6 +63,6 @@ def read_plan(folder: Path, tensors: Mapping[str, Array]) -> Int8Plan | None:
 
 def _are_channels(given: Array, width: int) -> bool:
     """Whether these are some of so many channels, in their order."""
-    if given.ndim != 1 or not 0 < len(given) <= width or not finite(given):
+    if given.ndim != 1 or not 0 < len(given) <= width or not is_finite(given):
         return False
     return bool((given == np.rint(given)).all() and (np.diff(given) > 0).all() and given[0] >= 0 and given[-1] < width)

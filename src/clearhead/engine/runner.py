@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from clearhead.batch import Batch, Output, as_ids
-from clearhead.checkpoint.weights import give_back
+from clearhead.checkpoint.weights import release_pages
 from clearhead.engine.assemble import (
     Wanted,
     assemble,
@@ -67,7 +67,7 @@ class EngineRunner:
         self._decoding = None if shape.decoder is None else self._dense
         self._sessions: dict[Any, Session] = {}
         self._lock = Lock()
-        give_back(tensors.values())
+        release_pages(tensors.values())
         self._pool: ThreadPoolExecutor | None = None
 
     def weights(self) -> Mapping[str, Array]:
@@ -283,7 +283,7 @@ class EngineRunner:
         with self._lock:
             if key not in self._sessions:
                 self._sessions[key] = Session(made(), threads=threads or self.threads)
-                give_back(self.tensors.values())  # matrices are packed now, and of the words only some are read
+                release_pages(self.tensors.values())  # matrices are packed now, and of the words only some are read
             return self._sessions[key]
 
     def _segments(self, ids: Array, segments: Array | None) -> dict[str, Array]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from clearhead.engine.graph import Graph
 from clearhead.errors import CheckpointError, MissingPackageError
-from clearhead.files import shown
+from clearhead.files import to_printable
 
 Array = np.ndarray[Any, Any]
 QUIET = 3  # errors alone
@@ -119,7 +119,7 @@ def _typed(error: Exception) -> Exception:
     """What the runtime itself raises as one sentence; anything else as it is."""
     if not type(error).__module__.startswith("onnxruntime"):
         return error
-    said = shown(" ".join(str(error).split()), 300)
+    said = to_printable(" ".join(str(error).split()), 300)
     return CheckpointError(f"ONNX Runtime cannot run the network that config.json describes: {said}.")
 
 

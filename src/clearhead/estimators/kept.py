@@ -8,7 +8,7 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.checkpoint.weights import inside
+from clearhead.checkpoint.weights import resolve_inside
 from clearhead.model.loading import load
 from clearhead.predict.loading import load_predictor
 
@@ -53,7 +53,7 @@ class Kept:
     def __setstate__(self, files: dict[str, bytes]) -> None:
         Kept.__init__(self)
         for name, data in files.items():
-            place = inside(self.folder, name)
+            place = resolve_inside(self.folder, name)
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(data)
 

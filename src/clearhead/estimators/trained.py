@@ -28,7 +28,7 @@ from clearhead.estimators.values import (
     targets_of,
     text_tags,
 )
-from clearhead.files import shown
+from clearhead.files import to_printable
 from clearhead.jobs.events import RunEvents
 from clearhead.metrics.checks import Array
 from clearhead.predict.stream import answer_chunks
@@ -96,7 +96,7 @@ class Trained(BaseEstimator):  # type: ignore[misc]
             place.mkdir(parents=True)
             self.kept_.copy(place)
         except OSError as error:
-            raise InputError(f"{shown(place)} cannot be written: {error.strerror or error}.") from None
+            raise InputError(f"{to_printable(place)} cannot be written: {error.strerror or error}.") from None
         return place
 
     def _train(self, rows: list[dict[str, Any]], **choices: Any) -> None:
@@ -206,7 +206,7 @@ class TextClassifier(ClassifierMixin, Trained):  # type: ignore[misc]
         rows = labelled(self, X, y, others)
         weight = CLASS_WEIGHTS.get(self.class_weight if isinstance(self.class_weight, str | None) else "?")
         if weight is None:
-            raise EstimatorError(f"class_weight is {shown(self.class_weight)}; expected None or 'balanced'.")
+            raise EstimatorError(f"class_weight is {to_printable(self.class_weight)}; expected None or 'balanced'.")
         classes, found, form = targets_of(y)
         names = names_of(classes)
         for row, places in zip(rows, found, strict=True):

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from clearhead.data import BadRow, Columns, Row, checked_row
 from clearhead.data.labels import is_missing, is_text, spelled
 from clearhead.errors import InputError
-from clearhead.files import shown
+from clearhead.files import to_printable
 from clearhead.metrics.checks import Array
 
 TEXTS = ("text", "text_b")
@@ -81,7 +81,7 @@ def labelled(estimator: object, X: Any, y: Any, others: Mapping[str, Any]) -> li
     name = type(estimator).__name__
     if others:
         hint = ' (class_weight="balanced" makes rare classes count more)' if "sample_weight" in others else ""
-        raise EstimatorError(f"{name}.fit takes X and y; {shown(sorted(others)[0])} is not supported{hint}.")
+        raise EstimatorError(f"{name}.fit takes X and y; {to_printable(sorted(others)[0])} is not supported{hint}.")
     if y is None:
         raise EstimatorError(f"{name} requires y to be passed, but the target y is None.")
     rows = rows_of(X)
@@ -122,7 +122,7 @@ def targets_of(y: Any) -> tuple[Array, list[list[int]], Form]:
     classes, found = np.unique(flat_y, return_inverse=True)
     if len(classes) < 2:
         raise EstimatorError(
-            f"y has one class, {shown(classes[0], 40)}; at least two classes are needed to learn from."
+            f"y has one class, {to_printable(classes[0], 40)}; at least two classes are needed to learn from."
         )
     return classes, [[number] for number in found.tolist()], form
 

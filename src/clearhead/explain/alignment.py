@@ -18,7 +18,7 @@ from clearhead.explain.svg.colors import BLUE
 from clearhead.explain.tokens import Token, word_groups
 from clearhead.explain.trace_page import attention_page
 from clearhead.explain.trace_view import View, check_any_head, check_head, check_layer, telling, view
-from clearhead.html import one_line
+from clearhead.html import short_repr
 from clearhead.model.alignment import average_rows, sum_columns
 from clearhead.model.generation import Writer
 
@@ -47,7 +47,7 @@ class Alignment:
     def __repr__(self) -> str:
         head = "mean of the heads" if self.head is None else f"head {self.head}"
         size = f"{len(self.target)} written and {len(self.source)} read tokens"
-        return one_line("Alignment", size, f"layer {self.layer} of {self.layers}", head)
+        return short_repr("Alignment", size, f"layer {self.layer} of {self.layers}", head)
 
     def rows(self, top: int = 3) -> list[tuple[str, list[tuple[str, float]]]]:
         """Each written word with the source words that it looked at most."""

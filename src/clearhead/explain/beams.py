@@ -28,7 +28,7 @@ from clearhead.explain.svg import (
 )
 from clearhead.explain.svg.colors import BLUE, GRAY, GREEN, INK, PALE_BLUE, PALE_GRAY, PALE_GREEN, SOFT, WHITE
 from clearhead.explain.tokens import Token
-from clearhead.html import one_line
+from clearhead.html import short_repr
 from clearhead.model.generation import Writer
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class BeamTree:
 
     def __repr__(self) -> str:
         best = repr(self.hypotheses[0].text) if self.hypotheses else "no answer"
-        return one_line("BeamTree", f"beam {self.beam}", f"{len(self.nodes)} hypotheses", best)
+        return short_repr("BeamTree", f"beam {self.beam}", f"{len(self.nodes)} hypotheses", best)
 
     def table(self) -> Table:
         """The answers with their scores."""

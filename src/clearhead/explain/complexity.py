@@ -11,7 +11,7 @@ from typing import Any
 from clearhead.errors import InputError
 from clearhead.explain.growth_fit import LEAST_LENGTHS, Growth, crossing, crossing_interval, fit_growth
 from clearhead.explain.growth_picture import save_growth
-from clearhead.html import one_line, table_html
+from clearhead.html import render_table, short_repr
 from clearhead.model.loading import need_torch
 from clearhead.progress import KnownCountCallback, from_counts
 
@@ -146,7 +146,7 @@ class Complexity:
 
     def __repr__(self) -> str:
         lengths, widths = (f"{min(sizes):,} to {max(sizes):,}" for sizes in (self.lengths, self.widths))
-        return one_line("Complexity", self.title, f"lengths {lengths}", f"widths {widths}")
+        return short_repr("Complexity", self.title, f"lengths {lengths}", f"widths {widths}")
 
     @property
     def title(self) -> str:
@@ -233,7 +233,7 @@ class Complexity:
         return save_growth(Path(path), self.title, self.curves(), tables, self.notes)
 
     def _repr_html_(self) -> str:
-        return table_html(self.title, *self.lecture()) + table_html(MS, *self.table(), self.notes)
+        return render_table(self.title, *self.lecture()) + render_table(MS, *self.table(), self.notes)
 
 
 def complexity(

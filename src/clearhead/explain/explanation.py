@@ -20,7 +20,7 @@ from clearhead.explain.svg import inline_svg
 from clearhead.explain.trace_files import attention_data, save_alignment, save_attention
 from clearhead.explain.trace_table import attention_table
 from clearhead.explain.trace_view import parts
-from clearhead.html import one_line
+from clearhead.html import short_repr
 from clearhead.model.opening import source_prefix
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Explanation:
         return self.write(Path(path))
 
     def __repr__(self) -> str:
-        return one_line("Explanation", self.kind, self.summary)
+        return short_repr("Explanation", self.kind, self.summary)
 
     def _repr_html_(self) -> str:
         return inline_svg(self.svg())

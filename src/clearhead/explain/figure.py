@@ -11,7 +11,7 @@ from typing import Any
 
 from clearhead.errors import InputError
 from clearhead.explain.svg import check_paint, inline_svg, png, visible
-from clearhead.files import whole_file
+from clearhead.files import atomic_file
 from clearhead.html import write_cell, write_row, write_table
 
 SUFFIXES = (".svg", ".png", ".html", ".htm", ".json")
@@ -58,7 +58,7 @@ def write_figure(
         content = (json.dumps(data(), separators=(",", ":")).replace("<", "\\u003c") + "\n").encode()
     else:
         content = (svg() if kind == ".svg" else page()).encode()
-    with whole_file(target) as file:
+    with atomic_file(target) as file:
         file.write(content)
     return target
 

@@ -13,7 +13,7 @@ from clearhead.errors import InputError, MissingExtraError
 from clearhead.explain.figure import Table, captioned_table
 from clearhead.explain.svg import inline_svg
 from clearhead.explain.svg.colors import ORANGE, PALE_TEAL, RED, SOFT, TEAL
-from clearhead.files import whole_file
+from clearhead.files import atomic_file
 
 SUFFIXES = (".svg", ".png", ".html")
 COLORS = {"attention": TEAL, "projected": PALE_TEAL, "recurrent": RED, "convolution": ORANGE}
@@ -46,7 +46,7 @@ def save_growth(
         content = _page(title, _drawn(title, curves, "svg").decode(), tables, notes).encode()
     else:
         content = _drawn(title, curves, kind[1:])
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(content)
     return path
 

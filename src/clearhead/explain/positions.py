@@ -24,7 +24,7 @@ from clearhead.explain.svg import (
 )
 from clearhead.explain.svg.colors import FRAME, SOFT, diverging_colors
 from clearhead.explain.svg.pixels import encode_png
-from clearhead.html import one_line
+from clearhead.html import short_repr
 
 if TYPE_CHECKING:
     from clearhead.model import Model
@@ -48,7 +48,7 @@ class Positions:
     axes: tuple[str, str]  # what rows and columns are
 
     def __repr__(self) -> str:
-        return one_line("Positions", self.kind, f"table {tuple(self.table.shape)}", self.title)
+        return short_repr("Positions", self.kind, f"table {tuple(self.table.shape)}", self.title)
 
     @property
     def likeness(self) -> Array | None:

@@ -26,7 +26,7 @@ from clearhead.explain.svg import (
 )
 from clearhead.explain.svg.colors import BLUE, DULL_BLUE, INK, PINK, SOFT
 from clearhead.explain.tokens import Token
-from clearhead.html import one_line
+from clearhead.html import short_repr
 from clearhead.model.generation import Writer
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Decoded:
     steps: tuple[Step, ...]
 
     def __repr__(self) -> str:
-        return one_line("Decoded", repr(self.text), f"{len(self.steps)} steps", self.how)
+        return short_repr("Decoded", repr(self.text), f"{len(self.steps)} steps", self.how)
 
     def table(self) -> Table:
         """A row for each word: the word, its probability, what else was likely."""

@@ -7,44 +7,44 @@ from dataclasses import replace
 from clearhead.families import bert
 from clearhead.families.family import (
     ACTIVATIONS,
-    MOST_LAYERS,
+    MAX_LAYERS,
+    ConfigValues,
     Family,
     HeadPlan,
-    Row,
-    Values,
-    rate,
-    size,
-    sized,
-    table,
-    word,
+    TensorTarget,
+    name_table,
+    one_of,
+    positive_int,
+    probability,
+    small_presets,
 )
 from clearhead.shape import DropoutRates, HeadShape, ModelShape, PoolerShape, Shape
 
 KEYS = {key: value for key, value in bert.KEYS.items() if key != "classifier_dropout"} | {
-    "vocab_size": size(30000, 1 << 24),
-    "embedding_size": size(128),
-    "hidden_size": size(4096),
-    "num_hidden_groups": size(1, 1024),
-    "inner_group_num": size(1, 1024),
-    "num_attention_heads": size(64),
-    "intermediate_size": size(16384, 1 << 20),
-    "hidden_act": word("gelu_new", *ACTIVATIONS),
-    "hidden_dropout_prob": rate(0.0),
-    "attention_probs_dropout_prob": rate(0.0),
-    "classifier_dropout_prob": rate(0.1),
+    "vocab_size": positive_int(30000, 1 << 24),
+    "embedding_size": positive_int(128),
+    "hidden_size": positive_int(4096),
+    "num_hidden_groups": positive_int(1, 1024),
+    "inner_group_num": positive_int(1, 1024),
+    "num_attention_heads": positive_int(64),
+    "intermediate_size": positive_int(16384, 1 << 20),
+    "hidden_act": one_of("gelu_new", *ACTIVATIONS),
+    "hidden_dropout_prob": probability(0.0),
+    "attention_probs_dropout_prob": probability(0.0),
+    "classifier_dropout_prob": probability(0.1),
 }
 
 
-def check(v: Values) -> str | None:
+def check(v: ConfigValues) -> str | None:
     """Every group needs a layer."""
     if v["num_hidden_groups"] > v["num_hidden_layers"]:
         return "num_hidden_groups is larger than num_hidden_layers"
-    if v["num_hidden_layers"] * v["inner_group_num"] > MOST_LAYERS:
-        return f"num_hidden_layers times inner_group_num is more than {MOST_LAYERS}"
+    if v["num_hidden_layers"] * v["inner_group_num"] > MAX_LAYERS:
+        return f"num_hidden_layers times inner_group_num is more than {MAX_LAYERS}"
     return bert.only_encoder(v)
 
 
-def stack(v: Values) -> Shape:
+def stack(v: ConfigValues) -> Shape:
     """Layer i runs the block of group i * groups / layers; a group may hold several blocks in a row."""
     layers, groups, inner = v["num_hidden_layers"], v["num_hidden_groups"], v["inner_group_num"]
     order = tuple(int(i / (layers / groups)) * inner + j for i in range(layers) for j in range(inner))
@@ -63,7 +63,7 @@ def stack(v: Values) -> Shape:
     )
 
 
-def names(model: ModelShape) -> dict[str, Row]:
+def names(model: ModelShape) -> dict[str, TensorTarget]:
     """Two numbers in a name, group and block: each block gets its own rows."""
     rows = bert.EMBEDDINGS | {"encoder.embedding_hidden_mapping_in.*": "embed.project.*"}
     inner = model.stack.group_size
@@ -80,7 +80,7 @@ def names(model: ModelShape) -> dict[str, Row]:
             theirs + "ffn_output.*": ours + "feed.inner.down.*",
             theirs + "full_layer_layer_norm.*": ours + "feed.norm.*",
         }
-    return table(rows, "stack.") | table({"pooler.*": "pooler.dense.*"})
+    return name_table(rows, "stack.") | name_table({"pooler.*": "pooler.dense.*"})
 
 
 MASKED_NAMES = {
@@ -92,12 +92,12 @@ MASKED_NAMES = {
 }
 
 
-def masked(v: Values) -> HeadPlan:
+def masked(v: ConfigValues) -> HeadPlan:
     """The masked-word head goes down to the word vectors' width."""
     return bert.masked(v, MASKED_NAMES, dense=v["embedding_size"])
 
 
-def pretrain(v: Values, labels: int) -> HeadPlan:
+def pretrain(v: ConfigValues, labels: int) -> HeadPlan:
     """Masked words and sentence order."""
     order = HeadShape(kind="next", pooling="pooled", outputs=labels, dropout=v["classifier_dropout_prob"])
     return replace(
@@ -112,12 +112,12 @@ FAMILY = Family(
     model_type="albert",
     title="ALBERT",
     prefix="albert.",
-    keys=KEYS,
+    config_keys=KEYS,
     check=check,
-    stack=stack,
-    names=names,
+    build_stack=stack,
+    build_names=names,
     ignored=bert.IGNORED,
-    bare=PoolerShape(),
+    base_pooler=PoolerShape(),
     heads={
         "pretrain": pretrain,
         "masked": lambda v, n: masked(v),
@@ -127,5 +127,6 @@ FAMILY = Family(
         "choice": lambda v, n: bert.pooled("choice", 1, v["classifier_dropout_prob"]),
     },
     architectures=bert.architectures("Albert", AlbertForPreTraining="pretrain"),
-    presets=sized(*bert.SIZE) | {"base": {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072}},
+    presets=small_presets(*bert.SIZE)
+    | {"base": {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072}},
 )

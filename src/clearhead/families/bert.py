@@ -8,49 +8,49 @@ from typing import Any
 from clearhead.families.family import (
     ACTIVATIONS,
     HEAD_POOLING,
-    MOST_FEED,
-    MOST_LAYERS,
-    MOST_POSITIONS,
-    MOST_VOCAB,
+    MAX_FEED_WIDTH,
+    MAX_LAYERS,
+    MAX_POSITIONS,
+    MAX_VOCAB,
+    ConfigKey,
+    ConfigValues,
     Family,
     HeadPlan,
-    Key,
-    Row,
-    Values,
-    anything,
-    count,
-    divides,
-    flag,
-    rate,
-    real,
-    size,
-    sized,
-    table,
-    token,
-    word,
+    TensorTarget,
+    boolean,
+    check_divisible,
+    finite_float,
+    name_table,
+    non_negative_int,
+    one_of,
+    optional_token_id,
+    positive_int,
+    probability,
+    small_presets,
+    unchecked,
 )
 from clearhead.shape import DropoutRates, HeadShape, ModelShape, PoolerShape, Shape
 
-KEYS: dict[str, Key] = {
-    "vocab_size": size(30522, MOST_VOCAB),
-    "hidden_size": size(768),
-    "num_hidden_layers": size(12, MOST_LAYERS),
-    "num_attention_heads": size(12),
-    "intermediate_size": size(3072, MOST_FEED),
-    "hidden_act": word("gelu", *ACTIVATIONS),
-    "hidden_dropout_prob": rate(0.1),
-    "attention_probs_dropout_prob": rate(0.1),
-    "max_position_embeddings": size(512, MOST_POSITIONS),
-    "type_vocab_size": count(2),
-    "initializer_range": real(0.02),
-    "layer_norm_eps": real(1e-12),
-    "classifier_dropout": rate(None),
-    "pad_token_id": token(0),
-    "tie_word_embeddings": flag(True),
-    "position_embedding_type": word("absolute", "absolute"),
-    "is_decoder": anything(False),
-    "add_cross_attention": anything(False),
-    HEAD_POOLING: word(None, "mean"),
+KEYS: dict[str, ConfigKey] = {
+    "vocab_size": positive_int(30522, MAX_VOCAB),
+    "hidden_size": positive_int(768),
+    "num_hidden_layers": positive_int(12, MAX_LAYERS),
+    "num_attention_heads": positive_int(12),
+    "intermediate_size": positive_int(3072, MAX_FEED_WIDTH),
+    "hidden_act": one_of("gelu", *ACTIVATIONS),
+    "hidden_dropout_prob": probability(0.1),
+    "attention_probs_dropout_prob": probability(0.1),
+    "max_position_embeddings": positive_int(512, MAX_POSITIONS),
+    "type_vocab_size": non_negative_int(2),
+    "initializer_range": finite_float(0.02),
+    "layer_norm_eps": finite_float(1e-12),
+    "classifier_dropout": probability(None),
+    "pad_token_id": optional_token_id(0),
+    "tie_word_embeddings": boolean(True),
+    "position_embedding_type": one_of("absolute", "absolute"),
+    "is_decoder": unchecked(False),
+    "add_cross_attention": unchecked(False),
+    HEAD_POOLING: one_of(None, "mean"),
 }
 
 # theirs, below the prefix -> ours, below `stack.`
@@ -77,7 +77,7 @@ SIZE = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate
 IGNORED = ("embeddings.position_ids", "embeddings.token_type_ids")
 
 
-def stack(v: Values, **changes: Any) -> Shape:
+def stack(v: ConfigValues, **changes: Any) -> Shape:
     """BERT's stack; relatives change a few fields."""
     dropout = v["hidden_dropout_prob"]
     heads = v["num_attention_heads"]
@@ -105,20 +105,20 @@ def stack(v: Values, **changes: Any) -> Shape:
     return Shape(**(fields | changes))
 
 
-def only_encoder(v: Values) -> str | None:
+def only_encoder(v: ConfigValues) -> str | None:
     """BERT as a decoder is another model; say so instead of giving wrong numbers."""
     if v["is_decoder"] or v["add_cross_attention"]:
         return "is_decoder and add_cross_attention make it a decoder, which is not supported; load it as an encoder"
-    return divides("hidden_size", "num_attention_heads")(v)
+    return check_divisible("hidden_size", "num_attention_heads")(v)
 
 
-def head_dropout(v: Values) -> float:
+def head_dropout(v: ConfigValues) -> float:
     """The classifier's own dropout, or the hidden one where it is not set."""
     own = v["classifier_dropout"]
     return float(v["hidden_dropout_prob"] if own is None else own)
 
 
-def masked(v: Values, names: Mapping[str, str | Row], **changes: Any) -> HeadPlan:
+def masked(v: ConfigValues, names: Mapping[str, str | TensorTarget], **changes: Any) -> HeadPlan:
     """Dense, activation, norm, word table: the masked-word head of BERT and most relatives."""
     fields: dict[str, Any] = {
         "kind": "masked",
@@ -159,7 +159,7 @@ MASKED_NAMES = {
 NEXT = HeadShape(kind="next", pooling="pooled", outputs=2)
 
 
-def pretrain(v: Values, _labels: int) -> HeadPlan:
+def pretrain(v: ConfigValues, _labels: int) -> HeadPlan:
     """BERT's joint pre-training: masked words and next sentence."""
     return HeadPlan(
         head=masked(v, {}).head,
@@ -169,9 +169,9 @@ def pretrain(v: Values, _labels: int) -> HeadPlan:
     )
 
 
-def names(_model: ModelShape) -> dict[str, Row]:
+def names(_model: ModelShape) -> dict[str, TensorTarget]:
     """Theirs to ours."""
-    return table(EMBEDDINGS | BLOCKS, "stack.") | table(POOLER)
+    return name_table(EMBEDDINGS | BLOCKS, "stack.") | name_table(POOLER)
 
 
 def architectures(title: str, **more: str) -> dict[str, str]:
@@ -189,12 +189,12 @@ FAMILY = Family(
     model_type="bert",
     title="BERT",
     prefix="bert.",
-    keys=KEYS,
+    config_keys=KEYS,
     check=only_encoder,
-    stack=stack,
-    names=names,
+    build_stack=stack,
+    build_names=names,
     ignored=IGNORED,
-    bare=PoolerShape(),
+    base_pooler=PoolerShape(),
     heads={
         "pretrain": pretrain,
         "masked": lambda v, n: masked(v, MASKED_NAMES),
@@ -205,7 +205,7 @@ FAMILY = Family(
         "choice": lambda v, n: pooled("choice", 1, head_dropout(v)),
     },
     architectures=architectures("Bert", BertForPreTraining="pretrain", BertForNextSentencePrediction="next"),
-    presets=sized(*SIZE)
+    presets=small_presets(*SIZE)
     | {
         "base": {},
         "large": {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096},

@@ -8,20 +8,20 @@ from typing import Any
 from clearhead.families import bert
 from clearhead.families.family import (
     ACTIVATIONS,
+    ConfigValues,
     Family,
     HeadPlan,
-    InFile,
-    Row,
-    Values,
-    anything,
-    count,
-    flag,
-    rate,
-    real,
-    size,
-    sized,
-    table,
-    word,
+    TensorLookup,
+    TensorTarget,
+    boolean,
+    finite_float,
+    name_table,
+    non_negative_int,
+    one_of,
+    positive_int,
+    probability,
+    small_presets,
+    unchecked,
 )
 from clearhead.shape import DropoutRates, ModelShape, PoolerShape, Shape
 
@@ -35,40 +35,40 @@ RELATIVE = {  # DeBERTa-v3's way, of every preset
     "legacy": False,
 }
 KEYS = {key: value for key, value in bert.KEYS.items() if key != "classifier_dropout"} | {
-    "vocab_size": size(128100, 1 << 24),
-    "hidden_size": size(1536),
-    "num_hidden_layers": size(24, 1024),
-    "num_attention_heads": size(24),
-    "intermediate_size": size(6144, 1 << 20),
-    "type_vocab_size": count(0),
-    "layer_norm_eps": real(1e-7),
-    "embedding_size": count(None),
-    "attention_head_size": count(None),
-    "relative_attention": flag(False),
-    "max_relative_positions": anything(-1),
-    "position_buckets": anything(-1),
-    "position_biased_input": flag(True),
-    "pos_att_type": anything(None),
-    "norm_rel_ebd": anything("none"),
-    "share_att_key": flag(False),
-    "conv_kernel_size": count(0, 255),
-    "conv_groups": size(1),
-    "conv_act": word("tanh", *ACTIVATIONS),
-    "pooler_dropout": rate(0.0),
-    "pooler_hidden_act": word("gelu", *ACTIVATIONS),
-    "cls_dropout": rate(None),
-    "legacy": flag(True),
+    "vocab_size": positive_int(128100, 1 << 24),
+    "hidden_size": positive_int(1536),
+    "num_hidden_layers": positive_int(24, 1024),
+    "num_attention_heads": positive_int(24),
+    "intermediate_size": positive_int(6144, 1 << 20),
+    "type_vocab_size": non_negative_int(0),
+    "layer_norm_eps": finite_float(1e-7),
+    "embedding_size": non_negative_int(None),
+    "attention_head_size": non_negative_int(None),
+    "relative_attention": boolean(False),
+    "max_relative_positions": unchecked(-1),
+    "position_buckets": unchecked(-1),
+    "position_biased_input": boolean(True),
+    "pos_att_type": unchecked(None),
+    "norm_rel_ebd": unchecked("none"),
+    "share_att_key": boolean(False),
+    "conv_kernel_size": non_negative_int(0, 255),
+    "conv_groups": positive_int(1),
+    "conv_act": one_of("tanh", *ACTIVATIONS),
+    "pooler_dropout": probability(0.0),
+    "pooler_hidden_act": one_of("gelu", *ACTIVATIONS),
+    "cls_dropout": probability(None),
+    "legacy": boolean(True),
 }
 
 
-def terms(v: Values) -> tuple[str, ...]:
+def terms(v: ConfigValues) -> tuple[str, ...]:
     """Which position terms the scores have: a list, or words joined by bars."""
     given = v["pos_att_type"] or ()
     words = given.lower().split("|") if isinstance(given, str) else given
     return tuple(str(word).strip() for word in words if str(word).strip())
 
 
-def check(v: Values) -> str | None:
+def check(v: ConfigValues) -> str | None:
     """What the position keys say together."""
     if v["pos_att_type"] is not None and not isinstance(v["pos_att_type"], str | list):
         return "pos_att_type must be a list or words joined by bars"
@@ -86,11 +86,11 @@ def check(v: Values) -> str | None:
     return bert.only_encoder(v)
 
 
-def _reach(v: Values) -> int:
+def _reach(v: ConfigValues) -> int:
     return int(v["max_relative_positions"]) if v["max_relative_positions"] >= 1 else int(v["max_position_embeddings"])
 
 
-def stack(v: Values) -> Shape:
+def stack(v: ConfigValues) -> Shape:
     """BERT's stack with disentangled attention."""
     words = v["embedding_size"] or v["hidden_size"]
     head_width = v["attention_head_size"] or v["hidden_size"] // v["num_attention_heads"]
@@ -146,15 +146,15 @@ NAMES = (
 )
 
 
-def names(model: ModelShape) -> dict[str, Row]:
+def names(model: ModelShape) -> dict[str, TensorTarget]:
     """Theirs to ours; files of v3 carry a position table that the model does not use."""
     rows = dict(NAMES)
     if model.stack.positions == "none":
         del rows["embeddings.position_embeddings.weight"]
-    return table(rows, "stack.")
+    return name_table(rows, "stack.")
 
 
-def masked(v: Values) -> HeadPlan:
+def masked(v: ConfigValues) -> HeadPlan:
     """The older head has names as in BERT; the one that DeBERTa was trained with is always tied."""
     if v["legacy"]:
         return bert.masked(v, bert.MASKED_NAMES, dense=v["embedding_size"] or v["hidden_size"])
@@ -169,7 +169,7 @@ def masked(v: Values) -> HeadPlan:
     )
 
 
-def pooled(kind: str, outputs: int, v: Values) -> HeadPlan:
+def pooled(kind: str, outputs: int, v: ConfigValues) -> HeadPlan:
     """A pooler that belongs to the head, with its own activation and dropout."""
     dropout = v["hidden_dropout_prob"] if v["cls_dropout"] is None else v["cls_dropout"]
     plan = bert.pooled(kind, outputs, dropout)
@@ -180,7 +180,7 @@ def pooled(kind: str, outputs: int, v: Values) -> HeadPlan:
     )
 
 
-def guess(config: dict[str, Any], in_file: InFile) -> dict[str, Any]:
+def guess(config: dict[str, Any], in_file: TensorLookup) -> dict[str, Any]:
     """Where config.json does not say which masked-word head it is, the tensors do."""
     if "legacy" not in config and "lm_predictions.lm_head.bias" in in_file:
         return config | {"legacy": False}
@@ -191,11 +191,11 @@ FAMILY = Family(
     model_type="deberta-v2",
     title="DeBERTa",
     prefix="deberta.",
-    keys=KEYS,
+    config_keys=KEYS,
     check=check,
-    stack=stack,
-    names=names,
-    guess=guess,
+    build_stack=stack,
+    build_names=names,
+    infer_config=guess,
     ignored=(
         *bert.IGNORED,
         "embeddings.position_embeddings.weight",
@@ -212,7 +212,7 @@ FAMILY = Family(
         "choice": lambda v, n: pooled("choice", 1, v),
     },
     architectures=bert.architectures("DebertaV2"),
-    presets=sized(*bert.SIZE, RELATIVE)
+    presets=small_presets(*bert.SIZE, RELATIVE)
     | {
         "base": {
             "hidden_size": 768,

@@ -5,22 +5,22 @@ from __future__ import annotations
 from clearhead.families.family import (
     ACTIVATIONS,
     HEAD_POOLING,
-    MOST_FEED,
-    MOST_LAYERS,
-    MOST_POSITIONS,
-    MOST_VOCAB,
+    MAX_FEED_WIDTH,
+    MAX_LAYERS,
+    MAX_POSITIONS,
+    MAX_VOCAB,
+    ConfigValues,
     Family,
     HeadPlan,
-    Values,
-    divides,
-    flag,
-    rate,
-    real,
-    size,
-    sized,
-    table,
-    token,
-    word,
+    boolean,
+    check_divisible,
+    finite_float,
+    name_table,
+    one_of,
+    optional_token_id,
+    positive_int,
+    probability,
+    small_presets,
 )
 from clearhead.shape import DropoutRates, HeadShape, Shape
 
@@ -39,7 +39,7 @@ NAMES = {
 }
 
 
-def stack(v: Values) -> Shape:
+def stack(v: ConfigValues) -> Shape:
     """Its config uses words of its own: dim, n_layers, n_heads."""
     return Shape(
         vocab_size=v["vocab_size"],
@@ -60,7 +60,7 @@ def stack(v: Values) -> Shape:
     )
 
 
-def first(kind: str, outputs: int, v: Values) -> HeadPlan:
+def first(kind: str, outputs: int, v: ConfigValues) -> HeadPlan:
     """First token, dense, relu, dropout, out."""
     return HeadPlan(
         head=HeadShape(
@@ -75,7 +75,7 @@ def first(kind: str, outputs: int, v: Values) -> HeadPlan:
     )
 
 
-def masked(v: Values) -> HeadPlan:
+def masked(v: ConfigValues) -> HeadPlan:
     """The masked-word head, with names of its own."""
     return HeadPlan(
         head=HeadShape(
@@ -99,26 +99,26 @@ FAMILY = Family(
     model_type="distilbert",
     title="DistilBERT",
     prefix="distilbert.",
-    keys={
-        "vocab_size": size(30522, MOST_VOCAB),
-        "max_position_embeddings": size(512, MOST_POSITIONS),
-        "n_layers": size(6, MOST_LAYERS, "num_hidden_layers"),
-        "n_heads": size(12, 1 << 16, "num_attention_heads"),
-        "dim": size(768, 1 << 16, "hidden_size"),
-        "hidden_dim": size(3072, MOST_FEED),
-        "dropout": rate(0.1),
-        "attention_dropout": rate(0.1),
-        "activation": word("gelu", *ACTIVATIONS),
-        "initializer_range": real(0.02),
-        "qa_dropout": rate(0.1),
-        "seq_classif_dropout": rate(0.2),
-        HEAD_POOLING: word(None, "mean"),
-        "pad_token_id": token(0),
-        "tie_word_embeddings": flag(True),
+    config_keys={
+        "vocab_size": positive_int(30522, MAX_VOCAB),
+        "max_position_embeddings": positive_int(512, MAX_POSITIONS),
+        "n_layers": positive_int(6, MAX_LAYERS, "num_hidden_layers"),
+        "n_heads": positive_int(12, 1 << 16, "num_attention_heads"),
+        "dim": positive_int(768, 1 << 16, "hidden_size"),
+        "hidden_dim": positive_int(3072, MAX_FEED_WIDTH),
+        "dropout": probability(0.1),
+        "attention_dropout": probability(0.1),
+        "activation": one_of("gelu", *ACTIVATIONS),
+        "initializer_range": finite_float(0.02),
+        "qa_dropout": probability(0.1),
+        "seq_classif_dropout": probability(0.2),
+        HEAD_POOLING: one_of(None, "mean"),
+        "pad_token_id": optional_token_id(0),
+        "tie_word_embeddings": boolean(True),
     },
-    check=divides("dim", "n_heads"),
-    stack=stack,
-    names=lambda model: table(NAMES, "stack."),
+    check=check_divisible("dim", "n_heads"),
+    build_stack=stack,
+    build_names=lambda model: name_table(NAMES, "stack."),
     ignored=("embeddings.position_ids",),
     heads={
         "masked": lambda v, n: masked(v),
@@ -140,5 +140,5 @@ FAMILY = Family(
         "DistilBertForQuestionAnswering": "span",
         "DistilBertForMultipleChoice": "choice",
     },
-    presets=sized("dim", "n_layers", "n_heads", "hidden_dim") | {"base": {}},
+    presets=small_presets("dim", "n_layers", "n_heads", "hidden_dim") | {"base": {}},
 )

@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 from clearhead.families import bert, roberta
-from clearhead.families.family import ACTIVATIONS, Family, HeadPlan, Values, flag, rate, size, sized, table, word
+from clearhead.families.family import (
+    ACTIVATIONS,
+    ConfigValues,
+    Family,
+    HeadPlan,
+    boolean,
+    name_table,
+    one_of,
+    positive_int,
+    probability,
+    small_presets,
+)
 from clearhead.shape import HeadShape, Shape
 
 KEYS = bert.KEYS | {
-    "embedding_size": size(128),
-    "hidden_size": size(256),
-    "num_attention_heads": size(4),
-    "intermediate_size": size(1024, 1 << 20),
-    "summary_type": word("first", "first"),
-    "summary_use_proj": flag(True),
-    "summary_activation": word("gelu", *ACTIVATIONS),
-    "summary_last_dropout": rate(0.1),
-    "summary_first_dropout": rate(0.0),
+    "embedding_size": positive_int(128),
+    "hidden_size": positive_int(256),
+    "num_attention_heads": positive_int(4),
+    "intermediate_size": positive_int(1024, 1 << 20),
+    "summary_type": one_of("first", "first"),
+    "summary_use_proj": boolean(True),
+    "summary_activation": one_of("gelu", *ACTIVATIONS),
+    "summary_last_dropout": probability(0.1),
+    "summary_first_dropout": probability(0.0),
 }
 
 
-def stack(v: Values) -> Shape:
+def stack(v: ConfigValues) -> Shape:
     """Word vectors of their own width are projected to the stack's, where the two differ."""
     narrow = v["embedding_size"] != v["hidden_size"]
     return bert.stack(v, embed_width=v["embedding_size"], project="after" if narrow else "none")
 
 
-def masked(v: Values) -> HeadPlan:
+def masked(v: ConfigValues) -> HeadPlan:
     """The generator's head goes down to the word vectors' width."""
     return bert.masked(
         v,
@@ -39,7 +50,7 @@ def masked(v: Values) -> HeadPlan:
     )
 
 
-def replaced(v: Values) -> HeadPlan:
+def replaced(v: ConfigValues) -> HeadPlan:
     """Was this token replaced? One number per token."""
     return HeadPlan(
         head=HeadShape(kind="replaced", pooling="each", outputs=1, dense=v["hidden_size"], activation=v["hidden_act"]),
@@ -50,7 +61,7 @@ def replaced(v: Values) -> HeadPlan:
     )
 
 
-def choice(v: Values) -> HeadPlan:
+def choice(v: ConfigValues) -> HeadPlan:
     """A summary of the sequence, then one score."""
     dense = v["hidden_size"] if v["summary_use_proj"] else None
     return HeadPlan(
@@ -73,10 +84,10 @@ FAMILY = Family(
     model_type="electra",
     title="ELECTRA",
     prefix="electra.",
-    keys=KEYS,
+    config_keys=KEYS,
     check=bert.only_encoder,
-    stack=stack,
-    names=lambda model: table(NAMES, "stack."),
+    build_stack=stack,
+    build_names=lambda model: name_table(NAMES, "stack."),
     ignored=bert.IGNORED,
     heads={
         "masked": lambda v, n: masked(v),
@@ -88,7 +99,7 @@ FAMILY = Family(
     },
     architectures=bert.architectures("Electra", ElectraForPreTraining="replaced"),
     # the paper's small one is four times as deep as BERT's
-    presets=sized(*bert.SIZE, {"embedding_size": 128})
+    presets=small_presets(*bert.SIZE, {"embedding_size": 128})
     | {
         "small": {},
         "base": {"embedding_size": 768, "hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072},

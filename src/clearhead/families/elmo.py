@@ -8,39 +8,39 @@ so that its features stand beside theirs. `transformers` has no ELMo: the names 
 from __future__ import annotations
 
 from clearhead.families.family import (
-    MOST_LAYERS,
-    MOST_VOCAB,
+    MAX_LAYERS,
+    MAX_VOCAB,
+    ConfigValues,
     Family,
     HeadPlan,
-    Row,
-    Values,
-    flag,
-    rate,
-    size,
-    table,
-    token,
+    TensorTarget,
+    boolean,
+    name_table,
+    optional_token_id,
+    positive_int,
+    probability,
 )
 from clearhead.shape import DropoutRates, HeadShape, ModelShape, Recurrence, Shape
 
 KEYS = {
-    "vocab_size": size(30522, MOST_VOCAB),
-    "width": size(1024),  # of a hidden state; each direction has half of it, and so has a word vector
-    "layers": size(2, MOST_LAYERS),
-    "residual": flag(True),  # what a layer above the first reads is added to what it says
-    "dropout": rate(0.1),  # of words, between layers, and before the output
-    "classifier_dropout": rate(0.1),
-    "tie_word_embeddings": flag(True),
-    "output_bias": flag(True),
-    "pad_token_id": token(0),
+    "vocab_size": positive_int(30522, MAX_VOCAB),
+    "width": positive_int(1024),  # of a hidden state; each direction has half of it, and so has a word vector
+    "layers": positive_int(2, MAX_LAYERS),
+    "residual": boolean(True),  # what a layer above the first reads is added to what it says
+    "dropout": probability(0.1),  # of words, between layers, and before the output
+    "classifier_dropout": probability(0.1),
+    "tie_word_embeddings": boolean(True),
+    "output_bias": boolean(True),
+    "pad_token_id": optional_token_id(0),
 }
 
 
-def check(v: Values) -> str | None:
+def check(v: ConfigValues) -> str | None:
     """Two directions share the width."""
     return f"width {v['width']} is odd, and two directions share it evenly" if v["width"] % 2 else None
 
 
-def stack(v: Values) -> Shape:
+def stack(v: ConfigValues) -> Shape:
     """Layers of cells in both directions, which never see each other."""
     return Shape(
         vocab_size=v["vocab_size"],
@@ -61,7 +61,7 @@ def stack(v: Values) -> Shape:
     )
 
 
-def bilm(v: Values, _labels: int) -> HeadPlan:
+def bilm(v: ConfigValues, _labels: int) -> HeadPlan:
     """The word after and the word before, by one matrix for both directions."""
     return HeadPlan(
         head=HeadShape(
@@ -76,23 +76,23 @@ def bilm(v: Values, _labels: int) -> HeadPlan:
     )
 
 
-def names(_model: ModelShape) -> dict[str, Row]:
+def names(_model: ModelShape) -> dict[str, TensorTarget]:
     """Each direction under the names that torch gives an LSTM of several layers."""
     rows = {"embedding.weight": "stack.embed.token.weight"}
     for theirs, ours in (("forward", "forth"), ("backward", "back")):
         for leaf in (f"{kind}_{part}" for kind in ("weight", "bias") for part in ("ih", "hh")):
             rows[f"{theirs}.{leaf}_l{{n}}"] = f"stack.layers.{{n}}.{ours}.{leaf}_l0"
-    return table(rows)
+    return name_table(rows)
 
 
 FAMILY = Family(
     model_type="elmo",
     title="ELMo",
     prefix="",
-    keys=KEYS,
+    config_keys=KEYS,
     check=check,
-    stack=stack,
-    names=names,
+    build_stack=stack,
+    build_names=names,
     heads={
         "bilm": bilm,
         "classify": lambda v, n: HeadPlan(

@@ -10,15 +10,15 @@ from typing import Any, Protocol
 from clearhead.errors import ConfigError, InputError
 from clearhead.shape import HeadShape, ModelShape, PoolerShape, Shape
 
-Values = Mapping[str, Any]
+ConfigValues = Mapping[str, Any]
 
 # Beyond these a config.json is a mistake or an attack: refused before memory is taken.
-MOST_VOCAB = 1 << 24
-MOST_WIDTH = 1 << 16
-MOST_FEED = 1 << 20
-MOST_LAYERS = 1024
-MOST_POSITIONS = 1 << 22
-MOST_LABELS = 1 << 20
+MAX_VOCAB = 1 << 24
+MAX_WIDTH = 1 << 16
+MAX_FEED_WIDTH = 1 << 20
+MAX_LAYERS = 1024
+MAX_POSITIONS = 1 << 22
+MAX_LABELS = 1 << 20
 
 ACTIVATIONS = (
     "gelu",
@@ -45,7 +45,7 @@ ACTIVATIONS = (
 
 
 @dataclass(frozen=True)
-class Row:
+class TensorTarget:
     """Where one tensor of a file goes: to one of ours, or cut in equal parts to several."""
 
     ours: tuple[str, ...]
@@ -53,77 +53,77 @@ class Row:
     flat: bool = False  # stored with a leading side of one, as Marian's logit bias is
 
 
-Table = Mapping[str, Row]
+NameTable = Mapping[str, TensorTarget]
 
 
-def table(rows: Mapping[str, str | Row], under: str = "") -> dict[str, Row]:
+def name_table(rows: Mapping[str, str | TensorTarget], prefix: str = "") -> dict[str, TensorTarget]:
     """A table from plain rows; `under` goes before each of our names."""
     made = {}
     for theirs, ours in rows.items():
-        row = ours if isinstance(ours, Row) else Row((ours,))
-        made[theirs] = Row(tuple(under + name for name in row.ours), row.transposed, row.flat)
+        row = ours if isinstance(ours, TensorTarget) else TensorTarget((ours,))
+        made[theirs] = TensorTarget(tuple(prefix + name for name in row.ours), row.transposed, row.flat)
     return made
 
 
 @dataclass(frozen=True)
-class Key:
+class ConfigKey:
     """One key of config.json: what it is when absent, and how a value is checked."""
 
     default: Any
     check: Callable[[Any], str | None]
-    also: tuple[str, ...] = ()  # other spellings of the same key
-    real: bool = False  # a real number, which JSON may write without a point
+    aliases: tuple[str, ...] = ()  # other spellings of the same key
+    is_float: bool = False  # a real number, which JSON may write without a point
 
-    def value(self, found: Any) -> Any:
+    def convert(self, found: Any) -> Any:
         """The value as the family uses it."""
-        return float(found) if self.real and isinstance(found, int) else found
+        return float(found) if self.is_float and isinstance(found, int) else found
 
 
-def size(default: int, most: int = MOST_WIDTH, *also: str) -> Key:
+def positive_int(default: int, maximum: int = MAX_WIDTH, *aliases: str) -> ConfigKey:
     """A whole number from 1 to `most`."""
-    return Key(default, _whole(1, most), also)
+    return ConfigKey(default, _check_int(1, maximum), aliases)
 
 
-def count(default: int | None, most: int = MOST_WIDTH) -> Key:
+def non_negative_int(default: int | None, maximum: int = MAX_WIDTH) -> ConfigKey:
     """A whole number from 0 to `most`; where the default is null, null or one from 1."""
-    return Key(default, _optional(_whole(0 if default is not None else 1, most), default))
+    return ConfigKey(default, _allow_null(_check_int(0 if default is not None else 1, maximum), default))
 
 
-def rate(default: float | None, *also: str) -> Key:
+def probability(default: float | None, *aliases: str) -> ConfigKey:
     """A probability."""
-    return Key(default, _optional(_real(0.0, 1.0), default), also, real=True)
+    return ConfigKey(default, _allow_null(_check_float(0.0, 1.0), default), aliases, is_float=True)
 
 
-def real(default: float, low: float = 0.0, high: float = 1e12) -> Key:
+def finite_float(default: float, low: float = 0.0, high: float = 1e12) -> ConfigKey:
     """A finite number."""
-    return Key(default, _real(low, high), real=True)
+    return ConfigKey(default, _check_float(low, high), is_float=True)
 
 
-def flag(default: bool | None) -> Key:
+def boolean(default: bool | None) -> ConfigKey:
     """True or false."""
-    return Key(default, _optional(lambda value: None if isinstance(value, bool) else "true or false", default))
+    return ConfigKey(default, _allow_null(lambda value: None if isinstance(value, bool) else "true or false", default))
 
 
-def word(default: str | None, *allowed: str) -> Key:
+def one_of(default: str | None, *allowed: str) -> ConfigKey:
     """One of a few words."""
     expected = "one of " + ", ".join(allowed)
-    return Key(
+    return ConfigKey(
         default,
-        _optional(lambda value: None if isinstance(value, str) and value in allowed else expected, default),
+        _allow_null(lambda value: None if isinstance(value, str) and value in allowed else expected, default),
     )
 
 
-def token(default: int | None) -> Key:
+def optional_token_id(default: int | None) -> ConfigKey:
     """A token id or null."""
-    return Key(default, lambda value: None if value is None else _whole(0, MOST_VOCAB)(value))
+    return ConfigKey(default, lambda value: None if value is None else _check_int(0, MAX_VOCAB)(value))
 
 
-def anything(default: Any) -> Key:
+def unchecked(default: Any) -> ConfigKey:
     """A value that the family itself looks into."""
-    return Key(default, lambda value: None)
+    return ConfigKey(default, lambda value: None)
 
 
-def _whole(low: int, high: int) -> Callable[[Any], str | None]:
+def _check_int(low: int, high: int) -> Callable[[Any], str | None]:
     def check(value: Any) -> str | None:
         fits = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
         return None if fits else f"a whole number from {low} to {high}"
@@ -131,7 +131,7 @@ def _whole(low: int, high: int) -> Callable[[Any], str | None]:
     return check
 
 
-def _real(low: float, high: float) -> Callable[[Any], str | None]:
+def _check_float(low: float, high: float) -> Callable[[Any], str | None]:
     def check(value: Any) -> str | None:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         return None if number and low <= value <= high else f"a number from {low:g} to {high:g}"
@@ -139,18 +139,18 @@ def _real(low: float, high: float) -> Callable[[Any], str | None]:
     return check
 
 
-def _optional(check: Callable[[Any], str | None], default: Any) -> Callable[[Any], str | None]:
+def _allow_null(check: Callable[[Any], str | None], default: Any) -> Callable[[Any], str | None]:
     if default is None:
         return lambda value: None if value is None else check(value)
     return check
 
 
-class InFile(Protocol):
+class TensorLookup(Protocol):
     """What a family may ask about the tensors of a file."""
 
     def __contains__(self, name: object) -> bool: ...
 
-    def same(self, one: str, other: str) -> bool:
+    def are_equal(self, one: str, other: str) -> bool:
         """Whether two tensors hold the same numbers."""
         ...
 
@@ -162,18 +162,18 @@ class HeadPlan:
     head: HeadShape | None
     second: HeadShape | None = None
     pooler: PoolerShape | None = None
-    decoder: bool = True  # False: the encoder of a pair alone
-    names: Mapping[str, str | Row] = field(default_factory=dict)  # whole names, no prefix
+    uses_decoder: bool = True  # False: the encoder of a pair alone
+    names: Mapping[str, str | TensorTarget] = field(default_factory=dict)  # whole names, no prefix
 
 
 HEAD_POOLING = "head_pooling"  # the key of config.json that selects a head which transformers does not have
-MEAN_HEAD = ("2_Dense", "3_Dense")  # the modules of a sentence-transformers folder that hold its weights
-FIRST_OR_MEAN: Mapping[str, Mapping[str, Any]] = {"first": {HEAD_POOLING: None}, "mean": {HEAD_POOLING: "mean"}}
+MEAN_HEAD_MODULES = ("2_Dense", "3_Dense")  # the modules of a sentence-transformers folder that hold its weights
+HEAD_POOLINGS: Mapping[str, Mapping[str, Any]] = {"first": {HEAD_POOLING: None}, "mean": {HEAD_POOLING: "mean"}}
 
 
-def mean_head(native: HeadPlan, width: int) -> HeadPlan:
+def plan_mean_head(native: HeadPlan, width: int) -> HeadPlan:
     """The mean of all states, dense, tanh, dropout, out; the dropout is the native head's."""
-    head, (dense, out) = native.head, MEAN_HEAD
+    head, (dense, out) = native.head, MEAN_HEAD_MODULES
     assert head is not None
     return HeadPlan(
         head=HeadShape(
@@ -190,40 +190,42 @@ class Family:
     model_type: str
     title: str
     prefix: str  # before the backbone's names when a head stands on it
-    keys: Mapping[str, Key]
-    stack: Callable[[Values], Shape]
-    decoder: Callable[[Values], Shape | None] = lambda values: None
-    shared_words: Callable[[Values], bool] = lambda values: True
-    names: Callable[[ModelShape], Mapping[str, Row]]
+    config_keys: Mapping[str, ConfigKey]
+    build_stack: Callable[[ConfigValues], Shape]
+    build_decoder: Callable[[ConfigValues], Shape | None] = lambda values: None
+    shares_embeddings: Callable[[ConfigValues], bool] = lambda values: True
+    build_names: Callable[[ModelShape], Mapping[str, TensorTarget]]
     aliases: Mapping[str, str] = field(default_factory=dict)  # other spellings in old files: theirs -> theirs
     ignored: tuple[str, ...] = ()  # buffers and leftovers that carry no weight
-    heads: Mapping[str, Callable[[Values, int], HeadPlan]]
+    heads: Mapping[str, Callable[[ConfigValues, int], HeadPlan]]
     architectures: Mapping[str, str]  # the class name in config.json -> our head
-    bare: PoolerShape | None = None  # the pooler of the model without a head
-    start: Callable[[Values], int | None] = lambda values: None
-    check: Callable[[Values], str | None] = lambda values: None  # what no single key can see
-    guess: Callable[[dict[str, Any], InFile], dict[str, Any]] = lambda config, in_file: config
-    computed: Callable[[ModelShape], dict[str, Any]] = lambda model: {}  # tables that files may hold and nobody learns
+    base_pooler: PoolerShape | None = None  # the pooler of the model without a head
+    start_token: Callable[[ConfigValues], int | None] = lambda values: None
+    check: Callable[[ConfigValues], str | None] = lambda values: None  # what no single key can see
+    infer_config: Callable[[dict[str, Any], TensorLookup], dict[str, Any]] = lambda config, in_file: config
+    # fixed tables, such as sinusoidal positions, that a file may store although they are not learned
+    computed_tables: Callable[[ModelShape], dict[str, Any]] = lambda model: {}
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    gives_way: Mapping[str, tuple[str, Any]] = field(default_factory=dict)  # keys of presets to (key, value) said
+    # preset key -> (key, value): the preset key is dropped when the user sets this value
+    preset_exclusions: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
     own_poolings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of a classify head: keys that select
 
-    def preset(self, name: str, said: Mapping[str, Any]) -> dict[str, Any]:
+    def preset_config(self, name: str, said: Mapping[str, Any]) -> dict[str, Any]:
         """The keys of a preset, without those that mean nothing beside what was said."""
-        gone = {key for key, (other, value) in self.gives_way.items() if said.get(other) == value}
+        gone = {key for key, (other, value) in self.preset_exclusions.items() if said.get(other) == value}
         return {key: value for key, value in self.presets[name].items() if key not in gone}
 
-    def read(self, config: Mapping[str, Any]) -> dict[str, Any]:
+    def read_config(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Every key with its value or default; all impossible values in one error."""
         values, problems = {}, []
-        for name, key in self.keys.items():
-            spelling = next((s for s in (name, *key.also) if s in config), name)
+        for name, key in self.config_keys.items():
+            spelling = next((s for s in (name, *key.aliases) if s in config), name)
             value = config.get(spelling, key.default)
             expected = key.check(value)
             if expected is not None:
-                problems.append(f"{spelling} is {_short(value)}, expected {expected}")
+                problems.append(f"{spelling} is {_shorten(value)}, expected {expected}")
             else:
-                value = key.value(value)
+                value = key.convert(value)
             values[name] = value
         if not problems and (problem := self.check(values)) is not None:
             problems.append(problem)
@@ -233,36 +235,36 @@ class Family:
 
     def model_shape(self, config: Mapping[str, Any], head: str | None, labels: int) -> ModelShape:
         """The whole model that a config.json describes, under one of the family's heads or none."""
-        values = self.read(config)
-        plan = self.plan(values, head, labels)
+        values = self.read_config(config)
+        plan = self.plan_head(values, head, labels)
         return ModelShape(
             family=self.model_type,
-            stack=self.stack(values),
-            decoder=self.decoder(values) if plan.decoder else None,
-            share_embeddings=self.shared_words(values),
+            stack=self.build_stack(values),
+            decoder=self.build_decoder(values) if plan.uses_decoder else None,
+            share_embeddings=self.shares_embeddings(values),
             pooler=plan.pooler,
             head=plan.head,
             second_head=plan.second,
-            decoder_start_id=self.start(values),
+            decoder_start_id=self.start_token(values),
         )
 
-    def plan(self, values: Values, head: str | None, labels: int) -> HeadPlan:
+    def plan_head(self, values: ConfigValues, head: str | None, labels: int) -> HeadPlan:
         """The head's plan; without a head, the bare model with its pooler."""
         if head is None:
-            return HeadPlan(head=None, pooler=self.bare)
+            return HeadPlan(head=None, pooler=self.base_pooler)
         if head not in self.heads:
             raise ConfigError(f"{self.title} has no head called {head!r}; it has {', '.join(self.heads)}.")
         plan = self.heads[head](values, labels)
         if head == "classify" and values.get(HEAD_POOLING) == "mean":
-            return mean_head(plan, self.stack(values).width)
+            return plan_mean_head(plan, self.build_stack(values).width)
         return plan
 
     @property
     def poolings(self) -> Mapping[str, Mapping[str, Any]]:
         """What a classify head can read, first or mean, and the keys of config.json that select it."""
-        return self.own_poolings or (FIRST_OR_MEAN if HEAD_POOLING in self.keys else {})
+        return self.own_poolings or (HEAD_POOLINGS if HEAD_POOLING in self.config_keys else {})
 
-    def pool(self, config: Mapping[str, Any], pooling: str) -> dict[str, Any]:
+    def set_pooling(self, config: Mapping[str, Any], pooling: str) -> dict[str, Any]:
         """The config whose classify head reads the first token's state or the mean of all states."""
         known = self.poolings
         if pooling not in known:
@@ -272,7 +274,7 @@ class Family:
         return {key: value for key, value in pooled.items() if key != HEAD_POOLING or value is not None}
 
 
-def sized(
+def small_presets(
     width: str,
     layers: str | tuple[str, ...],
     heads: str | tuple[str, ...],
@@ -287,7 +289,7 @@ def sized(
     }
 
 
-def config_said(said: str | None, example: str) -> dict[str, Any]:
+def parse_config_option(said: str | None, example: str) -> dict[str, Any]:
     """Keys of config.json that a user wrote as JSON."""
     if said is None:
         return {}
@@ -300,10 +302,10 @@ def config_said(said: str | None, example: str) -> dict[str, Any]:
     return made
 
 
-def divides(width: str, heads: str) -> Callable[[Values], str | None]:
+def check_divisible(width: str, heads: str) -> Callable[[ConfigValues], str | None]:
     """The check that the heads share the width evenly."""
 
-    def check(values: Values) -> str | None:
+    def check(values: ConfigValues) -> str | None:
         if values[width] % values[heads] == 0:
             return None
         return f"{width} {values[width]} is not a multiple of {heads} {values[heads]}"
@@ -311,6 +313,6 @@ def divides(width: str, heads: str) -> Callable[[Values], str | None]:
     return check
 
 
-def _short(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

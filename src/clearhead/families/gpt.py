@@ -6,68 +6,70 @@ from typing import Any
 
 from clearhead.families.family import (
     ACTIVATIONS,
-    MOST_FEED,
-    MOST_LAYERS,
-    MOST_POSITIONS,
-    MOST_VOCAB,
+    MAX_FEED_WIDTH,
+    MAX_LAYERS,
+    MAX_POSITIONS,
+    MAX_VOCAB,
+    ConfigValues,
     Family,
     HeadPlan,
-    Row,
-    Values,
-    anything,
-    count,
-    divides,
-    flag,
-    rate,
-    real,
-    size,
-    sized,
-    table,
-    token,
-    word,
+    TensorTarget,
+    boolean,
+    check_divisible,
+    finite_float,
+    name_table,
+    non_negative_int,
+    one_of,
+    optional_token_id,
+    positive_int,
+    probability,
+    small_presets,
+    unchecked,
 )
 from clearhead.shape import DropoutRates, HeadShape, Shape
 
 KEYS = {
-    "vocab_size": size(50257, MOST_VOCAB),
-    "n_positions": size(1024, MOST_POSITIONS, "max_position_embeddings"),
-    "n_embd": size(768, 1 << 16, "hidden_size"),
-    "n_layer": size(12, MOST_LAYERS, "num_hidden_layers"),
-    "n_head": size(12, 1 << 16, "num_attention_heads"),
-    "resid_pdrop": rate(0.1),
-    "embd_pdrop": rate(0.1),
-    "attn_pdrop": rate(0.1),
-    "layer_norm_epsilon": real(1e-5),
-    "initializer_range": real(0.02),
-    "pad_token_id": token(None),
-    "bos_token_id": anything(None),
-    "eos_token_id": anything(None),
-    "summary_first_dropout": rate(0.1),
-    "tie_word_embeddings": flag(True),
+    "vocab_size": positive_int(50257, MAX_VOCAB),
+    "n_positions": positive_int(1024, MAX_POSITIONS, "max_position_embeddings"),
+    "n_embd": positive_int(768, 1 << 16, "hidden_size"),
+    "n_layer": positive_int(12, MAX_LAYERS, "num_hidden_layers"),
+    "n_head": positive_int(12, 1 << 16, "num_attention_heads"),
+    "resid_pdrop": probability(0.1),
+    "embd_pdrop": probability(0.1),
+    "attn_pdrop": probability(0.1),
+    "layer_norm_epsilon": finite_float(1e-5),
+    "initializer_range": finite_float(0.02),
+    "pad_token_id": optional_token_id(None),
+    "bos_token_id": unchecked(None),
+    "eos_token_id": unchecked(None),
+    "summary_first_dropout": probability(0.1),
+    "tie_word_embeddings": boolean(True),
 }
 GPT2_KEYS = KEYS | {
-    "n_inner": count(None, MOST_FEED),
-    "activation_function": word("gelu_new", *ACTIVATIONS),
-    "scale_attn_weights": flag(True),
-    "scale_attn_by_inverse_layer_idx": flag(False),
-    "classifier_dropout": rate(None),
-    "hidden_dropout": rate(None),
-    "add_cross_attention": flag(False),
+    "n_inner": non_negative_int(None, MAX_FEED_WIDTH),
+    "activation_function": one_of("gelu_new", *ACTIVATIONS),
+    "scale_attn_weights": boolean(True),
+    "scale_attn_by_inverse_layer_idx": boolean(False),
+    "classifier_dropout": probability(None),
+    "hidden_dropout": probability(None),
+    "add_cross_attention": boolean(False),
 }
-SIZED = sized("n_embd", "n_layer", "n_head", "n_inner")
+SIZED = small_presets("n_embd", "n_layer", "n_head", "n_inner")
 GPT1_KEYS = KEYS | {
-    "vocab_size": size(40478, MOST_VOCAB),
-    "n_positions": size(512, MOST_POSITIONS, "max_position_embeddings"),
-    "afn": word("gelu", "gelu", "relu", "silu", "swish"),
+    "vocab_size": positive_int(40478, MAX_VOCAB),
+    "n_positions": positive_int(512, MAX_POSITIONS, "max_position_embeddings"),
+    "afn": one_of("gelu", "gelu", "relu", "silu", "swish"),
 }
 
-BLOCKS: dict[str, str | Row] = {
+BLOCKS: dict[str, str | TensorTarget] = {
     "h.{n}.ln_1.*": "blocks.{n}.attend.norm.*",
     "h.{n}.ln_2.*": "blocks.{n}.feed.norm.*",
-    "h.{n}.attn.c_attn.*": Row(tuple(f"blocks.{{n}}.attend.inner.{part}.*" for part in "qkv"), transposed=True),
-    "h.{n}.attn.c_proj.*": Row(("blocks.{n}.attend.inner.out.*",), transposed=True),
-    "h.{n}.mlp.c_fc.*": Row(("blocks.{n}.feed.inner.up.*",), transposed=True),
-    "h.{n}.mlp.c_proj.*": Row(("blocks.{n}.feed.inner.down.*",), transposed=True),
+    "h.{n}.attn.c_attn.*": TensorTarget(
+        tuple(f"blocks.{{n}}.attend.inner.{part}.*" for part in "qkv"), transposed=True
+    ),
+    "h.{n}.attn.c_proj.*": TensorTarget(("blocks.{n}.attend.inner.out.*",), transposed=True),
+    "h.{n}.mlp.c_fc.*": TensorTarget(("blocks.{n}.feed.inner.up.*",), transposed=True),
+    "h.{n}.mlp.c_proj.*": TensorTarget(("blocks.{n}.feed.inner.down.*",), transposed=True),
 }
 GPT2_NAMES = BLOCKS | {
     "wte.weight": "embed.token.weight",
@@ -84,7 +86,7 @@ IGNORED = (
 )
 
 
-def stack(v: Values, **changes: Any) -> Shape:
+def stack(v: ConfigValues, **changes: Any) -> Shape:
     """What both have in common: causal, learned positions, no embedding norm."""
     head_width = v["n_embd"] // v["n_head"]
     fields: dict[str, Any] = {
@@ -111,12 +113,12 @@ def stack(v: Values, **changes: Any) -> Shape:
     return Shape(**(fields | changes))
 
 
-def gpt1_stack(v: Values) -> Shape:
+def gpt1_stack(v: ConfigValues) -> Shape:
     """Norm after, as in the 2017 decoder; its gelu is the tanh form."""
     return stack(v, activation="gelu_new" if v["afn"] == "gelu" else v["afn"])
 
 
-def gpt2_stack(v: Values) -> Shape:
+def gpt2_stack(v: ConfigValues) -> Shape:
     """Norm before, and one more at the end."""
     width = v["n_embd"] // v["n_head"]
     return stack(
@@ -131,14 +133,14 @@ def gpt2_stack(v: Values) -> Shape:
     )
 
 
-def gpt2_check(v: Values) -> str | None:
+def gpt2_check(v: ConfigValues) -> str | None:
     """GPT-2 as the decoder of a pair is another model."""
     if v["add_cross_attention"]:
         return "add_cross_attention makes it the decoder of a pair, which is not supported"
-    return divides("n_embd", "n_head")(v)
+    return check_divisible("n_embd", "n_head")(v)
 
 
-def tag_dropout(v: Values) -> float:
+def tag_dropout(v: ConfigValues) -> float:
     """The first of the two dropouts that is set, or a tenth."""
     for key in ("classifier_dropout", "hidden_dropout"):
         if v[key] is not None:
@@ -146,7 +148,7 @@ def tag_dropout(v: Values) -> float:
     return 0.1
 
 
-def causal(v: Values, _labels: int) -> HeadPlan:
+def causal(v: ConfigValues, _labels: int) -> HeadPlan:
     """The next word, from the word table."""
     return HeadPlan(
         head=HeadShape(
@@ -156,7 +158,7 @@ def causal(v: Values, _labels: int) -> HeadPlan:
     )
 
 
-def classify(_v: Values, labels: int) -> HeadPlan:
+def classify(_v: ConfigValues, labels: int) -> HeadPlan:
     """Only the last token has seen the whole text."""
     return HeadPlan(
         head=HeadShape(kind="classify", pooling="last", outputs=labels, out_bias=False),
@@ -164,7 +166,7 @@ def classify(_v: Values, labels: int) -> HeadPlan:
     )
 
 
-def choice(v: Values, _labels: int) -> HeadPlan:
+def choice(v: ConfigValues, _labels: int) -> HeadPlan:
     """A score for each option, from the last token; the tensors are those of the class with two heads."""
     return HeadPlan(
         head=HeadShape(kind="choice", pooling="last", outputs=1, dropout=v["summary_first_dropout"]),
@@ -176,10 +178,10 @@ GPT2 = Family(
     model_type="gpt2",
     title="GPT-2",
     prefix="transformer.",
-    keys=GPT2_KEYS,
+    config_keys=GPT2_KEYS,
     check=gpt2_check,
-    stack=gpt2_stack,
-    names=lambda model: table(GPT2_NAMES, "stack."),
+    build_stack=gpt2_stack,
+    build_names=lambda model: name_table(GPT2_NAMES, "stack."),
     ignored=IGNORED,
     heads={
         "causal": causal,
@@ -208,10 +210,10 @@ GPT1 = Family(
     model_type="openai-gpt",
     title="OpenAI GPT",
     prefix="transformer.",
-    keys=GPT1_KEYS,
-    check=divides("n_embd", "n_head"),
-    stack=gpt1_stack,
-    names=lambda model: table(GPT1_NAMES, "stack."),
+    config_keys=GPT1_KEYS,
+    check=check_divisible("n_embd", "n_head"),
+    build_stack=gpt1_stack,
+    build_names=lambda model: name_table(GPT1_NAMES, "stack."),
     ignored=IGNORED,
     heads={"causal": causal, "classify": classify, "choice": choice},
     architectures={

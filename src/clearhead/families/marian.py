@@ -7,25 +7,25 @@ from typing import Any
 
 from clearhead.families.family import (
     ACTIVATIONS,
-    MOST_FEED,
-    MOST_LAYERS,
-    MOST_POSITIONS,
-    MOST_VOCAB,
+    MAX_FEED_WIDTH,
+    MAX_LAYERS,
+    MAX_POSITIONS,
+    MAX_VOCAB,
+    ConfigValues,
     Family,
     HeadPlan,
-    InFile,
-    Row,
-    Values,
-    anything,
-    count,
-    flag,
-    rate,
-    real,
-    size,
-    sized,
-    table,
-    token,
-    word,
+    TensorLookup,
+    TensorTarget,
+    boolean,
+    finite_float,
+    name_table,
+    non_negative_int,
+    one_of,
+    optional_token_id,
+    positive_int,
+    probability,
+    small_presets,
+    unchecked,
 )
 from clearhead.shape import DropoutRates, HeadShape, ModelShape, Shape
 
@@ -35,33 +35,33 @@ FEEDS = ("encoder_ffn_dim", "decoder_ffn_dim")
 LOOKS = {"activation_function": "swish", "scale_embedding": True}
 
 KEYS = {
-    "vocab_size": size(58101, MOST_VOCAB),
-    "decoder_vocab_size": count(None, MOST_VOCAB),
-    "max_position_embeddings": size(1024, MOST_POSITIONS),
-    "encoder_layers": size(12, MOST_LAYERS, "num_hidden_layers"),
-    "encoder_ffn_dim": size(4096, MOST_FEED),
-    "encoder_attention_heads": size(16, 1 << 16, "num_attention_heads"),
-    "decoder_layers": size(12, MOST_LAYERS),
-    "decoder_ffn_dim": size(4096, MOST_FEED),
-    "decoder_attention_heads": size(16),
-    "activation_function": word("gelu", *ACTIVATIONS),
-    "d_model": size(1024, 1 << 16, "hidden_size"),
-    "dropout": rate(0.1),
-    "attention_dropout": rate(0.0),
-    "activation_dropout": rate(0.0),
-    "init_std": real(0.02),
-    "decoder_start_token_id": token(58100),
-    "scale_embedding": flag(False),
-    "pad_token_id": token(58100),
-    "share_encoder_decoder_embeddings": flag(True),
-    "tie_word_embeddings": flag(True),
-    "normalize_before": anything(False),
-    "normalize_embedding": anything(False),
-    "add_final_layer_norm": anything(False),
+    "vocab_size": positive_int(58101, MAX_VOCAB),
+    "decoder_vocab_size": non_negative_int(None, MAX_VOCAB),
+    "max_position_embeddings": positive_int(1024, MAX_POSITIONS),
+    "encoder_layers": positive_int(12, MAX_LAYERS, "num_hidden_layers"),
+    "encoder_ffn_dim": positive_int(4096, MAX_FEED_WIDTH),
+    "encoder_attention_heads": positive_int(16, 1 << 16, "num_attention_heads"),
+    "decoder_layers": positive_int(12, MAX_LAYERS),
+    "decoder_ffn_dim": positive_int(4096, MAX_FEED_WIDTH),
+    "decoder_attention_heads": positive_int(16),
+    "activation_function": one_of("gelu", *ACTIVATIONS),
+    "d_model": positive_int(1024, 1 << 16, "hidden_size"),
+    "dropout": probability(0.1),
+    "attention_dropout": probability(0.0),
+    "activation_dropout": probability(0.0),
+    "init_std": finite_float(0.02),
+    "decoder_start_token_id": optional_token_id(58100),
+    "scale_embedding": boolean(False),
+    "pad_token_id": optional_token_id(58100),
+    "share_encoder_decoder_embeddings": boolean(True),
+    "tie_word_embeddings": boolean(True),
+    "normalize_before": unchecked(False),
+    "normalize_embedding": unchecked(False),
+    "add_final_layer_norm": unchecked(False),
 }
 
 
-def check(v: Values) -> str | None:
+def check(v: ConfigValues) -> str | None:
     """Both sides' heads share the width; early exports could ask for norms that no Marian has."""
     for heads in ("encoder_attention_heads", "decoder_attention_heads"):
         if v["d_model"] % v[heads]:
@@ -73,7 +73,7 @@ def check(v: Values) -> str | None:
     return None
 
 
-def side(v: Values, prefix: str, **changes: Any) -> Shape:
+def side(v: ConfigValues, prefix: str, **changes: Any) -> Shape:
     """One stack of the two."""
     heads, width = v[f"{prefix}_attention_heads"], v["d_model"]
     fields: dict[str, Any] = {
@@ -104,13 +104,13 @@ def side(v: Values, prefix: str, **changes: Any) -> Shape:
     return Shape(**(fields | changes))
 
 
-def decoder(v: Values) -> Shape:
+def decoder(v: ConfigValues) -> Shape:
     """Its own vocabulary only where the two sides do not share one."""
     own = not v["share_encoder_decoder_embeddings"] and v["decoder_vocab_size"]
     return side(v, "decoder", vocab_size=own or v["vocab_size"], causal=True, cross=True)
 
 
-def seq2seq(v: Values, _labels: int) -> HeadPlan:
+def seq2seq(v: ConfigValues, _labels: int) -> HeadPlan:
     """The word table again, plus a bias per word."""
     return HeadPlan(
         head=HeadShape(
@@ -120,7 +120,7 @@ def seq2seq(v: Values, _labels: int) -> HeadPlan:
             out_bias_learned=False,
             tied=v["tie_word_embeddings"],
         ),
-        names={"lm_head.weight": "head.out.weight", "final_logits_bias": Row(("head.out.bias",), flat=True)},
+        names={"lm_head.weight": "head.out.weight", "final_logits_bias": TensorTarget(("head.out.bias",), flat=True)},
     )
 
 
@@ -139,16 +139,18 @@ def rows(theirs: str) -> dict[str, str]:
     return made
 
 
-def names(model: ModelShape) -> dict[str, Row]:
+def names(model: ModelShape) -> dict[str, TensorTarget]:
     """A shared word table has one name, two tables have two; beside an untied output a shared one needs all three."""
     both = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
     if model.share_embeddings:
         untied = model.head is not None and not model.head.tied
-        words = {name: Row(("stack.embed.token.weight",)) for name in ("shared.weight", *(both if untied else ()))}
+        words = {
+            name: TensorTarget(("stack.embed.token.weight",)) for name in ("shared.weight", *(both if untied else ()))
+        }
     else:
         sides = ("stack", "decoder")
-        words = {name: Row((f"{ours}.embed.token.weight",)) for name, ours in zip(both, sides, strict=True)}
-    return words | table(rows("encoder"), "stack.") | table(rows("decoder"), "decoder.")
+        words = {name: TensorTarget((f"{ours}.embed.token.weight",)) for name, ours in zip(both, sides, strict=True)}
+    return words | name_table(rows("encoder"), "stack.") | name_table(rows("decoder"), "decoder.")
 
 
 def computed(model: ModelShape) -> dict[str, Any]:
@@ -165,13 +167,13 @@ def computed(model: ModelShape) -> dict[str, Any]:
     return made
 
 
-def guess(config: dict[str, Any], in_file: InFile) -> dict[str, Any]:
+def guess(config: dict[str, Any], in_file: TensorLookup) -> dict[str, Any]:
     """An untied model of transformers 5 has three different tables although config.json says that they are shared."""
     for prefix in ("model.", "") if config.get("tie_word_embeddings") is False else ():
         own = [f"{prefix}{side}.embed_tokens.weight" for side in ("encoder", "decoder")]
         shared = f"{prefix}shared.weight"
         if all(name in in_file for name in own):
-            one = in_file.same(*own) and (shared not in in_file or in_file.same(own[0], shared))
+            one = in_file.are_equal(*own) and (shared not in in_file or in_file.are_equal(own[0], shared))
             if not one:
                 words = config.get("decoder_vocab_size") or config.get("vocab_size")
                 return config | {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": words}
@@ -182,21 +184,21 @@ FAMILY = Family(
     model_type="marian",
     title="Marian",
     prefix="model.",
-    keys=KEYS,
+    config_keys=KEYS,
     check=check,
-    stack=lambda v: side(v, "encoder"),
-    decoder=decoder,
-    shared_words=lambda v: bool(v["share_encoder_decoder_embeddings"]),
-    names=names,
-    guess=guess,
-    computed=computed,
+    build_stack=lambda v: side(v, "encoder"),
+    build_decoder=decoder,
+    shares_embeddings=lambda v: bool(v["share_encoder_decoder_embeddings"]),
+    build_names=names,
+    infer_config=guess,
+    computed_tables=computed,
     aliases={"encoder.embed_tokens.weight": "shared.weight", "decoder.embed_tokens.weight": "shared.weight"},
     # the position tables are computed, not learned; a shared word table that is not shared is not used
     ignored=("encoder.embed_positions.weight", "decoder.embed_positions.weight", "shared.weight"),
     heads={"seq2seq": seq2seq},
     architectures={"MarianMTModel": "seq2seq"},
-    start=lambda v: v["decoder_start_token_id"],
-    presets=sized("d_model", LAYERS, HEADS, FEEDS, LOOKS)
+    start_token=lambda v: v["decoder_start_token_id"],
+    presets=small_presets("d_model", LAYERS, HEADS, FEEDS, LOOKS)
     | {
         "base": {
             "d_model": 512,

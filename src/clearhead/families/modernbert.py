@@ -6,63 +6,63 @@ from typing import Any
 
 from clearhead.families.family import (
     ACTIVATIONS,
-    MOST_FEED,
-    MOST_LAYERS,
-    MOST_POSITIONS,
-    MOST_VOCAB,
+    MAX_FEED_WIDTH,
+    MAX_LAYERS,
+    MAX_POSITIONS,
+    MAX_VOCAB,
+    ConfigValues,
     Family,
     HeadPlan,
-    Row,
-    Values,
-    anything,
-    divides,
-    flag,
-    rate,
-    real,
-    size,
-    sized,
-    table,
-    token,
-    word,
+    TensorTarget,
+    boolean,
+    check_divisible,
+    finite_float,
+    name_table,
+    one_of,
+    optional_token_id,
+    positive_int,
+    probability,
+    small_presets,
+    unchecked,
 )
 from clearhead.shape import DropoutRates, HeadShape, Shape
 
 KEYS = {
-    "vocab_size": size(50368, MOST_VOCAB),
-    "hidden_size": size(768),
-    "intermediate_size": size(1152, MOST_FEED),
-    "num_hidden_layers": size(22, MOST_LAYERS),
-    "num_attention_heads": size(12),
-    "hidden_activation": word("gelu", *ACTIVATIONS),
-    "max_position_embeddings": size(8192, MOST_POSITIONS),
-    "initializer_range": real(0.02),
-    "norm_eps": real(1e-5),
-    "norm_bias": flag(False),
-    "pad_token_id": token(50283),
-    "attention_bias": flag(False),
-    "attention_dropout": rate(0.0),
-    "layer_types": anything(None),
-    "global_attn_every_n_layers": size(3, MOST_LAYERS),
-    "rope_parameters": anything(None),
-    "rope_scaling": anything(None),
-    "global_rope_theta": anything(160_000.0),
-    "local_rope_theta": anything(10_000.0),
-    "local_attention": size(128, MOST_POSITIONS),
-    "embedding_dropout": rate(0.0),
-    "mlp_bias": flag(False),
-    "mlp_dropout": rate(0.0),
-    "decoder_bias": flag(True),
-    "classifier_pooling": word("cls", "cls", "mean"),
-    "classifier_dropout": rate(0.0),
-    "classifier_bias": flag(False),
-    "classifier_activation": word("gelu", *ACTIVATIONS),
-    "tie_word_embeddings": flag(True),
+    "vocab_size": positive_int(50368, MAX_VOCAB),
+    "hidden_size": positive_int(768),
+    "intermediate_size": positive_int(1152, MAX_FEED_WIDTH),
+    "num_hidden_layers": positive_int(22, MAX_LAYERS),
+    "num_attention_heads": positive_int(12),
+    "hidden_activation": one_of("gelu", *ACTIVATIONS),
+    "max_position_embeddings": positive_int(8192, MAX_POSITIONS),
+    "initializer_range": finite_float(0.02),
+    "norm_eps": finite_float(1e-5),
+    "norm_bias": boolean(False),
+    "pad_token_id": optional_token_id(50283),
+    "attention_bias": boolean(False),
+    "attention_dropout": probability(0.0),
+    "layer_types": unchecked(None),
+    "global_attn_every_n_layers": positive_int(3, MAX_LAYERS),
+    "rope_parameters": unchecked(None),
+    "rope_scaling": unchecked(None),
+    "global_rope_theta": unchecked(160_000.0),
+    "local_rope_theta": unchecked(10_000.0),
+    "local_attention": positive_int(128, MAX_POSITIONS),
+    "embedding_dropout": probability(0.0),
+    "mlp_bias": boolean(False),
+    "mlp_dropout": probability(0.0),
+    "decoder_bias": boolean(True),
+    "classifier_pooling": one_of("cls", "cls", "mean"),
+    "classifier_dropout": probability(0.0),
+    "classifier_bias": boolean(False),
+    "classifier_activation": one_of("gelu", *ACTIVATIONS),
+    "tie_word_embeddings": boolean(True),
 }
 
 WIDE, NARROW = "full_attention", "sliding_attention"
 
 
-def thetas(v: Values) -> tuple[Any, Any]:
+def thetas(v: ConfigValues) -> tuple[Any, Any]:
     """The rotary bases of wide and narrow layers, from the new keys or the old."""
     given = v["rope_parameters"] if isinstance(v["rope_parameters"], dict) else {}
     wide, narrow = (given.get(kind) or {} for kind in (WIDE, NARROW))
@@ -71,7 +71,7 @@ def thetas(v: Values) -> tuple[Any, Any]:
     return wide_theta, wide_theta if narrow_theta is None else narrow_theta
 
 
-def check(v: Values) -> str | None:
+def check(v: ConfigValues) -> str | None:
     """Layer kinds and rotary settings."""
     types = v["layer_types"]
     if types is not None and (
@@ -93,10 +93,10 @@ def check(v: Values) -> str | None:
             return f"a rotary base is {str(theta)[:40]!r}, expected a positive number"
     if (v["hidden_size"] // v["num_attention_heads"]) % 2:
         return "rotary positions need an even width per head"
-    return divides("hidden_size", "num_attention_heads")(v)
+    return check_divisible("hidden_size", "num_attention_heads")(v)
 
 
-def stack(v: Values) -> Shape:
+def stack(v: ConfigValues) -> Shape:
     """Wide and narrow layers, each kind with its own rotary base."""
     layers, head_width = v["num_hidden_layers"], v["hidden_size"] // v["num_attention_heads"]
     types = v["layer_types"] or [NARROW if i % v["global_attn_every_n_layers"] else WIDE for i in range(layers)]
@@ -137,20 +137,20 @@ def stack(v: Values) -> Shape:
     )
 
 
-NAMES: dict[str, str | Row] = {
+NAMES: dict[str, str | TensorTarget] = {
     "embeddings.tok_embeddings.weight": "embed.token.weight",
     "embeddings.norm.*": "embed.norm.*",
     "final_norm.*": "norm.*",
     "layers.{n}.attn_norm.*": "blocks.{n}.attend.norm.*",
-    "layers.{n}.attn.Wqkv.*": Row(tuple(f"blocks.{{n}}.attend.inner.{part}.*" for part in "qkv")),
+    "layers.{n}.attn.Wqkv.*": TensorTarget(tuple(f"blocks.{{n}}.attend.inner.{part}.*" for part in "qkv")),
     "layers.{n}.attn.Wo.*": "blocks.{n}.attend.inner.out.*",
     "layers.{n}.mlp_norm.*": "blocks.{n}.feed.norm.*",
-    "layers.{n}.mlp.Wi.*": Row(("blocks.{n}.feed.inner.gate.*", "blocks.{n}.feed.inner.up.*")),
+    "layers.{n}.mlp.Wi.*": TensorTarget(("blocks.{n}.feed.inner.gate.*", "blocks.{n}.feed.inner.up.*")),
     "layers.{n}.mlp.Wo.*": "blocks.{n}.feed.inner.down.*",
 }
 
 
-def head(kind: Any, outputs: int, v: Values, **changes: Any) -> HeadPlan:
+def head(kind: Any, outputs: int, v: ConfigValues, **changes: Any) -> HeadPlan:
     """Every ModernBERT head is dense, activation, norm, out."""
     pick = "first" if v["classifier_pooling"] == "cls" else "mean"
     fields: dict[str, Any] = {
@@ -176,10 +176,10 @@ FAMILY = Family(
     model_type="modernbert",
     title="ModernBERT",
     prefix="model.",
-    keys=KEYS,
+    config_keys=KEYS,
     check=check,
-    stack=stack,
-    names=lambda model: table(NAMES, "stack."),
+    build_stack=stack,
+    build_names=lambda model: name_table(NAMES, "stack."),
     heads={
         "masked": lambda v, n: head(
             "masked", v["vocab_size"], v, dropout=0.0, out_bias=v["decoder_bias"], tied=v["tie_word_embeddings"]
@@ -197,5 +197,6 @@ FAMILY = Family(
         "ModernBertForMultipleChoice": "choice",
     },
     own_poolings={"first": {"classifier_pooling": "cls"}, "mean": {"classifier_pooling": "mean"}},
-    presets=sized("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size") | {"base": {}},
+    presets=small_presets("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+    | {"base": {}},
 )

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from clearhead.families import bert, roberta
-from clearhead.families.family import Family, Row, Values, divides, size, sized, table, token
+from clearhead.families.family import (
+    ConfigValues,
+    Family,
+    TensorTarget,
+    check_divisible,
+    name_table,
+    optional_token_id,
+    positive_int,
+    small_presets,
+)
 from clearhead.shape import ModelShape, PoolerShape, Shape
 
 PAD = 1  # the positions are counted from here, whatever pad_token_id says
@@ -14,9 +23,9 @@ KEYS = {
     for key, value in bert.KEYS.items()
     if key not in ("type_vocab_size", "classifier_dropout", "is_decoder", "add_cross_attention")
 } | {
-    "vocab_size": size(30527, 1 << 24),
-    "relative_attention_num_buckets": size(32),
-    "pad_token_id": token(PAD),
+    "vocab_size": positive_int(30527, 1 << 24),
+    "relative_attention_num_buckets": positive_int(32),
+    "pad_token_id": optional_token_id(PAD),
 }
 
 BLOCKS = {
@@ -29,16 +38,16 @@ BLOCKS = {
 } | bert.FEED
 
 
-def check(v: Values) -> str | None:
+def check(v: ConfigValues) -> str | None:
     """The bias is computed for 32 buckets, so the table must hold them."""
     if v["relative_attention_num_buckets"] < 32:
         return "relative_attention_num_buckets is below the 32 that MPNet's distances need"
     if v["max_position_embeddings"] <= PAD + 1:
         return "max_position_embeddings leaves no room for a token"
-    return divides("hidden_size", "num_attention_heads")(v)
+    return check_divisible("hidden_size", "num_attention_heads")(v)
 
 
-def stack(v: Values) -> Shape:
+def stack(v: ConfigValues) -> Shape:
     """BERT's stack with positions from 2 and distances in buckets."""
     return bert.stack(
         v,
@@ -51,21 +60,21 @@ def stack(v: Values) -> Shape:
     )
 
 
-def names(_model: ModelShape) -> dict[str, Row]:
+def names(_model: ModelShape) -> dict[str, TensorTarget]:
     """Theirs to ours."""
-    return table(bert.EMBEDDINGS | BLOCKS, "stack.") | table(bert.POOLER)
+    return name_table(bert.EMBEDDINGS | BLOCKS, "stack.") | name_table(bert.POOLER)
 
 
 FAMILY = Family(
     model_type="mpnet",
     title="MPNet",
     prefix="mpnet.",
-    keys=KEYS,
+    config_keys=KEYS,
     check=check,
-    stack=stack,
-    names=names,
+    build_stack=stack,
+    build_names=names,
     ignored=bert.IGNORED,
-    bare=PoolerShape(),
+    base_pooler=PoolerShape(),
     heads={
         "masked": lambda v, n: bert.masked(v, roberta.MASKED_NAMES, activation="gelu"),
         "classify": lambda v, n: roberta.classify(v, n, v["hidden_dropout_prob"]),
@@ -74,5 +83,5 @@ FAMILY = Family(
         "choice": lambda v, n: bert.pooled("choice", 1, v["hidden_dropout_prob"]),
     },
     architectures=bert.architectures("MPNet"),
-    presets=sized(*bert.SIZE, POSITIONS) | {"base": POSITIONS},
+    presets=small_presets(*bert.SIZE, POSITIONS) | {"base": POSITIONS},
 )

@@ -9,45 +9,45 @@ from __future__ import annotations
 from typing import Any
 
 from clearhead.families.family import (
-    MOST_LAYERS,
-    MOST_VOCAB,
+    MAX_LAYERS,
+    MAX_VOCAB,
+    ConfigValues,
     Family,
     HeadPlan,
-    Row,
-    Values,
-    count,
-    flag,
-    rate,
-    size,
-    table,
-    token,
-    word,
+    TensorTarget,
+    boolean,
+    name_table,
+    non_negative_int,
+    one_of,
+    optional_token_id,
+    positive_int,
+    probability,
 )
 from clearhead.shape import DropoutRates, HeadShape, ModelShape, Recurrence, Shape
 
 KEYS = {
-    "vocab_size": size(37000, MOST_VOCAB),
-    "target_vocab_size": count(None, MOST_VOCAB),  # null: both languages share one vocabulary and table
-    "cell": word("gru", "gru", "lstm"),
-    "width": size(512),  # of a state; an encoder that reads both ways has half of it for each
-    "embed_width": count(None),  # of a word vector; null: width
-    "encoder_layers": size(2, MOST_LAYERS),
-    "decoder_layers": size(2, MOST_LAYERS),
-    "bidirectional": flag(True),
-    "attention": word("general", "none", "additive", "dot", "general", "concat"),
-    "attention_width": count(None),  # inside additive and concat; null: width
-    "input_feeding": flag(False),
-    "dropout": rate(0.2),  # between layers, and before the output
-    "embed_dropout": rate(None),  # null: the same
-    "tie_word_embeddings": flag(True),
-    "output_bias": flag(False),
-    "pad_token_id": token(0),
-    "decoder_start_token_id": token(None),
-    "eos_token_id": token(None),  # what ends a text that is decoded
+    "vocab_size": positive_int(37000, MAX_VOCAB),
+    "target_vocab_size": non_negative_int(None, MAX_VOCAB),  # null: both languages share one vocabulary and table
+    "cell": one_of("gru", "gru", "lstm"),
+    "width": positive_int(512),  # of a state; an encoder that reads both ways has half of it for each
+    "embed_width": non_negative_int(None),  # of a word vector; null: width
+    "encoder_layers": positive_int(2, MAX_LAYERS),
+    "decoder_layers": positive_int(2, MAX_LAYERS),
+    "bidirectional": boolean(True),
+    "attention": one_of("general", "none", "additive", "dot", "general", "concat"),
+    "attention_width": non_negative_int(None),  # inside additive and concat; null: width
+    "input_feeding": boolean(False),
+    "dropout": probability(0.2),  # between layers, and before the output
+    "embed_dropout": probability(None),  # null: the same
+    "tie_word_embeddings": boolean(True),
+    "output_bias": boolean(False),
+    "pad_token_id": optional_token_id(0),
+    "decoder_start_token_id": optional_token_id(None),
+    "eos_token_id": optional_token_id(None),  # what ends a text that is decoded
 }
 
 
-def check(v: Values) -> str | None:
+def check(v: ConfigValues) -> str | None:
     """Two directions share the width; what attention says can be fed only where there is attention."""
     if v["bidirectional"] and v["width"] % 2:
         return f"width {v['width']} is odd, and two directions share it evenly (or set bidirectional to false)"
@@ -59,13 +59,13 @@ def check(v: Values) -> str | None:
     return None
 
 
-def start(v: Values) -> int | None:
+def start(v: ConfigValues) -> int | None:
     """The token that a decoder begins with; padding where nothing is said."""
     first: int | None = v["pad_token_id"] if v["decoder_start_token_id"] is None else v["decoder_start_token_id"]
     return first
 
 
-def side(v: Values, layers: str, how: Recurrence, **changes: Any) -> Shape:
+def side(v: ConfigValues, layers: str, how: Recurrence, **changes: Any) -> Shape:
     """One side of the pair."""
     width = v["width"]
     fields: dict[str, Any] = {
@@ -90,12 +90,12 @@ def side(v: Values, layers: str, how: Recurrence, **changes: Any) -> Shape:
     return Shape(**(fields | changes))
 
 
-def encoder(v: Values) -> Shape:
+def encoder(v: ConfigValues) -> Shape:
     """Perhaps reading from both ends."""
     return side(v, "encoder_layers", Recurrence(cell=v["cell"], bidirectional=v["bidirectional"]))
 
 
-def decoder(v: Values) -> Shape:
+def decoder(v: ConfigValues) -> Shape:
     """Reading forward, and looking back at the encoder where there is attention."""
     score = v["attention"]
     inner = (v["attention_width"] or v["width"]) if score in ("additive", "concat") else 0
@@ -104,7 +104,7 @@ def decoder(v: Values) -> Shape:
     return side(v, "decoder_layers", how, vocab_size=words, causal=True, cross=score != "none")
 
 
-def seq2seq(v: Values, _labels: int) -> HeadPlan:
+def seq2seq(v: ConfigValues, _labels: int) -> HeadPlan:
     """The linear layer to the vocabulary; where word vectors are narrower and tied, a step to their width before it."""
     own = decoder(v)
     narrow = v["tie_word_embeddings"] and own.token_width != own.width
@@ -133,7 +133,7 @@ def rows(theirs: str, ours: str) -> dict[str, str]:
     }
 
 
-def names(_model: ModelShape) -> dict[str, Row]:
+def names(_model: ModelShape) -> dict[str, TensorTarget]:
     """Word tables, bridge and attention beside torch's own names."""
     words = {"embedding.weight": "stack.embed.token.weight", "target_embedding.weight": "decoder.embed.token.weight"}
     own = {
@@ -145,23 +145,23 @@ def names(_model: ModelShape) -> dict[str, Row]:
         "attention.out.weight": "decoder.align.score.out.weight",
         "attention.mix.weight": "decoder.align.mix.weight",
     }
-    return table(words | rows("encoder", "stack") | rows("decoder", "decoder") | own)
+    return name_table(words | rows("encoder", "stack") | rows("decoder", "decoder") | own)
 
 
 FAMILY = Family(
     model_type="rnn",
     title="recurrent encoder-decoder",
     prefix="",
-    keys=KEYS,
+    config_keys=KEYS,
     check=check,
-    stack=encoder,
-    decoder=decoder,
-    shared_words=lambda v: not v["target_vocab_size"],
-    names=names,
+    build_stack=encoder,
+    build_decoder=decoder,
+    shares_embeddings=lambda v: not v["target_vocab_size"],
+    build_names=names,
     heads={"seq2seq": seq2seq},
     architectures={"RecurrentForTranslation": "seq2seq"},
-    start=start,
-    gives_way={"input_feeding": ("attention", "none")},
+    start_token=start,
+    preset_exclusions={"input_feeding": ("attention", "none")},
     presets={
         "tiny": {"width": 128, "encoder_layers": 1, "decoder_layers": 1},
         "mini": {"width": 192, "encoder_layers": 1, "decoder_layers": 1, "input_feeding": True},

@@ -6,47 +6,47 @@ from typing import Any
 
 from clearhead.families.family import (
     ACTIVATIONS,
-    MOST_FEED,
-    MOST_LAYERS,
-    MOST_VOCAB,
+    MAX_FEED_WIDTH,
+    MAX_LAYERS,
+    MAX_VOCAB,
+    ConfigValues,
     Family,
     HeadPlan,
-    Row,
-    Values,
-    anything,
-    count,
-    flag,
-    rate,
-    real,
-    size,
-    sized,
-    table,
-    token,
+    TensorTarget,
+    boolean,
+    finite_float,
+    name_table,
+    non_negative_int,
+    optional_token_id,
+    positive_int,
+    probability,
+    small_presets,
+    unchecked,
 )
 from clearhead.shape import DropoutRates, HeadShape, ModelShape, Shape
 
 KEYS = {
-    "vocab_size": size(32128, MOST_VOCAB),
-    "d_model": size(512, 1 << 16, "hidden_size"),
-    "d_kv": size(64),
-    "d_ff": size(2048, MOST_FEED),
-    "num_layers": size(6, MOST_LAYERS, "num_hidden_layers"),
-    "num_decoder_layers": count(None, MOST_LAYERS),
-    "num_heads": size(8, 1 << 16, "num_attention_heads"),
-    "relative_attention_num_buckets": size(32),
-    "relative_attention_max_distance": size(128, 1 << 20),
-    "dropout_rate": rate(0.1),
-    "layer_norm_epsilon": real(1e-6),
-    "initializer_factor": real(1.0),
-    "feed_forward_proj": anything("relu"),
-    "pad_token_id": token(0),
-    "decoder_start_token_id": token(None),
-    "tie_word_embeddings": flag(None),
-    "scale_decoder_outputs": flag(None),
+    "vocab_size": positive_int(32128, MAX_VOCAB),
+    "d_model": positive_int(512, 1 << 16, "hidden_size"),
+    "d_kv": positive_int(64),
+    "d_ff": positive_int(2048, MAX_FEED_WIDTH),
+    "num_layers": positive_int(6, MAX_LAYERS, "num_hidden_layers"),
+    "num_decoder_layers": non_negative_int(None, MAX_LAYERS),
+    "num_heads": positive_int(8, 1 << 16, "num_attention_heads"),
+    "relative_attention_num_buckets": positive_int(32),
+    "relative_attention_max_distance": positive_int(128, 1 << 20),
+    "dropout_rate": probability(0.1),
+    "layer_norm_epsilon": finite_float(1e-6),
+    "initializer_factor": finite_float(1.0),
+    "feed_forward_proj": unchecked("relu"),
+    "pad_token_id": optional_token_id(0),
+    "decoder_start_token_id": optional_token_id(None),
+    "tie_word_embeddings": boolean(None),
+    "scale_decoder_outputs": boolean(None),
 }
 
 
-def activation(v: Values) -> tuple[str, bool]:
+def activation(v: ConfigValues) -> tuple[str, bool]:
     """The activation and whether it is a gate; T5 writes gated-gelu and means the tanh form."""
     *gate, name = v["feed_forward_proj"].split("-")
     if v["feed_forward_proj"] == "gated-gelu":
@@ -54,7 +54,7 @@ def activation(v: Values) -> tuple[str, bool]:
     return name, bool(gate)
 
 
-def check(v: Values) -> str | None:
+def check(v: ConfigValues) -> str | None:
     """The feed-forward word, and room for the buckets."""
     proj = v["feed_forward_proj"]
     allowed = {*ACTIVATIONS, *(f"gated-{name}" for name in ACTIVATIONS)}
@@ -66,7 +66,7 @@ def check(v: Values) -> str | None:
     return None
 
 
-def stack(v: Values, **changes: Any) -> Shape:
+def stack(v: ConfigValues, **changes: Any) -> Shape:
     """The encoder; the decoder is the same, causal and with cross attention."""
     name, gated = activation(v)
     rate = v["dropout_rate"]
@@ -107,12 +107,12 @@ def stack(v: Values, **changes: Any) -> Shape:
     return Shape(**(fields | changes))
 
 
-def decoder(v: Values) -> Shape:
+def decoder(v: ConfigValues) -> Shape:
     """As deep as the encoder unless it says otherwise."""
     return stack(v, layers=v["num_decoder_layers"] or v["num_layers"], causal=True, cross=True)
 
 
-def seq2seq(v: Values, _labels: int) -> HeadPlan:
+def seq2seq(v: ConfigValues, _labels: int) -> HeadPlan:
     """v1.0 shares the word table with the output and scales by 1/sqrt(width); v1.1 does neither."""
     scaled = v["tie_word_embeddings"] is not False if v["scale_decoder_outputs"] is None else v["scale_decoder_outputs"]
     return HeadPlan(
@@ -150,12 +150,12 @@ def side(theirs: str, cross: bool) -> dict[str, str]:
     }
 
 
-def names(model: ModelShape) -> dict[str, Row]:
+def names(model: ModelShape) -> dict[str, TensorTarget]:
     """Both sides; a gated feed-forward part has two matrices in, a plain one has one."""
     unused = "DenseReluDense.wi." if model.stack.feed_forward == "gated" else "DenseReluDense.wi_"
-    rows = table({"shared.weight": "embed.token.weight"} | side("encoder", cross=False), "stack.")
+    rows = name_table({"shared.weight": "embed.token.weight"} | side("encoder", cross=False), "stack.")
     if model.decoder is not None:
-        rows |= table(side("decoder", cross=True), "decoder.")
+        rows |= name_table(side("decoder", cross=True), "decoder.")
     return {theirs: row for theirs, row in rows.items() if unused not in theirs}
 
 
@@ -163,20 +163,20 @@ FAMILY = Family(
     model_type="t5",
     title="T5",
     prefix="",
-    keys=KEYS,
+    config_keys=KEYS,
     check=check,
-    stack=stack,
-    decoder=decoder,
-    names=names,
+    build_stack=stack,
+    build_decoder=decoder,
+    build_names=names,
     aliases={"encoder.embed_tokens.weight": "shared.weight", "decoder.embed_tokens.weight": "shared.weight"},
     ignored=("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",),
-    heads={"seq2seq": seq2seq, "encode": lambda v, n: HeadPlan(head=None, decoder=False)},
+    heads={"seq2seq": seq2seq, "encode": lambda v, n: HeadPlan(head=None, uses_decoder=False)},
     architectures={
         "T5ForConditionalGeneration": "seq2seq",
         "T5WithLMHeadModel": "seq2seq",
         "T5EncoderModel": "encode",
     },
-    start=lambda v: v["pad_token_id"] if v["decoder_start_token_id"] is None else v["decoder_start_token_id"],
-    presets=sized("d_model", "num_layers", "num_heads", "d_ff")
+    start_token=lambda v: v["pad_token_id"] if v["decoder_start_token_id"] is None else v["decoder_start_token_id"],
+    presets=small_presets("d_model", "num_layers", "num_heads", "d_ff")
     | {"small": {}, "base": {"d_model": 768, "d_ff": 3072, "num_layers": 12, "num_heads": 12}},
 )

@@ -6,10 +6,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.checkpoint.passport import Passport, Trained, write_passport
+from clearhead.checkpoint.passport import Passport, TrainingRecord, write_passport
 from clearhead.classic import ClassicModel, fit_linear, save_classic
 from clearhead.errors import InputError
-from clearhead.files import shown
+from clearhead.files import to_printable
 from clearhead.jobs.method import FittedMethod
 from clearhead.jobs.prepare import PartRows
 from clearhead.text.words import split_vector_words
@@ -34,7 +34,9 @@ def fit_vectors(inputs: FitInput) -> FittedMethod:
     if prepared.task.head.words is not None:
         raise InputError(f"{prepared.task.name} labels words in context, which word vectors lack: take a Transformer.")
     if plan.layer is not None or plan.pooling is not None or plan.layers is not None:
-        raise InputError(f"{shown(plan.model)} holds word vectors, which have no layers: leave layer and pooling out.")
+        raise InputError(
+            f"{to_printable(plan.model)} holds word vectors, which have no layers: leave layer and pooling out."
+        )
     train = prepared.parts["train"]
     vectors, notes = kept_vectors(load_vectors(plan.model), train)
     linear = fit_linear(
@@ -48,7 +50,7 @@ def fit_vectors(inputs: FitInput) -> FittedMethod:
     )
     classic = ClassicModel(method="linear", linear=linear)
 
-    def save(folder: Path, trained: Trained) -> None:
+    def save(folder: Path, trained: TrainingRecord) -> None:
         from clearhead import __version__
 
         write_vectors(folder, vectors)

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from clearhead.checkpoint.folder import model_type_of, read_config, read_folder
+from clearhead.checkpoint.folder import detect_model_type, read_checkpoint, read_config
 from clearhead.checkpoint.labels import read_labels
-from clearhead.checkpoint.passport import Trained, read_passport
-from clearhead.checkpoint.sentence import Sentences, read_sentences
-from clearhead.checkpoint.weights import present
+from clearhead.checkpoint.passport import TrainingRecord, read_passport
+from clearhead.checkpoint.sentence import SentenceModules, read_modules
+from clearhead.checkpoint.weights import has_entry
 from clearhead.classic.model import CARD as CLASSIC_CARD
 from clearhead.errors import ClearheadError
 from clearhead.families import family_of
@@ -71,11 +71,11 @@ def kind_of(folder: str | os.PathLike[str]) -> Kind:
     if (path / ASPECTS).is_file():
         return "aspect model"
     has_words = (path / WORDS_CARD).is_file()
-    if path.is_dir() and present(path, CLASSIC_CARD) and not present(path, "config.json"):
+    if path.is_dir() and has_entry(path, CLASSIC_CARD) and not has_entry(path, "config.json"):
         return "word vector model" if has_words else "classic model"
     if has_words:
         return "word vectors"
-    sentences = read_sentences(path) if path.is_dir() else None
+    sentences = read_modules(path) if path.is_dir() else None
     encoder = path if sentences is None else sentences.encoder
     passport = read_passport(encoder) if path.is_dir() else None
     if passport is not None and passport.trained is not None:
@@ -108,7 +108,7 @@ def _expanded(reference: str | os.PathLike[str]) -> Path:
         return Path(reference)
 
 
-def _of_trained(trained: Trained) -> Kind:
+def _of_trained(trained: TrainingRecord) -> Kind:
     """By a passport; a task that is not known is refused where it is looked up."""
     if trained.task == "translate":
         return "translator"
@@ -120,7 +120,7 @@ def _of_task(task: Task) -> Kind:
     return next(kind for kind in KINDS if kind == task.answers.model_kind)
 
 
-def _of_config(folder: Path, sentences: Sentences | None) -> Kind:
+def _of_config(folder: Path, sentences: SentenceModules | None) -> Kind:
     """By config.json and the modules around it: of checkpoints that were not trained here."""
     config = read_config(folder)
     mean_head = config.get(HEAD_POOLING) is not None  # a classifier that reads the mean keeps its modules
@@ -138,12 +138,12 @@ def _of_config(folder: Path, sentences: Sentences | None) -> Kind:
 def _head_of(folder: Path, config: Mapping[str, Any]) -> str | None:
     """The head that config.json names; where it does not, the names of the tensors tell it, or what is wrong."""
     if config.get(HEAD_POOLING) is None and "model_type" in config:
-        family = family_of(model_type_of(config, ()))
+        family = family_of(detect_model_type(config, ()))
         named = config.get("architectures")
         name = named[0] if isinstance(named, list) and named else None
         if isinstance(name, str) and name in family.architectures:
             return family.architectures[name]
-    return read_folder(folder).head
+    return read_checkpoint(folder).head
 
 
 def _of_labels(config: Mapping[str, Any]) -> Kind:
@@ -156,5 +156,5 @@ def _of_labels(config: Mapping[str, Any]) -> Kind:
 
 def _without_head(config: Mapping[str, Any]) -> Kind:
     """A bare model: those with a decoder write."""
-    family = family_of(model_type_of(config, ()))
+    family = family_of(detect_model_type(config, ()))
     return "text-to-text model" if "seq2seq" in family.heads else "encoder"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.data.sources.lines import line_texts
 from clearhead.errors import InputError
-from clearhead.files import check_new, scratch_folder, shown, whole_folder
-from clearhead.html import one_line, table_html
+from clearhead.files import atomic_folder, check_output_folder, scratch_folder, to_printable
+from clearhead.html import render_table, short_repr
 from clearhead.progress import Progress, no_progress
 from clearhead.text import load_tokenizer
 from clearhead.text.files import write_atomic, write_json
@@ -67,17 +67,17 @@ class Learned:
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the tokenizer into a new folder."""
-        with whole_folder(Path(folder)) as made:
+        with atomic_folder(Path(folder)) as made:
             self.tokenizer.save(made)
         return Path(folder)
 
     def __repr__(self) -> str:
         facts = [value for name, value in self.facts() if name in ("kind", "vocabulary")]
         per_word = f"{self.tokens_per_word:.3f} tokens per word"
-        return one_line("Learned", *facts, per_word, None if self.folder is None else f"folder {self.folder}")
+        return short_repr("Learned", *facts, per_word, None if self.folder is None else f"folder {self.folder}")
 
     def _repr_html_(self) -> str:
-        return table_html("tokenizer", ("what", "value"), self.facts())
+        return render_table("tokenizer", ("what", "value"), self.facts())
 
 
 def learn_tokenizer(
@@ -122,7 +122,7 @@ def learn_tokenizer(
     if limit is not None and limit < 1:
         raise InputError(f"limit is a number of lines from 1 on, and it is {limit}.")
     if output is not None:
-        check_new(Path(output))
+        check_output_folder(Path(output))
     notes: list[str] = []
     bag = ChunkCounter(MAX_CHARACTERS_UNIGRAM if choices.kind == "unigram" else MAX_CHARACTERS)
     _read(given, bag, text, limit, encoding, notes, progress)
@@ -213,7 +213,7 @@ def _files(given: Any) -> list[Any] | None:
     there = [_is_file(one) for one in given[:1000]]
     if any(there) and not all(there) and len(given) <= len(there):
         missing = given[there.index(False)]
-        raise InputError(f"{shown(missing)} is not there, and other names in the list are files.")
+        raise InputError(f"{to_printable(missing)} is not there, and other names in the list are files.")
     return list(given) if all(there) and len(given) <= len(there) else None
 
 
@@ -265,7 +265,10 @@ def _notes(bag: ChunkCounter, reached: int, choices: VocabularyPlan) -> Iterator
     }
     for token, count in found.items():
         if count:
-            yield f"The special token {shown(token)!r} stands in {count:,} words of the text; it is special there, too."
+            yield (
+                f"The special token {to_printable(token)!r} stands in {count:,} words of the text; it is special "
+                "there, too."
+            )
 
 
 __all__ = ["Learned", "learn_from", "learn_tokenizer"]

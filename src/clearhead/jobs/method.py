@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.checkpoint.passport import Trained
+from clearhead.checkpoint.passport import TrainingRecord
 from clearhead.jobs.events import NO_EVENTS, RunEvents
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import PartRows, Prepared
@@ -26,7 +26,7 @@ class FittedMethod:
     """A fitted model: logits of any part, a way to disk, and what there is to say about the fit."""
 
     logits: Callable[[PartRows], Any]
-    save: Callable[[Path, Trained], None]
+    save: Callable[[Path, TrainingRecord], None]
     notes: tuple[str, ...] = ()
     steps: int = 0
     sweep: Sweep | None = None  # of layers, where it was asked for

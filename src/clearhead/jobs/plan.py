@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args, get_type_hints
 from clearhead.data.labels import Kind
 from clearhead.data.row_codec import LONGEST_ANSWER, MOST_ROW
 from clearhead.errors import ConfigError, InputError
-from clearhead.files import decode, read_bytes, shown
+from clearhead.files import decode_dataclass, read_bytes, to_printable
 from clearhead.metrics.measure import BINARY, CLASSIFY, MULTILABEL, PROBS, REGRESS
 from clearhead.model.layers import pooling_modes
 from clearhead.tasks import TASKS, ColumnRoles, Task
@@ -198,7 +198,7 @@ def make_plan(*layers: Mapping[str, Any]) -> RunPlan:
         if key not in _SETTINGS | _PLAN:
             near = get_close_matches(key, sorted(_SETTINGS | _PLAN), n=1)
             hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(sorted(_SETTINGS | _PLAN))}."
-            raise InputError(f"There is no setting {shown(key, 40)!r}{hint}")
+            raise InputError(f"There is no setting {to_printable(key, 40)!r}{hint}")
     auto_method = "method" not in said and not said.keys() & _OF_NETWORKS
     said = METHOD_DEFAULTS.get(str(said.get("method")), {}) | said
     if said.get("task") == "translate":
@@ -211,7 +211,7 @@ def make_plan(*layers: Mapping[str, Any]) -> RunPlan:
     plan = {key: value for key, value in said.items() if key in _PLAN}
     try:
         chosen = {"auto_epochs": "epochs" not in said, "auto_rate": "rate" not in said, "auto_method": auto_method}
-        made = decode({**plan, **chosen, "settings": settings}, RunPlan, "settings")
+        made = decode_dataclass({**plan, **chosen, "settings": settings}, RunPlan, "settings")
     except ConfigError as error:
         raise InputError(plain_setting(str(error), RunPlan)) from None
     made.check()
@@ -237,15 +237,15 @@ def read_recipe(path: str | Path) -> dict[str, Any]:
     """A TOML file of settings; data files in it are found beside it, or where an environment variable says."""
     place = Path(path)
     try:
-        text = read_bytes(place, most=MOST_RECIPE).decode()
+        text = read_bytes(place, max_bytes=MOST_RECIPE).decode()
         if any(line.count(".") > MOST_DOTS for line in text.splitlines()):  # tables in tables take memory as a square
             raise ValueError(f"a line has more than {MOST_DOTS} dots")
         said = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also nested too deeply, or a number with too many digits
-        raise InputError(f"{place.name} is not a recipe in TOML: {shown(error, 160)}.") from None
+        raise InputError(f"{place.name} is not a recipe in TOML: {to_printable(error, 160)}.") from None
     for key, value in said.items():
         if isinstance(value, dict | list):
-            what = f"{shown(key, 40)!r} is a table or a list"
+            what = f"{to_printable(key, 40)!r} is a table or a list"
             raise InputError(f"{place.name}: {what}; a recipe has plain names and values.")
         if key in ("train", "dev", "test") and isinstance(value, str):
             said[key] = str(place.parent / _expanded(value, f"{place.name}: {key}"))
@@ -270,7 +270,7 @@ def parse_set(pairs: list[str] | tuple[str, ...]) -> dict[str, Any]:
     for pair in pairs:
         key, sign, text = pair.partition("=")
         if not sign or not key.strip():
-            raise InputError(f"--set takes key=value, and it was given {shown(pair, 40)!r}.")
+            raise InputError(f"--set takes key=value, and it was given {to_printable(pair, 40)!r}.")
         try:
             if text.count(".") > MOST_DOTS:
                 raise ValueError

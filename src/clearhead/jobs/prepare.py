@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
-from clearhead.checkpoint.passport import DataMark
+from clearhead.checkpoint.passport import DatasetFingerprint
 from clearhead.data import Columns, LabelSpace, Source, TokenTable, checked_rows, split_rows
 from clearhead.data.examples import TextRow
 from clearhead.data.row_codec import Encoder, LengthPolicy
@@ -72,10 +72,10 @@ class PartRows:
                 yield row.text, row.text_b
                 number = next(wanted, None)
 
-    def mark(self) -> DataMark:
+    def mark(self) -> DatasetFingerprint:
         """Which rows these are: equal marks are equal texts and labels in equal order."""
         digest = rows_digest(self.table.hashes[self.places], self.targets, self.space)
-        return DataMark(name=self.source.name, rows=len(self), sha256=digest)
+        return DatasetFingerprint(name=self.source.name, rows=len(self), sha256=digest)
 
 
 def text_rows(part: PartRows) -> list[TextRow]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import ClearheadError, InputError
-from clearhead.files import is_taken, locked, read_json
+from clearhead.files import is_occupied, read_json, try_lock
 from clearhead.jobs.events import NO_EVENTS, RunEvents
 from clearhead.jobs.run_file import RUN
 from clearhead.jobs.run_folder import METRICS
@@ -48,7 +48,7 @@ def _fits(asked: Mapping[str, Any], before: Mapping[str, Any], usual: Mapping[st
 
 def is_free(folder: Path, plan: DataclassInstance, command: str) -> bool:
     """Whether a run can begin in a folder, or go on there."""
-    return not is_taken(folder) or (begun_before(folder, plan, command) and not in_use(folder))
+    return not is_occupied(folder) or (begun_before(folder, plan, command) and not in_use(folder))
 
 
 def in_use(folder: Path) -> bool:
@@ -58,7 +58,7 @@ def in_use(folder: Path) -> bool:
     except (OSError, ValueError):
         return False
     try:
-        return locked(handle, folder.resolve()) is False
+        return try_lock(handle, folder.resolve()) is False
     finally:
         os.close(handle)
 
@@ -77,7 +77,7 @@ def alone_in(folder: str | os.PathLike[str] | None, events: RunEvents | None) ->
         status = os.fstat(handle)
         if (key := (status.st_dev, status.st_ino)) in _held:
             return
-        if locked(handle, place.resolve()) is False and status.st_uid == os.geteuid():
+        if try_lock(handle, place.resolve()) is False and status.st_uid == os.geteuid():
             raise InputError(f"{place} is in use by another process; wait for it, or name another folder.")
         _held.add(key)
         keys.append(key)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
-from clearhead.files import named, read_json, shown
+from clearhead.files import format_path, read_json, to_printable
 from clearhead.jobs.plan import CHOSEN, RunPlan
 from clearhead.jobs.run_file import RUN
 from clearhead.jobs.run_folder import METRICS
@@ -41,13 +41,13 @@ def check_resumed(
         if value is None or (value == AUTO and name in RESOLVED):
             continue
         if name not in kept or name in CHOSEN:
-            raise InputError(f"There is no setting {shown(key, 40)!r}.")
+            raise InputError(f"There is no setting {to_printable(key, 40)!r}.")
         if not is_same(name, kept[name], value):
             raise _differs(name, kept[name], value)
 
 
 def _differs(name: str, before: object, now: object) -> InputError:
-    was = f"{name} was {named(before)} and is {named(now)}"
+    was = f"{name} was {format_path(before)} and is {format_path(now)}"
     return InputError(f"A resumed run keeps its settings: {was}. Leave it out, or begin another run.")
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.caller import command, setting
-from clearhead.checkpoint.passport import DataMark
+from clearhead.checkpoint.passport import DatasetFingerprint
 from clearhead.errors import CheckpointError, InputError
-from clearhead.files import decode, read_json, sweep, write_json
+from clearhead.files import decode_dataclass, read_json, remove_leftovers, write_json
 from clearhead.jobs.plan import EARLIER, RunPlan
 from clearhead.machine.cpu import Machine, differences
 
@@ -30,7 +30,7 @@ class RunData:
     columns: dict[str, str | None] = field(default_factory=dict)
     task: str = ""
     labels: list[str] | None = None
-    data: dict[str, DataMark] = field(default_factory=dict)  # by part
+    data: dict[str, DatasetFingerprint] = field(default_factory=dict)  # by part
     tokens: str | None = None  # a hash of every token id
 
 
@@ -112,7 +112,7 @@ def read_saved(folder: Path) -> SavedRun:
         raise InputError(f"{folder} is a run of pre-training; go on with {again}.")
     if saved.get("format") != FORMAT:
         raise CheckpointError(f"{RUN} is of another version of clearhead.")
-    made = decode(saved | {"plan": with_earlier(saved.get("plan"))}, SavedRun, RUN)
+    made = decode_dataclass(saved | {"plan": with_earlier(saved.get("plan"))}, SavedRun, RUN)
     checked(made.plan.check)
     return made
 
@@ -171,6 +171,6 @@ def begin_run(
     for key, what in (("data", "rows"), ("labels", "labels"), ("tokens", "tokens"), ("columns", "columns")):
         if (before[key] or None) != (now.get(key) or None):
             raise InputError(f"The {what} are not those that {folder} was begun with: train anew, or restore them.")
-    sweep(folder)
+    remove_leftovers(folder)
     if saved.computed != computed:  # another machine goes on
         write_saved(folder, saved.plan, before, saved.command, computed, saved.fitted)

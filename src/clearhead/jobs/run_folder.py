@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clearhead.caller import setting
 from clearhead.errors import InputError
-from clearhead.files import is_taken, read_json
+from clearhead.files import is_occupied, read_json
 from clearhead.jobs.run_file import RUN
 
 METRICS = "metrics.json"
@@ -22,7 +22,7 @@ def read_split(folder: Path, part: str) -> frozenset[int]:
     """The numbers of the rows that a run held out."""
     if not (folder / SPLIT).is_file():
         raise InputError(f"{folder} does not say which rows were held out: it has no {SPLIT}.")
-    parts = read_json(folder / SPLIT, most=MOST_SPLIT).get("parts")
+    parts = read_json(folder / SPLIT, max_bytes=MOST_SPLIT).get("parts")
     numbers = parts.get(part) if isinstance(parts, dict) else None
     if not isinstance(numbers, list) or not all(isinstance(number, int) for number in numbers):
         named = ", ".join(parts) if isinstance(parts, dict) and parts else "no part"
@@ -45,7 +45,7 @@ def take_back(folder: Path, *, existed: bool, made: Iterable[str] = ()) -> None:
 
 def check_folder(folder: Path) -> None:
     """One sentence where a run cannot begin in a folder."""
-    taken = is_taken(folder)
+    taken = is_occupied(folder)
     if taken and (folder / RUN).exists() and not (folder / METRICS).exists():
         resumed = setting("resume", str(folder))
         raise InputError(f"{folder} holds a run that is not finished: continue it with {resumed}, or name another.")

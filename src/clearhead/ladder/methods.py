@@ -11,7 +11,7 @@ from typing import Any
 from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.evaluate.difference import Difference
-from clearhead.files import shown
+from clearhead.files import to_printable
 from clearhead.jobs.plan import NETWORK, RunPlan, make_plan
 from clearhead.jobs.prepare import Prepared
 from clearhead.ladder.estimates import Estimate, features_seconds, network_seconds
@@ -99,7 +99,7 @@ def chosen_methods(given: str | Sequence[str] | None) -> tuple[str, ...]:
     asked = [name.strip() for name in (given.split(",") if isinstance(given, str) else given)]
     for name in asked:
         if name not in METHODS:
-            raise InputError(f"There is no method {shown(name, 40)!r}; a ladder has {', '.join(METHODS)}.")
+            raise InputError(f"There is no method {to_printable(name, 40)!r}; a ladder has {', '.join(METHODS)}.")
     if not asked:
         raise InputError(f"methods names none; a ladder has {', '.join(METHODS)}.")
     return tuple(name for name in METHODS if name in asked)
@@ -128,7 +128,7 @@ def budget_seconds(given: str | float) -> float:
     if isinstance(given, str) and (found := re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([smh])", given.strip())):
         seconds = float(found[1]) * UNITS[found[2]]
     if not (seconds > 0 and math.isfinite(seconds)):
-        raise InputError(f"budget is {shown(given, 40)!r}; say a time above 0 such as 90s, 10m or 1h.")
+        raise InputError(f"budget is {to_printable(given, 40)!r}; say a time above 0 such as 90s, 10m or 1h.")
     return seconds
 
 

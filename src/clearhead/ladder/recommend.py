@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.evaluate.difference import Asked, Difference, difference
-from clearhead.files import shown
+from clearhead.files import to_printable
 from clearhead.jobs.plan import LOWER_IS_BETTER
 from clearhead.ladder.methods import METHODS, Rung, spoken
 from clearhead.tasks.task import Answers
@@ -34,7 +34,7 @@ def checked_margin(margin: Any) -> float | None:
     is_number = isinstance(margin, Real) and not isinstance(margin, bool)
     if not (is_number and 0 <= margin <= LARGEST):
         expected = f"a number from 0 to {LARGEST:g}, in units of the metric"
-        raise InputError(f"margin must be {expected}; got {shown(margin, 40)!r}.")
+        raise InputError(f"margin must be {expected}; got {to_printable(margin, 40)!r}.")
     return float(margin)
 
 
@@ -143,7 +143,7 @@ def _why(rung: Rung) -> str:
     """Why a method was left out, without its name."""
     if rung.needs_budget is None:
         reason = (rung.left_out or "").removeprefix(rung.method).lstrip(": ")
-        return shown(reason, LONGEST).rstrip(".")
+        return to_printable(reason, LONGEST).rstrip(".")
     needs = "no time was left" if rung.needs_seconds is None else f"needs about {spoken(rung.needs_seconds)}"
     return f"{needs}; rerun with {setting('budget', rung.needs_budget)}"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.errors import InputError
-from clearhead.html import one_line, write_cell, write_row, write_table
+from clearhead.html import short_repr, write_cell, write_row, write_table
 from clearhead.ladder.methods import Rung, recommended_facts, rung_cells
 
 
@@ -47,7 +47,7 @@ class Ladder:
 
     def __repr__(self) -> str:
         found = recommended_facts(self.rungs, self.recommended, self.metric)
-        return one_line("Ladder", self.task, *found, f"{self.rows:,} {self.part} rows", f"folder {self.folder}")
+        return short_repr("Ladder", self.task, *found, f"{self.rows:,} {self.part} rows", f"folder {self.folder}")
 
     def _repr_html_(self) -> str:
         columns = ("method", self.metric, "95 % interval", "training", "one text", "size")

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from clearhead.caller import setting
 from clearhead.errors import CheckpointError, InputError
-from clearhead.files import decode, is_taken, read_json, shown, write_json
+from clearhead.files import decode_dataclass, is_occupied, read_json, to_printable, write_json
 from clearhead.jobs.plan import EARLIER, NETWORK, RunPlan
 from clearhead.jobs.prepare import Prepared
 from clearhead.jobs.resume import PATHS, is_same
@@ -44,7 +44,7 @@ class Kept:
         """What is there already, if it was made with the same settings; nothing, if nothing is there."""
         asked = {method: json.loads(json.dumps(asdict(plan))) for method, plan in plans.items()}
         if not (folder / LADDER).is_file():
-            if is_taken(folder):
+            if is_occupied(folder):
                 other = setting("output", "FOLDER")
                 raise InputError(f"{folder} is there already and not empty; name another folder with {other}.")
             return cls(asked=asked)
@@ -84,10 +84,10 @@ def begun_epochs(folder: Path, method: str) -> list[int]:
 
 def _rung(method: str, saved: Any) -> Rung:
     """A rung that is finished, with numbers that can be."""
-    rung = decode(saved, Rung, LADDER)
+    rung = decode_dataclass(saved, Rung, LADDER)
     values = (rung.value, rung.low, rung.high, rung.training_seconds, rung.latency_ms, rung.size_mb, rung.needs_seconds)
     if not all(value is None or isfinite(value) for value in values):
-        raise CheckpointError(f"{LADDER} is damaged: expected finite numbers of {shown(rung.method, 40)}.")
+        raise CheckpointError(f"{LADDER} is damaged: expected finite numbers of {to_printable(rung.method, 40)}.")
     epochs = (rung.epochs, rung.planned_epochs)
     if rung.method != method or not (epochs == (None, None) or all(1 <= (n or 0) <= MOST_EPOCHS for n in epochs)):
         raise CheckpointError(f"{LADDER} is damaged: expected a result of {method}.")
@@ -122,7 +122,7 @@ def _other(before: Any, now: Mapping[str, Any]) -> str:
         if before.get(key) != now[key]:
             if isinstance(now[key], dict):
                 return _other(before.get(key), now[key])
-            return f"{key} was {shown(before.get(key), 60)} and is {shown(now[key], 60)}"
+            return f"{key} was {to_printable(before.get(key), 60)} and is {to_printable(now[key], 60)}"
     return "some are gone"
 
 
@@ -130,7 +130,7 @@ def check_marks(folder: Path, prepared: Prepared) -> None:
     """See that a run was trained, chosen and measured on exactly the rows that are prepared here."""
     data = asdict(read_saved(folder).data)["data"]
     marks = {name: asdict(part.mark()) for name, part in prepared.parts.items()}
-    held = read_json(folder / SPLIT, most=MOST_SPLIT).get("parts")
+    held = read_json(folder / SPLIT, max_bytes=MOST_SPLIT).get("parts")
     train = prepared.parts["train"].source
     own = {
         name: part.numbers.tolist() for name, part in prepared.parts.items() if name != "train" and part.source is train

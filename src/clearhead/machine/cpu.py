@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from clearhead.files import shown
+from clearhead.files import to_printable
 
 CPU_INFO = Path("/proc/cpuinfo")
 LIMITS = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR")
@@ -80,7 +80,9 @@ def differences(before: Machine, now: Machine) -> list[str]:
     for name in TITLES:
         old, new = getattr(before, name), getattr(now, name)
         if old != new and not {None, ""} & {_plain(old), _plain(new)}:
-            found.append(f"{TITLES[name]} {shown(_shown(old), LONGEST)}, here {shown(_shown(new), LONGEST)}")
+            found.append(
+                f"{TITLES[name]} {to_printable(_shown(old), LONGEST)}, here {to_printable(_shown(new), LONGEST)}"
+            )
     return found
 
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from clearhead.errors import InputError
-from clearhead.files import shown
+from clearhead.files import to_printable
 from clearhead.metrics.checks import Array, ArrayLike
 from clearhead.metrics.classification import F1, PRECISION, RECALL, ClassCounts, Formula, LabelScore
 from clearhead.metrics.intervals import Interval, bootstrap_all
@@ -82,7 +82,8 @@ def detect_scheme(rows: Iterable[Sequence[str]]) -> str:
     if plain:
         odd, fine = sorted(plain)[0], sorted(marked)[0]
         raise InputError(
-            f"The tag {shown(odd)} has no prefix and {shown(fine)} has one; give every tag but O a prefix "
+            f"The tag {to_printable(odd)} has no prefix and {to_printable(fine)} has one; give every tag but O a "
+            "prefix "
             "(B- and I-), or none."
         )
     if any(tag[0] in "ESUL" for tag in marked):
@@ -109,7 +110,7 @@ def count_entities(
     names = tuple(sorted(occurring) if types is None else types)
     unknown = sorted(occurring - set(names))
     if unknown:
-        raise InputError(f"The type {shown(unknown[0])} occurs and is not one of the types given.")
+        raise InputError(f"The type {to_printable(unknown[0])} occurs and is not one of the types given.")
     number = {kind: place for place, kind in enumerate(names)}
     made = np.zeros((len(truths), len(names), 3), np.int64)
     for row, (truth, call) in enumerate(zip(truths, calls, strict=True)):
@@ -184,14 +185,14 @@ def _split_tag(tag: str, scheme: str | None) -> tuple[str, str]:
 
 def _check_scheme(scheme: str) -> str:
     if scheme not in SCHEMES:
-        raise InputError(f"scheme must be one of {', '.join(SCHEMES)}, and it is {shown(scheme)}.")
+        raise InputError(f"scheme must be one of {', '.join(SCHEMES)}, and it is {to_printable(scheme)}.")
     return scheme
 
 
 def _average_types(counts: ArrayLike, average: str, formula: Formula) -> WeightedMetric:
     """One number from the counts of all types."""
     if average not in ("micro", "macro"):
-        raise InputError(f"average must be micro or macro, and it is {shown(average)}.")
+        raise InputError(f"average must be micro or macro, and it is {to_printable(average)}.")
     array = np.asarray(counts)
     if array.ndim != 3 or array.shape[2] != 3 or not len(array):
         raise InputError(f"counts must be (rows, types, 3) of right, said and true, and its shape is {array.shape}.")

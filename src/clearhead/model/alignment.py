@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.batch import Batch, group_by_budget, pad_rows
 from clearhead.errors import InputError, MissingExtraError
-from clearhead.html import one_line
+from clearhead.html import short_repr
 from clearhead.progress import Progress, no_progress
 from clearhead.text.words import Span, find_word_spans
 
@@ -51,7 +51,7 @@ class Alignment:
 
     def __repr__(self) -> str:
         pairs = (f"{self.source_words[s]}–{self.target_words[t]}" for s, t in self.links[:8])
-        return one_line("Alignment", ", ".join(pairs) + (", ..." if len(self.links) > 8 else ""))
+        return short_repr("Alignment", ", ".join(pairs) + (", ..." if len(self.links) > 8 else ""))
 
 
 class Aligner:

@@ -8,8 +8,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from clearhead import tensors
-from clearhead.files import shown
-from clearhead.html import table_html, write_cell, write_row, write_table
+from clearhead.files import to_printable
+from clearhead.html import render_table, write_cell, write_row, write_table
 
 if TYPE_CHECKING:
     from clearhead.checkpoint.passport import Passport
@@ -123,7 +123,7 @@ def trained_rows(passport: Passport) -> list[tuple[str, str]]:
     """The same for people: the task, the rows, the measured quality, and the verdict on eight bits."""
     made: list[tuple[str, str]] = []
     if (trained := passport.trained) is not None:
-        made.append(("trained for", f"{shown(trained.task, 40)} by {shown(trained.method, 40)}"))
+        made.append(("trained for", f"{to_printable(trained.task, 40)} by {to_printable(trained.method, 40)}"))
         read = [f"{name} ({part})" for part, name in trained.columns.items()] + list(trained.options)
         made.append(("reads", ", ".join(read) or "texts"))
         made += [(f"{part} rows", f"{mark.rows:,} of {mark.name}") for part, mark in trained.data.items()]
@@ -221,7 +221,7 @@ class Description:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return "".join(table_html(title, ("what", "value"), shown_rows) for title, shown_rows in self.tables)
+        return "".join(render_table(title, ("what", "value"), shown_rows) for title, shown_rows in self.tables)
 
 
 def describe_model(model: Model, disk_bytes: int | None = None) -> Description:

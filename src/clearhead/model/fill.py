@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clearhead.batch import check_finite
-from clearhead.checkpoint.hub import fillers
+from clearhead.checkpoint.hub import format_fill_models
 from clearhead.errors import InputError
 from clearhead.model.inputs import read_whole
 
@@ -28,7 +28,9 @@ def fill(model: Model, text: str, top: int) -> list[list[Guess]]:
     import numpy as np
 
     if model.shape.head is None or model.shape.head.kind != "masked":
-        raise InputError(f"This model has no masked-word head; on this machine, these have one: {fillers()}.")
+        raise InputError(
+            f"This model has no masked-word head; on this machine, these have one: {format_fill_models()}."
+        )
     if top < 1:
         raise InputError(f"top must be at least 1, and it is {top}.")
     mask_token, mask_id = model.tokenizer.mask_token, model.tokenizer.mask_id

@@ -9,16 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.checkpoint.activation import with_settings
-from clearhead.checkpoint.folder import AUTO, Checkpoint, model_type_of, read_config, read_folder
+from clearhead.checkpoint.activation import merge_cross_encoder_settings
+from clearhead.checkpoint.folder import AUTO, Checkpoint, detect_model_type, read_checkpoint, read_config
 from clearhead.checkpoint.hub import locate
-from clearhead.checkpoint.mean_head import encoder_alone
-from clearhead.checkpoint.passport import Passport, check_labels, check_tokens, read_passport
-from clearhead.checkpoint.sentence import check_widths, pools_mean, read_sentences
-from clearhead.checkpoint.weights import inside, stored_tensors
+from clearhead.checkpoint.mean_head import drop_mean_head_modules
+from clearhead.checkpoint.passport import Passport, check_labels, check_tokenization, read_passport
+from clearhead.checkpoint.sentence import check_dense_widths, read_modules, uses_mean_pooling
+from clearhead.checkpoint.weights import list_tensors, resolve_inside
 from clearhead.errors import CheckpointError, InputError, MissingExtraError, TokenizerError, UnsafeError
 from clearhead.families import FAMILIES
-from clearhead.files import read_json, shown
+from clearhead.files import read_json, to_printable
 from clearhead.machine.threads import load_torch
 from clearhead.model.model import Model
 from clearhead.model.runtime import PRECISIONS, RUNTIMES, engine_runner, runs_engine
@@ -75,18 +75,18 @@ def load(
     if precision == "int8" and runtime == "core":
         raise InputError("int8 runs in the engine: leave runtime out, or say runtime='engine'.")
     if head_pooling not in (None, *HEAD_POOLINGS):
-        raise InputError(f"head_pooling must be one of auto, first, mean, got {shown(head_pooling, 40)!r}.")
+        raise InputError(f"head_pooling must be one of auto, first, mean, got {to_printable(head_pooling, 40)!r}.")
     located = locate(reference, offline=offline, progress=progress)
-    sentences = read_sentences(located.folder)
+    sentences = read_modules(located.folder)
     place = located.folder if sentences is None else sentences.encoder
     automatic = head_pooling == "auto"
     if automatic:
-        head_pooling = "mean" if sentences is not None and pools_mean(sentences.pooling) else None
-    read = read_folder(place, head, _labels(labels), head_pooling, keep_head=automatic)
+        head_pooling = "mean" if sentences is not None and uses_mean_pooling(sentences.pooling) else None
+    read = read_checkpoint(place, head, _labels(labels), head_pooling, keep_head=automatic)
     if read.mean_head:
-        sentences = encoder_alone(sentences)
+        sentences = drop_mean_head_modules(sentences)
     if sentences is not None:
-        check_widths(sentences.pooling, read.shape.stack.width)
+        check_dense_widths(sentences.pooling, read.shape.stack.width)
     passport = read_passport(place)
     if passport is not None and head == AUTO and labels is None:
         check_labels(passport, read.labels)
@@ -96,7 +96,7 @@ def load(
     for warning in read.warnings:
         log.warning("%s", warning)
     for note in read.notes:
-        log.log(logging.WARNING if read.fresh and not fresh else logging.INFO, "%s", note)
+        log.log(logging.WARNING if read.new_tensors and not fresh else logging.INFO, "%s", note)
 
     def core() -> CoreRunner:
         return _runner(_network(read, pruned, seed), device)
@@ -104,7 +104,7 @@ def load(
     return Model(
         runner=engine_runner(read, pruned, threads, passport, precision, source, weights) if engine else core(),
         make_core=core if engine else None,
-        config=read.config if read.head != "classify" else with_settings(read.config, located.folder),
+        config=read.config if read.head != "classify" else merge_cross_encoder_settings(read.config, located.folder),
         family=read.family,
         head=read.head,
         labels=read.labels,
@@ -112,9 +112,9 @@ def load(
         target_tokenizer=target,
         pooling=Pooling() if sentences is None else sentences.pooling,
         dense=() if sentences is None else sentences.dense,
-        generation=read_json(inside(place, GENERATION)) if (place / GENERATION).exists() else None,
+        generation=read_json(resolve_inside(place, GENERATION)) if (place / GENERATION).exists() else None,
         notes=(*read.warnings, *read.notes),
-        fresh=read.fresh,
+        fresh=read.new_tensors,
         reference=str(reference),
         passport=passport,
         trained=passport.trained if passport is not None and head == AUTO and labels is None else None,
@@ -164,9 +164,9 @@ def new_shape(
     kind = FAMILIES[family]
     if preset is not None and preset not in kind.presets:
         raise InputError(f"{kind.title} has no preset {preset!r}; it has {', '.join(kind.presets)}.")
-    given = {**({} if preset is None else kind.preset(preset, config)), **config}
-    if unknown := sorted(given.keys() - kind.keys.keys()):
-        raise InputError(f"{kind.title} has no key {unknown[0]!r} in its config; it has {', '.join(kind.keys)}.")
+    given = {**({} if preset is None else kind.preset_config(preset, config)), **config}
+    if unknown := sorted(given.keys() - kind.config_keys.keys()):
+        raise InputError(f"{kind.title} has no key {unknown[0]!r} in its config; it has {', '.join(kind.config_keys)}.")
     shape = kind.model_shape(given, head, labels)
     if shape.head is not None and shape.head.tied and given.get("tie_word_embeddings") is False:
         shape = replace(shape, head=replace(shape.head, tied=False))  # of a file, its tensors tell it
@@ -187,13 +187,13 @@ def load_tokenizers(reference: str | os.PathLike[str] = "default") -> tuple[Toke
     """A model's tokenizers without its weights: of the input, and of the target where that is another one."""
 
     folder = locate(reference).folder
-    sentences = read_sentences(folder)
+    sentences = read_modules(folder)
     place = folder if sentences is None else sentences.encoder
     if not (place / "config.json").exists() and (place / "tokenizer.json").is_file():  # as learn-tokenizer leaves it
         config, model_type = {}, None
     else:
         config = read_config(place)
-        model_type = model_type_of(config, () if "model_type" in config else stored_tensors(place))
+        model_type = detect_model_type(config, () if "model_type" in config else list_tensors(place))
     source, target = _tokenizers(place, str(model_type), config, read_passport(place))
     if source is None:
         raise CheckpointError(f"{place} has no tokenizer files.")
@@ -204,8 +204,8 @@ def _tokenizers(
     place: Path, model_type: str, config: Mapping[str, Any], passport: Passport | None
 ) -> tuple[Tokenizer | None, Tokenizer | None]:
     for path in _entries(place):
-        if path.suffix in TOKENIZER_FILES and not inside(place, path.name).is_file():
-            raise UnsafeError(f"{shown(path.name)} is not a regular file, so it is not opened.")
+        if path.suffix in TOKENIZER_FILES and not resolve_inside(place, path.name).is_file():
+            raise UnsafeError(f"{to_printable(path.name)} is not a regular file, so it is not opened.")
     if not has_tokenizer(place):
         if passport is not None and passport.golden:
             raise CheckpointError(f"{place} was saved with a tokenizer, and its files are gone.")
@@ -213,11 +213,11 @@ def _tokenizers(
     try:
         pair = load_tokenizer(place, model_type, dict(config))
     except TokenizerError as error:
-        raise TokenizerError(shown(error, 480)) from error  # it may quote whatever a file holds
+        raise TokenizerError(to_printable(error, 480)) from error  # it may quote whatever a file holds
     if passport is not None:
-        check_tokens(passport.golden, pair.source.golden())
+        check_tokenization(passport.golden, pair.source.golden())
         if pair.target is not None:
-            check_tokens(passport.target_golden, pair.target.golden())
+            check_tokenization(passport.target_golden, pair.target.golden())
     return pair.source, pair.target
 
 
@@ -238,7 +238,7 @@ def _network(read: Checkpoint, pruned: PrunedHeads, seed: int) -> Network:
     need_torch("Running a model")
     from clearhead.core.build import build, widen
 
-    network = build(read.shape, read.arrays(widen), seed=seed)
+    network = build(read.shape, read.iter_arrays(widen), seed=seed)
     for part, blocks in pruned.items():
         network.prune({int(block): set(heads) for block, heads in blocks.items()}, part)
     return network
@@ -250,7 +250,7 @@ def _pruned(shape: ModelShape, passport: Passport | None) -> PrunedHeads:
     try:
         check_pruned(shape, pruned)
     except ValueError as error:
-        reason = shown(error, 160)
+        reason = to_printable(error, 160)
         raise CheckpointError(f"clearhead.json names pruned heads that do not fit the model: {reason}") from None
     return pruned
 

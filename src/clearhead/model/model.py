@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from clearhead import tensors
 from clearhead.batch import Output
-from clearhead.checkpoint.folder import MOST_SHARD
-from clearhead.checkpoint.passport import Passport, Trained
+from clearhead.checkpoint.folder import MAX_SHARD_BYTES
+from clearhead.checkpoint.passport import Passport, TrainingRecord
 from clearhead.errors import InputError
 from clearhead.families import Family
 from clearhead.model.alignment import Aligner, Alignment, check_pairs
@@ -54,7 +54,7 @@ class Model:
     fresh: tuple[str, ...] = ()  # tensors that the checkpoint did not have, drawn anew
     reference: str = ""
     passport: Passport | None = None
-    trained: Trained | None = None  # what it was trained for, if it was
+    trained: TrainingRecord | None = None  # what it was trained for, if it was
     make_core: Callable[[], CoreRunner] | None = None  # beside an engine: the same weights as torch modules
     _core: CoreRunner | None = None
 
@@ -275,7 +275,7 @@ class Model:
         network = self.use_core().network
         network.prune({int(block): {int(head) for head in removed} for block, removed in heads.items()}, part)
 
-    def save(self, folder: str | Path, *, shard_bytes: int = MOST_SHARD) -> Path:
+    def save(self, folder: str | Path, *, shard_bytes: int = MAX_SHARD_BYTES) -> Path:
         """Write a folder that `load`, transformers and sentence-transformers read; returns it."""
         return save(self, Path(folder), shard_bytes)
 

@@ -39,10 +39,10 @@ def runs_engine(runtime: str, device: str, read: Checkpoint) -> bool:
     if runtime == "engine":
         if device not in ("auto", "cpu"):
             raise InputError(f"The engine runs on the CPU, and device is {device!r}; use runtime='core' for it.")
-        if read.fresh:
+        if read.new_tensors:
             raise InputError(f"The checkpoint has no {read.head} head to run; a new one is drawn with runtime='core'.")
         return True
-    if read.fresh or device not in ("auto", "cpu"):
+    if read.new_tensors or device not in ("auto", "cpu"):
         return False
     if device == "auto" and GRAPHICS.exists():
         from importlib.util import find_spec
@@ -91,11 +91,11 @@ def _arrays(read: Checkpoint, weights: Model | None) -> dict[str, Any]:
     """The tensors of a folder: those of a model in memory that has all of them in their sizes, or of its files."""
     if weights is not None:
         held, sizes = weights.runner.weights(), expected_sizes(read.shape)
-        arrays = {ours: held[ours] for ours in read.verdict.pieces if ours in held}
+        arrays = {ours: held[ours] for ours in read.match.slices if ours in held}
         same = all(tuple(array.shape) == tuple(sizes[ours]) for ours, array in arrays.items() if ours in sizes)
-        if same and len(arrays) == len(read.verdict.pieces):
+        if same and len(arrays) == len(read.match.slices):
             return arrays
-    return dict(read.arrays(writable=False))
+    return dict(read.iter_arrays(writable=False))
 
 
 def _quantized_now(shape: ModelShape, tensors: Mapping[str, Any], tokenizer: Tokenizer | None) -> Int8Plan:

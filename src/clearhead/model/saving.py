@@ -33,7 +33,7 @@ def _write(model: Model, place: Path, shard_bytes: int) -> None:
     from clearhead import __version__
 
     arrays, pruned = model.runner.weights(), pruned_heads_of(model)
-    folders.write_folder(
+    folders.write_checkpoint(
         place,
         config=model.config,
         family=model.family,
@@ -56,7 +56,7 @@ def _write(model: Model, place: Path, shard_bytes: int) -> None:
             model.target_tokenizer.save(place / "target")
     plain = model.shape.head is None or model.shape.head.kind in ("masked", "replaced")  # taught further
     if model.pooling.origin != Pooling().origin and plain:
-        sentence.write_sentences(place, model.pooling, model.dense, model.shape.stack.width)
+        sentence.write_modules(place, model.pooling, model.dense, model.shape.stack.width)
     if model.head == "classify" and model.config.get(HEAD_POOLING) == "mean":
         longest = model.max_length(model.pooling) if model.trained is None else model.trained.max_length
         write_mean_head(place, arrays, longest, model.trained, lower=model.pooling.lowercase)

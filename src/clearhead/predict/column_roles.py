@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from clearhead.caller import setting
-from clearhead.checkpoint.passport import Trained
+from clearhead.checkpoint.passport import TrainingRecord
 from clearhead.data import Columns, Source, guess_columns
 from clearhead.data.columns import titled, titles
 from clearhead.errors import InputError
@@ -80,7 +80,7 @@ def _own_columns(
     """The same for a task that reads rows in its own way."""
     task = predictor.task
     assert task.rows.columns is not None
-    trained = predictor.trained or Trained(task=task.name)
+    trained = predictor.trained or TrainingRecord(task=task.name)
     here = {part: name for part, name in trained.columns.items() if name in source.columns}
     if task.rows.second is False:
         _refuse_pairs(predictor, source)

@@ -10,7 +10,7 @@ from clearhead.caller import setting
 from clearhead.data import Columns
 from clearhead.data.sources.source import Row, Source
 from clearhead.errors import InputError
-from clearhead.files import shown
+from clearhead.files import to_printable
 from clearhead.predict.predictor import Predictor
 from clearhead.predict.writers import Answers, Tokens, Writer
 from clearhead.tasks.answer import Answer, rounded
@@ -51,7 +51,7 @@ class Keys:
         key = "" if value is None else str(value)
         first = self.rows.setdefault(key, row.number)
         if first != row.number:
-            said = f"rows {first:,} and {row.number:,} both have the {self.column} {shown(key, 40)!r}"
+            said = f"rows {first:,} and {row.number:,} both have the {self.column} {to_printable(key, 40)!r}"
             raise InputError(f"{self.source}: {said}; give each question its own, or write .jsonl.")
 
 

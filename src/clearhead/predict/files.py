@@ -15,8 +15,8 @@ from clearhead.data import BadRow, Columns, Row, Source, survey
 from clearhead.data.examples import BadRows
 from clearhead.data.sources.conll import SUFFIXES
 from clearhead.errors import ClearheadError, InputError
-from clearhead.files import decode, discard, read_json, write_json
-from clearhead.html import one_line, table_html
+from clearhead.files import decode_dataclass, read_json, remove_file, write_json
+from clearhead.html import render_table, short_repr
 from clearhead.predict.column_roles import report_columns
 from clearhead.predict.columns import KEYED, NUMBER, Keys, Maker, check_probabilities, maker_for, own_writer
 from clearhead.predict.predictor import Predictor
@@ -49,7 +49,7 @@ class Predicted:
         counts = {"truncated": self.truncated, "without an answer": self.abstained}
         counts |= {"skipped": sum(self.skipped.values()), "blank lines": self.blank_lines}
         some = [f"{count:,} {name}" for name, count in counts.items() if count]
-        return one_line("Predicted", f"{self.rows:,} rows", *some, f"output {self.output}")
+        return short_repr("Predicted", f"{self.rows:,} rows", *some, f"output {self.output}")
 
     def _repr_html_(self) -> str:
         """The counts as a table in a notebook."""
@@ -64,7 +64,7 @@ class Predicted:
         }
         counted |= {f"left out: {problem}": count for problem, count in self.skipped.items()}
         rows = [(name, f"{count:,}") for name, count in counted.items() if count or name == "rows"]
-        return table_html(f"predictions in {self.output}", ("rows", "count"), rows)
+        return render_table(f"predictions in {self.output}", ("rows", "count"), rows)
 
 
 @dataclass
@@ -171,7 +171,7 @@ class _Job:
         try:
             output.parent.mkdir(parents=True, exist_ok=True)
             if begun is None:
-                discard(mark)  # of another job, before its rows are overwritten
+                remove_file(mark)  # of another job, before its rows are overwritten
             with partial.open("wb" if begun is None else "r+b") as file:
                 if begun is None:
                     file.write(self.writer.head())
@@ -190,7 +190,7 @@ class _Job:
         finally:
             if key is None:
                 partial.unlink(missing_ok=True)  # nobody can go on with it
-        discard(mark)
+        remove_file(mark)
         return self.done(str(output), resumed)
 
     def written(self, file: IO[bytes]) -> Iterator[None]:
@@ -318,7 +318,7 @@ def read_mark(partial: Path, mark: Path, key: str) -> Mark | None:
     if not (partial.is_file() and mark.is_file()):
         return None
     try:
-        found = decode(read_json(mark), Mark, mark.name)
+        found = decode_dataclass(read_json(mark), Mark, mark.name)
     except ClearheadError:
         return None
     whole = found == found.sealed() and found.key == key and found.bytes <= partial.stat().st_size

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from clearhead.caller import setting, verb
 from clearhead.checkpoint.activation import Activation, read_activation
 from clearhead.checkpoint.hub import locate
-from clearhead.checkpoint.passport import Passport, Trained, check_label_names, read_passport
-from clearhead.checkpoint.sentence import read_sentences
+from clearhead.checkpoint.passport import Passport, TrainingRecord, check_label_names, read_passport
+from clearhead.checkpoint.sentence import read_modules
 from clearhead.classic import load_classic
 from clearhead.data import LabelSpace
 from clearhead.data.row_codec import MOST_ROW, LengthPolicy
 from clearhead.errors import CheckpointError, InputError
-from clearhead.files import shown
+from clearhead.files import to_printable
 from clearhead.jobs.kinds import has_vectors
 from clearhead.model.loading import load
 from clearhead.predict.passport_layer import passport_layer
@@ -96,11 +96,11 @@ def load_predictor(
 
 
 def _passport(folder: Path) -> Passport | None:
-    sentences = read_sentences(folder)
+    sentences = read_modules(folder)
     return read_passport(folder if sentences is None else sentences.encoder)
 
 
-def _task(trained: Trained) -> Task:
+def _task(trained: TrainingRecord) -> Task:
     """The task of a passport, which its labels and columns must allow."""
     task = task_named(trained.task)
     second = "text_b" in trained.columns
@@ -111,23 +111,25 @@ def _task(trained: Trained) -> Task:
     return task
 
 
-def _space(trained: Trained) -> LabelSpace:
+def _space(trained: TrainingRecord) -> LabelSpace:
     return LabelSpace(
         names=tuple(trained.labels), kind=trained.kind, separator=trained.separator, scheme=trained.scheme
     )
 
 
-def _scorer(folder: Path, trained: Trained, loaded: Callable[[], Model]) -> Scorer:
+def _scorer(folder: Path, trained: TrainingRecord, loaded: Callable[[], Model]) -> Scorer:
     task = _task(trained)
     if trained.method in ("finetune", "head"):
         model = loaded()
         if model.shape.head is None or model.shape.head.kind != task.head.kind:
-            raise CheckpointError(f"{folder} was trained to {shown(trained.task, 40)}, and its head is gone.")
+            raise CheckpointError(f"{folder} was trained to {to_printable(trained.task, 40)}, and its head is gone.")
         if task.head.named and list(model.labels) != list(task.head.outputs(_space(trained))):
             raise CheckpointError(f"{folder}: config.json and clearhead.json name different labels.")
         return NetworkScorer(model=model, fit=_fit(trained, model), task=task)
     if trained.method not in ("features", "tfidf", "majority"):
-        raise CheckpointError(f"clearhead.json names the method {shown(trained.method, 40)!r}, which is not known.")
+        raise CheckpointError(
+            f"clearhead.json names the method {to_printable(trained.method, 40)!r}, which is not known."
+        )
 
     classic = load_classic(folder)
     count = 1 if trained.kind == "number" else len(trained.labels)
@@ -151,7 +153,7 @@ def _scorer(folder: Path, trained: Trained, loaded: Callable[[], Model]) -> Scor
     return ClassicScorer(classic=classic)
 
 
-def _fit(trained: Trained, model: Model) -> LengthPolicy:
+def _fit(trained: TrainingRecord, model: Model) -> LengthPolicy:
     """Texts are cut or windowed as in training, if the model can read that much."""
     most, said = model.max_length(), trained.max_length
     fits = most is None if said is None else 1 <= said <= (most or said)

@@ -8,7 +8,7 @@ from typing import Any
 
 from clearhead.caller import verb
 from clearhead.errors import InputError
-from clearhead.files import named, shown
+from clearhead.files import format_path, to_printable
 from clearhead.predict.predictor import Predictor
 from clearhead.tasks.answer import Answer
 
@@ -25,11 +25,11 @@ def answer_question(predictor: Predictor, question: str, passage: str, best: int
     candidates = predictor.task.answers.candidates
     if not candidates:
         raise InputError(
-            f"{named(predictor.reference)} {predictor.task.answers.does}; {verb('ask')} needs a model that finds "
+            f"{format_path(predictor.reference)} {predictor.task.answers.does}; {verb('ask')} needs a model that finds "
             f"answers in a passage (task span). Use {verb('predict')} with this one."
         )
     if isinstance(best, bool) or not isinstance(best, int) or not 1 <= best <= candidates:
-        raise InputError(f"best must be an integer from 1 to {candidates}, got {shown(best, 40)}.")
+        raise InputError(f"best must be an integer from 1 to {candidates}, got {to_printable(best, 40)}.")
     for name, text in (("question", question), ("passage", passage)):
         if not isinstance(text, str):
             raise InputError(f"The {name} must be a text, got a {type(text).__name__}.")

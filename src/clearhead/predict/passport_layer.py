@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from clearhead.checkpoint.passport import Trained
+from clearhead.checkpoint.passport import TrainingRecord
 from clearhead.errors import CheckpointError, InputError
 
 WEIGHTED = "weighted"
 
 
-def passport_layer(trained: Trained, layers: int) -> str | int | tuple[float, ...] | None:
+def passport_layer(trained: TrainingRecord, layers: int) -> str | int | tuple[float, ...] | None:
     """The layer that a passport names; of weighted ones, what each is multiplied by."""
     if trained.layer != WEIGHTED:
         return trained.layer

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clearhead.checkpoint.passport import Trained
+from clearhead.checkpoint.passport import TrainingRecord
 from clearhead.data import Columns, LabelSpace, Source, open_source
-from clearhead.html import one_line
+from clearhead.html import short_repr
 from clearhead.predict.column_roles import find_columns
 from clearhead.predict.scoring import Scorer
 from clearhead.predict.stream import answer_rows
@@ -28,13 +28,13 @@ class Predictor:
     method: str
     reference: str
     folder: Path
-    trained: Trained | None = None
+    trained: TrainingRecord | None = None
     best: int = 5  # answers to a question that are listed
 
     def __repr__(self) -> str:
         labels = self.space.names
         some = ", ".join(labels[:5]) + (f", ... ({len(labels):,} labels)" if len(labels) > 5 else "")
-        return one_line("Predictor", f"{self.task.name} by {self.method}", some, f"folder {self.folder}")
+        return short_repr("Predictor", f"{self.task.name} by {self.method}", some, f"folder {self.folder}")
 
     @property
     def reads_two(self) -> bool | None:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from clearhead.caller import setting
 from clearhead.errors import InputError
-from clearhead.files import shown
+from clearhead.files import to_printable
 
 END = "\r\n"  # cells that hold either of them are quoted; lines end with the second alone
 
@@ -54,7 +54,7 @@ class Delimited:
     def row(self, values: Mapping[str, Any], *, first: bool = False) -> bytes:  # noqa: ARG002
         """One line, or more where a cell has line breaks."""
         if late := values.keys() - self._known:
-            said = f"A row has a column {shown(min(late), 40)!r} that the first rows do not have"
+            said = f"A row has a column {to_printable(min(late), 40)!r} that the first rows do not have"
             raise InputError(f"{said}; write JSON lines with {setting('format', 'jsonl')}, or put the input in a file.")
         return self._line([_cell(values.get(name), nested=name in self._nested) for name in self.names])
 

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clearhead.files import shown, writing
+from clearhead.files import explain_write_errors, to_printable
 from clearhead.pretrain.plan import PretrainPlan
 from clearhead.pretraining.registry import OBJECTIVES
 
@@ -21,10 +21,10 @@ CARD = "README.md"
 def write_card(folder: Path, run: Pretrained, plan: PretrainPlan, command: str) -> Path:
     """Write the card beside the model."""
     plan = plan.named()
-    files = ", ".join(f"`{shown(Path(name).name, 80)}`" for name in plan.files[:20])
-    origin = f"taught further from `{shown(plan.model, 80)}`" if plan.model else "made from nothing"
+    files = ", ".join(f"`{to_printable(Path(name).name, 80)}`" for name in plan.files[:20])
+    origin = f"taught further from `{to_printable(plan.model, 80)}`" if plan.model else "made from nothing"
     lines = [
-        f"# {shown(folder.name, 80)}",
+        f"# {to_printable(folder.name, 80)}",
         "",
         f"A {run.family} model of {run.parameters:,} parameters, {origin}, that learned "
         f"{OBJECTIVES[run.objective].about} from {run.tokens:,} tokens in {run.documents:,} documents ({files}).",
@@ -46,10 +46,10 @@ def write_card(folder: Path, run: Pretrained, plan: PretrainPlan, command: str) 
         "```",
         "",
         f"All settings, versions and the hash of its text are in `pretraining.json`. Seed {plan.settings.seed}.",
-        *([] if run.machine is None else [shown(run.machine.sentence(), 400)]),
+        *([] if run.machine is None else [to_printable(run.machine.sentence(), 400)]),
     ]
     path = folder / CARD
-    with writing(path):
+    with explain_write_errors(path):
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 

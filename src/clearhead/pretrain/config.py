@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from clearhead.checkpoint.folder import model_type_of
+from clearhead.checkpoint.folder import detect_model_type
 from clearhead.errors import ConfigError, InputError
 from clearhead.families import FAMILIES
 from clearhead.families.family import Family
-from clearhead.files import read_json, shown
+from clearhead.files import read_json, to_printable
 
 WORDS = "vocab_size"
 OTHERS = ("decoder_vocab_size", "target_vocab_size")  # of translators; what is learned here has one vocabulary
@@ -42,15 +42,15 @@ def _read(place: Path, asked: str | None) -> tuple[Family, dict[str, Any]]:
     """The family of a config.json, and every key of it, those that are left out with their defaults."""
     path = place / "config.json" if place.is_dir() else place
     if not path.is_file():
-        raise InputError(f"config is {shown(place)}: neither a config.json that is there, nor JSON in braces.")
+        raise InputError(f"config is {to_printable(place)}: neither a config.json that is there, nor JSON in braces.")
     config = read_json(path)
-    kind = model_type_of(config, ()) or asked
+    kind = detect_model_type(config, ()) or asked
     if not isinstance(kind, str) or kind not in FAMILIES:
-        what = "no model_type" if kind is None else f"model_type {shown(kind, 40)}"
+        what = "no model_type" if kind is None else f"model_type {to_printable(kind, 40)}"
         raise ConfigError(f"{path} says {what}; there are {', '.join(FAMILIES)}.")
     if asked is not None and asked != kind:
         raise InputError(f"{path} describes {FAMILIES[kind].title}, and family says {asked}; leave one of them out.")
-    values = FAMILIES[kind].read(config)
+    values = FAMILIES[kind].read_config(config)
     kept = {key: value for key, value in values.items() if not key.endswith(NUMBERED) and key not in OTHERS}
     return FAMILIES[kind], kept
 
@@ -58,6 +58,6 @@ def _read(place: Path, asked: str | None) -> tuple[Family, dict[str, Any]]:
 def width_of(family: Family, preset: str, said: Mapping[str, Any]) -> int | None:
     """How wide a model of these choices is; None where they cannot be, which is said when it is made."""
     try:
-        return family.stack(family.read({**family.preset(preset, said), **said})).width
+        return family.build_stack(family.read_config({**family.preset_config(preset, said), **said})).width
     except (ConfigError, KeyError, TypeError, ValueError):
         return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clearhead.errors import CheckpointError, InputError
-from clearhead.files import shown
+from clearhead.files import to_printable
 from clearhead.model import Model
 from clearhead.pretraining import baselines
 from clearhead.pretraining.baselines import Baseline, Counts
@@ -57,7 +57,7 @@ class Judged:
         """One sentence where a file holds what cannot have been measured."""
         values = (self.loss, self.accuracy, self.low, self.high, self.unigram.loss, self.bigram.loss)
         if self.step < 1 or self.questions < 0 or not all(map(math.isfinite, values)):
-            raise CheckpointError(f"{name} is damaged: expected finite numbers at each step, got {shown(self)}.")
+            raise CheckpointError(f"{name} is damaged: expected finite numbers at each step, got {to_printable(self)}.")
 
     def line(self) -> str:
         """One line for people."""

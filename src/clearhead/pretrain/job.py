@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.caller import setting
-from clearhead.checkpoint.weights import present
+from clearhead.checkpoint.weights import has_entry
 from clearhead.errors import ClearheadError
-from clearhead.files import decode, read_json, write_json
+from clearhead.files import decode_dataclass, read_json, write_json
 from clearhead.jobs.cost import cost_of
 from clearhead.jobs.defaults import resolve_threads
 from clearhead.jobs.events import NO_EVENTS, RunEvents
@@ -296,9 +296,9 @@ def _fitted(exam: Exam, folder: Path) -> tuple[Judged, ...]:
 
 def _read_history(folder: Path) -> list[Judged]:
     path = folder / EVALUATIONS
-    if not present(folder, EVALUATIONS):
+    if not has_entry(folder, EVALUATIONS):
         return []
-    made = decode(read_json(path).get("evaluations"), list[Judged], EVALUATIONS)
+    made = decode_dataclass(read_json(path).get("evaluations"), list[Judged], EVALUATIONS)
     for one in made:
         one.check(EVALUATIONS)
     return made

@@ -11,7 +11,7 @@ from clearhead.caller import setting
 from clearhead.checkpoint.hub import locate
 from clearhead.errors import InputError
 from clearhead.families import FAMILIES
-from clearhead.families.family import Family, config_said
+from clearhead.families.family import Family, parse_config_option
 from clearhead.jobs.learn_tokenizer import learn_tokenizer
 from clearhead.model import Model
 from clearhead.model.loading import create, load, load_tokenizers, new_shape
@@ -104,7 +104,7 @@ def check_new_model(plan: PretrainPlan, objective: PretrainObjective, family: Fa
     from clearhead.core.runner import check_device
 
     check_device(plan.device)
-    said = config_said(plan.config, EXAMPLE)
+    said = parse_config_option(plan.config, EXAMPLE)
     _, shape = new_shape(family.model_type, plan.preset or PRESET, said, head_of(objective, family))
     check_length(plan.length, shape.stack.max_length if shape.stack.positions == "learned" else None)
 
@@ -127,9 +127,9 @@ def new_model(plan: PretrainPlan, objective: PretrainObjective, tokenizer: Token
         "sep_token_id": tokenizer.sep_id,
         "decoder_start_token_id": tokenizer.bos_id if tokenizer.bos_id is not None else tokenizer.pad_id,
     }
-    config = {key: value for key, value in named.items() if key in family.keys and value is not None}
+    config = {key: value for key, value in named.items() if key in family.config_keys and value is not None}
     size = max(tokenizer.vocab.values()) + 1
-    config |= {"vocab_size": size} | config_said(plan.config, EXAMPLE)
+    config |= {"vocab_size": size} | parse_config_option(plan.config, EXAMPLE)
     said = config["vocab_size"]
     if isinstance(said, int) and said < size:
         raise InputError(f"config says vocab_size {said:,}, and the tokenizer has {size:,} tokens; leave it out.")
@@ -200,7 +200,7 @@ def _own_generator(model: Model, reference: str) -> Model | None:
 
 def generator_config(model: Model) -> dict[str, Any]:
     """The same config with fewer and narrower heads."""
-    values = model.family.read(model.config)
+    values = model.family.read_config(model.config)
     heads = max(1, values["num_attention_heads"] // SMALLER)
     width = values["hidden_size"] // values["num_attention_heads"] * heads
     return {

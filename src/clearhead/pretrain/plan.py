@@ -12,8 +12,8 @@ from typing import Any, Literal
 from clearhead.caller import command
 from clearhead.errors import CheckpointError, ConfigError, InputError
 from clearhead.families import FAMILIES
-from clearhead.families.family import config_said
-from clearhead.files import decode, read_json, shown, write_json
+from clearhead.families.family import parse_config_option
+from clearhead.files import decode_dataclass, read_json, to_printable, write_json
 from clearhead.jobs.plan import MOST_THREADS, plain_setting
 from clearhead.jobs.run_file import RUN, Computed, Fitted, checked
 from clearhead.machine.cpu import Machine
@@ -133,7 +133,7 @@ def make_pretrain_plan(said: Mapping[str, Any]) -> PretrainPlan:
         if key not in _SETTINGS | _PLAN:
             near = get_close_matches(key, sorted(_SETTINGS | _PLAN), n=1)
             hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(sorted(_SETTINGS | _PLAN))}."
-            raise InputError(f"There is no setting {shown(key, 40)!r}{hint}")
+            raise InputError(f"There is no setting {to_printable(key, 40)!r}{hint}")
     usual = dict(NEW)
     if given.get("batch_rows") is not None:
         usual |= {"batch_rows": given["batch_rows"], "batch_tokens": None}
@@ -142,7 +142,7 @@ def make_pretrain_plan(said: Mapping[str, Any]) -> PretrainPlan:
     settings = usual | {"rate": _usual_rate(given)} | {key: value for key, value in given.items() if key in _SETTINGS}
     plan = {key: value for key, value in given.items() if key in _PLAN}
     try:
-        made = decode({**plan, "settings": settings}, PretrainPlan, "settings")
+        made = decode_dataclass({**plan, "settings": settings}, PretrainPlan, "settings")
     except ConfigError as error:
         raise InputError(plain_setting(str(error), PretrainPlan)) from None
     made.check()
@@ -155,7 +155,7 @@ def _usual_rate(given: Mapping[str, Any]) -> float:
         return CONTINUED
     preset, family = str(given.get("preset") or PRESET), FAMILIES.get(str(given.get("family") or "bert"))
     if isinstance(given.get("config"), str) and family is not None and preset in family.presets:
-        width = width_of(family, preset, config_said(given["config"], EXAMPLE))
+        width = width_of(family, preset, parse_config_option(given["config"], EXAMPLE))
         if width is not None:
             return next((rate for most, rate in WIDE.items() if width <= most), RATES["base"])
     return RATES.get(preset, RATES["base"])
@@ -190,7 +190,7 @@ def read_pretrain(folder: Path) -> SavedPretrain:
         raise InputError(f"{folder} is no run of pre-training; go on with {command('train', resume=str(folder))}.")
     if saved.get("format") != FORMAT:
         raise CheckpointError(f"{RUN} is of another version of clearhead.")
-    made = decode(saved, SavedPretrain, RUN)
+    made = decode_dataclass(saved, SavedPretrain, RUN)
     checked(made.plan.check)
     return made
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clearhead.html import one_line
+from clearhead.html import short_repr
 from clearhead.jobs.run_folder import REPORT
 from clearhead.machine.cpu import Machine
 from clearhead.pretrain.held_out import PROMPT, SENTENCE, Judged
@@ -41,7 +41,7 @@ class Pretrained:
         right = None if found is None else f"words right {found.accuracy:.1%}"
         size = f"{self.parameters:,} parameters"
         learned = f"{self.steps:,} steps"
-        return one_line(
+        return short_repr(
             "Pretrained",
             f"{self.family} by {self.objective}",
             size,

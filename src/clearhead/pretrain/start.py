@@ -11,7 +11,7 @@ from typing import Any
 from clearhead.caller import setting
 from clearhead.errors import CheckpointError, InputError
 from clearhead.families import FAMILIES
-from clearhead.files import sweep
+from clearhead.files import remove_leftovers
 from clearhead.jobs.events import RunEvents
 from clearhead.model import Model
 from clearhead.pretrain.data import Teacher, Texts, plain_texts
@@ -107,7 +107,7 @@ def check_text(folder: Path, texts: Texts, saved: SavedPretrain, *, resume: bool
     if not resume or read_pretrain(folder) != saved:
         write_pretrain(folder, saved)
     if resume:
-        sweep(folder)
+        remove_leftovers(folder)
         for half in folder.glob(f".{VOCABULARY}.????????"):  # a tokenizer that was being saved
             shutil.rmtree(half, ignore_errors=True)
     return saved

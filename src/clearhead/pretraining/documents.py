@@ -13,7 +13,7 @@ from clearhead.caller import setting
 from clearhead.data.sources.files import MOST_NAME
 from clearhead.data.sources.lines import TABLES, is_table, numbered_cells, numbered_lines
 from clearhead.errors import InputError
-from clearhead.files import shown
+from clearhead.files import to_printable
 
 Documents = Literal["auto", "blank", "lines", "file"]
 MADE = {"run.json", "model.safetensors", "tokenizer.json"}  # what tells a folder that was made from one of texts
@@ -42,18 +42,20 @@ def corpus_files(names: Sequence[str | os.PathLike[str]]) -> list[Path]:
             made = sorted(_inside(place))
             if not made:
                 endings = ", ".join((*PLAIN[:-1], *TABLES))
-                raise InputError(f"The folder {shown(place, MOST_NAME)} holds no text files ({endings}).")
+                raise InputError(f"The folder {to_printable(place, MOST_NAME)} holds no text files ({endings}).")
         elif there and not place.is_file():
-            raise InputError(f"{shown(name, MOST_NAME)} is no file; a pipe cannot be read twice, as text is here.")
+            raise InputError(
+                f"{to_printable(name, MOST_NAME)} is no file; a pipe cannot be read twice, as text is here."
+            )
         elif there:
             made = [place]
         elif any(letter in str(name) for letter in "*?["):
             every = sorted(glob.glob(str(name), recursive=True))  # noqa: PTH207 (a pattern may begin anywhere)
             made = [Path(one) for one in every if Path(one).is_file() and not _of_a_run(Path(one))]
             if not made:
-                raise InputError(f"Nothing is called {shown(name, MOST_NAME)}.")
+                raise InputError(f"Nothing is called {to_printable(name, MOST_NAME)}.")
         else:
-            raise InputError(f"{shown(name, MOST_NAME)} is not there.")
+            raise InputError(f"{to_printable(name, MOST_NAME)} is not there.")
         for one in made:
             found.setdefault(one.resolve(), one)
     if not found:
@@ -109,7 +111,7 @@ def read_chunks(
     """The documents of files in order; a row of a table is one, and of plain text what `documents` says."""
     said = [] if notes is None else notes
     if columns is not None and not any(map(is_table, files)):
-        raise InputError(f"text says columns of tables, and {shown(files[0].name)} is plain text; leave it out.")
+        raise InputError(f"text says columns of tables, and {to_printable(files[0].name)} is plain text; leave it out.")
     some = False
     for file in files:
         full = False
@@ -118,7 +120,7 @@ def read_chunks(
             full = some = True
             yield chunk
         if not full:
-            said.append(f"{shown(file.name)} holds no text.")
+            said.append(f"{to_printable(file.name)} holds no text.")
     if not some:
         raise InputError("The files hold no text to learn from.")
 
@@ -139,7 +141,7 @@ def _plain(file: Path, encoding: str | None, documents: Documents, notes: list[s
         wrapped = lay.wrapped and documents != "lines"
         lay = Lay(documents=documents, wrapped=wrapped, said=lay.said if wrapped else "")
     if lay.said:
-        notes.append(f"{shown(file.name)}: {lay.said}")
+        notes.append(f"{to_printable(file.name)}: {lay.said}")
     last, fresh, held = 0, True, ""
     for number, line in numbered_lines(file, encoding, notes):
         if line.isspace() or not line:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.files import writing
+from clearhead.files import explain_write_errors
 from clearhead.pretraining.corpus_subset import CorpusSubset
 
 Array = np.ndarray[Any, Any]
@@ -160,7 +160,7 @@ def make_table(path: Path, cutter: SpanSampler, subset: CorpusSubset, room: int,
     """The cuts of an epoch, written down a part at a time and mapped; made before, they are made again the same."""
     made = cutter(subset, room, np.random.default_rng((seed, epoch, 1)))
     part = path.with_name(f".{path.name}.part")
-    with writing(path):
+    with explain_write_errors(path):
         with part.open("wb") as file:
             while some := list(islice(made, WRITTEN)):
                 file.write(np.array(some, "<i8").tobytes())

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clearhead.errors import CheckpointError, InputError
-from clearhead.files import decode, read_json, shown, write_json, writing
+from clearhead.files import decode_dataclass, explain_write_errors, read_json, to_printable, write_json
 from clearhead.pretraining.documents import Chunk
 from clearhead.progress import Progress, no_progress
 
@@ -169,7 +169,7 @@ def make_corpus(
     index = _known(folder, source)
     if index is not None and index.whole:
         return Corpus(folder, index)
-    with writing(folder):
+    with explain_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     size = 2 if tokenizer.vocab_size <= SMALL else 4
     index = index or Index(source=source, bytes=size)
@@ -179,7 +179,7 @@ def make_corpus(
     for _ in islice(text, done):
         pass  # these are in the shards
     while True:
-        with writing(folder):
+        with explain_write_errors(folder):
             made = _shard(folder, len(index.shards), text, tokenizer, index.bytes, shard, progress)
         if made is None:
             break
@@ -196,7 +196,7 @@ def _known(folder: Path, source: str) -> Index | None:
     """The index of shards that were made from the same text and are as they were written."""
     if not (folder / INDEX).exists():
         return None
-    index = decode(read_json(folder / INDEX), Index, INDEX)
+    index = decode_dataclass(read_json(folder / INDEX), Index, INDEX)
     if index.format != FORMAT or index.source != source:
         raise CheckpointError(
             f"{folder} was made from another text, tokenizer or setting: restore them, or begin a new run."
@@ -211,7 +211,7 @@ def _known(folder: Path, source: str) -> Index | None:
             if not path.is_file() or path.stat().st_size != size or not size or hash_of(path) != shard.hashes.get(end):
                 raise CheckpointError(f"{path} is not as it was written; remove {folder} to make it anew.")
         if not shard.sentences <= shard.taken < MOST_TAKEN:
-            taken = shown(shard.taken, 30)
+            taken = to_printable(shard.taken, 30)
             raise CheckpointError(f"{folder / INDEX} is damaged: {taken} sentences cannot have been read.")
     return index
 

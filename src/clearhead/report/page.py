@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
-from clearhead.files import whole_file
+from clearhead.files import atomic_file
 from clearhead.report import dataset_tables, formatting, metric_pictures, metric_tables
 from clearhead.report.baselines import describe_baselines
 from clearhead.report.headline import DEV_MARK, dev_mark, headline, in_order
@@ -89,7 +89,7 @@ def save_report(data: ReportData, path: Path) -> Path:
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file in it.")
     page = report_html(data)
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(page.encode())
     return path
 

@@ -56,7 +56,7 @@ def table(
     )
     left = len(rows) - MOST_ROWS
     more = paragraph(f"And {left:,} more.", note=True) if left > 0 else Markup("")
-    return scroll_box(Markup(write_table(body, heads, between="\n")), label) + more  # noqa: S704
+    return scroll_box(Markup(write_table(body, heads, separator="\n")), label) + more  # noqa: S704
 
 
 def scroll_box(inner: Markup, label: str) -> Markup:

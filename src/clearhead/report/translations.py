@@ -229,7 +229,7 @@ def heat(aligned: Alignment) -> Markup:
         for word, weights in zip(targets, aligned.weights, strict=True)
     )
     heads = [write_cell(""), *(write_cell(word, "col") for word in head)]
-    matrix = Markup(write_table(rows, heads, between="\n", class_="heat aligned"))  # noqa: S704
+    matrix = Markup(write_table(rows, heads, separator="\n", class_="heat aligned"))  # noqa: S704
     return Markup("<details><summary>Alignment</summary>\n{}{}</details>\n").format(
         scroll_box(matrix, "Alignment"), note
     )

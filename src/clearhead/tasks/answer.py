@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from clearhead.data.columns import Columns
 from clearhead.data.examples import TextRow
 from clearhead.data.labels import LabelSpace
-from clearhead.html import one_line
+from clearhead.html import short_repr
 
 if TYPE_CHECKING:
     from clearhead.tasks.task import Answers
@@ -31,7 +31,7 @@ class FoundSpan:
 
     def __repr__(self) -> str:
         where = f"characters {self.start} to {self.end}"
-        return one_line("FoundSpan", repr(self.text), self.label, where, f"probability={self.probability:.3f}")
+        return short_repr("FoundSpan", repr(self.text), self.label, where, f"probability={self.probability:.3f}")
 
     def cell(self) -> dict[str, Any]:
         """The span as it is written to a file."""
@@ -119,7 +119,7 @@ class Answer:
         probability = None if self.probability is None else f"probability={self.probability:.3f}"
         cut = f"truncated={self.truncated}" if self.truncated else None
         abstained = "abstained" if self.abstained else None
-        return one_line("Prediction", abstained, *self.summary(), probability, cut)
+        return short_repr("Prediction", abstained, *self.summary(), probability, cut)
 
     def summary(self) -> list[str]:
         """The answer in a few words."""

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clearhead.data.labels import LabelSpace
-from clearhead.html import between, figure, one_line, table_html
+from clearhead.html import format_interval, format_number, render_table, short_repr
 from clearhead.tasks.examples import Picks
 from clearhead.tasks.task import Answers, Calibration, Details, Task
 
@@ -84,7 +84,7 @@ class Evaluation:
         against = self.against.get(self.main)
         beside = None if against is None else f"difference {against.difference:+.3f}"
         skipped = f"{sum(self.skipped.values()):,} rows skipped" if self.skipped else None
-        return one_line("Evaluation", self.task, self.headline, beside, skipped)
+        return short_repr("Evaluation", self.task, self.headline, beside, skipped)
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain values, as `evaluate --json` prints it; what is not known is null."""
@@ -101,9 +101,9 @@ class Evaluation:
 
         names = [self.main, *(name for name in self.metrics if name != self.main)]
         found = [(name, self.metrics[name]) for name in names if name in self.metrics]
-        rows = [(name, figure(one.value), between(one.low, one.high)) for name, one in found]
+        rows = [(name, format_number(one.value), format_interval(one.low, one.high)) for name, one in found]
         notes = [f"{sum(self.skipped.values()):,} rows could not be used"] if self.skipped else []
-        return table_html(f"{self.task} on {self.rows:,} rows", ("metric", "value", "95 % interval"), rows, notes)
+        return render_table(f"{self.task} on {self.rows:,} rows", ("metric", "value", "95 % interval"), rows, notes)
 
 
 def evaluation(

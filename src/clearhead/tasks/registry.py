@@ -40,7 +40,7 @@ __all__ = [
 def task_named(name: str) -> Task:
     """A task by its name."""
     if name not in TASKS:
-        raise InputError(f"There is no task {files.shown(name, 40)!r}; there are {', '.join(TASKS)}.")
+        raise InputError(f"There is no task {files.to_printable(name, 40)!r}; there are {', '.join(TASKS)}.")
     return TASKS[name]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from clearhead.errors import InputError
-from clearhead.html import one_line
+from clearhead.html import short_repr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Encoding:
     def __repr__(self) -> str:
         some = " ".join(self.tokens[:12]) + (" ..." if len(self) > 12 else "")
         cut = f"truncated={self.truncated}" if self.truncated else None
-        return one_line("Encoding", f"{len(self)} tokens: {some}", cut)
+        return short_repr("Encoding", f"{len(self)} tokens: {some}", cut)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.errors import ClearheadError, TokenizerError
-from clearhead.files import shown, whole_file
+from clearhead.files import atomic_file, to_printable
 
 MEGABYTE = 1 << 20
 MAX_VOCABULARY_BYTES = 512 * MEGABYTE  # the largest vocabularies in use (250 000 pieces) take about 20 MB
@@ -62,7 +62,7 @@ def read_optional_json(path: Path) -> dict[str, Any]:
 
 def write_atomic(path: Path, data: bytes) -> None:
     """Write under another name, flush, rename: nobody ever sees half a file."""
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(data)
 
 
@@ -91,4 +91,4 @@ def wrap_library_errors(what: str) -> Iterator[None]:
 
 
 def _sentence(error: BaseException) -> str:
-    return shown(" ".join(str(error).split()) or type(error).__name__, 300)
+    return to_printable(" ".join(str(error).split()) or type(error).__name__, 300)

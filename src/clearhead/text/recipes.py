@@ -15,7 +15,7 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, pro
 from tokenizers import Tokenizer as Pipeline
 
 from clearhead.errors import TokenizerError
-from clearhead.files import shown
+from clearhead.files import to_printable
 from clearhead.text.limits.vocabulary_limits import check_scores
 from clearhead.text.settings import Token, TokenizerSettings
 from clearhead.text.subwords import CONTINUATION, METASPACE, WORD_END
@@ -237,7 +237,7 @@ def _eos(pipeline: Pipeline, given: RecipeInputs) -> Any:
 def _with_id(pipeline: Pipeline, token: str) -> tuple[str, int]:
     index = pipeline.token_to_id(token)
     if index is None:
-        raise TokenizerError(f"the vocabulary lacks the special token {shown(token)!r}")
+        raise TokenizerError(f"the vocabulary lacks the special token {to_printable(token)!r}")
     return token, index
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from tokenizers import AddedToken
 
 from clearhead.errors import TokenizerError
-from clearhead.files import shown
+from clearhead.files import to_printable
 from clearhead.text.files import read_optional_json
 
 MAX_TOKEN_ID = (
@@ -41,7 +41,7 @@ class TokenizerSettings:
         """A switch that is true or false."""
         value = self.options.get(name, default)
         if not isinstance(value, bool):
-            raise TokenizerError(f"tokenizer_config.json: {name} must be true or false, not {shown(value)!r}")
+            raise TokenizerError(f"tokenizer_config.json: {name} must be true or false, not {to_printable(value)!r}")
         return value
 
     def optional_flag(self, name: str) -> bool | None:
@@ -53,7 +53,7 @@ class TokenizerSettings:
         value = self.options.get(name, default)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= maximum:
             raise TokenizerError(
-                f"tokenizer_config.json: {name} must be a whole number from 0 to {maximum}, not {shown(value)!r}"
+                f"tokenizer_config.json: {name} must be a whole number from 0 to {maximum}, not {to_printable(value)!r}"
             )
         return value
 
@@ -70,7 +70,7 @@ def read_settings(folder: Path, tokenizer_json: dict[str, Any] | None) -> Tokeni
     specific: dict[str, Token] = {}
     if isinstance(options.get("extra_special_tokens"), dict):
         named_extra = options.pop("extra_special_tokens")
-        specific = {str(k): parse_token(v, f"extra_special_tokens: {shown(k)}") for k, v in named_extra.items()}
+        specific = {str(k): parse_token(v, f"extra_special_tokens: {to_printable(k)}") for k, v in named_extra.items()}
     decoder = options.pop("added_tokens_decoder", None)
     if decoder is not None:
         added = _from_decoder(decoder)
@@ -87,7 +87,7 @@ def read_settings(folder: Path, tokenizer_json: dict[str, Any] | None) -> Tokeni
             token = None if value is None else parse_token(value, f"tokenizer_config.json: {key}")
             named[key] = token if token is None else by_content.get(str(token), token)
     for key in [k for k in options if k.endswith("_token") and isinstance(options[k], str | dict | AddedToken)]:
-        specific[key] = parse_token(options.pop(key), f"tokenizer_config.json: {shown(key)}")
+        specific[key] = parse_token(options.pop(key), f"tokenizer_config.json: {to_printable(key)}")
     return TokenizerSettings(
         options=options,
         special_tokens=named,
@@ -123,18 +123,20 @@ def check_vocabulary(ids: dict[Any, Any], name: str) -> dict[str, int]:
         raise TokenizerError(f"{name} holds an empty vocabulary")
     for token, index in ids.items():
         if not isinstance(token, str):
-            raise TokenizerError(f"{name}: {shown(token)!r} is no token")
+            raise TokenizerError(f"{name}: {to_printable(token)!r} is no token")
         if len(token) > MAX_TOKEN_LENGTH:
             raise TokenizerError(
-                f"{name}: {shown(token)!r} has {len(token):,} characters, more than {MAX_TOKEN_LENGTH:,}"
+                f"{name}: {to_printable(token)!r} has {len(token):,} characters, more than {MAX_TOKEN_LENGTH:,}"
             )
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < MAX_TOKEN_ID:
             raise TokenizerError(
-                f"{name}: the id of {shown(token)!r} must be an integer from 0 to {MAX_TOKEN_ID - 1:,}, "
-                f"got {shown(index)!r}"
+                f"{name}: the id of {to_printable(token)!r} must be an integer from 0 to {MAX_TOKEN_ID - 1:,}, "
+                f"got {to_printable(index)!r}"
             )
         if index in seen:
-            raise TokenizerError(f"{name}: {shown(seen[index])!r} and {shown(token)!r} have the same id {index}")
+            raise TokenizerError(
+                f"{name}: {to_printable(seen[index])!r} and {to_printable(token)!r} have the same id {index}"
+            )
         seen[index] = token
     return ids
 
@@ -159,7 +161,9 @@ def resolve_truncation_side(options: dict[str, Any], tokenizer_json: dict[str, A
     direction = truncation.get("direction") if isinstance(truncation, dict) else None
     side = options.get("truncation_side", str(direction or "right").lower())
     if side not in ("left", "right"):
-        raise TokenizerError(f"tokenizer_config.json: truncation_side must be left or right, not {shown(side)!r}")
+        raise TokenizerError(
+            f"tokenizer_config.json: truncation_side must be left or right, not {to_printable(side)!r}"
+        )
     return str(side)
 
 
@@ -179,7 +183,7 @@ def _from_decoder(decoder: object) -> dict[int, AddedToken]:
 
 def _merge_special_map(options: dict[str, Any], special_map: dict[str, Any]) -> None:
     for key, value in special_map.items():
-        where = f"special_tokens_map.json: {shown(key)}"
+        where = f"special_tokens_map.json: {to_printable(key)}"
         if key == "extra_special_tokens" and isinstance(value, list):
             before = options.get(key) or []
             if not isinstance(before, list):

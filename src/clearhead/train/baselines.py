@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
-from clearhead.checkpoint.passport import Trained
+from clearhead.checkpoint.passport import TrainingRecord
 from clearhead.classic import fit_linear
 from clearhead.errors import ClearheadError
 from clearhead.evaluate.difference import Asked, Difference, difference
@@ -190,7 +190,7 @@ class ComparedPairs:
         return made.cosine[:, None] if name == "cosine" else made.features
 
 
-def _unsaved(folder: Path, trained: Trained) -> None:
+def _unsaved(folder: Path, trained: TrainingRecord) -> None:
     """A baseline is measured and forgotten."""
     raise AssertionError(f"no baseline is saved, and one was to be in {folder} for {trained.task}")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
-from clearhead.checkpoint.passport import Trained
+from clearhead.checkpoint.passport import TrainingRecord
 from clearhead.files import write_json
-from clearhead.html import between, figure, one_line, table_html
+from clearhead.html import format_interval, format_number, render_table, short_repr
 from clearhead.jobs.method import FittedMethod, Swept
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import PartRows, Prepared
@@ -88,7 +88,7 @@ class Run:
     def __repr__(self) -> str:
         part = self.measured_on
         measured = "nothing measured" if part is None else f"{part} {self.evaluations[part].headline}"
-        return one_line("Run", f"{self.task} by {self.method}", measured, f"folder {self.folder}")
+        return short_repr("Run", f"{self.task} by {self.method}", measured, f"folder {self.folder}")
 
     def _repr_html_(self) -> str:
         """The metrics of the parts as a table in a notebook."""
@@ -100,12 +100,12 @@ class Run:
             row = [name]
             for part in parts:
                 one = self.evaluations[part].metrics.get(name)
-                row += ["", ""] if one is None else [figure(one.value), between(one.low, one.high)]
+                row += ["", ""] if one is None else [format_number(one.value), format_interval(one.low, one.high)]
             rows.append(row)
         head = ["metric", *(text for part in parts for text in (part, "95 % interval"))]
         places = [f"{part}: {count:,} rows" for part, count in self.rows.items()]
         notes = [", ".join(places), f"model: {self.folder}", *self.notes]
-        return table_html(f"{self.task} by {self.method}", head, rows, notes)
+        return render_table(f"{self.task} by {self.method}", head, rows, notes)
 
     def to_json(self) -> dict[str, Any]:
         """What `train --json` prints."""
@@ -247,7 +247,7 @@ def passport(
     max_length: int | None,
     command: str,
     computed: Computed,
-) -> Trained:
+) -> TrainingRecord:
     """What the model folder promises about itself."""
     plan, columns, space = kept.plan, prepared.columns, prepared.space
     layer, pooling = kept.result.layer_choice(plan)
@@ -263,7 +263,7 @@ def passport(
         "head_pooling",
     )
     settings = asdict(plan.settings) | {key: getattr(plan, key) for key in named}
-    return Trained(
+    return TrainingRecord(
         task=prepared.task.name,
         method=plan.method,
         kind=space.kind,

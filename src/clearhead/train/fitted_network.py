@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from clearhead.checkpoint.activation import with_activation
-from clearhead.checkpoint.passport import Trained
+from clearhead.checkpoint.activation import set_activation
+from clearhead.checkpoint.passport import TrainingRecord
 from clearhead.jobs.method import FitInput, FittedMethod
 from clearhead.jobs.prepare import data_of
 from clearhead.predict.scoring import network_logits
@@ -24,10 +24,10 @@ def network_result(inputs: FitInput, notes: tuple[str, ...] = (), steps: int = 0
     assert model is not None
     kind = PROBLEMS.get(inputs.prepared.space.kind)
 
-    def save(folder: Path, trained: Trained) -> None:
+    def save(folder: Path, trained: TrainingRecord) -> None:
         config = {**model.config, **({} if kind is None else {"problem_type": kind})}  # transformers reads by it
         if model.head == "classify":  # ... and sentence-transformers by this
-            config = with_activation(config, "identity")
+            config = set_activation(config, "identity")
         replace(model, trained=trained, config=config).save(folder)
 
     task = inputs.prepared.task

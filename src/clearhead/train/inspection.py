@@ -9,9 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from clearhead.caller import setting, verb
-from clearhead.checkpoint.folder import read_folder
+from clearhead.checkpoint.folder import read_checkpoint
 from clearhead.checkpoint.hub import locate
-from clearhead.checkpoint.sentence import read_sentences
+from clearhead.checkpoint.sentence import read_modules
 from clearhead.data import Inspection, guess_columns, inspect_data, open_source, survey
 from clearhead.data.examples import TextRow
 from clearhead.data.findings import findings_of
@@ -157,8 +157,8 @@ def _longest(reference: str, tokenizer: Tokenizer) -> int | None:
     """How many tokens a model reads at once, by its tokenizer and its positions; no weight is read for it."""
     folder = locate(reference).folder
     try:
-        sentences = read_sentences(folder)
-        stack = read_folder(folder if sentences is None else sentences.encoder, None).shape.stack
+        sentences = read_modules(folder)
+        stack = read_checkpoint(folder if sentences is None else sentences.encoder, None).shape.stack
     except ClearheadError:
         return tokenizer.max_length
     known = (tokenizer.max_length, stack.max_length if stack.positions == "learned" else None)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clearhead.caller import setting
-from clearhead.checkpoint.passport import Trained
+from clearhead.checkpoint.passport import TrainingRecord
 from clearhead.data import Source
 from clearhead.data.sources.row_store import store_rows
 from clearhead.errors import InputError
@@ -96,7 +96,7 @@ class TrainJob:
     evaluations: dict[str, Evaluation]
     baselines: tuple[Baseline, ...]
     notes: tuple[str, ...]
-    trained: Trained  # of `save`
+    trained: TrainingRecord  # of `save`
 
     def __init__(self, request: JobRequest[RunPlan]) -> None:
         self.request = request

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
-from clearhead.checkpoint.passport import Passport, Trained, write_passport
+from clearhead.checkpoint.passport import Passport, TrainingRecord, write_passport
 from clearhead.classic import ClassicModel, fit_linear, fit_tfidf, save_classic
 from clearhead.classic import fit_majority as fit
 from clearhead.errors import InputError
@@ -75,7 +75,7 @@ def fit_features(inputs: FitInput) -> FittedMethod:
     )
     classic = ClassicModel(method="linear", linear=linear)
 
-    def save(folder: Path, trained: Trained) -> None:
+    def save(folder: Path, trained: TrainingRecord) -> None:
         trained = replace(trained, pairs="separate" if separate else "together")
         replace(model, trained=_weighed(trained, weighed)).save(folder)
         save_classic(folder, classic)
@@ -113,7 +113,7 @@ def fit_word_features(inputs: FitInput) -> FittedMethod:
     )
     classic = ClassicModel(method="linear", linear=linear)
 
-    def save(folder: Path, trained: Trained) -> None:
+    def save(folder: Path, trained: TrainingRecord) -> None:
         replace(model, trained=_weighed(trained, weighed)).save(folder)
         save_classic(folder, classic)
 
@@ -129,7 +129,7 @@ def fit_word_features(inputs: FitInput) -> FittedMethod:
     return FittedMethod(logits=logits, save=save, notes=notes, sweep=sweep, words=True, model=model)
 
 
-def _weighed(trained: Trained, found: Weighed | None) -> Trained:
+def _weighed(trained: TrainingRecord, found: Weighed | None) -> TrainingRecord:
     """The passport with the weights of the layers, where some were learned."""
     if found is None:
         return trained
@@ -172,7 +172,7 @@ def _classic(classic: ClassicModel) -> FittedMethod:
             made.append(classic.logits([first for first, _ in chunk], seconds))
         return np.concatenate(made)
 
-    def save(folder: Path, trained: Trained) -> None:
+    def save(folder: Path, trained: TrainingRecord) -> None:
         from clearhead import __version__
 
         save_classic(folder, classic)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from clearhead.checkpoint.passport import Trained
+from clearhead.checkpoint.passport import TrainingRecord
 from clearhead.data import Source
 from clearhead.evaluate.examples import Second
 from clearhead.jobs.plan import RunPlan
@@ -34,7 +34,7 @@ def inspected_rows(
 def write_report(
     run: Run,
     prepared: Prepared,
-    trained: Trained,
+    trained: TrainingRecord,
     inspected: Mapping[str, Source] | None,
     log_folder: Path,
     second: Second,

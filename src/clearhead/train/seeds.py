@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clearhead.errors import CheckpointError, InputError
-from clearhead.files import decode, read_json, write_json
+from clearhead.files import decode_dataclass, read_json, write_json
 from clearhead.jobs.events import RunEvents
 from clearhead.jobs.method import FitInput, FittedMethod
 from clearhead.jobs.plan import LOWER_IS_BETTER, NETWORK, RunPlan
@@ -89,7 +89,7 @@ def _best_seed(scores: list[SeedScore], plan: RunPlan) -> int:
 
 def _read_score(folder: Path, seed: int) -> SeedScore:
     """What a seed that is finished came to."""
-    score = decode(read_json(folder / RESULT), SeedScore, f"{folder.name}/{RESULT}")
+    score = decode_dataclass(read_json(folder / RESULT), SeedScore, f"{folder.name}/{RESULT}")
     if score.seed != seed or not all(value is None or isfinite(value) for value in (score.dev, score.test)):
         raise CheckpointError(f"{folder / RESULT} is damaged: expected finite scores of seed {seed}.")
     return score

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from clearhead.checkpoint.weights import present
+from clearhead.checkpoint.weights import has_entry
 from clearhead.errors import CheckpointError, ClearheadError
-from clearhead.files import decode, reading, shown
+from clearhead.files import decode_dataclass, explain_read_errors, to_printable
 
 if TYPE_CHECKING:
     from clearhead.training.loop import Step
@@ -31,8 +31,8 @@ class RunLog:
         end = 0
         if self.path.is_symlink():  # its target is not the run's to change
             raise self._cannot(OSError(errno.ELOOP, "it is a link"))
-        if present(folder, NAME):
-            with reading(self.path), self.path.open("rb") as file:
+        if has_entry(folder, NAME):
+            with explain_read_errors(self.path), self.path.open("rb") as file:
                 end = _until(file, self.path, done)
         try:
             self._file = self.path.open("r+b" if end else "w+b")
@@ -94,7 +94,7 @@ class LogLine:
             (self.step >= 1, f"step must be at least 1, got {self.step}"),
             (math.isfinite(self.loss), f"loss must be finite, got {self.loss}"),
             (math.isfinite(self.rate) and math.isfinite(self.gradient), "rate and gradient must be finite"),
-            (0 <= self.tokens <= MOST, f"tokens must be from 0 to {MOST:,}, got {shown(self.tokens, 30)}"),
+            (0 <= self.tokens <= MOST, f"tokens must be from 0 to {MOST:,}, got {to_printable(self.tokens, 30)}"),
             (0 <= self.seconds < math.inf, f"seconds must be finite and at least 0, got {self.seconds}"),
             (min(self.epoch, self.steps, self.rows) >= 0, "epoch, steps and rows must be at least 0"),
             (max(self.step, self.epoch, self.steps, self.rows) <= MOST, f"counts must be at most {MOST:,}"),
@@ -106,9 +106,9 @@ class LogLine:
 def read_log(folder: Path) -> Iterator[dict[str, Any]]:
     """The lines of a log, each checked; a torn last line is left out."""
     path = folder / NAME
-    if not present(folder, NAME):
+    if not has_entry(folder, NAME):
         return
-    with reading(path), path.open("rb") as file:
+    with explain_read_errors(path), path.open("rb") as file:
         yield from (line for line, _ in _lines(file, path))
 
 
@@ -123,7 +123,7 @@ def _lines(file: IO[bytes], path: Path) -> Iterator[tuple[dict[str, Any], int]]:
             values = json.loads(line)
         except (ValueError, RecursionError):
             raise CheckpointError(f"{what} is damaged: it is not a JSON object.") from None
-        made = decode(values, LogLine, what)
+        made = decode_dataclass(values, LogLine, what)
         problem = made.problem() if made.step > before else f"step {made.step} follows step {before}"
         if problem is not None:
             raise CheckpointError(f"{what} is damaged: {problem}.")

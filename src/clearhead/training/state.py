@@ -20,10 +20,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clearhead.checkpoint.weights import Mapped, finite, present, read_header, write_file
+from clearhead.checkpoint.weights import MappedTensors, has_entry, is_finite, read_header, write_safetensors
 from clearhead.core.models import Network
 from clearhead.errors import CheckpointError, TensorError
-from clearhead.files import decode, read_json, shown, write_json
+from clearhead.files import decode_dataclass, read_json, to_printable, write_json
 
 LATEST, PROGRESS = "latest.json", "progress.json"
 STEP = re.compile(r"step-[0-9]{8,12}")
@@ -227,19 +227,19 @@ def load_state(folder: Path, state: State) -> bool:
     if place is None:
         return False
     saved = read_json(place / PROGRESS)
-    progress = decode(saved, TrainingProgress, PROGRESS)
+    progress = decode_dataclass(saved, TrainingProgress, PROGRESS)
     progress.check(PROGRESS)
-    count = None if COUNT not in saved else decode(saved[COUNT], int, f"{PROGRESS} {COUNT}")
+    count = None if COUNT not in saved else decode_dataclass(saved[COUNT], int, f"{PROGRESS} {COUNT}")
     if place.name != _step_name(progress.step):
-        raise CheckpointError(f"{place / PROGRESS} is damaged: it says step {shown(progress.step, 30)}.")
+        raise CheckpointError(f"{place / PROGRESS} is damaged: it says step {to_printable(progress.step, 30)}.")
     sizes = {name: tensor.shape for name, tensor in state.named().items()}
     weights = _fitting(place / "weights.safetensors", sizes)
     moments = _read(place / "adam.safetensors")
     if count != len(moments) if count is not None else progress.step and not moments:
-        expected = "some" if count is None else shown(count, 20)
+        expected = "some" if count is None else to_printable(count, 20)
         raise CheckpointError(f"adam.safetensors is damaged: expected {expected} tensors, got {len(moments):,}.")
     best = place / "best.safetensors"
-    has_best = present(place, best.name)
+    has_best = has_entry(place, best.name)
     if progress.best_score is not None and not has_best:
         raise CheckpointError(f"{best} is missing: {PROGRESS} names a best epoch.")
     kept = _fitting(best, sizes) if has_best else {}
@@ -254,11 +254,11 @@ def load_state(folder: Path, state: State) -> bool:
 def _latest(folder: Path) -> Path | None:
     """The folder of the last whole step."""
     path = folder / LATEST
-    if not present(folder, LATEST):
+    if not has_entry(folder, LATEST):
         return None
-    name = decode(read_json(path).get("step"), str, LATEST)
+    name = decode_dataclass(read_json(path).get("step"), str, LATEST)
     if not STEP.fullmatch(name) or not (folder / name).is_dir():
-        raise CheckpointError(f"{path} names {shown(name, 40)!r}, which is not there.")
+        raise CheckpointError(f"{path} names {to_printable(name, 40)!r}, which is not there.")
     return folder / name
 
 
@@ -278,11 +278,11 @@ def set_adam_tensors(state: State, tensors: Mapping[str, Tensor], steps: int) ->
     for key, value in tensors.items():
         kind, _, name = key.partition("/")
         if name not in by_name:
-            raise CheckpointError(f"The saved optimiser knows {shown(name)}, and this model does not.")
+            raise CheckpointError(f"The saved optimiser knows {to_printable(name)}, and this model does not.")
         found.setdefault(name, {})[kind] = value
     for name, kept in found.items():
         if kept.keys() != set(MOMENTS):
-            has = ", ".join(shown(kind, 20) for kind in sorted(kept))
+            has = ", ".join(to_printable(kind, 20) for kind in sorted(kept))
             raise CheckpointError(f"The saved optimiser has {has} of {name}, expected {', '.join(MOMENTS)}.")
         size = by_name[name].shape
         fits = [kept["step"].numel() == 1, *(kept[kind].shape == size for kind in MOMENTS[1:])]
@@ -307,17 +307,17 @@ def copy_into(network: Network, tensors: Mapping[str, Tensor]) -> None:
 
 
 def _write(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    write_file(path, {name: tensor.to("cpu", torch.float32).numpy() for name, tensor in tensors.items()})
+    write_safetensors(path, {name: tensor.to("cpu", torch.float32).numpy() for name, tensor in tensors.items()})
 
 
 def _read(path: Path) -> dict[str, Tensor]:
     """The tensors of a file, all of them finite."""
-    mapped = Mapped(read_header(path))
+    mapped = MappedTensors(read_header(path))
     made = {}
     for name in mapped.tensors:
         array = mapped.array(name)
-        if not finite(array):
-            raise TensorError(f"{path.name}: {shown(name)} holds NaN or infinity.")
+        if not is_finite(array):
+            raise TensorError(f"{path.name}: {to_printable(name)} holds NaN or infinity.")
         made[name] = torch.from_numpy(array.copy())
     return made
 
@@ -327,7 +327,7 @@ def _fitting(path: Path, sizes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
     made = _read(path)
     wrong = [name for name in sizes if name not in made or made[name].shape != sizes[name]]
     if wrong or len(made) != len(sizes):
-        extra = shown(next(iter(made.keys() - sizes.keys()), ""))
+        extra = to_printable(next(iter(made.keys() - sizes.keys()), ""))
         what = f"has no {wrong[0]} that fits" if wrong else f"has {extra}, which is not in"
         raise CheckpointError(f"{path.name}: the saved state {what} this model.")
     return made

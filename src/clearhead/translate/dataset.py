@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
-from clearhead.checkpoint.passport import DataMark
+from clearhead.checkpoint.passport import DatasetFingerprint
 from clearhead.data import BadRow, Columns, Row, Source, split_rows, text_hash
 from clearhead.data.columns import titles
 from clearhead.data.examples import BadRows, split_in, text_in
@@ -59,12 +59,12 @@ class Texts:
     skipped: Mapping[str, int]
     leaks: tuple[str, ...] = ()  # what is in more than one part, in sentences
 
-    def mark(self, part: str) -> DataMark:
+    def mark(self, part: str) -> DatasetFingerprint:
         """Which rows these are: equal marks are equal texts in equal order."""
         made = hashlib.sha256()
         for pair in self.parts[part]:
             made.update(f"{pair.source}\0{pair.target}\0".encode("utf-8", "surrogatepass"))
-        return DataMark(name=self.names[part], rows=len(self.parts[part]), sha256=made.hexdigest())
+        return DatasetFingerprint(name=self.names[part], rows=len(self.parts[part]), sha256=made.hexdigest())
 
 
 def sides_of(source: Source, asked: RunPlan) -> Sides:

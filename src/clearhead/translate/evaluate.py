@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clearhead.checkpoint.passport import Trained, read_passport
+from clearhead.checkpoint.passport import TrainingRecord, read_passport
 from clearhead.data import Source
 from clearhead.data.examples import BadRows
 from clearhead.errors import InputError
@@ -66,7 +66,7 @@ def translated(
     return Translated(pairs=tuple(pairs), hypotheses=tuple(said), scores=scores)
 
 
-def read_trained(folder: Path) -> Trained:
+def read_trained(folder: Path) -> TrainingRecord:
     """What the passport of a translator says of its training: its columns, its prefix, its beam."""
     passport = read_passport(folder)
     trained = None if passport is None else passport.trained
@@ -77,7 +77,7 @@ def read_trained(folder: Path) -> Trained:
 
 def known_pairs(
     folder: Path,
-    trained: Trained | None,
+    trained: TrainingRecord | None,
     source: Source,
     *,
     part: str | None = None,

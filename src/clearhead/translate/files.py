@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from clearhead.errors import ClearheadError, InputError
-from clearhead.files import discard, named, read_json, write_json, writing
-from clearhead.html import one_line
+from clearhead.files import explain_write_errors, format_path, read_json, remove_file, write_json
+from clearhead.html import short_repr
 from clearhead.predict.files import partial_files
 
 
@@ -26,7 +26,7 @@ class TextsWritten:
     resumed: int
 
     def __repr__(self) -> str:
-        return one_line("TextsWritten", f"{self.texts:,} texts", self.output)
+        return short_repr("TextsWritten", f"{self.texts:,} texts", self.output)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -52,8 +52,8 @@ def answers_file(
         yield output, 0
         return
     if output.is_file() or output.is_symlink():
-        raise InputError(f"Output file {named(output)} already exists; remove it, or name another one.")
-    with writing(output):
+        raise InputError(f"Output file {format_path(output)} already exists; remove it, or name another one.")
+    with explain_write_errors(output):
         if output.exists():  # a device or a pipe
             with output.open("a", encoding="utf-8") as into:
                 yield into, 0
@@ -61,8 +61,8 @@ def answers_file(
         partial, mark = partial_files(output)
         key = hashlib.sha256(repr(job).encode("utf-8", "surrogatepass")).hexdigest()
         if _job_of(mark) != key:  # of another job, or of none
-            discard(mark)
-            discard(partial)
+            remove_file(mark)
+            remove_file(partial)
         done = _ranked_done(partial) if ranked else _lines_done(partial, as_json=as_json)
         if done and notify is not None:
             notify(f"{done:,} lines of {output} are there already; going on after them")
@@ -71,7 +71,7 @@ def answers_file(
             yield into, done
             into.flush()
             os.fsync(into.fileno())
-        discard(mark)
+        remove_file(mark)
         partial.replace(output)
 
 

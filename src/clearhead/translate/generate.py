@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from clearhead.data.sources.texts import comes_in_lines
 from clearhead.errors import InputError
-from clearhead.html import one_line
+from clearhead.html import short_repr
 from clearhead.model.generation import Writer
 from clearhead.model.model import Model
 from clearhead.model.opening import as_model
@@ -43,7 +43,7 @@ class Continuation:
 
     def __repr__(self) -> str:
         score = None if self.generated is None else f"score {self.generated.score:.4f}"
-        return one_line("Continuation", repr(str(self)), score)
+        return short_repr("Continuation", repr(str(self)), score)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, as `generate` with JSON writes them."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
-from clearhead.checkpoint.passport import Trained, read_passport, write_passport
+from clearhead.checkpoint.passport import TrainingRecord, read_passport, write_passport
 from clearhead.data import Source
 from clearhead.data.split import draw_rows
 from clearhead.errors import ClearheadError, InputError
@@ -86,7 +86,7 @@ class TranslateJob:
     data: Parallel
     long_rows: int  # that were left out
     learned: list[str]  # of `fit`
-    trained: Trained  # of `measure`
+    trained: TrainingRecord  # of `measure`
     served: Model  # as it was saved
     translated: dict[str, Translated]
 
@@ -296,10 +296,10 @@ def _measured(model: Model, texts: Texts, plan: RunPlan, events: RunEvents) -> d
     return {part: translated(model, texts.parts[part], plan.prefix, plan.beam, stages[part]) for part in held}
 
 
-def _trained(plan: RunPlan, texts: Texts, command: str, computed: Computed) -> Trained:
+def _trained(plan: RunPlan, texts: Texts, command: str, computed: Computed) -> TrainingRecord:
     """What the model folder promises about itself."""
     kept = ("dev_share", "test_share", "threads", "prefix", "beam", "pieces", "shared")
-    return Trained(
+    return TrainingRecord(
         task="translate",
         method=plan.method,
         kind="texts",

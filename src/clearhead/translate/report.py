@@ -18,7 +18,7 @@ from clearhead.report.translations import PartFacts, PartTranslations, Sample, t
 from clearhead.text.encoding import TokenIds
 
 if TYPE_CHECKING:
-    from clearhead.checkpoint.passport import Trained
+    from clearhead.checkpoint.passport import TrainingRecord
     from clearhead.model import Model
     from clearhead.tasks.evaluation import Evaluation
     from clearhead.translate.dataset import Texts
@@ -38,7 +38,7 @@ def write_report(
     folder: Path,
     found: Mapping[str, Translated],
     evaluations: Mapping[str, Evaluation],
-    trained: Trained,
+    trained: TrainingRecord,
     command: str,
     notes: Sequence[str] = (),
     cost: Mapping[str, float] | None = None,

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from clearhead.caller import setting
 from clearhead.data.sources.texts import comes_in_lines, read_texts
 from clearhead.errors import ClearheadError, InputError
-from clearhead.html import one_line
+from clearhead.html import short_repr
 from clearhead.jobs.kinds import local_kind
 from clearhead.model.alignment import Aligner
 from clearhead.model.model import Model
@@ -57,7 +57,7 @@ class Translation:
 
     def __repr__(self) -> str:
         score = None if self.generated is None else f"score {self.generated.score:.4f}"
-        return one_line("Translation", repr(self.text), f"of {self.source!r}", score)
+        return short_repr("Translation", repr(self.text), f"of {self.source!r}", score)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, as `translate` with JSON writes them."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from clearhead.caller import setting
 from clearhead.errors import InputError
 from clearhead.families import FAMILIES
-from clearhead.families.family import config_said
+from clearhead.families.family import parse_config_option
 from clearhead.jobs.learn_tokenizer import learn_tokenizer
 from clearhead.jobs.plan import RunPlan
 from clearhead.model import Model
@@ -55,7 +55,7 @@ def planned_shape(plan: RunPlan) -> ModelShape:
     family = FAMILIES[plan.family or "transformer"]
     if (plan.preset or PRESET) not in family.presets:
         raise InputError(f"{family.title} has no preset {plan.preset!r}; it has {', '.join(family.presets)}.")
-    said = config_said(plan.config, EXAMPLE)
+    said = parse_config_option(plan.config, EXAMPLE)
     return new_shape(family.model_type, plan.preset or PRESET, said, "seq2seq")[1]
 
 
@@ -65,7 +65,7 @@ def make_model(plan: RunPlan, texts: Texts, folder: Path, events: RunEvents) -> 
         if plan.family or plan.preset or plan.config or plan.vocabulary:
             raise InputError("family, preset, config and vocabulary make a new model; a checkpoint has its own.")
         return _checkpoint(plan, events)
-    return _new(plan, _tongues(plan, texts, folder, events), config_said(plan.config, EXAMPLE))
+    return _new(plan, _tongues(plan, texts, folder, events), parse_config_option(plan.config, EXAMPLE))
 
 
 def _checkpoint(plan: RunPlan, events: RunEvents) -> Model:

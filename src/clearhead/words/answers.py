@@ -9,7 +9,7 @@ from typing import Any
 
 from clearhead.caller import setting
 from clearhead.errors import InputError
-from clearhead.html import one_line, table_html
+from clearhead.html import render_table, short_repr
 from clearhead.progress import Progress, no_progress
 from clearhead.words.measure import Analogies, Likeness, measure_analogies, measure_likeness
 from clearhead.words.vectors import Neighbour, WordVectors
@@ -43,11 +43,11 @@ class WordAnswers:
     def __repr__(self) -> str:
         near = ", ".join(f"{word.word} {word.cosine:.3f}" for word in self.neighbours[:6])
         cosine = None if self.cosine is None else f"cosine {self.cosine:.4f}"
-        return one_line("WordAnswers", " ".join(self.terms), near, cosine)
+        return short_repr("WordAnswers", " ".join(self.terms), near, cosine)
 
     def _repr_html_(self) -> str:
         rows = [(near.word, f"{near.cosine:.4f}") for near in self.neighbours]
-        return table_html(" ".join(self.terms) or self.vectors.name, ("word", "cosine"), rows)
+        return render_table(" ".join(self.terms) or self.vectors.name, ("word", "cosine"), rows)
 
 
 def answer_words(

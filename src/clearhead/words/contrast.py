@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.batch import Batch
 from clearhead.errors import InputError
-from clearhead.files import shown
-from clearhead.html import one_line, table_html
+from clearhead.files import to_printable
+from clearhead.html import render_table, short_repr
 from clearhead.model.alignment import places
 from clearhead.text.subwords import make_whole_word_lookup
 from clearhead.text.words import find_compound_spans, find_word
@@ -75,11 +75,11 @@ class Contrast:
     def __repr__(self) -> str:
         cosines = [f"{layer.name} {layer.cosine:.3f}" for layer in (self.layers[:1] + self.layers[-1:])]
         sentences = f"{len(self.occurrences)} sentences"
-        return one_line("Contrast", repr(self.word), sentences, self.model, f"cosine: {' ... '.join(cosines)}")
+        return short_repr("Contrast", repr(self.word), sentences, self.model, f"cosine: {' ... '.join(cosines)}")
 
     def _repr_html_(self) -> str:
         rows = [(layer.name, f"{layer.cosine:.4f}") for layer in self.layers]
-        return table_html(f"{self.word} in two sentences", ("layer", "cosine"), rows, list(self.notes))
+        return render_table(f"{self.word} in two sentences", ("layer", "cosine"), rows, list(self.notes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,13 +104,13 @@ def contrast_model(model: Model, sentences: Sequence[str], word: str) -> Contras
     several = [one for one in seen if len(one.ids) > 1]
     if several:
         cut = " ".join(several[0].tokens)
-        notes.append(f"{shown(word, 40)} is cut into {shown(cut)}; its vector is the mean of theirs.")
+        notes.append(f"{to_printable(word, 40)} is cut into {to_printable(cut)}; its vector is the mean of theirs.")
     a, b = seen[0], seen[1]
     if a.ids != b.ids:
-        both = " and ".join(shown(" ".join(one.tokens), 40) for one in (a, b))
+        both = " and ".join(to_printable(" ".join(one.tokens), 40) for one in (a, b))
         notes.append(f"The two are written differently, and are different rows of the word table: {both}.")
     if unknown := model.tokenizer.special_tokens_map.get("unk_token"):
-        notes += [f"{shown(word, 40)} is unknown to the model." for one in seen[:1] if unknown in one.tokens]
+        notes += [f"{to_printable(word, 40)} is unknown to the model." for one in seen[:1] if unknown in one.tokens]
     names = ["word table", "embeddings", *(f"layer {n}" for n in range(1, len(a.layers) - 1))]
     layers = [
         Layer(name=name, cosine=1.0 if name == "word table" and a.ids == b.ids else _cosine(one, two))
@@ -161,7 +161,7 @@ def word_table(model: Model) -> WordVectors:
         raise InputError(f"{model.reference} has no token that is a whole word, so there are no words to compare.")
     rows = list(found.values())
     notes = (f"{len(found):,} of {len(tokenizer.vocab):,} tokens are whole words; the others are left out.",)
-    return WordVectors(words=tuple(found), matrix=table[rows], name=shown(model.reference), notes=notes)
+    return WordVectors(words=tuple(found), matrix=table[rows], name=to_printable(model.reference), notes=notes)
 
 
 def _spans(sentences: Sequence[str], word: str) -> tuple[list[tuple[int, int]], list[str]]:
@@ -175,10 +175,13 @@ def _spans(sentences: Sequence[str], word: str) -> tuple[list[tuple[int, int]], 
         found = find_word(text, word)
         if not found:
             raise InputError(
-                f"{shown(word, 40)!r} does not stand by itself in {shown(text)!r}; every sentence must have the word."
+                f"{to_printable(word, 40)!r} does not stand by itself in {to_printable(text)!r}; every sentence "
+                "must have the word."
             )
         if len(found) > 1:
-            notes.append(f"{shown(word, 40)} stands {len(found)} times in {shown(text)!r}; the first is taken.")
+            notes.append(
+                f"{to_printable(word, 40)} stands {len(found)} times in {to_printable(text)!r}; the first is taken."
+            )
         spans.append(found[0])
     return spans, notes
 
@@ -190,7 +193,7 @@ def _read(model: Model, table: Array, text: str, span: tuple[int, int]) -> _Seen
     at = places(encoding, [span])[0]
     if not at:
         what = "is cut off: the sentence is too long for the model" if encoding.truncated else "has no token of its own"
-        raise InputError(f"{shown(text[span[0] : span[1]], 40)!r} in {shown(text)!r} {what}.")
+        raise InputError(f"{to_printable(text[span[0] : span[1]], 40)!r} in {to_printable(text)!r} {what}.")
     ids = np.array([encoding.ids], np.int64)
     segments = np.array([encoding.segments], np.int64) if model.shape.stack.segments > 1 else None
     hidden = model.runner.encode(Batch(ids=ids, mask=None, segments=segments), layers=True, pooled=False).hidden

@@ -12,7 +12,7 @@ import numpy as np
 
 from clearhead.data.sources.lines import line_texts
 from clearhead.errors import InputError
-from clearhead.files import shown
+from clearhead.files import to_printable
 from clearhead.metrics.checks import Array
 from clearhead.progress import Progress, no_progress
 from clearhead.text.words import split_vector_words
@@ -123,5 +123,5 @@ def _frequent(seen: dict[str, int], counts: array[int]) -> dict[str, int]:
 def _checked(sentences: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
     for number, sentence in enumerate(sentences):
         if isinstance(sentence, str) or not all(isinstance(word, str) for word in sentence):
-            raise InputError(f"Sentence {number} is {shown(sentence, 40)!r}, expected a list of words.")
+            raise InputError(f"Sentence {number} is {to_printable(sentence, 40)!r}, expected a list of words.")
         yield sentence

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.checkpoint.weights import Mapped, inside, read_header, write_file
+from clearhead.checkpoint.weights import MappedTensors, read_header, resolve_inside, write_safetensors
 from clearhead.errors import CheckpointError, InputError, TensorError
-from clearhead.files import decode, read_json, shown, whole_folder, write_json
+from clearhead.files import atomic_folder, decode_dataclass, read_json, to_printable, write_json
 from clearhead.progress import Progress, no_progress
 from clearhead.words.formats import (
     LARGEST,
@@ -73,14 +73,14 @@ def save_vectors(place: str | os.PathLike[str], vectors: WordVectors, *, learned
     elif path.suffix.lower() in BINARY_ENDINGS:
         write_binary(path, vectors)
     else:
-        with whole_folder(path) as folder:
+        with atomic_folder(path) as folder:
             write_vectors(folder, vectors, learned)
     return path
 
 
 def write_vectors(folder: Path, vectors: WordVectors, learned: dict[str, Any] | None = None) -> None:
     """The two files of a folder; words.json comes last and vouches for the other."""
-    write_file(folder / TENSORS, {"vectors": vectors.matrix})
+    write_safetensors(folder / TENSORS, {"vectors": vectors.matrix})
     card = Card(
         format=FORMAT,
         width=vectors.width,
@@ -94,9 +94,11 @@ def write_vectors(folder: Path, vectors: WordVectors, learned: dict[str, Any] | 
 
 def read_vectors(folder: Path) -> WordVectors:
     """Read a folder that `write_vectors` wrote; whatever else it may be is refused with the reason."""
-    card = decode(read_json(inside(folder, CARD), most=MOST_CARD, unique=True), Card, CARD)
+    card = decode_dataclass(read_json(resolve_inside(folder, CARD), max_bytes=MOST_CARD, unique_keys=True), Card, CARD)
     if card.format != FORMAT:
-        raise CheckpointError(f"{CARD} has format {shown(card.format, 20)}, and this version reads {FORMAT}: upgrade.")
+        raise CheckpointError(
+            f"{CARD} has format {to_printable(card.format, 20)}, and this version reads {FORMAT}: upgrade."
+        )
     if not card.words or not 1 <= card.width <= MOST_WIDTH:
         raise CheckpointError(f"{CARD} names no words, or a width that is not 1 to {MOST_WIDTH:,}.")
     counts = [0] * len(card.words) if card.counts is None else card.counts
@@ -106,8 +108,10 @@ def read_vectors(folder: Path) -> WordVectors:
         raise CheckpointError(f"{CARD} has a word twice, so it is not clear which vector counts.")
     for word in card.words:
         if not 1 <= len(word) <= MOST_WORD or not _is_text(word):
-            raise CheckpointError(f"{CARD} has {shown(word, 40)!r}; a word is a text of 1 to {MOST_WORD} letters.")
-    path = inside(folder, TENSORS)
+            raise CheckpointError(
+                f"{CARD} has {to_printable(word, 40)!r}; a word is a text of 1 to {MOST_WORD} letters."
+            )
+    path = resolve_inside(folder, TENSORS)
     stored = read_header(path)
     size = (len(card.words), card.width)
     if stored.keys() != {"vectors"} or stored["vectors"].size != size or stored["vectors"].dtype != "F32":
@@ -115,11 +119,11 @@ def read_vectors(folder: Path) -> WordVectors:
         raise TensorError(f"{TENSORS} must hold vectors of {sides} F32 numbers, as {CARD} says, and nothing else.")
     if card.sha256 != _digest(path):
         raise CheckpointError(f"{TENSORS} is not the file that {CARD} was saved with: damaged, or of another save.")
-    matrix = Mapped(stored, writable=False).array("vectors")
+    matrix = MappedTensors(stored, writable=False).array("vectors")
     if not (matrix.min() >= -LARGEST and matrix.max() <= LARGEST):  # NaN is neither
         raise TensorError(f"{TENSORS} has NaN, infinity or numbers above {LARGEST:g}.")
     known = None if card.counts is None else np.array(counts, np.int64)
-    return WordVectors(words=tuple(card.words), matrix=matrix, counts=known, name=shown(folder.name))
+    return WordVectors(words=tuple(card.words), matrix=matrix, counts=known, name=to_printable(folder.name))
 
 
 def _is_text(word: str) -> bool:

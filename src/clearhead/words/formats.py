@@ -12,7 +12,7 @@ import numpy as np
 
 from clearhead.data.sources.files import BROKEN_STREAM, Blob, open_path
 from clearhead.errors import InputError
-from clearhead.files import shown, whole_file
+from clearhead.files import atomic_file, to_printable
 from clearhead.metrics.checks import Array
 from clearhead.progress import Progress, no_progress
 from clearhead.words.vectors import WordVectors
@@ -190,7 +190,7 @@ def _text(
         begin = blob.head.removeprefix(MARK).split(b"\n", 1)[0].split()
         promised, width = None, len(begin) - 1
         if not 1 <= width <= MOST_WIDTH or _numbers(begin[1:]) is None:
-            said = shown(blob.head.split(b"\n", 1)[0][:40].decode("utf-8", "replace"), 40)
+            said = to_printable(blob.head.split(b"\n", 1)[0][:40].decode("utf-8", "replace"), 40)
             raise InputError(
                 f"{blob.name} is no file of word vectors: its first line is {said!r}, expected a word and its numbers, "
                 "or how many words there are and their width."
@@ -279,7 +279,7 @@ def write_text(path: Path, vectors: WordVectors) -> None:
     """word2vec's text: how many words and how wide, then a word and its numbers on each line."""
     _check_words(vectors)
     form = " %.9g" * vectors.width + "\n"  # nine digits give every float32 back
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(f"{len(vectors)} {vectors.width}\n".encode())
         for word, row in zip(vectors.words, vectors.matrix, strict=True):
             file.write((word + form % tuple(row.tolist())).encode())
@@ -288,7 +288,7 @@ def write_text(path: Path, vectors: WordVectors) -> None:
 def write_binary(path: Path, vectors: WordVectors) -> None:
     """word2vec's binary form."""
     _check_words(vectors)
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(f"{len(vectors)} {vectors.width}\n".encode())
         for word, row in zip(vectors.words, vectors.matrix, strict=True):
             file.write(word.encode() + b" " + row.astype("<f4").tobytes() + b"\n")
@@ -298,5 +298,6 @@ def _check_words(vectors: WordVectors) -> None:
     for word in vectors.words:
         if len(word.encode("utf-8", "surrogatepass").split()) != 1 or not word.isprintable():
             raise InputError(
-                f"{shown(word, 40)!r} cannot stand in a word2vec file, which parts words by blanks; save a folder."
+                f"{to_printable(word, 40)!r} cannot stand in a word2vec file, which parts words by blanks; save a "
+                "folder."
             )

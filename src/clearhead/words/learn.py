@@ -16,7 +16,7 @@ import numpy as np
 
 from clearhead.errors import InputError
 from clearhead.files import scratch_folder
-from clearhead.html import one_line
+from clearhead.html import short_repr
 from clearhead.machine.threads import limit_blas
 from clearhead.metrics.checks import Array
 from clearhead.progress import Progress, no_progress
@@ -41,7 +41,7 @@ class LearnedWords:
     seconds: float  # of learning, without reading
 
     def __repr__(self) -> str:
-        return one_line("LearnedWords", repr(self.vectors), f"from {self.read:,} words", f"{self.seconds:.1f} s")
+        return short_repr("LearnedWords", repr(self.vectors), f"from {self.read:,} words", f"{self.seconds:.1f} s")
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, as `--json` prints them."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from clearhead.data.sources.lines import line_texts
 from clearhead.errors import InputError
-from clearhead.files import shown
+from clearhead.files import to_printable
 from clearhead.metrics.checks import Array
 from clearhead.metrics.correlation import spearman
 from clearhead.metrics.intervals import Interval, bootstrap, wilson_interval
@@ -78,7 +78,7 @@ def measure_likeness(vectors: WordVectors, path: str | os.PathLike[str], *, seed
         for one, two, score in pairs
         if (a := vectors.find(one)) is not None and (b := vectors.find(two)) is not None
     ]
-    name = shown(Path(path).name)
+    name = to_printable(Path(path).name)
     if len(known) < 3:
         few = f"{vectors.name} knows the words of {len(known)} of its {len(pairs):,} rows"
         raise InputError(f"{name}: {few}, and 3 are needed.")
@@ -95,7 +95,7 @@ def measure_analogies(
 ) -> Analogies:
     """The share of a file's questions (four words a line, `: name` before a section) that 3CosAdd answers right."""
     sections = _questions(Path(path))
-    name = shown(Path(path).name)
+    name = to_printable(Path(path).name)
     asked = {title: _known(vectors, rows) for title, rows in sections.items()}
     total, done = sum(map(len, asked.values())), 0
     right: dict[str, int] = {}
@@ -126,7 +126,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     notes: list[str] = []
     for number, line in enumerate(_plain(path, notes), 1):
         if number > MOST_ROWS:
-            raise InputError(f"{shown(path.name)} has more than {MOST_ROWS:,} lines, so it is no file of tests.")
+            raise InputError(f"{to_printable(path.name)} has more than {MOST_ROWS:,} lines, so it is no file of tests.")
         if line.strip() and not line.lstrip().startswith("#"):
             yield number, line.strip()
 
@@ -138,7 +138,7 @@ def _plain(path: Path, notes: list[str]) -> Iterable[str]:
 
 
 def _missing(path: Path) -> Any:
-    raise InputError(f"{shown(path)} is not there, or no file.")
+    raise InputError(f"{to_printable(path)} is not there, or no file.")
 
 
 def _pairs(path: Path) -> Iterator[tuple[str, str, float]]:
@@ -155,10 +155,13 @@ def _pairs(path: Path) -> Iterator[tuple[str, str, float]]:
             score = float(parts[place])
         except (IndexError, ValueError):
             raise InputError(
-                f"{shown(path.name)}: line {number:,} is {shown(line, 60)!r}, expected two words and a score."
+                f"{to_printable(path.name)}: line {number:,} is {to_printable(line, 60)!r}, expected two words and "
+                "a score."
             ) from None
         if not np.isfinite(score):
-            raise InputError(f"{shown(path.name)}: line {number:,} has the score {score}, expected a finite number.")
+            raise InputError(
+                f"{to_printable(path.name)}: line {number:,} has the score {score}, expected a finite number."
+            )
         yield parts[0], parts[1], score
 
 
@@ -167,14 +170,15 @@ def _questions(path: Path) -> dict[str, list[list[str]]]:
     title = "questions"
     for number, line in _lines(path):
         if line.startswith(":"):
-            title = shown(line[1:].strip(), 60) or "questions"
+            title = to_printable(line[1:].strip(), 60) or "questions"
             continue
         words = line.split()
         if len(words) != 4:
             raise InputError(
-                f"{shown(path.name)}: line {number:,} is {shown(line, 60)!r}, expected four words or `: name`."
+                f"{to_printable(path.name)}: line {number:,} is {to_printable(line, 60)!r}, expected four words or "
+                "`: name`."
             )
         made.setdefault(title, []).append(words)
     if not made:
-        raise InputError(f"{shown(path.name)} holds no questions; expected lines of four words.")
+        raise InputError(f"{to_printable(path.name)} holds no questions; expected lines of four words.")
     return made

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from clearhead.errors import InputError
-from clearhead.files import shown
+from clearhead.files import to_printable
 from clearhead.metrics.checks import Array, ArrayLike
 from clearhead.text.words import split_vector_words
 
@@ -56,7 +56,7 @@ class WordVectors:
         return self.vector(word)
 
     def __repr__(self) -> str:
-        return f"WordVectors({shown(self.name)}: {len(self):,} words, width {self.width})"
+        return f"WordVectors({to_printable(self.name)}: {len(self):,} words, width {self.width})"
 
     @property
     def width(self) -> int:
@@ -86,8 +86,10 @@ class WordVectors:
         found = self.find(word)
         if found is None:
             near = get_close_matches(word.lower(), self.words[:SEARCHED], n=1, cutoff=0.75)
-            hint = f"; did you mean {shown(near[0], 40)}?" if near else "."
-            raise InputError(f"{shown(word, 40)!r} is not among the {len(self):,} words of {shown(self.name)}{hint}")
+            hint = f"; did you mean {to_printable(near[0], 40)}?" if near else "."
+            raise InputError(
+                f"{to_printable(word, 40)!r} is not among the {len(self):,} words of {to_printable(self.name)}{hint}"
+            )
         return found
 
     def vector(self, word: str) -> Array:
@@ -211,7 +213,7 @@ def expression(asked: str | Sequence[str]) -> tuple[list[str], list[str]]:
             sign, waiting = SIGNS[part], True
         else:
             if not waiting:
-                raise InputError(f"Put + or - before {shown(part, 40)!r}, as in: king - man + woman.")
+                raise InputError(f"Put + or - before {to_printable(part, 40)!r}, as in: king - man + woman.")
             (added if sign > 0 else taken).append(part)
             waiting = False
     if waiting:

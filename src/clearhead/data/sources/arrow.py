@@ -12,7 +12,7 @@ from clearhead.data.sources.files import BROKEN_STREAM, Blob
 from clearhead.data.sources.header import unique_names
 from clearhead.data.sources.source import BadRow, Row, Rows
 from clearhead.errors import InputError, MissingExtraError
-from clearhead.files import shown
+from clearhead.files import to_printable
 
 BATCH = 1024  # rows that are turned into Python values at a time
 
@@ -164,4 +164,4 @@ def _value(cell: Any) -> Any:
 
 def _first_line(error: Exception) -> str:
     line = (str(error).splitlines() or [type(error).__name__])[0]
-    return shown(line, 200).rstrip(".")
+    return to_printable(line, 200).rstrip(".")

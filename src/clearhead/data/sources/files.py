@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from clearhead.data.sources.source import BYTES, DAMAGE, LONG
 from clearhead.errors import InputError
-from clearhead.files import shown
+from clearhead.files import to_printable
 
 SAMPLE = 1 << 18  # bytes that are looked at to tell what a file is
 SCANNED = 64 << 20  # bytes that are looked at to tell its encoding
@@ -102,7 +102,7 @@ class _Feed(io.RawIOBase):
 
 def open_path(path: Path) -> Blob:
     """A file, gzipped or not, or a named pipe."""
-    said = shown(path, MOST_NAME)
+    said = to_printable(path, MOST_NAME)
     try:
         mode = path.stat().st_mode
         if stat.S_ISFIFO(mode):
@@ -123,13 +123,15 @@ def open_path(path: Path) -> Blob:
         raise InputError(f"{said} is no name of a file.") from None
     except BROKEN_STREAM as error:
         raise InputError(f"{said} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
-    return Blob(name=shown(path.name, MOST_NAME), open=opened, head=head, compressed=compressed, again=True, path=path)
+    return Blob(
+        name=to_printable(path.name, MOST_NAME), open=opened, head=head, compressed=compressed, again=True, path=path
+    )
 
 
 def open_handle(handle: Any, name: str | None = None, *, close: bool = False) -> Blob:
     """An open file, binary or text; one that cannot seek is read once."""
     given = name or getattr(handle, "name", None)
-    label = shown(given, MOST_NAME) if isinstance(given, str) and given else "the input"
+    label = to_printable(given, MOST_NAME) if isinstance(given, str) and given else "the input"
     label = "standard input" if label == "<stdin>" else label
     standard = any(handle is one for one in (sys.stdin, getattr(sys.stdin, "buffer", None)) if one is not None)
     handle = getattr(handle, "buffer", handle)

@@ -10,14 +10,14 @@ from clearhead.data.names import PARTS
 from clearhead.data.sources.files import MOST_NAME, MOST_RECORD, SURROGATE
 from clearhead.data.sources.source import BYTES, DAMAGE, LONG, NUL, BadRow, Row, Rows, Source, excerpt
 from clearhead.errors import InputError
-from clearhead.files import shown
+from clearhead.files import to_printable
 
 LOOKED_AT = 200  # files that tell the encoding
 
 
 def open_folder(folder: Path, encoding: str | None) -> Source:
     """The texts of a folder, labelled by the sub-folder they are in."""
-    said = shown(folder, MOST_NAME)
+    said = to_printable(folder, MOST_NAME)
     try:
         parts = _inside(folder, folders=True)
         split = bool(parts) and all(part.name.casefold() in PARTS for part in parts)
@@ -27,7 +27,7 @@ def open_folder(folder: Path, encoding: str | None) -> Source:
     except OSError as error:
         raise InputError(f"{said} cannot be read: {error.strerror or error}.") from None
     if not first:
-        files = ", ".join(shown(path.name) for path in _inside(folder, folders=False)[:10])
+        files = ", ".join(to_printable(path.name) for path in _inside(folder, folders=False)[:10])
         raise InputError(
             f"{said} holds no sub-folders with text files, one for each label"
             + (f"; name one of its files: {files}." if files else ".")
@@ -35,9 +35,9 @@ def open_folder(folder: Path, encoding: str | None) -> Source:
     fallback = encoding or _fallback(first)
     labels = sorted({label for label, _, _ in _labels(folder, split=split)})
     spoken = f"a folder of text files, {'UTF-8' if fallback == 'utf-8' else encoding or 'UTF-8, else ' + fallback}"
-    listed = ", ".join(shown(label, 40) for label in labels[:10]) + (", ..." if len(labels) > 10 else "")
+    listed = ", ".join(to_printable(label, 40) for label in labels[:10]) + (", ..." if len(labels) > 10 else "")
     return Source(
-        name=shown(folder.name or folder, MOST_NAME),
+        name=to_printable(folder.name or folder, MOST_NAME),
         kind="folder",
         path=folder,
         columns=("text", "label", "file", *(("split",) if split else ())),
@@ -95,7 +95,7 @@ def _rows(folder: Path, *, split: bool, encoding: str | None, fallback: str) -> 
             name = str(path.relative_to(folder))
             text, problem, reason = _read(path, encoding, fallback)
             if problem is not None:
-                yield BadRow(number, f"{shown(name, MOST_NAME)}: {reason}", excerpt(text), None, problem)
+                yield BadRow(number, f"{to_printable(name, MOST_NAME)}: {reason}", excerpt(text), None, problem)
                 continue
             values = {"text": text, "label": label, "file": name}
             yield Row(number, values | {"split": part} if split else values)

@@ -12,7 +12,7 @@ from clearhead.data.sources.files import BROKEN_STREAM, SURROGATE, Blob, find_en
 from clearhead.data.sources.readers import open_source
 from clearhead.data.sources.source import BadRow, Source, excerpt
 from clearhead.errors import InputError
-from clearhead.files import shown
+from clearhead.files import to_printable
 
 PIECE = 1 << 16  # characters of a line at a time: a longer line comes in pieces
 TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".pq")
@@ -25,7 +25,7 @@ def line_texts(
 ) -> Iterator[str]:
     """The texts of files and open handles in order; what people should know is added to `notes` on the way."""
     for file in files:
-        name = shown(getattr(file, "name", None) or file, 300)
+        name = to_printable(getattr(file, "name", None) or file, 300)
         table = isinstance(file, str | Path) and is_table(Path(file))
         made = cells(file, columns, encoding, notes) if table or columns is not None else _lines(file, encoding, notes)
         some = False
@@ -156,6 +156,6 @@ def _chosen(source: Source, columns: str | Sequence[str] | None) -> list[str]:
         columns = [columns] if columns in source.columns else [name.strip() for name in columns.split(",")]
     missing = [name for name in columns if name not in source.columns]
     if missing or not columns:
-        wanted = shown(missing[0]) if missing else ""
+        wanted = to_printable(missing[0]) if missing else ""
         raise InputError(f"{source.name} has no column {wanted!r}; it has {listed}.")
     return list(dict.fromkeys(columns))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.errors import InputError
-from clearhead.files import shown
+from clearhead.files import to_printable
 
 # the kinds of trouble a row can have: what counts are kept by
 CELLS = "wrong number of cells"
@@ -59,7 +59,7 @@ Rows = Iterator[Row | BadRow]
 
 def excerpt(text: object) -> str:
     """The beginning of a value, short and printable."""
-    return shown(str(text)[: 4 * MOST_EXCERPT].strip(), MOST_EXCERPT - 3)
+    return to_printable(str(text)[: 4 * MOST_EXCERPT].strip(), MOST_EXCERPT - 3)
 
 
 class Once:

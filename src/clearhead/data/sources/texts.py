@@ -30,7 +30,7 @@ from clearhead.data.sources.piped import FORMATS, SIGNS, header_sign, is_json
 from clearhead.data.sources.readers import open_source
 from clearhead.data.sources.source import BYTES, BadRow, Row, Source
 from clearhead.errors import InputError
-from clearhead.files import shown
+from clearhead.files import to_printable
 
 LIKELY = ("text", "sentence", "content", "question", "title", "body")
 TABLES = (".csv", ".tsv", ".tab", ".json", ".parquet", ".pq", *SUFFIXES)  # read by their rows and columns
@@ -153,7 +153,7 @@ def _handle_name(handle: Any) -> str:
     if sys.stdin is not None and handle in (sys.stdin, getattr(sys.stdin, "buffer", None)):
         return "standard input"
     name = getattr(handle, "name", None)
-    return shown(name, MOST_NAME) if isinstance(name, str) and name not in ("", "<stdin>") else "the input"
+    return to_printable(name, MOST_NAME) if isinstance(name, str) and name not in ("", "<stdin>") else "the input"
 
 
 def _of_handle(
@@ -271,7 +271,7 @@ def _of_json_lines(lines: Iterator[Line], name: str, column: str | None, expecte
 
 def _column(header: Sequence[str], name: str, column: str | None, expected: Sequence[str]) -> str:
     """The column that holds the texts: the one that is named, expected, likely by its name, or the only one."""
-    listed = ", ".join(shown(title, 60) for title in header[:20])
+    listed = ", ".join(to_printable(title, 60) for title in header[:20])
     if column is not None:
         if header.count(column) > 1:
             raise InputError(f"{name} has {header.count(column)} columns called {column!r}.")

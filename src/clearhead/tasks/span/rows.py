@@ -12,7 +12,7 @@ from clearhead.data.examples import TextRow, id_in, split_in, text_in
 from clearhead.data.labels import LabelSpace, is_missing, is_text
 from clearhead.data.row_codec import Encoder, LengthPolicy, Pieces
 from clearhead.data.sources.source import NO_LABEL, UNKNOWN, BadRow, Row, excerpt
-from clearhead.files import shown
+from clearhead.files import to_printable
 from clearhead.tasks.cells import BORDER, OPENS, parsed
 from clearhead.text.encoding import Encoding, select_tokens, split_into_windows, truncate
 
@@ -70,13 +70,17 @@ def _truth(row: Row, column: str, passage: str) -> Truth | BadRow:
             return BadRow(row.number, "an answer is empty or no text", excerpt(text), row.line, UNKNOWN)
         start = passage.find(text) if start is None else _place(start)
         if start is None:
-            reason = f"the start of the answer {shown(text, 40)!r} is no whole number"
+            reason = f"the start of the answer {to_printable(text, 40)!r} is no whole number"
             return BadRow(row.number, reason, "", row.line, BORDER)
         if start < 0:
-            return BadRow(row.number, f"the answer {shown(text, 40)!r} is not in the passage", "", row.line, BORDER)
+            return BadRow(
+                row.number, f"the answer {to_printable(text, 40)!r} is not in the passage", "", row.line, BORDER
+            )
         if passage[start : start + len(text)] != text:
-            there = shown(passage[start : start + len(text)], 40)
-            reason = f"at {shown(start, 20)} the passage has {there!r}, and not the answer {shown(text, 40)!r}"
+            there = to_printable(passage[start : start + len(text)], 40)
+            reason = (
+                f"at {to_printable(start, 20)} the passage has {there!r}, and not the answer {to_printable(text, 40)!r}"
+            )
             return BadRow(row.number, reason, "", row.line, BORDER)
         lead = len(text) - len(text.lstrip())
         answers.append(text.strip())

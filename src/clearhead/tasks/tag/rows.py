@@ -13,7 +13,7 @@ from clearhead.data.examples import MOST_CELL, TextRow, id_in, split_in, text_in
 from clearhead.data.labels import LabelSpace, is_missing, is_text, spelled
 from clearhead.data.sources.source import EMPTY, HALF, LONG, NO_LABEL, UNKNOWN, BadRow, Row, excerpt
 from clearhead.errors import InputError
-from clearhead.files import shown
+from clearhead.files import to_printable
 from clearhead.tasks.cells import BORDER, OPENS, parsed
 from clearhead.text.words import find_word_spans
 
@@ -139,7 +139,7 @@ def _spans(row: Row, listed: Iterable[Any], text: str, words: Words) -> Tags | B
             return BadRow(row.number, reason, excerpt(one), row.line, BORDER)
         start, end, kind = found
         if not 0 <= start < end <= len(text):
-            place = f"{shown(start, 20)} to {shown(end, 20)}"
+            place = f"{to_printable(start, 20)} to {to_printable(end, 20)}"
             reason = f"the span {place} ({kind}) is outside the text of {len(text):,} characters"
             return BadRow(row.number, reason, "", row.line, BORDER)
         if start not in begins or end not in ends:

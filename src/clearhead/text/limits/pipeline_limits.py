@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from clearhead.errors import InputError, TokenizerError
-from clearhead.files import shown
+from clearhead.files import to_printable
 from clearhead.text.limits.pattern_parser import UnboundedPatternError
 from clearhead.text.limits.patterns import anchor_at_run_start, check_pattern, depends_on_position
 from clearhead.text.limits.vocabulary_limits import (
@@ -208,7 +208,7 @@ def _cut(step: Step) -> float:
     elif kind == "FixedLength":
         length = step.get("length", 1)
         if not isinstance(length, int) or isinstance(length, bool) or length < 1:
-            raise TokenizerError(f"tokenizer.json: length must be an integer >= 1, got {shown(length)}")
+            raise TokenizerError(f"tokenizer.json: length must be an integer >= 1, got {to_printable(length)}")
     return 1.0
 
 
@@ -244,7 +244,8 @@ def _pattern(step: Step) -> str | None:
                 check_pattern(text)
             except UnboundedPatternError as error:
                 raise TokenizerError(
-                    f"tokenizer.json cannot be used: the time of the pattern {shown(text)!r} has no bound ({error})"
+                    f"tokenizer.json cannot be used: the time of the pattern {to_printable(text)!r} has no bound "
+                    f"({error})"
                 ) from None
             return None
     raise TokenizerError(f"tokenizer.json: the pattern of a {step['type']} must be a text or a regular expression")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from clearhead.errors import TokenizerError
-from clearhead.files import shown
+from clearhead.files import to_printable
 from clearhead.text.sentencepiece.model_file import MAX_ADDED_TOKENS, MAX_PIECE_LENGTH
 from clearhead.text.settings import check_vocabulary
 
@@ -40,7 +40,7 @@ def check_normalized_tokens(pipeline: Any) -> None:
     for token in pipeline.get_added_tokens_decoder().values():
         if token.normalized and not pipeline.normalizer.normalize_str(token.content):
             raise TokenizerError(
-                f"the normalizer leaves nothing of the added token {shown(token.content)!r}; set its "
+                f"the normalizer leaves nothing of the added token {to_printable(token.content)!r}; set its "
                 '"normalized" to false'
             )
 
@@ -58,8 +58,9 @@ def check_scores(pieces: Iterable[tuple[object, object]], name: str = "tokenizer
         is_number = isinstance(score, int | float) and not isinstance(score, bool)
         if not is_number or not abs(score) <= MAX_SCORE:  # type: ignore[arg-type]
             raise TokenizerError(
-                f"{name}: the score of the piece {shown(piece)!r} must be a number between -{MAX_SCORE:,.0f} and "
-                f"{MAX_SCORE:,.0f}, got {shown(score)}"
+                f"{name}: the score of the piece {to_printable(piece)!r} must be a number between "
+                f"-{MAX_SCORE:,.0f} and "
+                f"{MAX_SCORE:,.0f}, got {to_printable(score)}"
             )
 
 
@@ -81,7 +82,7 @@ def check_model(model: object) -> None:
     longest = model.get("max_input_chars_per_word")
     if longest is not None and (type(longest) is not int or not 0 <= longest <= MAX_WORD_LENGTH):
         raise TokenizerError(
-            f"tokenizer.json: max_input_chars_per_word must be from 0 to {MAX_WORD_LENGTH}, got {shown(longest)}"
+            f"tokenizer.json: max_input_chars_per_word must be from 0 to {MAX_WORD_LENGTH}, got {to_printable(longest)}"
         )
     vocab = model.get("vocab")
     if isinstance(vocab, list):
@@ -98,7 +99,8 @@ def check_deterministic(model: object) -> None:
         return
     if model.get("dropout"):
         raise TokenizerError(
-            f"tokenizer.json: the model has a dropout of {shown(model['dropout'])}, which makes its ids random; set it "
+            f"tokenizer.json: the model has a dropout of {to_printable(model['dropout'])}, which makes its ids "
+            "random; set it "
             "to null"
         )
     vocab = model.get("vocab")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clearhead.errors import InputError, TokenizerError
-from clearhead.files import shown
+from clearhead.files import to_printable
 from clearhead.text.encoding import Encoding, TokenIds, truncate
 from clearhead.text.files import MAX_SETTINGS_BYTES, parse_json_object, read_bytes, wrap_library_errors
 from clearhead.text.limits.pipeline_limits import check_text_size
@@ -267,7 +267,7 @@ def _specials(settings: TokenizerSettings) -> dict[str, str | None]:
 def _needed(specials: dict[str, str | None], key: str, ids: dict[str, int]) -> str:
     token = specials[key]
     if token is None or token not in ids:
-        raise TokenizerError(f"the vocabulary lacks the {key} {shown(token)!r}")
+        raise TokenizerError(f"the vocabulary lacks the {key} {to_printable(token)!r}")
     return token
 
 
@@ -275,7 +275,7 @@ def _added(settings: TokenizerSettings, ids: dict[str, int], specials: list[str]
     """The tokens that are found in the text before anything else, with their ids."""
     if odd := [t.content for t in settings.added.values() if t.lstrip or t.rstrip or t.single_word]:
         raise TokenizerError(
-            f"a Marian tokenizer takes no added tokens that strip blanks or want whole words: {shown(odd)}"
+            f"a Marian tokenizer takes no added tokens that strip blanks or want whole words: {to_printable(odd)}"
         )
     added = {token.content: index for index, token in settings.added.items()}
     total = len(ids | added)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from clearhead.errors import InputError
-from clearhead.files import shown
+from clearhead.files import to_printable
 from clearhead.text.settings import SPECIAL_TOKEN_KEYS
 
 MODEL_KINDS = ("bpe", "unigram", "wordpiece")
@@ -128,7 +128,9 @@ def resolve_plan(wishes: VocabularyOptions) -> VocabularyPlan:
     kind, use = _kind_and_use(wishes.kind, wishes.use)
     split = wishes.split or SPLITS[kind][0]
     if split not in SPLITS[kind]:
-        raise InputError(f"split must be one of {', '.join(SPLITS[kind])} for {kind}, and it is {shown(split)!r}.")
+        raise InputError(
+            f"split must be one of {', '.join(SPLITS[kind])} for {kind}, and it is {to_printable(split)!r}."
+        )
     if wishes.byte_fallback and (kind == "wordpiece" or split != "metaspace"):
         raise InputError("Byte fallback is for bpe and unigram with split metaspace; byte-level has all bytes anyway.")
     for name in ("size", "min_count", "characters"):
@@ -164,9 +166,9 @@ def resolve_plan(wishes: VocabularyOptions) -> VocabularyPlan:
 
 def _kind_and_use(kind: str | None, use: str | None) -> tuple[str, str]:
     if kind is not None and kind not in MODEL_KINDS:
-        raise InputError(f"kind must be one of {', '.join(MODEL_KINDS)}, and it is {shown(kind)!r}.")
+        raise InputError(f"kind must be one of {', '.join(MODEL_KINDS)}, and it is {to_printable(kind)!r}.")
     if use is not None and use not in PRESETS:
-        raise InputError(f"A tokenizer can be for {', '.join(PRESETS)}, not for {shown(use)!r}.")
+        raise InputError(f"A tokenizer can be for {', '.join(PRESETS)}, not for {to_printable(use)!r}.")
     use = use or DEFAULT_PRESETS[kind or "bpe"]
     return kind or PRESETS[use].kind, use
 
@@ -176,7 +178,9 @@ def _steps(given: str | Sequence[str] | None, kind: str) -> tuple[str, ...]:
         return DEFAULT_NORMALIZERS[kind]
     steps = [step.strip() for step in given.split(",")] if isinstance(given, str) else list(given)
     if wrong := [step for step in steps if step not in NORMALIZERS]:
-        raise InputError(f"normalize takes {', '.join(NORMALIZERS)}, commas between them, and not {shown(wrong[0])!r}.")
+        raise InputError(
+            f"normalize takes {', '.join(NORMALIZERS)}, commas between them, and not {to_printable(wrong[0])!r}."
+        )
     return tuple(step for step in steps if step != "none")
 
 
@@ -194,10 +198,12 @@ def _renamed(named: dict[str, str], special: Sequence[str]) -> tuple[dict[str, s
         else:
             more.append(given)
     if twice := {token for token in more if more.count(token) > 1 or token in named.values()}:
-        raise InputError(f"The special token {shown(min(twice))!r} is there twice; name it once.")
+        raise InputError(f"The special token {to_printable(min(twice))!r} is there twice; name it once.")
     taken = {token: name for name, token in named.items()}
     if taken.get(named.get("pad", "")) not in (None, "pad"):
-        raise InputError(f"The special token {shown(named['pad'])!r} cannot be the padding and something else, too.")
+        raise InputError(
+            f"The special token {to_printable(named['pad'])!r} cannot be the padding and something else, too."
+        )
     return named, more
 
 
@@ -210,8 +216,8 @@ def _check_special(token: object) -> None:
         or len(token.encode("utf-8", "surrogatepass")) > MAX_SPECIAL_TOKEN_BYTES
     ):
         raise InputError(
-            f"The special token {shown(token, 40)!r} must have 1 to {MAX_SPECIAL_TOKEN_BYTES} bytes and no blanks "
+            f"The special token {to_printable(token, 40)!r} must have 1 to {MAX_SPECIAL_TOKEN_BYTES} bytes and no blanks "
             "among them."
         )
     if any("\ud800" <= letter <= "\udfff" or not letter.isprintable() for letter in token):
-        raise InputError(f"The special token {shown(token, 40)!r} holds characters that cannot be printed.")
+        raise InputError(f"The special token {to_printable(token, 40)!r} holds characters that cannot be printed.")
