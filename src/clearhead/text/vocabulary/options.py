@@ -216,8 +216,8 @@ def _check_special(token: object) -> None:
         or len(token.encode("utf-8", "surrogatepass")) > MAX_SPECIAL_TOKEN_BYTES
     ):
         raise InputError(
-            f"The special token {to_printable(token, 40)!r} must have 1 to {MAX_SPECIAL_TOKEN_BYTES} bytes and no blanks "
-            "among them."
+            f"The special token {to_printable(token, 40)!r} must have 1 to {MAX_SPECIAL_TOKEN_BYTES} bytes and no "
+            "blanks among them."
         )
     if any("\ud800" <= letter <= "\udfff" or not letter.isprintable() for letter in token):
         raise InputError(f"The special token {to_printable(token, 40)!r} holds characters that cannot be printed.")
