@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.data import Source, encode_table, inspect_data, survey
-from clearhead.tasks import ColumnRoles, Task
+from clearhead.data import Source, encode_table, inspect_data, resolve_columns, survey
+from clearhead.tasks import Task
 from clearhead.tasks.encoded import encoded
 from clearhead.tasks.view import plain_view
 from fuzz.data_seeds import File, Table
@@ -101,10 +101,9 @@ TASK_WRITERS: dict[str, Callable[[Table, Rng], File]] = {
 def read_task(task: Task, source: Source, tokenizer: Any, promise: Callable[[bool, str], None]) -> None:
     """All rows as a task reads them, to the arrays of a batch."""
     rows = task.rows
-    assert rows.columns is not None
     assert rows.counter is not None
     assert rows.plain is not None
-    columns = rows.columns(source, ColumnRoles(), True)
+    columns = resolve_columns(source, rows.columns)
     space = survey(source, columns, skip_bad_rows=True, check=rows.check, counter=rows.counter())
     table = encode_table(source, columns, tokenizer, space, max_length=24, stride=4, skip_bad_rows=True, form=rows)
     data = encoded(table, segments=True)

@@ -13,7 +13,8 @@ from clearhead.data import open_source
 from clearhead.errors import InputError
 from clearhead.jobs.plan import make_plan, read_recipe
 from clearhead.jobs.profile import profile_dataset
-from clearhead.translate.dataset import sides_of
+from clearhead.tasks import ColumnRoles
+from clearhead.translate.dataset import resolve_sides
 from tests.small import labelled, write_csv
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
@@ -48,8 +49,8 @@ def test_the_data_is_as_the_recipe_says(path: Path, monkeypatch: pytest.MonkeyPa
         pytest.skip("the data is not here")
     sources = {part: open_source(place) for part in ("train", "dev") if (place := getattr(plan, part)) is not None}
     if plan.task == "translate":
-        sides = sides_of(sources["train"], plan)
-        assert (sides.source, sides.target) == (plan.source, plan.target)
+        columns = resolve_sides(sources["train"], ColumnRoles(text=plan.source, text_b=plan.target))
+        assert (columns.text, columns.text_b) == (plan.source, plan.target)
         return
     seen = profile_dataset(sources, plan)
     assert seen.task.name == plan.task

@@ -1,4 +1,6 @@
-"""One of each: `text/words.py` alone splits text into words, `text/subwords.py` alone knows subword markers."""
+"""One of each: `text/words.py` alone splits text into words, `text/subwords.py` alone knows subword markers, and
+`data/column_resolver.py` alone decides which column plays which part.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,9 @@ from pathlib import Path
 import pytest
 
 import clearhead
+from clearhead.data.column_layout import ColumnLayout
+from clearhead.data.names import plain
+from clearhead.tasks import TASKS, Task
 
 ROOT = Path(clearhead.__file__).parent
 # the two modules of the title, and the one that judges regular expressions of tokenizer files
@@ -31,6 +36,15 @@ ALLOWED_PATTERNS = {
     "[^\\W\\d][\\w.\\-/#]*": "a whole cell that may be the name of a column",
     "[^\\W\\d_]?[\\w#./()-]*( [\\w#./()-]+){0,2}": "a whole cell that may be the name of a column",
     "\\b(a|an|the)\\b": "the published rules of SQuAD",
+}
+# modules that may compare the names of columns as people write them
+COMPARES_NAMES = {
+    "data/column_resolver.py",
+    "data/column_stats.py",
+    "data/names.py",
+    "data/sources/header.py",  # whether a first line names columns
+    "data/sources/piped.py",
+    "tasks/choice/columns.py",  # numbered columns of options
 }
 ALLOWED_MARKERS = {
     " ▁▂▃▄▅▆▇█": "the bars of a histogram",
@@ -104,3 +118,56 @@ def test_headings_and_quoted_words_are_no_markers(tmp_path: Path) -> None:
     (tmp_path / "card.py").write_text('LINES = ["# Title", "## Part", "### Third", "^\\\\S+$"]\n', encoding="utf-8")
     assert violations(tmp_path / "card.py", MARKER, ALLOWED_MARKERS) == []
     assert violations(tmp_path / "card.py", WORD_PATTERN, ALLOWED_PATTERNS) == []
+
+
+def column_decisions(name: str, text: str) -> list[str]:
+    """Where a module decides for itself which column plays a part, by names that it compares or in `Columns`."""
+    if name in COMPARES_NAMES:
+        return []
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and node.module == "clearhead.data.names":
+            found += [f"{name}:{node.lineno} compares names" for alias in node.names if alias.name == "plain"]
+        elif isinstance(node, ast.comprehension | ast.For) and re.search(r"(columns|header)$", ast.unparse(node.iter)):
+            found += [f"{name} compares names"] * _folds(node.target, text)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "Columns":
+            parts = [part.value for part in node.keywords if part.arg == "text"]
+            if not all(isinstance(part, ast.Constant) for part in parts):
+                found.append(f"{name}:{node.lineno} chooses columns")
+    return found
+
+
+def _folds(target: ast.expr, text: str) -> bool:
+    """Whether the case of a name is folded."""
+    return re.search(rf"\b{re.escape(ast.unparse(target))}(\.strip\(\))?\.(lower|casefold)\(", text) is not None
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_only_the_resolver_chooses_columns(path: Path) -> None:
+    assert column_decisions(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from clearhead.data.names import TEXTS, plain",
+        "called = {name.lower(): name for name in source.columns}",
+        "for column in header:\n    if column.strip().casefold() in TEXTS: break",
+        "columns = Columns(text=found, label=label)",
+    ],
+)
+def test_a_second_resolver_would_be_seen(code: str) -> None:
+    assert column_decisions("predict/near.py", code)
+    assert not column_decisions("data/column_resolver.py", code)
+
+
+def test_rows_of_fixed_columns_are_no_choice() -> None:
+    assert not column_decisions("estimators/near.py", 'columns = Columns(text="text", text_b=second)')
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+def test_a_task_contributes_its_columns_as_a_value(task: Task) -> None:
+    layout = task.rows.columns
+    assert isinstance(layout, ColumnLayout)
+    assert len({role.part for role in layout.roles}) == len(layout.roles)
+    assert all(role.names == tuple(map(plain, role.names)) for role in layout.roles)  # as they are compared

@@ -39,7 +39,7 @@ HEADS = (
 LOSSES = "training/objectives"  # ... and losses those of labels
 # strings that are the name of a task and mean something else
 OTHER_MEANING = {
-    "data/columns.py": {"classify", "pair", "regress"},  # shorthands of a public function
+    "data/column_resolver.py": {"classify", "pair", "regress"},  # shorthands of a public function
     "data/names.py": {"tag"},  # a column
     "deploy/export.py": {"choice", "span"},  # heads
     "jobs/kinds.py": {"classify"},  # a head

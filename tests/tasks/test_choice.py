@@ -12,13 +12,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clearhead.data import Columns, LabelSpace, open_source, survey
+from clearhead.data import Columns, LabelSpace, open_source, resolve_columns, survey
 from clearhead.data.examples import TextRow
 from clearhead.data.row_codec import LengthPolicy
 from clearhead.data.sources.source import BadRow, Row
 from clearhead.data.table import encode_rows
 from clearhead.errors import InputError
-from clearhead.tasks import Calibration, ColumnRoles, task_by_look, task_named
+from clearhead.tasks import Calibration, task_by_look, task_named
 from clearhead.tasks.choice.decoding import collect, fit, read
 from clearhead.tasks.choice.metrics import measure
 from clearhead.tasks.choice.rows import Options, check, name_of, place_of
@@ -39,9 +39,8 @@ Q = "What did the keeper write?"
 
 def look(data: Any) -> tuple[Columns, LabelSpace, list[TextRow]]:
     source = open_source(data)
-    assert CHOICE.rows.columns is not None
     assert CHOICE.rows.counter is not None
-    columns = CHOICE.rows.columns(source, ColumnRoles(), True)
+    columns = resolve_columns(source, CHOICE.rows.columns)
     space = survey(source, columns, check=check, counter=CHOICE.rows.counter())
     assert space is not None
     rows = [check(row, columns, space) for row in source.rows() if isinstance(row, Row)]

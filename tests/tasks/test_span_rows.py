@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from clearhead.data import Columns, Source, open_source, survey
+from clearhead.data import Columns, Source, open_source, resolve_columns, survey
 from clearhead.data.examples import TextRow
 from clearhead.data.sources.source import BadRow, Row
 from clearhead.errors import InputError
-from clearhead.tasks import ColumnRoles, task_by_look, task_named
+from clearhead.tasks import task_by_look, task_named
 from clearhead.tasks.span.rows import Truth, check
 from tests.small import write_csv
 
@@ -24,9 +24,8 @@ COLUMNS = Columns(text="question", text_b="context", label="answers")
 def read(data: Any) -> tuple[list[Truth], str]:
     """What the rows of a source say, and whether questions may have no answer."""
     source: Source = open_source(data)
-    assert SPAN.rows.columns is not None
     assert SPAN.rows.counter is not None
-    columns = SPAN.rows.columns(source, ColumnRoles(), True)
+    columns = resolve_columns(source, SPAN.rows.columns)
     space = survey(source, columns, check=check, counter=SPAN.rows.counter())
     assert space is not None
     rows = [check(row, columns, space) for row in source.rows() if isinstance(row, Row)]

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from clearhead.data import Columns, LabelSpace, Source, open_source, survey
+from clearhead.data import Columns, LabelSpace, Source, open_source, resolve_columns, survey
 from clearhead.data.examples import TextRow
 from clearhead.data.sources.source import BadRow, Row
 from clearhead.errors import InputError
-from clearhead.tasks import ColumnRoles, task_by_look, task_named
+from clearhead.tasks import task_by_look, task_named
 from clearhead.tasks.tag.rows import check
 from tests.small import write_csv
 
@@ -29,9 +29,8 @@ IOBES = ["S-PER", "O", "B-PER", "E-PER", "O", "S-LOC", "O"]
 
 def look(data: Any) -> tuple[Source, Columns, LabelSpace]:
     source = open_source(data)
-    assert TAG.rows.columns is not None
     assert TAG.rows.counter is not None
-    columns = TAG.rows.columns(source, ColumnRoles(), True)
+    columns = resolve_columns(source, TAG.rows.columns)
     space = survey(source, columns, check=check, counter=TAG.rows.counter())
     assert space is not None
     return source, columns, space

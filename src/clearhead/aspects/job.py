@@ -12,6 +12,7 @@ from clearhead.aspects.predictor import ABOUT, ASPECT, FIND, FORMAT, JUDGE, aspe
 from clearhead.aspects.reviews import Review, Span, reviews
 from clearhead.checkpoint.passport import DatasetFingerprint
 from clearhead.data import Columns, Row, Source, TextRow, split_rows, text_hash
+from clearhead.data.column_resolver import resolve_columns
 from clearhead.data.split import draw_rows
 from clearhead.errors import InputError
 from clearhead.evaluate.evaluate import evaluation_report, run_evaluate
@@ -26,7 +27,6 @@ from clearhead.jobs.run_file import RUN, Computed, begin_run
 from clearhead.jobs.run_folder import REPORT, SPLIT, check_folder
 from clearhead.machine.threads import within_threads
 from clearhead.predict.predictor import Predictor
-from clearhead.tasks import ColumnRoles
 from clearhead.tasks.registry import PAIR, TAG
 from clearhead.train.finish import Run, write_metrics
 from clearhead.train.job import run_train
@@ -297,13 +297,12 @@ def _report(
         return None
     source = _source(_whole(_part(parts, part)), f"{given.get(part, given['train'])} ({part})")
     made: Evaluation = run.evaluations[part]
-    assert TAG.rows.columns is not None
     return evaluation_report(
         predictor,
         source,
         made,
         run.folder / REPORT,
         command,
-        TAG.rows.columns(source, ColumnRoles(), True),
+        resolve_columns(source, TAG.rows.columns),
         {} if run.machine is None else run.machine.lines(),
     )

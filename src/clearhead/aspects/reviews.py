@@ -6,16 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from clearhead.data import BadRow, Columns, Row, Source, guess_columns
+from clearhead.data import BadRow, Columns, Row, Source
+from clearhead.data.column_resolver import find_column, resolve_columns
 from clearhead.data.columns import titled
 from clearhead.data.examples import BadRows, split_in
-from clearhead.data.names import plain
 from clearhead.data.sources.source import UNKNOWN
 from clearhead.errors import InputError
 from clearhead.jobs.plan import RunPlan
 from clearhead.metrics.entities import extract_entities
-from clearhead.tasks.registry import TAG
+from clearhead.tasks.registry import PAIR, TAG
 
+ASPECTS = ("aspect", "target", "aspect_term", "term")
 STARTS = ("aspect_start", "start", "from", "begin", "offset", "aspect_from")
 Span = tuple[int, int, str]  # characters, and the polarity
 
@@ -35,8 +36,7 @@ def reviews(source: Source, plan: RunPlan, say: Callable[[str], None]) -> list[R
     if not source.again:
         raise InputError(f"{source.name} can be read only once; put it in a file to train on it.")
     if plan.text_b is None and not _has_aspects(source):
-        assert TAG.rows.columns is not None
-        columns = TAG.rows.columns(source, plan.asked, True)
+        columns = resolve_columns(source, TAG.rows.columns, plan.asked)
         rows = [(row, row) for row in source.rows()]
     else:
         columns, rows = _grouped(source, plan)
@@ -70,14 +70,13 @@ def spans_source(source: Source, text: str | None, text_b: str | None, label: st
 
 
 def _has_aspects(source: Source) -> bool:
-    return bool({"aspect", "target", "aspect_term", "term"} & {plain(name) for name in source.columns})
+    return find_column(source.columns, ASPECTS) is not None
 
 
 def _grouped(source: Source, plan: RunPlan) -> tuple[Columns, list[tuple[Row | BadRow, Row | BadRow]]]:
     """Rows of one aspect each, put together by their text."""
-    found = guess_columns(source, plan.text, plan.text_b, plan.label, plan.id, plan.split, second=True)
-    called = {plain(name): name for name in source.columns}
-    start = next((called[name] for name in STARTS if name in called), None)
+    found = resolve_columns(source, PAIR.rows.columns, plan.asked)
+    start = find_column(source.columns, STARTS)
     made: dict[tuple[str, str | None], tuple[Row, list[dict[str, Any]]]] = {}
     rows: list[tuple[Row | BadRow, Row | BadRow]] = []
     for row in source.rows():

@@ -1,7 +1,8 @@
 """Data in: open whatever holds rows, find its columns and labels, check, split and batch it."""
 
 from clearhead.data.batches import token_batches
-from clearhead.data.columns import Columns, guess_columns
+from clearhead.data.column_resolver import guess_columns, resolve_columns
+from clearhead.data.columns import Columns
 from clearhead.data.examples import Examples, TextRow, checked_row, checked_rows, load_examples, text_hash
 from clearhead.data.findings import Finding
 from clearhead.data.inspect import Alike, Inspection, inspect_data
@@ -39,6 +40,7 @@ __all__ = [
     "open_source",
     "read_labels",
     "read_rows",
+    "resolve_columns",
     "split_from_column",
     "split_rows",
     "survey",

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from clearhead.data.columns import Columns, guess_columns, titled, titles
+from clearhead.data.column_resolver import resolve_columns
+from clearhead.data.columns import Columns, titled, titles
 from clearhead.data.examples import TextRow, checked_rows, text_hash, unlabelled
 from clearhead.data.findings import Finding, findings_of, is_mojibake
 from clearhead.data.labels import MOST_NAMES, Kind, LabelCounter, LabelSpace, as_number, is_missing, spelled
@@ -226,9 +227,9 @@ def inspect_data(
 
 def _guessed(source: Source) -> Columns:
     try:
-        return guess_columns(source)
+        return resolve_columns(source)
     except InputError:
-        return guess_columns(source, labelled=False)  # a file without labels can be looked at, too
+        return resolve_columns(source, labelled=False)  # a file without labels can be looked at, too
 
 
 def _made(

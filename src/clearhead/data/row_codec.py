@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
+from clearhead.data.column_layout import ONE_OR_TWO_TEXTS, ColumnLayout
 from clearhead.data.columns import Columns
 from clearhead.data.examples import Check, TextRow, checked_row, label_array
 from clearhead.data.labels import Kind, LabelSpace
-from clearhead.data.sources.source import Source
 from clearhead.errors import InputError
 from clearhead.text.encoding import Encoding, TokenIds, split_into_windows, truncate
 
@@ -141,18 +141,6 @@ def _concatenated(parts: Sequence[Any]) -> Any:
     return np.concatenate(parts)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ColumnRoles:
-    """Which columns the user named for each role; None: to be found by name."""
-
-    text: str | None = None
-    text_b: str | None = None
-    label: str | None = None
-    id: str | None = None
-    split: str | None = None
-    options: tuple[str, ...] = ()
-
-
 class Counter(Protocol):
     """Counts labels as they come, and knows in the end what they are."""
 
@@ -199,11 +187,7 @@ class RowCodec:
 
     # which rows and columns
     kinds: tuple[Kind, ...] = ("classes", "multilabel", "number")  # of labels that can be learned from
-    second: bool | None = None  # a second text: needed, never, or as it comes
-    columns: Callable[[Source, ColumnRoles, bool], Columns] | None = None  # None: by `guess_columns`; bool: labelled
-    matches: Callable[[Source], bool] | None = None  # whether a source can only be meant for this task
-    source_kind: str | None = None  # a file format whose rows are meant for this task, whatever their columns
-    options: bool = False  # rows have options, whose columns can be named
+    columns: ColumnLayout = ONE_OR_TWO_TEXTS
     counter: Callable[[], Counter] | None = None  # None: labels of one cell a row
     describe: Callable[[LabelSpace], str] = describe_labels  # what there is to learn, for people
     of_texts: Callable[[Sequence[str], str, bool | None], dict[str, Any]] = row_of_texts  # a row out of plain texts

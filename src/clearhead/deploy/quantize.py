@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any
 from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.passport import Int8Result, Passport, read_passport, write_passport
 from clearhead.checkpoint.sentence import read_modules
-from clearhead.data import BadRow, Row, Source, TextRow, checked_row, guess_columns, open_source
+from clearhead.data import BadRow, Row, Source, TextRow, checked_row, open_source
+from clearhead.data.column_layout import ColumnLayout
+from clearhead.data.column_resolver import resolve_columns
+from clearhead.data.columns import ColumnRoles
 from clearhead.data.table import encode_rows
 from clearhead.deploy.int8_model import quantized_model
 from clearhead.deploy.quantize_translator import by_translations
@@ -209,7 +212,7 @@ def texts_of(rows: Any, column: str | None = None) -> list[str]:
     if isinstance(rows, list | tuple) and all(isinstance(text, str) for text in rows):
         return list(rows)
     source = open_source(rows)
-    found = guess_columns(source, column, second=False, labelled=False)
+    found = resolve_columns(source, ColumnLayout(second=False), ColumnRoles(text=column), labelled=False)
     read = (checked_row(row, replace(found, label=None, text_b=None, split=None)) for row in _good(source))
     return [row.text for row in read if isinstance(row, TextRow)]
 

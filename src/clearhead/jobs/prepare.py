@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
 from clearhead.checkpoint.passport import DatasetFingerprint
 from clearhead.data import Columns, LabelSpace, Source, TokenTable, checked_rows, split_rows
+from clearhead.data.column_resolver import columns_beside
 from clearhead.data.examples import TextRow
 from clearhead.data.row_codec import Encoder, LengthPolicy
 from clearhead.data.sources.source import BadRow
@@ -20,7 +21,7 @@ from clearhead.jobs.part_checks import empty_parts, leaks
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.profile import DatasetProfile
 from clearhead.model import Model
-from clearhead.tasks import ColumnRoles, Task
+from clearhead.tasks import Task
 from clearhead.tasks.encoded import Encoded, encoded
 from clearhead.text.encoding import Encoding
 
@@ -136,7 +137,7 @@ def prepare(seen: DatasetProfile, plan: RunPlan, tokenizer: Encoder | None, fit:
     parts: dict[str, PartRows] = {}
     tables: dict[str, TokenTable] = {}
     for name, source in seen.sources.items():
-        columns = seen.columns if name == "train" else columns_beside(source, seen.columns, seen.task)
+        columns = seen.columns if name == "train" else columns_beside(source, seen.columns, seen.task.rows.columns)
         table = encode_table(
             source,
             columns,
@@ -187,20 +188,6 @@ def _unread(table: TokenTable, seen: DatasetProfile) -> str:
     first = ", ".join(f"{number:,}" for number in table.rows[places[:8]].tolist())
     rows = "1 row has" if len(places) == 1 else f"{len(places):,} rows have"
     return f"{rows} {what} (row {first}{', ...' if len(places) > 8 else ''})"
-
-
-def columns_beside(source: Source, columns: Columns, task: Task) -> Columns:
-    """The same columns in another source, where the id and the split may be missing."""
-    if task.rows.columns is not None:
-        kept = {name for name in columns.named if name in source.columns}
-        names = {part: getattr(columns, part) for part in ("text", "text_b", "label", "id")}
-        options = columns.options if set(columns.options) <= kept else ()
-        roles = ColumnRoles(**{part: name if name in kept else None for part, name in names.items()}, options=options)
-        return replace(task.rows.columns(source, roles, True), split=None)
-    for name in (columns.text, columns.text_b, columns.label):
-        if name is not None and name not in source.columns:
-            raise InputError(f"{source.name} has no column {name!r}; it has {', '.join(source.columns[:30])}.")
-    return replace(columns, id=columns.id if columns.id in source.columns else None, split=None)
 
 
 def _parts(name: str, table: TokenTable, seen: DatasetProfile, plan: RunPlan) -> dict[str, Array]:

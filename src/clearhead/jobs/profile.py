@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from clearhead.caller import setting
-from clearhead.data import Columns, LabelSpace, Source, guess_columns, survey
+from clearhead.data import Columns, LabelSpace, Source, survey
+from clearhead.data.column_resolver import resolve_columns
 from clearhead.data.row_codec import RowCodec
 from clearhead.data.sources.source import BadRow, Row
 from clearhead.errors import InputError
@@ -47,9 +48,8 @@ def profile_dataset(sources: Mapping[str, Source], plan: RunPlan) -> DatasetProf
         return _profile_by_task(sources, plan, named)
     rows = RowCodec() if named is None else named.rows
     is_number = rows.kinds == ("number",)
-    roles = (plan.text, plan.text_b, plan.label, plan.id, plan.split)
-    columns = guess_columns(train, *roles, second=rows.second, number=is_number)
-    if named is not None and rows.second and columns.text_b is None:
+    columns = resolve_columns(train, rows.columns, plan.asked)
+    if named is not None and rows.columns.second and columns.text_b is None:
         which = setting("text_b", "COLUMN")
         raise InputError(f"{named.name} needs a second text; say which column holds it with {which}.")
     kind = plan.labels or ("number" if is_number else None)
@@ -73,11 +73,10 @@ def profile_dataset(sources: Mapping[str, Source], plan: RunPlan) -> DatasetProf
 def _profile_by_task(sources: Mapping[str, Source], plan: RunPlan, task: Task) -> DatasetProfile:
     """The same for a task that reads rows in its own way."""
     train = sources["train"]
-    assert task.rows.columns is not None
     assert task.rows.counter is not None
     if not train.again:
         raise InputError(f"{train.name} can be read only once; put it in a file to train on it.")
-    columns = task.rows.columns(train, plan.asked, True)
+    columns = resolve_columns(train, task.rows.columns, plan.asked)
     if plan.settings.class_weight != "none":
         raise InputError(f"class_weight is for classes, and {task.name} has none.")
     space = survey(train, columns, skip_bad_rows=plan.skip_bad_rows, check=task.rows.check, counter=task.rows.counter())

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from clearhead.caller import setting
 from clearhead.checkpoint.passport import TrainingRecord
-from clearhead.data import Columns, Source, guess_columns
+from clearhead.data import Columns, Source
+from clearhead.data.column_layout import ColumnLayout
+from clearhead.data.column_resolver import resolve_columns
 from clearhead.data.columns import titled, titles
 from clearhead.errors import InputError
 from clearhead.tasks import ColumnRoles
@@ -29,7 +31,7 @@ def find_columns(
     labelled: bool = True,
 ) -> Columns:
     """The columns to read; pairs are found by their names, as in training, where nobody knows what a model reads."""
-    if predictor.task.rows.columns is not None:
+    if predictor.task.rows.columns.roles:
         return _own_columns(predictor, source, asked, options, labelled=labelled)
     two, reference = predictor.reads_two, predictor.reference
     if options is not None:
@@ -48,19 +50,14 @@ def find_columns(
         names |= {"text": "text", "text_b": "text_b"}
     pair = names["text_b"] is not None if two is None else two
     number = predictor.space.kind == "number"
-    found = guess_columns(
-        source,
-        names["text"],
-        names["text_b"],
-        names["label"],
-        second=True if pair and not number else None,
-        number=number,
-        labelled=labelled,
-        pairs=two is not False,
+    second = False if two is False else True if pair and not number else None
+    layout = ColumnLayout(second=second, number=number)
+    found = resolve_columns(
+        source, layout, ColumnRoles(text=names["text"], text_b=names["text_b"], label=names["label"]), labelled=labelled
     )
     if pair and found.text_b is None:
-        second = setting("text_b", "COLUMN")
-        raise InputError(f"{source.name}: this model reads two texts; say where the second is with {second}.")
+        which = setting("text_b", "COLUMN")
+        raise InputError(f"{source.name}: this model reads two texts; say where the second is with {which}.")
     return replace(found, id=None, split=None)
 
 
@@ -79,10 +76,9 @@ def _own_columns(
 ) -> Columns:
     """The same for a task that reads rows in its own way."""
     task = predictor.task
-    assert task.rows.columns is not None
     trained = predictor.trained or TrainingRecord(task=task.name)
     here = {part: name for part, name in trained.columns.items() if name in source.columns}
-    if task.rows.second is False:
+    if task.rows.columns.second is False:
         _refuse_pairs(predictor, source)
     if source.kind == "pairs":
         here = {"text": "text", "text_b": "text_b"} | here
@@ -94,7 +90,7 @@ def _own_columns(
         id=here.get("id"),
         options=chosen if options or set(chosen) <= set(source.columns) else (),
     )
-    return replace(task.rows.columns(source, roles, labelled), split=None)
+    return replace(resolve_columns(source, task.rows.columns, roles, labelled=labelled), split=None)
 
 
 def report_columns(predictor: Predictor, source: Source, columns: Columns) -> None:

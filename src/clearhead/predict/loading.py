@@ -106,7 +106,7 @@ def _task(trained: TrainingRecord) -> Task:
     second = "text_b" in trained.columns
     if trained.settings.get("both_orders") is True and second and task.rows.reversible:
         task = both_orders(task)
-    if trained.kind not in task.rows.kinds or (task.rows.second is not None and task.rows.second is not second):
+    if trained.kind not in task.rows.kinds or task.rows.columns.second not in (None, second):
         raise CheckpointError(f"clearhead.json: {task.name} does not go with its labels or columns.")
     return task
 

@@ -5,7 +5,7 @@ A `Task` knows its rows, head, objective, decoding, answers, metrics and error e
 
 from __future__ import annotations
 
-from clearhead.data.row_codec import ColumnRoles
+from clearhead.data.columns import ColumnRoles
 from clearhead.tasks.registry import TASKS, check_task, task_by_look, task_for, task_named
 from clearhead.tasks.task import Answers, Calibration, Task
 

@@ -12,7 +12,8 @@ from clearhead.caller import setting, verb
 from clearhead.checkpoint.folder import read_checkpoint
 from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.sentence import read_modules
-from clearhead.data import Inspection, guess_columns, inspect_data, open_source, survey
+from clearhead.data import Inspection, inspect_data, open_source, survey
+from clearhead.data.column_resolver import columns_beside, resolve_columns
 from clearhead.data.examples import TextRow
 from clearhead.data.findings import findings_of
 from clearhead.data.inspect import Alike
@@ -23,7 +24,7 @@ from clearhead.data.table import encode_rows
 from clearhead.errors import ClearheadError, InputError
 from clearhead.jobs.defaults import choose_settings, resolve_threads
 from clearhead.jobs.plan import KNOWN_TASKS, RunPlan
-from clearhead.jobs.prepare import Prepared, columns_beside
+from clearhead.jobs.prepare import Prepared
 from clearhead.jobs.profile import counted_rows
 from clearhead.machine.threads import limit_threads
 from clearhead.model.loading import load, load_tokenizers
@@ -65,8 +66,8 @@ def run_inspect(
     if task == "translate":
         raise InputError(f"Rows of translations have no labels to inspect; {verb('train')} looks at its rows first.")
     own = _task(opened, said) if task is None else task_named(task)
-    if options is not None and (own is None or not own.rows.options):
-        choice = setting("task", next(one.name for one in TASKS.values() if one.rows.options))
+    if options is not None and (own is None or own.rows.columns.options is None):
+        choice = setting("task", next(one.name for one in TASKS.values() if one.rows.columns.options))
         raise InputError(f"{setting('options')} is for questions with options; say {choice}, or leave it out.")
     chosen = _own_columns(opened, said, own, options) if _reads_itself(own) else _chosen(opened, said, own)
     kind: Kind | None = "number" if own is not None and own.rows.kinds == ("number",) else None
@@ -102,34 +103,32 @@ def open_again(source: Any, progress: Progress) -> Source:
 def _task(source: Source, said: Mapping[str, Any]) -> Task | None:
     """The task whose rows these can only be; None: a text with a label, or another label was asked for."""
     found = task_of_format(source.kind) or task_by_look(source)
-    if found is None or found.rows.columns is None:
+    if found is None or not found.rows.columns.roles:
         return None
     try:
-        label = found.rows.columns(source, ColumnRoles(), False).label
+        label = resolve_columns(source, found.rows.columns, labelled=False).label
     except InputError:
         return None
     return found if said.get("label") in (None, label) else None
 
 
 def _reads_itself(task: Task | None) -> TypeGuard[Task]:
-    return task is not None and task.rows.columns is not None
+    return task is not None and bool(task.rows.columns.roles)
 
 
 def _chosen(source: Source, said: Mapping[str, Any], task: Task | None) -> Columns:
-    rows = RowCodec() if task is None else task.rows
-    known: dict[str, Any] = {**said, "second": rows.second, "number": rows.kinds == ("number",)}
+    layout = (RowCodec() if task is None else task.rows).columns
     try:
-        return guess_columns(source, **known)
+        return resolve_columns(source, layout, ColumnRoles(**said))
     except InputError:
         if "label" in said:
             raise
-        return guess_columns(source, **known, labelled=False)
+        return resolve_columns(source, layout, ColumnRoles(**said), labelled=False)
 
 
 def _own_columns(source: Source, said: Mapping[str, Any], task: Task, options: str | None) -> Columns:
-    assert task.rows.columns is not None
     named = tuple(name.strip() for name in (options or "").split(",") if name.strip())
-    return task.rows.columns(source, ColumnRoles(**said, options=named), False)
+    return resolve_columns(source, task.rows.columns, ColumnRoles(**said, options=named), labelled=False)
 
 
 def inspect_for(
@@ -144,7 +143,9 @@ def inspect_for(
     for part, rows in (("dev", dev), ("test", test)):
         if rows is not None:
             opened = open_source(rows)
-            others[part] = plain_view(task.rows, view, opened, columns_beside(opened, columns, task), chosen)[0]
+            others[part] = plain_view(
+                task.rows, view, opened, columns_beside(opened, columns, task.rows.columns), chosen
+            )[0]
     found = inspect_data(first, columns=chosen, labelled=False, **others, **how)  # the task's own check saw to it
     if not view.alike:
         return found

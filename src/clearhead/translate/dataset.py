@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
 from clearhead.checkpoint.passport import DatasetFingerprint
 from clearhead.data import BadRow, Columns, Row, Source, split_rows, text_hash
-from clearhead.data.columns import titles
+from clearhead.data.column_layout import ColumnLayout, Role
+from clearhead.data.column_resolver import columns_beside, resolve_columns
+from clearhead.data.columns import ColumnRoles, titles
 from clearhead.data.examples import BadRows, split_in, text_in
 from clearhead.data.split import draw_rows
 from clearhead.errors import InputError
@@ -22,8 +24,25 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-SOURCES = ("source", "src", "input", "text", "document", "article", "question")  # names that speak for themselves
-TARGETS = ("target", "tgt", "output", "translation", "summary", "highlights", "answer")
+UNCLEAR = "{source} has the columns {columns}: say what becomes what ({setting})."
+TRANSLATION_COLUMNS = ColumnLayout(
+    roles=(
+        Role(
+            part="text",
+            option="source",
+            names=("source", "src", "input", "text", "document", "article", "question"),
+            missing=UNCLEAR,
+        ),
+        Role(
+            part="text_b",
+            option="target",
+            names=("target", "tgt", "output", "translation", "summary", "highlights", "answer"),
+            missing=UNCLEAR,
+        ),
+    ),
+    header_only=True,
+    splits=("split",),
+)
 PARTS = ("train", "dev", "test")
 ENOUGH_SOURCES = 10  # different ones, to keep the rows of each on one side
 
@@ -39,25 +58,21 @@ class Pair:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sides:
-    """Which column is which."""
-
-    source: str
-    target: str
-    split: str | None = None
-    said: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class Texts:
     """Rows in parts, and what is to be told of them."""
 
-    sides: Sides
+    columns: Columns  # of the source and the target
     parts: Mapping[str, tuple[Pair, ...]]
     names: Mapping[str, str]  # where each part came from
     said: tuple[str, ...]
     skipped: Mapping[str, int]
     leaks: tuple[str, ...] = ()  # what is in more than one part, in sentences
+
+    @property
+    def sides(self) -> dict[str, str]:
+        """The columns as run.json and the passport have them."""
+        assert self.columns.text_b is not None
+        return {"source": self.columns.text, "target": self.columns.text_b}
 
     def mark(self, part: str) -> DatasetFingerprint:
         """Which rows these are: equal marks are equal texts in equal order."""
@@ -67,61 +82,40 @@ class Texts:
         return DatasetFingerprint(name=self.names[part], rows=len(self.parts[part]), sha256=made.hexdigest())
 
 
-def sides_of(source: Source, asked: RunPlan) -> Sides:
-    """The columns that were named, or those whose names or number leave no doubt."""
-    columns = list(source.columns)
-    split = asked.split if asked.split is not None else next((one for one in columns if one.lower() == "split"), None)
-    for name in (asked.source, asked.target, asked.split):
-        if name is not None and name not in columns:
-            raise InputError(f"{source.name} has no column {name!r}; it has {titles(columns)}.")
-    if len(columns) == 1:
+def resolve_sides(source: Source, named: ColumnRoles) -> Columns:
+    """The column that is read and the one that is written: those that were named, or that leave no doubt."""
+    if len(source.columns) == 1:
         raise InputError(
-            f"{source.name} has one column, {titles(columns)}: translation needs what is read and what is "
+            f"{source.name} has one column, {titles(source.columns)}: translation needs what is read and what is "
             "written, each in a column of its own."
         )
-    free = [name for name in columns if name not in (asked.source, asked.target, split)]
-    first = asked.source or _named(free, SOURCES)
-    second = asked.target or _named([name for name in free if name != first], TARGETS)
-    left = [name for name in free if name not in (first, second)]
-    if first is None and second is None and len(left) == 2:
-        first, second = left
-    elif first is None and len(left) == 1:
-        first = left[0]
-    elif second is None and len(left) == 1:
-        second = left[0]
-    if first is None or second is None:
-        sides = (("source", first), ("target", second))
-        missing = " and ".join(setting(name, "COLUMN") for name, one in sides if one is None)
-        raise InputError(f"{source.name} has the columns {titles(columns)}: say what becomes what ({missing}).")
-    if first == second:
-        raise InputError(f"{setting('source')} and {setting('target')} are the same column, {first!r}.")
-    said = () if asked.source and asked.target else (f"columns: {first!r} is read, {second!r} is written",)
-    return Sides(source=first, target=second, split=split, said=said)
-
-
-def _named(columns: Sequence[str], names: Sequence[str]) -> str | None:
-    known = {column.lower().strip(): column for column in columns}
-    return next((known[name] for name in names if name in known), None)
+    found = resolve_columns(source, TRANSLATION_COLUMNS, named)
+    if found.text == found.text_b:
+        raise InputError(f"{setting('source')} and {setting('target')} are the same column, {found.text!r}.")
+    is_named = named.text is not None and named.text_b is not None
+    said = () if is_named else (f"columns: {found.text!r} is read, {found.text_b!r} is written",)
+    return replace(found, said=said)
 
 
 def read_texts(sources: Mapping[str, Source], plan: RunPlan, progress: Progress) -> Texts:
     """Every row of every source, checked, in parts; rows that cannot be used are named together."""
-    sides = sides_of(sources["train"], plan)
+    named = ColumnRoles(text=plan.source, text_b=plan.target, split=plan.split)
+    columns = resolve_sides(sources["train"], named)
     found: dict[str, list[Pair]] = {}
     names: dict[str, str] = {}
     skipped: dict[str, int] = {}
     for part, source in sources.items():
-        own_sides = sides if part == "train" else _beside(source, sides)
-        pairs, bad = read_pairs(source, own_sides, skip_bad_rows=plan.skip_bad_rows, progress=progress)
+        own = columns if part == "train" else columns_beside(source, columns, TRANSLATION_COLUMNS)
+        pairs, bad = read_pairs(source, own, skip_bad_rows=plan.skip_bad_rows, progress=progress)
         for problem, number in bad.counts.items():
             skipped[problem] = skipped.get(problem, 0) + number
         for pair in pairs:
-            own = pair.split if part == "train" and pair.split is not None else part
-            if own != part and own in sources:
-                both = f"in column {sides.split!r} and in {setting(own)}"
-                raise InputError(f"There are {own} rows {both}; leave one out.")
-            found.setdefault(own, []).append(pair)
-            names[own] = source.name
+            own_part = pair.split if part == "train" and pair.split is not None else part
+            if own_part != part and own_part in sources:
+                both = f"in column {columns.split!r} and in {setting(own_part)}"
+                raise InputError(f"There are {own_part} rows {both}; leave one out.")
+            found.setdefault(own_part, []).append(pair)
+            names[own_part] = source.name
     if not found.get("train"):
         raise InputError(f"{sources['train'].name} has no rows to train on.")
     parts = {part: tuple(found[part]) for part in PARTS if found.get(part)}
@@ -130,23 +124,22 @@ def read_texts(sources: Mapping[str, Source], plan: RunPlan, progress: Progress)
         parts["train"] = tuple(parts["train"][place] for place in kept)
     parts = _split(parts, plan)
     names = {part: names.get(part, names["train"]) for part in parts}
-    said = [*sides.said, "rows: " + ", ".join(f"{len(rows):,} {part}" for part, rows in parts.items())]
+    said = [*columns.said, "rows: " + ", ".join(f"{len(rows):,} {part}" for part, rows in parts.items())]
     if skipped:
         said.append(f"left out: {', '.join(f'{number:,} rows ({problem})' for problem, number in skipped.items())}")
     leaks = _leaks(parts)
     said += [*_alike(parts["train"]), *leaks]
-    return Texts(sides=sides, parts=parts, names=names, said=tuple(said), skipped=skipped, leaks=tuple(leaks))
+    return Texts(columns=columns, parts=parts, names=names, said=tuple(said), skipped=skipped, leaks=tuple(leaks))
 
 
 def read_pairs(
-    source: Source, sides: Sides, *, skip_bad_rows: bool, progress: Progress = no_progress
+    source: Source, columns: Columns, *, skip_bad_rows: bool, progress: Progress = no_progress
 ) -> tuple[list[Pair], BadRows]:
     """The pairs of one source, and the rows that are none: refused together, unless they may be left out."""
     made: list[Pair] = []
     bad = BadRows()
-    columns = Columns(text=sides.source, text_b=sides.target, split=sides.split)
     for place, row in enumerate(source.rows(), 1):
-        one = row if isinstance(row, BadRow) else _pair(row, sides, columns)
+        one = row if isinstance(row, BadRow) else _pair(row, columns)
         if isinstance(one, BadRow):
             bad.add(one)
         else:
@@ -158,20 +151,14 @@ def read_pairs(
     return made, bad
 
 
-def _pair(row: Row, sides: Sides, columns: Columns) -> Pair | BadRow:
+def _pair(row: Row, columns: Columns) -> Pair | BadRow:
     """Both texts of a row, or what is wrong with one of them."""
-    source, target, split = text_in(row, sides.source), text_in(row, sides.target), split_in(row, columns)
+    assert columns.text_b is not None
+    source, target, split = text_in(row, columns.text), text_in(row, columns.text_b), split_in(row, columns)
     for one in (source, target, split):
         if isinstance(one, BadRow):
             return one
     return Pair(number=row.number, source=str(source), target=str(target), split=None if split is None else str(split))
-
-
-def _beside(source: Source, sides: Sides) -> Sides:
-    for name in (sides.source, sides.target):
-        if name not in source.columns:
-            raise InputError(f"{source.name} has no column {name!r}; it has {titles(list(source.columns))}.")
-    return Sides(source=sides.source, target=sides.target)
 
 
 def _split(parts: dict[str, tuple[Pair, ...]], plan: RunPlan) -> dict[str, tuple[Pair, ...]]:

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 from clearhead.checkpoint.passport import TrainingRecord, read_passport
 from clearhead.data import Source
+from clearhead.data.columns import ColumnRoles
 from clearhead.data.examples import BadRows
 from clearhead.errors import InputError
-from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.run_folder import read_split
 from clearhead.metrics.translation import TranslationScores, measure_translations
 from clearhead.model.loading import load
 from clearhead.progress import Progress, no_progress
 from clearhead.tasks.evaluation import Evaluation
-from clearhead.translate.dataset import Pair, read_pairs, sides_of
+from clearhead.translate.dataset import Pair, read_pairs, resolve_sides
 from clearhead.translate.report import write_report
 
 if TYPE_CHECKING:
@@ -90,9 +90,9 @@ def known_pairs(
         given or (own if (own := known.get(side)) in source.columns else None)
         for given, side in zip(columns, ("source", "target"), strict=True)
     ]
-    sides = sides_of(source, RunPlan(task="translate", source=named[0], target=named[1]))
+    found = resolve_sides(source, ColumnRoles(text=named[0], text_b=named[1]))
     wanted = None if part is None else read_split(folder, part)
-    every, bad = read_pairs(source, sides, skip_bad_rows=skip_bad_rows)
+    every, bad = read_pairs(source, found, skip_bad_rows=skip_bad_rows)
     pairs = [pair for pair in every if wanted is None or pair.number in wanted]
     if not pairs:
         raise InputError(f"{source.name} has no rows to translate.")

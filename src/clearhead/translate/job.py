@@ -127,7 +127,7 @@ class TranslateJob:
         self.resolved = plan = self._resolve(checkpoint)
         self.computed = self.computed.with_threads(plan.threads)
         existed = request.folder.exists()
-        facts = {"columns": {"source": texts.sides.source, "target": texts.sides.target}, "task": "translate"}
+        facts = {"columns": texts.sides, "task": "translate"}
         marks = {"data": {part: asdict(texts.mark(part)) for part in texts.parts}}
         begin_run(request.folder, plan, facts | marks, request.command, self.computed, resume=request.resume)
         try:
@@ -303,7 +303,7 @@ def _trained(plan: RunPlan, texts: Texts, command: str, computed: Computed) -> T
         task="translate",
         method=plan.method,
         kind="texts",
-        columns={"source": texts.sides.source, "target": texts.sides.target},
+        columns=texts.sides,
         max_length=plan.max_length,
         base="" if is_new(plan) else base_name(plan.model),
         data={part: texts.mark(part) for part in texts.parts},

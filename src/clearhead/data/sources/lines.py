@@ -8,15 +8,29 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.caller import setting
+from clearhead.data.column_layout import ColumnLayout, Role
+from clearhead.data.column_resolver import resolve_columns
+from clearhead.data.columns import titles
 from clearhead.data.sources.files import BROKEN_STREAM, SURROGATE, Blob, find_encoding, open_handle, open_path
 from clearhead.data.sources.readers import open_source
-from clearhead.data.sources.source import BadRow, Source, excerpt
+from clearhead.data.sources.source import BadRow, Source
 from clearhead.errors import InputError
 from clearhead.files import to_printable
 
 PIECE = 1 << 16  # characters of a line at a time: a longer line comes in pieces
 TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".pq")
-LIKELY = ("text", "sentence", "content", "body", "document")
+TEXT_COLUMNS = ColumnLayout(
+    roles=(
+        Role(
+            part="text",
+            value="a,b",
+            names=("text", "sentence", "content", "body", "document"),
+            missing="{source} has the columns {columns}; say which hold text with {setting}.",
+        ),
+    ),
+    header_only=True,
+    splits=(),
+)
 MOST_BAD = 0.1  # share of lines or rows that cannot be read, beyond which a file is refused
 
 
@@ -146,16 +160,12 @@ def _is_text(value: object) -> bool:
 
 
 def _chosen(source: Source, columns: str | Sequence[str] | None) -> list[str]:
-    listed = ", ".join(excerpt(name) for name in source.columns[:20])
     if columns is None:
-        likely = [name for name in LIKELY if name in source.columns]
-        if likely or len(source.columns) == 1:
-            return [likely[0] if likely else source.columns[0]]
-        raise InputError(f"{source.name} has the columns {listed}; say which hold text with {setting('text', 'a,b')}.")
+        return [resolve_columns(source, TEXT_COLUMNS).text]
     if isinstance(columns, str):
         columns = [columns] if columns in source.columns else [name.strip() for name in columns.split(",")]
     missing = [name for name in columns if name not in source.columns]
     if missing or not columns:
         wanted = to_printable(missing[0]) if missing else ""
-        raise InputError(f"{source.name} has no column {wanted!r}; it has {listed}.")
+        raise InputError(f"{source.name} has no column {wanted!r}; it has {titles(source.columns)}.")
     return list(dict.fromkeys(columns))

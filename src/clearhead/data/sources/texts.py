@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.caller import setting
+from clearhead.data.column_layout import ColumnLayout, Role
+from clearhead.data.column_resolver import resolve_header
+from clearhead.data.columns import ColumnRoles
 from clearhead.data.sources.conll import SUFFIXES
 from clearhead.data.sources.delimited import REASONS, Dialect, head_lines, records
 from clearhead.data.sources.files import (
@@ -32,7 +35,19 @@ from clearhead.data.sources.source import BYTES, BadRow, Row, Source
 from clearhead.errors import InputError
 from clearhead.files import to_printable
 
-LIKELY = ("text", "sentence", "content", "question", "title", "body")
+TEXT_COLUMN = ColumnLayout(
+    roles=(
+        Role(
+            part="text",
+            option="column",
+            value=None,
+            names=("text", "sentence", "content", "question", "title", "body"),
+            missing="{source} has the columns {columns}; say which one with {setting}.",
+        ),
+    ),
+    header_only=True,
+    splits=(),
+)
 TABLES = (".csv", ".tsv", ".tab", ".json", ".parquet", ".pq", *SUFFIXES)  # read by their rows and columns
 JSON_LINES = (".jsonl", ".ndjson")
 
@@ -271,17 +286,10 @@ def _of_json_lines(lines: Iterator[Line], name: str, column: str | None, expecte
 
 def _column(header: Sequence[str], name: str, column: str | None, expected: Sequence[str]) -> str:
     """The column that holds the texts: the one that is named, expected, likely by its name, or the only one."""
-    listed = ", ".join(to_printable(title, 60) for title in header[:20])
-    if column is not None:
-        if header.count(column) > 1:
-            raise InputError(f"{name} has {header.count(column)} columns called {column!r}.")
-        if column not in header:
-            raise InputError(f"{name} has no column {column!r}; it has {listed}.")
-        return column
-    likely = [title for title in (*expected, *LIKELY) if title in header]
-    if len(header) == 1 or likely:
-        return likely[0] if likely else header[0]
-    raise InputError(f"{name} has the columns {listed}; say which one with {setting('column')}.")
+    if column is not None and header.count(column) > 1:
+        raise InputError(f"{name} has {header.count(column)} columns called {column!r}.")
+    named = column if column is not None else next((title for title in expected if title in header), None)
+    return resolve_header(header, name, TEXT_COLUMN, ColumnRoles(text=named)).text
 
 
 __all__ = ["comes_in_lines", "read_texts"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from clearhead.data.labels import LabelSpace
 from clearhead.data.row_codec import PlainView, RowCodec
 from clearhead.tasks.choice.answer import OPTION_ANSWERS
-from clearhead.tasks.choice.columns import columns, is_choice_data
+from clearhead.tasks.choice.columns import CHOICE_COLUMNS
 from clearhead.tasks.choice.decoding import collect, confidence, fit, read
 from clearhead.tasks.choice.examples import pick_options, watch_options
 from clearhead.tasks.choice.metrics import baseline, details, floor, measure, right, row_scores
@@ -27,9 +27,7 @@ from clearhead.tasks.task import Decoding, ErrorExamples, Task, TaskHead, TaskMe
 
 OPTION_ROWS = RowCodec(
     kinds=("options",),
-    columns=columns,
-    matches=is_choice_data,
-    options=True,
+    columns=CHOICE_COLUMNS,
     counter=OptionCounter,
     describe=lambda space: "one right option",
     of_texts=row_of_texts,

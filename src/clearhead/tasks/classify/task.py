@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from clearhead.data.column_layout import ColumnLayout
 from clearhead.data.labels import LabelSpace
 from clearhead.data.row_codec import RowCodec
 from clearhead.tasks.classify.answer import LABEL_ANSWERS
@@ -25,7 +26,7 @@ def checkpoint_space(names: tuple[str, ...], config: Mapping[str, Any]) -> Label
 CLASSIFY = Task(
     name="classify",
     about="one text, one label or several",
-    rows=RowCodec(kinds=("classes", "multilabel"), second=False),
+    rows=RowCodec(kinds=("classes", "multilabel"), columns=ColumnLayout(second=False)),
     head=TaskHead(kind="classify", outputs=lambda space: space.names, space=checkpoint_space),
     objective=lambda space: "binary" if space.kind == "multilabel" else "cross_entropy",
     decode=Decoding(read=read, fit=fit, confidence=confidence, thresholded=lambda space: space.kind == "multilabel"),

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from clearhead.data.column_layout import ColumnLayout
 from clearhead.tasks.classify.task import CLASSIFY
 
 PAIR = replace(
     CLASSIFY,
     name="pair",
     about="two texts, one label or several",
-    rows=replace(CLASSIFY.rows, second=True, reversible=True),
+    rows=replace(CLASSIFY.rows, columns=ColumnLayout(second=True), reversible=True),
     head=replace(CLASSIFY.head, space=lambda names, config: None),  # a checkpoint does not tell how many texts it reads
     answers=replace(CLASSIFY.answers, does="labels pairs of texts"),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from clearhead.data.column_layout import ColumnLayout
 from clearhead.data.labels import LabelSpace
 from clearhead.data.row_codec import RowCodec
 from clearhead.tasks.regress.answer import NUMBER_ANSWERS
@@ -51,7 +52,7 @@ def checkpoint_space(names: tuple[str, ...], config: Mapping[str, Any]) -> Label
 REGRESS = Task(
     name="regress",
     about="one text or two, a number",
-    rows=RowCodec(kinds=("number",), reversible=True),
+    rows=RowCodec(kinds=("number",), columns=ColumnLayout(number=True), reversible=True),
     head=TaskHead(kind="classify", outputs=lambda space: ("score",), space=checkpoint_space),
     objective=lambda space: "squared",
     decode=Decoding(read=read, fit=lambda logits, targets, space: Calibration(), confidence=lambda answers: None),

@@ -14,7 +14,7 @@ from clearhead.data.labels import LabelSpace
 from clearhead.data.row_codec import PlainView, RowCodec
 from clearhead.errors import InputError
 from clearhead.tasks.span.answer import SPAN_ANSWERS
-from clearhead.tasks.span.columns import columns, is_span_data
+from clearhead.tasks.span.columns import SPAN_COLUMNS
 from clearhead.tasks.span.decoding import collect, confidence, fit, read
 from clearhead.tasks.span.examples import pick_answers, watch_question
 from clearhead.tasks.span.metrics import baseline, measure, right, row_scores
@@ -46,9 +46,7 @@ def describe(space: LabelSpace) -> str:
 
 SPAN_ROWS = RowCodec(
     kinds=("answers",),
-    second=True,
-    columns=columns,
-    matches=is_span_data,
+    columns=SPAN_COLUMNS,
     counter=AnswerCounter,
     describe=describe,
     of_texts=row_of_texts,

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from clearhead.caller import setting
-from clearhead.data.columns import Columns, guess_columns, titled
-from clearhead.data.names import plain
-from clearhead.data.row_codec import ColumnRoles
+from clearhead.data.column_layout import ColumnLayout, Role
+from clearhead.data.column_resolver import by_plain_name
 from clearhead.data.sources.source import Row, Source
-from clearhead.errors import InputError
 from clearhead.tasks.cells import OPENS, parsed
 from clearhead.tasks.tag.rows import span_parts
 
@@ -33,24 +30,7 @@ TAGS = (
 TAG_LIKE = re.compile(r"^(?:O|[BILOUSE]-\S+)$")
 
 
-def columns(source: Source, asked: ColumnRoles, labelled: bool) -> Columns:
-    """Words and their tags, or a text and its spans, by their names."""
-    called = {plain(name): name for name in reversed(source.columns)}
-    label = asked.label or next((called[name] for name in TAGS if name in called and called[name] != asked.text), None)
-    text = asked.text or _text_column(source, called, label)
-    if label is None and labelled:
-        has = ", ".join(map(titled, source.columns[:20]))
-        which = setting("label", "COLUMN")
-        raise InputError(f"{source.name} has no column of tags or spans among {has}; say which one with {which}.")
-    for part, name in (("text", text), ("label", label)):
-        if name is not None and name not in source.columns:
-            raise InputError(f"{source.name} has no column {titled(name)!r} for {setting(part)}.")
-    found = guess_columns(source, text, None, None, asked.id, asked.split, second=False, labelled=False)
-    said = (f"words: {titled(found.text)}", *((f"tags: {titled(label)}",) if label is not None else ()))
-    return Columns(text=found.text, label=label, id=found.id, split=found.split, said=said)
-
-
-def _text_column(source: Source, called: dict[str, str], label: str | None) -> str | None:
+def _text_column(source: Source, called: Mapping[str, str], label: str | None) -> str | None:
     """A list of words, or a text where the labels are spans of it: some tools write both."""
     rows = _sample(source)
     spans = label is not None and any(_is_span(one) for row in rows for one in _few(row.get(label)))
@@ -64,7 +44,7 @@ def is_tag_data(source: Source) -> bool:
     """Whether rows hold words with tags, or texts with spans."""
     if source.kind == "conll":
         return "tags" in source.columns
-    called = {plain(name): name for name in source.columns}
+    called = by_plain_name(source.columns)
     rows = _sample(source)
     texts = [called[name] for name in TEXTS if name in called]
     tags = [called[name] for name in TAGS if name in called and called[name] not in texts]
@@ -104,3 +84,15 @@ def _few(value: Any) -> Sequence[Any]:
 
 def _is_span(one: Any) -> bool:
     return span_parts(one) is not None
+
+
+TAG_COLUMNS = ColumnLayout(
+    roles=(
+        Role(part="label", title="tags", content="tags or spans", required=True, names=TAGS),
+        Role(part="text", title="words", names=TEXTS, choose=_text_column),  # none of these: the longest texts
+    ),
+    second=False,
+    pairs=(),
+    matches=is_tag_data,
+    source_kind="conll",
+)

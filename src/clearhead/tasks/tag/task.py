@@ -15,7 +15,7 @@ from clearhead.data.row_codec import row_of_texts as row_of_one_or_two
 from clearhead.tasks.ragged import joined, ragged
 from clearhead.tasks.tag.alignment import marks, pieces
 from clearhead.tasks.tag.answer import TAG_ANSWERS
-from clearhead.tasks.tag.columns import columns, is_tag_data
+from clearhead.tasks.tag.columns import TAG_COLUMNS
 from clearhead.tasks.tag.decoding import LENIENT, collect, confidence, fit, read, words
 from clearhead.tasks.tag.examples import pick_tags, watch_tags
 from clearhead.tasks.tag.metrics import baseline, details, floor, measure, right, row_scores
@@ -54,10 +54,7 @@ def metric_names(space: LabelSpace) -> tuple[str, ...]:
 
 TAG_ROWS = RowCodec(
     kinds=("tags",),
-    second=False,
-    columns=columns,
-    matches=is_tag_data,
-    source_kind="conll",
+    columns=TAG_COLUMNS,
     counter=TagCounter,
     of_texts=row_of_texts,
     plain=PlainView(label=label_in_cell),
