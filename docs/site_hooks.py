@@ -28,6 +28,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: Any) 
     name = page.file.src_uri
     if name.startswith("reference/") or name == "changelog.md":
         page.meta["search"] = {"boost": 0.5}  # below the pages that explain
+    if name == "index.md":
+        page.meta["hide"] = ["navigation", "toc"]
     folder = REPO if name in ROOT_PAGES.values() else (REPO / "docs" / name).parent
     up = "../" * name.count("/")
 
@@ -42,6 +44,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: Any) 
         return f"{match[1]}{target}{match[3]}"
 
     return LINK.sub(replace, markdown)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Mark options of the command line, so that they are not broken at their hyphens."""
+    return re.sub(r"<code>(--?[\w-]+)</code>", r'<code class="option">\1</code>', html)
 
 
 def on_post_build(config: MkDocsConfig, **_: Any) -> None:
