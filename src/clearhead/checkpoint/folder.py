@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -54,9 +54,12 @@ class Checkpoint:
     mean_head: bool = False  # whether it was saved with a head that reads the mean, which is a module of its own
 
     def iter_arrays(
-        self, to_float: FloatConverter | None = None, *, writable: bool = True
+        self, to_float: FloatConverter | None = None, *, writable: bool = True, names: Collection[str] | None = None
     ) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
-        """Our tensors one by one, mapped; a number that is not finite stops it. `widen` makes float32 of 16 bits."""
+        """Our tensors one by one, mapped; a number that is not finite stops it. `to_float` makes float32 of 16 bits.
+
+        `names` are those that are read; None: all of them.
+        """
         mapped = MappedTensors(self.stored, to_float, writable=writable)
 
         def read_checked(source: str) -> np.ndarray[Any, Any]:
@@ -64,10 +67,11 @@ class Checkpoint:
             check_values(array, source)
             return array
 
-        sources = list(dict.fromkeys(piece.source for piece in self.match.slices.values()))
+        slices = {ours: piece for ours, piece in self.match.slices.items() if names is None or ours in names}
+        sources = list(dict.fromkeys(piece.source for piece in slices.values()))
         with ThreadPoolExecutor(READER_THREADS) as readers:  # reading, converting and checking release the GIL
             arrays = dict(zip(sources, readers.map(read_checked, sources), strict=True))
-        for ours, piece in self.match.slices.items():
+        for ours, piece in slices.items():
             yield ours, piece.read_from(arrays[piece.source])
 
 

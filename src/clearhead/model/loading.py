@@ -21,7 +21,7 @@ from clearhead.families import FAMILIES
 from clearhead.files import read_json, to_printable
 from clearhead.machine.threads import load_torch
 from clearhead.model.model import Model
-from clearhead.model.runtime import PRECISIONS, RUNTIMES, engine_runner, runs_engine
+from clearhead.model.runtime import PRECISIONS, RUNTIMES, copy_aligned, engine_runner, runs_engine, shared_arrays
 from clearhead.model.saving import GENERATION
 from clearhead.progress import Progress
 from clearhead.shape import ModelShape, Pooling
@@ -29,9 +29,13 @@ from clearhead.tensors import PrunedHeads, check_pruned
 from clearhead.text import load_tokenizer
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from clearhead.core.models import Network
     from clearhead.core.runner import CoreRunner
     from clearhead.text import Tokenizer
+
+    Array = np.ndarray[Any, Any]
 
 log = logging.getLogger("clearhead")
 HEAD_POOLINGS = ("auto", "first", "mean")
@@ -51,7 +55,7 @@ def load(
     precision: str | None = None,
     threads: int | None = None,
     head_pooling: str | None = None,
-    weights: Model | None = None,
+    weights: Model | Mapping[str, Array] | None = None,
     progress: Progress | None = None,
 ) -> Model:
     """Load a model from a folder, a hub id (`org/name@revision`) or an alias.
@@ -64,7 +68,8 @@ def load(
     `precision` is "float" or "int8"; without it, int8 where `clearhead quantize` found it good enough, else float.
     `head_pooling` is what a classify head reads: "first", the first token's state, as transformers has it; "mean", the
     mean of all states; "auto", for a new head the mean where the folder pools so. None: as saved, or as "first".
-    `weights` is a model in memory that has the weights of these files: they are shared, not read once more.
+    `weights` of these files that are in memory already are not read again: a model, whose tensors an engine shares, or
+    tensors by name, which an engine shares and the core copies.
     `progress` receives (file, bytes done, bytes in all) while the hub is asked.
     """
 
@@ -98,11 +103,14 @@ def load(
     for note in read.notes:
         log.log(logging.WARNING if read.new_tensors and not fresh else logging.INFO, "%s", note)
 
+    held = weights.runner.weights() if isinstance(weights, Model) else weights
+    copied = None if isinstance(weights, Model) else weights
+
     def core() -> CoreRunner:
-        return _runner(_network(read, pruned, seed), device)
+        return _runner(_network(read, pruned, seed, copied), device)
 
     return Model(
-        runner=engine_runner(read, pruned, threads, passport, precision, source, weights) if engine else core(),
+        runner=engine_runner(read, pruned, threads, passport, precision, source, held) if engine else core(),
         make_core=core if engine else None,
         config=read.config if read.head != "classify" else merge_cross_encoder_settings(read.config, located.folder),
         family=read.family,
@@ -234,11 +242,14 @@ def has_tokenizer(place: Path) -> bool:
     return any((place / name).exists() for name in names) or any(place.glob("*.model"))
 
 
-def _network(read: Checkpoint, pruned: PrunedHeads, seed: int) -> Network:
+def _network(read: Checkpoint, pruned: PrunedHeads, seed: int, held: Mapping[str, Array] | None) -> Network:
     need_torch("Running a model")
     from clearhead.core.build import build, widen
 
-    network = build(read.shape, read.iter_arrays(widen), seed=seed)
+    arrays = shared_arrays(read, held, widen, writable=True)
+    shared = held or {}
+    own = {name: copy_aligned(array) if array is shared.get(name) else array for name, array in arrays.items()}
+    network = build(read.shape, own.items(), seed=seed)
     for part, blocks in pruned.items():
         network.prune({int(block): set(heads) for block, heads in blocks.items()}, part)
     return network

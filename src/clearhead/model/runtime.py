@@ -15,13 +15,14 @@ from clearhead.tensors import PrunedHeads, expected_sizes
 if TYPE_CHECKING:
     from clearhead.checkpoint.folder import Checkpoint
     from clearhead.checkpoint.passport import Passport
+    from clearhead.checkpoint.weights import FloatConverter
     from clearhead.engine.int8 import Int8Plan
     from clearhead.engine.runner import EngineRunner
-    from clearhead.model.model import Model
     from clearhead.text import Tokenizer
 
 RUNTIMES = ("auto", "engine", "core")
 PRECISIONS = ("float", "int8")
+ALIGNMENT = 64  # bytes of a cache line, and of the widest vectors
 GRAPHICS = Path("/proc/driver/nvidia/version")  # there may be a GPU that torch can use
 
 
@@ -61,16 +62,16 @@ def engine_runner(
     passport: Passport | None,
     precision: str | None,
     tokenizer: Tokenizer | None,
-    weights: Model | None = None,
+    weights: Mapping[str, Any] | None = None,
 ) -> EngineRunner:
     """The engine with a folder's weights, in int8 where that is asked for or was measured to be good enough.
 
-    `weights`: a model in memory that has the weights of the folder.
+    `weights` are tensors of the folder that are in memory already.
     """
     from clearhead.engine.int8_file import read_plan
     from clearhead.engine.runner import EngineRunner, silenced
 
-    tensors = silenced(_arrays(read, None if pruned else weights), read.shape, pruned)
+    tensors = silenced(shared_arrays(read, None if pruned else weights), read.shape, pruned)
     good = passport is not None and passport.int8 is not None and passport.int8.passed
     if precision == "float" or (precision is None and not good):
         return EngineRunner(read.shape, tensors, threads)
@@ -87,15 +88,36 @@ def engine_runner(
     return EngineRunner(read.shape, tensors, threads, plan)
 
 
-def _arrays(read: Checkpoint, weights: Model | None) -> dict[str, Any]:
-    """The tensors of a folder: those of a model in memory that has all of them in their sizes, or of its files."""
-    if weights is not None:
-        held, sizes = weights.runner.weights(), expected_sizes(read.shape)
-        arrays = {ours: held[ours] for ours in read.match.slices if ours in held}
-        same = all(tuple(array.shape) == tuple(sizes[ours]) for ours, array in arrays.items() if ours in sizes)
-        if same and len(arrays) == len(read.match.slices):
-            return arrays
-    return dict(read.iter_arrays(writable=False))
+def shared_arrays(
+    read: Checkpoint,
+    weights: Mapping[str, Any] | None,
+    to_float: FloatConverter | None = None,
+    *,
+    writable: bool = False,
+) -> dict[str, Any]:
+    """The tensors of a folder: `weights` that are in memory are not read again, unless one has another size."""
+    held, sizes = weights or {}, expected_sizes(read.shape)
+    shared = {ours: held[ours] for ours in read.match.slices if ours in held}
+    if any(tuple(array.shape) != tuple(sizes[ours]) for ours, array in shared.items() if ours in sizes):
+        shared = {}
+    missing = read.match.slices.keys() - shared.keys()
+    loaded = dict(read.iter_arrays(to_float, writable=writable, names=missing)) if missing else {}
+    return {ours: shared[ours] if ours in shared else loaded[ours] for ours in read.match.slices}
+
+
+def copy_aligned(array: Any) -> Any:
+    """A copy with the same strides at the same address modulo 64: at another one BLAS may compute other bits."""
+    import numpy as np
+
+    if not array.size:
+        return array.copy()
+    steps = zip(array.shape, array.strides, strict=True)
+    extent = sum((side - 1) * stride for side, stride in steps) + array.itemsize
+    buffer = np.empty(extent + ALIGNMENT, np.uint8)
+    offset = (array.ctypes.data - buffer.ctypes.data) % ALIGNMENT
+    copied = np.ndarray(array.shape, array.dtype, buffer.data, offset, array.strides)
+    copied[...] = array
+    return copied
 
 
 def _quantized_now(shape: ModelShape, tensors: Mapping[str, Any], tokenizer: Tokenizer | None) -> Int8Plan:

@@ -145,7 +145,7 @@ class TrainJob:
         if self.resolved.method != asked.method:
             why = "two texts and too few dev rows to compare it with fine-tuning"
             events.message(f"method: features ({why}; override with {setting('method', 'finetune')})")
-            self.model = self.start.encoder(self.resolved, self.model)
+            self.model = self.start.encoder(self.resolved)
         elif self.model is not None and asked.method in NETWORK:
             epochs, rate = self.resolved.settings.epochs, self.resolved.settings.rate
             if asked.auto_epochs:

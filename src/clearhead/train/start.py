@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from clearhead.jobs.events import RunEvents
 from clearhead.jobs.machine import computes_alone
 from clearhead.jobs.plan import NETWORK, RunPlan
 from clearhead.jobs.profile import DatasetProfile
 from clearhead.model import Model
 from clearhead.model.loading import load
+from clearhead.model.runtime import copy_aligned
 from clearhead.train.gpt_inputs import check_next_words, read_with_marks
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
 
 
 class StartModel:
-    """Loads the model of a run: a new network for each seed, and one encoder for all that read frozen features."""
+    """Loads the model of a run: a new network for each seed, and one encoder for all that read frozen features.
+
+    The files are read once. Training changes the weights of a network, so that those of the checkpoint are copied
+    before, where a later network or the encoder starts from them.
+    """
 
     def __init__(self, profile: DatasetProfile, events: RunEvents) -> None:
         self._profile, self._events = profile, events
         self._encoder: Model | None = None
+        self._checkpoint: Mapping[str, Array] | None = None  # the tensors of the files
 
     def load(self, plan: RunPlan, seed: int) -> Model | None:
         """What the method of a plan starts from; None: it needs no model."""
@@ -36,20 +50,28 @@ class StartModel:
             seed=seed,
             fresh=True,
             head_pooling=plan.head_pooling,
+            weights=self._checkpoint,
             progress=self._events.download,
         )
         check_next_words(model, plan)
+        if self._checkpoint is None and self._is_needed_again(plan):
+            tensors = model.runner.weights().items()
+            self._checkpoint = {name: copy_aligned(array) for name, array in tensors if name not in model.fresh}
         return read_with_marks(model, seed)
 
-    def encoder(self, plan: RunPlan, untrained: Model | None = None) -> Model:
-        """The encoder without a head; it shares the weights of an `untrained` network where there is one."""
+    def encoder(self, plan: RunPlan) -> Model:
+        """The encoder without a head, with the weights of the checkpoint."""
         if self._encoder is None:
             self._encoder = load(
                 plan.model,
                 device=plan.device,
                 head=None,
                 threads=plan.threads,
-                weights=untrained,
+                weights=self._checkpoint,
                 progress=self._events.download,
             )
         return self._encoder
+
+    def _is_needed_again(self, plan: RunPlan) -> bool:
+        """Whether other networks or baselines start from the checkpoint."""
+        return plan.seeds > 1 or (plan.baselines and "features" in self._profile.task.methods)

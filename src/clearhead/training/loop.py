@@ -117,14 +117,26 @@ def train_steps(
             done += 1
             if done <= state.progress.step:
                 continue
-            made = _step(state, data, rows, settings, objective, row_weights, done, steps, device, epoch)
+            made = take_step(
+                state,
+                micro_losses(state.network, data, rows, settings, objective, row_weights, device),
+                settings,
+                factor=rate_factor(done - 1, steps, settings),
+                seed=(settings.seed << 32) + done,
+                number=done,
+                steps=steps,
+                epoch=epoch,
+                rows=len(rows),
+                named=f" (rows {_first_numbers(data, rows)})",
+            )
             state.progress.step = done
             if budget is not None:
                 cost = int(data.row_tokens[rows].sum())
                 steps = budget.spend(cost, made.seconds, steps, _costs(data, settings, epoch, number + 1))
                 state.progress.stopped = budget.is_spent and done < steps
             if number == len(rows_of) - 1 or done == steps or state.progress.stopped:
-                made = _ended(state, score, made, settings.average, chooses=chooses)
+                judged = judge_weights(state, score, epoch, settings.average, chooses=chooses)
+                made = made if judged is None else replace(made, score=judged[0], best=judged[1])
             state.progress.finished = done == steps or state.progress.stopped or _tired(state, settings)
             yield made
             if state.progress.finished:
@@ -162,51 +174,6 @@ def finish_here(
     state.progress.stopped = state.progress.finished = True
 
 
-def _step(
-    state: State,
-    data: Rows,
-    rows: Array,
-    settings: TrainSettings,
-    objective: Objective,
-    row_weights: Array | None,
-    number: int,
-    steps: int,
-    device: str,
-    epoch: int,
-) -> Step:
-    """One step over some rows; its loss is their weighted mean."""
-    weights = torch.ones(len(rows)) if row_weights is None else torch.as_tensor(row_weights[rows]).float()
-    total = max(float(weights.sum()), TINY)
-    named = ", ".join(str(number) for number in data.numbers[rows[:8]]) + (", ..." if len(rows) > 8 else "")
-
-    def losses() -> Iterator[MicroLoss]:
-        for some in micro_batches(data.row_tokens[rows], settings.micro_tokens):
-            batch = data.take(rows[some])
-            with computing(settings.precision, device):
-                output = network_output(state.network, batch, device, objective)
-                main, auxiliary = objective.loss(output, batch), objective.auxiliary_loss(output, batch)
-            minimized = main if auxiliary is None else main + auxiliary
-            shares = weights[some].to(device)
-            yield MicroLoss(
-                minimized=(minimized * shares).sum() / total,
-                logged=(main.detach() * shares).sum() / total,
-                tokens=batch.tokens,
-            )
-
-    return take_step(
-        state,
-        losses(),
-        settings,
-        factor=rate_factor(number - 1, steps, settings),
-        seed=(settings.seed << 32) + number,
-        number=number,
-        steps=steps,
-        epoch=epoch,
-        rows=len(rows),
-        named=f" (rows {named})",
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class MicroLoss:
     """The part of a step's loss that was computed at once."""
@@ -214,6 +181,37 @@ class MicroLoss:
     minimized: Tensor  # ()
     logged: Tensor  # ()
     tokens: int
+
+
+def micro_losses(
+    network: Any,
+    data: Rows,
+    rows: Array,
+    settings: TrainSettings,
+    objective: Objective,
+    row_weights: Array | None,
+    device: str,
+) -> Iterator[MicroLoss]:
+    """The loss of one step, a micro-batch at a time; together they are the weighted mean of its rows."""
+    weights = torch.ones(len(rows)) if row_weights is None else torch.as_tensor(row_weights[rows]).float()
+    total = max(float(weights.sum()), TINY)
+    for some in micro_batches(data.row_tokens[rows], settings.micro_tokens):
+        batch = data.take(rows[some])
+        with computing(settings.precision, device):
+            output = network_output(network, batch, device, objective)
+            main, auxiliary = objective.loss(output, batch), objective.auxiliary_loss(output, batch)
+        minimized = main if auxiliary is None else main + auxiliary
+        shares = weights[some].to(device)
+        yield MicroLoss(
+            minimized=(minimized * shares).sum() / total,
+            logged=(main.detach() * shares).sum() / total,
+            tokens=batch.tokens,
+        )
+
+
+def _first_numbers(data: Rows, rows: Array) -> str:
+    """The first row numbers of a step, to name it in an error message."""
+    return ", ".join(str(number) for number in data.numbers[rows[:8]]) + (", ..." if len(rows) > 8 else "")
 
 
 def take_step(
@@ -303,12 +301,6 @@ def _forward(network: Any, batch: Part, device: str, *, whole: bool = False) -> 
         kernel=kernel,
         whole=whole,
     )
-
-
-def _ended(state: State, score: Callable[[], float] | None, made: Step, average: int, *, chooses: bool) -> Step:
-    """The end of an epoch, or of a run within one."""
-    judged = judge_weights(state, score, made.epoch, average, chooses=chooses)
-    return made if judged is None else replace(made, score=judged[0], best=judged[1])
 
 
 def judge_weights(
