@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-
 TYPE_CHECKING = False  # not from typing: importing the package imports nothing
 if TYPE_CHECKING:
-    from types import ModuleType
-    from typing import Any
-
     from clearhead.api import (
         ask,
         bench,
@@ -71,75 +66,79 @@ if TYPE_CHECKING:
     from clearhead.words.answers import WordAnswers
     from clearhead.words.contrast import Contrast
     from clearhead.words.vectors import WordVectors
+else:
+    from clearhead.lazy import export_lazily
+
+    export_lazily(
+        __name__,
+        {
+            "api": (
+                "ask",
+                "bench",
+                "complexity",
+                "contrast",
+                "convert",
+                "create",
+                "describe",
+                "embed",
+                "evaluate",
+                "explain",
+                "export",
+                "fill",
+                "generate",
+                "generate_stream",
+                "inspect",
+                "kind_of",
+                "ladder",
+                "learn_tokenizer",
+                "load",
+                "load_predictor",
+                "load_words",
+                "models",
+                "predict",
+                "predict_file",
+                "predict_text",
+                "pretrain",
+                "quantize",
+                "tokens",
+                "train",
+                "translate",
+                "word2vec",
+                "words",
+            ),
+            "batch": ("Output",),
+            "data.inspect": ("Inspection",),
+            "decode.results": ("Generated",),
+            "decode.settings": ("Decoding",),
+            "deploy.bench": ("Bench",),
+            "deploy.quantize": ("Quantised",),
+            "embeddings.vector_files": ("Vectors",),
+            "errors": ("ClearheadError",),
+            "estimators": ("TextClassifier", "TextEncoder", "TextRegressor"),
+            "explain.complexity": ("Complexity",),
+            "explain.explanation": ("Explanation",),
+            "jobs.learn_tokenizer": ("Learned",),
+            "ladder.result": ("Ladder",),
+            "model.describe": ("Description",),
+            "model.embedding": ("TruncationWarning",),
+            "model.fill": ("Guess",),
+            "model.model": ("Model",),
+            "predict.files": ("Predicted",),
+            "predict.predictor": ("Predictor",),
+            "pretrain.result": ("Pretrained",),
+            "tasks.answer": ("Prediction",),
+            "tasks.evaluation": ("Evaluation",),
+            "train.finish": ("Run",),
+            "translate.files": ("TextsWritten",),
+            "translate.generate": ("Continuation",),
+            "translate.stream": ("Translation",),
+            "words.answers": ("WordAnswers",),
+            "words.contrast": ("Contrast",),
+            "words.vectors": ("WordVectors",),
+        },
+    )
 
 __version__ = "0.1.0"
-
-# Names are looked up when they are first used, so that importing the package costs nothing.
-_HOMES = {
-    "Bench": "deploy.bench",
-    "ClearheadError": "errors",
-    "Complexity": "explain.complexity",
-    "Continuation": "translate.generate",
-    "Contrast": "words.contrast",
-    "Decoding": "decode.settings",
-    "Description": "model.describe",
-    "Evaluation": "tasks.evaluation",
-    "Explanation": "explain.explanation",
-    "Generated": "decode.results",
-    "Guess": "model.fill",
-    "Inspection": "data.inspect",
-    "Ladder": "ladder.result",
-    "Learned": "jobs.learn_tokenizer",
-    "Model": "model.model",
-    "Output": "batch",
-    "Predicted": "predict.files",
-    "Prediction": "tasks.answer",
-    "Predictor": "predict.predictor",
-    "Pretrained": "pretrain.result",
-    "Quantised": "deploy.quantize",
-    "Run": "train.finish",
-    "TextClassifier": "estimators",
-    "TextEncoder": "estimators",
-    "TextRegressor": "estimators",
-    "TextsWritten": "translate.files",
-    "Translation": "translate.stream",
-    "TruncationWarning": "model.embedding",
-    "Vectors": "embeddings.vector_files",
-    "WordAnswers": "words.answers",
-    "WordVectors": "words.vectors",
-    "ask": "api",
-    "bench": "api",
-    "complexity": "api",
-    "contrast": "api",
-    "convert": "api",
-    "create": "api",
-    "describe": "api",
-    "embed": "api",
-    "evaluate": "api",
-    "explain": "api",
-    "export": "api",
-    "fill": "api",
-    "generate": "api",
-    "generate_stream": "api",
-    "inspect": "api",
-    "kind_of": "api",
-    "ladder": "api",
-    "learn_tokenizer": "api",
-    "load": "api",
-    "load_predictor": "api",
-    "load_words": "api",
-    "models": "api",
-    "predict": "api",
-    "predict_file": "api",
-    "predict_text": "api",
-    "pretrain": "api",
-    "quantize": "api",
-    "tokens": "api",
-    "train": "api",
-    "translate": "api",
-    "word2vec": "api",
-    "words": "api",
-}
 
 __all__ = [
     "Bench",
@@ -207,35 +206,3 @@ __all__ = [
     "word2vec",
     "words",
 ]
-
-
-if not TYPE_CHECKING:
-    ModuleType = type(sys)
-
-
-class _PublicNames(ModuleType):
-    """Keeps `clearhead.train` the verb once the package of the same name has been imported.
-
-    Importing a submodule binds it as an attribute of its parent; without this, the second call of `clearhead.train`
-    would meet the package `clearhead.train` instead of the function.
-    """
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in _HOMES and isinstance(value, ModuleType):
-            return
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _PublicNames
-
-
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    if name not in _HOMES:
-        raise AttributeError(f"module 'clearhead' has no attribute {name!r}")
-    return getattr(import_module(f"clearhead.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

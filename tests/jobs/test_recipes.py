@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from clearhead.api import train
-from clearhead.data import open_source
+from clearhead.data import ColumnRoles, open_source
 from clearhead.errors import InputError
 from clearhead.jobs.plan import make_plan, read_recipe
 from clearhead.jobs.profile import profile_dataset
-from clearhead.tasks import ColumnRoles
 from clearhead.translate.dataset import resolve_sides
 from tests.small import labelled, write_csv
 

@@ -3,3 +3,36 @@
 `job` trains the two models, a tagger that finds aspects and a pair classifier that judges each of them; `predictor`
 answers with both as one; `reviews` reads the rows and `inspection` describes them.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clearhead.aspects.describe import describe_aspects
+    from clearhead.aspects.inspection import inspect_reviews
+    from clearhead.aspects.job import run_aspects
+    from clearhead.aspects.predictor import AspectScorer, load_aspects
+    from clearhead.aspects.reviews import spans_source
+else:
+    from clearhead.lazy import export_lazily
+
+    export_lazily(
+        __name__,
+        {
+            "describe": ("describe_aspects",),
+            "inspection": ("inspect_reviews",),
+            "job": ("run_aspects",),
+            "predictor": ("AspectScorer", "load_aspects"),
+            "reviews": ("spans_source",),
+        },
+    )
+
+__all__ = [
+    "AspectScorer",
+    "describe_aspects",
+    "inspect_reviews",
+    "load_aspects",
+    "run_aspects",
+    "spans_source",
+]

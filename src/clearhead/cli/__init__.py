@@ -8,6 +8,8 @@ TYPE_CHECKING = False  # nothing is imported before `main`, which says it in one
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+__all__ = ["VERBS", "main"]
+
 INTERRUPTED = 130  # exit code of what Ctrl-C stopped: 128 and the number of the signal
 # verb -> (where it lives, what --help says of it)
 VERBS = {

@@ -3,3 +3,33 @@
 `quantize` measures before it keeps int8 weights, `export` writes ONNX for others, `bench` runs each runtime in a
 process of its own (`worker`), interleaved by `scheduler`.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clearhead.deploy.bench import Bench, run_bench
+    from clearhead.deploy.export import run_export
+    from clearhead.deploy.quantize import Quantised, held_out_rows, run_quantize, texts_of
+else:
+    from clearhead.lazy import export_lazily
+
+    export_lazily(
+        __name__,
+        {
+            "bench": ("Bench", "run_bench"),
+            "export": ("run_export",),
+            "quantize": ("Quantised", "held_out_rows", "run_quantize", "texts_of"),
+        },
+    )
+
+__all__ = [
+    "Bench",
+    "Quantised",
+    "held_out_rows",
+    "run_bench",
+    "run_export",
+    "run_quantize",
+    "texts_of",
+]

@@ -2,3 +2,29 @@
 
 `clearhead.embed` is `embed_texts` or, with an output, `embed_file`; the model itself is `clearhead.model`.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clearhead.embeddings.job import EmbedOptions, embed_file, embed_texts
+    from clearhead.embeddings.vector_files import Vectors, model_folder
+else:
+    from clearhead.lazy import export_lazily
+
+    export_lazily(
+        __name__,
+        {
+            "job": ("EmbedOptions", "embed_file", "embed_texts"),
+            "vector_files": ("Vectors", "model_folder"),
+        },
+    )
+
+__all__ = [
+    "EmbedOptions",
+    "Vectors",
+    "embed_file",
+    "embed_texts",
+    "model_folder",
+]

@@ -12,6 +12,7 @@ from clearhead.caller import setting
 from clearhead.data import BadRow, Columns, Source, text_hash
 from clearhead.data.examples import BadRows
 from clearhead.errors import InputError
+from clearhead.evaluate.examples import shown
 from clearhead.jobs.prepare import rows_digest
 from clearhead.jobs.run_folder import read_split
 from clearhead.metrics import PairedResult, paired_test
@@ -214,7 +215,6 @@ def evaluation_report(
     machine: Mapping[str, str] | None = None,
 ) -> Path:
     """One HTML page about an evaluation; `machine` is where the model was trained just now."""
-    from clearhead.evaluate.examples import shown
     from clearhead.report.page import ReportData, save_report
 
     notes: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ from clearhead.families import (
     t5,
     transformer,
 )
-from clearhead.families.family import Family
+from clearhead.families.family import ConfigValues, Family, TensorTarget, name_table, parse_config_option
 
 FAMILIES: dict[str, Family] = {
     family.model_type: family
@@ -54,4 +54,4 @@ def family_of(model_type: object) -> Family:
     raise ConfigError(f"config.json has the model_type {str(model_type)[:60]!r}; the families here are {known}.")
 
 
-__all__ = ["FAMILIES", "Family", "family_of"]
+__all__ = ["FAMILIES", "ConfigValues", "Family", "TensorTarget", "family_of", "name_table", "parse_config_option"]

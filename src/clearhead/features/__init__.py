@@ -3,3 +3,36 @@
 `layer_choices` and `sweep` choose layers and pooling, `weighted` learns a mixture of layers, `word_vectors` takes
 vectors without context, and `taggers` gives each word a vector.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clearhead.features.sweep import sweep_texts
+    from clearhead.features.taggers import fit_tagger, known_tags, sweep_words
+    from clearhead.features.weighted import Weighed, weigh_texts, weigh_words
+    from clearhead.features.word_vectors import fit_vectors
+else:
+    from clearhead.lazy import export_lazily
+
+    export_lazily(
+        __name__,
+        {
+            "sweep": ("sweep_texts",),
+            "taggers": ("fit_tagger", "known_tags", "sweep_words"),
+            "weighted": ("Weighed", "weigh_texts", "weigh_words"),
+            "word_vectors": ("fit_vectors",),
+        },
+    )
+
+__all__ = [
+    "Weighed",
+    "fit_tagger",
+    "fit_vectors",
+    "known_tags",
+    "sweep_texts",
+    "sweep_words",
+    "weigh_texts",
+    "weigh_words",
+]

@@ -16,12 +16,12 @@ from clearhead.html import render_table, short_repr
 from clearhead.progress import Progress, no_progress
 from clearhead.text import load_tokenizer
 from clearhead.text.files import write_atomic, write_json
+from clearhead.text.vocabulary.options import VocabularyOptions, VocabularyPlan, resolve_plan
+from clearhead.text.vocabulary.trainer import Alphabet, build_preprocessor, count_words, train_vocabulary
 from clearhead.text.vocabulary.word_counts import MAX_CHARACTERS, MAX_CHARACTERS_UNIGRAM, ChunkCounter
 
 if TYPE_CHECKING:
     from clearhead.text import Tokenizer
-    from clearhead.text.vocabulary.options import VocabularyPlan
-    from clearhead.text.vocabulary.word_counts import ChunkCounter
 
 REPORTED = 20_000  # lines between two reports of progress
 ENCODED = 20_000  # stretches measured at a time
@@ -104,7 +104,6 @@ def learn_tokenizer(
     names columns of a table, several for one vocabulary over all of them. `use` says what the tokenizer is for (bert,
     roberta, gpt, transformer, marian, t5, plain) and brings the special tokens and what stands around a text.
     """
-    from clearhead.text.vocabulary.options import VocabularyOptions, resolve_plan
 
     choices = resolve_plan(
         VocabularyOptions(
@@ -136,7 +135,6 @@ def learn_from(
     bag: ChunkCounter, choices: VocabularyPlan, notes: Iterable[str] = (), progress: Progress | None = None
 ) -> Learned:
     """Learn from a text that is counted already."""
-    from clearhead.text.vocabulary.trainer import Alphabet, build_preprocessor, count_words, train_vocabulary
 
     progress = progress or no_progress
     progress("counting words", 0, None)

@@ -11,13 +11,14 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
+from clearhead.data import ColumnRoles
 from clearhead.data.labels import Kind
 from clearhead.data.row_codec import LONGEST_ANSWER, MOST_ROW
 from clearhead.errors import ConfigError, InputError
 from clearhead.files import decode_dataclass, read_bytes, to_printable
 from clearhead.metrics.measure import BINARY, CLASSIFY, MULTILABEL, PROBS, REGRESS
 from clearhead.model.layers import pooling_modes
-from clearhead.tasks import TASKS, ColumnRoles, Task
+from clearhead.tasks import TASKS, Task
 from clearhead.training.settings import TrainSettings
 
 KNOWN_TASKS = (*TASKS, "aspect", "translate")  # aspect: a tag and a pair, one after the other

@@ -5,8 +5,61 @@
 
 from __future__ import annotations
 
-from clearhead.model.fill import Guess
-from clearhead.model.loading import create, load
-from clearhead.model.model import Model
+from typing import TYPE_CHECKING
 
-__all__ = ["Guess", "Model", "create", "load"]
+if TYPE_CHECKING:
+    from clearhead.model.alignment import Aligner, Alignment, average_rows, sum_columns
+    from clearhead.model.describe import Description, describe_model, size_rows, trained_facts, trained_rows
+    from clearhead.model.embedding import Embedder, TruncationWarning
+    from clearhead.model.fill import Guess
+    from clearhead.model.generation import Writer
+    from clearhead.model.layers import Layer, choose_layer, pool, pooling_modes
+    from clearhead.model.loading import create, has_tokenizer, load, load_tokenizers, need_torch, new_shape
+    from clearhead.model.model import Model
+    from clearhead.model.opening import as_model, source_prefix
+else:
+    from clearhead.lazy import export_lazily
+
+    export_lazily(
+        __name__,
+        {
+            "alignment": ("Aligner", "Alignment", "average_rows", "sum_columns"),
+            "describe": ("Description", "describe_model", "size_rows", "trained_facts", "trained_rows"),
+            "embedding": ("Embedder", "TruncationWarning"),
+            "fill": ("Guess",),
+            "generation": ("Writer",),
+            "layers": ("Layer", "choose_layer", "pool", "pooling_modes"),
+            "loading": ("create", "has_tokenizer", "load", "load_tokenizers", "need_torch", "new_shape"),
+            "model": ("Model",),
+            "opening": ("as_model", "source_prefix"),
+        },
+    )
+
+__all__ = [
+    "Aligner",
+    "Alignment",
+    "Description",
+    "Embedder",
+    "Guess",
+    "Layer",
+    "Model",
+    "TruncationWarning",
+    "Writer",
+    "as_model",
+    "average_rows",
+    "choose_layer",
+    "create",
+    "describe_model",
+    "has_tokenizer",
+    "load",
+    "load_tokenizers",
+    "need_torch",
+    "new_shape",
+    "pool",
+    "pooling_modes",
+    "size_rows",
+    "source_prefix",
+    "sum_columns",
+    "trained_facts",
+    "trained_rows",
+]

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from clearhead.caller import setting
 from clearhead.checkpoint.passport import TrainingRecord
-from clearhead.data import Columns, Source
+from clearhead.data import ColumnRoles, Columns, Source
 from clearhead.data.column_layout import ColumnLayout
 from clearhead.data.column_resolver import resolve_columns
 from clearhead.data.columns import titled, titles
 from clearhead.errors import InputError
-from clearhead.tasks import ColumnRoles
 
 if TYPE_CHECKING:
     from clearhead.predict.predictor import Predictor

@@ -3,3 +3,33 @@
 `job` runs it, `plan` and `config` hold the choices, `data` cuts the text, `model` makes or loads the network, and
 `held_out` measures it beside unigram and bigram. The batches come from `pretraining`.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clearhead.pretrain.config import take_config
+    from clearhead.pretrain.job import run_pretrain
+    from clearhead.pretrain.plan import make_pretrain_plan, read_pretrain
+    from clearhead.pretrain.result import Pretrained
+else:
+    from clearhead.lazy import export_lazily
+
+    export_lazily(
+        __name__,
+        {
+            "config": ("take_config",),
+            "job": ("run_pretrain",),
+            "plan": ("make_pretrain_plan", "read_pretrain"),
+            "result": ("Pretrained",),
+        },
+    )
+
+__all__ = [
+    "Pretrained",
+    "make_pretrain_plan",
+    "read_pretrain",
+    "run_pretrain",
+    "take_config",
+]

@@ -20,6 +20,7 @@ from clearhead.pretraining.masking import MASKED
 from clearhead.pretraining.objective import PretrainObjective
 from clearhead.pretraining.registry import OBJECTIVES, USUAL
 from clearhead.text import load_tokenizer
+from clearhead.text.vocabulary.trainer import VocabularyTooSmallError
 
 if TYPE_CHECKING:
     from clearhead.jobs.events import RunEvents
@@ -66,7 +67,6 @@ def head_of(objective: PretrainObjective, family: Family) -> str:
 
 def make_tokenizer(plan: PretrainPlan, texts: Iterable[str], folder: Path, events: RunEvents) -> Tokenizer:
     """The tokenizer that was named, or one that is learned from the text once, and then kept."""
-    from clearhead.text.vocabulary.trainer import VocabularyTooSmallError
 
     family = plan.family or "bert"
     if plan.tokenizer is not None:

@@ -3,3 +3,62 @@
 `pretrain` is the job that uses it. The package lies below `training`, whose pre-training losses take its batches, and
 `training` lies below `pretrain`: merged with `pretrain` the packages would import each other.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clearhead.pretraining.baselines import Baseline, Counts
+    from clearhead.pretraining.batch import PretrainBatch
+    from clearhead.pretraining.corpus_subset import CorpusSubset, split_held_out
+    from clearhead.pretraining.documents import Chunk, Documents, corpus_files, read_chunks, resolve_names
+    from clearhead.pretraining.example_spans import ExampleSpans, make_table, shuffle_positions
+    from clearhead.pretraining.objective import PretrainObjective
+    from clearhead.pretraining.registry import OBJECTIVES
+    from clearhead.pretraining.sentences import split_sentences
+    from clearhead.pretraining.shards import Corpus, make_corpus, source_of
+    from clearhead.pretraining.vocab_info import Masking, VocabInfo, read_vocab_info
+else:
+    from clearhead.lazy import export_lazily
+
+    export_lazily(
+        __name__,
+        {
+            "baselines": ("Baseline", "Counts"),
+            "batch": ("PretrainBatch",),
+            "corpus_subset": ("CorpusSubset", "split_held_out"),
+            "documents": ("Chunk", "Documents", "corpus_files", "read_chunks", "resolve_names"),
+            "example_spans": ("ExampleSpans", "make_table", "shuffle_positions"),
+            "objective": ("PretrainObjective",),
+            "registry": ("OBJECTIVES",),
+            "sentences": ("split_sentences",),
+            "shards": ("Corpus", "make_corpus", "source_of"),
+            "vocab_info": ("Masking", "VocabInfo", "read_vocab_info"),
+        },
+    )
+
+__all__ = [
+    "OBJECTIVES",
+    "Baseline",
+    "Chunk",
+    "Corpus",
+    "CorpusSubset",
+    "Counts",
+    "Documents",
+    "ExampleSpans",
+    "Masking",
+    "PretrainBatch",
+    "PretrainObjective",
+    "VocabInfo",
+    "corpus_files",
+    "make_corpus",
+    "make_table",
+    "read_chunks",
+    "read_vocab_info",
+    "resolve_names",
+    "shuffle_positions",
+    "source_of",
+    "split_held_out",
+    "split_sentences",
+]

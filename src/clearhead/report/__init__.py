@@ -6,8 +6,42 @@ the templates write. Other packages bring sections of their own as `Section` val
 
 from __future__ import annotations
 
-from clearhead.report.annotated_text import marked_text
-from clearhead.report.page import ReportData, report_html, save_report
-from clearhead.report.sections import Section
+from typing import TYPE_CHECKING
 
-__all__ = ["ReportData", "Section", "marked_text", "report_html", "save_report"]
+if TYPE_CHECKING:
+    from clearhead.report.annotated_text import marked_text
+    from clearhead.report.bench_picture import speeds_picture
+    from clearhead.report.page import ReportData, report_html, save_report
+    from clearhead.report.pretraining import PretrainingFacts, pretraining_lead, pretraining_sections
+    from clearhead.report.sections import Section
+    from clearhead.report.translations import PartFacts, PartTranslations, Sample, translation_sections
+else:
+    from clearhead.lazy import export_lazily
+
+    export_lazily(
+        __name__,
+        {
+            "annotated_text": ("marked_text",),
+            "bench_picture": ("speeds_picture",),
+            "page": ("ReportData", "report_html", "save_report"),
+            "pretraining": ("PretrainingFacts", "pretraining_lead", "pretraining_sections"),
+            "sections": ("Section",),
+            "translations": ("PartFacts", "PartTranslations", "Sample", "translation_sections"),
+        },
+    )
+
+__all__ = [
+    "PartFacts",
+    "PartTranslations",
+    "PretrainingFacts",
+    "ReportData",
+    "Sample",
+    "Section",
+    "marked_text",
+    "pretraining_lead",
+    "pretraining_sections",
+    "report_html",
+    "save_report",
+    "speeds_picture",
+    "translation_sections",
+]

@@ -3,3 +3,35 @@
 `job` runs it, `methods` fits one of fine-tuning, head, frozen features, TF-IDF and majority, `baselines` and
 `method_choice` compare it with cheaper ones, and `finish` calibrates, measures and saves.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clearhead.train.finish import Run, write_metrics
+    from clearhead.train.inspection import open_again, run_inspect
+    from clearhead.train.job import read_run, run_train
+    from clearhead.train.network import finish_state
+else:
+    from clearhead.lazy import export_lazily
+
+    export_lazily(
+        __name__,
+        {
+            "finish": ("Run", "write_metrics"),
+            "inspection": ("open_again", "run_inspect"),
+            "job": ("read_run", "run_train"),
+            "network": ("finish_state",),
+        },
+    )
+
+__all__ = [
+    "Run",
+    "finish_state",
+    "open_again",
+    "read_run",
+    "run_inspect",
+    "run_train",
+    "write_metrics",
+]

@@ -12,7 +12,7 @@ from clearhead.caller import setting, verb
 from clearhead.checkpoint.folder import read_checkpoint
 from clearhead.checkpoint.hub import locate
 from clearhead.checkpoint.sentence import read_modules
-from clearhead.data import Inspection, inspect_data, open_source, survey
+from clearhead.data import ColumnRoles, Inspection, inspect_data, open_source, survey
 from clearhead.data.column_resolver import columns_beside, resolve_columns
 from clearhead.data.examples import TextRow
 from clearhead.data.findings import findings_of
@@ -29,7 +29,7 @@ from clearhead.jobs.profile import counted_rows
 from clearhead.machine.threads import limit_threads
 from clearhead.model.loading import load, load_tokenizers
 from clearhead.progress import Progress, no_progress
-from clearhead.tasks import TASKS, ColumnRoles, Task, check_task, task_by_look, task_for, task_named
+from clearhead.tasks import TASKS, Task, check_task, task_by_look, task_for, task_named
 from clearhead.tasks.encoded import encoded
 from clearhead.tasks.registry import task_of_format
 from clearhead.tasks.view import plain_view

@@ -3,3 +3,84 @@
 A step takes an objective (`objectives/`), a value that gives each row of a batch its loss. Fine-tuning (`loop.py`) and
 pre-training (`pretrain_loop.py`) share one step: accumulation, clipping, the check for divergence.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clearhead.training.dropout import set_dropout
+    from clearhead.training.interrupt import TrainingInterrupted, deferred_interrupt, on_stop_request
+    from clearhead.training.log import RunLog, read_log
+    from clearhead.training.loop import Step, epoch_of, total_steps, train_steps
+    from clearhead.training.loss_monitor import LossMonitor
+    from clearhead.training.optimizer import make_optimizer
+    from clearhead.training.pretrain_loop import (
+        fresh_parameters,
+        init_new_network,
+        init_output_bias,
+        make_pretrain_optimizer,
+        pretrain_steps,
+        seconds_a_step,
+    )
+    from clearhead.training.probe import can_probe, probe_head
+    from clearhead.training.settings import TrainSettings
+    from clearhead.training.state import State, TrainingProgress, copy_into, last_bias, load_state, save_state
+    from clearhead.training.threads import use_threads
+else:
+    from clearhead.lazy import export_lazily
+
+    export_lazily(
+        __name__,
+        {
+            "dropout": ("set_dropout",),
+            "interrupt": ("TrainingInterrupted", "deferred_interrupt", "on_stop_request"),
+            "log": ("RunLog", "read_log"),
+            "loop": ("Step", "epoch_of", "total_steps", "train_steps"),
+            "loss_monitor": ("LossMonitor",),
+            "optimizer": ("make_optimizer",),
+            "pretrain_loop": (
+                "fresh_parameters",
+                "init_new_network",
+                "init_output_bias",
+                "make_pretrain_optimizer",
+                "pretrain_steps",
+                "seconds_a_step",
+            ),
+            "probe": ("can_probe", "probe_head"),
+            "settings": ("TrainSettings",),
+            "state": ("State", "TrainingProgress", "copy_into", "last_bias", "load_state", "save_state"),
+            "threads": ("use_threads",),
+        },
+    )
+
+__all__ = [
+    "LossMonitor",
+    "RunLog",
+    "State",
+    "Step",
+    "TrainSettings",
+    "TrainingInterrupted",
+    "TrainingProgress",
+    "can_probe",
+    "copy_into",
+    "deferred_interrupt",
+    "epoch_of",
+    "fresh_parameters",
+    "init_new_network",
+    "init_output_bias",
+    "last_bias",
+    "load_state",
+    "make_optimizer",
+    "make_pretrain_optimizer",
+    "on_stop_request",
+    "pretrain_steps",
+    "probe_head",
+    "read_log",
+    "save_state",
+    "seconds_a_step",
+    "set_dropout",
+    "total_steps",
+    "train_steps",
+    "use_threads",
+]

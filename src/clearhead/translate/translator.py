@@ -18,6 +18,8 @@ from clearhead.model.loading import create, load, new_shape
 from clearhead.shape import ModelShape
 from clearhead.tasks.parallel import Parallel, side
 from clearhead.text import load_tokenizer
+from clearhead.text.vocabulary.options import MAX_VOCABULARY_SIZE
+from clearhead.text.vocabulary.trainer import VocabularyTooSmallError
 from clearhead.translate.dataset import Pair, Texts
 
 if TYPE_CHECKING:
@@ -77,8 +79,6 @@ def _checkpoint(plan: RunPlan, events: RunEvents) -> Model:
 
 def _tongues(plan: RunPlan, texts: Texts, folder: Path, events: RunEvents) -> Tongues:
     """The vocabularies of a run: learned from its training rows once, and then kept."""
-    from clearhead.text.vocabulary.options import MAX_VOCABULARY_SIZE
-    from clearhead.text.vocabulary.trainer import VocabularyTooSmallError
 
     place, size = folder / VOCABULARY, plan.vocabulary or SIZES[plan.preset or PRESET]
     rows = texts.parts["train"]

@@ -3,3 +3,51 @@
 `readers.open_source` decides by name and content, and `row_store` keeps rows as they are read, so that later passes
 need not read the file again.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clearhead.data.sources.files import open_path
+    from clearhead.data.sources.header import is_number
+    from clearhead.data.sources.lines import is_table, line_texts, numbered_cells, numbered_lines
+    from clearhead.data.sources.readers import open_source
+    from clearhead.data.sources.row_store import store_rows
+    from clearhead.data.sources.source import BadRow, Row, Source, excerpt
+    from clearhead.data.sources.source_rows import SourceRows
+    from clearhead.data.sources.texts import comes_in_lines, read_texts
+else:
+    from clearhead.lazy import export_lazily
+
+    export_lazily(
+        __name__,
+        {
+            "files": ("open_path",),
+            "header": ("is_number",),
+            "lines": ("is_table", "line_texts", "numbered_cells", "numbered_lines"),
+            "readers": ("open_source",),
+            "row_store": ("store_rows",),
+            "source": ("BadRow", "Row", "Source", "excerpt"),
+            "source_rows": ("SourceRows",),
+            "texts": ("comes_in_lines", "read_texts"),
+        },
+    )
+
+__all__ = [
+    "BadRow",
+    "Row",
+    "Source",
+    "SourceRows",
+    "comes_in_lines",
+    "excerpt",
+    "is_number",
+    "is_table",
+    "line_texts",
+    "numbered_cells",
+    "numbered_lines",
+    "open_path",
+    "open_source",
+    "read_texts",
+    "store_rows",
+]

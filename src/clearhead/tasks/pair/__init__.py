@@ -2,3 +2,9 @@
 
 Everything after reading the two texts is as in `classify`.
 """
+
+from __future__ import annotations
+
+from clearhead.tasks.pair.task import PAIR
+
+__all__ = ["PAIR"]

@@ -2,3 +2,9 @@
 
 `rows` reads questions and passages, `decoding` turns token scores into answers, `metrics` scores them.
 """
+
+from __future__ import annotations
+
+from clearhead.tasks.span.task import SPAN
+
+__all__ = ["SPAN"]

@@ -2,3 +2,32 @@
 
 `model_file` reads the protobuf bytes, `normalizer` and `segmenter` turn text into pieces, `decoder` turns them back.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clearhead.text.sentencepiece.marian import load_marian
+    from clearhead.text.sentencepiece.model_file import parse_model
+    from clearhead.text.sentencepiece.normalizer import Charsmap
+    from clearhead.text.sentencepiece.trie import StepBudget
+else:
+    from clearhead.lazy import export_lazily
+
+    export_lazily(
+        __name__,
+        {
+            "marian": ("load_marian",),
+            "model_file": ("parse_model",),
+            "normalizer": ("Charsmap",),
+            "trie": ("StepBudget",),
+        },
+    )
+
+__all__ = [
+    "Charsmap",
+    "StepBudget",
+    "load_marian",
+    "parse_model",
+]

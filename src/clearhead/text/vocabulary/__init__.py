@@ -1,1 +1,39 @@
 """Vocabularies learned from text: words are counted, options chosen, and the `tokenizers` library trains on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clearhead.text.vocabulary.options import VocabularyOptions, VocabularyPlan, resolve_plan
+    from clearhead.text.vocabulary.trainer import (
+        Alphabet,
+        VocabularyTooSmallError,
+        build_preprocessor,
+        count_words,
+        train_vocabulary,
+    )
+    from clearhead.text.vocabulary.word_counts import ChunkCounter
+else:
+    from clearhead.lazy import export_lazily
+
+    export_lazily(
+        __name__,
+        {
+            "options": ("VocabularyOptions", "VocabularyPlan", "resolve_plan"),
+            "trainer": ("Alphabet", "VocabularyTooSmallError", "build_preprocessor", "count_words", "train_vocabulary"),
+            "word_counts": ("ChunkCounter",),
+        },
+    )
+
+__all__ = [
+    "Alphabet",
+    "ChunkCounter",
+    "VocabularyOptions",
+    "VocabularyPlan",
+    "VocabularyTooSmallError",
+    "build_preprocessor",
+    "count_words",
+    "resolve_plan",
+    "train_vocabulary",
+]

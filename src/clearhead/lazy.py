@@ -1,0 +1,47 @@
+"""Exported names of a package that are imported on first use (PEP 562), so that importing a package costs nothing."""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False  # not from typing: importing the package imports nothing
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
+    from typing import Any
+else:
+    ModuleType = type(sys)
+
+
+class LazyPackage(ModuleType):
+    """A package that imports an exported name from its module when the name is first used.
+
+    Importing a submodule binds it as an attribute of its package. A module that has the name of an exported function
+    (`clearhead.train`, `clearhead.core.build`) does not hide the function.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__["_lazy_modules"] and isinstance(value, ModuleType):
+            return
+        super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        from importlib import import_module
+
+        module = self.__dict__["_lazy_modules"].get(name)
+        if module is None:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{self.__name__}.{module}"), name)
+
+    def __dir__(self) -> list[str]:
+        return sorted(self.__dict__["__all__"])
+
+
+def export_lazily(package: str, names: Mapping[str, tuple[str, ...]]) -> None:
+    """Make a package export names of its modules, {module: (name, ...)}, without importing the modules.
+
+    The same names stand in `__all__` and, for type checkers, in imports under TYPE_CHECKING.
+    """
+    module = sys.modules[package]
+    module.__dict__["_lazy_modules"] = {name: home for home, exported in names.items() for name in exported}
+    module.__class__ = LazyPackage
