@@ -103,7 +103,7 @@ def test_the_same_call_reads_back_what_is_finished(
     def never(*_: Any, **__: Any) -> Any:
         raise AssertionError("trained again")
 
-    monkeypatch.setattr(job, "run_train", never)
+    monkeypatch.setattr(job, "TrainJob", never)
     said: list[str] = []
     told = RunEvents(message=said.append)
     again = ladder(reviews, output=climbed.folder, model=tiny, budget=1, told=told, **FAST)

@@ -20,6 +20,8 @@ from clearhead.classic import fit_linear, solver
 from clearhead.classic.mixture import fit_scalar_mix
 from clearhead.data import LabelSpace
 from clearhead.engine.session import runtime, waiting
+from clearhead.jobs.job import JobRequest, run_job
+from clearhead.jobs.plan import RunPlan
 from clearhead.machine.threads import (
     BLAS,
     WAITING,
@@ -29,7 +31,6 @@ from clearhead.machine.threads import (
     limit_threads,
     most_threads,
     passive_waiting,
-    within_threads,
 )
 from clearhead.words import learn, steps
 from tests.small import labelled, tiny_model, write_csv
@@ -219,16 +220,24 @@ def test_a_session_has_these_options(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def test_a_job_uses_the_threads_of_its_plan() -> None:
-    class Plan:
-        threads = 1
+    class OneThread:
+        """A job that reports how many threads it may use."""
 
-    @within_threads
-    def job(plan: Plan, more: int) -> tuple[int, int]:
-        """What a job does."""
-        return most_threads(), more
+        request: JobRequest[RunPlan] = JobRequest(plan=RunPlan(threads=1), folder=Path("run"))
 
-    assert job(Plan(), more=3) == (1, 3)
-    assert job.__doc__ == "What a job does."
+        def __init__(self) -> None:
+            self.seen: list[int] = []
+
+        def step(self) -> None:
+            self.seen.append(most_threads())
+
+        plan = prepare = fit = measure = save = step
+
+        def report(self) -> list[int]:
+            self.step()
+            return self.seen
+
+    assert run_job(OneThread()) == [1] * 6
 
 
 THREADS = """

@@ -195,7 +195,7 @@ def path_of(run: Callable[[], object]) -> tuple[set[str], set[str]]:
     return calls, seen
 
 
-@pytest.mark.parametrize(("method", "most"), [("features", 45), ("finetune", 46)])
+@pytest.mark.parametrize(("method", "most"), [("features", 45), ("finetune", 45)])
 def test_the_path_from_a_row_to_the_report_is_short(method: str, most: int, tiny: str, tmp_path: Path) -> None:
     """Fine-tuning also answers the dev rows after each epoch."""
     rows = tmp_path / "support.csv"

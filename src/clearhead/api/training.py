@@ -87,10 +87,11 @@ def train(
     ends training in that time; `resume` with `finish` takes a stopped run as it is: best weights, measured and saved.
     """
     from clearhead.data import open_source
+    from clearhead.jobs.job import JobRequest, run_job
     from clearhead.jobs.plan import make_plan, read_recipe
     from clearhead.jobs.restart import begun_before
     from clearhead.jobs.resume import check_resumed, named_again
-    from clearhead.train.job import read_run, run_train
+    from clearhead.train.job import TrainJob, read_run
 
     given = {"train": rows, "dev": dev, "test": test}
     paths = {part: _path(rows) for part, rows in given.items()}
@@ -120,19 +121,28 @@ def train(
     if sources["train"] is None:
         raise InputError("There is nothing to train on: give a file, a folder or rows.")
     opened = {part: open_source(rows) for part, rows in sources.items() if rows is not None}
-    choice: dict[str, Any] = {"command": command, "report": report, "resume": resume is not None}
-    choice |= {"allow_different_cpu": allow_different_cpu, "events": told or NO_EVENTS}
+    request = JobRequest(
+        plan=plan,
+        sources=opened,
+        folder=folder,
+        command=command,
+        resume=resume is not None,
+        allow_different_cpu=allow_different_cpu,
+        finish=finish,
+        report=report,
+        events=told or NO_EVENTS,
+    )
     if plan.task == "aspect":
-        from clearhead.aspects.job import run_aspects
+        from clearhead.aspects.job import AspectJob
 
         if finish:
             raise InputError("aspect trains two models, one after the other: resume it to its end instead of finish.")
-        return run_aspects(plan, opened, folder, **choice)
+        return run_job(AspectJob(request))
     if plan.task == "translate":
-        from clearhead.translate.job import run_translate
+        from clearhead.translate.job import TranslateJob
 
-        return run_translate(plan, opened, folder, finish=finish, **choice)
-    return run_train(plan, opened, folder, finish=finish, **choice)
+        return run_job(TranslateJob(request))
+    return run_job(TrainJob(request))
 
 
 @alone
@@ -156,10 +166,11 @@ def pretrain(
     what was said when it began. On a machine that cannot reproduce the bits of the run it is refused, unless
     `allow_different_cpu`.
     """
+    from clearhead.jobs.job import JobRequest, run_job
     from clearhead.jobs.restart import begun_before
     from clearhead.jobs.resume import check_resumed
     from clearhead.pretrain.config import take_config
-    from clearhead.pretrain.job import run_pretrain
+    from clearhead.pretrain.job import PretrainJob
     from clearhead.pretrain.plan import make_pretrain_plan, read_pretrain
     from clearhead.pretraining.documents import corpus_files, resolve_names
 
@@ -168,26 +179,28 @@ def pretrain(
         saved = read_pretrain(Path(resume))
         texts = {"files": resolve_names(learned) or None, "dev": resolve_names(held) or None}
         check_resumed(Path(resume), saved.plan, take_config(choices) | texts, output)
-        return run_pretrain(
-            saved.plan,
-            Path(resume),
-            command=saved.command,
-            resume=True,
-            allow_different_cpu=allow_different_cpu,
-            report=report,
-            events=told or NO_EVENTS,
-        )
-    if not learned:
-        raise InputError("There is no text to learn from: name files, folders or patterns.")
-    for key in ("model", "tokenizer"):
-        if choices.get(key) and Path(choices[key]).is_dir():
-            choices[key] = str(Path(choices[key]).absolute())
-    plan = make_pretrain_plan({"files": resolve_names(learned), "dev": resolve_names(held), **choices})
-    first = str(corpus_files(learned)[0]) if output is None and not Path(learned[0]).is_dir() else learned[0]
-    folder = Path(output) if output is not None else free_folder(first, plan, command)
-    if begun_before(folder, plan, command):
-        return pretrain(resume=folder, report=report, told=told, allow_different_cpu=allow_different_cpu)
-    return run_pretrain(plan, folder, command=command, report=report, events=told or NO_EVENTS)
+        plan, folder, command = saved.plan, Path(resume), saved.command
+    else:
+        if not learned:
+            raise InputError("There is no text to learn from: name files, folders or patterns.")
+        for key in ("model", "tokenizer"):
+            if choices.get(key) and Path(choices[key]).is_dir():
+                choices[key] = str(Path(choices[key]).absolute())
+        plan = make_pretrain_plan({"files": resolve_names(learned), "dev": resolve_names(held), **choices})
+        first = str(corpus_files(learned)[0]) if output is None and not Path(learned[0]).is_dir() else learned[0]
+        folder = Path(output) if output is not None else free_folder(first, plan, command)
+        if begun_before(folder, plan, command):
+            return pretrain(resume=folder, report=report, told=told, allow_different_cpu=allow_different_cpu)
+    request = JobRequest(
+        plan=plan,
+        folder=folder,
+        command=command,
+        resume=resume is not None,
+        allow_different_cpu=allow_different_cpu,
+        report=report,
+        events=told or NO_EVENTS,
+    )
+    return run_job(PretrainJob(request))
 
 
 def _names(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
@@ -215,8 +228,10 @@ def ladder(
     `choices` are those of `train`; the same call with the same `output` goes on with what is finished there.
     """
     from clearhead.data import open_source
-    from clearhead.ladder.job import run_ladder
+    from clearhead.jobs.job import JobRequest, run_job
+    from clearhead.ladder.job import LadderJob, LadderPlan
     from clearhead.ladder.methods import budget_seconds, check_choices, chosen_methods, rung_plan
+    from clearhead.ladder.recommend import checked_margin
 
     check_choices(choices)
     given = {part: rows for part, rows in (("train", source), ("dev", dev), ("test", test)) if rows is not None}
@@ -224,16 +239,15 @@ def ladder(
     plans = {method: rung_plan(method, paths, choices) for method in chosen_methods(methods)}
     folder = ladder_folder(paths.get("train")) if output is None else Path(output)
     opened = {part: open_source(rows) for part, rows in given.items()}
-    return run_ladder(
-        plans,
-        opened,
-        folder,
-        budget=budget_seconds(budget),
-        margin=margin,
-        allow_different_cpu=allow_different_cpu,
+    request = JobRequest(
+        plan=LadderPlan(methods=plans, budget=budget_seconds(budget), margin=checked_margin(margin)),
+        sources=opened,
+        folder=folder,
         command=command,
+        allow_different_cpu=allow_different_cpu,
         events=told or NO_EVENTS,
     )
+    return run_job(LadderJob(request))
 
 
 def _path(rows: Any) -> str | None:

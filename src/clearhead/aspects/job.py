@@ -17,7 +17,6 @@ from clearhead.data.split import draw_rows
 from clearhead.errors import InputError
 from clearhead.evaluate.evaluate import evaluation_report, run_evaluate
 from clearhead.files import write_json
-from clearhead.jobs.events import NO_EVENTS, RunEvents
 from clearhead.jobs.job import JobRequest, run_job
 from clearhead.jobs.kinds import ASPECTS
 from clearhead.jobs.machine import Compute, begin_computing, resolve_compute
@@ -25,11 +24,10 @@ from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.prepare import rows_digest
 from clearhead.jobs.run_file import RUN, Computed, begin_run
 from clearhead.jobs.run_folder import REPORT, SPLIT, check_folder
-from clearhead.machine.threads import within_threads
 from clearhead.predict.predictor import Predictor
 from clearhead.tasks.registry import PAIR, TAG
 from clearhead.train.finish import Run, write_metrics
-from clearhead.train.job import run_train
+from clearhead.train.job import TrainJob
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,32 +35,6 @@ if TYPE_CHECKING:
     from clearhead.tasks.evaluation import Evaluation
 
     Array = np.ndarray[Any, Any]
-
-
-@within_threads
-def run_aspects(
-    plan: RunPlan,
-    sources: Mapping[str, Source],
-    folder: Path,
-    *,
-    command: str = "",
-    resume: bool = False,
-    allow_different_cpu: bool = False,
-    report: bool = True,
-    events: RunEvents = NO_EVENTS,
-) -> Run:
-    """Train a finder and a judge on the same split of the same reviews, and measure both together."""
-    request = JobRequest(
-        plan=plan,
-        sources=sources,
-        folder=folder,
-        command=command,
-        resume=resume,
-        allow_different_cpu=allow_different_cpu,
-        report=report,
-        events=events,
-    )
-    return run_job(AspectJob(request))
 
 
 class AspectJob:
@@ -233,16 +205,16 @@ def _plan_for(plan: RunPlan, name: str, split: str | None) -> RunPlan:
 def _trained(plan: RunPlan, sources: Mapping[str, Source], request: JobRequest[RunPlan], name: str) -> Run:
     """One of the two: read back, gone on with, or begun."""
     folder = request.folder / name
-    return run_train(
-        plan,
-        sources,
-        folder,
-        command=request.command,
+    own = replace(
+        request,
+        plan=plan,
+        sources=sources,
+        folder=folder,
         resume=(folder / RUN).is_file(),
-        allow_different_cpu=request.allow_different_cpu,
-        report=request.report,
+        finish=False,
         events=replace(request.events, started=lambda _: None),
     )
+    return run_job(TrainJob(own))
 
 
 def _split(some: Sequence[Review], plan: RunPlan) -> list[Review]:

@@ -56,10 +56,7 @@ class Checkpoint:
     def iter_arrays(
         self, to_float: FloatConverter | None = None, *, writable: bool = True, names: Collection[str] | None = None
     ) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
-        """Our tensors one by one, mapped; a number that is not finite stops it. `to_float` makes float32 of 16 bits.
-
-        `names` are those that are read; None: all of them.
-        """
+        """Our tensors (or those of `names`) one by one, mapped, as float32; a number that is not finite stops it."""
         mapped = MappedTensors(self.stored, to_float, writable=writable)
 
         def read_checked(source: str) -> np.ndarray[Any, Any]:

@@ -10,19 +10,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from clearhead.data import Source
 from clearhead.jobs.events import NO_EVENTS, RunEvents
+from clearhead.machine.threads import limit_threads
 
-P = TypeVar("P")
+
+class Plan(Protocol):
+    """What is to be done."""
+
+    @property
+    def threads(self) -> int | None:
+        """How many threads a job may use; None leaves that to each library."""
+
+
+P = TypeVar("P", bound=Plan)
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobRequest(Generic[P]):
-    """What a caller asks of a job."""
+    """What a caller asks of a job; the public functions in `api` make it."""
 
     plan: P  # as it was asked for, or as the run that is resumed has stored it
     folder: Path
@@ -37,6 +47,10 @@ class JobRequest(Generic[P]):
 
 class Job(Protocol[R_co]):
     """Work that ends in a run folder."""
+
+    @property
+    def request(self) -> JobRequest[Any]:
+        """What was asked."""
 
     def plan(self) -> None:
         """Check what was asked, and find out what the plan leaves open."""
@@ -58,10 +72,11 @@ class Job(Protocol[R_co]):
 
 
 def run_job(job: Job[R]) -> R:
-    """All steps in their order."""
-    job.plan()
-    job.prepare()
-    job.fit()
-    job.measure()
-    job.save()
-    return job.report()
+    """All steps in their order, on at most the threads of the plan."""
+    with limit_threads(job.request.plan.threads):
+        job.plan()
+        job.prepare()
+        job.fit()
+        job.measure()
+        job.save()
+        return job.report()

@@ -14,7 +14,7 @@ from clearhead.data.sources.row_store import store_rows
 from clearhead.errors import ClearheadError, InputError
 from clearhead.evaluate.difference import Asked
 from clearhead.evaluate.evaluate import Scored, scored_part
-from clearhead.jobs.events import NO_EVENTS, RunEvents
+from clearhead.jobs.events import RunEvents
 from clearhead.jobs.job import JobRequest, run_job
 from clearhead.jobs.machine import check_begun
 from clearhead.jobs.plan import RunPlan
@@ -24,17 +24,16 @@ from clearhead.jobs.run_file import RUN, read_saved
 from clearhead.jobs.run_folder import REPORT
 from clearhead.ladder.budget import Budget, allot
 from clearhead.ladder.methods import METHODS, Rung, run_folder_name, rung_cells, spoken
-from clearhead.ladder.recommend import checked_margin, compared, recommendation, untried
+from clearhead.ladder.recommend import compared, recommendation, untried
 from clearhead.ladder.result import Ladder
 from clearhead.ladder.rows import prepare_rows
 from clearhead.ladder.state import Kept, begun_epochs, check_marks
-from clearhead.machine.threads import limit_threads
 from clearhead.predict.latency import latency_ms, megabytes
 from clearhead.predict.loading import load_predictor
 from clearhead.report.page import ReportData, save_report
 from clearhead.tasks.evaluation import Evaluation, evaluation
 from clearhead.tasks.task import Calibration
-from clearhead.train.job import run_train
+from clearhead.train.job import TrainJob
 
 LATENCY_ROWS = 50  # real rows that single predictions are timed on
 LEAST_SECONDS = 0.001  # what is quicker took no time
@@ -63,29 +62,18 @@ class Climb:
         return self.prepared.parts[self.part]
 
 
-def run_ladder(
-    plans: Mapping[str, RunPlan],
-    sources: Mapping[str, Source],
-    folder: Path,
-    *,
-    budget: float,
-    margin: float | None = None,
-    allow_different_cpu: bool = False,
-    command: str = "",
-    events: RunEvents = NO_EVENTS,
-) -> Ladder:
-    """Train and measure every method for which there is time; what was finished before is read back."""
-    request = JobRequest(
-        plan=plans,
-        sources=sources,
-        folder=folder,
-        command=command,
-        allow_different_cpu=allow_different_cpu,
-        events=events,
-    )
-    margin = checked_margin(margin)
-    with limit_threads(next(iter(plans.values())).threads):
-        return run_job(LadderJob(request, budget, margin))
+@dataclass(frozen=True, kw_only=True)
+class LadderPlan:
+    """Which methods are trained, and how the best of them is chosen."""
+
+    methods: Mapping[str, RunPlan]
+    budget: float  # seconds
+    margin: float | None = None  # None: that of the metric
+
+    @property
+    def threads(self) -> int | None:
+        """All methods have as many."""
+        return next(iter(self.methods.values())).threads
 
 
 class LadderJob:
@@ -97,13 +85,13 @@ class LadderJob:
     scored: dict[str, tuple[Calibration, Scored]]
     ladder: Ladder  # of `measure`
 
-    def __init__(self, request: JobRequest[Mapping[str, RunPlan]], budget: float, margin: float | None) -> None:
-        self.request, self.budget, self.margin = request, budget, margin
+    def __init__(self, request: JobRequest[LadderPlan]) -> None:
+        self.request = request
         self.begun = time.perf_counter()
 
     def plan(self) -> None:
         """What is there already, which must have been asked for in the same way and begun on such a machine."""
-        plans, folder = self.request.plan, self.request.folder
+        plans, folder = self.request.plan.methods, self.request.folder
         self.state = Kept.read(folder, plans)
         for method in plans.keys() - self.state.finished.keys():
             for epochs in (None, *begun_epochs(folder, method)):
@@ -114,13 +102,14 @@ class LadderJob:
     def prepare(self) -> None:
         """Rows in the parts that every method sees."""
         request, folder, events = self.request, self.request.folder, self.request.events
-        plan = next(iter(request.plan.values()))
+        plans = request.plan.methods
+        plan = next(iter(plans.values()))
         sources = {part: store_rows(source) for part, source in request.sources.items()}
         profile = profile_dataset(sources, plan)
         for line in (*(said for source in sources.values() for said in source.said), *profile.columns.said):
             events.message(line)
         events.message(f"task: {profile.task.name} ({profile.task.about})")
-        prepared, missing = prepare_rows(profile, request.plan, events)
+        prepared, missing = prepare_rows(profile, plans, events)
         for line in prepared.said:
             events.message(line)
         self.state.check_rows(folder, prepared)
@@ -137,15 +126,15 @@ class LadderJob:
             missing=missing,
             allowed=request.allow_different_cpu,
             events=events,
-            margin=self.margin,
-            budget=Budget(seconds=self.budget, started=self.begun, prepared=prepared, events=events),
+            margin=request.plan.margin,
+            budget=Budget(seconds=request.plan.budget, started=self.begun, prepared=prepared, events=events),
         )
         self.state.write(folder)
         events.started(folder)
 
     def fit(self) -> None:
         """Every method for which there is time, each trained and its answers scored."""
-        climb, plans = self.climb, self.request.plan
+        climb, plans = self.climb, self.request.plan.methods
         rungs: list[Rung] = []
         self.scored = {}
         for method in plans:
@@ -282,15 +271,16 @@ def _trained(climb: Climb, plan: RunPlan, rung: Rung) -> Rung:
     if resume:
         saved = read_saved(own).plan  # as many threads and epochs as it was begun with
         plan = replace(plan, threads=saved.threads, auto_epochs=saved.auto_epochs, settings=saved.settings)
-    run = run_train(
-        plan,
-        climb.sources,
-        own,
+    request = JobRequest(
+        plan=plan,
+        sources=climb.sources,
+        folder=own,
         command=climb.command,
         resume=resume,
         allow_different_cpu=climb.allowed,
         events=replace(events, message=lambda _: None, started=lambda _: None),
     )
+    run = run_job(TrainJob(request))
     for note in run.notes:
         events.message(f"{method}: {note}")
     check_marks(own, climb.prepared)

@@ -11,28 +11,14 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import wraps
 from importlib import import_module
 from threading import RLock
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any
 
 WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY")  # what users set wins
 SPINS = "1000"  # of GNU's OpenMP, some microseconds: 7 % faster alone than 0; 10,000 lose a third under contention
 BLAS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 TOKENIZERS, RAYON = "TOKENIZERS_PARALLELISM", "RAYON_NUM_THREADS"
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-class Planned(Protocol):
-    """A plan that says how many threads its job may use; None leaves that to each library."""
-
-    @property
-    def threads(self) -> int | None: ...
-
-
-Q = TypeVar("Q", bound=Planned)
 
 
 @contextmanager
@@ -96,17 +82,6 @@ def at_end(work: Callable[[], Any]) -> None:
     """What is to be done when the innermost `limit_threads` ends; outside of one, nothing."""
     if _scopes:
         _scopes[-1].callback(work)
-
-
-def within_threads(job: Callable[Concatenate[Q, P], R]) -> Callable[Concatenate[Q, P], R]:
-    """A job that uses at most the threads of its plan, its first argument."""
-
-    @wraps(job)
-    def limited(plan: Q, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with limit_threads(plan.threads):
-            return job(plan, *args, **kwargs)
-
-    return limited
 
 
 @contextmanager

@@ -14,13 +14,11 @@ from clearhead.errors import ClearheadError
 from clearhead.files import decode_dataclass, read_json, write_json
 from clearhead.jobs.cost import cost_of
 from clearhead.jobs.defaults import resolve_threads
-from clearhead.jobs.events import NO_EVENTS, RunEvents
-from clearhead.jobs.job import JobRequest, run_job
+from clearhead.jobs.job import JobRequest
 from clearhead.jobs.run_file import check_machine
 from clearhead.jobs.run_folder import METRICS, check_folder, take_back
 from clearhead.jobs.training_state import STATE, drop_state, restore_saved
 from clearhead.machine.cpu import versions
-from clearhead.machine.threads import within_threads
 from clearhead.model import Model
 from clearhead.model.loading import need_torch
 from clearhead.pretrain.card import write_card
@@ -53,30 +51,6 @@ from clearhead.training.loss_monitor import LossMonitor
 
 EVALUATIONS = "evaluations.json"
 FACTS = "pretraining.json"
-
-
-@within_threads
-def run_pretrain(
-    plan: PretrainPlan,
-    folder: Path,
-    *,
-    command: str = "",
-    resume: bool = False,
-    allow_different_cpu: bool = False,
-    report: bool = True,
-    events: RunEvents = NO_EVENTS,
-) -> Pretrained:
-    """Learn to the end, or on from where a killed run stands."""
-    request = JobRequest(
-        plan=plan,
-        folder=folder,
-        command=command,
-        resume=resume,
-        allow_different_cpu=allow_different_cpu,
-        report=report,
-        events=events,
-    )
-    return run_job(PretrainJob(request))
 
 
 class PretrainJob:

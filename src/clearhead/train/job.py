@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -16,8 +15,7 @@ from clearhead.data.sources.row_store import store_rows
 from clearhead.errors import InputError
 from clearhead.evaluate.examples import second_look
 from clearhead.jobs.cost import cost_of
-from clearhead.jobs.events import NO_EVENTS, RunEvents
-from clearhead.jobs.job import JobRequest, run_job
+from clearhead.jobs.job import JobRequest
 from clearhead.jobs.kinds import has_vectors
 from clearhead.jobs.machine import begin_computing, resolve_compute
 from clearhead.jobs.method import FitInput
@@ -27,7 +25,6 @@ from clearhead.jobs.profile import DatasetProfile, counted_rows, profile_dataset
 from clearhead.jobs.run_file import RUN, Computed, begin_run, read_saved
 from clearhead.jobs.run_folder import check_folder, take_back
 from clearhead.jobs.training_state import drop_state
-from clearhead.machine.threads import limit_threads
 from clearhead.model import Model
 from clearhead.train.baselines import Baseline, compare_baselines, fit_baselines, verdict
 from clearhead.train.finish import KeptModel, Run, held_out_logits, measured, passport, write_metrics, write_split
@@ -47,34 +44,6 @@ def read_run(folder: Path) -> tuple[RunPlan, str]:
     """The plan and the command of a run that was begun."""
     saved = read_saved(folder)
     return saved.plan, saved.command
-
-
-def run_train(
-    plan: RunPlan,
-    sources: Mapping[str, Source],
-    folder: Path,
-    *,
-    command: str = "",
-    resume: bool = False,
-    allow_different_cpu: bool = False,
-    finish: bool = False,
-    report: bool = True,
-    events: RunEvents = NO_EVENTS,
-) -> Run:
-    """Train to the end, or on from where a killed run stands, or `finish` it as it is."""
-    request = JobRequest(
-        plan=plan,
-        sources=sources,
-        folder=folder,
-        command=command,
-        resume=resume,
-        allow_different_cpu=allow_different_cpu,
-        finish=finish,
-        report=report,
-        events=events,
-    )
-    with limit_threads(plan.threads):
-        return run_job(TrainJob(request))
 
 
 class TrainJob:

@@ -10,21 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
 from clearhead.checkpoint.passport import TrainingRecord, read_passport, write_passport
-from clearhead.data import Source
 from clearhead.data.split import draw_rows
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import write_json
 from clearhead.jobs.cost import cost_of
 from clearhead.jobs.defaults import resolve_threads
-from clearhead.jobs.events import NO_EVENTS, RunEvents
-from clearhead.jobs.job import JobRequest, run_job
+from clearhead.jobs.events import RunEvents
+from clearhead.jobs.job import JobRequest
 from clearhead.jobs.machine import Compute, begin_computing, resolve_compute
 from clearhead.jobs.plan import RunPlan
 from clearhead.jobs.run_file import Computed, begin_run, read_saved
 from clearhead.jobs.run_folder import REPORT, SPLIT, check_folder, take_back
 from clearhead.jobs.training_state import STATE, drop_state, restore_saved
 from clearhead.machine.cpu import versions
-from clearhead.machine.threads import within_threads
 from clearhead.metrics.translation import measure_translations
 from clearhead.model import Model
 from clearhead.model.loading import load, need_torch
@@ -45,34 +43,6 @@ if TYPE_CHECKING:
 ROWS_SEEN = 600_000  # rows that a new translator sees, each as often as it is an epoch
 JUDGED = 400  # dev rows that an epoch is judged by
 WORDS = 4  # of a target: BLEU counts four of them in a row, and is 0 whatever is said where there are fewer
-
-
-@within_threads
-def run_translate(
-    plan: RunPlan,
-    sources: Mapping[str, Source],
-    folder: Path,
-    *,
-    command: str = "",
-    resume: bool = False,
-    allow_different_cpu: bool = False,
-    finish: bool = False,
-    report: bool = True,
-    events: RunEvents = NO_EVENTS,
-) -> Run:
-    """Train to the end, or on from where a killed run stands, or `finish` it as it is."""
-    request = JobRequest(
-        plan=plan,
-        sources=sources,
-        folder=folder,
-        command=command,
-        resume=resume,
-        allow_different_cpu=allow_different_cpu,
-        finish=finish,
-        report=report,
-        events=events,
-    )
-    return run_job(TranslateJob(request))
 
 
 class TranslateJob:
