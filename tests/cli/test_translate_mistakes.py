@@ -78,7 +78,7 @@ def test_other_verbs_point_the_way(run: Run, masked_model: Path, tmp_path: Path)
         "no ladder of methods": ("ladder", pairs, "--task", "translate"),
         "no masked-word head": ("fill", model, "ein [MASK]"),
         "has no decoder, so that it cannot translate": ("translate", masked_model, "ein hund"),
-        "has no head called 'seq2seq'": (
+        "has no head 'seq2seq'": (
             "train",
             pairs,
             "--task",
@@ -88,7 +88,7 @@ def test_other_verbs_point_the_way(run: Run, masked_model: Path, tmp_path: Path)
             "-o",
             tmp_path / "no",
         ),
-        "has no head called 'classify'": (
+        "has no head 'classify'": (
             "train",
             pairs,
             "--task",

@@ -83,5 +83,5 @@ def test_a_network_and_features_are_learned(folder: Path, tmp_path: Path) -> Non
 
 
 def test_an_odd_width_is_refused() -> None:
-    with pytest.raises(ClearheadError, match="width 7 is odd"):
+    with pytest.raises(ClearheadError, match=r"width must be even .* got 7"):
         clearhead.create("elmo", config={"width": 7})

@@ -122,15 +122,18 @@ def test_described(model: Model) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"width": 13}, "width 13 is odd, and two directions share it evenly"),
-        ({"attention": "none", "input_feeding": True}, "input_feeding feeds what attention says, and"),
+        ({"width": 13}, "width must be even because two directions share it, got 13"),
+        ({"attention": "none", "input_feeding": True}, "input_feeding needs attention, but attention is none"),
         ({"attention": "cosine"}, "attention is 'cosine', expected one of none, additive, dot, general, concat"),
         ({"cell": "tanh"}, "cell is 'tanh', expected one of gru, lstm"),
-        ({"width": 0}, "width is 0, expected a whole number from 1"),
-        ({"encoder_layers": 10**9}, "encoder_layers is 1000000000, expected a whole number from 1 to 1024"),
+        ({"width": 0}, "width is 0, expected an integer from 1"),
+        ({"encoder_layers": 10**9}, "encoder_layers is 1000000000, expected an integer from 1 to 1024"),
         ({"dropout": 1.5}, "dropout is 1.5, expected a number from 0 to 1"),
         ({"bidirectional": "yes"}, "bidirectional is 'yes', expected true or false"),
-        ({"decoder_start_token_id": 40, "vocab_size": 40}, "would start with token 40, and its vocabulary has 40"),
+        (
+            {"decoder_start_token_id": 40, "vocab_size": 40},
+            "decoder_start_token_id is 40, but the decoder's vocabulary has 40",
+        ),
     ],
 )
 def test_a_bad_config_is_one_sentence(changes: dict[str, Any], said: str, tmp_path: Path) -> None:

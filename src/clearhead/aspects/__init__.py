@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from clearhead.aspects.describe import describe_aspects
     from clearhead.aspects.inspection import inspect_reviews
-    from clearhead.aspects.job import run_aspects
     from clearhead.aspects.predictor import AspectScorer, load_aspects
     from clearhead.aspects.reviews import spans_source
 else:
@@ -22,7 +21,6 @@ else:
         {
             "describe": ("describe_aspects",),
             "inspection": ("inspect_reviews",),
-            "job": ("run_aspects",),
             "predictor": ("AspectScorer", "load_aspects"),
             "reviews": ("spans_source",),
         },
@@ -33,6 +31,5 @@ __all__ = [
     "describe_aspects",
     "inspect_reviews",
     "load_aspects",
-    "run_aspects",
     "spans_source",
 ]

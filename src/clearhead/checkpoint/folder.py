@@ -165,14 +165,14 @@ class _StoredTensors:
     def __contains__(self, name: object) -> bool:
         return name in self.stored
 
-    def are_equal(self, one: str, other: str) -> bool:
+    def are_equal(self, first: str, second: str) -> bool:
         """Whether two tensors hold the same numbers."""
         import numpy as np
 
         mapped = MappedTensors(self.stored)
-        if self.stored[one].size != self.stored[other].size:
+        if self.stored[first].size != self.stored[second].size:
             return False
-        return bool(np.array_equal(mapped.array(one), mapped.array(other)))
+        return bool(np.array_equal(mapped.array(first), mapped.array(second)))
 
 
 def _detect_head(

@@ -1,4 +1,4 @@
-"""One data file per family: config.json to a Shape, Hugging Face names, heads. No torch."""
+"""Model families, one module each: config.json to Shape, Hugging Face tensor names, heads. Needs no torch."""
 
 from __future__ import annotations
 
@@ -45,13 +45,18 @@ FAMILIES: dict[str, Family] = {
 
 
 def family_of(model_type: object) -> Family:
-    """The family that config.json's `model_type` names."""
+    """Return the family for the `model_type` of a config.json."""
     if isinstance(model_type, str) and model_type in FAMILIES:
         return FAMILIES[model_type]
-    known = ", ".join(FAMILIES)
+    known_types = ", ".join(FAMILIES)
     if model_type is None:
-        raise ConfigError(f"config.json has no model_type, and neither class nor tensors tell; set one of {known}.")
-    raise ConfigError(f"config.json has the model_type {str(model_type)[:60]!r}; the families here are {known}.")
+        raise ConfigError(
+            "config.json has no model_type, and it cannot be inferred from the architectures or tensor names. "
+            f"Set one of {known_types}."
+        )
+    raise ConfigError(
+        f"config.json has the unsupported model_type {str(model_type)[:60]!r}. Supported types: {known_types}."
+    )
 
 
 __all__ = ["FAMILIES", "ConfigValues", "Family", "TensorTarget", "family_of", "name_table", "parse_config_option"]

@@ -1,4 +1,4 @@
-"""ALBERT: one block used by every layer, narrow word vectors, sentence order instead of next sentence."""
+"""ALBERT: parameters shared across layers, factorized embeddings, sentence-order prediction."""
 
 from __future__ import annotations
 
@@ -35,37 +35,37 @@ KEYS = {key: value for key, value in bert.KEYS.items() if key != "classifier_dro
 }
 
 
-def check(v: ConfigValues) -> str | None:
-    """Every group needs a layer."""
-    if v["num_hidden_groups"] > v["num_hidden_layers"]:
+def check_config(config: ConfigValues) -> str | None:
+    """Check the layer groups: each group needs a layer."""
+    if config["num_hidden_groups"] > config["num_hidden_layers"]:
         return "num_hidden_groups is larger than num_hidden_layers"
-    if v["num_hidden_layers"] * v["inner_group_num"] > MAX_LAYERS:
+    if config["num_hidden_layers"] * config["inner_group_num"] > MAX_LAYERS:
         return f"num_hidden_layers times inner_group_num is more than {MAX_LAYERS}"
-    return bert.only_encoder(v)
+    return bert.check_encoder(config)
 
 
-def stack(v: ConfigValues) -> Shape:
-    """Layer i runs the block of group i * groups / layers; a group may hold several blocks in a row."""
-    layers, groups, inner = v["num_hidden_layers"], v["num_hidden_groups"], v["inner_group_num"]
+def build_stack(config: ConfigValues) -> Shape:
+    """Return the encoder: layer i runs the blocks of group i * groups / layers one after the other."""
+    layers, groups, inner = config["num_hidden_layers"], config["num_hidden_groups"], config["inner_group_num"]
     order = tuple(int(i / (layers / groups)) * inner + j for i in range(layers) for j in range(inner))
-    dropout = v["hidden_dropout_prob"]
-    return bert.stack(
-        v,
+    dropout = config["hidden_dropout_prob"]
+    return bert.build_stack(
+        config,
         layers=layers * inner,
         block_order=order,
         group_size=inner,
-        embed_width=v["embedding_size"],
+        embed_width=config["embedding_size"],
         project="after",
-        # nothing is dropped after the feed-forward part, unlike in BERT
+        # unlike BERT, ALBERT has no dropout after the feed-forward sub-layer
         dropouts=DropoutRates(
-            embedding=dropout, attention_probs=v["attention_probs_dropout_prob"], attention_output=dropout
+            embedding=dropout, attention_probs=config["attention_probs_dropout_prob"], attention_output=dropout
         ),
     )
 
 
-def names(model: ModelShape) -> dict[str, TensorTarget]:
-    """Two numbers in a name, group and block: each block gets its own rows."""
-    rows = bert.EMBEDDINGS | {"encoder.embedding_hidden_mapping_in.*": "embed.project.*"}
+def build_names(model: ModelShape) -> dict[str, TensorTarget]:
+    """Return the tensor names; they contain the group and the block within it."""
+    rows = bert.EMBEDDING_NAMES | {"encoder.embedding_hidden_mapping_in.*": "embed.project.*"}
     inner = model.stack.group_size
     for block in range(model.stack.blocks):
         theirs = f"encoder.albert_layer_groups.{block // inner}.albert_layers.{block % inner}."
@@ -92,17 +92,17 @@ MASKED_NAMES = {
 }
 
 
-def masked(v: ConfigValues) -> HeadPlan:
-    """The masked-word head goes down to the word vectors' width."""
-    return bert.masked(v, MASKED_NAMES, dense=v["embedding_size"])
+def masked_head(config: ConfigValues) -> HeadPlan:
+    """Return the masked-language-model head, which projects to the embedding width."""
+    return bert.masked_head(config, MASKED_NAMES, dense=config["embedding_size"])
 
 
-def pretrain(v: ConfigValues, labels: int) -> HeadPlan:
-    """Masked words and sentence order."""
-    order = HeadShape(kind="next", pooling="pooled", outputs=labels, dropout=v["classifier_dropout_prob"])
+def pretraining_heads(config: ConfigValues, num_labels: int) -> HeadPlan:
+    """Return the heads for masked language modeling and sentence-order prediction."""
+    order = HeadShape(kind="next", pooling="pooled", outputs=num_labels, dropout=config["classifier_dropout_prob"])
     return replace(
-        masked(v),
-        second=order,
+        masked_head(config),
+        second_head=order,
         pooler=PoolerShape(),
         names=MASKED_NAMES | {"sop_classifier.classifier.*": "second.out.*"},
     )
@@ -113,20 +113,22 @@ FAMILY = Family(
     title="ALBERT",
     prefix="albert.",
     config_keys=KEYS,
-    check=check,
-    build_stack=stack,
-    build_names=names,
-    ignored=bert.IGNORED,
+    check=check_config,
+    build_stack=build_stack,
+    build_names=build_names,
+    ignored=bert.IGNORED_NAMES,
     base_pooler=PoolerShape(),
     heads={
-        "pretrain": pretrain,
-        "masked": lambda v, n: masked(v),
-        "classify": lambda v, n: bert.pooled("classify", n, v["classifier_dropout_prob"]),
-        "tag": lambda v, n: bert.each("tag", n, v["classifier_dropout_prob"]),
-        "span": lambda v, n: bert.each("span", 2, 0.0, "qa_outputs.*"),
-        "choice": lambda v, n: bert.pooled("choice", 1, v["classifier_dropout_prob"]),
+        "pretrain": pretraining_heads,
+        "masked": lambda config, num_labels: masked_head(config),
+        "classify": lambda config, num_labels: bert.pooled_head(
+            "classify", num_labels, config["classifier_dropout_prob"]
+        ),
+        "tag": lambda config, num_labels: bert.token_head("tag", num_labels, config["classifier_dropout_prob"]),
+        "span": lambda config, num_labels: bert.token_head("span", 2, 0.0, "qa_outputs.*"),
+        "choice": lambda config, num_labels: bert.pooled_head("choice", 1, config["classifier_dropout_prob"]),
     },
-    architectures=bert.architectures("Albert", AlbertForPreTraining="pretrain"),
-    presets=small_presets(*bert.SIZE)
+    architectures=bert.name_architectures("Albert", AlbertForPreTraining="pretrain"),
+    presets=small_presets(*bert.SIZE_KEYS)
     | {"base": {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072}},
 )

@@ -1,4 +1,4 @@
-"""BERT and MiniLM: learned positions, norm after each sub-layer, two segments, an embedding norm."""
+"""BERT and MiniLM: learned positions, layer norm after each sub-layer, two segments, normalized embeddings."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from clearhead.families.family import (
     Family,
     HeadPlan,
     TensorTarget,
+    any_value,
     boolean,
     check_divisible,
     finite_float,
@@ -27,7 +28,6 @@ from clearhead.families.family import (
     positive_int,
     probability,
     small_presets,
-    unchecked,
 )
 from clearhead.shape import DropoutRates, HeadShape, ModelShape, PoolerShape, Shape
 
@@ -48,100 +48,100 @@ KEYS: dict[str, ConfigKey] = {
     "pad_token_id": optional_token_id(0),
     "tie_word_embeddings": boolean(True),
     "position_embedding_type": one_of("absolute", "absolute"),
-    "is_decoder": unchecked(False),
-    "add_cross_attention": unchecked(False),
+    "is_decoder": any_value(False),
+    "add_cross_attention": any_value(False),
     HEAD_POOLING: one_of(None, "mean"),
 }
 
-# theirs, below the prefix -> ours, below `stack.`
-EMBEDDINGS = {
+# Hugging Face name without its prefix -> Clearhead name without `stack.`
+EMBEDDING_NAMES = {
     "embeddings.word_embeddings.weight": "embed.token.weight",
     "embeddings.token_type_embeddings.weight": "embed.segment.weight",
     "embeddings.position_embeddings.weight": "positions.table.weight",
     "embeddings.LayerNorm.*": "embed.norm.*",
 }
-FEED = {
+FEED_FORWARD_NAMES = {
     "encoder.layer.{n}.intermediate.dense.*": "blocks.{n}.feed.inner.up.*",
     "encoder.layer.{n}.output.dense.*": "blocks.{n}.feed.inner.down.*",
     "encoder.layer.{n}.output.LayerNorm.*": "blocks.{n}.feed.norm.*",
 }
-BLOCKS = {
+BLOCK_NAMES = {
     "encoder.layer.{n}.attention.self.query.*": "blocks.{n}.attend.inner.q.*",
     "encoder.layer.{n}.attention.self.key.*": "blocks.{n}.attend.inner.k.*",
     "encoder.layer.{n}.attention.self.value.*": "blocks.{n}.attend.inner.v.*",
     "encoder.layer.{n}.attention.output.dense.*": "blocks.{n}.attend.inner.out.*",
     "encoder.layer.{n}.attention.output.LayerNorm.*": "blocks.{n}.attend.norm.*",
-} | FEED
-POOLER = {"pooler.dense.*": "pooler.dense.*"}
-SIZE = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")  # keys of presets
-IGNORED = ("embeddings.position_ids", "embeddings.token_type_ids")
+} | FEED_FORWARD_NAMES
+POOLER_NAMES = {"pooler.dense.*": "pooler.dense.*"}
+SIZE_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")  # keys of presets
+IGNORED_NAMES = ("embeddings.position_ids", "embeddings.token_type_ids")
 
 
-def stack(v: ConfigValues, **changes: Any) -> Shape:
-    """BERT's stack; relatives change a few fields."""
-    dropout = v["hidden_dropout_prob"]
-    heads = v["num_attention_heads"]
+def build_stack(config: ConfigValues, **changes: Any) -> Shape:
+    """Return BERT's encoder; related families pass `changes`."""
+    dropout = config["hidden_dropout_prob"]
+    heads = config["num_attention_heads"]
     fields: dict[str, Any] = {
-        "vocab_size": v["vocab_size"],
-        "width": v["hidden_size"],
-        "layers": v["num_hidden_layers"],
+        "vocab_size": config["vocab_size"],
+        "width": config["hidden_size"],
+        "layers": config["num_hidden_layers"],
         "heads": heads,
-        "head_width": v["hidden_size"] // heads,
-        "score_scale": (v["hidden_size"] // heads) ** -0.5,
-        "feed_forward_width": v["intermediate_size"],
-        "max_length": v["max_position_embeddings"],
-        "segments": v.get("type_vocab_size", 0),
-        "eps": v["layer_norm_eps"],
-        "activation": v["hidden_act"],
-        "pad_id": v["pad_token_id"],
+        "head_width": config["hidden_size"] // heads,
+        "score_scale": (config["hidden_size"] // heads) ** -0.5,
+        "feed_forward_width": config["intermediate_size"],
+        "max_length": config["max_position_embeddings"],
+        "segments": config.get("type_vocab_size", 0),
+        "eps": config["layer_norm_eps"],
+        "activation": config["hidden_act"],
+        "pad_id": config["pad_token_id"],
         "dropouts": DropoutRates(
             embedding=dropout,
-            attention_probs=v["attention_probs_dropout_prob"],
+            attention_probs=config["attention_probs_dropout_prob"],
             attention_output=dropout,
             feed_forward_output=dropout,
         ),
-        "init_std": v["initializer_range"],
+        "init_std": config["initializer_range"],
     }
     return Shape(**(fields | changes))
 
 
-def only_encoder(v: ConfigValues) -> str | None:
-    """BERT as a decoder is another model; say so instead of giving wrong numbers."""
-    if v["is_decoder"] or v["add_cross_attention"]:
-        return "is_decoder and add_cross_attention make it a decoder, which is not supported; load it as an encoder"
-    return check_divisible("hidden_size", "num_attention_heads")(v)
+def check_encoder(config: ConfigValues) -> str | None:
+    """Refuse BERT as a decoder, which would give wrong results."""
+    if config["is_decoder"] or config["add_cross_attention"]:
+        return "is_decoder and add_cross_attention describe a decoder, but only the encoder is supported"
+    return check_divisible("hidden_size", "num_attention_heads")(config)
 
 
-def head_dropout(v: ConfigValues) -> float:
-    """The classifier's own dropout, or the hidden one where it is not set."""
-    own = v["classifier_dropout"]
-    return float(v["hidden_dropout_prob"] if own is None else own)
+def classifier_dropout(config: ConfigValues) -> float:
+    """Return `classifier_dropout`, or the hidden dropout if it is null."""
+    dropout = config["classifier_dropout"]
+    return float(config["hidden_dropout_prob"] if dropout is None else dropout)
 
 
-def masked(v: ConfigValues, names: Mapping[str, str | TensorTarget], **changes: Any) -> HeadPlan:
-    """Dense, activation, norm, word table: the masked-word head of BERT and most relatives."""
+def masked_head(config: ConfigValues, names: Mapping[str, str | TensorTarget], **changes: Any) -> HeadPlan:
+    """Return the masked-language-model head: dense, activation, layer norm, output embeddings."""
     fields: dict[str, Any] = {
         "kind": "masked",
         "pooling": "each",
-        "outputs": v["vocab_size"],
-        "dense": v["hidden_size"],
-        "activation": v["hidden_act"],
+        "outputs": config["vocab_size"],
+        "dense": config["hidden_size"],
+        "activation": config["hidden_act"],
         "norm": True,
-        "eps": v["layer_norm_eps"],
-        "tied": v["tie_word_embeddings"],
+        "eps": config["layer_norm_eps"],
+        "tied": config["tie_word_embeddings"],
     }
     return HeadPlan(head=HeadShape(**(fields | changes)), names=names)
 
 
-def each(kind: Any, outputs: int, dropout: float, out: str = "classifier.*") -> HeadPlan:
-    """One answer per token: tags, or the start and end of a span."""
+def token_head(kind: Any, outputs: int, dropout: float, out: str = "classifier.*") -> HeadPlan:
+    """Return a head with one output vector per token, such as tags or span starts and ends."""
     return HeadPlan(
         head=HeadShape(kind=kind, pooling="each", outputs=outputs, dropout=dropout), names={out: "head.out.*"}
     )
 
 
-def pooled(kind: Any, outputs: int, dropout: float, out: str = "classifier.*") -> HeadPlan:
-    """One answer per text from the pooler's vector."""
+def pooled_head(kind: Any, outputs: int, dropout: float, out: str = "classifier.*") -> HeadPlan:
+    """Return a head with one output vector per text, computed from the pooler's output."""
     return HeadPlan(
         head=HeadShape(kind=kind, pooling="pooled", outputs=outputs, dropout=dropout),
         pooler=PoolerShape(),
@@ -156,26 +156,26 @@ MASKED_NAMES = {
     "cls.predictions.decoder.bias": "head.out.bias",
     "cls.predictions.bias": "head.out.bias",
 }
-NEXT = HeadShape(kind="next", pooling="pooled", outputs=2)
+NEXT_SENTENCE_HEAD = HeadShape(kind="next", pooling="pooled", outputs=2)
 
 
-def pretrain(v: ConfigValues, _labels: int) -> HeadPlan:
-    """BERT's joint pre-training: masked words and next sentence."""
+def pretraining_heads(config: ConfigValues, _num_labels: int) -> HeadPlan:
+    """Return the heads of BERT's pre-training: masked language modeling and next-sentence prediction."""
     return HeadPlan(
-        head=masked(v, {}).head,
-        second=NEXT,
+        head=masked_head(config, {}).head,
+        second_head=NEXT_SENTENCE_HEAD,
         pooler=PoolerShape(),
         names=MASKED_NAMES | {"cls.seq_relationship.*": "second.out.*"},
     )
 
 
-def names(_model: ModelShape) -> dict[str, TensorTarget]:
-    """Theirs to ours."""
-    return name_table(EMBEDDINGS | BLOCKS, "stack.") | name_table(POOLER)
+def build_names(_model: ModelShape) -> dict[str, TensorTarget]:
+    """Return the table of tensor names."""
+    return name_table(EMBEDDING_NAMES | BLOCK_NAMES, "stack.") | name_table(POOLER_NAMES)
 
 
-def architectures(title: str, **more: str) -> dict[str, str]:
-    """The class names of a family that has BERT's usual heads."""
+def name_architectures(title: str, **more: str) -> dict[str, str]:
+    """Return the class names of a family with BERT's usual heads."""
     return {
         f"{title}ForMaskedLM": "masked",
         f"{title}ForSequenceClassification": "classify",
@@ -190,22 +190,24 @@ FAMILY = Family(
     title="BERT",
     prefix="bert.",
     config_keys=KEYS,
-    check=only_encoder,
-    build_stack=stack,
-    build_names=names,
-    ignored=IGNORED,
+    check=check_encoder,
+    build_stack=build_stack,
+    build_names=build_names,
+    ignored=IGNORED_NAMES,
     base_pooler=PoolerShape(),
     heads={
-        "pretrain": pretrain,
-        "masked": lambda v, n: masked(v, MASKED_NAMES),
-        "next": lambda v, n: HeadPlan(head=NEXT, pooler=PoolerShape(), names={"cls.seq_relationship.*": "head.out.*"}),
-        "classify": lambda v, n: pooled("classify", n, head_dropout(v)),
-        "tag": lambda v, n: each("tag", n, head_dropout(v)),
-        "span": lambda v, n: each("span", 2, 0.0, "qa_outputs.*"),
-        "choice": lambda v, n: pooled("choice", 1, head_dropout(v)),
+        "pretrain": pretraining_heads,
+        "masked": lambda config, num_labels: masked_head(config, MASKED_NAMES),
+        "next": lambda config, num_labels: HeadPlan(
+            head=NEXT_SENTENCE_HEAD, pooler=PoolerShape(), names={"cls.seq_relationship.*": "head.out.*"}
+        ),
+        "classify": lambda config, num_labels: pooled_head("classify", num_labels, classifier_dropout(config)),
+        "tag": lambda config, num_labels: token_head("tag", num_labels, classifier_dropout(config)),
+        "span": lambda config, num_labels: token_head("span", 2, 0.0, "qa_outputs.*"),
+        "choice": lambda config, num_labels: pooled_head("choice", 1, classifier_dropout(config)),
     },
-    architectures=architectures("Bert", BertForPreTraining="pretrain", BertForNextSentencePrediction="next"),
-    presets=small_presets(*SIZE)
+    architectures=name_architectures("Bert", BertForPreTraining="pretrain", BertForNextSentencePrediction="next"),
+    presets=small_presets(*SIZE_KEYS)
     | {
         "base": {},
         "large": {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096},

@@ -1,4 +1,4 @@
-"""DeBERTa v2 and v3: scores from content and from relative positions apart, and perhaps a convolution."""
+"""DeBERTa v2 and v3: disentangled attention over content and relative positions, optionally with a convolution."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from clearhead.families.family import (
     HeadPlan,
     TensorLookup,
     TensorTarget,
+    any_value,
     boolean,
     finite_float,
     name_table,
@@ -21,11 +22,10 @@ from clearhead.families.family import (
     positive_int,
     probability,
     small_presets,
-    unchecked,
 )
 from clearhead.shape import DropoutRates, ModelShape, PoolerShape, Shape
 
-RELATIVE = {  # DeBERTa-v3's way, of every preset
+PRESET_SETTINGS = {  # of DeBERTa v3; shared by all presets
     "relative_attention": True,
     "position_buckets": 256,
     "norm_rel_ebd": "layer_norm",
@@ -45,11 +45,11 @@ KEYS = {key: value for key, value in bert.KEYS.items() if key != "classifier_dro
     "embedding_size": non_negative_int(None),
     "attention_head_size": non_negative_int(None),
     "relative_attention": boolean(False),
-    "max_relative_positions": unchecked(-1),
-    "position_buckets": unchecked(-1),
+    "max_relative_positions": any_value(-1),
+    "position_buckets": any_value(-1),
     "position_biased_input": boolean(True),
-    "pos_att_type": unchecked(None),
-    "norm_rel_ebd": unchecked("none"),
+    "pos_att_type": any_value(None),
+    "norm_rel_ebd": any_value("none"),
     "share_att_key": boolean(False),
     "conv_kernel_size": non_negative_int(0, 255),
     "conv_groups": positive_int(1),
@@ -61,64 +61,70 @@ KEYS = {key: value for key, value in bert.KEYS.items() if key != "classifier_dro
 }
 
 
-def terms(v: ConfigValues) -> tuple[str, ...]:
-    """Which position terms the scores have: a list, or words joined by bars."""
-    given = v["pos_att_type"] or ()
-    words = given.lower().split("|") if isinstance(given, str) else given
+def position_terms(config: ConfigValues) -> tuple[str, ...]:
+    """Return the position terms of the attention scores; config.json has a list or a string separated by bars."""
+    value = config["pos_att_type"] or ()
+    words = value.lower().split("|") if isinstance(value, str) else value
     return tuple(str(word).strip() for word in words if str(word).strip())
 
 
-def check(v: ConfigValues) -> str | None:
-    """What the position keys say together."""
-    if v["pos_att_type"] is not None and not isinstance(v["pos_att_type"], str | list):
-        return "pos_att_type must be a list or words joined by bars"
-    if unknown := [term for term in terms(v) if term not in ("c2p", "p2c")]:
+def check_config(config: ConfigValues) -> str | None:
+    """Check the position keys together."""
+    if config["pos_att_type"] is not None and not isinstance(config["pos_att_type"], str | list):
+        return "pos_att_type must be a list or a string such as 'c2p|p2c'"
+    if unknown := [term for term in position_terms(config) if term not in ("c2p", "p2c")]:
         return f"pos_att_type holds {unknown[0][:40]!r}, expected c2p and p2c"
     for key in ("max_relative_positions", "position_buckets"):
-        if not isinstance(v[key], int) or isinstance(v[key], bool) or v[key] > 1 << 20:
-            return f"{key} is {str(v[key])[:40]!r}, expected a whole number up to {1 << 20}"
-    if v["position_buckets"] == 1:
-        return "position_buckets is 1, which leaves no room for distances"
-    if not isinstance(v["norm_rel_ebd"], str):
-        return "norm_rel_ebd must be a word"
-    if v["conv_kernel_size"] and (v["conv_kernel_size"] % 2 == 0 or v["hidden_size"] % v["conv_groups"]):
+        if not isinstance(config[key], int) or isinstance(config[key], bool) or config[key] > 1 << 20:
+            return f"{key} is {str(config[key])[:40]!r}, expected an integer <= {1 << 20}"
+    if config["position_buckets"] == 1:
+        return "position_buckets is 1, expected at least 2"
+    if not isinstance(config["norm_rel_ebd"], str):
+        return "norm_rel_ebd must be a string"
+    if config["conv_kernel_size"] and (
+        config["conv_kernel_size"] % 2 == 0 or config["hidden_size"] % config["conv_groups"]
+    ):
         return "conv_kernel_size must be odd and conv_groups must divide hidden_size"
-    return bert.only_encoder(v)
+    return bert.check_encoder(config)
 
 
-def _reach(v: ConfigValues) -> int:
-    return int(v["max_relative_positions"]) if v["max_relative_positions"] >= 1 else int(v["max_position_embeddings"])
+def _max_distance(config: ConfigValues) -> int:
+    return (
+        int(config["max_relative_positions"])
+        if config["max_relative_positions"] >= 1
+        else int(config["max_position_embeddings"])
+    )
 
 
-def stack(v: ConfigValues) -> Shape:
-    """BERT's stack with disentangled attention."""
-    words = v["embedding_size"] or v["hidden_size"]
-    head_width = v["attention_head_size"] or v["hidden_size"] // v["num_attention_heads"]
-    dropout = v["hidden_dropout_prob"]
-    buckets = v["position_buckets"]
-    return bert.stack(
-        v,
+def build_stack(config: ConfigValues) -> Shape:
+    """Return BERT's encoder with disentangled attention."""
+    embed_width = config["embedding_size"] or config["hidden_size"]
+    head_width = config["attention_head_size"] or config["hidden_size"] // config["num_attention_heads"]
+    dropout = config["hidden_dropout_prob"]
+    buckets = config["position_buckets"]
+    return bert.build_stack(
+        config,
         head_width=head_width,
-        # each position term widens the sum of products, so the scale grows with them: 1/sqrt(3 d) with both
-        score_scale=(head_width * (1 + len(set(terms(v))))) ** -0.5,
-        embed_width=words,
-        project="before" if words != v["hidden_size"] else "none",
+        # a score is a sum of 1 + len(terms) products, so its scale is 1 / sqrt((1 + terms) d): 1 / sqrt(3 d) with both
+        score_scale=(head_width * (1 + len(set(position_terms(config))))) ** -0.5,
+        embed_width=embed_width,
+        project="before" if embed_width != config["hidden_size"] else "none",
         project_bias=False,
-        positions="learned" if v["position_biased_input"] else "none",
-        max_length=v["max_position_embeddings"] if v["position_biased_input"] else None,
-        relative="disentangled" if v["relative_attention"] else "none",
-        relative_terms=terms(v) if v["relative_attention"] else (),
-        relative_span=buckets if buckets > 0 else _reach(v),
-        relative_max_distance=_reach(v),
+        positions="learned" if config["position_biased_input"] else "none",
+        max_length=config["max_position_embeddings"] if config["position_biased_input"] else None,
+        relative="disentangled" if config["relative_attention"] else "none",
+        relative_terms=position_terms(config) if config["relative_attention"] else (),
+        relative_span=buckets if buckets > 0 else _max_distance(config),
+        relative_max_distance=_max_distance(config),
         log_buckets=buckets > 0,
-        relative_norm=v["relative_attention"] and "layer_norm" in v["norm_rel_ebd"].lower(),
-        share_projections=v["share_att_key"],
-        conv_kernel=v["conv_kernel_size"],
-        conv_groups=v["conv_groups"],
-        conv_activation=v["conv_act"],
+        relative_norm=config["relative_attention"] and "layer_norm" in config["norm_rel_ebd"].lower(),
+        share_projections=config["share_att_key"],
+        conv_kernel=config["conv_kernel_size"],
+        conv_groups=config["conv_groups"],
+        conv_activation=config["conv_act"],
         dropouts=DropoutRates(
             embedding=dropout,
-            attention_probs=v["attention_probs_dropout_prob"],
+            attention_probs=config["attention_probs_dropout_prob"],
             attention_output=dropout,
             feed_forward_output=dropout,
             relative_positions=dropout,
@@ -127,8 +133,8 @@ def stack(v: ConfigValues) -> Shape:
 
 
 NAMES = (
-    bert.EMBEDDINGS
-    | bert.FEED
+    bert.EMBEDDING_NAMES
+    | bert.FEED_FORWARD_NAMES
     | {
         "embeddings.embed_proj.weight": "embed.project.weight",
         "encoder.rel_embeddings.weight": "relative.table.weight",
@@ -146,20 +152,20 @@ NAMES = (
 )
 
 
-def names(model: ModelShape) -> dict[str, TensorTarget]:
-    """Theirs to ours; files of v3 carry a position table that the model does not use."""
+def build_names(model: ModelShape) -> dict[str, TensorTarget]:
+    """Return the table of tensor names; files of v3 contain a position table that the model does not use."""
     rows = dict(NAMES)
     if model.stack.positions == "none":
         del rows["embeddings.position_embeddings.weight"]
     return name_table(rows, "stack.")
 
 
-def masked(v: ConfigValues) -> HeadPlan:
-    """The older head has names as in BERT; the one that DeBERTa was trained with is always tied."""
-    if v["legacy"]:
-        return bert.masked(v, bert.MASKED_NAMES, dense=v["embedding_size"] or v["hidden_size"])
-    return bert.masked(
-        v,
+def masked_head(config: ConfigValues) -> HeadPlan:
+    """Return the masked-language-model head: BERT's (legacy), or the one DeBERTa was trained with, which is tied."""
+    if config["legacy"]:
+        return bert.masked_head(config, bert.MASKED_NAMES, dense=config["embedding_size"] or config["hidden_size"])
+    return bert.masked_head(
+        config,
         {
             "lm_predictions.lm_head.dense.*": "head.dense.*",
             "lm_predictions.lm_head.LayerNorm.*": "head.norm.*",
@@ -169,19 +175,19 @@ def masked(v: ConfigValues) -> HeadPlan:
     )
 
 
-def pooled(kind: str, outputs: int, v: ConfigValues) -> HeadPlan:
-    """A pooler that belongs to the head, with its own activation and dropout."""
-    dropout = v["hidden_dropout_prob"] if v["cls_dropout"] is None else v["cls_dropout"]
-    plan = bert.pooled(kind, outputs, dropout)
+def pooled_head(kind: str, outputs: int, config: ConfigValues) -> HeadPlan:
+    """Return a head on a pooler of its own, which has its own activation and dropout."""
+    dropout = config["hidden_dropout_prob"] if config["cls_dropout"] is None else config["cls_dropout"]
+    plan = bert.pooled_head(kind, outputs, dropout)
     return replace(
         plan,
-        pooler=PoolerShape(activation=v["pooler_hidden_act"], dropout=v["pooler_dropout"]),
+        pooler=PoolerShape(activation=config["pooler_hidden_act"], dropout=config["pooler_dropout"]),
         names=dict(plan.names) | {"pooler.dense.*": "pooler.dense.*"},
     )
 
 
-def guess(config: dict[str, Any], in_file: TensorLookup) -> dict[str, Any]:
-    """Where config.json does not say which masked-word head it is, the tensors do."""
+def infer_config(config: dict[str, Any], in_file: TensorLookup) -> dict[str, Any]:
+    """Infer from the tensor names which masked-language-model head a file has, unless config.json states it."""
     if "legacy" not in config and "lm_predictions.lm_head.bias" in in_file:
         return config | {"legacy": False}
     return config
@@ -192,34 +198,34 @@ FAMILY = Family(
     title="DeBERTa",
     prefix="deberta.",
     config_keys=KEYS,
-    check=check,
-    build_stack=stack,
-    build_names=names,
-    infer_config=guess,
+    check=check_config,
+    build_stack=build_stack,
+    build_names=build_names,
+    infer_config=infer_config,
     ignored=(
-        *bert.IGNORED,
+        *bert.IGNORED_NAMES,
         "embeddings.position_embeddings.weight",
-        "encoder.LayerNorm.*",  # made even where there is no relative attention to use it
+        "encoder.LayerNorm.*",  # stored even without relative attention, which is the only part that uses it
         "mask_predictions.dense.*",
         "mask_predictions.LayerNorm.*",
         "mask_predictions.classifier.*",
     ),
     heads={
-        "masked": lambda v, n: masked(v),
-        "classify": lambda v, n: pooled("classify", n, v),
-        "tag": lambda v, n: bert.each("tag", n, v["hidden_dropout_prob"]),
-        "span": lambda v, n: bert.each("span", 2, 0.0, "qa_outputs.*"),
-        "choice": lambda v, n: pooled("choice", 1, v),
+        "masked": lambda config, num_labels: masked_head(config),
+        "classify": lambda config, num_labels: pooled_head("classify", num_labels, config),
+        "tag": lambda config, num_labels: bert.token_head("tag", num_labels, config["hidden_dropout_prob"]),
+        "span": lambda config, num_labels: bert.token_head("span", 2, 0.0, "qa_outputs.*"),
+        "choice": lambda config, num_labels: pooled_head("choice", 1, config),
     },
-    architectures=bert.architectures("DebertaV2"),
-    presets=small_presets(*bert.SIZE, RELATIVE)
+    architectures=bert.name_architectures("DebertaV2"),
+    presets=small_presets(*bert.SIZE_KEYS, PRESET_SETTINGS)
     | {
         "base": {
             "hidden_size": 768,
             "num_hidden_layers": 12,
             "num_attention_heads": 12,
             "intermediate_size": 3072,
-            **RELATIVE,
+            **PRESET_SETTINGS,
         }
     },
 )

@@ -1,4 +1,4 @@
-"""DistilBERT: BERT with half the layers, no segments, no pooler."""
+"""DistilBERT: BERT with half the layers, without segments and pooler."""
 
 from __future__ import annotations
 
@@ -39,53 +39,55 @@ NAMES = {
 }
 
 
-def stack(v: ConfigValues) -> Shape:
-    """Its config uses words of its own: dim, n_layers, n_heads."""
+def build_stack(config: ConfigValues) -> Shape:
+    """Return the encoder; the config keys differ from BERT's (dim, n_layers, n_heads)."""
     return Shape(
-        vocab_size=v["vocab_size"],
-        width=v["dim"],
-        layers=v["n_layers"],
-        heads=v["n_heads"],
-        head_width=v["dim"] // v["n_heads"],
-        score_scale=(v["dim"] // v["n_heads"]) ** -0.5,
-        feed_forward_width=v["hidden_dim"],
-        max_length=v["max_position_embeddings"],
-        activation=v["activation"],
-        pad_id=v["pad_token_id"],
-        # nothing is dropped after the attention's output matrix, unlike in BERT
+        vocab_size=config["vocab_size"],
+        width=config["dim"],
+        layers=config["n_layers"],
+        heads=config["n_heads"],
+        head_width=config["dim"] // config["n_heads"],
+        score_scale=(config["dim"] // config["n_heads"]) ** -0.5,
+        feed_forward_width=config["hidden_dim"],
+        max_length=config["max_position_embeddings"],
+        activation=config["activation"],
+        pad_id=config["pad_token_id"],
+        # unlike BERT, DistilBERT has no dropout after the attention's output projection
         dropouts=DropoutRates(
-            embedding=v["dropout"], attention_probs=v["attention_dropout"], feed_forward_output=v["dropout"]
+            embedding=config["dropout"],
+            attention_probs=config["attention_dropout"],
+            feed_forward_output=config["dropout"],
         ),
-        init_std=v["initializer_range"],
+        init_std=config["initializer_range"],
     )
 
 
-def first(kind: str, outputs: int, v: ConfigValues) -> HeadPlan:
-    """First token, dense, relu, dropout, out."""
+def first_token_head(kind: str, outputs: int, config: ConfigValues) -> HeadPlan:
+    """Return a head that computes first token, dense, ReLU, dropout, output."""
     return HeadPlan(
         head=HeadShape(
             kind=kind,  # type: ignore[arg-type]
             pooling="first",
             outputs=outputs,
-            dense=v["dim"],
+            dense=config["dim"],
             activation="relu",
-            dropout=v["seq_classif_dropout"],
+            dropout=config["seq_classif_dropout"],
         ),
         names={"pre_classifier.*": "head.dense.*", "classifier.*": "head.out.*"},
     )
 
 
-def masked(v: ConfigValues) -> HeadPlan:
-    """The masked-word head, with names of its own."""
+def masked_head(config: ConfigValues) -> HeadPlan:
+    """Return the masked-language-model head."""
     return HeadPlan(
         head=HeadShape(
             kind="masked",
             pooling="each",
-            outputs=v["vocab_size"],
-            dense=v["dim"],
-            activation=v["activation"],
+            outputs=config["vocab_size"],
+            dense=config["dim"],
+            activation=config["activation"],
             norm=True,
-            tied=v["tie_word_embeddings"],
+            tied=config["tie_word_embeddings"],
         ),
         names={
             "vocab_transform.*": "head.dense.*",
@@ -117,21 +119,21 @@ FAMILY = Family(
         "tie_word_embeddings": boolean(True),
     },
     check=check_divisible("dim", "n_heads"),
-    build_stack=stack,
+    build_stack=build_stack,
     build_names=lambda model: name_table(NAMES, "stack."),
     ignored=("embeddings.position_ids",),
     heads={
-        "masked": lambda v, n: masked(v),
-        "classify": lambda v, n: first("classify", n, v),
-        "tag": lambda v, n: HeadPlan(
-            head=HeadShape(kind="tag", pooling="each", outputs=n, dropout=v["dropout"]),
+        "masked": lambda config, num_labels: masked_head(config),
+        "classify": lambda config, num_labels: first_token_head("classify", num_labels, config),
+        "tag": lambda config, num_labels: HeadPlan(
+            head=HeadShape(kind="tag", pooling="each", outputs=num_labels, dropout=config["dropout"]),
             names={"classifier.*": "head.out.*"},
         ),
-        "span": lambda v, n: HeadPlan(
-            head=HeadShape(kind="span", pooling="each", outputs=2, dropout=v["qa_dropout"]),
+        "span": lambda config, num_labels: HeadPlan(
+            head=HeadShape(kind="span", pooling="each", outputs=2, dropout=config["qa_dropout"]),
             names={"qa_outputs.*": "head.out.*"},
         ),
-        "choice": lambda v, n: first("choice", 1, v),
+        "choice": lambda config, num_labels: first_token_head("choice", 1, config),
     },
     architectures={
         "DistilBertForMaskedLM": "masked",

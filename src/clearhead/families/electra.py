@@ -1,4 +1,4 @@
-"""ELECTRA, discriminator and generator: BERT with narrower word vectors."""
+"""ELECTRA, discriminator and generator: BERT with a smaller embedding width."""
 
 from __future__ import annotations
 
@@ -30,30 +30,34 @@ KEYS = bert.KEYS | {
 }
 
 
-def stack(v: ConfigValues) -> Shape:
-    """Word vectors of their own width are projected to the stack's, where the two differ."""
-    narrow = v["embedding_size"] != v["hidden_size"]
-    return bert.stack(v, embed_width=v["embedding_size"], project="after" if narrow else "none")
+def build_stack(config: ConfigValues) -> Shape:
+    """Return the encoder; embeddings are projected to the hidden width if the two widths differ."""
+    needs_projection = config["embedding_size"] != config["hidden_size"]
+    return bert.build_stack(
+        config, embed_width=config["embedding_size"], project="after" if needs_projection else "none"
+    )
 
 
-def masked(v: ConfigValues) -> HeadPlan:
-    """The generator's head goes down to the word vectors' width."""
-    return bert.masked(
-        v,
+def masked_head(config: ConfigValues) -> HeadPlan:
+    """Return the generator's head, which projects to the embedding width."""
+    return bert.masked_head(
+        config,
         {
             "generator_predictions.dense.*": "head.dense.*",
             "generator_predictions.LayerNorm.*": "head.norm.*",
             "generator_lm_head.*": "head.out.*",
         },
-        dense=v["embedding_size"],
+        dense=config["embedding_size"],
         activation="gelu",
     )
 
 
-def replaced(v: ConfigValues) -> HeadPlan:
-    """Was this token replaced? One number per token."""
+def replaced_token_head(config: ConfigValues) -> HeadPlan:
+    """Return the discriminator's head: one logit per token for whether it was replaced."""
     return HeadPlan(
-        head=HeadShape(kind="replaced", pooling="each", outputs=1, dense=v["hidden_size"], activation=v["hidden_act"]),
+        head=HeadShape(
+            kind="replaced", pooling="each", outputs=1, dense=config["hidden_size"], activation=config["hidden_act"]
+        ),
         names={
             "discriminator_predictions.dense.*": "head.dense.*",
             "discriminator_predictions.dense_prediction.*": "head.out.*",
@@ -61,45 +65,47 @@ def replaced(v: ConfigValues) -> HeadPlan:
     )
 
 
-def choice(v: ConfigValues) -> HeadPlan:
-    """A summary of the sequence, then one score."""
-    dense = v["hidden_size"] if v["summary_use_proj"] else None
+def choice_head(config: ConfigValues) -> HeadPlan:
+    """Return the multiple-choice head: a summary of the sequence, then one score."""
+    dense = config["hidden_size"] if config["summary_use_proj"] else None
     return HeadPlan(
         head=HeadShape(
             kind="choice",
             pooling="first",
             outputs=1,
             dense=dense,
-            activation=v["summary_activation"],
-            dropout_first=v["summary_first_dropout"],
-            dropout=v["summary_last_dropout"],
+            activation=config["summary_activation"],
+            dropout_first=config["summary_first_dropout"],
+            dropout=config["summary_last_dropout"],
         ),
         names={"sequence_summary.summary.*": "head.dense.*", "classifier.*": "head.out.*"},
     )
 
 
-NAMES = bert.EMBEDDINGS | bert.BLOCKS | {"embeddings_project.*": "embed.project.*"}
+NAMES = bert.EMBEDDING_NAMES | bert.BLOCK_NAMES | {"embeddings_project.*": "embed.project.*"}
 
 FAMILY = Family(
     model_type="electra",
     title="ELECTRA",
     prefix="electra.",
     config_keys=KEYS,
-    check=bert.only_encoder,
-    build_stack=stack,
+    check=bert.check_encoder,
+    build_stack=build_stack,
     build_names=lambda model: name_table(NAMES, "stack."),
-    ignored=bert.IGNORED,
+    ignored=bert.IGNORED_NAMES,
     heads={
-        "masked": lambda v, n: masked(v),
-        "replaced": lambda v, n: replaced(v),
-        "classify": lambda v, n: roberta.classify(v, n, bert.head_dropout(v), activation="gelu"),
-        "tag": lambda v, n: bert.each("tag", n, bert.head_dropout(v)),
-        "span": lambda v, n: bert.each("span", 2, 0.0, "qa_outputs.*"),
-        "choice": lambda v, n: choice(v),
+        "masked": lambda config, num_labels: masked_head(config),
+        "replaced": lambda config, num_labels: replaced_token_head(config),
+        "classify": lambda config, num_labels: roberta.classification_head(
+            config, num_labels, bert.classifier_dropout(config), activation="gelu"
+        ),
+        "tag": lambda config, num_labels: bert.token_head("tag", num_labels, bert.classifier_dropout(config)),
+        "span": lambda config, num_labels: bert.token_head("span", 2, 0.0, "qa_outputs.*"),
+        "choice": lambda config, num_labels: choice_head(config),
     },
-    architectures=bert.architectures("Electra", ElectraForPreTraining="replaced"),
-    # the paper's small one is four times as deep as BERT's
-    presets=small_presets(*bert.SIZE, {"embedding_size": 128})
+    architectures=bert.name_architectures("Electra", ElectraForPreTraining="replaced"),
+    # the paper's small model has 12 layers, three times as many as BERT small
+    presets=small_presets(*bert.SIZE_KEYS, {"embedding_size": 128})
     | {
         "small": {},
         "base": {"embedding_size": 768, "hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072},

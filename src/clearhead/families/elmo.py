@@ -1,8 +1,8 @@
-"""ELMo: a forward and a backward LSTM language model over the same words (Peters et al. 2018).
+"""ELMo: a forward and a backward LSTM language model over the same text (Peters et al. 2018).
 
-The paper builds word vectors from characters; here a word is what the tokenizer makes of it, as in every other family,
-so that its features stand beside theirs. `transformers` has no ELMo: the names of its folders are our own,
-`embedding.weight`, `forward.weight_ih_l0`, `backward.weight_hh_l1`, ..., `output.bias`, one LSTM for each direction.
+The paper computes token embeddings from characters. Here tokens come from the tokenizer as in every other family, so
+that features are comparable. `transformers` has no ELMo, so the tensor names are Clearhead's own, with one LSTM per
+direction: `embedding.weight`, `forward.weight_ih_l0`, `backward.weight_hh_l1`, ..., `output.bias`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from clearhead.shape import DropoutRates, HeadShape, ModelShape, Recurrence, Sha
 
 KEYS = {
     "vocab_size": positive_int(30522, MAX_VOCAB),
-    "width": positive_int(1024),  # of a hidden state; each direction has half of it, and so has a word vector
+    "width": positive_int(1024),  # of a hidden state; embeddings and each direction have half of it
     "layers": positive_int(2, MAX_LAYERS),
-    "residual": boolean(True),  # what a layer above the first reads is added to what it says
-    "dropout": probability(0.1),  # of words, between layers, and before the output
+    "residual": boolean(True),  # layers above the first add their input to their output
+    "dropout": probability(0.1),  # of embeddings, between layers, and before the output
     "classifier_dropout": probability(0.1),
     "tie_word_embeddings": boolean(True),
     "output_bias": boolean(True),
@@ -35,49 +35,49 @@ KEYS = {
 }
 
 
-def check(v: ConfigValues) -> str | None:
-    """Two directions share the width."""
-    return f"width {v['width']} is odd, and two directions share it evenly" if v["width"] % 2 else None
+def check_config(config: ConfigValues) -> str | None:
+    """Check that the two directions can share the width."""
+    return f"width must be even because two directions share it, got {config['width']}" if config["width"] % 2 else None
 
 
-def stack(v: ConfigValues) -> Shape:
-    """Layers of cells in both directions, which never see each other."""
+def build_stack(config: ConfigValues) -> Shape:
+    """Return two independent stacks of LSTM layers, one per direction."""
     return Shape(
-        vocab_size=v["vocab_size"],
-        width=v["width"],
-        embed_width=v["width"] // 2,
-        layers=v["layers"],
+        vocab_size=config["vocab_size"],
+        width=config["width"],
+        embed_width=config["width"] // 2,
+        layers=config["layers"],
         heads=1,
-        head_width=v["width"],
+        head_width=config["width"],
         score_scale=1.0,
         feed_forward_width=0,
         max_length=None,
         positions="none",
         embed_norm=False,
-        pad_id=v["pad_token_id"],
-        dropouts=DropoutRates(embedding=v["dropout"], between_layers=v["dropout"]),
-        recurrent=Recurrence(cell="lstm", bidirectional=True, independent_directions=True, residual=v["residual"]),
+        pad_id=config["pad_token_id"],
+        dropouts=DropoutRates(embedding=config["dropout"], between_layers=config["dropout"]),
+        recurrent=Recurrence(cell="lstm", bidirectional=True, independent_directions=True, residual=config["residual"]),
         init="recurrent",
     )
 
 
-def bilm(v: ConfigValues, _labels: int) -> HeadPlan:
-    """The word after and the word before, by one matrix for both directions."""
+def bilm_head(config: ConfigValues, _num_labels: int) -> HeadPlan:
+    """Return the language-model head: one output matrix predicts the next and the previous token."""
     return HeadPlan(
         head=HeadShape(
             kind="bilm",
             pooling="each",
-            outputs=v["vocab_size"],
-            out_bias=v["output_bias"],
-            tied=v["tie_word_embeddings"],
-            dropout_first=v["dropout"],
+            outputs=config["vocab_size"],
+            out_bias=config["output_bias"],
+            tied=config["tie_word_embeddings"],
+            dropout_first=config["dropout"],
         ),
         names={"output.*": "head.out.*"},
     )
 
 
-def names(_model: ModelShape) -> dict[str, TensorTarget]:
-    """Each direction under the names that torch gives an LSTM of several layers."""
+def build_names(_model: ModelShape) -> dict[str, TensorTarget]:
+    """Return the tensor names; each direction has those of a multi-layer `torch.nn.LSTM`."""
     rows = {"embedding.weight": "stack.embed.token.weight"}
     for theirs, ours in (("forward", "forth"), ("backward", "back")):
         for leaf in (f"{kind}_{part}" for kind in ("weight", "bias") for part in ("ih", "hh")):
@@ -90,24 +90,24 @@ FAMILY = Family(
     title="ELMo",
     prefix="",
     config_keys=KEYS,
-    check=check,
-    build_stack=stack,
-    build_names=names,
+    check=check_config,
+    build_stack=build_stack,
+    build_names=build_names,
     heads={
-        "bilm": bilm,
-        "classify": lambda v, n: HeadPlan(
-            head=HeadShape(kind="classify", pooling="mean", outputs=n, dropout=v["classifier_dropout"]),
+        "bilm": bilm_head,
+        "classify": lambda config, num_labels: HeadPlan(
+            head=HeadShape(kind="classify", pooling="mean", outputs=num_labels, dropout=config["classifier_dropout"]),
             names={"classifier.*": "head.out.*"},
         ),
-        "tag": lambda v, n: HeadPlan(
-            head=HeadShape(kind="tag", pooling="each", outputs=n, dropout=v["classifier_dropout"]),
+        "tag": lambda config, num_labels: HeadPlan(
+            head=HeadShape(kind="tag", pooling="each", outputs=num_labels, dropout=config["classifier_dropout"]),
             names={"classifier.*": "head.out.*"},
         ),
-        "span": lambda v, n: HeadPlan(
+        "span": lambda config, num_labels: HeadPlan(
             head=HeadShape(kind="span", pooling="each", outputs=2), names={"qa_outputs.*": "head.out.*"}
         ),
-        "choice": lambda v, n: HeadPlan(
-            head=HeadShape(kind="choice", pooling="mean", outputs=1, dropout=v["classifier_dropout"]),
+        "choice": lambda config, num_labels: HeadPlan(
+            head=HeadShape(kind="choice", pooling="mean", outputs=1, dropout=config["classifier_dropout"]),
             names={"classifier.*": "head.out.*"},
         ),
     },

@@ -1,4 +1,4 @@
-"""Marian: the 2017 Transformer as the OPUS translators use it, sines and cosines in halves, a bias on the logits."""
+"""Marian: the 2017 Transformer of the OPUS translation models, with sines and cosines in halves and a logit bias."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from clearhead.families.family import (
     HeadPlan,
     TensorLookup,
     TensorTarget,
+    any_value,
     boolean,
     finite_float,
     name_table,
@@ -25,14 +26,13 @@ from clearhead.families.family import (
     positive_int,
     probability,
     small_presets,
-    unchecked,
 )
 from clearhead.shape import DropoutRates, HeadShape, ModelShape, Shape
 
-# of presets
-LAYERS, HEADS = ("encoder_layers", "decoder_layers"), ("encoder_attention_heads", "decoder_attention_heads")
-FEEDS = ("encoder_ffn_dim", "decoder_ffn_dim")
-LOOKS = {"activation_function": "swish", "scale_embedding": True}
+# keys of presets
+LAYER_KEYS, HEAD_KEYS = ("encoder_layers", "decoder_layers"), ("encoder_attention_heads", "decoder_attention_heads")
+FEED_FORWARD_KEYS = ("encoder_ffn_dim", "decoder_ffn_dim")
+PRESET_SETTINGS = {"activation_function": "swish", "scale_embedding": True}
 
 KEYS = {
     "vocab_size": positive_int(58101, MAX_VOCAB),
@@ -55,128 +55,139 @@ KEYS = {
     "pad_token_id": optional_token_id(58100),
     "share_encoder_decoder_embeddings": boolean(True),
     "tie_word_embeddings": boolean(True),
-    "normalize_before": unchecked(False),
-    "normalize_embedding": unchecked(False),
-    "add_final_layer_norm": unchecked(False),
+    "normalize_before": any_value(False),
+    "normalize_embedding": any_value(False),
+    "add_final_layer_norm": any_value(False),
 }
 
 
-def check(v: ConfigValues) -> str | None:
-    """Both sides' heads share the width; early exports could ask for norms that no Marian has."""
+def check_config(config: ConfigValues) -> str | None:
+    """Check that the heads share the width, and refuse layer norms that no Marian model has."""
     for heads in ("encoder_attention_heads", "decoder_attention_heads"):
-        if v["d_model"] % v[heads]:
-            return f"d_model {v['d_model']} is not a multiple of {heads} {v[heads]}"
-    if v["normalize_before"] or v["normalize_embedding"] or v["add_final_layer_norm"]:
+        if config["d_model"] % config[heads]:
+            return f"d_model {config['d_model']} is not a multiple of {heads} {config[heads]}"
+    if config["normalize_before"] or config["normalize_embedding"] or config["add_final_layer_norm"]:
         return "normalize_before, normalize_embedding and add_final_layer_norm are not supported"
-    if v["share_encoder_decoder_embeddings"] and v["decoder_vocab_size"] not in (None, 0, v["vocab_size"]):
-        return "decoder_vocab_size differs from vocab_size although the two sides share their word table"
+    if config["share_encoder_decoder_embeddings"] and config["decoder_vocab_size"] not in (
+        None,
+        0,
+        config["vocab_size"],
+    ):
+        return "decoder_vocab_size must equal vocab_size when encoder and decoder share their embeddings"
     return None
 
 
-def side(v: ConfigValues, prefix: str, **changes: Any) -> Shape:
-    """One stack of the two."""
-    heads, width = v[f"{prefix}_attention_heads"], v["d_model"]
+def build_stack(config: ConfigValues, prefix: str, **changes: Any) -> Shape:
+    """Return the encoder or the decoder; `prefix` selects its config keys."""
+    heads, width = config[f"{prefix}_attention_heads"], config["d_model"]
     fields: dict[str, Any] = {
-        "vocab_size": v["vocab_size"],
+        "vocab_size": config["vocab_size"],
         "width": width,
-        "layers": v[f"{prefix}_layers"],
+        "layers": config[f"{prefix}_layers"],
         "heads": heads,
         "head_width": width // heads,
         "score_scale": (width // heads) ** -0.5,
-        "feed_forward_width": v[f"{prefix}_ffn_dim"],
-        "max_length": v["max_position_embeddings"],
+        "feed_forward_width": config[f"{prefix}_ffn_dim"],
+        "max_length": config["max_position_embeddings"],
         "positions": "sinusoidal_halves",
         "embed_norm": False,
-        "embed_scale": math.sqrt(width) if v["scale_embedding"] else 1.0,
+        "embed_scale": math.sqrt(width) if config["scale_embedding"] else 1.0,
         "eps": 1e-5,
-        "activation": v["activation_function"],
-        "pad_id": v["pad_token_id"],
+        "activation": config["activation_function"],
+        "pad_id": config["pad_token_id"],
         "pad_learned": False,
         "dropouts": DropoutRates(
-            embedding=v["dropout"],
-            attention_probs=v["attention_dropout"],
-            attention_output=v["dropout"],
-            feed_forward_output=v["dropout"],
-            feed_forward_hidden=v["activation_dropout"],
+            embedding=config["dropout"],
+            attention_probs=config["attention_dropout"],
+            attention_output=config["dropout"],
+            feed_forward_output=config["dropout"],
+            feed_forward_hidden=config["activation_dropout"],
         ),
-        "init_std": v["init_std"],
+        "init_std": config["init_std"],
     }
     return Shape(**(fields | changes))
 
 
-def decoder(v: ConfigValues) -> Shape:
-    """Its own vocabulary only where the two sides do not share one."""
-    own = not v["share_encoder_decoder_embeddings"] and v["decoder_vocab_size"]
-    return side(v, "decoder", vocab_size=own or v["vocab_size"], causal=True, cross=True)
+def build_decoder(config: ConfigValues) -> Shape:
+    """Return the decoder; it has its own vocabulary if encoder and decoder do not share one."""
+    own_vocab = not config["share_encoder_decoder_embeddings"] and config["decoder_vocab_size"]
+    return build_stack(config, "decoder", vocab_size=own_vocab or config["vocab_size"], causal=True, cross=True)
 
 
-def seq2seq(v: ConfigValues, _labels: int) -> HeadPlan:
-    """The word table again, plus a bias per word."""
+def seq2seq_head(config: ConfigValues, _num_labels: int) -> HeadPlan:
+    """Return the output head: a matrix that is usually tied to the embeddings, and a bias."""
     return HeadPlan(
         head=HeadShape(
             kind="seq2seq",
             pooling="each",
-            outputs=decoder(v).vocab_size,
+            outputs=build_decoder(config).vocab_size,
             out_bias_learned=False,
-            tied=v["tie_word_embeddings"],
+            tied=config["tie_word_embeddings"],
         ),
         names={"lm_head.weight": "head.out.weight", "final_logits_bias": TensorTarget(("head.out.bias",), flat=True)},
     )
 
 
-def rows(theirs: str) -> dict[str, str]:
-    """One side's names."""
+def list_names(theirs: str) -> dict[str, str]:
+    """Return the tensor names of the encoder or the decoder."""
     layer = f"{theirs}.layers.{{n}}."
-    made = {
+    names = {
         layer + "fc1.*": "blocks.{n}.feed.inner.up.*",
         layer + "fc2.*": "blocks.{n}.feed.inner.down.*",
         layer + "final_layer_norm.*": "blocks.{n}.feed.norm.*",
     }
     for name, ours in (("self_attn", "attend"), ("encoder_attn", "cross"))[: 2 if theirs == "decoder" else 1]:
         for a, b in (("q_proj", "q"), ("k_proj", "k"), ("v_proj", "v"), ("out_proj", "out")):
-            made[f"{layer}{name}.{a}.*"] = f"blocks.{{n}}.{ours}.inner.{b}.*"
-        made[f"{layer}{name}_layer_norm.*"] = f"blocks.{{n}}.{ours}.norm.*"
-    return made
+            names[f"{layer}{name}.{a}.*"] = f"blocks.{{n}}.{ours}.inner.{b}.*"
+        names[f"{layer}{name}_layer_norm.*"] = f"blocks.{{n}}.{ours}.norm.*"
+    return names
 
 
-def names(model: ModelShape) -> dict[str, TensorTarget]:
-    """A shared word table has one name, two tables have two; beside an untied output a shared one needs all three."""
-    both = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
+def build_names(model: ModelShape) -> dict[str, TensorTarget]:
+    """Return the table of tensor names.
+
+    A shared embedding table has one stored name, separate tables have two. With an untied output, transformers expects
+    a shared table under all three names.
+    """
+    embedding_names = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
     if model.share_embeddings:
-        untied = model.head is not None and not model.head.tied
-        words = {
-            name: TensorTarget(("stack.embed.token.weight",)) for name in ("shared.weight", *(both if untied else ()))
-        }
+        is_untied = model.head is not None and not model.head.tied
+        stored_names = ("shared.weight", *(embedding_names if is_untied else ()))
+        embeddings = {name: TensorTarget(("stack.embed.token.weight",)) for name in stored_names}
     else:
-        sides = ("stack", "decoder")
-        words = {name: TensorTarget((f"{ours}.embed.token.weight",)) for name, ours in zip(both, sides, strict=True)}
-    return words | name_table(rows("encoder"), "stack.") | name_table(rows("decoder"), "decoder.")
+        embeddings = {
+            name: TensorTarget((f"{ours}.embed.token.weight",))
+            for name, ours in zip(embedding_names, ("stack", "decoder"), strict=True)
+        }
+    return embeddings | name_table(list_names("encoder"), "stack.") | name_table(list_names("decoder"), "decoder.")
 
 
-def computed(model: ModelShape) -> dict[str, Any]:
-    """The position tables as older exports and the bare class store them: sines, then cosines."""
+def compute_position_tables(model: ModelShape) -> dict[str, Any]:
+    """Return the position tables that older exports and the base class store: sines, then cosines."""
     import numpy as np
 
-    made = {}
+    tables = {}
     for name, stack in (("encoder", model.stack), ("decoder", model.decoder)):
         if stack is not None:
-            place, even = np.arange(stack.max_length or 0)[:, None], np.arange(0, stack.width, 2)
-            angles = place / 10000.0 ** (even / stack.width)
+            positions, even_dimensions = np.arange(stack.max_length or 0)[:, None], np.arange(0, stack.width, 2)
+            angles = positions / 10000.0 ** (even_dimensions / stack.width)
             halves = np.concatenate([np.sin(angles), np.cos(angles)[:, : stack.width // 2]], 1)
-            made[f"{name}.embed_positions.weight"] = halves.astype(np.float32)
-    return made
+            tables[f"{name}.embed_positions.weight"] = halves.astype(np.float32)
+    return tables
 
 
-def guess(config: dict[str, Any], in_file: TensorLookup) -> dict[str, Any]:
-    """An untied model of transformers 5 has three different tables although config.json says that they are shared."""
+def infer_config(config: dict[str, Any], in_file: TensorLookup) -> dict[str, Any]:
+    """Detect separate embeddings: transformers 5 stores them for untied models although config.json says shared."""
     for prefix in ("model.", "") if config.get("tie_word_embeddings") is False else ():
-        own = [f"{prefix}{side}.embed_tokens.weight" for side in ("encoder", "decoder")]
+        side_tables = [f"{prefix}{side}.embed_tokens.weight" for side in ("encoder", "decoder")]
         shared = f"{prefix}shared.weight"
-        if all(name in in_file for name in own):
-            one = in_file.are_equal(*own) and (shared not in in_file or in_file.are_equal(own[0], shared))
-            if not one:
-                words = config.get("decoder_vocab_size") or config.get("vocab_size")
-                return config | {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": words}
+        if all(name in in_file for name in side_tables):
+            is_shared = in_file.are_equal(*side_tables) and (
+                shared not in in_file or in_file.are_equal(side_tables[0], shared)
+            )
+            if not is_shared:
+                vocab = config.get("decoder_vocab_size") or config.get("vocab_size")
+                return config | {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": vocab}
     return config
 
 
@@ -185,20 +196,20 @@ FAMILY = Family(
     title="Marian",
     prefix="model.",
     config_keys=KEYS,
-    check=check,
-    build_stack=lambda v: side(v, "encoder"),
-    build_decoder=decoder,
-    shares_embeddings=lambda v: bool(v["share_encoder_decoder_embeddings"]),
-    build_names=names,
-    infer_config=guess,
-    computed_tables=computed,
+    check=check_config,
+    build_stack=lambda config: build_stack(config, "encoder"),
+    build_decoder=build_decoder,
+    shares_embeddings=lambda config: bool(config["share_encoder_decoder_embeddings"]),
+    build_names=build_names,
+    infer_config=infer_config,
+    computed_tables=compute_position_tables,
     aliases={"encoder.embed_tokens.weight": "shared.weight", "decoder.embed_tokens.weight": "shared.weight"},
-    # the position tables are computed, not learned; a shared word table that is not shared is not used
+    # the position tables are computed, not learned; `shared.weight` is unused if the embeddings are separate
     ignored=("encoder.embed_positions.weight", "decoder.embed_positions.weight", "shared.weight"),
-    heads={"seq2seq": seq2seq},
+    heads={"seq2seq": seq2seq_head},
     architectures={"MarianMTModel": "seq2seq"},
-    start_token=lambda v: v["decoder_start_token_id"],
-    presets=small_presets("d_model", LAYERS, HEADS, FEEDS, LOOKS)
+    decoder_start_id=lambda config: config["decoder_start_token_id"],
+    presets=small_presets("d_model", LAYER_KEYS, HEAD_KEYS, FEED_FORWARD_KEYS, PRESET_SETTINGS)
     | {
         "base": {
             "d_model": 512,
@@ -208,7 +219,7 @@ FAMILY = Family(
             "decoder_ffn_dim": 2048,
             "encoder_attention_heads": 8,
             "decoder_attention_heads": 8,
-            **LOOKS,
+            **PRESET_SETTINGS,
         }
     },
 )

@@ -1,4 +1,4 @@
-"""ModernBERT: rotary positions, gated feed-forward, norm before, and windows in two layers of three."""
+"""ModernBERT: rotary positions, gated feed-forward, pre-norm, and local attention in two of three layers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from clearhead.families.family import (
     Family,
     HeadPlan,
     TensorTarget,
+    any_value,
     boolean,
     check_divisible,
     finite_float,
@@ -23,7 +24,6 @@ from clearhead.families.family import (
     positive_int,
     probability,
     small_presets,
-    unchecked,
 )
 from clearhead.shape import DropoutRates, HeadShape, Shape
 
@@ -41,12 +41,12 @@ KEYS = {
     "pad_token_id": optional_token_id(50283),
     "attention_bias": boolean(False),
     "attention_dropout": probability(0.0),
-    "layer_types": unchecked(None),
+    "layer_types": any_value(None),
     "global_attn_every_n_layers": positive_int(3, MAX_LAYERS),
-    "rope_parameters": unchecked(None),
-    "rope_scaling": unchecked(None),
-    "global_rope_theta": unchecked(160_000.0),
-    "local_rope_theta": unchecked(10_000.0),
+    "rope_parameters": any_value(None),
+    "rope_scaling": any_value(None),
+    "global_rope_theta": any_value(160_000.0),
+    "local_rope_theta": any_value(10_000.0),
     "local_attention": positive_int(128, MAX_POSITIONS),
     "embedding_dropout": probability(0.0),
     "mlp_bias": boolean(False),
@@ -59,81 +59,84 @@ KEYS = {
     "tie_word_embeddings": boolean(True),
 }
 
-WIDE, NARROW = "full_attention", "sliding_attention"
+GLOBAL_ATTENTION, LOCAL_ATTENTION = "full_attention", "sliding_attention"
 
 
-def thetas(v: ConfigValues) -> tuple[Any, Any]:
-    """The rotary bases of wide and narrow layers, from the new keys or the old."""
-    given = v["rope_parameters"] if isinstance(v["rope_parameters"], dict) else {}
-    wide, narrow = (given.get(kind) or {} for kind in (WIDE, NARROW))
-    wide_theta = wide.get("rope_theta", v["global_rope_theta"])
-    narrow_theta = narrow.get("rope_theta", v["local_rope_theta"])
-    return wide_theta, wide_theta if narrow_theta is None else narrow_theta
+def rope_bases(config: ConfigValues) -> tuple[Any, Any]:
+    """Return the rotary bases of global and local layers, from the new or the old config keys."""
+    parameters = config["rope_parameters"] if isinstance(config["rope_parameters"], dict) else {}
+    global_rope, local_rope = (parameters.get(kind) or {} for kind in (GLOBAL_ATTENTION, LOCAL_ATTENTION))
+    global_theta = global_rope.get("rope_theta", config["global_rope_theta"])
+    local_theta = local_rope.get("rope_theta", config["local_rope_theta"])
+    return global_theta, global_theta if local_theta is None else local_theta
 
 
-def check(v: ConfigValues) -> str | None:
-    """Layer kinds and rotary settings."""
-    types = v["layer_types"]
+def check_config(config: ConfigValues) -> str | None:
+    """Check layer types and rotary settings."""
+    types = config["layer_types"]
     if types is not None and (
         not isinstance(types, list)
-        or len(types) != v["num_hidden_layers"]
-        or any(kind not in (WIDE, NARROW) for kind in types)
+        or len(types) != config["num_hidden_layers"]
+        or any(kind not in (GLOBAL_ATTENTION, LOCAL_ATTENTION) for kind in types)
     ):
-        return f"layer_types must name {WIDE} or {NARROW} for each of the {v['num_hidden_layers']} layers"
-    rope = v["rope_parameters"]
+        count = config["num_hidden_layers"]
+        return f"layer_types must list {GLOBAL_ATTENTION} or {LOCAL_ATTENTION} for each of the {count} layers"
+    rope = config["rope_parameters"]
     if rope is not None and not (
         isinstance(rope, dict) and all(part is None or isinstance(part, dict) for part in rope.values())
     ):
-        return "rope_parameters must hold one group per layer kind"
+        return "rope_parameters must be an object with one entry per layer type"
     kinds = {str((part or {}).get("rope_type", "default")) for part in (rope or {}).values()}
-    if v["rope_scaling"] is not None or kinds - {"default"}:
-        return "scaled rotary positions are not supported"
-    for theta in thetas(v):
+    if config["rope_scaling"] is not None or kinds - {"default"}:
+        return "scaled rotary positions (rope_scaling) are not supported"
+    for theta in rope_bases(config):
         if not isinstance(theta, int | float) or isinstance(theta, bool) or not 0 < theta <= 1e12:
             return f"a rotary base is {str(theta)[:40]!r}, expected a positive number"
-    if (v["hidden_size"] // v["num_attention_heads"]) % 2:
-        return "rotary positions need an even width per head"
-    return check_divisible("hidden_size", "num_attention_heads")(v)
+    if (config["hidden_size"] // config["num_attention_heads"]) % 2:
+        return "rotary positions need an even head width"
+    return check_divisible("hidden_size", "num_attention_heads")(config)
 
 
-def stack(v: ConfigValues) -> Shape:
-    """Wide and narrow layers, each kind with its own rotary base."""
-    layers, head_width = v["num_hidden_layers"], v["hidden_size"] // v["num_attention_heads"]
-    types = v["layer_types"] or [NARROW if i % v["global_attn_every_n_layers"] else WIDE for i in range(layers)]
-    theta, local_theta = thetas(v)
+def build_stack(config: ConfigValues) -> Shape:
+    """Return the encoder; global and local layers have their own rotary bases."""
+    layers, head_width = config["num_hidden_layers"], config["hidden_size"] // config["num_attention_heads"]
+    types = config["layer_types"] or [
+        LOCAL_ATTENTION if i % config["global_attn_every_n_layers"] else GLOBAL_ATTENTION for i in range(layers)
+    ]
+    theta, local_theta = rope_bases(config)
     return Shape(
-        vocab_size=v["vocab_size"],
-        width=v["hidden_size"],
+        vocab_size=config["vocab_size"],
+        width=config["hidden_size"],
         layers=layers,
-        heads=v["num_attention_heads"],
+        heads=config["num_attention_heads"],
         head_width=head_width,
         score_scale=head_width**-0.5,
-        feed_forward_width=v["intermediate_size"],
+        feed_forward_width=config["intermediate_size"],
         max_length=None,
         positions="none",
         relative="rotary",
         rope_theta=float(theta),
         local_rope_theta=float(local_theta),
-        window=v["local_attention"],
-        local_layers=tuple(kind == NARROW for kind in types),
-        eps=v["norm_eps"],
-        norm_bias=v["norm_bias"],
+        window=config["local_attention"],
+        local_layers=tuple(kind == LOCAL_ATTENTION for kind in types),
+        eps=config["norm_eps"],
+        norm_bias=config["norm_bias"],
         norm_position="before",
         first_norm=False,
         final_norm=True,
-        attention_bias=v["attention_bias"],
-        feed_forward_bias=v["mlp_bias"],
+        attention_bias=config["attention_bias"],
+        feed_forward_bias=config["mlp_bias"],
         feed_forward="gated",
-        activation=v["hidden_activation"],
-        pad_id=v["pad_token_id"],
+        activation=config["hidden_activation"],
+        pad_id=config["pad_token_id"],
         dropouts=DropoutRates(
-            embedding=v["embedding_dropout"],
-            attention_probs=v["attention_dropout"],
-            attention_output=v["attention_dropout"],
-            feed_forward_hidden=v["mlp_dropout"],
+            embedding=config["embedding_dropout"],
+            attention_probs=config["attention_dropout"],
+            attention_output=config["attention_dropout"],
+            feed_forward_hidden=config["mlp_dropout"],
         ),
         init="truncated",
-        init_std=v["initializer_range"],
+        init_std=config["initializer_range"],
     )
 
 
@@ -150,20 +153,20 @@ NAMES: dict[str, str | TensorTarget] = {
 }
 
 
-def head(kind: Any, outputs: int, v: ConfigValues, **changes: Any) -> HeadPlan:
-    """Every ModernBERT head is dense, activation, norm, out."""
-    pick = "first" if v["classifier_pooling"] == "cls" else "mean"
+def build_head(kind: Any, outputs: int, config: ConfigValues, **changes: Any) -> HeadPlan:
+    """Return a head; all ModernBERT heads compute dense, activation, layer norm, output."""
+    pick = "first" if config["classifier_pooling"] == "cls" else "mean"
     fields: dict[str, Any] = {
         "kind": kind,
         "pooling": pick if kind in ("classify", "choice") else "each",
         "outputs": outputs,
-        "dense": v["hidden_size"],
-        "dense_bias": v["classifier_bias"],
-        "activation": v["classifier_activation"],
+        "dense": config["hidden_size"],
+        "dense_bias": config["classifier_bias"],
+        "activation": config["classifier_activation"],
         "norm": True,
-        "norm_bias": v["norm_bias"],
-        "eps": v["norm_eps"],
-        "dropout": v["classifier_dropout"],
+        "norm_bias": config["norm_bias"],
+        "eps": config["norm_eps"],
+        "dropout": config["classifier_dropout"],
     }
     out = "decoder.*" if kind == "masked" else "classifier.*"
     return HeadPlan(
@@ -177,17 +180,22 @@ FAMILY = Family(
     title="ModernBERT",
     prefix="model.",
     config_keys=KEYS,
-    check=check,
-    build_stack=stack,
+    check=check_config,
+    build_stack=build_stack,
     build_names=lambda model: name_table(NAMES, "stack."),
     heads={
-        "masked": lambda v, n: head(
-            "masked", v["vocab_size"], v, dropout=0.0, out_bias=v["decoder_bias"], tied=v["tie_word_embeddings"]
+        "masked": lambda config, num_labels: build_head(
+            "masked",
+            config["vocab_size"],
+            config,
+            dropout=0.0,
+            out_bias=config["decoder_bias"],
+            tied=config["tie_word_embeddings"],
         ),
-        "classify": lambda v, n: head("classify", n, v),
-        "tag": lambda v, n: head("tag", n, v),
-        "span": lambda v, n: head("span", 2, v),
-        "choice": lambda v, n: head("choice", 1, v),
+        "classify": lambda config, num_labels: build_head("classify", num_labels, config),
+        "tag": lambda config, num_labels: build_head("tag", num_labels, config),
+        "span": lambda config, num_labels: build_head("span", 2, config),
+        "choice": lambda config, num_labels: build_head("choice", 1, config),
     },
     architectures={
         "ModernBertForMaskedLM": "masked",

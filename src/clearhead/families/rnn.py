@@ -1,6 +1,6 @@
-"""The recurrent ancestor: GRU or LSTM as encoder and decoder, with Bahdanau's or Luong's attention, or with none.
+"""Recurrent encoder-decoder: GRU or LSTM, with Bahdanau's or Luong's attention or without attention.
 
-Its folders carry the tensor names of `torch.nn.GRU` and `torch.nn.LSTM`, so that each side loads there as it is:
+Tensors have the names of `torch.nn.GRU` and `torch.nn.LSTM`, so encoder and decoder load there unchanged:
 `embedding.weight`, `encoder.weight_ih_l0`, `encoder.weight_ih_l0_reverse`, `decoder.weight_hh_l1`, ..., `output.bias`.
 """
 
@@ -27,52 +27,57 @@ from clearhead.shape import DropoutRates, HeadShape, ModelShape, Recurrence, Sha
 
 KEYS = {
     "vocab_size": positive_int(37000, MAX_VOCAB),
-    "target_vocab_size": non_negative_int(None, MAX_VOCAB),  # null: both languages share one vocabulary and table
+    "target_vocab_size": non_negative_int(
+        None, MAX_VOCAB
+    ),  # null: both languages share one vocabulary and its embeddings
     "cell": one_of("gru", "gru", "lstm"),
-    "width": positive_int(512),  # of a state; an encoder that reads both ways has half of it for each
-    "embed_width": non_negative_int(None),  # of a word vector; null: width
+    "width": positive_int(512),  # of a hidden state; each direction of a bidirectional encoder has half of it
+    "embed_width": non_negative_int(None),  # null: same as width
     "encoder_layers": positive_int(2, MAX_LAYERS),
     "decoder_layers": positive_int(2, MAX_LAYERS),
     "bidirectional": boolean(True),
     "attention": one_of("general", "none", "additive", "dot", "general", "concat"),
-    "attention_width": non_negative_int(None),  # inside additive and concat; null: width
+    "attention_width": non_negative_int(None),  # of additive and concat attention; null: same as width
     "input_feeding": boolean(False),
     "dropout": probability(0.2),  # between layers, and before the output
-    "embed_dropout": probability(None),  # null: the same
+    "embed_dropout": probability(None),  # null: same as dropout
     "tie_word_embeddings": boolean(True),
     "output_bias": boolean(False),
     "pad_token_id": optional_token_id(0),
     "decoder_start_token_id": optional_token_id(None),
-    "eos_token_id": optional_token_id(None),  # what ends a text that is decoded
+    "eos_token_id": optional_token_id(None),  # ends a generated text
 }
 
 
-def check(v: ConfigValues) -> str | None:
-    """Two directions share the width; what attention says can be fed only where there is attention."""
-    if v["bidirectional"] and v["width"] % 2:
-        return f"width {v['width']} is odd, and two directions share it evenly (or set bidirectional to false)"
-    if v["input_feeding"] and v["attention"] == "none":
-        return "input_feeding feeds what attention says, and attention is none"
-    words = v["target_vocab_size"] or v["vocab_size"]
-    if (first := start(v)) is not None and first >= words:
-        return f"a decoder would start with token {first}, and its vocabulary has {words}"
+def check_config(config: ConfigValues) -> str | None:
+    """Check that two directions can share the width, and that input feeding has an attention to feed."""
+    if config["bidirectional"] and config["width"] % 2:
+        width = config["width"]
+        return f"width must be even because two directions share it, got {width} (or set bidirectional to false)"
+    if config["input_feeding"] and config["attention"] == "none":
+        return "input_feeding needs attention, but attention is none"
+    vocab = config["target_vocab_size"] or config["vocab_size"]
+    if (first := decoder_start_id(config)) is not None and first >= vocab:
+        return f"decoder_start_token_id is {first}, but the decoder's vocabulary has {vocab} tokens"
     return None
 
 
-def start(v: ConfigValues) -> int | None:
-    """The token that a decoder begins with; padding where nothing is said."""
-    first: int | None = v["pad_token_id"] if v["decoder_start_token_id"] is None else v["decoder_start_token_id"]
+def decoder_start_id(config: ConfigValues) -> int | None:
+    """Return the token that decoding starts with: `decoder_start_token_id`, or the padding token."""
+    first: int | None = (
+        config["pad_token_id"] if config["decoder_start_token_id"] is None else config["decoder_start_token_id"]
+    )
     return first
 
 
-def side(v: ConfigValues, layers: str, how: Recurrence, **changes: Any) -> Shape:
-    """One side of the pair."""
-    width = v["width"]
+def build_stack(config: ConfigValues, layers: str, recurrence: Recurrence, **changes: Any) -> Shape:
+    """Return the encoder or the decoder; `layers` is the config key of its depth."""
+    width = config["width"]
     fields: dict[str, Any] = {
-        "vocab_size": v["vocab_size"],
+        "vocab_size": config["vocab_size"],
         "width": width,
-        "embed_width": v["embed_width"],
-        "layers": v[layers],
+        "embed_width": config["embed_width"],
+        "layers": config[layers],
         "heads": 1,
         "head_width": width,
         "score_scale": 1.0,
@@ -80,51 +85,52 @@ def side(v: ConfigValues, layers: str, how: Recurrence, **changes: Any) -> Shape
         "max_length": None,
         "positions": "none",
         "embed_norm": False,
-        "pad_id": v["pad_token_id"],
+        "pad_id": config["pad_token_id"],
         "dropouts": DropoutRates(
-            embedding=v["dropout"] if v["embed_dropout"] is None else v["embed_dropout"], between_layers=v["dropout"]
+            embedding=config["dropout"] if config["embed_dropout"] is None else config["embed_dropout"],
+            between_layers=config["dropout"],
         ),
-        "recurrent": how,
+        "recurrent": recurrence,
         "init": "recurrent",
     }
     return Shape(**(fields | changes))
 
 
-def encoder(v: ConfigValues) -> Shape:
-    """Perhaps reading from both ends."""
-    return side(v, "encoder_layers", Recurrence(cell=v["cell"], bidirectional=v["bidirectional"]))
+def build_encoder(config: ConfigValues) -> Shape:
+    """Return the encoder, which may be bidirectional."""
+    return build_stack(config, "encoder_layers", Recurrence(cell=config["cell"], bidirectional=config["bidirectional"]))
 
 
-def decoder(v: ConfigValues) -> Shape:
-    """Reading forward, and looking back at the encoder where there is attention."""
-    score = v["attention"]
-    inner = (v["attention_width"] or v["width"]) if score in ("additive", "concat") else 0
-    how = Recurrence(cell=v["cell"], score=score, score_width=inner, input_feeding=v["input_feeding"])
-    words = v["target_vocab_size"] or v["vocab_size"]
-    return side(v, "decoder_layers", how, vocab_size=words, causal=True, cross=score != "none")
+def build_decoder(config: ConfigValues) -> Shape:
+    """Return the decoder, which attends to the encoder unless attention is none."""
+    score = config["attention"]
+    inner = (config["attention_width"] or config["width"]) if score in ("additive", "concat") else 0
+    recurrence = Recurrence(cell=config["cell"], score=score, score_width=inner, input_feeding=config["input_feeding"])
+    words = config["target_vocab_size"] or config["vocab_size"]
+    return build_stack(config, "decoder_layers", recurrence, vocab_size=words, causal=True, cross=score != "none")
 
 
-def seq2seq(v: ConfigValues, _labels: int) -> HeadPlan:
-    """The linear layer to the vocabulary; where word vectors are narrower and tied, a step to their width before it."""
-    own = decoder(v)
-    narrow = v["tie_word_embeddings"] and own.token_width != own.width
+def seq2seq_head(config: ConfigValues, _num_labels: int) -> HeadPlan:
+    """Return the output layer; tied embeddings of another width need a projection before it."""
+    target = build_decoder(config)
+    needs_projection = config["tie_word_embeddings"] and target.token_width != target.width
     return HeadPlan(
         head=HeadShape(
             kind="seq2seq",
             pooling="each",
-            outputs=own.vocab_size,
-            dense=own.token_width if narrow else None,
+            outputs=target.vocab_size,
+            dense=target.token_width if needs_projection else None,
             dense_bias=False,
-            out_bias=v["output_bias"],
-            tied=v["tie_word_embeddings"],
-            dropout_first=v["dropout"],
+            out_bias=config["output_bias"],
+            tied=config["tie_word_embeddings"],
+            dropout_first=config["dropout"],
         ),
         names={"output.*": "head.out.*", "narrow.weight": "head.dense.weight"},
     )
 
 
-def rows(theirs: str, ours: str) -> dict[str, str]:
-    """torch writes a layer's number into the name of its matrices."""
+def list_names(theirs: str, ours: str) -> dict[str, str]:
+    """Return the tensor names of one side; torch writes the layer number into the name of each matrix."""
     leaves = [f"{kind}_{part}" for kind in ("weight", "bias") for part in ("ih", "hh")]
     return {
         f"{theirs}.{leaf}_l{{n}}{way}": f"{ours}.layers.{{n}}.{leaf}_l0{way}"
@@ -133,10 +139,13 @@ def rows(theirs: str, ours: str) -> dict[str, str]:
     }
 
 
-def names(_model: ModelShape) -> dict[str, TensorTarget]:
-    """Word tables, bridge and attention beside torch's own names."""
-    words = {"embedding.weight": "stack.embed.token.weight", "target_embedding.weight": "decoder.embed.token.weight"}
-    own = {
+def build_names(_model: ModelShape) -> dict[str, TensorTarget]:
+    """Return the table of tensor names: embeddings, bridge and attention in addition to torch's names."""
+    embedding_names = {
+        "embedding.weight": "stack.embed.token.weight",
+        "target_embedding.weight": "decoder.embed.token.weight",
+    }
+    other_names = {
         "bridge.{n}.*": "decoder.bridge.{n}.*",
         "bridge_cell.{n}.*": "decoder.bridge_cell.{n}.*",
         "attention.query.weight": "decoder.align.score.query.weight",
@@ -145,7 +154,7 @@ def names(_model: ModelShape) -> dict[str, TensorTarget]:
         "attention.out.weight": "decoder.align.score.out.weight",
         "attention.mix.weight": "decoder.align.mix.weight",
     }
-    return name_table(words | rows("encoder", "stack") | rows("decoder", "decoder") | own)
+    return name_table(embedding_names | list_names("encoder", "stack") | list_names("decoder", "decoder") | other_names)
 
 
 FAMILY = Family(
@@ -153,14 +162,14 @@ FAMILY = Family(
     title="recurrent encoder-decoder",
     prefix="",
     config_keys=KEYS,
-    check=check,
-    build_stack=encoder,
-    build_decoder=decoder,
-    shares_embeddings=lambda v: not v["target_vocab_size"],
-    build_names=names,
-    heads={"seq2seq": seq2seq},
+    check=check_config,
+    build_stack=build_encoder,
+    build_decoder=build_decoder,
+    shares_embeddings=lambda config: not config["target_vocab_size"],
+    build_names=build_names,
+    heads={"seq2seq": seq2seq_head},
     architectures={"RecurrentForTranslation": "seq2seq"},
-    start_token=start,
+    decoder_start_id=decoder_start_id,
     preset_exclusions={"input_feeding": ("attention", "none")},
     presets={
         "tiny": {"width": 128, "encoder_layers": 1, "decoder_layers": 1},

@@ -1,4 +1,4 @@
-"""RoBERTa and XLM-R: BERT with positions counted from pad + 1, and heads of its own."""
+"""RoBERTa and XLM-R: BERT with position ids from pad_token_id + 1 and different heads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from clearhead.families import bert
 from clearhead.families.family import ConfigValues, Family, HeadPlan, optional_token_id, positive_int, small_presets
 from clearhead.shape import HeadShape, PoolerShape, Shape
 
-OWN = {"max_position_embeddings": 514, "type_vocab_size": 1, "layer_norm_eps": 1e-5}
+PRESET_SETTINGS = {"max_position_embeddings": 514, "type_vocab_size": 1, "layer_norm_eps": 1e-5}
 KEYS = bert.KEYS | {"vocab_size": positive_int(50265, 1 << 24), "pad_token_id": optional_token_id(1)}
 
 MASKED_NAMES = {
@@ -19,35 +19,37 @@ MASKED_NAMES = {
     "lm_head.decoder.bias": "head.out.bias",
     "lm_head.bias": "head.out.bias",
 }
-CLASSIFY_NAMES = {"classifier.dense.*": "head.dense.*", "classifier.out_proj.*": "head.out.*"}
+CLASSIFICATION_NAMES = {"classifier.dense.*": "head.dense.*", "classifier.out_proj.*": "head.out.*"}
 
 
-def check(v: ConfigValues) -> str | None:
-    """Positions begin after the padding id, so it must exist and leave room."""
-    if v["pad_token_id"] is None or v["pad_token_id"] + 1 >= v["max_position_embeddings"]:
-        return "pad_token_id must be a number below max_position_embeddings, for positions are counted from it"
-    return bert.only_encoder(v)
+def check_config(config: ConfigValues) -> str | None:
+    """Check that position ids, which start after the padding id, fit into the position table."""
+    if config["pad_token_id"] is None or config["pad_token_id"] + 1 >= config["max_position_embeddings"]:
+        return "pad_token_id must be an integer below max_position_embeddings - 1, because position ids start after it"
+    return bert.check_encoder(config)
 
 
-def stack(v: ConfigValues, **changes: Any) -> Shape:
-    """BERT's stack, counting positions from pad + 1."""
-    offset = v["pad_token_id"] + 1
-    return bert.stack(v, position_offset=offset, max_length=v["max_position_embeddings"] - offset, **changes)
+def build_stack(config: ConfigValues, **changes: Any) -> Shape:
+    """Return BERT's encoder with position ids from pad_token_id + 1."""
+    offset = config["pad_token_id"] + 1
+    return bert.build_stack(
+        config, position_offset=offset, max_length=config["max_position_embeddings"] - offset, **changes
+    )
 
 
-def classify(v: ConfigValues, labels: int, dropout: float, activation: str = "tanh") -> HeadPlan:
-    """First token, dropout, dense, activation, dropout, out."""
+def classification_head(config: ConfigValues, num_labels: int, dropout: float, activation: str = "tanh") -> HeadPlan:
+    """Return a head that computes first token, dropout, dense, activation, dropout, output."""
     return HeadPlan(
         head=HeadShape(
             kind="classify",
             pooling="first",
-            outputs=labels,
-            dense=v["hidden_size"],
+            outputs=num_labels,
+            dense=config["hidden_size"],
             activation=activation,
             dropout_first=dropout,
             dropout=dropout,
         ),
-        names=CLASSIFY_NAMES,
+        names=CLASSIFICATION_NAMES,
     )
 
 
@@ -56,20 +58,20 @@ FAMILY = Family(
     title="RoBERTa",
     prefix="roberta.",
     config_keys=KEYS,
-    check=check,
-    build_stack=stack,
-    build_names=bert.names,
-    ignored=bert.IGNORED,
+    check=check_config,
+    build_stack=build_stack,
+    build_names=bert.build_names,
+    ignored=bert.IGNORED_NAMES,
     base_pooler=PoolerShape(),
     heads={
-        "masked": lambda v, n: bert.masked(v, MASKED_NAMES, activation="gelu"),
-        "classify": lambda v, n: classify(v, n, bert.head_dropout(v)),
-        "tag": lambda v, n: bert.each("tag", n, bert.head_dropout(v)),
-        "span": lambda v, n: bert.each("span", 2, 0.0, "qa_outputs.*"),
-        "choice": lambda v, n: bert.pooled("choice", 1, v["hidden_dropout_prob"]),
+        "masked": lambda config, num_labels: bert.masked_head(config, MASKED_NAMES, activation="gelu"),
+        "classify": lambda config, num_labels: classification_head(config, num_labels, bert.classifier_dropout(config)),
+        "tag": lambda config, num_labels: bert.token_head("tag", num_labels, bert.classifier_dropout(config)),
+        "span": lambda config, num_labels: bert.token_head("span", 2, 0.0, "qa_outputs.*"),
+        "choice": lambda config, num_labels: bert.pooled_head("choice", 1, config["hidden_dropout_prob"]),
     },
-    architectures=bert.architectures("Roberta"),
-    presets=small_presets(*bert.SIZE, OWN) | {"base": OWN},
+    architectures=bert.name_architectures("Roberta"),
+    presets=small_presets(*bert.SIZE_KEYS, PRESET_SETTINGS) | {"base": PRESET_SETTINGS},
 )
 
 XLM_R = replace(
@@ -77,6 +79,6 @@ XLM_R = replace(
     model_type="xlm-roberta",
     title="XLM-R",
     config_keys=KEYS | {"vocab_size": positive_int(30522, 1 << 24)},
-    architectures=bert.architectures("XLMRoberta"),
-    presets=small_presets(*bert.SIZE, OWN) | {"base": {"vocab_size": 250002, **OWN}},
+    architectures=bert.name_architectures("XLMRoberta"),
+    presets=small_presets(*bert.SIZE_KEYS, PRESET_SETTINGS) | {"base": {"vocab_size": 250002, **PRESET_SETTINGS}},
 )

@@ -1,4 +1,4 @@
-"""T5, v1.0 and v1.1: text to text; distances in buckets, root-mean-square norms before, no biases anywhere."""
+"""T5 v1.0 and v1.1: text to text, with bucketed relative positions, RMSNorm before each sub-layer and no biases."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from clearhead.families.family import (
     Family,
     HeadPlan,
     TensorTarget,
+    any_value,
     boolean,
     finite_float,
     name_table,
@@ -21,7 +22,6 @@ from clearhead.families.family import (
     positive_int,
     probability,
     small_presets,
-    unchecked,
 )
 from clearhead.shape import DropoutRates, HeadShape, ModelShape, Shape
 
@@ -38,7 +38,7 @@ KEYS = {
     "dropout_rate": probability(0.1),
     "layer_norm_epsilon": finite_float(1e-6),
     "initializer_factor": finite_float(1.0),
-    "feed_forward_proj": unchecked("relu"),
+    "feed_forward_proj": any_value("relu"),
     "pad_token_id": optional_token_id(0),
     "decoder_start_token_id": optional_token_id(None),
     "tie_word_embeddings": boolean(None),
@@ -46,45 +46,45 @@ KEYS = {
 }
 
 
-def activation(v: ConfigValues) -> tuple[str, bool]:
-    """The activation and whether it is a gate; T5 writes gated-gelu and means the tanh form."""
-    *gate, name = v["feed_forward_proj"].split("-")
-    if v["feed_forward_proj"] == "gated-gelu":
+def parse_activation(config: ConfigValues) -> tuple[str, bool]:
+    """Return the activation and whether it is gated; T5's gated-gelu is the tanh approximation."""
+    *gate, name = config["feed_forward_proj"].split("-")
+    if config["feed_forward_proj"] == "gated-gelu":
         name = "gelu_new"
     return name, bool(gate)
 
 
-def check(v: ConfigValues) -> str | None:
-    """The feed-forward word, and room for the buckets."""
-    proj = v["feed_forward_proj"]
+def check_config(config: ConfigValues) -> str | None:
+    """Check the feed-forward projection and the number of position buckets."""
+    proj = config["feed_forward_proj"]
     allowed = {*ACTIVATIONS, *(f"gated-{name}" for name in ACTIVATIONS)}
     if not isinstance(proj, str) or proj not in allowed:
-        return f"feed_forward_proj is {str(proj)[:40]!r}, expected an activation, gated- or not"
-    exact = v["relative_attention_num_buckets"] // 4
-    if exact < 1 or v["relative_attention_max_distance"] <= v["relative_attention_num_buckets"] // 2:
-        return "relative_attention_num_buckets and relative_attention_max_distance leave no room for distances"
+        return f"feed_forward_proj is {str(proj)[:40]!r}, expected an activation, optionally after 'gated-'"
+    exact = config["relative_attention_num_buckets"] // 4
+    if exact < 1 or config["relative_attention_max_distance"] <= config["relative_attention_num_buckets"] // 2:
+        return "relative_attention_num_buckets must be at least 4 and below twice relative_attention_max_distance"
     return None
 
 
-def stack(v: ConfigValues, **changes: Any) -> Shape:
-    """The encoder; the decoder is the same, causal and with cross attention."""
-    name, gated = activation(v)
-    rate = v["dropout_rate"]
+def build_stack(config: ConfigValues, **changes: Any) -> Shape:
+    """Return the encoder; the decoder differs by `changes`."""
+    name, gated = parse_activation(config)
+    rate = config["dropout_rate"]
     fields: dict[str, Any] = {
-        "vocab_size": v["vocab_size"],
-        "width": v["d_model"],
-        "layers": v["num_layers"],
-        "heads": v["num_heads"],
-        "head_width": v["d_kv"],
-        "score_scale": 1.0,  # folded into the initial W_Q instead
-        "feed_forward_width": v["d_ff"],
+        "vocab_size": config["vocab_size"],
+        "width": config["d_model"],
+        "layers": config["num_layers"],
+        "heads": config["num_heads"],
+        "head_width": config["d_kv"],
+        "score_scale": 1.0,  # the initialization of W_Q contains the usual factor
+        "feed_forward_width": config["d_ff"],
         "max_length": None,
         "positions": "none",
         "relative": "buckets",
-        "buckets": v["relative_attention_num_buckets"],
-        "bucket_max_distance": v["relative_attention_max_distance"],
+        "buckets": config["relative_attention_num_buckets"],
+        "bucket_max_distance": config["relative_attention_max_distance"],
         "norm": "rms",
-        "eps": v["layer_norm_epsilon"],
+        "eps": config["layer_norm_epsilon"],
         "norm_position": "before",
         "embed_norm": False,
         "final_norm": True,
@@ -92,7 +92,7 @@ def stack(v: ConfigValues, **changes: Any) -> Shape:
         "feed_forward_bias": False,
         "feed_forward": "gated" if gated else "plain",
         "activation": name,
-        "pad_id": v["pad_token_id"],
+        "pad_id": config["pad_token_id"],
         "dropouts": DropoutRates(
             embedding=rate,
             attention_probs=rate,
@@ -102,34 +102,38 @@ def stack(v: ConfigValues, **changes: Any) -> Shape:
             final_norm=rate,
         ),
         "init": "t5",
-        "init_std": v["initializer_factor"],
+        "init_std": config["initializer_factor"],
     }
     return Shape(**(fields | changes))
 
 
-def decoder(v: ConfigValues) -> Shape:
-    """As deep as the encoder unless it says otherwise."""
-    return stack(v, layers=v["num_decoder_layers"] or v["num_layers"], causal=True, cross=True)
+def build_decoder(config: ConfigValues) -> Shape:
+    """Return the decoder; by default it is as deep as the encoder."""
+    return build_stack(config, layers=config["num_decoder_layers"] or config["num_layers"], causal=True, cross=True)
 
 
-def seq2seq(v: ConfigValues, _labels: int) -> HeadPlan:
-    """v1.0 shares the word table with the output and scales by 1/sqrt(width); v1.1 does neither."""
-    scaled = v["tie_word_embeddings"] is not False if v["scale_decoder_outputs"] is None else v["scale_decoder_outputs"]
+def seq2seq_head(config: ConfigValues, _num_labels: int) -> HeadPlan:
+    """Return the output head; v1.0 ties it to the embeddings and scales by 1/sqrt(width), v1.1 does neither."""
+    is_scaled = (
+        config["tie_word_embeddings"] is not False
+        if config["scale_decoder_outputs"] is None
+        else config["scale_decoder_outputs"]
+    )
     return HeadPlan(
         head=HeadShape(
             kind="seq2seq",
             pooling="each",
-            outputs=v["vocab_size"],
+            outputs=config["vocab_size"],
             out_bias=False,
-            tied=True,  # a file with an output matrix of its own unties it
-            scale=v["d_model"] ** -0.5 if scaled else 1.0,
+            tied=True,  # a file with a separate output matrix unties it
+            scale=config["d_model"] ** -0.5 if is_scaled else 1.0,
         ),
         names={"lm_head.weight": "head.out.weight"},
     )
 
 
-def side(theirs: str, cross: bool) -> dict[str, str]:
-    """The rows of one stack; the feed-forward part comes after one or two attentions."""
+def list_names(theirs: str, cross: bool) -> dict[str, str]:
+    """Return the tensor names of one stack; the feed-forward sub-layer follows one or two attention sub-layers."""
     block = f"{theirs}.block.{{n}}.layer."
     rows = {
         f"{theirs}.final_layer_norm.*": "norm.*",
@@ -150,13 +154,13 @@ def side(theirs: str, cross: bool) -> dict[str, str]:
     }
 
 
-def names(model: ModelShape) -> dict[str, TensorTarget]:
-    """Both sides; a gated feed-forward part has two matrices in, a plain one has one."""
-    unused = "DenseReluDense.wi." if model.stack.feed_forward == "gated" else "DenseReluDense.wi_"
-    rows = name_table({"shared.weight": "embed.token.weight"} | side("encoder", cross=False), "stack.")
+def build_names(model: ModelShape) -> dict[str, TensorTarget]:
+    """Return the table of tensor names; a gated feed-forward layer has two input matrices, a plain one has one."""
+    absent_name = "DenseReluDense.wi." if model.stack.feed_forward == "gated" else "DenseReluDense.wi_"
+    rows = name_table({"shared.weight": "embed.token.weight"} | list_names("encoder", cross=False), "stack.")
     if model.decoder is not None:
-        rows |= name_table(side("decoder", cross=True), "decoder.")
-    return {theirs: row for theirs, row in rows.items() if unused not in theirs}
+        rows |= name_table(list_names("decoder", cross=True), "decoder.")
+    return {theirs: row for theirs, row in rows.items() if absent_name not in theirs}
 
 
 FAMILY = Family(
@@ -164,19 +168,21 @@ FAMILY = Family(
     title="T5",
     prefix="",
     config_keys=KEYS,
-    check=check,
-    build_stack=stack,
-    build_decoder=decoder,
-    build_names=names,
+    check=check_config,
+    build_stack=build_stack,
+    build_decoder=build_decoder,
+    build_names=build_names,
     aliases={"encoder.embed_tokens.weight": "shared.weight", "decoder.embed_tokens.weight": "shared.weight"},
     ignored=("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",),
-    heads={"seq2seq": seq2seq, "encode": lambda v, n: HeadPlan(head=None, uses_decoder=False)},
+    heads={"seq2seq": seq2seq_head, "encode": lambda config, num_labels: HeadPlan(head=None, uses_decoder=False)},
     architectures={
         "T5ForConditionalGeneration": "seq2seq",
         "T5WithLMHeadModel": "seq2seq",
         "T5EncoderModel": "encode",
     },
-    start_token=lambda v: v["pad_token_id"] if v["decoder_start_token_id"] is None else v["decoder_start_token_id"],
+    decoder_start_id=lambda config: (
+        config["pad_token_id"] if config["decoder_start_token_id"] is None else config["decoder_start_token_id"]
+    ),
     presets=small_presets("d_model", "num_layers", "num_heads", "d_ff")
     | {"small": {}, "base": {"d_model": 768, "d_ff": 3072, "num_layers": 12, "num_heads": 12}},
 )

@@ -1,6 +1,6 @@
-"""The 2017 Transformer: base has 6 + 6 layers, width 512, 8 heads, feed-forward 2048; sizes are free.
+"""The Transformer of Vaswani et al. (2017): base has 6 + 6 layers, width 512, 8 heads, feed-forward width 2048.
 
-Its folders carry the tensor names of `torch.nn.Transformer`, so that the blocks load there as they are:
+Tensors have the names of `torch.nn.Transformer`, so the blocks load there unchanged:
 `embedding.weight`, `transformer.encoder.layers.0.self_attn.in_proj_weight`, ..., `output.bias`.
 """
 
@@ -33,7 +33,9 @@ from clearhead.shape import DropoutRates, HeadShape, ModelShape, Shape
 
 KEYS = {
     "vocab_size": positive_int(37000, MAX_VOCAB),
-    "target_vocab_size": non_negative_int(None, MAX_VOCAB),  # null: both languages share one vocabulary and table
+    "target_vocab_size": non_negative_int(
+        None, MAX_VOCAB
+    ),  # null: both languages share one vocabulary and its embeddings
     "width": positive_int(512),
     "heads": positive_int(8),
     "feed_width": positive_int(2048, MAX_FEED_WIDTH),
@@ -55,81 +57,90 @@ KEYS = {
 }
 
 
-def side(v: ConfigValues, layers: str, **changes: Any) -> Shape:
-    """One stack of the two."""
-    width, heads = v["width"], v["heads"]
+def build_stack(config: ConfigValues, layers: str, **changes: Any) -> Shape:
+    """Return the encoder or the decoder; `layers` is the config key of its depth."""
+    width, heads = config["width"], config["heads"]
     fields: dict[str, Any] = {
-        "vocab_size": v["vocab_size"],
+        "vocab_size": config["vocab_size"],
         "width": width,
-        "layers": v[layers],
+        "layers": config[layers],
         "heads": heads,
         "head_width": width // heads,
         "score_scale": (width // heads) ** -0.5,
-        "feed_forward_width": v["feed_width"],
-        "max_length": v["max_length"],
+        "feed_forward_width": config["feed_width"],
+        "max_length": config["max_length"],
         "positions": "sinusoidal",
         "embed_norm": False,
         "embed_scale": math.sqrt(width),
-        "norm_position": "before" if v["norm_first"] else "after",
-        "final_norm": v["final_norm"] or v["norm_first"],
-        "eps": v["eps"],
-        "activation": v["activation"],
-        "pad_id": v["pad_token_id"],
+        "norm_position": "before" if config["norm_first"] else "after",
+        "final_norm": config["final_norm"] or config["norm_first"],
+        "eps": config["eps"],
+        "activation": config["activation"],
+        "pad_id": config["pad_token_id"],
         "dropouts": DropoutRates(
-            embedding=v["dropout"],
-            attention_probs=v["attention_dropout"],
-            attention_output=v["dropout"],
-            feed_forward_output=v["dropout"],
-            feed_forward_hidden=v["activation_dropout"],
+            embedding=config["dropout"],
+            attention_probs=config["attention_dropout"],
+            attention_output=config["dropout"],
+            feed_forward_output=config["dropout"],
+            feed_forward_hidden=config["activation_dropout"],
         ),
         "init": "xavier",
     }
     return Shape(**(fields | changes))
 
 
-def decoder(v: ConfigValues) -> Shape:
-    """Causal, and looking at the encoder."""
-    return side(v, "decoder_layers", vocab_size=v["target_vocab_size"] or v["vocab_size"], causal=True, cross=True)
+def build_decoder(config: ConfigValues) -> Shape:
+    """Return the decoder, which is causal and attends to the encoder."""
+    return build_stack(
+        config,
+        "decoder_layers",
+        vocab_size=config["target_vocab_size"] or config["vocab_size"],
+        causal=True,
+        cross=True,
+    )
 
 
-def seq2seq(v: ConfigValues, _labels: int) -> HeadPlan:
-    """The linear layer to the vocabulary, tied to the target's word table as in the paper."""
+def seq2seq_head(config: ConfigValues, _num_labels: int) -> HeadPlan:
+    """Return the output layer, tied to the target embeddings as in the paper."""
     return HeadPlan(
         head=HeadShape(
             kind="seq2seq",
             pooling="each",
-            outputs=decoder(v).vocab_size,
-            out_bias=v["output_bias"],
-            tied=v["tie_word_embeddings"],
+            outputs=build_decoder(config).vocab_size,
+            out_bias=config["output_bias"],
+            tied=config["tie_word_embeddings"],
         ),
         names={"output.*": "head.out.*"},
     )
 
 
-def rows(theirs: str, cross: bool) -> dict[str, str | TensorTarget]:
-    """torch.nn.Transformer numbers its norms in order of use."""
+def list_names(theirs: str, cross: bool) -> dict[str, str | TensorTarget]:
+    """Return the tensor names of one stack; torch.nn.Transformer numbers its layer norms in order of use."""
     layer = f"transformer.{theirs}.layers.{{n}}."
     norms = ("attend", "cross", "feed") if cross else ("attend", "feed")
-    made: dict[str, str | TensorTarget] = {f"transformer.{theirs}.norm.*": "norm.*"}
+    names: dict[str, str | TensorTarget] = {f"transformer.{theirs}.norm.*": "norm.*"}
     for name, ours in (("self_attn", "attend"), ("multihead_attn", "cross"))[: 2 if cross else 1]:
         fused = tuple(f"blocks.{{n}}.{ours}.inner.{part}.*" for part in "qkv")
-        made[f"{layer}{name}.in_proj_*"] = TensorTarget(fused)
-        made[f"{layer}{name}.out_proj.*"] = f"blocks.{{n}}.{ours}.inner.out.*"
+        names[f"{layer}{name}.in_proj_*"] = TensorTarget(fused)
+        names[f"{layer}{name}.out_proj.*"] = f"blocks.{{n}}.{ours}.inner.out.*"
     for number, ours in enumerate(norms, start=1):
-        made[f"{layer}norm{number}.*"] = f"blocks.{{n}}.{ours}.norm.*"
-    return made | {
+        names[f"{layer}norm{number}.*"] = f"blocks.{{n}}.{ours}.norm.*"
+    return names | {
         layer + "linear1.*": "blocks.{n}.feed.inner.up.*",
         layer + "linear2.*": "blocks.{n}.feed.inner.down.*",
     }
 
 
-def names(_model: ModelShape) -> dict[str, TensorTarget]:
-    """Word tables beside torch's own names."""
-    words = {"embedding.weight": "stack.embed.token.weight", "target_embedding.weight": "decoder.embed.token.weight"}
+def build_names(_model: ModelShape) -> dict[str, TensorTarget]:
+    """Return the table of tensor names: embeddings in addition to torch's names."""
+    embedding_names = {
+        "embedding.weight": "stack.embed.token.weight",
+        "target_embedding.weight": "decoder.embed.token.weight",
+    }
     return (
-        name_table(words)
-        | name_table(rows("encoder", cross=False), "stack.")
-        | name_table(rows("decoder", cross=True), "decoder.")
+        name_table(embedding_names)
+        | name_table(list_names("encoder", cross=False), "stack.")
+        | name_table(list_names("decoder", cross=True), "decoder.")
     )
 
 
@@ -139,13 +150,15 @@ FAMILY = Family(
     prefix="",
     config_keys=KEYS,
     check=check_divisible("width", "heads"),
-    build_stack=lambda v: side(v, "encoder_layers"),
-    build_decoder=decoder,
-    shares_embeddings=lambda v: not v["target_vocab_size"],
-    build_names=names,
-    heads={"seq2seq": seq2seq},
+    build_stack=lambda config: build_stack(config, "encoder_layers"),
+    build_decoder=build_decoder,
+    shares_embeddings=lambda config: not config["target_vocab_size"],
+    build_names=build_names,
+    heads={"seq2seq": seq2seq_head},
     architectures={"TransformerForTranslation": "seq2seq"},
-    start_token=lambda v: v["pad_token_id"] if v["decoder_start_token_id"] is None else v["decoder_start_token_id"],
+    decoder_start_id=lambda config: (
+        config["pad_token_id"] if config["decoder_start_token_id"] is None else config["decoder_start_token_id"]
+    ),
     presets={
         "tiny": {"width": 128, "heads": 4, "feed_width": 512, "encoder_layers": 2, "decoder_layers": 2},
         "mini": {"width": 192, "heads": 4, "feed_width": 768, "encoder_layers": 3, "decoder_layers": 3},

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clearhead.ladder.job import run_ladder
     from clearhead.ladder.methods import budget_seconds, check_choices, chosen_methods, rung_plan
     from clearhead.ladder.result import Ladder
 else:
@@ -18,7 +17,6 @@ else:
     export_lazily(
         __name__,
         {
-            "job": ("run_ladder",),
             "methods": ("budget_seconds", "check_choices", "chosen_methods", "rung_plan"),
             "result": ("Ladder",),
         },
@@ -29,6 +27,5 @@ __all__ = [
     "budget_seconds",
     "check_choices",
     "chosen_methods",
-    "run_ladder",
     "rung_plan",
 ]

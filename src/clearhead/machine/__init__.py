@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         load_torch,
         most_threads,
         passive_waiting,
-        within_threads,
     )
 else:
     from clearhead.lazy import export_lazily
@@ -30,7 +29,6 @@ else:
                 "load_torch",
                 "most_threads",
                 "passive_waiting",
-                "within_threads",
             ),
         },
     )
@@ -46,5 +44,4 @@ __all__ = [
     "most_threads",
     "passive_waiting",
     "versions",
-    "within_threads",
 ]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from clearhead.pretrain.config import take_config
-    from clearhead.pretrain.job import run_pretrain
     from clearhead.pretrain.plan import make_pretrain_plan, read_pretrain
     from clearhead.pretrain.result import Pretrained
 else:
@@ -20,7 +19,6 @@ else:
         __name__,
         {
             "config": ("take_config",),
-            "job": ("run_pretrain",),
             "plan": ("make_pretrain_plan", "read_pretrain"),
             "result": ("Pretrained",),
         },
@@ -30,6 +28,5 @@ __all__ = [
     "Pretrained",
     "make_pretrain_plan",
     "read_pretrain",
-    "run_pretrain",
     "take_config",
 ]

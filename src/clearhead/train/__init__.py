@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from clearhead.train.finish import Run, write_metrics
     from clearhead.train.inspection import open_again, run_inspect
-    from clearhead.train.job import read_run, run_train
+    from clearhead.train.job import read_run
     from clearhead.train.network import finish_state
 else:
     from clearhead.lazy import export_lazily
@@ -21,7 +21,7 @@ else:
         {
             "finish": ("Run", "write_metrics"),
             "inspection": ("open_again", "run_inspect"),
-            "job": ("read_run", "run_train"),
+            "job": ("read_run",),
             "network": ("finish_state",),
         },
     )
@@ -32,6 +32,5 @@ __all__ = [
     "open_again",
     "read_run",
     "run_inspect",
-    "run_train",
     "write_metrics",
 ]

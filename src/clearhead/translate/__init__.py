@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from clearhead.translate.evaluate import evaluate_translator, known_pairs, read_trained, translations
     from clearhead.translate.files import TextsWritten
     from clearhead.translate.generate import Continuation, generate_pieces, generate_texts
-    from clearhead.translate.job import run_translate
     from clearhead.translate.stream import Translation, translate_texts
 else:
     from clearhead.lazy import export_lazily
@@ -25,7 +24,6 @@ else:
             "evaluate": ("evaluate_translator", "known_pairs", "read_trained", "translations"),
             "files": ("TextsWritten",),
             "generate": ("Continuation", "generate_pieces", "generate_texts"),
-            "job": ("run_translate",),
             "stream": ("Translation", "translate_texts"),
         },
     )
@@ -40,7 +38,6 @@ __all__ = [
     "generate_texts",
     "known_pairs",
     "read_trained",
-    "run_translate",
     "translate_texts",
     "translations",
 ]
