@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from clearhead.aspects.describe import describe_aspects
     from clearhead.aspects.inspection import inspect_reviews
+    from clearhead.aspects.job import AspectJob
     from clearhead.aspects.predictor import AspectScorer, load_aspects
     from clearhead.aspects.reviews import spans_source
 else:
@@ -21,12 +22,14 @@ else:
         {
             "describe": ("describe_aspects",),
             "inspection": ("inspect_reviews",),
+            "job": ("AspectJob",),
             "predictor": ("AspectScorer", "load_aspects"),
             "reviews": ("spans_source",),
         },
     )
 
 __all__ = [
+    "AspectJob",
     "AspectScorer",
     "describe_aspects",
     "inspect_reviews",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from clearhead.ladder.job import LadderJob, LadderPlan
     from clearhead.ladder.methods import budget_seconds, check_choices, chosen_methods, rung_plan
     from clearhead.ladder.result import Ladder
 else:
@@ -17,6 +18,7 @@ else:
     export_lazily(
         __name__,
         {
+            "job": ("LadderJob", "LadderPlan"),
             "methods": ("budget_seconds", "check_choices", "chosen_methods", "rung_plan"),
             "result": ("Ladder",),
         },
@@ -24,6 +26,8 @@ else:
 
 __all__ = [
     "Ladder",
+    "LadderJob",
+    "LadderPlan",
     "budget_seconds",
     "check_choices",
     "chosen_methods",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from clearhead.pretrain.config import take_config
+    from clearhead.pretrain.job import PretrainJob
     from clearhead.pretrain.plan import make_pretrain_plan, read_pretrain
     from clearhead.pretrain.result import Pretrained
 else:
@@ -19,12 +20,14 @@ else:
         __name__,
         {
             "config": ("take_config",),
+            "job": ("PretrainJob",),
             "plan": ("make_pretrain_plan", "read_pretrain"),
             "result": ("Pretrained",),
         },
     )
 
 __all__ = [
+    "PretrainJob",
     "Pretrained",
     "make_pretrain_plan",
     "read_pretrain",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from clearhead.train.finish import Run, write_metrics
     from clearhead.train.inspection import open_again, run_inspect
-    from clearhead.train.job import read_run
+    from clearhead.train.job import TrainJob, read_run
     from clearhead.train.network import finish_state
 else:
     from clearhead.lazy import export_lazily
@@ -21,13 +21,14 @@ else:
         {
             "finish": ("Run", "write_metrics"),
             "inspection": ("open_again", "run_inspect"),
-            "job": ("read_run",),
+            "job": ("read_run", "TrainJob"),
             "network": ("finish_state",),
         },
     )
 
 __all__ = [
     "Run",
+    "TrainJob",
     "finish_state",
     "open_again",
     "read_run",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from clearhead.translate.evaluate import evaluate_translator, known_pairs, read_trained, translations
     from clearhead.translate.files import TextsWritten
     from clearhead.translate.generate import Continuation, generate_pieces, generate_texts
+    from clearhead.translate.job import TranslateJob
     from clearhead.translate.stream import Translation, translate_texts
 else:
     from clearhead.lazy import export_lazily
@@ -24,6 +25,7 @@ else:
             "evaluate": ("evaluate_translator", "known_pairs", "read_trained", "translations"),
             "files": ("TextsWritten",),
             "generate": ("Continuation", "generate_pieces", "generate_texts"),
+            "job": ("TranslateJob",),
             "stream": ("Translation", "translate_texts"),
         },
     )
@@ -32,6 +34,7 @@ __all__ = [
     "Continuation",
     "Pair",
     "TextsWritten",
+    "TranslateJob",
     "Translation",
     "evaluate_translator",
     "generate_pieces",
