@@ -33,17 +33,17 @@ def test_the_engine_is_what_runs_unless_torch_is_asked_for(folder: Path) -> None
     assert model.parameters == clearhead.load(folder, "core").parameters
     model.trace(TEXTS[0])
     assert type(model.runner).__name__ == "EngineRunner"  # a trace leaves it as it is
-    assert model.module is model.runner.network  # type: ignore[attr-defined]
+    assert model.use_core().network is model.runner.network  # type: ignore[attr-defined]
     np.testing.assert_allclose(model.embed(TEXTS), before, atol=1e-5)
 
 
-def test_what_is_changed_in_the_module_is_what_runs(folder: Path) -> None:
+def test_changed_weights_of_the_core_are_used(folder: Path) -> None:
     import torch
 
     model = clearhead.load(folder)
     before = model.embed(TEXTS[:1])
     with torch.no_grad():
-        model.module.stack.blocks[0].feed.inner.down.bias[0] += 1.0
+        model.use_core().network.stack.blocks[0].feed.inner.down.bias[0] += 1.0
     assert np.abs(model.embed(TEXTS[:1]) - before).max() > 1e-3
 
 

@@ -56,7 +56,11 @@ def test_no_engine_is_left_with_old_weights(folder: Path, tmp_path: Path, switch
     if switch == "prune":
         model.prune({0: [0]})
     else:
-        network = model.use_core().network if switch == "use_core" else model.module
+        if switch == "use_core":
+            network = model.use_core().network
+        else:
+            with pytest.warns(DeprecationWarning, match=r"use_core\(\)"):
+                network = model.module
         with torch.no_grad():
             network.stack.blocks[0].feed.inner.down.bias[0] += 1.0
     assert model.runner is core

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,12 +88,20 @@ class Model:
 
     @property
     def module(self) -> Any:
-        """The torch module itself, for gradients and training: short for `use_core().network`.
+        """The torch module of a model that runs in the core, for gradients and training.
 
-        Whoever has the module may change its weights at any time, so the core runs from then on. A property that left
-        the engine running could give stale answers, and one that refused an engine would break `load(...).module`.
+        Beside an engine, call `use_core()` first: the engine holds a copy of the weights and would
+        not see what is changed here. For one release, `module` still does that, with a warning.
         """
-        return self.use_core().network
+        if not self.runner.capabilities.gradients:
+            warnings.warn(
+                "Model.module of a model that runs in the engine is deprecated: call model.use_core().network, "
+                "which switches to the core explicitly.",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            self.use_core()
+        return self.core.network
 
     @property
     def tokenizer(self) -> Tokenizer:
