@@ -73,7 +73,7 @@ def test_importing_the_command_line_imports_nothing_else() -> None:
     code = "import sys; before = set(sys.modules); import clearhead.cli; print(*sorted(set(sys.modules) - before))"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    assert set(done.stdout.split()) <= {"__future__", "clearhead", "clearhead.cli"}
+    assert set(done.stdout.split()) <= {"__future__", "clearhead", "clearhead.cli", "clearhead.lazy"}
 
 
 def test_the_handler_of_a_program_that_calls_main_stays(capsys: pytest.CaptureFixture[str]) -> None:

@@ -179,7 +179,7 @@ def test_a_watched_search_finds_the_same() -> None:
     seen: list[Any] = []
     watched = writer.watched(TEXT, seen.append)
     assert [one.ids for one in watched] == [one.ids for one in writer.watched(TEXT, None)]
-    assert [one.new for one in seen] == list(range(len(seen)))
+    assert [step.length for step in seen] == list(range(len(seen)))
 
 
 @pytest.mark.parametrize("runtime", ["core", "engine"])

@@ -125,7 +125,7 @@ def test_whole_words_of_every_kind_of_vocabulary(tokens: dict[str, int], words: 
         vocab = tokens
 
         @property
-        def specials(self) -> dict[str, str]:
+        def special_tokens_map(self) -> dict[str, str]:
             return {}
 
         def decode(self, ids: list[int]) -> str:
