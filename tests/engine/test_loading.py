@@ -43,7 +43,7 @@ def test_changed_weights_of_the_core_are_used(folder: Path) -> None:
     model = clearhead.load(folder)
     before = model.embed(TEXTS[:1])
     with torch.no_grad():
-        model.use_core().network.stack.blocks[0].feed.inner.down.bias[0] += 1.0
+        model.use_core().network.stack.get_parameter("blocks.0.feed.inner.down.bias")[0] += 1.0
     assert np.abs(model.embed(TEXTS[:1]) - before).max() > 1e-3
 
 

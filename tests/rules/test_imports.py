@@ -19,7 +19,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 # the packages of the architecture, lowest first; a package may import those of its own row or of rows above it
 LAYERS = (
-    ("errors", "caller", "files", "html", "lazy", "machine", "progress"),
+    ("errors", "caller", "deprecation", "files", "html", "lazy", "machine", "progress"),
     ("shape", "tensors", "batch", "runner", "text"),
     ("families",),
     ("checkpoint",),

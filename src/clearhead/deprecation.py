@@ -1,0 +1,71 @@
+"""Former names of settings and parameters: accepted for one release, with a deprecation warning."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from clearhead.caller import setting
+from clearhead.errors import InputError
+
+REMOVED_IN = "0.3"
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def rename_stored(values: Mapping[str, Any], renamed: Mapping[str, str]) -> dict[str, Any]:
+    """Stored values under their current names, {former: current}; what is stored under both keeps the current one."""
+    current = {key: value for key, value in values.items() if key not in renamed}
+    former = {renamed[key]: value for key, value in values.items() if key in renamed}
+    return former | current
+
+
+def rename_settings(values: Mapping[str, Any], renamed: Mapping[str, str], *, stacklevel: int = 2) -> dict[str, Any]:
+    """Settings that a caller gave, under their current names; a former name warns, both names at once are an error."""
+    for former, current in renamed.items():
+        if former not in values:
+            continue
+        if current in values:
+            raise InputError(f"{setting(former)} is the former name of {setting(current)}: give only the latter.")
+        message = f"{setting(former)} is deprecated and will be removed in {REMOVED_IN}; use {setting(current)}."
+        warnings.warn(message, DeprecationWarning, stacklevel=stacklevel + 1)
+    return rename_stored(values, renamed)
+
+
+def renamed_parameters(**renamed: str) -> Callable[[F], F]:
+    """Let a function accept keyword arguments under former names, given as former="current"."""
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def accept(*args: Any, **kwargs: Any) -> Any:
+            if renamed.keys() & kwargs.keys():
+                kwargs = rename_settings(kwargs, renamed, stacklevel=2)
+            return function(*args, **kwargs)
+
+        return accept  # type: ignore[return-value]
+
+    return decorate
+
+
+C = TypeVar("C", bound=type)
+
+
+def renamed_fields(**renamed: str) -> Callable[[C], C]:
+    """Let a dataclass accept former names of its fields, given as former="current", when it is built or read."""
+
+    def decorate(cls: C) -> C:
+        cls.__init__ = renamed_parameters(**renamed)(cls.__init__)  # type: ignore[misc]
+
+        def read_former(self: Any, name: str) -> Any:
+            if name not in renamed:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            message = f"{cls.__name__}.{name} is deprecated and will be removed in {REMOVED_IN}; use {renamed[name]}."
+            warnings.warn(message, DeprecationWarning, stacklevel=2)
+            return getattr(self, renamed[name])
+
+        cls.__getattr__ = read_former  # type: ignore[attr-defined]
+        return cls
+
+    return decorate
