@@ -2,10 +2,17 @@
 
     python docs/check.py [PAGE ...]
 
-Shell blocks are ```sh, Python blocks are ```python; the Python blocks of a page are one program, run where the last of
-them stands. Each page has `examples/` beside it. `make` lines are checked against the Makefile instead of being run. A
-block after `<!-- needs NAME -->` is run when the environment variable NAME is set (CLEARHEAD_WEIGHTS defaults to
-../shared/weights).
+| block | what is checked |
+|---|---|
+| ```sh | the commands succeed; `make` lines are compared with the Makefile instead |
+| ```console | the same for lines that start with `$ `; the lines below each command are its expected output |
+| ```python | the blocks of a page are one program, which runs at the last of them |
+| ```text after `<!-- output -->` | the expected output of the block above |
+
+Expected output may contain `...`: on a line of its own it stands for any lines, inside a line for any text.
+Decimal numbers may differ by 2 % or 0.02, because CPUs differ in the last digits. Each page finds `examples/`
+beside it. A block after `<!-- needs NAME -->` runs when the environment variable NAME is set
+(CLEARHEAD_WEIGHTS defaults to ../shared/weights).
 """
 
 from __future__ import annotations
@@ -15,62 +22,159 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 REPO = Path(__file__).parents[1]
-BLOCK = re.compile(r"(?:<!-- needs (\w+) -->\n)?^```(sh|python)\n(.*?)^```", re.M | re.S)
+BLOCK = re.compile(r"(?:<!-- (?:needs (\w+)|(output)) -->\n)?^```(sh|console|python|text)\n(.*?)^```", re.M | re.S)
+DECIMAL = re.compile(r"-?\d+\.\d+")
+ANYTHING = "..."
 
 
-def environment() -> dict[str, str]:
-    """This environment's own commands first, nothing from the network."""
-    made = os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONWARNINGS": "error::UserWarning"}
-    made["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{made.get('PATH', '')}"
-    weights = Path(made.get("CLEARHEAD_WEIGHTS", REPO.parent / "shared" / "weights"))
+@dataclass(frozen=True)
+class Block:
+    """A code block of a page."""
+
+    language: str
+    text: str
+    needs: str = ""  # an environment variable
+    is_output: bool = False  # of the block above
+
+    @property
+    def title(self) -> str:
+        """The first line that is not empty."""
+        return next((line for line in self.text.splitlines() if line.strip()), "")
+
+
+def read_blocks(page: str) -> list[Block]:
+    """Return the blocks of a page in order; text blocks only where they are marked as output."""
+    blocks = [
+        Block(language, text, needs, bool(output))
+        for needs, output, language, text in (match.groups(default="") for match in BLOCK.finditer(page))
+    ]
+    return [block for block in blocks if block.language != "text" or block.is_output]
+
+
+def page_environment() -> dict[str, str]:
+    """Return the environment of a block: this installation's commands first, no network, 80 columns."""
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONWARNINGS": "error::UserWarning", "COLUMNS": "80"}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', '')}"
+    weights = Path(environment.get("CLEARHEAD_WEIGHTS", REPO.parent / "shared" / "weights"))
     if weights.is_dir():
-        made["CLEARHEAD_WEIGHTS"] = str(weights)
-    return made
+        environment["CLEARHEAD_WEIGHTS"] = str(weights)
+    return environment
 
 
-def command(kind: str, text: str) -> list[str]:
-    """How a block is run."""
-    if kind == "python":
-        return [sys.executable, "-c", text]
-    targets = re.findall(r"^make ([\w-]+)", text, re.M)
-    missing = [target for target in targets if f"\n{target}:" not in (REPO / "Makefile").read_text()]
-    if missing:
-        return ["bash", "-c", f"echo the Makefile has no target {missing[0]}; exit 1"]
-    return ["bash", "-euc", "\n".join(line for line in text.splitlines() if not line.startswith("make "))]
+def missing_targets(text: str) -> list[str]:
+    """Return the targets of `make` lines that the Makefile does not have."""
+    makefile = (REPO / "Makefile").read_text()
+    return [target for target in re.findall(r"^(?:\$ )?make ([\w-]+)", text, re.M) if f"\n{target}:" not in makefile]
 
 
-def main(pages: list[str]) -> int:
-    """Exit code 1 when a block fails."""
-    chosen = [REPO / page for page in pages] or [REPO / "README.md", *sorted((REPO / "docs").glob("*.md"))]
-    failed = ran = 0
-    for page in chosen:
-        blocks = BLOCK.findall(page.read_text())
+def read_console(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each command of a console block with its expected output; `make` lines are left out."""
+    commands = re.split(r"^\$ ", text, flags=re.M)[1:]
+    for command in commands:
+        lines = command.splitlines()
+        end = next((number for number, line in enumerate(lines) if not line.endswith("\\")), len(lines) - 1) + 1
+        if not command.startswith("make "):
+            yield "\n".join(lines[:end]), "\n".join(lines[end:])
+
+
+def matches(expected: str, printed: str) -> bool:
+    """Whether printed text is what a page shows, apart from `...` and the last digits of numbers."""
+    return _match_lines(_strip_lines(expected), _strip_lines(printed))
+
+
+def _strip_lines(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.strip().splitlines() if line.strip()]
+
+
+def _match_lines(expected: list[str], printed: list[str]) -> bool:
+    if not expected:
+        return not printed
+    if expected[0] == ANYTHING:
+        return any(_match_lines(expected[1:], printed[start:]) for start in range(len(printed) + 1))
+    return bool(printed) and _match_line(expected[0], printed[0]) and _match_lines(expected[1:], printed[1:])
+
+
+def _match_line(expected: str, printed: str) -> bool:
+    parts = re.split(rf"({re.escape(ANYTHING)}|{DECIMAL.pattern})", expected)
+    pattern = "".join(
+        ".*?" if part == ANYTHING else f"({DECIMAL.pattern})" if DECIMAL.fullmatch(part) else re.escape(part)
+        for part in parts
+    )
+    match = re.fullmatch(pattern, printed)
+    numbers = [float(part) for part in parts if DECIMAL.fullmatch(part)]
+    return match is not None and all(
+        abs(float(found) - number) <= max(0.02, 0.02 * abs(number))
+        for found, number in zip(match.groups(), numbers, strict=True)
+    )
+
+
+class PageCheck:
+    """The blocks of one page, run in an empty folder."""
+
+    def __init__(self, page: Path) -> None:
+        self.page = page
+        self.passed = self.failed = 0
+
+    def run(self) -> None:
+        """Run all blocks and print a line for each."""
+        environment = page_environment()
+        blocks = read_blocks(self.page.read_text())
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "examples").symlink_to(REPO / "examples")
             program = ""
-            for place, (needs, kind, text) in enumerate(blocks):
-                first = next(line for line in text.splitlines() if line.strip())
-                if needs and needs not in environment():
-                    print(f"skip  {page.name}: {first} (set {needs})")
+            for index, block in enumerate(blocks):
+                following = blocks[index + 1 :]
+                expected = following[0].text if following and following[0].is_output else None
+                if block.is_output:
                     continue
-                if kind == "python":
-                    program = text = program + text
-                    if any(later[1] == "python" for later in blocks[place + 1 :]):
+                if block.needs and block.needs not in environment:
+                    print(f"skip  {self.page.name}: {block.title} (set {block.needs})")
+                    continue
+                if block.language == "python":
+                    program += block.text
+                    if any(later.language == "python" for later in following):
                         continue
-                done = subprocess.run(
-                    command(kind, text), cwd=folder, env=environment(), capture_output=True, text=True, check=False
-                )
-                ran += 1
-                if done.returncode:
-                    failed += 1
-                    print(f"FAIL  {page.name}: {first}\n{done.stdout}{done.stderr}")
+                    self._run_command([sys.executable, "-c", program], block.title, expected, folder)
+                elif targets := missing_targets(block.text):
+                    self._report(block.title, f"the Makefile has no target {targets[0]}")
+                elif block.language == "console":
+                    for command, output in read_console(block.text):
+                        self._run_command(["bash", "-euc", command], command, output, folder)
                 else:
-                    print(f"ok    {page.name}: {first}")
-    print(f"{ran - failed} passed, {failed} failed")
-    return 1 if failed or not ran else 0
+                    lines = [line for line in block.text.splitlines() if not line.startswith("make ")]
+                    self._run_command(["bash", "-euc", "\n".join(lines)], block.title, expected, folder)
+
+    def _run_command(self, command: list[str], title: str, expected: str | None, folder: str) -> None:
+        finished = subprocess.run(
+            command, cwd=folder, env=page_environment(), capture_output=True, text=True, check=False
+        )
+        problem = ""
+        if finished.returncode:
+            problem = f"exit code {finished.returncode}\n{finished.stdout}{finished.stderr}"
+        elif expected is not None and not matches(expected, finished.stdout):
+            problem = f"the page shows\n{expected}\nand the command prints\n{finished.stdout}"
+        self._report(title, problem)
+
+    def _report(self, title: str, problem: str) -> None:
+        self.failed += bool(problem)
+        self.passed += not problem
+        print(f"FAIL  {self.page.name}: {title}\n{problem}" if problem else f"ok    {self.page.name}: {title}")
+
+
+def main(names: list[str]) -> int:
+    """Check the pages; return 1 if a block fails or none was run."""
+    pages = [REPO / name for name in names] or [REPO / "README.md", *sorted((REPO / "docs").glob("*.md"))]
+    checks = [PageCheck(page) for page in pages]
+    for check in checks:
+        check.run()
+    passed, failed = sum(check.passed for check in checks), sum(check.failed for check in checks)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
 
 
 if __name__ == "__main__":
