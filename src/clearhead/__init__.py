@@ -138,7 +138,7 @@ else:
         },
     )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Bench",
