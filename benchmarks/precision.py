@@ -83,8 +83,8 @@ DATASETS = {
         family="bert",
         objective="mlm",
         preset="tiny",
-        vocabulary=4000,
-        length=64,
+        vocab_size=4000,
+        max_length=64,
         evaluations=1,
         batch_tokens=2048,
     ),
@@ -140,7 +140,7 @@ def run(name: str, precision: str, seed: int, rows: int | None, threads: int, ou
     }
     count = rows or what.rows
     if what.held is None:
-        made = clearhead.pretrain([train], steps=count, **choices)
+        made = clearhead.pretrain([train], max_steps=count, **choices)
         assert made.judged is not None
         quality = made.judged.loss
     else:

@@ -65,7 +65,7 @@ def make_seeds(base: Path) -> list[str]:
     rows, many = write_csv(base / "rows.csv", labelled(60)), write_csv(base / "many.csv", labelled(1100))
     both, text = write_tsv(base / "pairs.tsv", parallel(40)), planted_text(base / "text.txt", 30, 5)
     tiny = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 16}
-    learn: dict[str, Any] = {"preset": "tiny", "vocabulary": 200, "length": 16, "steps": 6, "evaluations": 3}
+    learn: dict[str, Any] = {"preset": "tiny", "vocab_size": 200, "max_length": 16, "max_steps": 6, "evaluations": 3}
 
     def stopped(job: Callable[[], object]) -> None:
         with suppress(StopError):

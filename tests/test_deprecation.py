@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from clearhead.deprecation import rename_settings, rename_stored, renamed_fields, renamed_parameters
+from clearhead.deprecation import (
+    rename_settings,
+    rename_stored,
+    rename_stored_fields,
+    renamed_fields,
+    renamed_parameters,
+)
 from clearhead.errors import InputError
 
 
@@ -22,6 +28,12 @@ def fit(rows: int, *, learning_rate: float = 0.1) -> tuple[int, float]:
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     learning_rate: float = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    settings: Settings
+    rate: str = "kept"
 
 
 def test_a_former_name_warns_at_the_line_of_the_caller() -> None:
@@ -44,6 +56,12 @@ def test_both_names_at_once_are_an_error() -> None:
 def test_stored_values_are_renamed_without_a_warning() -> None:
     assert rename_stored({"rate": 1, "seed": 2}, {"rate": "learning_rate"}) == {"learning_rate": 1, "seed": 2}
     assert rename_stored({"rate": 1, "learning_rate": 2}, {"rate": "learning_rate"}) == {"learning_rate": 2}
+
+
+def test_stored_fields_are_renamed_in_nested_dataclasses() -> None:
+    stored = {"settings": {"rate": 1}, "rate": "x"}
+    assert rename_stored_fields(stored, Plan) == {"settings": {"learning_rate": 1}, "rate": "x"}
+    assert rename_stored_fields({"settings": None}, Plan) == {"settings": None}
 
 
 def test_a_dataclass_is_built_and_read_under_former_names() -> None:

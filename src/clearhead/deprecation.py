@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from dataclasses import is_dataclass
+from typing import Any, TypeVar, get_type_hints
 
 from clearhead.caller import setting
 from clearhead.errors import InputError
@@ -20,6 +21,15 @@ def rename_stored(values: Mapping[str, Any], renamed: Mapping[str, str]) -> dict
     current = {key: value for key, value in values.items() if key not in renamed}
     former = {renamed[key]: value for key, value in values.items() if key in renamed}
     return former | current
+
+
+def rename_stored_fields(values: Mapping[str, Any], cls: type) -> dict[str, Any]:
+    """Stored fields of a dataclass, and of the dataclasses in its fields, under their current names."""
+    current = rename_stored(values, getattr(cls, "FORMER_FIELDS", {}))
+    for name, kind in get_type_hints(cls).items():
+        if is_dataclass(kind) and isinstance(kind, type) and isinstance(current.get(name), Mapping):
+            current[name] = rename_stored_fields(current[name], kind)
+    return current
 
 
 def rename_settings(values: Mapping[str, Any], renamed: Mapping[str, str], *, stacklevel: int = 2) -> dict[str, Any]:
@@ -65,6 +75,7 @@ def renamed_fields(**renamed: str) -> Callable[[C], C]:
             warnings.warn(message, DeprecationWarning, stacklevel=2)
             return getattr(self, renamed[name])
 
+        cls.FORMER_FIELDS = renamed  # type: ignore[attr-defined]
         cls.__getattr__ = read_former  # type: ignore[attr-defined]
         return cls
 

@@ -74,7 +74,7 @@ def test_fine_tuning_begins_with_it(text: Path, tmp_path: Path, run: Run) -> Non
     [
         (("--objective", "clm"), "BERT cannot learn the next word (clm); it can learn mlm+nsp, mlm"),
         (("--set", "output=x"), "--set is for settings"),
-        (("--steps", "0"), "steps must be at least 1"),
+        (("--steps", "0"), "max_steps must be at least 1"),
         (("--resume", "nowhere"), "nowhere is no run: it has no run.json"),
         (("--documents", "pages"), "documents"),
     ],

@@ -95,10 +95,10 @@ PRETRAIN: dict[str, Any] = {
             "max_position_embeddings": 32,
         }
     ),
-    "vocabulary": 120,
-    "length": 32,
+    "vocab_size": 120,
+    "max_length": 32,
     "batch_tokens": 256,
-    "steps": 12,
+    "max_steps": 12,
     "evaluations": 3,
 }
 WORDS: dict[str, Any] = {"width": 8, "min_count": 1, "epochs": 20, "seed": 0, "threads": 1}

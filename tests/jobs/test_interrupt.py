@@ -27,9 +27,9 @@ MODEL = '{"width": 8, "encoder_layers": 1, "decoder_layers": 1}'
 TRANSLATOR: dict[str, Any] = {"task": "translate", "family": "rnn", "vocabulary": 120, "config": MODEL, "report": False}
 LANGUAGE_MODEL: dict[str, Any] = {
     "preset": "tiny",
-    "vocabulary": 200,
-    "length": 16,
-    "steps": 8,
+    "vocab_size": 200,
+    "max_length": 16,
+    "max_steps": 8,
     "evaluations": 2,
     "batch_tokens": 128,
     "threads": 1,

@@ -107,8 +107,8 @@ def test_pretraining(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("text.txt").write_text("\n\n".join(texts))
     choices: dict[str, Any] = {
         "config": {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16},
-        "vocabulary": 60,
-        "length": 16,
+        "vocab_size": 60,
+        "max_length": 16,
         "batch_tokens": 256,
         "minutes": 0.001,
         "objective": "mlm",
@@ -120,7 +120,7 @@ def test_pretraining(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KeyboardInterrupt):
         clearhead.pretrain("text.txt", output="run", report=False, told=RunEvents(training_step=interrupt), **choices)
     with pytest.raises(InputError, match="length was 16 and is 32"):
-        clearhead.pretrain(resume="run", length=32)
+        clearhead.pretrain(resume="run", max_length=32)
     with pytest.raises(InputError, match=r"minutes was 0\.001 and is 2"):
         clearhead.pretrain(resume="run", minutes=2)
     Path("other.txt").write_text("another text")

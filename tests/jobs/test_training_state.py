@@ -26,9 +26,9 @@ TRANSLATOR: dict[str, Any] = {
 }
 LANGUAGE_MODEL: dict[str, Any] = {
     "preset": "tiny",
-    "vocabulary": 400,
-    "length": 16,
-    "steps": 4,
+    "vocab_size": 400,
+    "max_length": 16,
+    "max_steps": 4,
     "evaluations": 2,
     "batch_tokens": 128,
     "threads": 1,

@@ -10,7 +10,7 @@ import pytest
 
 import clearhead
 from clearhead.errors import ClearheadError, ConfigError, InputError
-from clearhead.pretrain.plan import make_pretrain_plan
+from clearhead.pretrain.plan import make_pretrain_plan, read_pretrain
 from tests.planted import planted_text
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
@@ -40,8 +40,8 @@ def test_a_config_json_says_the_whole_model(tmp_path: Path, whole: bool) -> None
         text,
         output=tmp_path / "model",
         config=str(path if whole else path.parent),
-        steps=1,
-        length=32,
+        max_steps=1,
+        max_length=32,
         threads=1,
         report=False,
     )
@@ -70,9 +70,9 @@ def test_wide_models_learn_slower(tmp_path: Path, width: int, rate: float) -> No
 
 def test_words_of_the_file_are_the_vocabulary_unless_said(tmp_path: Path) -> None:
     path = written(tmp_path)
-    assert make_pretrain_plan({"config": path}).vocabulary == 290
-    assert make_pretrain_plan({"config": path, "vocabulary": 300}).vocabulary == 300
-    assert make_pretrain_plan({"config": path, "tokenizer": "default"}).vocabulary is None
+    assert make_pretrain_plan({"config": path}).vocab_size == 290
+    assert make_pretrain_plan({"config": path, "vocab_size": 300}).vocab_size == 300
+    assert make_pretrain_plan({"config": path, "tokenizer": "default"}).vocab_size is None
 
 
 @pytest.mark.parametrize(
@@ -103,3 +103,29 @@ def test_what_is_no_config(tmp_path: Path) -> None:
         make_pretrain_plan({"config": {"hidden_size": object()}})
     with pytest.raises((InputError, ConfigError), match="config must be JSON"):
         make_pretrain_plan({"config": "{oops}"})
+
+
+def test_former_names_of_settings_warn() -> None:
+    with pytest.warns(DeprecationWarning, match="is deprecated") as caught:
+        plan = make_pretrain_plan({"vocabulary": 300, "length": 64, "mask": 0.2, "steps": 9, "start": "plain"})
+    assert len(caught) == 6
+    assert all("is deprecated" in str(warning.message) for warning in caught)
+    assert plan == make_pretrain_plan(
+        {"vocab_size": 300, "max_length": 64, "mlm_probability": 0.2, "max_steps": 9, "attention_init": "random"}
+    )
+
+
+def test_the_warning_about_a_former_name_points_at_the_call(tmp_path: Path) -> None:
+    former: dict[str, Any] = {"steps": 1}
+    with (
+        pytest.raises(InputError, match="no text"),
+        pytest.warns(DeprecationWarning, match="use max_steps") as caught,
+    ):
+        clearhead.pretrain(output=tmp_path / "run", **former)
+    assert caught[0].filename == __file__
+
+
+def test_a_run_of_an_earlier_version_is_read_without_a_warning() -> None:
+    plan = read_pretrain(Path(__file__).parents[1] / "golden" / "earlier" / "unfinished" / "pretrain").plan
+    assert (plan.vocab_size, plan.max_length, plan.mlm_probability, plan.max_steps) == (120, 32, 0.15, 12)
+    assert plan.attention_init == "local"

@@ -22,8 +22,8 @@ SMALL = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "i
 CHOICES: dict[str, Any] = {
     "preset": "tiny",
     "config": SMALL,
-    "vocabulary": 200,
-    "length": 32,
+    "vocab_size": 200,
+    "max_length": 32,
     "batch_tokens": 512,
     "threads": 1,
     "report": False,
@@ -41,7 +41,7 @@ def test_a_loss_that_is_no_number_is_not_a_result(text: Path, tmp_path: Path, fa
     """The step itself was fine, and its weights are ruined: they are neither the best nor saved."""
     with pytest.raises(DivergedError, match="held-out loss is nan at step 1"):
         clearhead.pretrain(
-            text, output=tmp_path / "run", family=family, steps=1, rate=1e30, **(CHOICES | {"objective": None})
+            text, output=tmp_path / "run", family=family, max_steps=1, rate=1e30, **(CHOICES | {"objective": None})
         )
     assert not (tmp_path / "run" / "model.safetensors").exists()
     assert not list((tmp_path / "run").rglob("state/*/*.safetensors"))
@@ -54,7 +54,7 @@ def test_a_loss_that_is_no_number_is_not_a_result(text: Path, tmp_path: Path, fa
         ({"device": "gpu"}, "device 'gpu' cannot be used"),
         ({"config": {"hidden_sise": 3}}, "no key 'hidden_sise'"),
         ({"config": {"hidden_size": 33}}, "hidden_size 33"),
-        ({"length": 5000}, "length is 5000, and the model reads at most 512"),
+        ({"max_length": 5000}, "max_length is 5000, and the model reads at most 512"),
     ],
 )
 def test_what_cannot_be_is_said_before_text_is_read(
@@ -62,7 +62,7 @@ def test_what_cannot_be_is_said_before_text_is_read(
 ) -> None:
     monkeypatch.setattr("clearhead.jobs.learn_tokenizer.learn_tokenizer", None)
     with pytest.raises(ClearheadError, match=said):
-        clearhead.pretrain(text, output=tmp_path / "run", steps=1, **(CHOICES | choices))
+        clearhead.pretrain(text, output=tmp_path / "run", max_steps=1, **(CHOICES | choices))
     assert not (tmp_path / "run").exists()
 
 
@@ -71,10 +71,10 @@ def test_a_model_too_short_for_the_sample_sentence(text: Path, tmp_path: Path, f
     size = {"max_position_embeddings": 16} | SMALL
     if family == "gpt2":
         size = {"n_positions": 16, "n_embd": 32, "n_layer": 1, "n_head": 2}
-    choices = CHOICES | {"config": size, "length": 16, "objective": None, "vocabulary": 300}
+    choices = CHOICES | {"config": size, "max_length": 16, "objective": None, "vocab_size": 300}
     said: list[str] = []
     told = RunEvents(message=said.append)
-    run = clearhead.pretrain(text, output=tmp_path / "run", family=family, steps=1, told=told, **choices)
+    run = clearhead.pretrain(text, output=tmp_path / "run", family=family, max_steps=1, told=told, **choices)
     assert run.judged is not None
     assert all(line.strip() for line in said)
 
@@ -92,17 +92,17 @@ def test_one_file_under_several_names_is_one(text: Path, tmp_path: Path) -> None
 
 def test_names_that_are_none(text: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="name of a file is empty"):
-        clearhead.pretrain("", output=tmp_path / "run", steps=1)
+        clearhead.pretrain("", output=tmp_path / "run", max_steps=1)
     with pytest.raises(InputError, match="is not there"):
-        clearhead.pretrain("a text that was pasted " * 30, output=tmp_path / "run", steps=1)
+        clearhead.pretrain("a text that was pasted " * 30, output=tmp_path / "run", max_steps=1)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="a pipe cannot be read twice"):
-        clearhead.pretrain(tmp_path / "pipe", output=tmp_path / "run", steps=1)
+        clearhead.pretrain(tmp_path / "pipe", output=tmp_path / "run", max_steps=1)
     with pytest.raises(InputError, match=r"text says columns of tables, and text\.txt is plain text"):
-        clearhead.pretrain(text, text="message", output=tmp_path / "run", steps=1)
+        clearhead.pretrain(text, text="message", output=tmp_path / "run", max_steps=1)
     (tmp_path / "blank.txt").write_text("\n \n")
     with pytest.raises(InputError, match=r"Text to measure on \(dev\): "):
-        clearhead.pretrain(text, dev=tmp_path / "blank.txt", output=tmp_path / "run", steps=1, **CHOICES)
+        clearhead.pretrain(text, dev=tmp_path / "blank.txt", output=tmp_path / "run", max_steps=1, **CHOICES)
     assert not (tmp_path / "run").exists()
 
 
@@ -131,7 +131,7 @@ def test_a_tokenizer_that_was_half_saved_goes(text: Path, tmp_path: Path) -> Non
         raise StopError
 
     with pytest.raises(StopError):
-        clearhead.pretrain(text, output=tmp_path / "run", steps=3, told=RunEvents(training_step=stop), **CHOICES)
+        clearhead.pretrain(text, output=tmp_path / "run", max_steps=3, told=RunEvents(training_step=stop), **CHOICES)
     half = tmp_path / "run" / ".vocabulary.abcd_123"
     half.mkdir()
     (half / "tokenizer.json").write_text("{")

@@ -25,8 +25,8 @@ def learned(folder: Path, family: str, config: dict[str, Any], *, sentences: int
     """A small model after some steps over a text with the rule in it."""
     text = planted_text(folder / "text.txt", 1500 // sentences, sentences)
     usual: dict[str, Any] = {
-        "vocabulary": 200,
-        "length": 24,
+        "vocab_size": 200,
+        "max_length": 24,
         "batch_tokens": 1024,
         "rate": 3e-3,
         "threads": THREADS,
@@ -46,7 +46,7 @@ def learned(folder: Path, family: str, config: dict[str, Any], *, sentences: int
 @pytest.mark.slow
 @pytest.mark.learns
 def test_masked_words(tmp_path: Path) -> None:
-    run = learned(tmp_path, "bert", BERT, objective="mlm", mask=0.2, steps=200)
+    run = learned(tmp_path, "bert", BERT, objective="mlm", mlm_probability=0.2, max_steps=200)
     assert run.judged is not None
     assert run.judged.loss < 0.5 * run.judged.bigram.loss < 0.5 * run.judged.unigram.loss
     model = clearhead.load(run.folder)
@@ -59,7 +59,7 @@ def test_masked_words(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.learns
 def test_next_sentence(tmp_path: Path) -> None:
-    run = learned(tmp_path, "bert", BERT, sentences=8, rate=2e-3, batch_tokens=640, steps=1000)
+    run = learned(tmp_path, "bert", BERT, sentences=8, rate=2e-3, batch_tokens=640, max_steps=1000)
     assert run.objective == "mlm+nsp"
     assert run.judged is not None
     assert run.judged.pair_accuracy is not None
@@ -71,7 +71,7 @@ def test_next_sentence(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.learns
 def test_next_words(tmp_path: Path) -> None:
-    run = learned(tmp_path, "gpt2", GPT, vocabulary=400, steps=250)
+    run = learned(tmp_path, "gpt2", GPT, vocab_size=400, max_steps=250)
     model = clearhead.load(run.folder)
     said = [one.text for one in model.generate([SENTENCE.format(colour) for colour in COLOURS], max_length=3)]
     assert said == [f" {colour}." for colour in COLOURS]  # and then the document ends
@@ -80,7 +80,7 @@ def test_next_words(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.learns
 def test_spans(tmp_path: Path) -> None:
-    run = learned(tmp_path, "t5", T5, rate=1e-2, steps=300, length=48)
+    run = learned(tmp_path, "t5", T5, rate=1e-2, max_steps=300, max_length=48)
     model = clearhead.load(run.folder)
     asked = [f"The {colour} drum of music <extra_id_0>" for colour in COLOURS]  # a span of some tokens
     said = [one.text for one in model.generate(asked, max_length=8)]
@@ -94,7 +94,7 @@ def test_spans(tmp_path: Path) -> None:
 @pytest.mark.learns
 def test_replaced_words(tmp_path: Path) -> None:
     wide = BERT | {"hidden_size": 128, "embedding_size": 64}
-    run = learned(tmp_path, "electra", wide, mask=0.2, rate=2e-3, steps=420)
+    run = learned(tmp_path, "electra", wide, mlm_probability=0.2, rate=2e-3, max_steps=420)
     assert run.judged is not None
     assert run.judged.replaced_accuracy is not None
     assert run.judged.replaced_majority is not None
@@ -113,7 +113,7 @@ def test_replaced_words(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.learns
 def test_both_ways(tmp_path: Path) -> None:
-    run = learned(tmp_path, "elmo", {"width": 64}, rate=1e-2, steps=250)
+    run = learned(tmp_path, "elmo", {"width": 64}, rate=1e-2, max_steps=250)
     assert run.objective == "bilm"
     assert run.judged is not None
     assert run.judged.loss < 0.75 * run.judged.bigram.loss
@@ -144,9 +144,9 @@ def test_any_family_takes_a_step(tmp_path: Path, family: str, steps: int) -> Non
         output=tmp_path / "run",
         family=family,
         preset="tiny",
-        steps=steps,
-        vocabulary=400,
-        length=32,
+        max_steps=steps,
+        vocab_size=400,
+        max_length=32,
         batch_tokens=512,
         threads=1,
         report=False,

@@ -23,8 +23,8 @@ SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "i
 CHOICES: dict[str, Any] = {
     "preset": "tiny",
     "config": json.dumps(SMALL),
-    "vocabulary": 200,
-    "length": 32,
+    "vocab_size": 200,
+    "max_length": 32,
     "batch_tokens": 512,
     "threads": 1,
     "report": False,
@@ -49,7 +49,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["bert", "electra"])
 def test_a_killed_run_ends_in_the_same_bytes(text: Path, tmp_path: Path, family: str) -> None:
-    choices = CHOICES | {"family": family, "steps": 12, "evaluations": 3, "save_every": 0.0, "precision": "float"}
+    choices = CHOICES | {"family": family, "max_steps": 12, "evaluations": 3, "save_every": 0.0, "precision": "float"}
     choices |= {"keep_state": True}
     whole = clearhead.pretrain(text, output=tmp_path / "whole", **choices)
     script = tmp_path / "run.py"
@@ -85,14 +85,14 @@ def test_minutes_become_steps_once(text: Path, tmp_path: Path) -> None:
         clearhead.pretrain(text, output=tmp_path / "run", told=RunEvents(training_step=stop), minutes=0.02, **CHOICES)
     saved = read_json(tmp_path / "run" / "run.json")["plan"]
     assert saved["minutes"] is None
-    assert saved["steps"] == seen[0].steps > 2
+    assert saved["max_steps"] == seen[0].steps > 2
     run = clearhead.pretrain(resume=tmp_path / "run", report=False)
-    assert run.steps == saved["steps"]
+    assert run.steps == saved["max_steps"]
 
 
 def test_another_seed_is_another_run_and_the_same_is_the_same(text: Path, tmp_path: Path) -> None:
     runs = [
-        clearhead.pretrain(text, output=tmp_path / str(number), steps=3, seed=seed, **CHOICES)
+        clearhead.pretrain(text, output=tmp_path / str(number), max_steps=3, seed=seed, **CHOICES)
         for number, seed in enumerate((1, 1, 2))
     ]
     assert contents(runs[0].folder)["model.safetensors"] == contents(runs[1].folder)["model.safetensors"]
@@ -107,12 +107,12 @@ def test_a_text_that_changed_is_refused(text: Path, tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        clearhead.pretrain(copy, output=tmp_path / "run", steps=3, told=RunEvents(training_step=stop), **CHOICES)
+        clearhead.pretrain(copy, output=tmp_path / "run", max_steps=3, told=RunEvents(training_step=stop), **CHOICES)
     copy.write_text(copy.read_text() + "\n\nMore.\n")
     with pytest.raises(CheckpointError, match="another text"):
         clearhead.pretrain(resume=tmp_path / "run")
     with pytest.raises(InputError, match="keeps its settings"):
-        clearhead.pretrain(resume=tmp_path / "run", steps=9)
+        clearhead.pretrain(resume=tmp_path / "run", max_steps=9)
 
 
 def test_a_checkpoint_is_taught_further(text: Path, tmp_path: Path) -> None:
@@ -122,8 +122,8 @@ def test_a_checkpoint_is_taught_further(text: Path, tmp_path: Path) -> None:
         text,
         model=str(base),
         output=tmp_path / "run",
-        steps=4,
-        length=32,
+        max_steps=4,
+        max_length=32,
         batch_tokens=512,
         threads=1,
         report=False,
@@ -134,12 +134,12 @@ def test_a_checkpoint_is_taught_further(text: Path, tmp_path: Path) -> None:
     assert model.head == "masked"
     assert model.tokenizer.vocab == clearhead.load(base).tokenizer.vocab
     with pytest.raises(InputError, match="a checkpoint has its own"):
-        clearhead.pretrain(text, model=str(base), preset="tiny", steps=1, output=tmp_path / "other")
+        clearhead.pretrain(text, model=str(base), preset="tiny", max_steps=1, output=tmp_path / "other")
 
 
 def test_a_file_of_its_own_is_measured(text: Path, tmp_path: Path) -> None:
     other = planted_text(tmp_path / "dev.txt", 10, 3, seed=9)
-    run = clearhead.pretrain(text, dev=other, output=tmp_path / "run", steps=2, **CHOICES)
+    run = clearhead.pretrain(text, dev=other, output=tmp_path / "run", max_steps=2, **CHOICES)
     assert run.documents == 80  # nothing else is held out
     assert any("measured on" in line for line in run.said)
     facts = read_json(run.folder / "pretraining.json")
@@ -150,7 +150,9 @@ def test_a_file_of_its_own_is_measured(text: Path, tmp_path: Path) -> None:
 
 
 def test_the_report_tells_all(text: Path, tmp_path: Path) -> None:
-    run = clearhead.pretrain(text, output=tmp_path / "<b>run", steps=4, evaluations=2, **(CHOICES | {"report": True}))
+    run = clearhead.pretrain(
+        text, output=tmp_path / "<b>run", max_steps=4, evaluations=2, **(CHOICES | {"report": True})
+    )
     assert run.report is not None
     page = run.report.read_text()
     assert "On held-out text" in page
@@ -167,7 +169,7 @@ def test_a_loss_that_stands_still_is_named(tmp_path: Path) -> None:
     words = [f"word{number}" for number in range(30)]
     shuffled = "\n\n".join(" ".join(draw.choices(words, k=40)) + "." for _ in range(100))
     (tmp_path / "noise.txt").write_text(shuffled)
-    run = clearhead.pretrain(tmp_path / "noise.txt", output=tmp_path / "run", objective="mlm", steps=5, **CHOICES)
+    run = clearhead.pretrain(tmp_path / "noise.txt", output=tmp_path / "run", objective="mlm", max_steps=5, **CHOICES)
     assert len(run.notes) == 1
     assert "guessing by frequency alone" in run.notes[0]
     assert "too few steps (5)" in run.notes[0]
@@ -176,22 +178,22 @@ def test_a_loss_that_stands_still_is_named(tmp_path: Path) -> None:
 def test_tiny_texts(tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("One sentence that is alone in the world.")
     with pytest.raises(InputError, match="The text has no documents of two sentences"):
-        clearhead.pretrain(tmp_path / "one.txt", output=tmp_path / "run", steps=1, **CHOICES)
+        clearhead.pretrain(tmp_path / "one.txt", output=tmp_path / "run", max_steps=1, **CHOICES)
     assert not (tmp_path / "run").exists()
-    run = clearhead.pretrain(tmp_path / "one.txt", output=tmp_path / "run", steps=1, objective="mlm", **CHOICES)
+    run = clearhead.pretrain(tmp_path / "one.txt", output=tmp_path / "run", max_steps=1, objective="mlm", **CHOICES)
     assert run.judged is None
     assert "Nothing was measured" in run.notes[0]
 
 
 def test_text_is_not_measured_on_itself(text: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="would be learned from and measured on"):
-        clearhead.pretrain(text, dev=[text.parent / "*.txt"], output=tmp_path / "run", steps=1, **CHOICES)
+        clearhead.pretrain(text, dev=[text.parent / "*.txt"], output=tmp_path / "run", max_steps=1, **CHOICES)
     assert not (tmp_path / "run").exists()
 
 
 def test_a_folder_of_its_own(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    run = clearhead.pretrain(str(text.parent / "t*.txt"), steps=1, **CHOICES)
+    run = clearhead.pretrain(str(text.parent / "t*.txt"), max_steps=1, **CHOICES)
     assert run.folder == Path("runs/text")
     with pytest.raises(InputError, match=r"clearhead\.pretrain\(resume="):
         clearhead.train(resume=run.folder)
@@ -205,13 +207,13 @@ def test_a_folder_of_its_own(text: Path, tmp_path: Path, monkeypatch: pytest.Mon
         ({"objective": "guess"}, "objective must be one of mlm\\+nsp"),
         ({"family": "elder"}, "family must be one of bert"),
         ({"preset": "huge"}, "has no preset 'huge'"),
-        ({"steps": 1, "minutes": 2.0}, "either steps or minutes"),
-        ({"length": 600}, "reads at most 512"),
-        ({"vocabulary": 20}, "no room for the letters"),
+        ({"max_steps": 1, "minutes": 2.0}, "either max_steps or minutes"),
+        ({"max_length": 600}, "reads at most 512"),
+        ({"vocab_size": 20}, "no room for the letters"),
         ({"config": "{"}, "config must be JSON"),
         ({"config": '{"widht": 3}'}, "has no key 'widht'"),
-        ({"stepz": 3}, "did you mean steps"),
-        ({"mask": 1.5}, "mask must be above 0"),
+        ({"max_stepz": 3}, "did you mean max_steps"),
+        ({"mlm_probability": 1.5}, "mlm_probability must be above 0"),
         ({"masking": "letters"}, "masking"),
         ({"documents": "pages"}, "documents"),
         ({"language": "klingon"}, "language must be a code"),
@@ -223,29 +225,29 @@ def test_a_folder_of_its_own(text: Path, tmp_path: Path, monkeypatch: pytest.Mon
 )
 def test_mistakes_leave_nothing_behind(text: Path, tmp_path: Path, choices: dict[str, Any], said: str) -> None:
     with pytest.raises(ClearheadError, match=said):
-        clearhead.pretrain(text, output=tmp_path / "run", **({"steps": 1} | CHOICES | choices))
+        clearhead.pretrain(text, output=tmp_path / "run", **({"max_steps": 1} | CHOICES | choices))
     assert not (tmp_path / "run").exists()
 
 
 def test_a_tokenizer_that_lacks_what_is_needed_is_refused(text: Path, tmp_path: Path) -> None:
     clearhead.learn_tokenizer(text, tmp_path / "words", use="gpt", size=300)
-    choices: dict[str, Any] = CHOICES | {"vocabulary": None, "config": None, "tokenizer": str(tmp_path / "words")}
+    choices: dict[str, Any] = CHOICES | {"vocab_size": None, "config": None, "tokenizer": str(tmp_path / "words")}
     for family, said in (("bert", "no mask token"), ("electra", "no mask token"), ("t5", "no sentinels")):
         with pytest.raises(InputError, match=said):
-            clearhead.pretrain(text, family=family, output=tmp_path / "run", steps=1, **choices)
+            clearhead.pretrain(text, family=family, output=tmp_path / "run", max_steps=1, **choices)
         assert not (tmp_path / "run").exists()
 
 
 def test_held_out_text_without_pairs(tmp_path: Path) -> None:
     mixed = "\n\n".join(["One sentence stands alone here."] * 300 + ["There are two. Both of them are here."] * 24)
     (tmp_path / "mixed.txt").write_text(mixed)
-    run = clearhead.pretrain(tmp_path / "mixed.txt", output=tmp_path / "run", steps=2, **CHOICES)
+    run = clearhead.pretrain(tmp_path / "mixed.txt", output=tmp_path / "run", max_steps=2, **CHOICES)
     assert run.judged is not None
     assert any("documents have one sentence alone" in line for line in run.said)
     (tmp_path / "lines.txt").write_text("Nothing follows.\n\nNothing follows here either.")
     with pytest.raises(InputError, match="The held-out text has no documents of two sentences"):
         clearhead.pretrain(
-            tmp_path / "mixed.txt", dev=tmp_path / "lines.txt", output=tmp_path / "other", steps=2, **CHOICES
+            tmp_path / "mixed.txt", dev=tmp_path / "lines.txt", output=tmp_path / "other", max_steps=2, **CHOICES
         )
     assert not (tmp_path / "other").exists()
 
@@ -262,18 +264,24 @@ def test_a_run_inside_its_texts_goes_on_from_elsewhere(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        clearhead.pretrain(".", output="model", steps=2, told=RunEvents(training_step=stop), **CHOICES)
+        clearhead.pretrain(".", output="model", max_steps=2, told=RunEvents(training_step=stop), **CHOICES)
     monkeypatch.chdir(tmp_path)
     assert clearhead.pretrain(resume=place / "model", report=False).documents > 50
     monkeypatch.chdir(place)
-    again = clearhead.pretrain(".", steps=1, **CHOICES)  # the folder of the first run is no text
-    assert again.documents == clearhead.pretrain("text.txt", steps=1, **CHOICES).documents
+    again = clearhead.pretrain(".", max_steps=1, **CHOICES)  # the folder of the first run is no text
+    assert again.documents == clearhead.pretrain("text.txt", max_steps=1, **CHOICES).documents
 
 
 def test_text_that_the_tokenizer_does_not_know(text: Path, tmp_path: Path) -> None:
-    first = clearhead.pretrain(text, output=tmp_path / "first", objective="mlm", steps=1, **CHOICES)
+    first = clearhead.pretrain(text, output=tmp_path / "first", objective="mlm", max_steps=1, **CHOICES)
     (tmp_path / "greek.txt").write_text("\n\n".join(["\u03b1\u03b2\u03b3 \u03b4\u03b5"] * 50))
-    choices: dict[str, Any] = {"model": str(first.folder), "length": 32, "batch_tokens": 512, "threads": 1, "steps": 1}
+    choices: dict[str, Any] = {
+        "model": str(first.folder),
+        "max_length": 32,
+        "batch_tokens": 512,
+        "threads": 1,
+        "max_steps": 1,
+    }
     with pytest.raises(InputError, match="knows no word of the text"):
         clearhead.pretrain(tmp_path / "greek.txt", output=tmp_path / "run", **choices)
     with pytest.raises(InputError, match="knows no word of the held-out text"):
@@ -288,8 +296,8 @@ def test_text_that_the_tokenizer_does_not_know(text: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "t5", "elmo", "electra"])
 def test_bfloat16(text: Path, tmp_path: Path, family: str) -> None:
-    choices = CHOICES | {"config": None, "family": family, "precision": "bf16", "batch_tokens": 128, "vocabulary": 400}
-    run = clearhead.pretrain(text, output=tmp_path / "run", steps=2, **choices)
+    choices = CHOICES | {"config": None, "family": family, "precision": "bf16", "batch_tokens": 128, "vocab_size": 400}
+    run = clearhead.pretrain(text, output=tmp_path / "run", max_steps=2, **choices)
     assert run.judged is not None
     assert 0 < run.judged.loss < 20
 
@@ -302,10 +310,10 @@ def test_a_disk_that_cannot_be_written(text: Path, tmp_path: Path, monkeypatch: 
         with monkeypatch.context() as patch:
             patch.setattr(name, full)
             with pytest.raises(ClearheadError, match="cannot be written: No space left on device"):
-                clearhead.pretrain(text, output=tmp_path / "run", steps=1, **CHOICES)
+                clearhead.pretrain(text, output=tmp_path / "run", max_steps=1, **CHOICES)
         assert not (tmp_path / "run").exists()
 
 
 def test_evaluations_are_even_and_as_many_as_said(text: Path, tmp_path: Path) -> None:
-    run = clearhead.pretrain(text, output=tmp_path / "run", steps=7, evaluations=3, **CHOICES)
+    run = clearhead.pretrain(text, output=tmp_path / "run", max_steps=7, evaluations=3, **CHOICES)
     assert [one.step for one in run.history] == [3, 5, 7]

@@ -58,9 +58,9 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def taught(text: Path, folder: Path, family: str, **choices: Any) -> Path:
     """A folder of a tiny model after two steps."""
-    usual: dict[str, Any] = {"preset": "tiny", "config": SIZES[family], "vocabulary": 400, "length": 32}
+    usual: dict[str, Any] = {"preset": "tiny", "config": SIZES[family], "vocab_size": 400, "max_length": 32}
     usual |= {"batch_tokens": 512}
-    clearhead.pretrain(text, output=folder, **usual, family=family, steps=2, threads=1, report=False, **choices)
+    clearhead.pretrain(text, output=folder, **usual, family=family, max_steps=2, threads=1, report=False, **choices)
     return folder
 
 
@@ -105,10 +105,10 @@ def test_a_loud_head_is_made_quiet(text: Path, tmp_path: Path) -> None:
         family="t5",
         preset="tiny",
         config=SIZES["t5"],
-        vocabulary=260,
-        length=32,
+        vocab_size=260,
+        max_length=32,
         batch_tokens=512,
-        steps=1,
+        max_steps=1,
         rate=1e-9,
         threads=1,
         report=False,
@@ -129,8 +129,8 @@ def test_an_encoder_of_sentences_stays_one(text: Path, tmp_path: Path, mode: str
         model=str(base),
         output=tmp_path / "run",
         rate=1e-12,
-        steps=1,
-        length=32,
+        max_steps=1,
+        max_length=32,
         dropout=0.0,
         threads=1,
         report=False,
@@ -149,8 +149,8 @@ def test_a_generator_is_taught_further(text: Path, tmp_path: Path) -> None:
         model=str(first),
         output=tmp_path / "second",
         rate=1e-12,
-        steps=1,
-        length=32,
+        max_steps=1,
+        max_length=32,
         dropout=0.0,
         threads=1,
         report=False,
@@ -191,14 +191,14 @@ def test_a_vocabulary_alone_is_a_tokenizer(text: Path, tmp_path: Path) -> None:
         preset="tiny",
         config=SIZES["bert"],
         tokenizer=str(tmp_path / "words"),
-        steps=1,
-        length=32,
+        max_steps=1,
+        max_length=32,
         threads=1,
         report=False,
     )
     assert clearhead.load(tmp_path / "run").tokenizer.vocab_size == len(dict.fromkeys(words))
     with pytest.raises(clearhead.ClearheadError):
-        clearhead.pretrain(text, output=tmp_path / "other", tokenizer=str(tmp_path / "nowhere"), steps=1)
+        clearhead.pretrain(text, output=tmp_path / "other", tokenizer=str(tmp_path / "nowhere"), max_steps=1)
 
 
 def test_a_tokenizer_of_another_length_is_fitted(tmp_path: Path) -> None:

@@ -171,9 +171,10 @@ def pretrain(
     from clearhead.jobs.resume import check_resumed
     from clearhead.pretrain.config import take_config
     from clearhead.pretrain.job import PretrainJob
-    from clearhead.pretrain.plan import make_pretrain_plan, read_pretrain
+    from clearhead.pretrain.plan import make_pretrain_plan, read_pretrain, rename_pretrain_settings
     from clearhead.pretraining.documents import corpus_files, resolve_names
 
+    choices = rename_pretrain_settings(choices, stacklevel=3)  # the caller of the decorated function
     learned, held = _names(files), _names(dev)
     if resume is not None:
         saved = read_pretrain(Path(resume))

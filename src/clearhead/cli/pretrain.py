@@ -98,7 +98,7 @@ def pretrain(
     threads
         Cores to compute on; without it, as many as the model keeps busy.
     set
-        Any other setting as key=value, as in --set mask=0.2 or --set dropout=0.1; may be given several times.
+        Any other setting as key=value, as in --set mlm_probability=0.2; may be given several times.
     resume
         A run folder to go on with.
     allow_different_cpu
@@ -122,14 +122,14 @@ def pretrain(
         "config": config,
         "model": model,
         "tokenizer": tokenizer,
-        "vocabulary": vocabulary,
+        "vocab_size": vocabulary,
         "minutes": minutes,
-        "steps": steps,
+        "max_steps": steps,
         "text": text,
         "documents": documents,
         "encoding": encoding,
         "language": language,
-        "length": length,
+        "max_length": length,
         "masking": masking,
         "rate": rate,
         "batch_tokens": batch_tokens,

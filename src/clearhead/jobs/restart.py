@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead.deprecation import rename_stored_fields
 from clearhead.errors import ClearheadError, InputError
 from clearhead.files import is_occupied, read_json, try_lock
 from clearhead.jobs.events import NO_EVENTS, RunEvents
@@ -32,7 +33,7 @@ def begun_before(folder: Path, plan: DataclassInstance, command: str) -> bool:
     before = saved.get("plan")
     if saved.get("command") != command or not isinstance(before, dict):
         return False
-    return _fits(asdict(plan), before, asdict(type(plan)()))
+    return _fits(asdict(plan), rename_stored_fields(before, type(plan)), asdict(type(plan)()))
 
 
 def _fits(asked: Mapping[str, Any], before: Mapping[str, Any], usual: Mapping[str, Any]) -> bool:
@@ -41,7 +42,7 @@ def _fits(asked: Mapping[str, Any], before: Mapping[str, Any], usual: Mapping[st
         if isinstance(value, dict):
             if not isinstance(before.get(key), dict) or not _fits(value, before[key], usual[key]):
                 return False
-        elif value not in (before.get(key), usual[key]) and not (key == "minutes" and before.get("steps")):
+        elif value not in (before.get(key), usual[key]) and not (key == "minutes" and before.get("max_steps")):
             return False
     return True
 

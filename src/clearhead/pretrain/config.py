@@ -30,8 +30,8 @@ def take_config(choices: Mapping[str, Any]) -> dict[str, Any]:
         family, values = _read(Path(said), made.get("family"))
         made["family"] = family.model_type
         words = values.pop(WORDS)
-        if made.get("tokenizer") is None and made.get("vocabulary") is None:
-            made["vocabulary"] = words
+        if made.get("tokenizer") is None and made.get("vocab_size") is None:
+            made["vocab_size"] = words
         if made.get("preset") is not None:
             raise InputError("preset and a config.json each say how large a model is; give one of them.")
         made["config"] = json.dumps(values)

@@ -133,7 +133,7 @@ class Teacher:
     def _room(self) -> int:
         room = self.objective.room(self.length, self.kit)
         if room < 4:
-            raise InputError(f"length {self.length} leaves no room for text beside the special tokens.")
+            raise InputError(f"max_length {self.length} leaves no room for text beside the special tokens.")
         return room
 
     def _nothing(self) -> str:

@@ -119,7 +119,7 @@ class PretrainJob:
         plan = self.saved.plan
         events.started(folder)
         about = f"{model.parameters:,} parameters; {texts.tokens:,} tokens, {teacher.per_epoch:,} steps an epoch"
-        events.message(f"model: {model.family.title}, {about}; {plan.steps:,} steps of {objective.about}")
+        events.message(f"model: {model.family.title}, {about}; {plan.max_steps:,} steps of {objective.about}")
         self.exam = Exam(
             model=model,
             learner=learner,
@@ -139,15 +139,15 @@ class PretrainJob:
     def measure(self) -> None:
         """The model once more on more held-out text."""
         exam, plan = self.exam, self.saved.plan
-        assert plan.steps is not None
-        self.judged = judged = exam.judge(plan.steps, AT_LAST) if exam.held else None
+        assert plan.max_steps is not None
+        self.judged = judged = exam.judge(plan.max_steps, AT_LAST) if exam.held else None
         self.notes = []
         if judged is None:
             dev = setting("dev")
             self.notes.append(f"Nothing was measured: there is too little text to hold some out; give {dev} a file.")
         elif judged.stuck:
-            self.notes.append(stuck_because(judged, plan.steps, plan.settings.rate))
-        elif self.history and (best := max(self.history, key=lambda one: one.score)).step < plan.steps:
+            self.notes.append(stuck_because(judged, plan.max_steps, plan.settings.rate))
+        elif self.history and (best := max(self.history, key=lambda one: one.score)).step < plan.max_steps:
             step = f"step {best.step:,}"
             self.notes.append(f"The best weights were those of {step}; from there on it learned by heart.")
         self.notes += self.saved.computed.notes()
@@ -198,7 +198,7 @@ class PretrainJob:
 
     def _result(self, seen: int) -> Pretrained:
         exam, folder, plan = self.exam, self.request.folder, self.saved.plan
-        assert plan.steps is not None
+        assert plan.max_steps is not None
         cost = cost_of(folder, self.begun, 0.0)
         return Pretrained(
             folder=folder,
@@ -207,7 +207,7 @@ class PretrainJob:
             parameters=exam.model.parameters,
             documents=len(exam.texts.train),
             tokens=exam.texts.tokens,
-            steps=plan.steps,
+            steps=plan.max_steps,
             seen=seen,
             judged=self.judged,
             history=self.history,
@@ -225,7 +225,7 @@ def _fit(exam: Exam, folder: Path) -> tuple[Judged, ...]:
     from clearhead.training.state import State, TrainingProgress, load_state
 
     plan, settings = exam.plan, exam.plan.settings
-    assert plan.steps is not None
+    assert plan.max_steps is not None
     set_dropout(exam.learner, dropout_of(plan))
     begin(exam)
     fresh = () if plan.model is None else fresh_parameters(exam.learner, exam.model.fresh)
@@ -247,10 +247,10 @@ def _fit(exam: Exam, folder: Path) -> tuple[Judged, ...]:
         exam.teacher,
         exam.objective.losses,
         settings,
-        steps=plan.steps,
+        steps=plan.max_steps,
         per_epoch=exam.teacher.per_epoch,
         score=score if exam.held else None,
-        evaluations=min(plan.evaluations, plan.steps),
+        evaluations=min(plan.evaluations, plan.max_steps),
         device=exam.device,
     )
     drive(state, steps, folder, settings, LossMonitor(0.0, settings), exam.events)

@@ -76,7 +76,7 @@ def make_tokenizer(plan: PretrainPlan, texts: Iterable[str], folder: Path, event
             return load_tokenizer(given, family, {"model_type": family}).source
         return load_tokenizers(plan.tokenizer)[0]
     place, use = folder / VOCABULARY, USES.get(family, "bert")
-    size = plan.vocabulary or SIZES.get(plan.preset or PRESET, LARGE)
+    size = plan.vocab_size or SIZES.get(plan.preset or PRESET, LARGE)
     if not place.exists():
         try:
             learned = learn_tokenizer(
@@ -90,7 +90,7 @@ def make_tokenizer(plan: PretrainPlan, texts: Iterable[str], folder: Path, event
             )
         except VocabularyTooSmallError as error:
             why = f"A vocabulary of {size:,} has no room for the letters of this text"
-            raise InputError(f"{why}; say at least {setting('vocabulary', error.min_size)}.") from None
+            raise InputError(f"{why}; say at least {setting('vocab_size', error.min_size)}.") from None
         events.message(
             f"tokenizer: {learned.kind}, {learned.vocabulary:,} tokens, {learned.tokens_per_word:.2f} a word"
         )
@@ -106,13 +106,13 @@ def check_new_model(plan: PretrainPlan, objective: PretrainObjective, family: Fa
     check_device(plan.device)
     said = parse_config_option(plan.config, EXAMPLE)
     _, shape = new_shape(family.model_type, plan.preset or PRESET, said, head_of(objective, family))
-    check_length(plan.length, shape.stack.max_length if shape.stack.positions == "learned" else None)
+    check_length(plan.max_length, shape.stack.max_length if shape.stack.positions == "learned" else None)
 
 
 def check_length(length: int, longest: int | None) -> None:
     """One sentence where examples are longer than a model reads."""
     if longest is not None and length > longest:
-        raise InputError(f"length is {length}, and the model reads at most {longest} tokens.")
+        raise InputError(f"max_length is {length}, and the model reads at most {longest} tokens.")
 
 
 def new_model(plan: PretrainPlan, objective: PretrainObjective, tokenizer: Tokenizer) -> Model:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-from clearhead.caller import command
+from clearhead.caller import command, setting
+from clearhead.deprecation import REMOVED_IN, rename_settings, rename_stored_fields, renamed_fields
 from clearhead.errors import CheckpointError, ConfigError, InputError
 from clearhead.families import FAMILIES
 from clearhead.families.family import parse_config_option
@@ -41,6 +43,17 @@ NEW: dict[str, Any] = {
 }
 
 
+FORMER_SETTINGS = {
+    "vocabulary": "vocab_size",
+    "length": "max_length",
+    "mask": "mlm_probability",
+    "start": "attention_init",
+    "steps": "max_steps",
+}
+FORMER_INITS = {"neighbours": "local", "plain": "random"}  # former values of `attention_init`
+
+
+@renamed_fields(**FORMER_SETTINGS)
 @dataclass(frozen=True, kw_only=True)
 class PretrainPlan:
     """What to learn from, what model, by which objective, and for how long."""
@@ -53,18 +66,19 @@ class PretrainPlan:
     config: str | None = None  # of a new model: keys of its config.json, as JSON
     model: str | None = None  # a checkpoint to go on with, instead of a new model
     tokenizer: str | None = None  # of a new model; None: one is learned from the text
-    vocabulary: int | None = None  # tokens of a tokenizer that is learned; None: by the preset
+    vocab_size: int | None = None  # of a tokenizer that is learned; None: by the preset
     cased: bool = False  # a WordPiece tokenizer that is learned keeps capital letters
     text: str | None = None  # columns of tables that hold text
     documents: Documents = "auto"  # what a document is in plain text
     encoding: str | None = None
     language: str = "en"  # of the rules that end sentences
-    length: int = 128  # tokens of an example
-    mask: float = 0.15  # of the tokens are asked about
+    max_length: int = 128  # tokens of an example
+    mlm_probability: float = 0.15  # share of the tokens that are masked
     masking: Masking = "tokens"  # which of them: any, whole words, or spans of words
-    start: Literal["neighbours", "plain"] = "neighbours"  # of a new model: heads that look at neighbours, or none
+    # of a new model: the heads of the first layer start with local attention, or at random (training/local_init.py)
+    attention_init: Literal["local", "random"] = "local"
     dropout: float | None = None  # while pre-training; None: none for a new model, the model's own for a checkpoint
-    steps: int | None = None
+    max_steps: int | None = None
     minutes: float | None = None  # instead of steps: a number of them is found once, and kept
     evaluations: int = 10  # of what is held out, evenly over the run
     device: str = "auto"
@@ -81,13 +95,13 @@ class PretrainPlan:
                 f"objective must be one of {', '.join(OBJECTIVES)}",
             ),
             (self.family is None or self.family in FAMILIES, f"family must be one of {', '.join(FAMILIES)}"),
-            (self.steps is None or self.minutes is None, "give either steps or minutes"),
-            (self.steps is None or 1 <= self.steps <= 10**9, "steps must be at least 1"),
+            (self.max_steps is None or self.minutes is None, "give either max_steps or minutes"),
+            (self.max_steps is None or 1 <= self.max_steps <= 10**9, "max_steps must be at least 1"),
             (self.minutes is None or 0 < self.minutes <= 60 * 24 * 365, "minutes must be above 0"),
-            (8 <= self.length <= 1 << 16, "length must be from 8 to 65,536"),
-            (0 < self.mask < 1, "mask must be above 0 and below 1"),
+            (8 <= self.max_length <= 1 << 16, "max_length must be from 8 to 65,536"),
+            (0 < self.mlm_probability < 1, "mlm_probability must be above 0 and below 1"),
             (self.dropout is None or 0 <= self.dropout < 1, "dropout must be from 0 up to 1"),
-            (self.vocabulary is None or self.vocabulary >= 16, "vocabulary must be at least 16"),
+            (self.vocab_size is None or self.vocab_size >= 16, "vocab_size must be at least 16"),
             (1 <= self.evaluations <= 10_000, "evaluations must be from 1 to 10,000"),
             (self.threads is None or self.threads >= 1, "threads must be at least 1"),
             (self.threads is None or self.threads <= MOST_THREADS, f"threads must be at most {MOST_THREADS}"),
@@ -97,10 +111,10 @@ class PretrainPlan:
             ),
             (
                 self.model is None
-                or not (self.family or self.preset or self.config or self.vocabulary or self.tokenizer),
-                "family, preset, config, vocabulary and tokenizer make a new model; a checkpoint has its own",
+                or not (self.family or self.preset or self.config or self.vocab_size or self.tokenizer),
+                "family, preset, config, vocab_size and tokenizer make a new model; a checkpoint has its own",
             ),
-            (self.tokenizer is None or self.vocabulary is None, "a tokenizer that is given has its own vocabulary"),
+            (self.tokenizer is None or self.vocab_size is None, "a tokenizer that is given has its own vocabulary"),
         )
         for holds, said in rules:
             if not holds:
@@ -126,9 +140,22 @@ _SETTINGS = {one.name for one in fields(TrainSettings)} - _TASKS_ALONE
 _PLAN = {one.name for one in fields(PretrainPlan)} - {"settings"}
 
 
-def make_pretrain_plan(said: Mapping[str, Any]) -> PretrainPlan:
-    """A plan out of flat names and values; None says nothing."""
-    given = take_config({key.replace("-", "_"): value for key, value in said.items() if value is not None})
+def rename_pretrain_settings(values: Mapping[str, Any], *, stacklevel: int = 2) -> dict[str, Any]:
+    """Return settings under their current names; a former name or value warns."""
+    settings = {key.replace("-", "_"): value for key, value in values.items() if value is not None}
+    settings = rename_settings(settings, FORMER_SETTINGS, stacklevel=stacklevel + 1)
+    former = settings.get("attention_init")
+    if isinstance(former, str) and former in FORMER_INITS:
+        settings["attention_init"] = FORMER_INITS[former]
+        change = f"{setting('attention_init', former)} is deprecated and will be removed in {REMOVED_IN}"
+        new = setting("attention_init", settings["attention_init"])
+        warnings.warn(f"{change}; use {new}.", DeprecationWarning, stacklevel=stacklevel + 1)
+    return settings
+
+
+def make_pretrain_plan(values: Mapping[str, Any]) -> PretrainPlan:
+    """Make a plan from a flat mapping of settings; None leaves a setting at its default."""
+    given = take_config(rename_pretrain_settings(values))
     for key in given:
         if key not in _SETTINGS | _PLAN:
             near = get_close_matches(key, sorted(_SETTINGS | _PLAN), n=1)
@@ -190,6 +217,9 @@ def read_pretrain(folder: Path) -> SavedPretrain:
         raise InputError(f"{folder} is no run of pre-training; go on with {command('train', resume=str(folder))}.")
     if saved.get("format") != FORMAT:
         raise CheckpointError(f"{RUN} is of another version of clearhead.")
+    saved = rename_stored_fields(saved, SavedPretrain)
+    if isinstance(plan := saved.get("plan"), dict) and isinstance(init := plan.get("attention_init"), str):
+        plan["attention_init"] = FORMER_INITS.get(init, init)
     made = decode_dataclass(saved, SavedPretrain, RUN)
     checked(made.plan.check)
     return made
@@ -202,6 +232,3 @@ def write_pretrain(folder: Path, saved: SavedPretrain) -> None:
     except OSError as error:
         raise InputError(f"{folder} cannot be made: {error.strerror or error}.") from None
     write_json(folder / RUN, asdict(saved))
-
-
-Fate = Literal["new", "continued"]

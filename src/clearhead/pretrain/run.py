@@ -71,7 +71,7 @@ def begin(exam: Exam) -> None:
     """Spare what is new what is slow to find out; what a checkpoint has learned stays as it is."""
     from clearhead.training.pretrain_loop import init_new_network, init_output_bias
 
-    around = exam.plan.start == "neighbours"
+    around = exam.plan.attention_init == "local"
     if exam.plan.model is None:
         init_new_network(exam.learner, exam.counted().probs, around=around)
     elif exam.objective.name == "rtd" and exam.learner.fresh:

@@ -42,17 +42,19 @@ def start_model(plan: PretrainPlan, folder: Path, events: RunEvents) -> tuple[Mo
         check_new_model(plan, objective, family)
         tokenizer = make_tokenizer(plan, (one.text for one in plain_texts(plan)), folder, events)
         model = new_model(plan, objective, tokenizer)
-    check_length(plan.length, model.max_length())
+    check_length(plan.max_length, model.max_length())
     return model, objective
 
 
 def make_teacher(plan: PretrainPlan, model: Model, objective: PretrainObjective, texts: Texts, folder: Path) -> Teacher:
-    kit = read_vocab_info(model.tokenizer, rate=plan.mask, masking=plan.masking, start=model.shape.decoder_start_id)
+    kit = read_vocab_info(
+        model.tokenizer, rate=plan.mlm_probability, masking=plan.masking, start=model.shape.decoder_start_id
+    )
     teacher = Teacher(
         portion=texts.train,
         objective=objective,
         kit=kit,
-        length=plan.length,
+        length=plan.max_length,
         seed=plan.settings.seed,
         folder=folder,
         batch_tokens=plan.settings.batch_tokens,
@@ -74,7 +76,7 @@ def resolve_steps(
 ) -> SavedPretrain:
     """A number of steps for a number of minutes: found once, and from then on part of the run."""
     plan = saved.plan
-    if plan.steps is not None:
+    if plan.max_steps is not None:
         return saved
     from clearhead.training.dropout import set_dropout
     from clearhead.training.pretrain_loop import seconds_a_step
@@ -88,9 +90,9 @@ def resolve_steps(
     if steps <= most:
         why = f"for {minutes:g} minutes"
     else:
-        steps, why = most, f"which are {MOST_EPOCHS} epochs; {setting('minutes')} or {setting('steps')} for more"
+        steps, why = most, f"which are {MOST_EPOCHS} epochs; {setting('minutes')} or {setting('max_steps')} for more"
     events.message(f"steps: {steps:,} ({seconds:.2f} s each now, {why}; a resumed run does as many)")
-    made = replace(saved, plan=replace(plan, steps=steps, minutes=None), minutes=plan.minutes)
+    made = replace(saved, plan=replace(plan, max_steps=steps, minutes=None), minutes=plan.minutes)
     write_pretrain(folder, made)
     return made
 
