@@ -167,7 +167,12 @@ def settings_of(choice: str, data: Dataset, train: list[Row]) -> dict[str, Any]:
     if choice == "before":
         labels = {str(row[data.columns["label"]]) for row in train} if data.task in ("classify", "pair") else "12"
         epochs = min(max(ceil(max(120, 25 * len(labels)) * 32 / max(0.9 * len(train), 1)), 3), 20)
-        return {"method": "finetune", "rate": 5e-5, "epochs": epochs, "head_rate": 1e-3 if epochs > 3 else None}
+        return {
+            "method": "finetune",
+            "learning_rate": 5e-5,
+            "epochs": epochs,
+            "head_learning_rate": 1e-3 if epochs > 3 else None,
+        }
     if choice == "patience":
         return {"method": "finetune", "patience": 2}
     return {"method": "finetune", "head_start": "probe"} if choice == "probe" else {}
@@ -214,7 +219,7 @@ def run(data: Dataset, rows: str, seed: int, choice: str, model: str, precision:
         "train_rows": len(train),
         "measured_rows": len(measure),
         "epochs": plan["epochs"],
-        "rate": plan["rate"],
+        "rate": plan["learning_rate"],
         "precision": precision,
         "seconds": seconds[0],
         "cpu_seconds": seconds[1],

@@ -55,12 +55,12 @@ def epochs(made: Peer, settings: dict[str, Any], seed: int) -> Iterator[int]:
     import torch
     from transformers import get_linear_schedule_with_warmup
 
-    network, size = made.network, settings["batch_rows"]
+    network, size = made.network, settings["batch_size"]
     steps = settings["epochs"] * -(-made.size // size)
     plain = [weight for name, weight in network.named_parameters() if name.endswith("bias") or "LayerNorm" in name]
     decayed = [weight for weight in network.parameters() if not any(weight is other for other in plain)]
     groups = [{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}]
-    optimiser = torch.optim.AdamW(groups, lr=settings["rate"])
+    optimiser = torch.optim.AdamW(groups, lr=settings["learning_rate"])
     schedule = get_linear_schedule_with_warmup(optimiser, steps // 10, steps)
     shuffle = torch.Generator().manual_seed(seed)
     for epoch in range(settings["epochs"]):

@@ -17,7 +17,7 @@ from clearhead.data.split import draw_rows
 Row = dict[str, Any]
 Record = dict[str, Any]
 SIDES = ("peer", "clearhead")
-SETTINGS: dict[str, Any] = {"epochs": 3, "rate": 5e-5, "batch_rows": 32, "model": "default"}
+SETTINGS: dict[str, Any] = {"epochs": 3, "learning_rate": 5e-5, "batch_size": 32, "model": "default"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -79,7 +79,7 @@ def settings_of(task: Task, rows: Rows) -> dict[str, Any]:
     """Epochs and rates as `clearhead train` chose them when the first runs were measured, the same for all."""
     steps = max(120, 25 * len(label_names(task, rows) or "12"))
     epochs = min(max(ceil(steps * 32 / len(rows.train)), 3), 20)
-    return {"epochs": epochs, "rate": RATE, "head_rate": 20 * RATE if epochs > 3 else None}
+    return {"epochs": epochs, "learning_rate": RATE, "head_learning_rate": 20 * RATE if epochs > 3 else None}
 
 
 def ours(task: Task, rows: Rows, seed: int, head: str, precision: str) -> list[Any]:
@@ -128,7 +128,12 @@ def peer(task: Task, rows: Rows, seed: int, precision: str) -> list[Any]:
     finetune_peers.MOST_TOKENS = LONGEST
     torch.manual_seed(seed)
     made = finetune_peers.whole_texts(task, rows, locate("default").folder)
-    chosen = {"epochs": settings_of(task, rows)["epochs"], "rate": RATE, "batch_rows": 32, "precision": precision}
+    chosen = {
+        "epochs": settings_of(task, rows)["epochs"],
+        "learning_rate": RATE,
+        "batch_size": 32,
+        "precision": precision,
+    }
     for _ in finetune_peers.epochs(made, chosen, seed):
         pass
     return finetune_peers.answers(made, made.encode(rows.measure))

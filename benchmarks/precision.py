@@ -39,13 +39,13 @@ class Dataset:
         self.metric, self.train, self.held, self.rows, self.settings = metric, train, held, rows, settings
 
 
-NETWORK: dict[str, Any] = {"epochs": 3, "batch_rows": 8, "rate": 1e-4}
+NETWORK: dict[str, Any] = {"epochs": 3, "batch_size": 8, "learning_rate": 1e-4}
 DATASETS = {
     "sst2": Dataset(
         "accuracy", "sst2/train.tsv", "sst2/dev.tsv", 160, task="classify", text="sentence", label="label", **NETWORK
     ),
     "conll2003": Dataset(
-        "f1", "conll2003/train.conll.gz", "conll2003/valid.conll", 120, task="tag", **NETWORK | {"rate": 3e-4}
+        "f1", "conll2003/train.conll.gz", "conll2003/valid.conll", 120, task="tag", **NETWORK | {"learning_rate": 3e-4}
     ),
     "stsb": Dataset(
         "pearson",
@@ -68,11 +68,11 @@ DATASETS = {
         target="en",
         family="transformer",
         preset="tiny",
-        vocabulary=2000,
+        vocab_size=2000,
         epochs=4,
-        rate=3e-3,
-        beam=1,
-        average=1,
+        learning_rate=3e-3,
+        num_beams=1,
+        average_epochs=1,
         batch_tokens=512,
     ),
     "mlm": Dataset(

@@ -59,7 +59,14 @@ class Ours:
         files = [str(place / name / "train.txt.gz") for name in TEXTS[kind]]
         valid = str(place / "corpus_novels" / "valid.txt.gz")
         plan = make_pretrain_plan(
-            {"files": files, "dev": [valid], "preset": "mini", "rate": RATE, "batch_rows": ROWS, "max_length": LENGTH}
+            {
+                "files": files,
+                "dev": [valid],
+                "preset": "mini",
+                "learning_rate": RATE,
+                "batch_size": ROWS,
+                "max_length": LENGTH,
+            }
         )
         self.texts = read_texts(plan, tokenizer, out, RunEvents())
         self.teacher = Teacher(

@@ -28,9 +28,9 @@ DATA = Path(os.environ.get("CLEARHEAD_DATA") or Path(__file__).resolve().parents
 ROWS = 32
 SIDES: dict[str, dict[str, Any]] = {  # what differs from `TrainSettings`' own choice
     "transformers, 32 rows": {},
-    "clearhead, 32 rows": {"batch_rows": ROWS},
-    "clearhead, 2048 tokens": {"batch_rows": None, "batch_tokens": 2048},
-    "clearhead, 4096 by 2048": {"batch_rows": None, "batch_tokens": 4096, "micro_tokens": 2048},
+    "clearhead, 32 rows": {"batch_size": ROWS},
+    "clearhead, 2048 tokens": {"batch_size": None, "batch_tokens": 2048},
+    "clearhead, 4096 by 2048": {"batch_size": None, "batch_tokens": 4096, "micro_tokens": 2048},
 }
 PEER = next(iter(SIDES))
 

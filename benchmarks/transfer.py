@@ -103,7 +103,7 @@ def learn(
         dev=files.get("dev"),
         output=folder,
         model=str(model),
-        rate=rate or RATES[start],
+        learning_rate=rate or RATES[start],
         threads=threads,
         seed=seed,
         report=False,

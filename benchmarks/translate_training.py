@@ -103,8 +103,14 @@ def ours(rows: Rows, size: str, budget: int) -> Iterator[int]:
         head="seq2seq",
         device="cpu",
     )
-    said = {"rate": RATE, "smoothing": SMOOTHING, "batch_tokens": budget, "average": 1, "precision": "float"}
-    settings = TrainSettings(**({"batch_rows": None, "epochs": 1000} | NEW_TRANSLATOR | said))
+    said = {
+        "learning_rate": RATE,
+        "label_smoothing": SMOOTHING,
+        "batch_tokens": budget,
+        "average_epochs": 1,
+        "precision": "float",
+    }
+    settings = TrainSettings(**({"batch_size": None, "epochs": 1000} | NEW_TRANSLATOR | said))
     state = State(model.module, make_optimizer(model.module, settings), TrainingProgress())
     weights = rows.data.row_words.astype(np.float64)
     objective = objective_for("words", settings)

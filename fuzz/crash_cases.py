@@ -48,11 +48,11 @@ TRANSLATE = (
     "--set",
     f"config={CONFIGS['transformer']}",
     "--set",
-    "vocabulary=80",
+    "vocab_size=80",
     "--threads",
     "1",
 )
-SHORT = ("--epochs", "2", "--set", "batch_rows=16", "--set", "save_every=0", "--threads", "1")
+SHORT = ("--epochs", "2", "--set", "batch_size=16", "--set", "save_every=0", "--threads", "1")
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ CASES: dict[str, Callable[[Path], Case]] = dict(
             "@pairs.tsv",
             *TRANSLATE,
             "--set",
-            "average=2",
+            "average_epochs=2",
             "--set",
             "save_every=0",
             "--epochs",

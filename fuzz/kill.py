@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fuzz.warm_up import warm_up
 from tests.small import labelled, tiny_model, write_csv
 
-SETTINGS: dict[str, Any] = {"epochs": 3, "rate": 3e-3, "batch_rows": 16, "threads": 1}
+SETTINGS: dict[str, Any] = {"epochs": 3, "learning_rate": 3e-3, "batch_size": 16, "threads": 1}
 SETTINGS["save_every"] = 0.0  # a state after every step
 SETTINGS["keep_state"] = True  # the optimizer's state is compared too
 TIMED = ("seconds",)

@@ -31,7 +31,7 @@ from fuzz.case import Case, Outcome  # noqa: E402
 from fuzz.drive import _report  # noqa: E402
 
 LONGEST = 2000  # letters in a message, paths among them
-QUICK: dict[str, Any] = {"rate": 3e-3, "batch_rows": 16, "save_every": 0.0, "threads": 1, "epochs": 2}
+QUICK: dict[str, Any] = {"learning_rate": 3e-3, "batch_size": 16, "save_every": 0.0, "threads": 1, "epochs": 2}
 IN_PLACE = {kind: put for kind, put in mutate.PLACES.items() if kind not in ("link out", "link to the secret")}
 MOST_MEMORY = 3 << 29
 WORK = "case"  # where a case lies; the rows and the model lie beside it
@@ -71,7 +71,7 @@ def make_seeds(base: Path) -> list[str]:
         with suppress(StopError):
             job()
 
-    stopped(lambda: train(rows, output=seeds / "half", model=model, average=2, told=stop_at(5), **QUICK))
+    stopped(lambda: train(rows, output=seeds / "half", model=model, average_epochs=2, told=stop_at(5), **QUICK))
     stopped(lambda: train(rows, output=seeds / "seeds", model=model, seeds=2, told=second(), **QUICK))
     train(rows, output=seeds / "words", method="tfidf", report=False)
     stopped(
@@ -80,10 +80,10 @@ def make_seeds(base: Path) -> list[str]:
             output=seeds / "translate",
             task="translate",
             family="rnn",
-            vocabulary=120,
+            vocab_size=120,
             config='{"width": 8, "encoder_layers": 1, "decoder_layers": 1}',
             told=stop_at(3),
-            **QUICK | {"batch_rows": 8},
+            **QUICK | {"batch_size": 8},
         )
     )
     stopped(

@@ -26,11 +26,11 @@ SMALL: dict[str, Any] = {
     "task": "translate",
     "source": "de",
     "target": "en",
-    "vocabulary": 120,
+    "vocab_size": 120,
     "epochs": 26,
-    "rate": 4e-3,
+    "learning_rate": 4e-3,
     "batch_tokens": 512,
-    "average": 2,
+    "average_epochs": 2,
     "threads": THREADS,
 }
 CONFIGS = {

@@ -8,7 +8,7 @@ from typing import Any
 from tests.small import BAD, GOOD, PLAIN, sentence
 
 Rows = list[dict[str, Any]]
-QUICK: dict[str, Any] = {"rate": 3e-3, "batch_rows": 16}
+QUICK: dict[str, Any] = {"learning_rate": 3e-3, "batch_size": 16}
 
 
 def tagged(count: int, seed: int = 0) -> Rows:

@@ -13,6 +13,22 @@ from clearhead.errors import InputError
 
 REMOVED_IN = "0.3"
 
+# former name -> current name; files that version 0.1 wrote have the former ones
+TRAINING_SETTINGS = {
+    "rate": "learning_rate",
+    "head_rate": "head_learning_rate",
+    "batch_rows": "batch_size",
+    "warmup": "warmup_ratio",
+    "beta2": "adam_beta2",
+    "decay": "weight_decay",
+    "clip": "max_grad_norm",
+    "smoothing": "label_smoothing",
+    "frozen": "freeze_encoder",
+    "unfreeze": "gradual_unfreezing",
+    "average": "average_epochs",
+}
+PLAN_SETTINGS = {"beam": "num_beams", "strength": "C", "vocabulary": "vocab_size"}
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 

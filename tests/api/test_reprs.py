@@ -51,7 +51,7 @@ def pretrained(place: Path) -> Any:
     for path, seed in ((texts, 0), (held_out, 1)):
         path.write_text("\n\n".join(row["text"] for row in labelled(200, seed=seed)))
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    choices: dict[str, Any] = {"max_steps": 3, "batch_rows": 4, "max_length": 16, "vocab_size": 80, "config": sizes}
+    choices: dict[str, Any] = {"max_steps": 3, "batch_size": 4, "max_length": 16, "vocab_size": 80, "config": sizes}
     choices |= {"family": "bert", "objective": "mlm", "threads": 1}
     return clearhead.pretrain(texts, dev=held_out, output=place / "language", report=False, **choices)
 

@@ -24,7 +24,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(tiny_model(tmp_path_factory.mktemp("tiny")))
 
 
-QUICK: dict[str, Any] = {"task": "aspect", "rate": 3e-3, "batch_rows": 16, "epochs": 12}
+QUICK: dict[str, Any] = {"task": "aspect", "learning_rate": 3e-3, "batch_size": 16, "epochs": 12}
 
 
 @pytest.fixture(scope="module")

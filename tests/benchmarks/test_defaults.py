@@ -47,10 +47,10 @@ def test_sentences_are_read_packed_or_not(data: Path) -> None:
 def test_earlier_settings_are_those_of_earlier_versions(data: Path) -> None:
     trec = defaults.DATASETS["trec"]
     train = [{"question": "x", "coarse": str(number % 77)} for number in range(3000)]
-    tuned = {"method": "finetune", "rate": 5e-5}
-    assert defaults.settings_of("before", trec, train) == {**tuned, "epochs": 20, "head_rate": 1e-3}
+    tuned = {"method": "finetune", "learning_rate": 5e-5}
+    assert defaults.settings_of("before", trec, train) == {**tuned, "epochs": 20, "head_learning_rate": 1e-3}
     few = [{"question": "x", "coarse": str(number % 2)} for number in range(9000)]
-    assert defaults.settings_of("before", trec, few) == {**tuned, "epochs": 3, "head_rate": None}
+    assert defaults.settings_of("before", trec, few) == {**tuned, "epochs": 3, "head_learning_rate": None}
     assert defaults.settings_of("default", trec, train) == {}
 
 

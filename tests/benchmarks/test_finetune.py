@@ -149,7 +149,7 @@ def test_a_finished_run_is_kept_and_one_of_other_settings_is_not(
     finetune.run(task, "peer", 0, rows, path, lambda: ["1"] * 8)
     record = json.loads(path.read_text())
     assert record["scores"] == {"accuracy": 0.5}
-    assert record["settings"] == {"epochs": 3, "rate": 5e-5, "batch_rows": 32, "model": "default"}
+    assert record["settings"] == {"epochs": 3, "learning_rate": 5e-5, "batch_size": 32, "model": "default"}
     assert [place.name for place in path.parent.iterdir()] == ["sst2-peer-0.json"]
     assert finetune.finished(task, path, rows)
     assert not finetune.finished(task, path, Rows(train=some[:4], choose=some, measure=some))

@@ -60,7 +60,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def job(request: pytest.FixtureRequest, small: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Task, Rows]:
     """A task of the benchmark in small."""
     monkeypatch.setitem(SETTINGS, "model", str(small))
-    for name, value in {"epochs": 4, "rate": 5e-3, "batch_rows": 8}.items():
+    for name, value in {"epochs": 4, "learning_rate": 5e-3, "batch_size": 8}.items():
         monkeypatch.setitem(SETTINGS, name, value)
     task = replace(TASKS[request.param], own=SMALL[request.param])
     measure = made_up(task, 30, 2)
@@ -87,7 +87,11 @@ def _same_form(said: Any, right: Any) -> bool:
 
 def test_the_same_weights_give_the_same_answers(job: tuple[Task, Rows], tmp_path: Path) -> None:
     task, rows = job
-    more: dict[str, Any] = task.settings | {"epochs": 1, "rate": 1e-3, "options": ",".join(task.options) or None}
+    more: dict[str, Any] = task.settings | {
+        "epochs": 1,
+        "learning_rate": 1e-3,
+        "options": ",".join(task.options) or None,
+    }
     run = clearhead.train(
         rows.train,
         dev=rows.choose,

@@ -27,7 +27,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_ladder_says_which_method_to_take(run: Run, here: Path, tiny: str) -> None:
-    call = ("ladder", "reviews.csv", "--model", tiny, "--methods", "majority,tfidf,features", "--set", "strength=1.0")
+    call = ("ladder", "reviews.csv", "--model", tiny, "--methods", "majority,tfidf,features", "--set", "C=1.0")
     code, out, err = run(*call)
     assert code == 0
     for said in ("test (12 rows)", "accuracy", "95 % interval", "training", "one text", "size", "tfidf"):

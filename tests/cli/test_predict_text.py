@@ -108,7 +108,7 @@ def test_tags_answers_and_options(models: dict[str, str], run: Run) -> None:
 def test_aspects(tmp_path: Path, run: Run) -> None:
     base = str(tiny_model(tmp_path / "tiny"))
     folder = tmp_path / "aspects"
-    clearhead.train(marked(40), task="aspect", model=base, output=folder, epochs=1, batch_rows=16, report=False)
+    clearhead.train(marked(40), task="aspect", model=base, output=folder, epochs=1, batch_size=16, report=False)
     code, out, err = run("predict", folder, "the film was great today", "--json")
     assert code == 0, err
     assert "tags" in json.loads(out)

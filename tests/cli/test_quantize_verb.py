@@ -25,7 +25,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def trained(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
     rows = write_csv(folder / "rows.csv", labelled(200))
-    quick: dict[str, Any] = {"epochs": 3, "rate": 3e-3, "batch_rows": 16}
+    quick: dict[str, Any] = {"epochs": 3, "learning_rate": 3e-3, "batch_size": 16}
     return clearhead.train(rows, output=folder / "run", model=str(tiny), **quick).folder
 
 

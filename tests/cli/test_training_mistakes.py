@@ -35,7 +35,7 @@ MISTAKES = {
     "train reviews.csv --set told=1": "--set is for settings, and 'told' is none",
     "train reviews.csv --epochs x": "Invalid value for --epochs",
     "train reviews.csv --epochs 0": "epochs must be at least 1",
-    "train reviews.csv --rate -1": "rate must be above 0",
+    "train reviews.csv --learning-rate -1": "learning-rate must be above 0",
     "train reviews.csv --layer=--3 --method tfidf": "layer and pooling are for method features",
     "train reviews.csv --bogus": "Unknown option: --bogus",
     "train reviews.csv --recipe none.toml": "none.toml cannot be read",

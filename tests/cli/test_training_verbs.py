@@ -34,9 +34,9 @@ FLAGS = {
         "--model",
         "--method",
         "--epochs",
-        "--rate",
+        "--learning-rate",
         "--batch-tokens",
-        "--batch-rows",
+        "--batch-size",
         "--class-weight",
         "--seed",
         "--seeds",
@@ -154,7 +154,7 @@ def test_the_contract_of_train(run: Run, here: Path, tiny: str) -> None:
         "finetune",
         "--epochs",
         1,
-        "--rate",
+        "--learning-rate",
         "1e-4",
         "--seed",
         7,
@@ -178,8 +178,8 @@ def test_the_contract_of_train(run: Run, here: Path, tiny: str) -> None:
     assert set(told["metrics"]["accuracy"]) == {"value", "low", "high"}
     assert [score["seed"] for score in told["seeds"]] == [7, 8]
     settings = json.loads((here / "out" / "model" / "run.json").read_text())["plan"]["settings"]
-    assert (settings["rate"], settings["warmup"], settings["layer_decay"]) == (1e-4, 0.2, 0.9)
-    assert (settings["schedule"], settings["batch_tokens"], settings["batch_rows"]) == ("cosine", 300, None)
+    assert (settings["learning_rate"], settings["warmup_ratio"], settings["layer_decay"]) == (1e-4, 0.2, 0.9)
+    assert (settings["schedule"], settings["batch_tokens"], settings["batch_size"]) == ("cosine", 300, None)
 
 
 @pytest.mark.parametrize("layer", ["-1", "second_to_last", "0"])
@@ -196,7 +196,7 @@ def test_features_of_a_layer(layer: str, run: Run, here: Path, tiny: str) -> Non
         "--model",
         tiny,
         "--set",
-        "strength=1.0",
+        "C=1.0",
         "-o",
         "run",
         "--json",

@@ -12,7 +12,7 @@ from tests.parallel import parallel, write_tsv
 
 Run = Callable[..., tuple[int, str, str]]
 SMALL = '{"width": 16, "heads": 2, "feed_width": 16, "encoder_layers": 1, "decoder_layers": 1}'
-TINY = ("--task", "translate", "--set", f"config={SMALL}", "--set", "vocabulary=200", "--epochs", "1", "--threads", "1")
+TINY = ("--task", "translate", "--set", f"config={SMALL}", "--set", "vocab_size=200", "--epochs", "1", "--threads", "1")
 ROWS = "".join(f"ein hund {place}\tone dog {place}\n" for place in range(20))
 HEADED = f"a\tb\n{ROWS}"
 
@@ -117,7 +117,7 @@ def test_other_verbs_point_the_way(run: Run, masked_model: Path, tmp_path: Path)
 def test_a_vocabulary_without_room_says_how_much_it_needs(run: Run, tmp_path: Path) -> None:
     rows = tmp_path / "rows.tsv"
     rows.write_text("de\ten\n" + "".join(f"{letter}x\t{letter}y\n" for letter in "abcdefghijklmnopqrs"))
-    code, _, err = run("train", rows, "--task", "translate", "--set", "vocabulary=16", "-o", tmp_path / "model")
+    code, _, err = run("train", rows, "--task", "translate", "--set", "vocab_size=16", "-o", tmp_path / "model")
     assert code == 2
-    assert "A vocabulary of 16 has no room for the letters of these rows; say at least --set vocabulary=" in err
+    assert "A vocabulary of 16 has no room for the letters of these rows; say at least --set vocab_size=" in err
     assert not (tmp_path / "model").exists()

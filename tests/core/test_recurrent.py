@@ -334,7 +334,7 @@ def test_a_gradient_reaches_every_parameter(config: Config) -> None:
 def test_it_learns_with_the_loop_s_own_parts(config: Config) -> None:
     """The optimiser's groups and sparse tables, clipping, and the way forward in bf16."""
     network = network_of(config | {"tie_word_embeddings": False}).train()
-    adam = make_optimizer(network, TrainSettings(rate=1e-2))
+    adam = make_optimizer(network, TrainSettings(learning_rate=1e-2))
     losses = []
     for precision in ("float", "float", "bf16"):
         with computing(precision, "cpu"):

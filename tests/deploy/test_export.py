@@ -237,7 +237,13 @@ def test_another_reader_gets_the_same_probabilities(kind: str, small: Path, tmp_
     rows: list[dict[str, Any]] = list(labelled(120))
     if kind == "multilabel":
         rows = [{**row, "label": [row["label"], *(["long"] if place % 3 else [])]} for place, row in enumerate(rows)]
-    choices: dict[str, Any] = {"epochs": 3, "rate": 3e-3, "dev_share": 0.3, "threads": 1, "target_accuracy": 0.6}
+    choices: dict[str, Any] = {
+        "epochs": 3,
+        "learning_rate": 3e-3,
+        "dev_share": 0.3,
+        "threads": 1,
+        "target_accuracy": 0.6,
+    }
     run = clearhead.train(rows, output=tmp_path / "run", model=str(small), labels=kind, report=False, **choices)
     trained = json.loads((run.folder / "clearhead.json").read_text())["trained"]
     assert trained["temperature"] != 1.0  # so that leaving it out would show

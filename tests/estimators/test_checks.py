@@ -98,11 +98,11 @@ def passed(estimator: Any, **expected: str) -> int:
 
 def test_a_classifier_passes() -> None:
     weights = "the check gives weights by class; Clearhead takes None or 'balanced'"
-    assert passed(NumberClassifier(method="tfidf", strength=10.0), check_class_weight_classifiers=weights) >= 55
+    assert passed(NumberClassifier(method="tfidf", C=10.0), check_class_weight_classifiers=weights) >= 55
 
 
 def test_a_regressor_passes() -> None:
-    assert passed(NumberRegressor(method="tfidf", strength=1.0)) >= 50
+    assert passed(NumberRegressor(method="tfidf", C=1.0)) >= 50
 
 
 def test_an_encoder_passes(tmp_path: Path) -> None:

@@ -42,6 +42,17 @@ def words(**choices: Any) -> TextClassifier:
     return TextClassifier(method="tfidf", **choices)
 
 
+def test_former_names_of_parameters_are_accepted() -> None:
+    former: dict[str, Any] = {"strength": 3.0}
+    with pytest.warns(DeprecationWarning, match="use C"):
+        made = words(**former)
+    assert made.C == made.get_params()["C"] == 3.0
+    assert "strength" not in made.get_params()
+    with pytest.warns(DeprecationWarning, match="use learning_rate"):
+        made.set_params(rate=1e-3)
+    assert clone(made).learning_rate == 1e-3
+
+
 @pytest.mark.learns
 def test_a_classifier_learns_and_answers() -> None:
     made = words().fit(TEXTS, LABELS)
@@ -124,14 +135,14 @@ def test_several_labels_as_a_table() -> None:
     assert not made.predict(TEXTS)[:, 3].any()  # no row had it
     assert made.predict_proba(TEXTS)[:, 3].max() < 0.05
     assert made.classes_.tolist() == [0, 1, 2, 3]
-    assert cross_val_score(words(strength=100.0), TEXTS, y.astype(int), cv=3).mean() > 0.4
+    assert cross_val_score(words(C=100.0), TEXTS, y.astype(int), cv=3).mean() > 0.4
 
 
 @pytest.mark.learns
 def test_several_labels_as_lists() -> None:
     y = [[label, "film"] if "film" in text else [label] for label, text in zip(LABELS, TEXTS, strict=True)]
     y[0] = []
-    made = words(strength=100.0).fit(TEXTS, y)
+    made = words(C=100.0).fit(TEXTS, y)
     assert made.classes_.tolist() == ["bad", "film", "good"]
     assert set(made.predict(TEXTS)[5]) <= {"bad", "film", "good"}
     assert made.score(TEXTS, y) > 0.7
@@ -153,7 +164,7 @@ def test_networks_learn_the_same_twice(method: str, model: str) -> None:
     texts, labels = ([row[part] for row in labelled(200, seed=3)] for part in ("text", "label"))
     choices: dict[str, Any] = {"model": model, "method": method}
     if method != "features":
-        choices |= {"epochs": 6, "rate": 3e-3, "batch_rows": 16, "validation_fraction": 0.2}
+        choices |= {"epochs": 6, "learning_rate": 3e-3, "batch_size": 16, "validation_fraction": 0.2}
     one, two = (TextClassifier(**choices, random_state=5).fit(texts, labels) for _ in range(2))
     assert (one.predict_proba(texts) == two.predict_proba(texts)).all()
     if method == "finetune":
@@ -171,9 +182,9 @@ def test_in_a_grid_search_and_a_pipeline(model: str) -> None:
     grid = {"features__vectors__layer": ["first", "last"], "features__vectors__pooling": ["mean", "max"]}
     found = GridSearchCV(chain, grid, cv=3, error_score="raise").fit(TEXTS, LABELS)
     assert found.best_score_ > 0.8
-    search = GridSearchCV(words(), {"strength": [1e-3, 10.0]}, cv=3, error_score="raise", scoring="neg_log_loss")
+    search = GridSearchCV(words(), {"C": [1e-3, 10.0]}, cv=3, error_score="raise", scoring="neg_log_loss")
     search.fit(TEXTS, LABELS)
-    assert search.best_params_ == {"strength": 10.0}
+    assert search.best_params_ == {"C": 10.0}
     assert search.best_estimator_.score(TEXTS, LABELS) > 0.9
     assert (cross_val_predict(words(), TEXTS, LABELS, cv=4) == LABELS).mean() > 0.8
     assert cross_val_predict(words(), TEXTS, LABELS, cv=4, method="predict_proba").shape == (80, 2)
@@ -201,7 +212,7 @@ def test_an_encoder_gives_what_embed_gives(model: str) -> None:
 
 
 def test_clones_are_unfitted_and_equal() -> None:
-    made = words(strength=3.0, settings={"smoothing": 0.1}, class_weight="balanced").fit(TEXTS, LABELS)
+    made = words(C=3.0, settings={"label_smoothing": 0.1}, class_weight="balanced").fit(TEXTS, LABELS)
     copy = clone(made)
     assert copy.get_params() == made.get_params()
     with pytest.raises(NotFittedError):

@@ -33,7 +33,7 @@ def test_planted_errors_and_the_words_that_gave_them_away(
     kind: str, tiny: str, reviews: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     if kind == "features":
-        run = train(reviews, output=tmp_path / "run", method="features", model=tiny, strength=10.0)
+        run = train(reviews, output=tmp_path / "run", method="features", model=tiny, C=10.0)
     else:
         run = request.getfixturevalue(kind)
     predictor = load_predictor(run.folder)

@@ -43,7 +43,16 @@ def found(request: pytest.FixtureRequest, tiny: str, tmp_path_factory: pytest.Te
     task: str = request.param
     learned, wrong, epochs = TASKS[task]
     folder = tmp_path_factory.mktemp(task)
-    train(learned, output=folder / "run", model=tiny, task=task, rate=3e-3, batch_rows=16, epochs=epochs, report=False)
+    train(
+        learned,
+        output=folder / "run",
+        model=tiny,
+        task=task,
+        learning_rate=3e-3,
+        batch_size=16,
+        epochs=epochs,
+        report=False,
+    )
     predictor, source = load_predictor(folder / "run"), open_source(wrong)
     made = evaluate(predictor, wrong, report=folder / "page.html")
     assert made.picks is not None
@@ -122,7 +131,7 @@ def test_the_page_says_so(found: tuple[str, Predictor, Shown, Path]) -> None:
 def test_words_of_a_cell_with_tags_are_those_that_were_tagged(tiny: str, tmp_path: Path) -> None:
     plain = [" ".join(word for word, _ in row[:5]) for row in words_and_tags(60)]
     cells = [{"text": f"a-b {text}", "tags": " ".join(["B-X", *["O"] * len(text.split())])} for text in plain]
-    run = train(cells, output=tmp_path / "cells", model=tiny, task="tag", rate=3e-3, epochs=6, report=False)
+    run = train(cells, output=tmp_path / "cells", model=tiny, task="tag", learning_rate=3e-3, epochs=6, report=False)
     cells[4]["tags"] = " ".join([*["O"] * len(plain[4].split()), "B-X"])
     predictor, source = load_predictor(run.folder), open_source(cells)
     made = evaluate(predictor, cells)

@@ -71,7 +71,13 @@ def test_presets_are_shapes(preset: str) -> None:
 
 def test_a_network_and_features_are_learned(folder: Path, tmp_path: Path) -> None:
     tuned = clearhead.train(
-        labelled(240), output=tmp_path / "tuned", model=str(folder), rate=1e-2, batch_rows=16, epochs=5, report=False
+        labelled(240),
+        output=tmp_path / "tuned",
+        model=str(folder),
+        learning_rate=1e-2,
+        batch_size=16,
+        epochs=5,
+        report=False,
     )
     assert tuned.metrics["accuracy"].value > 0.9
     features = clearhead.train(

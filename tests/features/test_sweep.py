@@ -128,13 +128,13 @@ def test_the_best_choice_becomes_the_model(tiny: str, reviews: Path, tmp_path: P
 @pytest.mark.parametrize("kind", ["multilabel", "number"])
 def test_other_labels(kind: str, tiny: str, tmp_path: Path) -> None:
     rows = tagged(80) if kind == "multilabel" else scored(80)
-    run = train(rows, output=tmp_path / "run", model=tiny, method="features", layers="sweep", strength=0.1)
+    run = train(rows, output=tmp_path / "run", model=tiny, method="features", layers="sweep", C=0.1)
     assert len(run.sweep) == 13
     assert max(one.score or 0.0 for one in run.sweep) > 0.2
 
 
 def test_a_metric_of_which_less_is_better(tiny: str, tmp_path: Path) -> None:
-    choices: dict[str, Any] = {"method": "features", "layers": "sweep", "metric": "log_loss", "strength": 1.0}
+    choices: dict[str, Any] = {"method": "features", "layers": "sweep", "metric": "log_loss", "C": 1.0}
     run = train(labelled(60), output=tmp_path / "run", model=tiny, **choices)
     trained = json.loads((run.folder / "clearhead.json").read_text())["trained"]
     best = min(run.sweep, key=lambda one: one.score or 0.0)
@@ -143,7 +143,7 @@ def test_a_metric_of_which_less_is_better(tiny: str, tmp_path: Path) -> None:
 
 def test_more_rows_than_are_judged(tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweeping, "MOST_SWEPT", 50)
-    run = train(labelled(120), output=tmp_path / "run", model=tiny, method="features", layers="sweep", strength=1.0)
+    run = train(labelled(120), output=tmp_path / "run", model=tiny, method="features", layers="sweep", C=1.0)
     assert "on 50 of 96 training rows" in run.notes[0]
     assert len(predict(run.folder, ["it was good"])) == 1
 

@@ -108,11 +108,22 @@ KILLED = {"classify-finetune": 60, "translate-transformer": 74, "pretrain": 7}  
 EVERY = 16  # a row of the data file is answered, and its answer is compared
 
 
+def _use_current_names(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Rename settings for this version; the cases have the names of version 0.1, which records them."""
+    try:
+        from clearhead.deprecation import PLAN_SETTINGS, TRAINING_SETTINGS, rename_stored
+    except ImportError:  # version 0.1
+        return dict(settings)
+    return rename_stored(settings, TRAINING_SETTINGS | PLAN_SETTINGS)
+
+
 def train_case(name: str, root: Path, output: Path | None, **changes: Any) -> clearhead.Run:
     """Train a case of `CASES` with the data and models below `root`."""
     data, settings = CASES[name]
     model = {"model": str(root / settings["model"])} if "model" in settings else {}
-    return clearhead.train(root / "data" / data, output=output, **{**STEADY, **settings, **model, **changes})
+    return clearhead.train(
+        root / "data" / data, output=output, **_use_current_names({**STEADY, **settings, **model, **changes})
+    )
 
 
 def pretrain_case(root: Path, output: Path | None, **changes: Any) -> clearhead.Pretrained:
@@ -127,7 +138,7 @@ def learn_words(root: Path, output: Path) -> None:
 
 def run_ladder(root: Path, output: Path, **changes: Any) -> clearhead.Ladder:
     """Compare three methods on the reviews."""
-    settings = {**STEADY, **LADDER, **changes}
+    settings = _use_current_names({**STEADY, **LADDER, **changes})
     del settings["report"], settings["baselines"]  # a ladder decides on both
     return clearhead.ladder(root / "data/reviews.csv", output=output, model=str(root / "models/bert"), **settings)
 

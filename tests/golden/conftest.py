@@ -10,14 +10,27 @@ from typing import Any
 
 import pytest
 
+from clearhead.deprecation import PLAN_SETTINGS, TRAINING_SETTINGS, rename_stored
 from tests.golden.cases import EARLIER, EXPECTED, RECORDS, ROOT, read_machine, train_case
 
 
 @pytest.fixture(scope="session")
 def expected() -> dict[str, Any]:
-    """What the earlier version computed."""
-    values: dict[str, Any] = json.loads(EXPECTED.read_text(encoding="utf-8"))
+    """What the earlier version computed, with settings under their current names."""
+    values: dict[str, Any] = _rename_settings(json.loads(EXPECTED.read_text(encoding="utf-8")))
+    values["recipes"] = {name: rename_stored(plan, PLAN_SETTINGS) for name, plan in values["recipes"].items()}
     return values
+
+
+def _rename_settings(values: Any) -> Any:
+    if isinstance(values, list):
+        return [_rename_settings(value) for value in values]
+    if not isinstance(values, dict):
+        return values
+    renamed = {key: _rename_settings(value) for key, value in values.items()}
+    if isinstance(renamed.get("settings"), dict):
+        renamed["settings"] = rename_stored(renamed["settings"], TRAINING_SETTINGS | PLAN_SETTINGS)
+    return renamed
 
 
 @pytest.fixture(scope="session")

@@ -112,8 +112,8 @@ def test_a_ladder_is_read_back(copy_earlier: Callable[..., Path], expected: Valu
     assert all(rung.reused for rung in ladder.rungs)
     assert before == {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in runs}
     assert not find_differences(expected["ladder"], read_ladder(ladder), CLOSE)
-    with pytest.raises(InputError, match=r"strength was 1\.0 and is 2\.0"):
-        run_ladder(root, root / "ladder", strength=2.0)
+    with pytest.raises(InputError, match=r"C was 1\.0 and is 2\.0"):
+        run_ladder(root, root / "ladder", C=2.0)
 
 
 @pytest.mark.parametrize("name", KILLED)
@@ -157,7 +157,7 @@ def test_recipes_stand_for_the_same_settings(expected: Values) -> None:
     recipes = resolve_recipes(plan)
     assert len(expected["recipes"]) == 15
     assert not find_differences(expected["recipes"], recipes, 0.0)
-    recipes["sst2.toml"]["settings"]["rate"] *= 2
+    recipes["sst2.toml"]["settings"]["learning_rate"] *= 2
     assert find_differences(expected["recipes"], recipes, 0.0)
 
 

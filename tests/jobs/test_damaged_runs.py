@@ -91,7 +91,7 @@ def test_every_value_of_run_json(base: Path, tmp_path: Path, name: str, read: Ca
         (("plan", "threads"), 0, r"run\.json is damaged: .*threads must be at least 1"),
         (("plan", "threads"), 10**9, r"run\.json is damaged: .*threads must be at most"),
         (("plan", "settings", "epochs"), 10**9, "epochs must be at most"),
-        (("plan", "settings", "rate"), math.nan, "rate must be above 0"),
+        (("plan", "settings", "learning_rate"), math.nan, "learning_rate must be above 0"),
         (("command",), 7, r"\$\.command"),
         (("machine", "threads"), "two", r"\$\.machine\.threads"),
         (("machine",), [], r"\$\.machine"),

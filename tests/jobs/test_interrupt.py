@@ -22,9 +22,9 @@ from tests.parallel import parallel, write_tsv
 from tests.planted import planted_text
 from tests.small import labelled, tiny_model, write_csv
 
-SETTINGS: dict[str, Any] = {"epochs": 2, "rate": 3e-3, "batch_rows": 16, "save_every": 1e6, "threads": 1}
+SETTINGS: dict[str, Any] = {"epochs": 2, "learning_rate": 3e-3, "batch_size": 16, "save_every": 1e6, "threads": 1}
 MODEL = '{"width": 8, "encoder_layers": 1, "decoder_layers": 1}'
-TRANSLATOR: dict[str, Any] = {"task": "translate", "family": "rnn", "vocabulary": 120, "config": MODEL, "report": False}
+TRANSLATOR: dict[str, Any] = {"task": "translate", "family": "rnn", "vocab_size": 120, "config": MODEL, "report": False}
 LANGUAGE_MODEL: dict[str, Any] = {
     "preset": "tiny",
     "vocab_size": 200,
@@ -83,7 +83,7 @@ def test_the_step_is_finished_and_saved(
 
 def test_a_translator_is_saved_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = write_tsv(tmp_path / "pairs.tsv", parallel(40))
-    choices = TRANSLATOR | SETTINGS | {"batch_rows": 8, "command": "x"}
+    choices = TRANSLATOR | SETTINGS | {"batch_size": 8, "command": "x"}
     clearhead.train(rows, output=tmp_path / "whole", **choices)
     with monkeypatch.context() as patch:
         interrupt_in_step(patch, loop, 3)
@@ -133,7 +133,7 @@ def test_the_handler_of_an_application_is_respected() -> None:
 def test_the_command_line_says_how_to_resume(tmp_path: Path, tiny: str, data: Path, flag: str | None) -> None:
     run = tmp_path / "a run"
     command = [sys.executable, "-m", "clearhead", "train", str(data), "--model", tiny, "-o", str(run)]
-    command += ["--epochs", "900", "--batch-rows", "16", "--threads", "1", "--set", "save_every=1e6"]
+    command += ["--epochs", "900", "--batch-size", "16", "--threads", "1", "--set", "save_every=1e6"]
     command += [] if flag is None else [flag]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     log = run / "log.jsonl"

@@ -25,7 +25,7 @@ from fuzz.run_folders import StopError, stop_at
 from tests.planted import planted_text
 from tests.small import labelled, tiny_model, write_csv
 
-QUICK: dict[str, Any] = {"epochs": 1, "batch_rows": 16, "rate": 3e-3, "save_every": 0.0, "threads": 1}
+QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 16, "learning_rate": 3e-3, "save_every": 0.0, "threads": 1}
 OTHER = "DEFAULT" if torch.backends.cpu.get_cpu_capability() != "DEFAULT" else "AVX2"
 
 pytestmark = pytest.mark.usefixtures("default_precision")

@@ -22,8 +22,8 @@ from tests.small import labelled, tiny_model, write_csv
 # 96 training rows: 6 steps an epoch, 60 in all
 SETTINGS: dict[str, Any] = {
     "epochs": 10,
-    "rate": 3e-3,
-    "batch_rows": 16,
+    "learning_rate": 3e-3,
+    "batch_size": 16,
     "threads": 1,
     "save_every": 1e6,
     "report": False,
@@ -147,7 +147,7 @@ def test_a_translator_too(tmp_path: Path, timed: Any) -> None:
     timed(lambda _: 1.0)
     rows = write_tsv(tmp_path / "pairs.tsv", parallel(40))
     config = '{"width": 8, "encoder_layers": 1, "decoder_layers": 1}'
-    choices = SETTINGS | {"task": "translate", "family": "rnn", "vocabulary": 120, "config": config, "batch_rows": 8}
+    choices = SETTINGS | {"task": "translate", "family": "rnn", "vocab_size": 120, "config": config, "batch_size": 8}
     run = clearhead.train(rows, output=tmp_path / "run", minutes=0.25, **choices)
     assert len(log_of(run.folder)) <= 15
     assert run.notes[0].startswith("stopped after 0.25 minutes")

@@ -18,8 +18,10 @@ from tests.small import labelled, write_csv
 
 
 def test_later_layers_win_and_none_says_nothing() -> None:
-    plan = make_plan({"epochs": 5, "rate": 1e-4, "text": "body"}, {"epochs": None, "rate": 1e-3}, {"text": "title"})
-    assert (plan.settings.epochs, plan.settings.rate, plan.text) == (5, 1e-3, "title")
+    plan = make_plan(
+        {"epochs": 5, "learning_rate": 1e-4, "text": "body"}, {"epochs": None, "learning_rate": 1e-3}, {"text": "title"}
+    )
+    assert (plan.settings.epochs, plan.settings.learning_rate, plan.text) == (5, 1e-3, "title")
     assert plan.auto_epochs is False
 
 
@@ -36,31 +38,31 @@ def test_a_plan_survives_its_file() -> None:
 
 
 def test_names_with_hyphens_are_the_same() -> None:
-    assert make_plan({"batch-rows": 8}).settings.batch_rows == 8
+    assert make_plan({"batch-size": 8}).settings.batch_size == 8
 
 
 def test_tokens_instead_of_rows() -> None:
     plan = make_plan({"batch_tokens": 900})
-    assert (plan.settings.batch_rows, plan.settings.batch_tokens) == (None, 900)
-    assert make_plan({"batch_rows": 8}).settings.batch_tokens is None
-    with pytest.raises(InputError, match="give either batch_rows or batch_tokens"):
-        make_plan({"batch_rows": 8, "batch_tokens": 900})
+    assert (plan.settings.batch_size, plan.settings.batch_tokens) == (None, 900)
+    assert make_plan({"batch_size": 8}).settings.batch_tokens is None
+    with pytest.raises(InputError, match="give either batch_size or batch_tokens"):
+        make_plan({"batch_size": 8, "batch_tokens": 900})
 
 
 def test_a_recipes_rows_give_way_to_tokens_that_are_said() -> None:
     """What is said on top of a recipe counts, also where it is the other way to say the same."""
-    plan = make_plan({"batch_rows": 8}, {"batch_tokens": 900})
-    assert (plan.settings.batch_rows, plan.settings.batch_tokens) == (None, 900)
-    plan = make_plan({"batch_tokens": 900}, {"batch_rows": 8})
-    assert (plan.settings.batch_rows, plan.settings.batch_tokens) == (8, None)
+    plan = make_plan({"batch_size": 8}, {"batch_tokens": 900})
+    assert (plan.settings.batch_size, plan.settings.batch_tokens) == (None, 900)
+    plan = make_plan({"batch_tokens": 900}, {"batch_size": 8})
+    assert (plan.settings.batch_size, plan.settings.batch_tokens) == (8, None)
 
 
 def test_a_head_alone_learns_faster_unless_something_is_said() -> None:
     head = make_plan({"method": "head"})
-    assert (head.settings.frozen, head.settings.rate, head.settings.epochs) == (True, 1e-3, 10)
+    assert (head.settings.freeze_encoder, head.settings.learning_rate, head.settings.epochs) == (True, 1e-3, 10)
     assert head.auto_epochs is False
-    mine = make_plan({"method": "head", "rate": 0.01, "epochs": 2})
-    assert (mine.settings.frozen, mine.settings.rate, mine.settings.epochs) == (True, 0.01, 2)
+    mine = make_plan({"method": "head", "learning_rate": 0.01, "epochs": 2})
+    assert (mine.settings.freeze_encoder, mine.settings.learning_rate, mine.settings.epochs) == (True, 0.01, 2)
     assert make_plan({"method": "finetune"}).settings == RunPlan().settings
 
 
@@ -71,14 +73,14 @@ def test_a_head_alone_learns_faster_unless_something_is_said() -> None:
         ({"leraning_rate": 3}, "There is no setting 'leraning_rate'"),
         (
             {"zzz": 1},
-            "There is no setting 'zzz'; there are average, baselines, batch_rows, batch_tokens",
+            "There is no setting 'zzz'; there are C, adam_beta2, average_epochs, baselines",
         ),
         ({"settings": {}}, "There is no setting 'settings'"),
         ({"auto_epochs": True}, "There is no setting 'auto_epochs'"),
         ({"x" * 500: 1}, r"There is no setting 'x{40}\.\.\.'"),
         ({"epochs": "three"}, r"Setting epochs: expected int, got str\."),
         ({"epochs": 1.5}, r"Setting epochs: expected int, got float\."),
-        ({"rate": [1]}, r"Setting rate: expected float, got array\."),
+        ({"learning_rate": [1]}, r"Setting learning_rate: expected float, got array\."),
         ({"text": 3}, r"Setting text: expected str \| null, got int\."),
         (
             {"method": "lstm"},
@@ -92,16 +94,16 @@ def test_a_head_alone_learns_faster_unless_something_is_said() -> None:
         ({"metric": "bleu"}, "metric must be one of accuracy"),
         ({"seeds": 0}, "seeds must be from 1 to 100"),
         ({"epochs": 0}, "epochs must be at least 1"),
-        ({"rate": 0}, "rate must be above 0"),
-        ({"rate": float("nan")}, "rate must be above 0"),
-        ({"warmup": 1}, "warmup must be from 0 up to 1"),
+        ({"learning_rate": 0}, "learning_rate must be above 0"),
+        ({"learning_rate": float("nan")}, "learning_rate must be above 0"),
+        ({"warmup_ratio": 1}, "warmup_ratio must be at least 0 and below 1, got 1"),
         ({"dev_share": -0.1}, "dev_share must be from 0 up to 1"),
         ({"test_share": 1.5}, "test_share must be from 0 up to 1"),
         ({"dev_share": 0.5, "test_share": 0.45}, "leave too little to train on"),
         ({"max_length": 4}, "max_length must be at least 8"),
         ({"stride": -1}, "stride must be at least 0"),
         ({"target_accuracy": 95}, "target_accuracy must be from 0 to 1"),
-        ({"strength": 0}, "strength must be above 0"),
+        ({"C": 0}, "C must be above 0"),
         ({"threads": 0}, "threads must be at least 1"),
         ({"layer": 2}, "layer and pooling are for method features"),
         ({"pooling": "mean", "method": "tfidf"}, "layer and pooling are for method features"),
@@ -128,9 +130,9 @@ def test_every_setting_can_be_said_flat() -> None:
 def test_set_reads_values_as_toml_does() -> None:
     pairs = [
         "epochs=3",
-        "rate=1e-4",
-        "unfreeze=true",
-        "frozen=False",
+        "learning_rate=1e-4",
+        "gradual_unfreezing=true",
+        "freeze_encoder=False",
         "text=my column",
         'label="x=y"',
         " seed = 7 ",
@@ -138,9 +140,9 @@ def test_set_reads_values_as_toml_does() -> None:
     ]
     assert parse_set(pairs) == {
         "epochs": 3,
-        "rate": 1e-4,
-        "unfreeze": True,
-        "frozen": False,
+        "learning_rate": 1e-4,
+        "gradual_unfreezing": True,
+        "freeze_encoder": False,
         "text": "my column",
         "label": "x=y",
         "seed": 7,
@@ -156,7 +158,8 @@ def test_set_wants_a_key_and_a_value(pair: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "pair", ["rate=[1, 2]", "rate={a = 1}", "text=2024-01-01", "epochs=", "rate=fast", "text=[[1]]"]
+    "pair",
+    ["learning_rate=[1, 2]", "learning_rate={a = 1}", "text=2024-01-01", "epochs=", "learning_rate=fast", "text=[[1]]"],
 )
 def test_a_value_of_a_wrong_type_is_one_sentence(pair: str) -> None:
     with pytest.raises(InputError, match=f"Setting {pair.split('=')[0]}: expected"):
@@ -191,7 +194,7 @@ def test_a_recipe_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             b"[settings]\nepochs = 3\n",
             "recipe.toml: 'settings' is a table or a list; a recipe has plain names",
         ),
-        (b"rate = [1, 2]\n", "recipe.toml: 'rate' is a table or a list"),
+        (b"learning_rate = [1, 2]\n", "recipe.toml: 'learning_rate' is a table or a list"),
     ],
 )
 def test_a_recipe_that_is_none(text: bytes, said: str, tmp_path: Path) -> None:
@@ -235,6 +238,6 @@ def test_recipes_and_settings_that_nest_without_end(text: str, tmp_path: Path) -
 
 
 def test_a_batch_has_a_bound() -> None:
-    for name in ("batch_rows", "batch_tokens"):
-        with pytest.raises(InputError, match="a batch has at most 1,000,000,000"):
-            make_plan({"batch_rows": None, name: 10**30})
+    for name in ("batch_size", "batch_tokens"):
+        with pytest.raises(InputError, match=f"{name} must be at most 1,000,000,000"):
+            make_plan({"batch_size": None, name: 10**30})

@@ -16,7 +16,7 @@ from clearhead.jobs.events import RunEvents
 from fuzz.kill import contents
 from tests.small import labelled, tiny_model, write_csv
 
-SETTINGS: dict[str, Any] = {"epochs": 2, "rate": 3e-3, "batch_rows": 16, "save_every": 0.0, "threads": 1}
+SETTINGS: dict[str, Any] = {"epochs": 2, "learning_rate": 3e-3, "batch_size": 16, "save_every": 0.0, "threads": 1}
 SETTINGS["keep_state"] = True  # so that the optimizer's state is compared too
 
 
@@ -138,7 +138,7 @@ def step(made):
     if made.step == 5:  # from here on no file can grow beyond 20 kB, as on a disk that is full
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
-train(sys.argv[1], output=sys.argv[2], model=sys.argv[3], epochs=2, rate=3e-3, batch_rows=16, save_every=0.0,
+train(sys.argv[1], output=sys.argv[2], model=sys.argv[3], epochs=2, learning_rate=3e-3, batch_size=16, save_every=0.0,
       threads=1, precision="float", command="x", keep_state=True, told=RunEvents(training_step=step))
 """
 
@@ -156,7 +156,7 @@ def test_a_full_disk_leaves_the_last_state_whole(tmp_path: Path, tiny: str, data
 
 
 def test_a_loss_that_is_not_a_number_keeps_the_last_state(tmp_path: Path, tiny: str, data: Path) -> None:
-    wild = {**SETTINGS, "rate": 1e30, "clip": 0.0, "warmup": 0.0}
+    wild = {**SETTINGS, "learning_rate": 1e30, "max_grad_norm": 0.0, "warmup_ratio": 0.0}
     with pytest.raises(ClearheadError, match=r"at step \d+ \(rows [\d, ]+"):
         train(data, output=tmp_path / "run", model=tiny, **wild)
     steps = (tmp_path / "run" / "log.jsonl").read_text().splitlines()

@@ -23,7 +23,7 @@ def stop(folder: Path) -> None:
     raise StopError
 
 
-CHOICES: dict[str, Any] = {"method": "tfidf", "seed": 3, "label": "label", "strength": 2.0, "dev_share": 0.2}
+CHOICES: dict[str, Any] = {"method": "tfidf", "seed": 3, "label": "label", "C": 2.0, "dev_share": 0.2}
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         {"output": "run"},
         {"output": "./run/../run", **CHOICES},
         {"dev": "dev.csv", "seed": 3},
-        {"strength": 2, "dev-share": 0.2},
+        {"C": 2, "dev-share": 0.2},
     ],
 )
 def test_the_same_arguments_are_accepted(begun: Path, again: dict[str, Any]) -> None:
@@ -149,7 +149,7 @@ def test_a_model_named_from_one_folder_is_found_from_another(tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
     tiny_model(tmp_path / "base")
     write_csv(tmp_path / "reviews.csv", labelled(40))
-    quick: dict[str, Any] = {"epochs": 1, "batch_rows": 16, "threads": 1, "report": False}
+    quick: dict[str, Any] = {"epochs": 1, "batch_size": 16, "threads": 1, "report": False}
     auto: dict[str, Any] = {"head_pooling": "auto", "precision": "auto"}
     with pytest.raises(StopError):
         train("reviews.csv", model="base/model", output="run", told=RunEvents(started=stop), **quick, **auto)

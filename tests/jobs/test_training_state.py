@@ -17,11 +17,11 @@ from tests.parallel import parallel, write_tsv
 from tests.planted import planted_text
 from tests.small import labelled, tiny_model, write_csv
 
-SETTINGS: dict[str, Any] = {"epochs": 2, "rate": 3e-3, "batch_rows": 16, "threads": 1, "command": "x"}
+SETTINGS: dict[str, Any] = {"epochs": 2, "learning_rate": 3e-3, "batch_size": 16, "threads": 1, "command": "x"}
 TRANSLATOR: dict[str, Any] = {
     "task": "translate",
     "family": "rnn",
-    "vocabulary": 120,
+    "vocab_size": 120,
     "config": '{"width": 8, "encoder_layers": 1, "decoder_layers": 1}',
 }
 LANGUAGE_MODEL: dict[str, Any] = {

@@ -26,7 +26,7 @@ from clearhead.training.settings import TrainSettings
 from tests.rows import QUICK
 from tests.small import labelled
 
-FAST: dict[str, Any] = {"strength": 1.0, **QUICK}
+FAST: dict[str, Any] = {"C": 1.0, **QUICK}
 Slow = Callable[..., None]
 
 
@@ -35,7 +35,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
     """Methods that seem to take as long as a test wants them to: a whole time, or some epochs of a time each."""
 
     def seem(method: str, seconds: float, epochs: int = 0) -> None:
-        settings = TrainSettings(epochs=epochs, rate=3e-3, batch_rows=16) if epochs else None
+        settings = TrainSettings(epochs=epochs, learning_rate=3e-3, batch_size=16) if epochs else None
         made = Estimate(seconds=seconds, epoch_seconds=seconds / epochs if epochs else 0.0, settings=settings)
         monkeypatch.setitem(rungs.METHODS, method, replace(METHODS[method], estimate=lambda plan, prepared: made))
 

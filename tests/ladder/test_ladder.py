@@ -22,7 +22,7 @@ from clearhead.train import methods
 from tests.rows import QUICK, paired, scored, tagged
 from tests.small import labelled, write_csv
 
-FAST: dict[str, Any] = {"epochs": 2, "strength": 1.0, **QUICK}
+FAST: dict[str, Any] = {"epochs": 2, "C": 1.0, **QUICK}
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,7 @@ def test_a_ladder_of_a_version_with_fewer_settings_goes_on(tmp_path: Path) -> No
     ladder(data, output=tmp_path / "out", methods="majority")
     kept = tmp_path / "out" / "ladder.json"
     saved = json.loads(kept.read_text())
-    del saved["asked"]["majority"]["pieces"], saved["asked"]["majority"]["settings"]["average"]
+    del saved["asked"]["majority"]["pieces"], saved["asked"]["majority"]["settings"]["average_epochs"]
     kept.write_text(json.dumps(saved))
     assert [rung.reused for rung in ladder(data, output=tmp_path / "out", methods="majority,tfidf").rungs] == [
         True,
@@ -241,7 +241,7 @@ def test_a_split_column_and_names_that_want_to_run(tmp_path: Path) -> None:
 
 
 def test_settings_of_features_are_for_features_alone(tiny: str, tmp_path: Path) -> None:
-    chosen: dict[str, Any] = {"methods": "tfidf,features", "layer": "last", "pooling": "max", "strength": 1.0}
+    chosen: dict[str, Any] = {"methods": "tfidf,features", "layer": "last", "pooling": "max", "C": 1.0}
     made = ladder(labelled(60), output=tmp_path / "out", model=tiny, **chosen)
     assert made.rung("features").left_out is None
     trained = json.loads((tmp_path / "out" / "features" / "clearhead.json").read_text())["trained"]

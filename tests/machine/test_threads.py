@@ -305,7 +305,7 @@ def test_threads_are_chosen_by_the_work(monkeypatch: pytest.MonkeyPatch) -> None
         assert threads_for(small, TrainSettings()) == 1
         assert threads_for(wide, TrainSettings()) == 4
         assert threads_for(wide, TrainSettings(micro_tokens=512)) == 2
-        assert threads_for(small, TrainSettings(batch_rows=None, batch_tokens=1 << 20, micro_tokens=1 << 20)) == 4
+        assert threads_for(small, TrainSettings(batch_size=None, batch_tokens=1 << 20, micro_tokens=1 << 20)) == 4
         assert use_threads(None, small) == 1
         assert use_threads(3, small) == 3
         monkeypatch.setenv("OMP_NUM_THREADS", "4")

@@ -57,7 +57,7 @@ def first_step(place: Path, output: Path, **choices: Any) -> Step:
         output=output,
         epochs=1,
         batch_tokens=None,
-        batch_rows=len(ROWS),
+        batch_size=len(ROWS),
         dev_share=0.0,
         test_share=0.0,
         threads=1,
@@ -73,18 +73,18 @@ def test_a_step_has_the_loss_and_the_gradient_of_transformers(case: str, smoothi
     place = taught_folder(tmp_path / "base", case)
     prefix = "translate: " if case.startswith("t5") else ""
     loss, gradient = expected(place, case, prefix, smoothing)
-    step = first_step(place, tmp_path / "run", prefix=prefix, smoothing=smoothing)
+    step = first_step(place, tmp_path / "run", prefix=prefix, label_smoothing=smoothing)
     assert step.rows == len(ROWS)
     assert step.loss == pytest.approx(loss, rel=TOLERANCE)
     assert step.gradient == pytest.approx(gradient, rel=1e-4)
     if prefix:  # the control: another text before the source is another loss
-        other = first_step(place, tmp_path / "other", prefix="", smoothing=smoothing)
+        other = first_step(place, tmp_path / "other", prefix="", label_smoothing=smoothing)
         assert other.loss != pytest.approx(loss, rel=1e-4)
 
 
 def test_the_bias_of_marian_and_its_first_vector_stay(tmp_path: Path) -> None:
     place = taught_folder(tmp_path / "base", "marian untied")
-    first_step(place, tmp_path / "run", rate=0.1, decay=0.0)
+    first_step(place, tmp_path / "run", learning_rate=0.1, weight_decay=0.0)
     before, after = (clearhead.load(folder, "core").module for folder in (place, tmp_path / "run"))
     pad = before.shape.stack.pad_id
     torch.testing.assert_close(after.head.out.bias, before.head.out.bias)
@@ -110,15 +110,15 @@ def test_a_taught_folder_says_in_transformers_what_it_says_here(
         task="translate",
         output=tmp_path / "run",
         epochs=40,
-        batch_rows=4,
+        batch_size=4,
         batch_tokens=None,
-        rate=1e-2,
-        warmup=0.1,
+        learning_rate=1e-2,
+        warmup_ratio=0.1,
         prefix=prefix,
         dev_share=0.0,
         threads=1,
         precision="float",
-        beam=2,
+        num_beams=2,
         told=RunEvents(training_step=steps.append),
     )
     assert steps[-1].loss < 0.3 * steps[0].loss

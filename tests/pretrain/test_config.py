@@ -62,10 +62,10 @@ def test_a_dict_and_json_are_the_same() -> None:
 @pytest.mark.parametrize(("width", "rate"), [(128, 1e-3), (512, 7e-4), (1024, 2e-4)])
 def test_wide_models_learn_slower(tmp_path: Path, width: int, rate: float) -> None:
     said = {"hidden_size": width, "num_attention_heads": 4}
-    assert make_pretrain_plan({"config": said}).settings.rate == rate
+    assert make_pretrain_plan({"config": said}).settings.learning_rate == rate
     path = written(tmp_path, **said)
-    assert make_pretrain_plan({"config": path}).settings.rate == rate
-    assert make_pretrain_plan({"config": path, "rate": 5e-3}).settings.rate == 5e-3
+    assert make_pretrain_plan({"config": path}).settings.learning_rate == rate
+    assert make_pretrain_plan({"config": path, "learning_rate": 5e-3}).settings.learning_rate == 5e-3
 
 
 def test_words_of_the_file_are_the_vocabulary_unless_said(tmp_path: Path) -> None:

@@ -41,7 +41,12 @@ def test_a_loss_that_is_no_number_is_not_a_result(text: Path, tmp_path: Path, fa
     """The step itself was fine, and its weights are ruined: they are neither the best nor saved."""
     with pytest.raises(DivergedError, match="held-out loss is nan at step 1"):
         clearhead.pretrain(
-            text, output=tmp_path / "run", family=family, max_steps=1, rate=1e30, **(CHOICES | {"objective": None})
+            text,
+            output=tmp_path / "run",
+            family=family,
+            max_steps=1,
+            learning_rate=1e30,
+            **(CHOICES | {"objective": None}),
         )
     assert not (tmp_path / "run" / "model.safetensors").exists()
     assert not list((tmp_path / "run").rglob("state/*/*.safetensors"))
@@ -112,10 +117,10 @@ def test_names_that_are_none(text: Path, tmp_path: Path) -> None:
         ({"masking": "word"}, "Setting masking: invalid enum value 'word'. It can be tokens, words, spans"),
         ({"documents": "line"}, "Setting documents: .* It can be auto, blank, lines, file"),
         ({"schedule": "flat"}, "Setting schedule: .* It can be linear, cosine"),
-        ({"smoothing": 0.1}, "no setting 'smoothing'"),
+        ({"label_smoothing": 0.1}, "no setting 'label_smoothing'"),
         ({"layer_decay": 0.5}, "no setting 'layer_decay'"),
-        ({"rate": float("inf")}, "rate must be above 0"),
-        ({"decay": float("inf")}, "decay must be at least 0"),
+        ({"learning_rate": float("inf")}, "learning_rate must be above 0"),
+        ({"weight_decay": float("inf")}, "weight_decay must be at least 0"),
     ],
 )
 def test_settings_that_are_none(choices: dict[str, Any], said: str) -> None:

@@ -28,7 +28,7 @@ def learned(folder: Path, family: str, config: dict[str, Any], *, sentences: int
         "vocab_size": 200,
         "max_length": 24,
         "batch_tokens": 1024,
-        "rate": 3e-3,
+        "learning_rate": 3e-3,
         "threads": THREADS,
         "evaluations": 1,
     }
@@ -59,7 +59,7 @@ def test_masked_words(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.learns
 def test_next_sentence(tmp_path: Path) -> None:
-    run = learned(tmp_path, "bert", BERT, sentences=8, rate=2e-3, batch_tokens=640, max_steps=1000)
+    run = learned(tmp_path, "bert", BERT, sentences=8, learning_rate=2e-3, batch_tokens=640, max_steps=1000)
     assert run.objective == "mlm+nsp"
     assert run.judged is not None
     assert run.judged.pair_accuracy is not None
@@ -80,7 +80,7 @@ def test_next_words(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.learns
 def test_spans(tmp_path: Path) -> None:
-    run = learned(tmp_path, "t5", T5, rate=1e-2, max_steps=300, max_length=48)
+    run = learned(tmp_path, "t5", T5, learning_rate=1e-2, max_steps=300, max_length=48)
     model = clearhead.load(run.folder)
     asked = [f"The {colour} drum of music <extra_id_0>" for colour in COLOURS]  # a span of some tokens
     said = [one.text for one in model.generate(asked, max_length=8)]
@@ -94,7 +94,7 @@ def test_spans(tmp_path: Path) -> None:
 @pytest.mark.learns
 def test_replaced_words(tmp_path: Path) -> None:
     wide = BERT | {"hidden_size": 128, "embedding_size": 64}
-    run = learned(tmp_path, "electra", wide, mlm_probability=0.2, rate=2e-3, max_steps=420)
+    run = learned(tmp_path, "electra", wide, mlm_probability=0.2, learning_rate=2e-3, max_steps=420)
     assert run.judged is not None
     assert run.judged.replaced_accuracy is not None
     assert run.judged.replaced_majority is not None
@@ -113,7 +113,7 @@ def test_replaced_words(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.learns
 def test_both_ways(tmp_path: Path) -> None:
-    run = learned(tmp_path, "elmo", {"width": 64}, rate=1e-2, max_steps=250)
+    run = learned(tmp_path, "elmo", {"width": 64}, learning_rate=1e-2, max_steps=250)
     assert run.objective == "bilm"
     assert run.judged is not None
     assert run.judged.loss < 0.75 * run.judged.bigram.loss

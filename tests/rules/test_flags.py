@@ -137,17 +137,17 @@ def test_whole_commands_for_every_caller() -> None:
 @pytest.mark.parametrize(
     ("said", "read"),
     [
-        ("Training settings: batch_rows must be at least 1.", "Training settings: --batch-rows must be at least 1."),
-        ("give either batch_rows or batch_tokens.", "give either --batch-rows or --batch-tokens."),
+        ("Training settings: batch_size must be at least 1.", "Training settings: --batch-size must be at least 1."),
+        ("give either batch_size or batch_tokens.", "give either --batch-size or --batch-tokens."),
         ("layers=sweep is for method features.", "--layers sweep is for method features."),
         ("epochs must be at least 1.", "--epochs must be at least 1."),
         ("Setting class_weight: invalid.", "Setting --class-weight: invalid."),
-        ("rows.csv has no column 'batch_rows'; it has text_b, label.", None),  # the user's own words
-        ("my/batch_rows.csv is not there; batch_rows.csv neither.", None),
-        ("head_rate must be above 0.", None),  # it has no flag
+        ("rows.csv has no column 'batch_size'; it has text_b, label.", None),  # the user's own words
+        ("my/batch_size.csv is not there; batch_size.csv neither.", None),
+        ("head_learning_rate must be above 0.", None),  # it has no flag
         ("The epochs of this run are over.", None),
         ("rows.csv: 4 of 5 rows must be mended.", None),
-        ("--batch-rows must be at least 1.", None),
+        ("--batch-size must be at least 1.", None),
     ],
 )
 def test_settings_in_the_checks_of_plans_are_flags_in_a_shell(said: str, read: str | None) -> None:

@@ -61,7 +61,7 @@ def test_tokens_need_no_torch(tmp_path: Path) -> None:
 def test_a_trained_model_is_used_without_torch(tmp_path: Path) -> None:
     tiny = tiny_model(tmp_path / "tiny")
     rows = write_csv(tmp_path / "rows.csv", labelled(120))
-    made = clearhead.train(rows, output=tmp_path / "run", model=str(tiny), epochs=4, rate=3e-3, batch_rows=16)
+    made = clearhead.train(rows, output=tmp_path / "run", model=str(tiny), epochs=4, learning_rate=3e-3, batch_size=16)
     expected = clearhead.evaluate(made.folder, rows).metrics["accuracy"].value
     done = run("evaluate", made.folder, rows, "--json")
     assert done.returncode == 0, done.stderr

@@ -38,10 +38,10 @@ def test_narrow_models_learn_at_a_higher_rate(width: int) -> None:
 
 
 def test_a_rate_that_was_given_is_kept(tiny: str, tmp_path: Path) -> None:
-    given = train(labelled(40), output=tmp_path / "given", model=tiny, epochs=1, rate=1e-4, report=False)
+    given = train(labelled(40), output=tmp_path / "given", model=tiny, epochs=1, learning_rate=1e-4, report=False)
     chosen = train(labelled(40), output=tmp_path / "chosen", model=tiny, epochs=1, report=False)
     plans = [json.loads((run.folder / "run.json").read_text())["plan"] for run in (given, chosen)]
-    assert [plan["settings"]["rate"] for plan in plans] == [1e-4, usual_rate(32)]
+    assert [plan["settings"]["learning_rate"] for plan in plans] == [1e-4, usual_rate(32)]
     assert [plan["auto_rate"] for plan in plans] == [False, False]  # a resumed run keeps what was chosen
 
 
@@ -51,13 +51,15 @@ def test_settings_are_chosen_once_for_rows_labels_and_width(tiny: str) -> None:
     model = clearhead.load(tiny, "core", head="classify", labels=("a", "b"), fresh=True)
     space = LabelSpace(names=tuple(map(str, range(77))))
     chosen = choose_settings(make_plan({}), TASKS["classify"], space, 2_700, model.shape)
-    assert (chosen.epochs, chosen.rate, chosen.head_start) == (10, usual_rate(32), "random")
+    assert (chosen.epochs, chosen.learning_rate, chosen.head_start) == (10, usual_rate(32), "random")
     probed = choose_settings(make_plan({"head_start": "probe"}), TASKS["classify"], space, 2_700, model.shape)
-    assert (probed.epochs, probed.head_start, probed.head_rate) == (6, "probe", None)
-    given = choose_settings(make_plan({"epochs": 2, "rate": 1e-5}), TASKS["classify"], space, 2_700, model.shape)
-    assert (given.epochs, given.rate) == (2, 1e-5)
-    few = choose_settings(make_plan({"epochs": 40, "rate": 5e-5}), TASKS["classify"], space, 200, model.shape)
-    assert (few.epochs, few.head_rate) == (40, 1e-3)  # a head that starts at random, whoever says how many epochs
+    assert (probed.epochs, probed.head_start, probed.head_learning_rate) == (6, "probe", None)
+    given = choose_settings(
+        make_plan({"epochs": 2, "learning_rate": 1e-5}), TASKS["classify"], space, 2_700, model.shape
+    )
+    assert (given.epochs, given.learning_rate) == (2, 1e-5)
+    few = choose_settings(make_plan({"epochs": 40, "learning_rate": 5e-5}), TASKS["classify"], space, 200, model.shape)
+    assert (few.epochs, few.head_learning_rate) == (40, 1e-3)  # of a new head, also with epochs from the caller
     no_head = choose_settings(make_plan({"head_start": "probe"}), TASKS["span"], space, 100, model.shape)
     assert no_head.head_start == "random"  # no linear model finds answers in passages
 

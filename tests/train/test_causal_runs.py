@@ -18,7 +18,7 @@ from tests.rows import Rows, scored
 from tests.small import BAD, GOOD, labelled, sentence, tiny_gpt, write_csv
 from tests.task_rows import options
 
-QUICK: dict[str, Any] = {"rate": 3e-3, "batch_rows": 16, "report": False, "epochs": 8}
+QUICK: dict[str, Any] = {"learning_rate": 3e-3, "batch_size": 16, "report": False, "epochs": 8}
 TASKS = ("classify", "pair", "regress", "choice")
 
 

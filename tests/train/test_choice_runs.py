@@ -28,7 +28,7 @@ def quiz(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def chooser(tiny: str, quiz: Path, folder: Path) -> Run:
-    return train(quiz, output=folder / "chooser", model=tiny, epochs=6, rate=3e-3, batch_rows=16)
+    return train(quiz, output=folder / "chooser", model=tiny, epochs=6, learning_rate=3e-3, batch_size=16)
 
 
 @pytest.mark.learns

@@ -25,8 +25,8 @@ from tests.small import labelled, tiny_gpt, tiny_model, tiny_sentences, write_cs
 
 SETTINGS: dict[str, Any] = {
     "epochs": 2,
-    "rate": 3e-3,
-    "batch_rows": 16,
+    "learning_rate": 3e-3,
+    "batch_size": 16,
     "save_every": 0.0,
     "threads": 1,
     "precision": "float",
@@ -182,7 +182,7 @@ def test_a_run_of_an_earlier_version_keeps_its_head(tmp_path: Path, sentences: s
 
 
 def test_training_goes_on_from_a_head_on_the_mean(tmp_path: Path, trained: Path) -> None:
-    few = SETTINGS | {"epochs": 1, "rate": 1e-12}
+    few = SETTINGS | {"epochs": 1, "learning_rate": 1e-12}
     same = train(ROWS, output=tmp_path / "same", model=str(trained), report=False, **few)
     np.testing.assert_allclose(logits(same.folder), logits(trained), atol=1e-3)
     other = train(ROWS, output=tmp_path / "other", model=str(trained), head_pooling="first", report=False, **few)

@@ -41,7 +41,9 @@ def test_the_part_held_out_is_measured_alone_and_must_be_the_same_rows(tmp_path:
 
 
 def test_the_best_seed_is_the_one_with_the_lowest_loss(tmp_path: Path, tiny: str, data: Path) -> None:
-    run = train(data, output=tmp_path / "run", model=tiny, seeds=3, metric="log_loss", epochs=1, rate=1e-4, threads=1)
+    run = train(
+        data, output=tmp_path / "run", model=tiny, seeds=3, metric="log_loss", epochs=1, learning_rate=1e-4, threads=1
+    )
     best = min(run.seeds, key=lambda score: (score.dev, score.seed))
     assert best.dev is not None
     assert run.evaluations["dev"].metrics["log_loss"].value <= best.dev + 1e-6  # the temperature may lower it further
@@ -101,9 +103,9 @@ def test_few_rows_get_more_epochs_and_a_faster_head() -> None:
     plain = TrainSettings()
     assert for_few_rows(100_000, plain) == plain
     few = for_few_rows(400, plain)
-    assert (few.epochs, few.head_rate) == (12, 20 * plain.rate)
-    assert for_few_rows(400, plain, probed=True).head_rate is None  # a head that was fitted needs no faster rate
-    assert for_few_rows(400, TrainSettings(rate=2e-4)).head_rate == 1e-3
+    assert (few.epochs, few.head_learning_rate) == (12, 20 * plain.learning_rate)
+    assert for_few_rows(400, plain, probed=True).head_learning_rate is None  # a fitted head needs no higher rate
+    assert for_few_rows(400, TrainSettings(learning_rate=2e-4)).head_learning_rate == 1e-3
     assert for_few_rows(10, plain).epochs == 20
-    assert for_few_rows(400, TrainSettings(head_rate=1e-4)).head_rate == 1e-4
-    assert for_few_rows(400, TrainSettings(frozen=True)).head_rate is None
+    assert for_few_rows(400, TrainSettings(head_learning_rate=1e-4)).head_learning_rate == 1e-4
+    assert for_few_rows(400, TrainSettings(freeze_encoder=True)).head_learning_rate is None

@@ -80,7 +80,7 @@ def test_nothing_but_sentences(what: str, tiny: str, tmp_path: Path) -> None:
     told(lambda: train(path, output=tmp_path / "run", model=tiny, epochs=1, **QUICK))
     told(lambda: inspect(path, model=None))
     run = tmp_path / "skipped"
-    told(lambda: train(path, output=run, model=tiny, epochs=1, skip_bad_rows=True, rate=3e-3))
+    told(lambda: train(path, output=run, model=tiny, epochs=1, skip_bad_rows=True, learning_rate=3e-3))
     if (run / "report.html").is_file():
         assert "<script>alert(1)" not in (run / "report.html").read_text()
     if (run / "clearhead.json").is_file():

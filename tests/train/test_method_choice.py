@@ -54,7 +54,8 @@ def test_one_text_leaves_the_network_a_standard_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [{"method": "finetune"}, {"epochs": 2}, {"rate": 1e-4}, {"seeds": 2}, {"batch_rows": 8}, {"minutes": 5}]
+    "said",
+    [{"method": "finetune"}, {"epochs": 2}, {"learning_rate": 1e-4}, {"seeds": 2}, {"batch_size": 8}, {"minutes": 5}],
 )
 def test_who_names_a_method_or_a_setting_of_networks_gets_one(said: dict[str, Any]) -> None:
     assert not make_plan(said).auto_method

@@ -23,7 +23,7 @@ from tests.small import labelled
 METHODS: dict[str, dict[str, Any]] = {
     "finetune": {"epochs": 1, **QUICK},
     "head": {"epochs": 2},
-    "features": {"strength": 1.0},
+    "features": {"C": 1.0},
     "tfidf": {},
     "majority": {},
 }
@@ -53,7 +53,7 @@ def test_every_method_trains_measures_and_answers(method: str, tiny: str, review
 @pytest.mark.parametrize("method", ["features", "tfidf", "majority"])
 @pytest.mark.parametrize("two", [False, True])
 def test_numbers_by_every_other_method(method: str, two: bool, tiny: str, tmp_path: Path) -> None:
-    model: dict[str, Any] = {"model": tiny, "strength": 1.0} if method == "features" else {}
+    model: dict[str, Any] = {"model": tiny, "C": 1.0} if method == "features" else {}
     run = train(scored(120, two=two), output=tmp_path / "run", method=method, **model)
     assert run.task == "regress"
     rows = scored(40, seed=3, two=two)
@@ -79,11 +79,8 @@ def test_a_head_learns_and_the_body_stays(tiny: str, reviews: Path, tmp_path: Pa
     for name in body:
         np.testing.assert_array_equal(after[name], old[name.removeprefix("bert.")])
     plan = json.loads((run.folder / "run.json").read_text())["plan"]["settings"]
-    assert (plan["frozen"], plan["rate"], plan["epochs"]) == (
-        True,
-        1e-3,
-        2,
-    )  # what was said counts, the rest is the method's
+    # epochs as given, the rest as the method sets it
+    assert (plan["freeze_encoder"], plan["learning_rate"], plan["epochs"]) == (True, 1e-3, 2)
 
 
 def test_a_fine_tuning_moves_the_body(tiny: str, fitted: Run) -> None:
@@ -104,9 +101,7 @@ def test_a_fine_tuning_moves_the_body(tiny: str, fitted: Run) -> None:
 )
 def test_features_of_any_layer_and_pooling(layer: Any, pooling: str, width: int, tiny: str, tmp_path: Path) -> None:
     rows = labelled(60)
-    run = train(
-        rows, output=tmp_path / "run", model=tiny, method="features", layer=layer, pooling=pooling, strength=1.0
-    )
+    run = train(rows, output=tmp_path / "run", model=tiny, method="features", layer=layer, pooling=pooling, C=1.0)
     assert load_file(run.folder / "classic.safetensors")["weight"].shape[1] == width
     trained = json.loads((run.folder / "clearhead.json").read_text())["trained"]
     assert (trained["layer"], trained["pooling"]) == (layer, pooling.split("+"))
@@ -115,9 +110,7 @@ def test_features_of_any_layer_and_pooling(layer: Any, pooling: str, width: int,
 
 def test_features_are_those_of_embed_under_a_logistic_regression(tiny: str, tmp_path: Path) -> None:
     rows = [{**row, "split": "train"} for row in labelled(120)] + [{**row, "split": "dev"} for row in labelled(40, 5)]
-    run = train(
-        rows, output=tmp_path / "run", model=tiny, method="features", layer="last", pooling="first", strength=1.0
-    )
+    run = train(rows, output=tmp_path / "run", model=tiny, method="features", layer="last", pooling="first", C=1.0)
     vectors = clearhead.load(tiny).embed([row["text"] for row in rows], layer="last", pooling="first")
     labels = [row["label"] for row in rows]
     peer = make_pipeline(StandardScaler(), LogisticRegression(C=1.0, max_iter=5000, tol=1e-8))
@@ -132,7 +125,7 @@ def test_a_run_starts_from_another_run(fitted: Run, tmp_path: Path) -> None:
     more = train(rows, output=tmp_path / "more", model=str(fitted.folder), epochs=2, **QUICK)
     assert more.labels == ("down", "up")
     assert more.metrics["accuracy"].value > 0.8
-    frozen = train(rows, output=tmp_path / "frozen", model=str(fitted.folder), method="features", strength=1.0)
+    frozen = train(rows, output=tmp_path / "frozen", model=str(fitted.folder), method="features", C=1.0)
     assert frozen.metrics["accuracy"].value > 0.8  # an encoder that knows the rule has it in its features
     assert [answer.label for answer in predict(frozen.folder, ["it was good"])] == ["up"]
 

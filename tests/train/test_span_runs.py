@@ -151,7 +151,7 @@ def test_a_model_of_the_old_rules_beside_one_of_the_new(answerer: Run, tiny: str
 
 
 def test_a_report_of_it_is_written(tiny: str, nest: Path, tmp_path: Path) -> None:
-    run = train(nest, output=tmp_path / "run", model=tiny, epochs=1, rate=3e-3)
+    run = train(nest, output=tmp_path / "run", model=tiny, epochs=1, learning_rate=3e-3)
     assert run.report is not None
     assert "no answer" in run.report.read_text()
     assert GOOD[0] != BAD[0]

@@ -176,7 +176,7 @@ def test_a_stopped_prediction_goes_on_to_the_same_bytes(
 
 
 def test_a_stopped_run_ends_in_the_same_bits(tiny: str, columns: Path, tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"epochs": 2, "rate": 3e-3, "batch_rows": 16, "save_every": 0.0, "threads": 1}
+    settings: dict[str, Any] = {"epochs": 2, "learning_rate": 3e-3, "batch_size": 16, "save_every": 0.0, "threads": 1}
     train(columns, output=tmp_path / "whole", model=tiny, command="x", **settings)
 
     def step(made: Any) -> None:

@@ -53,7 +53,7 @@ def test_three_classes_of_integers(tiny: str, tmp_path: Path) -> None:
         {"text": f"{draw.choice(others)} {words[place % 3]} {draw.choice(others)}", "label": place % 3 * 5}
         for place in range(120)
     ]
-    run = train(rows, output=tmp_path / "run", model=tiny, epochs=12, rate=2e-3, batch_rows=8)
+    run = train(rows, output=tmp_path / "run", model=tiny, epochs=12, learning_rate=2e-3, batch_size=8)
     assert run.labels == ("0", "5", "10")  # by value, not by letters
     assert run.metrics["accuracy"].value > 0.8
     assert "f1" not in run.metrics

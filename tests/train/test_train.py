@@ -21,7 +21,7 @@ from clearhead.train.finish import Run
 from tests.rows import QUICK, scored
 from tests.small import labelled, write_csv
 
-SHORT: dict[str, Any] = {"epochs": 2, "rate": 3e-3, "batch_rows": 16}
+SHORT: dict[str, Any] = {"epochs": 2, "learning_rate": 3e-3, "batch_size": 16}
 
 
 def trained_of(run: Run) -> dict[str, Any]:
@@ -120,13 +120,12 @@ def test_several_seeds_keep_the_best_on_dev(tiny: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("metric", ["log_loss", "roc_auc", "pr_auc"])
 def test_the_epoch_is_chosen_by_the_metric_that_is_said(metric: str, tiny: str, tmp_path: Path) -> None:
     rows = labelled(150)
-    choices: dict[str, Any] = {"epochs": 4, "rate": 3e-3, "batch_rows": 16, "dev_share": 0.4}
+    choices: dict[str, Any] = {"epochs": 4, "learning_rate": 3e-3, "batch_size": 16, "dev_share": 0.4}
     run = train(rows, output=tmp_path / "run", model=tiny, metric=metric, **choices)
     scores = [line["score"] for line in log_of(run.folder) if "score" in line]
     assert len(set(scores)) > 1
-    plain = replace(
-        load_predictor(run.folder), calibration=Calibration()
-    )  # epochs are compared before a temperature is fitted
+    # epochs are compared before the temperature is fitted
+    plain = replace(load_predictor(run.folder), calibration=Calibration())
     kept = evaluate(plain, rows, part="dev").metrics[metric].value
     assert (-kept if metric == "log_loss" else kept) == pytest.approx(max(scores), abs=1e-6)
     assert run.evaluations["dev"].main == metric
@@ -134,7 +133,7 @@ def test_the_epoch_is_chosen_by_the_metric_that_is_said(metric: str, tiny: str, 
 
 
 def test_patience_stops_early(tiny: str, tmp_path: Path) -> None:
-    run = train(labelled(60), output=tmp_path / "run", model=tiny, epochs=12, patience=1, rate=1e-7)
+    run = train(labelled(60), output=tmp_path / "run", model=tiny, epochs=12, patience=1, learning_rate=1e-7)
     scores = [line["score"] for line in log_of(run.folder) if "score" in line]
     assert len(scores) == 2  # the second is no better than the first
 
@@ -144,7 +143,9 @@ def test_class_weights_make_a_rare_class_count(tiny: str, tmp_path: Path) -> Non
     rows = [*good[:150], *bad[:15]]
     answers = {}
     for weight in ("none", "auto"):
-        run = train(rows, output=tmp_path / weight, model=tiny, class_weight=weight, epochs=2, rate=1e-3, batch_rows=32)
+        run = train(
+            rows, output=tmp_path / weight, model=tiny, class_weight=weight, epochs=2, learning_rate=1e-3, batch_size=32
+        )
         answers[weight] = [answer.probabilities["bad"] for answer in predict(run.folder, rows)]
     assert sum(answers["auto"]) > 2 * sum(answers["none"])
 
@@ -157,7 +158,9 @@ def test_epochs_are_enough_for_few_rows_and_three_for_many(tiny: str, tmp_path: 
     assert [for_few_rows(rows, settings, labels=77).epochs for rows in (180, 600)] == [40, 20]
     assert for_few_rows(2_700, settings, labels=77).epochs == 10  # ten steps for each of them
     assert for_few_rows(2_700, settings, labels=77, probed=True).epochs == 6  # six where the head was fitted before
-    assert (for_few_rows(10, settings).head_rate or 0) > settings.rate  # a new head has little time to learn
+    assert (
+        for_few_rows(10, settings).head_learning_rate or 0
+    ) > settings.learning_rate  # a new head has little time to learn
     said: list[str] = []
     train(labelled(20), output=tmp_path / "run", model=tiny, told=RunEvents(message=said.append))
     assert "epochs: 20 (chosen from the dataset size; override with epochs)" in said
@@ -180,7 +183,7 @@ def test_an_abstain_threshold_is_fitted_and_used(reviews: Path, tmp_path: Path) 
 
 def test_a_loss_that_stands_still_is_said(tiny: str, tmp_path: Path) -> None:
     rows = [{"text": row["text"], "label": "xy"[n % 2]} for n, row in enumerate(labelled(60))]
-    run = train(rows, output=tmp_path / "run", model=tiny, epochs=1, rate=1e-7)
+    run = train(rows, output=tmp_path / "run", model=tiny, epochs=1, learning_rate=1e-7)
     assert run.notes[0].startswith("The loss stands at ")
     assert "the rate 1e-07 is too low" in run.notes[0]
 

@@ -25,7 +25,7 @@ from clearhead.training.state import State, TrainingProgress, load_state, save_s
 from fuzz.mutate import damage, tensors
 from tests.training.test_loop import QUICK, fresh, rows
 
-SETTINGS = replace(QUICK, epochs=2, average=2, precision="float")
+SETTINGS = replace(QUICK, epochs=2, average_epochs=2, precision="float")
 ODD: tuple[Any, ...] = (
     None,
     True,

@@ -22,7 +22,7 @@ BASE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "in
 def test_new_parts_have_a_rate_of_their_own(tmp_path: Path) -> None:
     model = clearhead.load(tiny_model(tmp_path), "core", head="masked", fresh=True)
     settings = make_pretrain_plan({"model": "x"}).settings
-    assert settings.head_rate == NEW_HEAD > settings.rate
+    assert settings.head_learning_rate == NEW_HEAD > settings.learning_rate
     made = make_pretrain_optimizer(model.module, settings, fresh_parameters(model.module, model.fresh))
     rates = {id(one): group["base"] for group in made.param_groups for one in group["params"]}
     named = dict(model.module.named_parameters())
@@ -61,8 +61,8 @@ def test_a_new_bias_begins_with_frequencies(tmp_path: Path, again: bool) -> None
         output=tmp_path / "run",
         max_steps=1,
         max_length=32,
-        rate=1e-12,
-        head_rate=1e-12,
+        learning_rate=1e-12,
+        head_learning_rate=1e-12,
         threads=1,
         report=False,
         batch_tokens=256,
@@ -76,7 +76,7 @@ def test_a_new_bias_begins_with_frequencies(tmp_path: Path, again: bool) -> None
     else:
         values = np.asarray(bias.detach())
         assert values.max() > values.min() + 1
-    assert read_json(tmp_path / "run" / "pretraining.json")["plan"]["settings"]["head_rate"] == 1e-12
+    assert read_json(tmp_path / "run" / "pretraining.json")["plan"]["settings"]["head_learning_rate"] == 1e-12
 
 
 def read_words(folder: Path) -> list[str]:

@@ -72,7 +72,7 @@ def accuracy(state: State, data: Encoded) -> float:
     return float((logits.argmax(-1).numpy() == data.targets).mean())
 
 
-QUICK = TrainSettings(epochs=12, rate=3e-3, batch_rows=16)
+QUICK = TrainSettings(epochs=12, learning_rate=3e-3, batch_size=16)
 
 
 @pytest.mark.learns
@@ -97,7 +97,7 @@ def test_accumulation_weighs_rows_alike(objective: str) -> None:
     still: dict[str, Any] = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     found = []
     for micro in (10_000, 30, 1):
-        settings = TrainSettings(epochs=1, batch_rows=24, micro_tokens=micro, clip=0.0, precision="float")
+        settings = TrainSettings(epochs=1, batch_size=24, micro_tokens=micro, max_grad_norm=0.0, precision="float")
         state = fresh(settings, **still)
         if objective == "squared":
             state = State(
@@ -123,7 +123,7 @@ def run_to_the_end(state: State, data: Encoded, settings: TrainSettings) -> list
 
 @pytest.mark.parametrize("stop", [1, 4, 5, 6, 13])
 def test_a_stopped_run_ends_in_the_same_bits(tmp_path: Path, stop: int) -> None:
-    settings = TrainSettings(epochs=3, rate=1e-3, batch_rows=None, batch_tokens=60, patience=2)
+    settings = TrainSettings(epochs=3, learning_rate=1e-3, batch_size=None, batch_tokens=60, patience=2)
     data = rows(40, windows=2)
     whole = fresh(settings)
     steps = run_to_the_end(whole, data, settings)
@@ -166,7 +166,7 @@ def test_a_half_written_state_is_never_read(tmp_path: Path) -> None:
 
 def test_a_broken_loss_stops_at_once_and_keeps_the_weights() -> None:
     data = replace(rows(32), targets=np.full(32, np.nan))
-    settings = TrainSettings(epochs=1, batch_rows=8)
+    settings = TrainSettings(epochs=1, batch_size=8)
     state = fresh(settings)
     before = {name: tensor.clone() for name, tensor in state.named().items()}
     with pytest.raises(DivergedError, match=r"step 1 \(rows "):
@@ -180,7 +180,7 @@ def test_a_broken_loss_stops_at_once_and_keeps_the_weights() -> None:
 
 
 def test_the_rate_follows_its_schedule() -> None:
-    linear = TrainSettings(warmup=0.1)
+    linear = TrainSettings(warmup_ratio=0.1)
     assert [round(rate_factor(step, 100, linear), 3) for step in (0, 4, 9, 10, 55, 99)] == [
         0.1,
         0.5,
@@ -189,14 +189,14 @@ def test_the_rate_follows_its_schedule() -> None:
         0.5,
         0.011,
     ]
-    cosine = TrainSettings(warmup=0.0, schedule="cosine")
+    cosine = TrainSettings(warmup_ratio=0.0, schedule="cosine")
     assert rate_factor(0, 100, cosine) == 1.0
     assert rate_factor(50, 100, cosine) == pytest.approx(0.5)
-    assert rate_factor(70, 100, TrainSettings(warmup=0.5, schedule="constant")) == 1.0
+    assert rate_factor(70, 100, TrainSettings(warmup_ratio=0.5, schedule="constant")) == 1.0
 
 
 def test_groups_and_depth() -> None:
-    settings = TrainSettings(rate=1e-3, head_rate=1e-2, layer_decay=0.5)
+    settings = TrainSettings(learning_rate=1e-3, head_learning_rate=1e-2, layer_decay=0.5)
     state = fresh(settings)
     network = state.network
     assert layer_depth("head.out.weight", network) == 0
@@ -213,13 +213,13 @@ def test_groups_and_depth() -> None:
 
 def test_frozen_and_unfrozen_layers() -> None:
     data = rows(32)
-    frozen = TrainSettings(epochs=1, frozen=True, batch_rows=8)
+    frozen = TrainSettings(epochs=1, freeze_encoder=True, batch_size=8)
     state = fresh(frozen)
     before = {name: tensor.clone() for name, tensor in state.named().items()}
     list(train_steps(state, data, frozen, objective=CrossEntropy()))
     changed = {name for name, tensor in state.named().items() if not torch.equal(before[name], tensor)}
     assert changed == {"pooler.dense.weight", "pooler.dense.bias", "head.out.weight", "head.out.bias"}
-    gradual = TrainSettings(unfreeze=True)
+    gradual = TrainSettings(gradual_unfreezing=True)
     counts = [len(trainable_parameters(state.network, gradual, epoch)) for epoch in range(6)]
     assert counts == sorted(counts)
     assert counts[0] < counts[1] < counts[-1] == len(list(state.network.named_parameters()))
@@ -235,7 +235,7 @@ def test_windows_are_averaged_and_every_row_is_seen_once() -> None:
     assert part.owners.tolist() == [0] * int(data.row_windows[3]) + [1] * int(data.row_windows[1])
     begin = data.starts[data.firsts[3]]
     assert part.ids[:3].tolist() == data.ids[begin : begin + 3].tolist()
-    settings = TrainSettings(batch_rows=None, batch_tokens=64, seed=3)
+    settings = TrainSettings(batch_size=None, batch_tokens=64, seed=3)
     for epoch in (0, 1):
         assert sorted(np.concatenate(batches(data, settings, epoch)).tolist()) == list(range(50))
     assert [b.tolist() for b in batches(data, settings, 0)] == [b.tolist() for b in batches(data, settings, 0)]
@@ -247,18 +247,18 @@ def test_windows_are_averaged_and_every_row_is_seen_once() -> None:
     "wrong",
     [
         {"epochs": 0},
-        {"rate": 0.0},
+        {"learning_rate": 0.0},
         {"batch_tokens": 10},
-        {"batch_rows": None},
-        {"batch_rows": 0},
-        {"warmup": 1.0},
-        {"smoothing": 1.0},
+        {"batch_size": None},
+        {"batch_size": 0},
+        {"warmup_ratio": 1.0},
+        {"label_smoothing": 1.0},
         {"layer_decay": 0.0},
         {"patience": 0},
-        {"clip": -1.0},
-        {"decay": -0.1},
+        {"max_grad_norm": -1.0},
+        {"weight_decay": -0.1},
         {"micro_tokens": 0},
-        {"head_rate": 0.0},
+        {"head_learning_rate": 0.0},
     ],
     ids=str,
 )

@@ -7,7 +7,7 @@ from clearhead.training.settings import TrainSettings
 
 
 def reasons(rate: float, usual: float) -> str:
-    watch = LossMonitor(0.7, TrainSettings(rate=rate), usual_rate=usual)
+    watch = LossMonitor(0.7, TrainSettings(learning_rate=rate), usual_rate=usual)
     for _ in range(5):
         watch.add(0.7)
     return watch.verdict() or ""

@@ -23,7 +23,7 @@ from clearhead.training.objectives import (
     objective_for,
 )
 from clearhead.training.objectives.next_token import next_token_loss
-from clearhead.training.settings import PROBED, TrainSettings
+from clearhead.training.settings import PROBE_OBJECTIVES, TrainSettings
 from tests.training.test_loop import QUICK, fresh, rows
 
 
@@ -44,13 +44,13 @@ def test_every_task_names_an_objective() -> None:
 
 def test_settings_name_the_objectives_that_have_a_linear_model() -> None:
     linear = [name for name in OBJECTIVES if objective_for(name, TrainSettings()).linear_examples is not None]
-    assert set(linear) == set(PROBED)
+    assert set(linear) == set(PROBE_OBJECTIVES)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 def test_smoothing_reaches_the_objective(smoothing: float) -> None:
     logits, targets = torch.randn(4, 3), np.array([0, 2, 1, 1])
-    objective = objective_for("cross_entropy", TrainSettings(smoothing=smoothing))
+    objective = objective_for("cross_entropy", TrainSettings(label_smoothing=smoothing))
     expected = torch.nn.functional.cross_entropy(
         logits, torch.as_tensor(targets), reduction="none", label_smoothing=smoothing
     )
@@ -135,7 +135,7 @@ def test_the_loop_takes_an_objective_over_several_texts() -> None:
     some = rows(400)
     ones, zeros = np.flatnonzero(some.targets == 1), np.flatnonzero(some.targets == 0)
     data = InOrder(some.select(np.concatenate([[ones[2 * n], ones[2 * n + 1], zeros[n]] for n in range(48)])))
-    settings = TrainSettings(epochs=60, rate=3e-3, batch_rows=144, micro_tokens=10**6)
+    settings = TrainSettings(epochs=60, learning_rate=3e-3, batch_size=144, micro_tokens=10**6)
     steps = list(train_steps(fresh(settings), data, settings, objective=Triplets()))
     assert len(steps) == 60
     assert steps[-1].loss < 0.5 * steps[0].loss

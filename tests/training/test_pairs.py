@@ -62,7 +62,7 @@ def test_a_batch_is_shifted_by_one() -> None:
 @pytest.mark.learns
 @pytest.mark.parametrize("family", SMALL)
 def test_copying_is_learned(family: str) -> None:
-    settings = TrainSettings(epochs=9, rate=4e-3, batch_tokens=400, batch_rows=None, beta2=0.98)
+    settings = TrainSettings(epochs=9, learning_rate=4e-3, batch_tokens=400, batch_size=None, adam_beta2=0.98)
     data, dev = pairs(2000), pairs(100, seed=1)
     state = fresh(family, settings)
     words = data.row_words.astype(np.float64)
@@ -76,7 +76,9 @@ def test_copying_is_learned(family: str) -> None:
 
 @pytest.mark.parametrize("stop", [3, 11])
 def test_epochs_are_averaged_also_after_a_stop(tmp_path: Path, stop: int) -> None:
-    settings = TrainSettings(epochs=5, rate=1e-3, batch_rows=16, average=3, schedule="inverse_sqrt", warmup_steps=4)
+    settings = TrainSettings(
+        epochs=5, learning_rate=1e-3, batch_size=16, average_epochs=3, schedule="inverse_sqrt", warmup_steps=4
+    )
     data = pairs(64)
     state, after = fresh("transformer", settings), []
     for step in train_steps(state, data, settings, objective=TargetWords()):

@@ -65,7 +65,7 @@ def test_what_is_computed_in_what() -> None:
 
 def test_learning_in_bf16() -> None:
     data = rows(100)
-    chosen = replace(QUICK, precision="bf16", rate=5e-3)
+    chosen = replace(QUICK, precision="bf16", learning_rate=5e-3)
     state = fresh(chosen)
     steps = list(train_steps(state, data, chosen, objective=CrossEntropy()))
     assert steps[-1].loss < steps[0].loss / 2

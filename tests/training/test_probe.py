@@ -64,7 +64,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_a_run_can_start_from_a_probe(tiny: str, tmp_path: Path) -> None:
-    choices: dict[str, Any] = {"model": tiny, "epochs": 1, "rate": 1e-6, "report": False, "baselines": False}
+    choices: dict[str, Any] = {"model": tiny, "epochs": 1, "learning_rate": 1e-6, "report": False, "baselines": False}
     choices |= {"threads": 1, "precision": "float", "head_start": "probe"}
     probed, again = (train(labelled(600), output=tmp_path / name, **choices) for name in ("one", "two"))
     weights = [(run.folder / "model.safetensors").read_bytes() for run in (probed, again)]

@@ -21,22 +21,22 @@ LAYERS = {"encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
 PLAN: dict[str, Any] = {
     "task": "translate",
     "pieces": "characters",
-    "vocabulary": 100,
-    "smoothing": 0.0,
-    "average": 1,
+    "vocab_size": 100,
+    "label_smoothing": 0.0,
+    "average_epochs": 1,
     "dev_share": 0.0,
     "schedule": "linear",
-    "beam": 1,
+    "num_beams": 1,
     "threads": THREADS,
 }
 FIVE = {"rows": 5000, "batch_tokens": 512}
 CASES: dict[tuple[str, str], tuple[dict[str, Any], dict[str, Any]]] = {  # what each needs to be learned surely
-    ("transformer", "copy"): ({}, FIVE | {"epochs": 5, "rate": 4e-3}),
-    ("transformer", "reverse"): ({}, FIVE | {"epochs": 5, "rate": 4e-3}),
-    ("transformer", "dates"): ({}, {"rows": 6000, "batch_tokens": 768, "epochs": 3, "rate": 5e-3}),
-    ("rnn", "copy"): ({}, FIVE | {"epochs": 3, "rate": 6e-3}),
-    ("rnn", "reverse"): ({}, FIVE | {"epochs": 3, "rate": 6e-3}),
-    ("rnn", "dates"): (WIDER, {"rows": 5000, "batch_tokens": 1024, "epochs": 3, "rate": 3e-3}),
+    ("transformer", "copy"): ({}, FIVE | {"epochs": 5, "learning_rate": 4e-3}),
+    ("transformer", "reverse"): ({}, FIVE | {"epochs": 5, "learning_rate": 4e-3}),
+    ("transformer", "dates"): ({}, {"rows": 6000, "batch_tokens": 768, "epochs": 3, "learning_rate": 5e-3}),
+    ("rnn", "copy"): ({}, FIVE | {"epochs": 3, "learning_rate": 6e-3}),
+    ("rnn", "reverse"): ({}, FIVE | {"epochs": 3, "learning_rate": 6e-3}),
+    ("rnn", "dates"): (WIDER, {"rows": 5000, "batch_tokens": 1024, "epochs": 3, "learning_rate": 3e-3}),
 }
 
 

@@ -102,7 +102,7 @@ def test_evaluate_finds_the_rows_held_out(made: clearhead.Run, tmp_path: Path) -
 
 
 def test_a_stopped_run_ends_in_the_same_words(tmp_path: Path) -> None:
-    choices: dict[str, Any] = {**SMALL, "epochs": 3, "config": CONFIGS["transformer"], "vocabulary": 100}
+    choices: dict[str, Any] = {**SMALL, "epochs": 3, "config": CONFIGS["transformer"], "vocab_size": 100}
     rows = write_tsv(tmp_path / "pairs.tsv", parallel(200))
     whole = clearhead.train(rows, output=tmp_path / "whole", **choices)
 
@@ -135,7 +135,13 @@ def test_two_vocabularies(tmp_path: Path) -> None:
 @pytest.mark.learns
 def test_a_checkpoint_is_taught_further(tmp_path: Path, made: clearhead.Run) -> None:
     spoken = [{"de": row["de"], "en": row["en"].replace("dog", "cat")} for row in parallel(200, seed=3)]
-    choices: dict[str, Any] = {"task": "translate", "epochs": 8, "rate": 2e-3, "batch_tokens": 256, "threads": THREADS}
+    choices: dict[str, Any] = {
+        "task": "translate",
+        "epochs": 8,
+        "learning_rate": 2e-3,
+        "batch_tokens": 256,
+        "threads": THREADS,
+    }
     run = clearhead.train(spoken, model=str(made.folder), output=tmp_path / "next", **choices)
     assert run.metrics["bleu"].value > 60
     assert clearhead.load(run.folder).generate(["ein hund."])[0].text == "one cat."
@@ -151,9 +157,9 @@ def test_a_checkpoint_is_taught_further(tmp_path: Path, made: clearhead.Run) -> 
         ([{"a": "x", "b": "y"}] * 9, {"family": "bert"}, "family must be"),
         ([{"a": "x", "b": "y"}] * 9, {"preset": "gigantic"}, "no preset"),
         ([{"a": "x", "b": "y"}] * 9, {"config": "{"}, "config must be JSON"),
-        ([{"a": "x y z", "b": "a b c"}] * 9, {"max_length": 8, "vocabulary": 40, "prefix": "0 1 2 3 4 5 6"}, "longer"),
+        ([{"a": "x y z", "b": "a b c"}] * 9, {"max_length": 8, "vocab_size": 40, "prefix": "0 1 2 3 4 5 6"}, "longer"),
         ([{"a": "x", "b": "y"}] * 9, {"model": "default", "method": "tfidf"}, "learned by finetune"),
-        ([{"a": "abcdefghijklm", "b": "nopqrstuvwxyz"}] * 9, {"vocabulary": 16}, "no room for the letters"),
+        ([{"a": "abcdefghijklm", "b": "nopqrstuvwxyz"}] * 9, {"vocab_size": 16}, "no room for the letters"),
     ],
 )
 def test_what_cannot_be_is_said(rows: list[dict[str, str]], choices: dict[str, Any], said: str, tmp_path: Path) -> None:
@@ -162,7 +168,9 @@ def test_what_cannot_be_is_said(rows: list[dict[str, str]], choices: dict[str, A
     assert not (tmp_path / "out").exists()  # the same folder can be named again
 
 
-@pytest.mark.parametrize("setting", [{"frozen": True}, {"unfreeze": True}, {"lm_weight": 0.5}], ids=str)
+@pytest.mark.parametrize(
+    "setting", [{"freeze_encoder": True}, {"gradual_unfreezing": True}, {"lm_weight": 0.5}], ids=str
+)
 def test_settings_of_other_tasks_are_refused(setting: dict[str, Any], tmp_path: Path) -> None:
     choices: dict[str, Any] = {**SMALL, "config": CONFIGS["transformer"], **setting}
     with pytest.raises(InputError, match=f"{next(iter(setting))} is for tasks with a head"):

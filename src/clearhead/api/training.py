@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.caller import setting
+from clearhead.deprecation import rename_settings
 from clearhead.errors import InputError
 from clearhead.jobs.events import NO_EVENTS, RunEvents
 from clearhead.jobs.output_folder import alone, free_folder, ladder_folder, with_absolute_model
@@ -80,7 +81,7 @@ def train(
 ) -> Run:
     """Train on rows that say what is right, measure on rows held out, and leave a model folder with a report.
 
-    `choices` are the fields of `RunPlan` and `TrainSettings`: task, text, label, model, method, epochs, rate, seed, ...
+    `choices` are the fields of `RunPlan` and `TrainSettings`: task, text, label, model, method, epochs, seed, ...
     `resume` goes on with a run that was stopped; rows that came as Python values are then given again, and what else is
     said must be what was said when the run began. A `command` that is run again goes on with its own run in the same
     way. On a machine that cannot reproduce the bits of the run it is refused, unless `allow_different_cpu`. `minutes`
@@ -88,11 +89,12 @@ def train(
     """
     from clearhead.data import open_source
     from clearhead.jobs.job import JobRequest, run_job
-    from clearhead.jobs.plan import make_plan, read_recipe
+    from clearhead.jobs.plan import RENAMED_SETTINGS, make_plan, read_recipe
     from clearhead.jobs.restart import begun_before
     from clearhead.jobs.resume import check_resumed, named_again
     from clearhead.train.job import TrainJob, read_run
 
+    choices = rename_settings(choices, RENAMED_SETTINGS, stacklevel=3)
     given = {"train": rows, "dev": dev, "test": test}
     paths = {part: _path(rows) for part, rows in given.items()}
     recipes = {} if recipe is None else read_recipe(Path(recipe))
@@ -230,10 +232,12 @@ def ladder(
     """
     from clearhead.data import open_source
     from clearhead.jobs.job import JobRequest, run_job
+    from clearhead.jobs.plan import RENAMED_SETTINGS
     from clearhead.ladder.job import LadderJob, LadderPlan
     from clearhead.ladder.methods import budget_seconds, check_choices, chosen_methods, rung_plan
     from clearhead.ladder.recommend import checked_margin
 
+    choices = rename_settings(choices, RENAMED_SETTINGS, stacklevel=3)
     check_choices(choices)
     given = {part: rows for part, rows in (("train", source), ("dev", dev), ("test", test)) if rows is not None}
     paths = {part: _path(rows) for part, rows in given.items()}

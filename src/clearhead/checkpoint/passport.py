@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from clearhead.checkpoint.weights import has_entry, resolve_inside
+from clearhead.deprecation import PLAN_SETTINGS, TRAINING_SETTINGS, rename_stored
 from clearhead.errors import CheckpointError, TokenizerError
 from clearhead.files import INVALID_CHARS, decode_dataclass, read_json, to_printable, write_json
 from clearhead.machine.cpu import Machine
@@ -100,6 +101,9 @@ def read_passport(folder: Path) -> Passport | None:
         return None
     data: Any = read_json(resolve_inside(folder, PASSPORT_FILE))
     passport = decode_dataclass(data, Passport, PASSPORT_FILE)
+    if passport.trained is not None:
+        settings = rename_stored(passport.trained.settings, TRAINING_SETTINGS | PLAN_SETTINGS)
+        passport = replace(passport, trained=replace(passport.trained, settings=settings))
     if passport.format > FORMAT_VERSION:
         newer = to_printable(passport.format, 20)
         raise CheckpointError(

@@ -35,7 +35,7 @@ def pretrain(
     language: str | None = None,
     length: int | None = None,
     masking: str | None = None,
-    rate: float | None = None,
+    learning_rate: Annotated[float | None, Parameter(name=("--learning-rate", "--rate"))] = None,
     batch_tokens: int | None = None,
     seed: int | None = None,
     device: str | None = None,
@@ -87,8 +87,8 @@ def pretrain(
         Tokens of an example (128).
     masking
         tokens (the default), words (whole words) or spans.
-    rate
-        The highest learning rate.
+    learning_rate
+        Peak learning rate.
     batch_tokens
         Tokens a step (4096).
     seed
@@ -131,7 +131,7 @@ def pretrain(
         "language": language,
         "max_length": length,
         "masking": masking,
-        "rate": rate,
+        "learning_rate": learning_rate,
         "batch_tokens": batch_tokens,
         "seed": seed,
         "device": device,

@@ -40,8 +40,8 @@ def train(
     method: str | None = None,
     epochs: int | None = None,
     minutes: float | None = None,
-    rate: float | None = None,
-    batch_rows: int | None = None,
+    learning_rate: Annotated[float | None, Parameter(name=("--learning-rate", "--rate"))] = None,
+    batch_size: Annotated[int | None, Parameter(name=("--batch-size", "--batch-rows"))] = None,
     batch_tokens: int | None = None,
     class_weight: str | None = None,
     layer: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
@@ -106,10 +106,10 @@ def train(
         How often every row is seen; without it, by the number of rows.
     minutes
         Train for so long at most: as many steps as fit, with a learning rate that ends with them.
-    rate
-        The highest learning rate.
-    batch_rows
-        Rows a step (32).
+    learning_rate
+        Peak learning rate.
+    batch_size
+        Rows per step (32).
     batch_tokens
         Tokens a step, instead of rows.
     class_weight
@@ -171,8 +171,8 @@ def train(
         "method": method,
         "epochs": epochs,
         "minutes": minutes,
-        "rate": rate,
-        "batch_rows": batch_rows,
+        "learning_rate": learning_rate,
+        "batch_size": batch_size,
         "batch_tokens": batch_tokens,
         "class_weight": class_weight,
         "layer": _number(layer),

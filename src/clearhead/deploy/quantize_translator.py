@@ -41,7 +41,7 @@ def by_translations(
         raise InputError(f"{reference} has a decoder and no head that writes words, so that it cannot translate.")
     every, _ = known_pairs(locate(reference).folder, model.trained, rows, part=part, columns=columns)
     pairs = [every[place] for place in draw_rows(len(every), min(MOST_ROWS, len(every)), 0)]
-    beam = 1 if model.trained is None else int(str(model.trained.settings.get("beam") or 1))
+    beam = 1 if model.trained is None else int(str(model.trained.settings.get("num_beams") or 1))
     before = _scores(model, pairs, beam, for_stage(progress, "measuring float"))
     for plan in _plans(model):
         after = _scores(quantized_model(model, plan), pairs, beam, for_stage(progress, "measuring int8"))

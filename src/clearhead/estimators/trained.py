@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from clearhead.data import Columns, LabelSpace, open_source
 from clearhead.data.labels import Kind
+from clearhead.deprecation import rename_settings, renamed_fields
 from clearhead.errors import InputError
 from clearhead.estimators.kept import Kept
 from clearhead.estimators.values import (
@@ -38,9 +39,11 @@ if TYPE_CHECKING:
     from clearhead.predict.predictor import Predictor
     from clearhead.tasks.answer import Answer
 
+RENAMED = {"rate": "learning_rate", "batch_rows": "batch_size", "strength": "C"}
 CLASS_WEIGHTS = {None: "none", "none": "none", "balanced": "auto", "auto": "auto"}
 
 
+@renamed_fields(**RENAMED)
 class Trained(BaseEstimator):  # type: ignore[misc]
     """What a classifier and a regressor share: training in a folder, and asking what came of it."""
 
@@ -50,12 +53,12 @@ class Trained(BaseEstimator):  # type: ignore[misc]
         model: str = "default",
         method: str = "finetune",
         epochs: int | None = None,
-        rate: float | None = None,
-        batch_rows: int | None = None,
+        learning_rate: float | None = None,
+        batch_size: int | None = None,
         batch_tokens: int | None = None,
         layer: str | int | None = None,
         pooling: str | None = None,
-        strength: float | None = None,
+        C: float | None = None,
         max_length: int | None = None,
         long: str | None = None,
         validation_fraction: float | None = None,
@@ -69,12 +72,12 @@ class Trained(BaseEstimator):  # type: ignore[misc]
         self.model = model
         self.method = method
         self.epochs = epochs
-        self.rate = rate
-        self.batch_rows = batch_rows
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
         self.batch_tokens = batch_tokens
         self.layer = layer  # features: which layer, ...
         self.pooling = pooling  # ... and which tokens
-        self.strength = strength  # of the linear model of features and tfidf (C)
+        self.C = C  # inverse regularization strength of the linear model (methods features and tfidf)
         self.max_length = max_length
         self.long = long
         self.validation_fraction = validation_fraction  # rows held out to choose the epoch; None: all are trained on
@@ -84,6 +87,11 @@ class Trained(BaseEstimator):  # type: ignore[misc]
         self.threads = threads
         self.random_state = random_state
         self.verbose = verbose
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the estimator."""
+        super().set_params(**rename_settings(params, RENAMED))
+        return self
 
     def __sklearn_tags__(self) -> Any:
         return text_tags(super().__sklearn_tags__())
@@ -104,7 +112,7 @@ class Trained(BaseEstimator):  # type: ignore[misc]
         from clearhead.api import train
 
         kept = Kept(None if self.folder is None else Path(self.folder))
-        names = ("model", "method", "epochs", "rate", "batch_rows", "batch_tokens", "layer", "pooling", "strength")
+        names = ("model", "method", "epochs", "learning_rate", "batch_size", "batch_tokens", "layer", "pooling", "C")
         mine = {name: getattr(self, name) for name in (*names, "max_length", "long", "device", "threads")}
         self.run_ = train(
             rows,
@@ -145,6 +153,7 @@ class Trained(BaseEstimator):  # type: ignore[misc]
         return rows, Columns(text="text", text_b=sides[1] if len(sides) > 1 else None)
 
 
+@renamed_fields(**RENAMED)
 class TextClassifier(ClassifierMixin, Trained):  # type: ignore[misc]
     """Learn labels of texts or pairs of texts: one each, or several as a table of 0 and 1 or as lists.
 
@@ -157,13 +166,13 @@ class TextClassifier(ClassifierMixin, Trained):  # type: ignore[misc]
         model: str = "default",
         method: str = "finetune",
         epochs: int | None = None,
-        rate: float | None = None,
-        batch_rows: int | None = None,
+        learning_rate: float | None = None,
+        batch_size: int | None = None,
         batch_tokens: int | None = None,
         class_weight: str | None = None,
         layer: str | int | None = None,
         pooling: str | None = None,
-        strength: float | None = None,
+        C: float | None = None,
         max_length: int | None = None,
         long: str | None = None,
         validation_fraction: float | None = None,
@@ -178,12 +187,12 @@ class TextClassifier(ClassifierMixin, Trained):  # type: ignore[misc]
             model=model,
             method=method,
             epochs=epochs,
-            rate=rate,
-            batch_rows=batch_rows,
+            learning_rate=learning_rate,
+            batch_size=batch_size,
             batch_tokens=batch_tokens,
             layer=layer,
             pooling=pooling,
-            strength=strength,
+            C=C,
             max_length=max_length,
             long=long,
             validation_fraction=validation_fraction,

@@ -137,7 +137,7 @@ def linear_judge(targets: Array, prepared: Prepared, plan: RunPlan, *, seed: int
         return fit_linear(features, truth, space, strength=strength, class_weight=weight, seed=seed)
 
     def judge(features: Array, folds: Array) -> list[float]:
-        strength = plan.strength or fitted(features, targets, None).strength
+        strength = plan.C or fitted(features, targets, None).strength
         scores = []
         for fold in range(int(folds.max()) + 1):
             held = folds == fold

@@ -56,7 +56,7 @@ def fit_tagger(
     import numpy as np
 
     space = LabelSpace(names=prepared.space.names, kind="classes")
-    chosen = strength or plan.strength
+    chosen = strength or plan.C
     if chosen is None:
         some = np.sort(np.random.default_rng(seed).permutation(len(tags))[:MOST_TRIED])
         chosen = fit_linear(features[some], tags[some], space, seed=seed, progress=progress).strength

@@ -71,7 +71,7 @@ def weigh_texts(
         layers,
         train.targets[rows],
         prepared.space,
-        strength=plan.strength,
+        strength=plan.C,
         class_weight=plan.settings.class_weight,
         seed=seed,
         progress=for_stage(progress, "weighing the layers"),
@@ -97,7 +97,7 @@ def weigh_words(
         layers,
         known_tags(part),
         space,
-        strength=plan.strength,
+        strength=plan.C,
         seed=seed,
         progress=for_stage(progress, "weighing the layers"),
     )

@@ -43,7 +43,7 @@ def fit_vectors(inputs: FitInput) -> FittedMethod:
         part_features(vectors, train, inputs),
         train.targets,
         prepared.space,
-        strength=plan.strength,
+        strength=plan.C,
         class_weight=inputs.settings.class_weight,
         seed=inputs.settings.seed,
         progress=inputs.progress_of("fitting the linear model"),

@@ -12,7 +12,7 @@ from clearhead.jobs.plan import RunPlan
 from clearhead.model import Model
 from clearhead.shape import ModelShape
 from clearhead.tasks import Task
-from clearhead.training.settings import PROBED, TrainSettings
+from clearhead.training.settings import PROBE_OBJECTIVES, TrainSettings
 
 ENOUGH_STEPS = 150  # of a fine-tuning on few rows
 LABEL_STEPS = 10  # for each label: a new head that starts at random learns them one row at a time
@@ -54,8 +54,8 @@ def choose_settings(
     """
     settings = settings or plan.settings
     if plan.auto_rate:
-        settings = replace(settings, rate=usual_rate(shape.stack.width, per_word=task.head.words is not None))
-    can_probe = is_new and task.objective(space) in PROBED
+        settings = replace(settings, learning_rate=usual_rate(shape.stack.width, per_word=task.head.words is not None))
+    can_probe = is_new and task.objective(space) in PROBE_OBJECTIVES
     probed = settings.head_start == "probe" and can_probe
     settings = replace(settings, head_start="probe" if probed else "random")
     return for_few_rows(rows, settings, classes(space), probed=probed, given=not plan.auto_epochs)
@@ -71,7 +71,7 @@ def usual_rate(width: int, *, per_word: bool = False) -> float:
     if per_word:
         rate = TAG_RATE * (USUAL_WIDTH / max(width, 1)) ** 2
     else:
-        rate = TrainSettings().rate
+        rate = TrainSettings().learning_rate
         if width < NARROW:
             rate = min(rate * (NARROW / max(width, 1)) ** STEEP, NARROW_RATE / max(width, 1))
     return float(f"{min(max(rate, LEAST_RATE), MOST_RATE):.1e}")
@@ -85,14 +85,16 @@ def for_few_rows(
     A head that starts at random learns faster then: with 200 rows of banking77 and its rate as that of the encoder, 40
     epochs were worse than 20 with a faster head.
     """
-    a_step = settings.batch_rows or 32
+    a_step = settings.batch_size or 32
     usual = TrainSettings().epochs if given else settings.epochs
     steps = max(ENOUGH_STEPS, (PROBED_LABEL_STEPS if probed else LABEL_STEPS) * labels)
     most = MANY_EPOCHS if LABEL_STEPS * labels > ENOUGH_STEPS and rows < FEW_ROWS else MOST_EPOCHS
     epochs = min(max(ceil(steps * a_step / max(rows, 1)), usual), most)
-    faster = epochs > usual and settings.head_rate is None and not settings.frozen and not probed
-    head_rate = max(min(FASTER * settings.rate, MOST_HEAD_RATE), settings.rate) if faster else settings.head_rate
-    return replace(settings, epochs=settings.epochs if given else epochs, head_rate=head_rate)
+    faster = epochs > usual and settings.head_learning_rate is None and not settings.freeze_encoder and not probed
+    rate, head_rate = settings.learning_rate, settings.head_learning_rate
+    if faster:
+        head_rate = max(min(FASTER * rate, MOST_HEAD_RATE), rate)
+    return replace(settings, epochs=settings.epochs if given else epochs, head_learning_rate=head_rate)
 
 
 def classes(space: LabelSpace) -> int:

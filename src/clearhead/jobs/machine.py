@@ -34,7 +34,7 @@ def resolve_compute(plan: RunPlan) -> Compute:
     if threads is not None or plan.method not in NETWORK:  # otherwise as many as the model keeps busy
         threads = use_threads(threads)  # a resumed run uses as many
     machine = machine_of(plan)
-    settings = plan.settings.resolved(machine.precision) if plan.method in NETWORK else plan.settings
+    settings = plan.settings.resolve_precision(machine.precision) if plan.method in NETWORK else plan.settings
     return Compute(threads=threads, settings=settings, machine=machine)
 
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args, get_type_hints
 from clearhead.data import ColumnRoles
 from clearhead.data.labels import Kind
 from clearhead.data.row_codec import LONGEST_ANSWER, MOST_ROW
+from clearhead.deprecation import PLAN_SETTINGS, TRAINING_SETTINGS, rename_settings, renamed_fields
 from clearhead.errors import ConfigError, InputError
 from clearhead.files import decode_dataclass, read_bytes, to_printable
 from clearhead.metrics.measure import BINARY, CLASSIFY, MULTILABEL, PROBS, REGRESS
@@ -31,26 +32,29 @@ MOST_DOTS = 1000  # in one line of it
 MOST_THREADS = max(256, os.cpu_count() or 1)  # a system refuses thousands, and the process ends with it
 MOST_MINUTES = 366 * 24 * 60
 VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
-METHOD_DEFAULTS: dict[str, dict[str, Any]] = {"head": {"frozen": True, "rate": 1e-3, "epochs": 10}}  # few weights learn
+METHOD_DEFAULTS: dict[str, dict[str, Any]] = {
+    "head": {"freeze_encoder": True, "learning_rate": 1e-3, "epochs": 10}
+}  # few weights learn
 
 
 # a new translator learns as the 2017 paper says, scaled to a small machine; a checkpoint as the lecture fine-tunes it
 NEW_TRANSLATOR: dict[str, Any] = {
-    "rate": 1e-3,
+    "learning_rate": 1e-3,
     "schedule": "inverse_sqrt",
-    "warmup": 0.1,
-    "beta2": 0.98,
-    "smoothing": 0.1,
-    "decay": 0.0,
+    "warmup_ratio": 0.1,
+    "adam_beta2": 0.98,
+    "label_smoothing": 0.1,
+    "weight_decay": 0.0,
     "batch_tokens": 4096,
-    "average": 5,
+    "average_epochs": 5,
     "save_every": 120.0,
 }
 # a recurrent one: on Multi30k it had 33 BLEU after four epochs this way, and 8 the Transformer's way
-NEW_RECURRENT: dict[str, Any] = NEW_TRANSLATOR | {"rate": 3e-3, "schedule": "linear", "average": 2}
-TAUGHT_TRANSLATOR: dict[str, Any] = {"warmup": 0.0, "batch_tokens": 2048, "save_every": 120.0}
+NEW_RECURRENT: dict[str, Any] = NEW_TRANSLATOR | {"learning_rate": 3e-3, "schedule": "linear", "average_epochs": 2}
+TAUGHT_TRANSLATOR: dict[str, Any] = {"warmup_ratio": 0.0, "batch_tokens": 2048, "save_every": 120.0}
 
 
+@renamed_fields(**PLAN_SETTINGS)
 @dataclass(frozen=True, kw_only=True)
 class RunPlan:
     """What to train, on what, how, and how to judge it."""
@@ -64,11 +68,11 @@ class RunPlan:
     family: str | None = None  # of a new translator: transformer or rnn; None: the model's own, or transformer
     preset: str | None = None  # of a new translator: its size by name
     config: str | None = None  # of a new translator: further keys of its config.json, as JSON
-    vocabulary: int | None = None  # tokens of a new translator; None: by its size
+    vocab_size: int | None = None  # tokens of a new translator; None: by its size
     pieces: Literal["bpe", "unigram", "wordpiece", "characters"] = "bpe"  # how its words are cut
     shared: bool = True  # one vocabulary for both languages; False: one for each
     prefix: str = ""  # what is put before every source, as T5 is told what to do
-    beam: int = 4  # of the translations that are measured
+    num_beams: int = 4  # of the translations that are measured
     text: str | None = None  # columns; None: guessed, and said
     text_b: str | None = None
     label: str | None = None
@@ -97,7 +101,7 @@ class RunPlan:
     layer: str | int | None = None  # features: which layer, ...
     pooling: str | None = None  # ... and which tokens
     layers: Literal["sweep"] | None = None  # features: try every layer and pooling, and take the best
-    strength: float | None = None  # of a logistic regression (C); None: by cross-validation
+    C: float | None = None  # of a logistic regression: inverse regularization strength; None: by cross-validation
     baselines: bool = True  # measure the most frequent answer and frozen features beside a trained network
     device: str = "auto"
     threads: int | None = None
@@ -133,8 +137,8 @@ class RunPlan:
             (self.task is None or self.task in KNOWN_TASKS, f"task must be one of {', '.join(KNOWN_TASKS)}"),
             (self.rows is None or self.rows >= 1, "rows must be at least 1"),
             (self.family in (None, "transformer", "rnn"), "family must be transformer or rnn"),
-            (self.vocabulary is None or self.vocabulary >= 16, "vocabulary must be at least 16"),
-            (1 <= self.beam <= 64, "beam must be from 1 to 64"),
+            (self.vocab_size is None or self.vocab_size >= 16, "vocab_size must be at least 16"),
+            (1 <= self.num_beams <= 64, "num_beams must be from 1 to 64"),
             (1 <= self.seeds <= 100, "seeds must be from 1 to 100"),
             (0 <= self.dev_share < 1, "dev_share must be from 0 up to 1"),
             (0 <= self.test_share < 1, "test_share must be from 0 up to 1"),
@@ -145,7 +149,7 @@ class RunPlan:
             (self.max_tokens is None or 1 <= self.max_tokens <= MOST_ROW, f"max_tokens must be from 1 to {MOST_ROW:,}"),
             (self.metric is None or self.metric in KNOWN, f"metric must be one of {', '.join(sorted(KNOWN))}"),
             (self.target_accuracy is None or 0 < self.target_accuracy <= 1, "target_accuracy must be from 0 to 1"),
-            (self.strength is None or self.strength > 0, "strength must be above 0"),
+            (self.C is None or self.C > 0, "C must be above 0"),
             (self.threads is None or self.threads >= 1, "threads must be at least 1"),
             (self.threads is None or self.threads <= MOST_THREADS, f"threads must be at most {MOST_THREADS}"),
             (self.minutes is None or 0 < self.minutes <= MOST_MINUTES, "minutes must be above 0 and at most a year"),
@@ -177,12 +181,13 @@ class RunPlan:
 # of runs from before these could be chosen
 EARLIER: dict[str, Any] = {"head_pooling": None, "auto_rate": False, "auto_method": False, "baselines": False}
 KNOWN = {*CLASSIFY, *BINARY, *MULTILABEL, *PROBS, *REGRESS, "precision", "recall", "f1", "exact_match"}
-BATCH = {"batch_rows", "batch_tokens"}
+RENAMED_SETTINGS = {**TRAINING_SETTINGS, **PLAN_SETTINGS}  # former name -> current name
+BATCH = {"batch_size", "batch_tokens"}
 LOWER_IS_BETTER = ("log_loss", "mse", "mae")
 _SETTINGS = {field.name for field in fields(TrainSettings)}
 CHOSEN = {"auto_epochs", "auto_rate", "auto_method"}  # by what was left open, and not by a name of their own
 _PLAN = {field.name for field in fields(RunPlan)} - {"settings", *CHOSEN}
-# who names one of these wants a network: epochs, rate and the like, which no other method has
+# who names one of these wants a network: epochs, learning_rate and the like, which no other method has
 _OF_ALL = {"seed", "class_weight", "precision", "save_every"}
 _OF_NETWORKS = {*_SETTINGS, "head_pooling", "both_orders", "seeds", "minutes"} - _OF_ALL
 
@@ -192,6 +197,7 @@ def make_plan(*layers: Mapping[str, Any]) -> RunPlan:
     said: dict[str, Any] = {}
     for layer in layers:
         here = {key.replace("-", "_"): value for key, value in layer.items() if value is not None}
+        here = rename_settings(here, RENAMED_SETTINGS, stacklevel=3)
         if here.keys() & BATCH:  # one of the two says how large a step is: the one that was said last
             said = {key: value for key, value in said.items() if key not in BATCH}
         said |= here
@@ -206,12 +212,16 @@ def make_plan(*layers: Mapping[str, Any]) -> RunPlan:
         new = NEW_RECURRENT if said.get("family") == "rnn" else NEW_TRANSLATOR
         usual = new if said.get("model", "default") == "default" else TAUGHT_TRANSLATOR
         said = {key: value for key, value in usual.items() if key not in BATCH or not said.keys() & BATCH} | said
-    if said.get("batch_tokens") is not None and "batch_rows" not in said:
-        said["batch_rows"] = None  # in place of the default
+    if said.get("batch_tokens") is not None and "batch_size" not in said:
+        said["batch_size"] = None  # in place of the default
     settings = {key: value for key, value in said.items() if key in _SETTINGS}
     plan = {key: value for key, value in said.items() if key in _PLAN}
     try:
-        chosen = {"auto_epochs": "epochs" not in said, "auto_rate": "rate" not in said, "auto_method": auto_method}
+        chosen = {
+            "auto_epochs": "epochs" not in said,
+            "auto_rate": "learning_rate" not in said,
+            "auto_method": auto_method,
+        }
         made = decode_dataclass({**plan, **chosen, "settings": settings}, RunPlan, "settings")
     except ConfigError as error:
         raise InputError(plain_setting(str(error), RunPlan)) from None
@@ -244,6 +254,7 @@ def read_recipe(path: str | Path) -> dict[str, Any]:
         said = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also nested too deeply, or a number with too many digits
         raise InputError(f"{place.name} is not a recipe in TOML: {to_printable(error, 160)}.") from None
+    said = rename_settings(said, RENAMED_SETTINGS, stacklevel=3)
     for key, value in said.items():
         if isinstance(value, dict | list):
             what = f"{to_printable(key, 40)!r} is a table or a list"

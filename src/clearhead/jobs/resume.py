@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.errors import InputError
 from clearhead.files import format_path, read_json, to_printable
-from clearhead.jobs.plan import CHOSEN, RunPlan
+from clearhead.jobs.plan import CHOSEN, RENAMED_SETTINGS, RunPlan
 from clearhead.jobs.run_file import RUN
 from clearhead.jobs.run_folder import METRICS
 
@@ -38,6 +38,7 @@ def check_resumed(
         kept["minutes"] = read_json(folder / RUN).get("minutes")  # the plan has the steps that were found for them
     for key, value in said.items():
         name = key.replace("-", "_")
+        name = name if name in kept else RENAMED_SETTINGS.get(name, name)
         if value is None or (value == AUTO and name in RESOLVED):
             continue
         if name not in kept or name in CHOSEN:

@@ -10,6 +10,7 @@ from typing import Any
 
 from clearhead.caller import command, setting
 from clearhead.checkpoint.passport import DatasetFingerprint
+from clearhead.deprecation import rename_stored_fields
 from clearhead.errors import CheckpointError, InputError
 from clearhead.files import decode_dataclass, read_json, remove_leftovers, write_json
 from clearhead.jobs.plan import EARLIER, RunPlan
@@ -119,7 +120,7 @@ def read_saved(folder: Path) -> SavedRun:
 
 def with_earlier(plan: Any) -> Any:
     """A plan as it was written, with what could not be chosen at that time as it was then."""
-    return EARLIER | plan if isinstance(plan, dict) else plan
+    return EARLIER | rename_stored_fields(plan, RunPlan) if isinstance(plan, dict) else plan
 
 
 def checked(check: Callable[[], None]) -> None:

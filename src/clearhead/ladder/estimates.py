@@ -61,7 +61,7 @@ def features_seconds(plan: RunPlan, prepared: Prepared) -> Estimate:
     speed = float(sample.row_tokens.sum()) / (time.perf_counter() - begun)
     begun = time.perf_counter()
     with suppress(ClearheadError):  # rows that are fitted otherwise, or too few of them
-        fit_linear(vectors, sample.targets, prepared.space, strength=plan.strength)
+        fit_linear(vectors, sample.targets, prepared.space, strength=plan.C)
     fit = (time.perf_counter() - begun) * len(prepared.parts["train"]) / len(sample)
     reading = sum(_tokens(model, prepared).values()) / speed
     return Estimate(seconds=reading + fit * (1 if plan.layers is None else SWEPT))
@@ -87,7 +87,7 @@ def network_seconds(plan: RunPlan, prepared: Prepared) -> Estimate:
     objective = objective_for(task.objective(space), settings)
     speed, _ = trial(model.use_core().network, _sample(model, prepared), settings, objective, steps=TRIAL)
     tokens = _tokens(model, prepared)
-    forward = speed if settings.frozen else FORWARD * speed
+    forward = speed if settings.freeze_encoder else FORWARD * speed
     dev, test = tokens.get("dev", 0.0) / forward, tokens.get("test", 0.0) / forward
     epoch = tokens["train"] / speed + dev
     seconds = plan.seeds * (epoch * settings.epochs + dev + test)

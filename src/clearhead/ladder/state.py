@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from clearhead.caller import setting
+from clearhead.deprecation import rename_stored_fields
 from clearhead.errors import CheckpointError, InputError
 from clearhead.files import decode_dataclass, is_occupied, read_json, to_printable, write_json
 from clearhead.jobs.plan import EARLIER, NETWORK, RunPlan
@@ -19,7 +20,7 @@ from clearhead.jobs.resume import PATHS, is_same
 from clearhead.jobs.run_file import RUN, read_saved
 from clearhead.jobs.run_folder import METRICS, SPLIT
 from clearhead.ladder.methods import METHODS, Rung
-from clearhead.training.settings import MOST_EPOCHS
+from clearhead.training.settings import MAX_EPOCHS
 
 LADDER = "ladder.json"
 FORMAT = 1
@@ -89,7 +90,7 @@ def _rung(method: str, saved: Any) -> Rung:
     if not all(value is None or isfinite(value) for value in values):
         raise CheckpointError(f"{LADDER} is damaged: expected finite numbers of {to_printable(rung.method, 40)}.")
     epochs = (rung.epochs, rung.planned_epochs)
-    if rung.method != method or not (epochs == (None, None) or all(1 <= (n or 0) <= MOST_EPOCHS for n in epochs)):
+    if rung.method != method or not (epochs == (None, None) or all(1 <= (n or 0) <= MAX_EPOCHS for n in epochs)):
         raise CheckpointError(f"{LADDER} is damaged: expected a result of {method}.")
     return rung
 
@@ -99,6 +100,7 @@ def _with_defaults(plan: Any) -> Any:
     if not isinstance(plan, dict):
         return plan
     usual = json.loads(json.dumps(asdict(RunPlan(auto_method=False))))  # a rung names its method
+    plan = rename_stored_fields(plan, RunPlan)
     own = plan.get("settings")
     if plan.get("method") in NETWORK:
         usual |= EARLIER

@@ -77,7 +77,7 @@ class PretrainJob:
         if plan.threads is not None:
             use_threads(plan.threads)
         machine = torch_machine(plan.settings.precision, plan.device)
-        plan = replace(plan, settings=plan.settings.resolved(machine.precision))
+        plan = replace(plan, settings=plan.settings.resolve_precision(machine.precision))
         self.saved = SavedPretrain(format=FORMAT, kind=KIND, plan=plan, command=request.command, machine=machine)
         self.existed = folder.exists()
         check_files(plan)
@@ -146,7 +146,7 @@ class PretrainJob:
             dev = setting("dev")
             self.notes.append(f"Nothing was measured: there is too little text to hold some out; give {dev} a file.")
         elif judged.stuck:
-            self.notes.append(stuck_because(judged, plan.max_steps, plan.settings.rate))
+            self.notes.append(stuck_because(judged, plan.max_steps, plan.settings.learning_rate))
         elif self.history and (best := max(self.history, key=lambda one: one.score)).step < plan.max_steps:
             step = f"step {best.step:,}"
             self.notes.append(f"The best weights were those of {step}; from there on it learned by heart.")

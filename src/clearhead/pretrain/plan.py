@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from clearhead.caller import command, setting
-from clearhead.deprecation import REMOVED_IN, rename_settings, rename_stored_fields, renamed_fields
+from clearhead.deprecation import REMOVED_IN, TRAINING_SETTINGS, rename_settings, rename_stored_fields, renamed_fields
 from clearhead.errors import CheckpointError, ConfigError, InputError
 from clearhead.families import FAMILIES
 from clearhead.families.family import parse_config_option
@@ -34,11 +34,11 @@ EXAMPLE = '{"num_hidden_layers": 6}'
 CONTINUED = 1e-4  # of a checkpoint that is taught further, ...
 NEW_HEAD = 1e-3  # ... and of what it does not have: a head that knows nothing would disturb the rest for long
 NEW: dict[str, Any] = {
-    "batch_rows": None,
+    "batch_size": None,
     "batch_tokens": 4096,
     "micro_tokens": 4096,
-    "warmup": 0.06,
-    "beta2": 0.98,
+    "warmup_ratio": 0.06,
+    "adam_beta2": 0.98,
     "save_every": 120.0,
 }
 
@@ -127,14 +127,14 @@ class PretrainPlan:
 
 _TASKS_ALONE = {
     "epochs",
-    "frozen",
-    "unfreeze",
+    "freeze_encoder",
+    "gradual_unfreezing",
     "patience",
-    "smoothing",
+    "label_smoothing",
     "layer_decay",
     "lm_weight",
     "class_weight",
-    "average",
+    "average_epochs",
 }
 _SETTINGS = {one.name for one in fields(TrainSettings)} - _TASKS_ALONE
 _PLAN = {one.name for one in fields(PretrainPlan)} - {"settings"}
@@ -143,7 +143,7 @@ _PLAN = {one.name for one in fields(PretrainPlan)} - {"settings"}
 def rename_pretrain_settings(values: Mapping[str, Any], *, stacklevel: int = 2) -> dict[str, Any]:
     """Return settings under their current names; a former name or value warns."""
     settings = {key.replace("-", "_"): value for key, value in values.items() if value is not None}
-    settings = rename_settings(settings, FORMER_SETTINGS, stacklevel=stacklevel + 1)
+    settings = rename_settings(settings, FORMER_SETTINGS | TRAINING_SETTINGS, stacklevel=stacklevel + 1)
     former = settings.get("attention_init")
     if isinstance(former, str) and former in FORMER_INITS:
         settings["attention_init"] = FORMER_INITS[former]
@@ -162,11 +162,13 @@ def make_pretrain_plan(values: Mapping[str, Any]) -> PretrainPlan:
             hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(sorted(_SETTINGS | _PLAN))}."
             raise InputError(f"There is no setting {to_printable(key, 40)!r}{hint}")
     usual = dict(NEW)
-    if given.get("batch_rows") is not None:
-        usual |= {"batch_rows": given["batch_rows"], "batch_tokens": None}
+    if given.get("batch_size") is not None:
+        usual |= {"batch_size": given["batch_size"], "batch_tokens": None}
     if given.get("model"):
-        usual["head_rate"] = NEW_HEAD
-    settings = usual | {"rate": _usual_rate(given)} | {key: value for key, value in given.items() if key in _SETTINGS}
+        usual["head_learning_rate"] = NEW_HEAD
+    settings = (
+        usual | {"learning_rate": _usual_rate(given)} | {key: value for key, value in given.items() if key in _SETTINGS}
+    )
     plan = {key: value for key, value in given.items() if key in _PLAN}
     try:
         made = decode_dataclass({**plan, "settings": settings}, PretrainPlan, "settings")

@@ -58,7 +58,7 @@ def make_teacher(plan: PretrainPlan, model: Model, objective: PretrainObjective,
         seed=plan.settings.seed,
         folder=folder,
         batch_tokens=plan.settings.batch_tokens,
-        batch_rows=plan.settings.batch_rows,
+        batch_rows=plan.settings.batch_size,
     )
     if not any((~kit.special[lesson.words]).any() for lesson in islice(teacher.once(), LOOKED)):
         raise InputError("The tokenizer knows no word of the text; learn another one from it.")

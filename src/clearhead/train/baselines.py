@@ -96,7 +96,7 @@ def features_choices(settings: TrainSettings) -> dict[str, Any]:
     """What a plan of frozen features has in place of a network's choices."""
     return {
         "method": "features",
-        "settings": replace(settings, frozen=False),
+        "settings": replace(settings, freeze_encoder=False),
         "head_pooling": "auto",
         "minutes": None,
         "auto_method": False,
@@ -174,7 +174,7 @@ class ComparedPairs:
             self._columns(name, train),
             train.targets,
             inputs.prepared.space,
-            strength=inputs.plan.strength,
+            strength=inputs.plan.C,
             class_weight=inputs.settings.class_weight,
             seed=inputs.settings.seed,
         )

@@ -256,7 +256,7 @@ def passport(
         "dev_share",
         "test_share",
         "metric",
-        "strength",
+        "C",
         "target_accuracy",
         "threads",
         "both_orders",

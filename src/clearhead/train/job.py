@@ -116,11 +116,13 @@ class TrainJob:
             events.message(f"method: features ({why}; override with {setting('method', 'finetune')})")
             self.model = self.start.encoder(self.resolved)
         elif self.model is not None and asked.method in NETWORK:
-            epochs, rate = self.resolved.settings.epochs, self.resolved.settings.rate
+            epochs, rate = self.resolved.settings.epochs, self.resolved.settings.learning_rate
             if asked.auto_epochs:
                 events.message(f"epochs: {epochs} (chosen from the dataset size; override with {setting('epochs')})")
             if asked.auto_rate:
-                events.message(f"learning rate: {rate:g} (chosen from the model size; override with {setting('rate')})")
+                events.message(
+                    f"learning rate: {rate:g} (chosen from the model size; override with {setting('learning_rate')})"
+                )
         self.existed = request.folder.exists()
         facts = _run_facts(self.prepared)
         begin_run(request.folder, self.resolved, facts, request.command, self.computed, resume=request.resume)

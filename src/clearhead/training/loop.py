@@ -69,7 +69,7 @@ def batches(data: Rows, settings: TrainSettings, epoch: int) -> list[Array]:
     return token_batches(
         data.row_tokens,
         budget_tokens=settings.batch_tokens,
-        rows=settings.batch_rows,
+        rows=settings.batch_size,
         seed=settings.seed,
         epoch=epoch,
     )
@@ -135,7 +135,7 @@ def train_steps(
                 steps = budget.spend(cost, made.seconds, steps, _costs(data, settings, epoch, number + 1))
                 state.progress.stopped = budget.is_spent and done < steps
             if number == len(rows_of) - 1 or done == steps or state.progress.stopped:
-                judged = judge_weights(state, score, epoch, settings.average, chooses=chooses)
+                judged = judge_weights(state, score, epoch, settings.average_epochs, chooses=chooses)
                 made = made if judged is None else replace(made, score=judged[0], best=judged[1])
             state.progress.finished = done == steps or state.progress.stopped or _tired(state, settings)
             yield made
@@ -170,7 +170,7 @@ def finish_here(
         return
     epoch, measured = epoch_of(data, settings, state.progress.step)
     if not measured:
-        judge_weights(state, score, epoch, settings.average, chooses=chooses)
+        judge_weights(state, score, epoch, settings.average_epochs, chooses=chooses)
     state.progress.stopped = state.progress.finished = True
 
 
@@ -232,18 +232,18 @@ def take_step(
     network = state.network.train()
     # dropout is a function of (seed, step): a resumed run draws what the first one would have drawn
     torch.manual_seed(seed)
-    rate = set_rate(state.adam, factor, settings.rate)
+    rate = set_rate(state.adam, factor, settings.learning_rate)
     state.adam.zero_grad(set_to_none=True)
     loss, tokens = 0.0, 0
     for part in losses:
         part.minimized.backward()  # type: ignore[no-untyped-call]
         loss += float(part.logged.detach())
         tokens += part.tokens
-    gradient = clip_gradients([p for p in network.parameters() if p.grad is not None], settings.clip)
+    gradient = clip_gradients([p for p in network.parameters() if p.grad is not None], settings.max_grad_norm)
     if not math.isfinite(loss) or not math.isfinite(gradient):
         raise DivergedError(
             f"The loss is {loss} and its gradient {gradient} at step {number}{named}; nothing of this step was kept. A "
-            f"lower rate than {settings.rate:g} is the usual remedy."
+            f"lower rate than {settings.learning_rate:g} is the usual remedy."
         )
     state.adam.step()
     return Step(

@@ -19,7 +19,9 @@ class LossMonitor:
         self, baseline: float, settings: TrainSettings, *, words: bool = False, usual_rate: float | None = None
     ) -> None:
         self._baseline, self._settings, self._words = baseline, settings, words  # words: answers are texts
-        self._usual_rate = settings.rate if usual_rate is None else usual_rate  # that suits the model and the task
+        self._usual_rate = (
+            settings.learning_rate if usual_rate is None else usual_rate
+        )  # that suits the model and the task
         self._losses: deque[float] = deque(maxlen=LAST)
 
     def add(self, loss: float) -> None:
@@ -42,16 +44,18 @@ class LossMonitor:
     def _reasons(self) -> list[str]:
         settings = self._settings
         reasons = []
-        if self._words and settings.rate > 5e-3:
-            reasons.append(f"the rate {settings.rate:g} is too high (try 1e-3 for a new model, 5e-5 for a taught one)")
-        elif settings.rate > HIGH * self._usual_rate and not settings.frozen and not self._words:
-            reasons.append(f"the rate {settings.rate:g} is too high for this model (try {self._usual_rate:g})")
-        elif settings.rate < self._usual_rate / LOW and not self._words:
-            reasons.append(f"the rate {settings.rate:g} is too low (try {self._usual_rate:g})")
+        if self._words and settings.learning_rate > 5e-3:
+            reasons.append(
+                f"the rate {settings.learning_rate:g} is too high (try 1e-3 for a new model, 5e-5 for a taught one)"
+            )
+        elif settings.learning_rate > HIGH * self._usual_rate and not settings.freeze_encoder and not self._words:
+            reasons.append(f"the rate {settings.learning_rate:g} is too high for this model (try {self._usual_rate:g})")
+        elif settings.learning_rate < self._usual_rate / LOW and not self._words:
+            reasons.append(f"the rate {settings.learning_rate:g} is too low (try {self._usual_rate:g})")
         if len(self._losses) < LAST:
             reasons.append(f"there were too few steps ({len(self._losses)}; more epochs or smaller batches give more)")
-        if settings.frozen:
-            remedy = f"try {setting('method', 'finetune')}, or a higher {setting('head_rate')}"
+        if settings.freeze_encoder:
+            remedy = f"try {setting('method', 'finetune')}, or a higher {setting('head_learning_rate')}"
             reasons.append(f"only the head learns ({remedy})")
         what = "targets do not depend on the sources" if self._words else "labels do not depend on this text column"
         return [*reasons, f"the {what}, or are mixed up"]

@@ -33,9 +33,9 @@ def trainable_parameters(network: Network, settings: TrainSettings, epoch: int) 
     head = network.shape.head
     still = () if head is None or head.out_bias_learned else ("head.out.bias",)
     named = [(name, p) for name, p in network.named_parameters() if isinstance(p, nn.Parameter) and name not in still]
-    if settings.frozen:
+    if settings.freeze_encoder:
         return [(name, p) for name, p in named if layer_depth(name, network) == 0]
-    if settings.unfreeze:
+    if settings.gradual_unfreezing:
         return [(name, p) for name, p in named if layer_depth(name, network) <= epoch]
     return named
 
@@ -69,17 +69,21 @@ def make_optimizer(network: Network, settings: TrainSettings) -> torch.optim.Ada
     network.stack.embed.token.sparse = not tied
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, parameter in network.named_parameters():
-        decay = settings.decay if parameter.ndim > 1 else 0.0
+        decay = settings.weight_decay if parameter.ndim > 1 else 0.0
         far = layer_depth(name, network)
-        base = settings.head_rate if far == 0 and settings.head_rate is not None else settings.rate
+        base = (
+            settings.head_learning_rate
+            if far == 0 and settings.head_learning_rate is not None
+            else settings.learning_rate
+        )
         groups.setdefault((base * settings.layer_decay**far, decay), []).append(parameter)
     made = [{"params": ps, "lr": rate, "base": rate, "weight_decay": decay} for (rate, decay), ps in groups.items()]
-    return RowwiseAdamW(made, settings.beta2)
+    return RowwiseAdamW(made, settings.adam_beta2)
 
 
 def rate_factor(step: int, steps: int, settings: TrainSettings) -> float:
     """The part of the full rate at a step: grows over the warm-up, then falls as the schedule says."""
-    begin = int(settings.warmup * steps) if settings.warmup_steps is None else settings.warmup_steps
+    begin = int(settings.warmup_ratio * steps) if settings.warmup_steps is None else settings.warmup_steps
     if step < begin:
         return (step + 1) / begin
     if settings.schedule == "constant":

@@ -33,10 +33,14 @@ def make_pretrain_optimizer(network: nn.Module, settings: TrainSettings, fresh: 
     faster = {id(one) for one in fresh}
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for one in network.parameters():
-        rate = settings.head_rate if id(one) in faster and settings.head_rate is not None else settings.rate
-        groups.setdefault((rate, settings.decay if one.ndim > 1 else 0.0), []).append(one)
+        rate = (
+            settings.head_learning_rate
+            if id(one) in faster and settings.head_learning_rate is not None
+            else settings.learning_rate
+        )
+        groups.setdefault((rate, settings.weight_decay if one.ndim > 1 else 0.0), []).append(one)
     made = [{"params": ps, "lr": rate, "base": rate, "weight_decay": decay} for (rate, decay), ps in groups.items()]
-    return RowwiseAdamW(made, settings.beta2)
+    return RowwiseAdamW(made, settings.adam_beta2)
 
 
 def fresh_parameters(network: Any, names: Iterable[str]) -> list[Tensor]:

@@ -1,4 +1,4 @@
-"""Settings of a training run: frozen, keyword-only, each with its reason."""
+"""Settings of a training run."""
 
 from __future__ import annotations
 
@@ -6,72 +6,80 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from clearhead.deprecation import TRAINING_SETTINGS, renamed_fields
 from clearhead.errors import InputError
 
-MOST_BATCH = 10**9  # rows or tokens
-PROBED = ("cross_entropy", "binary", "squared", "tags")  # objectives that have `linear_examples`
-MOST_EPOCHS = 100_000  # the steps of every one are counted before the first
+MAX_BATCH = 10**9  # rows or tokens
+MAX_EPOCHS = 100_000  # the number of steps of each epoch is computed before training starts
+PROBE_OBJECTIVES = ("cross_entropy", "binary", "squared", "tags")  # objectives that implement `linear_examples`
 
 
+@renamed_fields(**TRAINING_SETTINGS)
 @dataclass(frozen=True, kw_only=True)
 class TrainSettings:
-    """How to train; the defaults are those of BERT's fine-tuning."""
+    """Hyperparameters of training; the defaults are those of fine-tuning BERT."""
 
-    epochs: int = 3  # BERT's paper: two to four
-    rate: float = 5e-5
-    head_rate: float | None = None  # a fresh head may learn faster; None: as the rest
-    # a new head starts at random, or as the linear model that fits the frozen features best (training/probe.py)
+    epochs: int = 3  # the BERT paper recommends two to four
+    learning_rate: float = 5e-5  # peak value of the schedule
+    head_learning_rate: float | None = None  # of a newly initialized head; None: learning_rate
+    # a new head starts with random weights, or with a linear model fitted on frozen features (training/probe.py)
     head_start: Literal["random", "probe"] = "random"
-    batch_rows: int | None = 32  # rows a step, or ...
-    batch_tokens: int | None = None  # ... as many rows as fit in so many tokens
-    micro_tokens: int = 2048  # a step is cut into parts of this size, for memory; their gradients add up
-    warmup: float = 0.1  # share of the steps in which the rate grows, or ...
-    warmup_steps: int | None = None  # ... how many they are
-    schedule: Literal["linear", "cosine", "constant", "inverse_sqrt"] = "linear"  # the last is the 2017 Transformer's
-    beta2: float = 0.999  # how long Adam remembers squares; 0.98 in the 2017 Transformer
-    decay: float = 0.01  # weight decay, never on biases and norms
-    layer_decay: float = 1.0  # each layer below learns this much slower
-    clip: float = 1.0  # longest gradient; 0: any
-    smoothing: float = 0.0  # label smoothing
-    lm_weight: float = 0.0  # of a causal model's next-word loss beside the task's; 0.5 in the OpenAI Transformer
-    class_weight: Literal["none", "auto"] = "none"  # auto: rare classes count more
-    frozen: bool = False  # True: only the head learns
-    unfreeze: bool = False  # ULM-FiT: one more layer learns with each epoch
-    average: int = 1  # epochs whose weights are averaged, the last so many
-    patience: int | None = None  # epochs without a better dev result before it stops; None: never
+    batch_size: int | None = 32  # rows per step; exclusive with batch_tokens
+    batch_tokens: int | None = None  # tokens per step: a batch gets as many rows as fit
+    micro_tokens: int = 2048  # a batch is computed in micro-batches of this size, with accumulated gradients
+    warmup_ratio: float = 0.1  # fraction of the steps with a rising learning rate
+    warmup_steps: int | None = None  # overrides warmup_ratio
+    schedule: Literal["linear", "cosine", "constant", "inverse_sqrt"] = "linear"  # inverse_sqrt: the 2017 Transformer
+    adam_beta2: float = 0.999  # decay of Adam's second moment; 0.98 in the 2017 Transformer
+    weight_decay: float = 0.01  # not applied to biases and norms
+    layer_decay: float = 1.0  # factor on the learning rate of each layer below the top one
+    max_grad_norm: float = 1.0  # gradients are clipped to this norm; 0: no clipping
+    label_smoothing: float = 0.0
+    lm_weight: float = 0.0  # weight of the language-modeling loss of a causal model; 0.5 in the GPT paper
+    class_weight: Literal["none", "auto"] = "none"  # auto: weight classes by their inverse frequency
+    freeze_encoder: bool = False  # train only the head
+    gradual_unfreezing: bool = False  # ULMFiT: unfreeze one more layer with each epoch, from the top
+    average_epochs: int = 1  # number of final epochs whose weights are averaged
+    patience: int | None = None  # stop after this number of epochs without improvement on dev; None: never
     seed: int = 0
-    precision: Literal["auto", "float", "bf16"] = "auto"  # auto: float on a CPU, bf16 on a GPU that has it
-    save_every: float = 30.0  # seconds between two saved states; what is learned does not depend on it
+    precision: Literal["auto", "float", "bf16"] = "auto"  # auto: bf16 on a GPU that supports it, float otherwise
+    save_every: float = 30.0  # seconds between checkpoints; does not affect the result
 
-    def resolved(self, precision: str) -> TrainSettings:
-        """The same with the precision that it computes in, whatever "auto" means elsewhere."""
+    def resolve_precision(self, precision: str) -> TrainSettings:
+        """Return the settings with `precision`, the one in use on this machine, in place of "auto"."""
         return replace(self, precision="bf16" if precision == "bf16" else "float")
 
     def check(self) -> None:
-        """One sentence for the first setting that cannot be."""
+        """Raise an InputError for the first setting that is out of range."""
         rules = (
-            (self.epochs >= 1, "epochs must be at least 1"),
-            (self.epochs <= MOST_EPOCHS, f"epochs must be at most {MOST_EPOCHS:,}"),
-            (0 <= self.seed < 1 << 31, "seed must be from 0 to 2,147,483,647"),
-            (0 < self.rate < math.inf, "rate must be above 0"),
-            (self.head_rate is None or 0 < self.head_rate < math.inf, "head_rate must be above 0"),
-            ((self.batch_rows is None) != (self.batch_tokens is None), "give either batch_rows or batch_tokens"),
-            (self.batch_rows is None or self.batch_rows >= 1, "batch_rows must be at least 1"),
-            (self.batch_tokens is None or self.batch_tokens >= 1, "batch_tokens must be at least 1"),
-            (max(self.batch_rows or 1, self.batch_tokens or 1) <= MOST_BATCH, f"a batch has at most {MOST_BATCH:,}"),
-            (self.micro_tokens >= 1, "micro_tokens must be at least 1"),
-            (0 <= self.warmup < 1, "warmup must be from 0 up to 1"),
-            (self.warmup_steps is None or self.warmup_steps >= 0, "warmup_steps must be at least 0"),
-            (0 < self.beta2 < 1, "beta2 must be above 0 and below 1"),
-            (1 <= self.average <= 100, "average must be from 1 to 100"),
-            (0 <= self.decay < math.inf, "decay must be at least 0"),
-            (0 < self.layer_decay <= 1, "layer_decay must be above 0 and at most 1"),
-            (self.clip >= 0, "clip must be at least 0"),
-            (0 <= self.smoothing < 1, "smoothing must be from 0 up to 1"),
-            (0 <= self.lm_weight <= 100, "lm_weight must be from 0 to 100"),
-            (self.save_every >= 0, "save_every must be at least 0"),
-            (self.patience is None or self.patience >= 1, "patience must be at least 1"),
+            (self.epochs >= 1, "epochs", "at least 1"),
+            (self.epochs <= MAX_EPOCHS, "epochs", f"at most {MAX_EPOCHS:,}"),
+            (0 <= self.seed < 1 << 31, "seed", "from 0 to 2,147,483,647"),
+            (0 < self.learning_rate < math.inf, "learning_rate", "above 0 and finite"),
+            (
+                self.head_learning_rate is None or 0 < self.head_learning_rate < math.inf,
+                "head_learning_rate",
+                "above 0 and finite",
+            ),
+            (self.batch_size is None or self.batch_size >= 1, "batch_size", "at least 1"),
+            (self.batch_tokens is None or self.batch_tokens >= 1, "batch_tokens", "at least 1"),
+            (self.batch_size is None or self.batch_size <= MAX_BATCH, "batch_size", f"at most {MAX_BATCH:,}"),
+            (self.batch_tokens is None or self.batch_tokens <= MAX_BATCH, "batch_tokens", f"at most {MAX_BATCH:,}"),
+            (self.micro_tokens >= 1, "micro_tokens", "at least 1"),
+            (0 <= self.warmup_ratio < 1, "warmup_ratio", "at least 0 and below 1"),
+            (self.warmup_steps is None or self.warmup_steps >= 0, "warmup_steps", "at least 0"),
+            (0 < self.adam_beta2 < 1, "adam_beta2", "above 0 and below 1"),
+            (1 <= self.average_epochs <= 100, "average_epochs", "from 1 to 100"),
+            (0 <= self.weight_decay < math.inf, "weight_decay", "at least 0 and finite"),
+            (0 < self.layer_decay <= 1, "layer_decay", "above 0 and at most 1"),
+            (self.max_grad_norm >= 0, "max_grad_norm", "at least 0"),
+            (0 <= self.label_smoothing < 1, "label_smoothing", "at least 0 and below 1"),
+            (0 <= self.lm_weight <= 100, "lm_weight", "from 0 to 100"),
+            (self.save_every >= 0, "save_every", "at least 0"),
+            (self.patience is None or self.patience >= 1, "patience", "at least 1"),
         )
-        for holds, said in rules:
-            if not holds:
-                raise InputError(f"Training settings: {said}.")
+        for is_valid, name, expected in rules:
+            if not is_valid:
+                raise InputError(f"Training settings: {name} must be {expected}, got {getattr(self, name)}.")
+        if (self.batch_size is None) == (self.batch_tokens is None):
+            raise InputError("Training settings: give either batch_size or batch_tokens.")

@@ -34,7 +34,7 @@ def threads_for(shape: ModelShape, settings: TrainSettings) -> int:
     most = torch.get_num_threads()
     if any(name in os.environ for name in CHOSEN):
         return most
-    tokens = settings.batch_tokens or (settings.batch_rows or 1) * ROW_TOKENS
+    tokens = settings.batch_tokens or (settings.batch_size or 1) * ROW_TOKENS
     stacks = [stack for stack in (shape.stack, shape.decoder) if stack is not None]
     widest = max(stack.width * max(stack.width, stack.feed_forward_width) for stack in stacks)
     return max(1, min(most, min(tokens, settings.micro_tokens) * widest // LEAST_WORK))

@@ -116,7 +116,7 @@ def evaluate_translator(
     begun, trained = time.perf_counter(), read_trained(folder)
     pairs, bad = known_pairs(folder, trained, source, part=part, columns=columns, skip_bad_rows=skip_bad_rows)
     model = load(folder, precision=precision)
-    prefix, usual = str(trained.settings.get("prefix") or ""), trained.settings.get("beam")
+    prefix, usual = str(trained.settings.get("prefix") or ""), trained.settings.get("num_beams")
     chosen = beam or (usual if isinstance(usual, int) else 1)
     found = translated(model, pairs, prefix, chosen, progress)
     made = replace(found.evaluation(time.perf_counter() - begun), skipped=dict(bad.counts))

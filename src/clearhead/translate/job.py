@@ -70,7 +70,7 @@ class TranslateJob:
         need_torch("Learning to translate")
         if asked.method != "finetune":
             raise InputError(f"translate is learned by finetune, and not by {asked.method}.")
-        for name in ("frozen", "unfreeze", "lm_weight"):
+        for name in ("freeze_encoder", "gradual_unfreezing", "lm_weight"):
             if getattr(asked.settings, name):
                 raise InputError(f"{name} is for tasks with a head on an encoder; translate trains the whole network.")
         if asked.seeds > 1:
@@ -263,12 +263,12 @@ def _measured(model: Model, texts: Texts, plan: RunPlan, events: RunEvents) -> d
     held = [part for part in ("dev", "test") if part in texts.parts]
 
     stages = {part: for_stage(events.progress, f"translating {part} rows") for part in held}
-    return {part: translated(model, texts.parts[part], plan.prefix, plan.beam, stages[part]) for part in held}
+    return {part: translated(model, texts.parts[part], plan.prefix, plan.num_beams, stages[part]) for part in held}
 
 
 def _trained(plan: RunPlan, texts: Texts, command: str, computed: Computed) -> TrainingRecord:
     """What the model folder promises about itself."""
-    kept = ("dev_share", "test_share", "threads", "prefix", "beam", "pieces", "shared")
+    kept = ("dev_share", "test_share", "threads", "prefix", "num_beams", "pieces", "shared")
     return TrainingRecord(
         task="translate",
         method=plan.method,

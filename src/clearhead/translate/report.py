@@ -47,7 +47,7 @@ def write_report(
     settings: Mapping[str, Any] | None = None,
 ) -> Path:
     """One HTML page about translations that were measured."""
-    beam, prefix = trained.settings.get("beam"), str(trained.settings.get("prefix") or "")
+    beam, prefix = trained.settings.get("num_beams"), str(trained.settings.get("prefix") or "")
     shown = {part: told(model, found[part], prefix) for part in in_order(evaluations)}
     parts = {part: replace(one, slices=()) for part, one in evaluations.items()}  # they have a section of their own
     facts, leaks = ([], ()) if texts is None else (part_facts(model, texts, prefix), texts.leaks)

@@ -64,7 +64,7 @@ def planned_shape(plan: RunPlan) -> ModelShape:
 def make_model(plan: RunPlan, texts: Texts, folder: Path, events: RunEvents) -> Model:
     """What is trained: the checkpoint that was named, or a new model."""
     if not is_new(plan):
-        if plan.family or plan.preset or plan.config or plan.vocabulary:
+        if plan.family or plan.preset or plan.config or plan.vocab_size:
             raise InputError("family, preset, config and vocabulary make a new model; a checkpoint has its own.")
         return _checkpoint(plan, events)
     return _new(plan, _tongues(plan, texts, folder, events), parse_config_option(plan.config, EXAMPLE))
@@ -80,7 +80,7 @@ def _checkpoint(plan: RunPlan, events: RunEvents) -> Model:
 def _tongues(plan: RunPlan, texts: Texts, folder: Path, events: RunEvents) -> Tongues:
     """The vocabularies of a run: learned from its training rows once, and then kept."""
 
-    place, size = folder / VOCABULARY, plan.vocabulary or SIZES[plan.preset or PRESET]
+    place, size = folder / VOCABULARY, plan.vocab_size or SIZES[plan.preset or PRESET]
     rows = texts.parts["train"]
     kinds = (
         {"shared": [text for pair in rows for text in (pair.source, pair.target)]}
@@ -111,7 +111,7 @@ def _tongues(plan: RunPlan, texts: Texts, folder: Path, events: RunEvents) -> To
                 )
             except VocabularyTooSmallError as error:
                 why = f"A vocabulary of {size:,} has no room for the letters of these rows"
-                raise InputError(f"{why}; say at least {setting('vocabulary', error.min_size)}.") from None
+                raise InputError(f"{why}; say at least {setting('vocab_size', error.min_size)}.") from None
             about = f"{learned.vocabulary:,} tokens, {learned.tokens_per_word:.2f} a word"
             events.message(f"vocabulary ({name}): {about}")
         made[name] = load_tokenizer(place / name, "transformer", {"model_type": "transformer"}).source

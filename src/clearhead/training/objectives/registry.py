@@ -27,5 +27,5 @@ OBJECTIVES: Mapping[str, Callable[[float], Objective]] = {
 
 def objective_for(name: str, settings: TrainSettings) -> Objective:
     """The objective of a task with its label smoothing, and the next-token loss beside it where settings ask for it."""
-    objective = OBJECTIVES[name](settings.smoothing)
+    objective = OBJECTIVES[name](settings.label_smoothing)
     return WithNextToken(objective, settings.lm_weight) if settings.lm_weight else objective
