@@ -103,7 +103,7 @@ def clearhead(*, small: bool) -> Callable[[Path, int], Writer]:
             model = quantized_model(model, Int8Plan())
 
         def write(sources: Sources, beam: int, tokens: int) -> list[list[int]]:
-            made = model.generate_ids(sources, beam=beam, min_length=tokens, max_length=tokens)
+            made = model.generate_ids(sources, num_beams=beam, min_length=tokens, max_length=tokens)
             return [row.tolist() for row in made]
 
         return write

@@ -89,7 +89,7 @@ def test_explain_an_encoder_and_mistakes(encoder: Path, tmp_path: Path) -> None:
     for choices, problem in (
         ({"show": "everything"}, "show must be one of attention, alignment, beams, steps, positions"),
         ({"show": "attention", "words": True}, "words is not for attention; leave it out, or take another show"),
-        ({"target": "x", "beam": 2}, "target gives what is written, .* leave beam and max_length out"),
+        ({"target": "x", "num_beams": 2}, "target gives what is written, .* leave num_beams and max_length out"),
         ({"word": "good", "all_words": True}, "word and all_words exclude each other"),
         ({"show": "alignment"}, 'An alignment needs .*; show="attention" is for this one'),
         ({"output": tmp_path / "a.pdf"}, r"a\.pdf must end in \.svg"),

@@ -101,9 +101,15 @@ VALUES: dict[str, tuple[Make, tuple[str, ...]]] = {
     "Output": (lambda place: bert(place).run([[2, 5, 6, 3]]), ("hidden", "last")),
     "Trace": (lambda place: bert(place, "core").trace("the film was great"), ("tokens", "layers", "heads")),
     "LayerTrace": (lambda place: bert(place, "core").trace("the film").layers[0], ("layer 0", "heads")),
-    "Generated": (lambda place: gpt(place).generate([TEXT[:30]], beam=2, best=2)[0], ("score", "stopped")),
+    "Generated": (
+        lambda place: gpt(place).generate([TEXT[:30]], num_beams=2, num_return_sequences=2)[0],
+        ("score", "stopped"),
+    ),
     "Hypothesis": (lambda place: gpt(place).generate([TEXT[:30]], max_length=20)[0].best[0], ("score", "stopped")),
-    "Decoding": (lambda _: clearhead.Decoding(beam=4, best=2, stop=("end",)), ("beam=4", "best=2", "stop=")),
+    "Decoding": (
+        lambda _: clearhead.Decoding(num_beams=4, num_return_sequences=2, stop=("end",)),
+        ("num_beams=4", "num_return_sequences=2", "stop="),
+    ),
     "Quantised": (
         lambda place: clearhead.quantize(place / "bert/model", [TEXT, "a"], output=place / "int8", least_cosine=0.1),
         ("cosine", "int8"),
@@ -134,7 +140,7 @@ VALUES: dict[str, tuple[Make, tuple[str, ...]]] = {
     "Pretrained": (pretrained, ("bert", "mlm", "parameters", "loss", " to ", "language")),
     "LocalModel": (lambda _: clearhead.models()[0], ("name=",)),
     "TokenTable": (table, ("100 rows", "tokens")),
-    "BeamTree": (lambda place: beam_tree(gpt(place), "the film", beam=2, max_length=4), ("beam 2", "hypotheses")),
+    "BeamTree": (lambda place: beam_tree(gpt(place), "the film", num_beams=2, max_length=4), ("beam 2", "hypotheses")),
     "Decoded": (lambda place: decoding_steps(gpt(place), "the film", max_length=4), ("steps",)),
     "Positions": (lambda place: positions(bert(place)), ("learned", "table")),
     "Description": (lambda place: clearhead.describe(place / "bert/model"), ("bert", "architecture", "size on disk")),

@@ -22,7 +22,7 @@ from tests.small import tiny_gpt, tiny_model
 TEXTS = ["The old lighthouse keeper", "", "rain fell, and fell"]
 ROWS = [{"n": number, "text": text} for number, text in enumerate(TEXTS)]
 CSV = 'n,text\n0,The old lighthouse keeper\n1,\n2,"rain fell, and fell"\n'
-SHORT: dict[str, Any] = {"max_length": 6, "beam": 2}
+SHORT: dict[str, Any] = {"max_length": 6, "num_beams": 2}
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,7 @@ def test_translate_mistakes(translator: Path, writer: Path) -> None:
         (writer, "a text", {}, "has no decoder, so that it cannot translate"),
         (translator, "a text", {"column": "text"}, "column is for files, and 'a text' is none"),
         (translator, "a text", {"input_format": "csv"}, "input_format is for files and standard input"),
-        (translator, "a text", {"beams": 3}, "There is no setting 'beams'"),
+        (translator, "a text", {"beams": 3}, "Unknown decoding setting 'beams'"),
     ):
         with pytest.raises(InputError, match=problem):
             clearhead.translate(model, text, **choices)

@@ -33,7 +33,7 @@ def test_a_translator_shows_its_alignment(models: dict[str, Path], run: Run, tmp
     code, out, _ = run("explain", models["marian"], TEXT, "--max-length", 5, "--json")
     told = json.loads(out)
     assert (len(told["probs"]), len(told["probs"][0])) == (len(told["target"]), len(told["source"]))
-    best = clearhead.load(models["marian"]).generate([TEXT], beam=4, max_length=5)[0]
+    best = clearhead.load(models["marian"]).generate([TEXT], num_beams=4, max_length=5)[0]
     assert len(told["target"]) == len(best.ids)
     for name in ("a.svg", "a.png", "a.html", "a.json"):
         code, out, err = run("explain", models["marian"], TEXT, "--target", "rain fell", "-o", tmp_path / name)

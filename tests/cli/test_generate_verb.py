@@ -54,7 +54,7 @@ def test_a_prompt_goes_on(gpt2: Path, run: Run) -> None:
 def test_the_options_of_decoding_arrive(gpt2: Path, run: Run) -> None:
     model = clearhead.load(gpt2)
     options = {
-        ("--beam", "3", "--best", "3"): {"beam": 3, "best": 3},
+        ("--beam", "3", "--best", "3"): {"num_beams": 3, "num_return_sequences": 3},
         ("--sample", "--temperature", "2", "--top-k", "9", "--top-p", "0.9", "--min-p", "0.01", "--seed", "4"): {
             "sample": True,
             "temperature": 2.0,
@@ -65,16 +65,16 @@ def test_the_options_of_decoding_arrive(gpt2: Path, run: Run) -> None:
         },
         ("--sample", "--best", "3", "--repetition-penalty", "1.5"): {
             "sample": True,
-            "best": 3,
+            "num_return_sequences": 3,
             "repetition_penalty": 1.5,
         },
         ("--no-repeat-ngram", "1", "--forbid", "keeper", "--stop", "zz", "--stop", "e"): {
-            "no_repeat_ngram": 1,
-            "forbidden": ("keeper",),
+            "no_repeat_ngram_size": 1,
+            "bad_words": ("keeper",),
             "stop": ("zz", "e"),
         },
         ("--beam", "2", "--length-penalty", "0.3", "--min-length", "3", "--prefix", " keeper"): {
-            "beam": 2,
+            "num_beams": 2,
             "length_penalty": 0.3,
             "min_length": 3,
             "prefix": " keeper",
@@ -87,7 +87,7 @@ def test_the_options_of_decoding_arrive(gpt2: Path, run: Run) -> None:
         assert told["stopped"] == made.stopped
         assert [one["continuation"] for one in told.get("best", [told])] == [one.text for one in made.best]
     code, out, _ = run("generate", gpt2, PROMPT, "--max-length", "6", "--sample", "--best", "2")
-    best = model.generate([PROMPT], max_length=6, sample=True, best=2)[0].best
+    best = model.generate([PROMPT], max_length=6, sample=True, num_return_sequences=2)[0].best
     assert (code, out) == (0, "\n\n".join(PROMPT + one.text for one in best) + "\n")
 
 
@@ -177,8 +177,8 @@ def test_mistakes_are_one_sentence(gpt2: Path, masked_model: Path, run: Run, tmp
         "add --json": ("generate", gpt2, tmp_path / "in.txt", "--sample", "--best", "2"),
         "--column is for files": ("generate", gpt2, "a text", "--column", "b"),
         "--beam 1 and --best 1": ("generate", gpt2, "a text", "--stream", "--beam", "2"),
-        "--temperature is for samples: set --sample, too": ("generate", gpt2, "a text", "--temperature", "2"),
-        "finds at most 1": ("generate", gpt2, "a text", "--best", "2"),
+        "--temperature requires --sample": ("generate", gpt2, "a text", "--temperature", "2"),
+        "--best (2) must not be greater than --beam (1)": ("generate", gpt2, "a text", "--best", "2"),
         "the model numbers 48": ("generate", gpt2, "a text " * 60),
         "--max-length must be": ("generate", gpt2, "a text", "--max-length", "0"),
     }

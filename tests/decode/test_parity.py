@@ -34,30 +34,36 @@ for _beam, _penalty, _early in (
     (3, -1.0, False),
 ):
     MODES[f"beam {_beam}, penalty {_penalty}, early {_early}"] = (
-        {"beam": _beam, "length_penalty": _penalty, "early_stopping": _early},
+        {"num_beams": _beam, "length_penalty": _penalty, "early_stopping": _early},
         {"num_beams": _beam, "length_penalty": _penalty, "early_stopping": _early},
     )
 for _beam in (1, 4):
     MODES |= {
         f"beam {_beam}, no bigram twice": (
-            {"beam": _beam, "no_repeat_ngram": 2},
+            {"num_beams": _beam, "no_repeat_ngram_size": 2},
             {"num_beams": _beam, "no_repeat_ngram_size": 2},
         ),
         f"beam {_beam}, no trigram twice": (
-            {"beam": _beam, "no_repeat_ngram": 3},
+            {"num_beams": _beam, "no_repeat_ngram_size": 3},
             {"num_beams": _beam, "no_repeat_ngram_size": 3},
         ),
         f"beam {_beam}, repetition": (
-            {"beam": _beam, "repetition_penalty": 1.7},
+            {"num_beams": _beam, "repetition_penalty": 1.7},
             {"num_beams": _beam, "repetition_penalty": 1.7},
         ),
-        f"beam {_beam}, min length": ({"beam": _beam, "min_length": 7}, {"num_beams": _beam, "min_new_tokens": 7}),
+        f"beam {_beam}, min length": ({"num_beams": _beam, "min_length": 7}, {"num_beams": _beam, "min_new_tokens": 7}),
         f"beam {_beam}, forbidden": (
-            {"beam": _beam, "forbidden": [*range(20, 40), (41, 42), (43, 44, 45), (8, 8)]},
+            {"num_beams": _beam, "bad_words": [*range(20, 40), (41, 42), (43, 44, 45), (8, 8)]},
             {"num_beams": _beam, "bad_words_ids": [*([i] for i in range(20, 40)), [41, 42], [43, 44, 45], [8, 8]]},
         ),
         f"beam {_beam}, everything": (
-            {"beam": _beam, "min_length": 4, "no_repeat_ngram": 2, "repetition_penalty": 0.8, "forbidden": [9, 10]},
+            {
+                "num_beams": _beam,
+                "min_length": 4,
+                "no_repeat_ngram_size": 2,
+                "repetition_penalty": 0.8,
+                "bad_words": [9, 10],
+            },
             {"num_beams": _beam, "min_new_tokens": 4, "no_repeat_ngram_size": 2, "repetition_penalty": 0.8}
             | {"bad_words_ids": [[9], [10]]},
         ),
@@ -89,13 +95,13 @@ def test_modes(family: str, mode: str, runtime: str) -> None:
 def mixtures(draw: Any) -> tuple[Choices, Choices]:
     """Any settings together, ours and theirs."""
     one = {
-        "beam": ("num_beams", st.integers(1, 6)),
+        "num_beams": ("num_beams", st.integers(1, 6)),
         "max_length": ("max_new_tokens", st.integers(1, 14)),
         "length_penalty": ("length_penalty", st.sampled_from([0.0, 0.6, 1.0, 1.3, 2.0])),
-        "no_repeat_ngram": ("no_repeat_ngram_size", st.integers(0, 4)),
+        "no_repeat_ngram_size": ("no_repeat_ngram_size", st.integers(0, 4)),
         "early_stopping": ("early_stopping", st.sampled_from([True, False, "never"])),
         "repetition_penalty": ("repetition_penalty", st.sampled_from([1.0, 1.3, 0.9])),
-        "forbidden": ("bad_words_ids", st.lists(st.lists(st.integers(0, 59), min_size=1, max_size=2), min_size=1)),
+        "bad_words": ("bad_words_ids", st.lists(st.lists(st.integers(0, 59), min_size=1, max_size=2), min_size=1)),
     }
     mine = {name: draw(kind) for name, (_, kind) in one.items()}
     mine["min_length"] = draw(st.integers(0, mine["max_length"]))
@@ -116,15 +122,15 @@ def test_any_mixture(mixture: tuple[Choices, Choices], family: str) -> None:
 @every_family
 def test_the_modes_are_told_apart(family: str) -> None:
     """The control: on these weights a setting that is left out gives other words."""
-    for left_out in ("length_penalty", "early_stopping", "no_repeat_ngram", "repetition_penalty", "min_length"):
-        asked: Choices = {"length_penalty": 2.0, "early_stopping": True, "no_repeat_ngram": 2, "min_length": 7}
+    for left_out in ("length_penalty", "early_stopping", "no_repeat_ngram_size", "repetition_penalty", "min_length"):
+        asked: Choices = {"length_penalty": 2.0, "early_stopping": True, "no_repeat_ngram_size": 2, "min_length": 7}
         asked |= {"repetition_penalty": 1.7}
         plain: Choices = {"length_penalty": 0.6, "early_stopping": False}
         differs = 0
         for seed in SEEDS[family]:
             ids, mask = sources(family, seed)
             model = ours(family, "engine", seed)
-            both: Choices = {"beam": 5, "max_length": LENGTH} if left_out in plain else {"max_length": LENGTH}
+            both: Choices = {"num_beams": 5, "max_length": LENGTH} if left_out in plain else {"max_length": LENGTH}
             one = model.generate_ids(ids, mask, **both, **{left_out: asked[left_out]})
             two = model.generate_ids(ids, mask, **both, **{key: plain[key] for key in (left_out,) if key in plain})
             differs += [row.tolist() for row in one] != [row.tolist() for row in two]
@@ -136,7 +142,7 @@ def test_answers_end_and_differ(family: str) -> None:
     """Equality would be cheap if every answer were one word said eighteen times."""
     ended, kinds = 0, set()
     for seed in SEEDS[family]:
-        ended += same(family, "engine", seed, {"beam": 4}, {"num_beams": 4})
+        ended += same(family, "engine", seed, {"num_beams": 4}, {"num_beams": 4})
         ids, mask = sources(family, seed)
         rows = ours(family, "engine", seed).generate_ids(ids, mask, max_length=LENGTH)
         kinds |= {tuple(row.tolist()) for row in rows}
@@ -215,7 +221,9 @@ def test_scores_and_the_n_best(family: str, runtime: str) -> None:
         rows, scores = expected(
             family, ids, mask, seed, max_new_tokens=LENGTH, num_beams=5, num_return_sequences=5, length_penalty=penalty
         )
-        writer = Writer(ours(family, runtime, seed), beam=5, best=5, max_length=LENGTH, length_penalty=penalty)
+        writer = Writer(
+            ours(family, runtime, seed), num_beams=5, num_return_sequences=5, max_length=LENGTH, length_penalty=penalty
+        )
         answers = [answer for found in writer.decoder.generate(writer._given(ids, mask)) for answer in found]
         assert [list(answer.ids) for answer in answers] == rows
         np.testing.assert_allclose([answer.score for answer in answers], scores, rtol=0, atol=1e-5)

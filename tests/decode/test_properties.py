@@ -30,7 +30,7 @@ seeds = st.integers(0, 1 << 30)
 def test_beam_one_is_greedy(seed: int, early: bool, penalty: float, ngram: int) -> None:
     """Beam search itself with room for one hypothesis walks where greedy walks."""
     how: dict[str, Any] = {"early_stopping": early, "length_penalty": penalty, "max_length": 8}
-    how["no_repeat_ngram"] = ngram
+    how["no_repeat_ngram_size"] = ngram
     one = decoder(Table(6, seed), [0], **how)
     greedy = [found[0] for found in one.generate(PROMPTS)]
     for prompt, answer in zip(PROMPTS, greedy, strict=True):
@@ -61,12 +61,12 @@ def test_a_beam_that_holds_everything_finds_the_best(seed: int, penalty: float) 
     table = Table(5, seed)
     every = every_text(table, (1,), 3, penalty)
     how: dict[str, Any] = {"length_penalty": penalty, "early_stopping": "never", "max_length": 3}
-    best = decoder(table, [0], beam=16, best=5, **how).generate([PROMPTS[0]])[0]
+    best = decoder(table, [0], num_beams=16, num_return_sequences=5, **how).generate([PROMPTS[0]])[0]
     expected = sorted(every, key=lambda said: -every[said])[:5]
     assert [tuple(answer.ids) for answer in best] == expected
     np.testing.assert_allclose([one.score for one in best], [every[said] for said in expected], atol=1e-5)
     for beam in (1, 2, 3, 5):
-        assert decoder(table, [0], beam=beam, **how).generate([PROMPTS[0]])[0][0].score <= best[0].score + 1e-6
+        assert decoder(table, [0], num_beams=beam, **how).generate([PROMPTS[0]])[0][0].score <= best[0].score + 1e-6
 
 
 @given(seed=seeds, penalty=st.sampled_from([0.0, 0.6, 1.0, 2.0]), length=st.integers(1, 2))
@@ -76,7 +76,9 @@ def test_two_words_wider_is_never_worse(seed: int, penalty: float, length: int) 
     table, last = Table(9, seed), -np.inf
     for beam in (1, 2, 3, 4, 6, 8):
         how: dict[str, Any] = {"early_stopping": "never"} if beam > 1 else {}
-        found = decoder(table, [0], beam=beam, max_length=length, length_penalty=penalty, **how).generate([PROMPTS[1]])
+        found = decoder(table, [0], num_beams=beam, max_length=length, length_penalty=penalty, **how).generate(
+            [PROMPTS[1]]
+        )
         assert found[0][0].score >= last - 1e-6
         last = found[0][0].score
 
@@ -86,10 +88,19 @@ def test_two_words_wider_is_never_worse(seed: int, penalty: float, length: int) 
 def test_groups(seed: int) -> None:
     """Without a penalty every group is the same small beam; with a large one their first words differ."""
     table = Table(8, seed)
-    alone = decoder(table, [0], beam=2, best=2, max_length=6).generate(PROMPTS)
-    none = decoder(table, [0], beam=6, best=6, groups=3, max_length=6).generate(PROMPTS)
+    alone = decoder(table, [0], num_beams=2, num_return_sequences=2, max_length=6).generate(PROMPTS)
+    none = decoder(table, [0], num_beams=6, num_return_sequences=6, num_beam_groups=3, max_length=6).generate(PROMPTS)
     assert [[one.ids for one in found] for found in none] == [[one.ids for one in found] for found in alone]
-    apart = decoder(table, [0], beam=3, best=3, groups=3, diversity=1e5, max_length=6, min_length=3).generate(PROMPTS)
+    apart = decoder(
+        table,
+        [0],
+        num_beams=3,
+        num_return_sequences=3,
+        num_beam_groups=3,
+        diversity_penalty=1e5,
+        max_length=6,
+        min_length=3,
+    ).generate(PROMPTS)
     for found in apart:
         assert len({answer.ids[0] for answer in found}) == 3
 
@@ -111,7 +122,13 @@ def test_groups_of_one_word_by_word(seed: int, diversity: float) -> None:
             own.append(int(scores.argmax()))
             if own[-1]:
                 taken.append(own[-1])
-    how: dict[str, Any] = {"beam": 3, "best": 3, "groups": 3, "diversity": diversity, "max_length": length}
+    how: dict[str, Any] = {
+        "num_beams": 3,
+        "num_return_sequences": 3,
+        "num_beam_groups": 3,
+        "diversity_penalty": diversity,
+        "max_length": length,
+    }
     found = decoder(table, [0], **how).generate([DecodingInput(ids=prompt)])[0]
     assert {tuple(answer.ids) for answer in found} == {tuple(own) for own in said}
 
@@ -123,10 +140,10 @@ def test_finished_rows_leave_the_batch(seed: int, beam: int) -> None:
     fed = 0
     for prompt in PROMPTS:
         table = Table(6, seed)
-        decoder(table, [0], beam=beam, max_length=9).generate([prompt])
+        decoder(table, [0], num_beams=beam, max_length=9).generate([prompt])
         fed += table.fed
     table = Table(6, seed)
-    decoder(table, [0], beam=beam, max_length=9).generate(PROMPTS)
+    decoder(table, [0], num_beams=beam, max_length=9).generate(PROMPTS)
     longest = max(len(one.ids) for one in PROMPTS)
     assert table.fed == fed + sum(longest - len(one.ids) for one in PROMPTS)
 
@@ -138,7 +155,7 @@ def test_cached_is_uncached(family: str, beam: int) -> None:
     ids, mask = sources("marian" if family == "transformer" else family, 5)
     if "gpt" in family:
         mask[:] = True
-    writer = Writer(model, beam=beam, max_length=12, no_repeat_ngram=3)
+    writer = Writer(model, num_beams=beam, max_length=12, no_repeat_ngram_size=3)
     rows = writer._given(ids, mask)
     cached = writer.decoder.generate(rows)
     writer.decoder.runner = Uncached(model.runner)  # type: ignore[assignment]
@@ -149,7 +166,11 @@ def test_cached_is_uncached(family: str, beam: int) -> None:
 
 @pytest.mark.thin(4)
 @pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize("choices", [{}, {"beam": 4, "best": 3}, {"sample": True, "best": 2, "top_p": 0.9}], ids=str)
+@pytest.mark.parametrize(
+    "choices",
+    [{}, {"num_beams": 4, "num_return_sequences": 3}, {"sample": True, "num_return_sequences": 2, "top_p": 0.9}],
+    ids=str,
+)
 @pytest.mark.parametrize("family", TITLES)
 def test_alone_and_in_any_batch(family: str, choices: dict[str, Any], runtime: str) -> None:
     seed = SEEDS[family][0]
@@ -169,7 +190,7 @@ def test_the_2017_transformer_in_both_runtimes(tmp_path: Any) -> None:
     model = model_of("transformer", decoder_start_token_id=1)
     engine = clearhead.load(model.save(tmp_path / "model"), "engine")
     ids, mask = sources("marian", 3)
-    for how in ({}, {"beam": 4}):
+    for how in ({}, {"num_beams": 4}):
         one = model.generate_ids(ids, mask, max_length=9, **how)
         two = engine.generate_ids(ids, mask, max_length=9, **how)
         assert [row.tolist() for row in one] == [row.tolist() for row in two]

@@ -68,12 +68,14 @@ def test_the_words_that_may_be_drawn(choices: dict[str, Any], words: int) -> Non
 def test_frequencies_are_the_softmax() -> None:
     logits = np.array([0.0, 1.0, 2.0, -1.0, 0.5], np.float32)
     number = 20_000
-    found = decoder(Table(5, 0, fixed=logits), [], sample=True, best=number, max_length=1).generate(PROMPT)[0]
+    found = decoder(Table(5, 0, fixed=logits), [], sample=True, num_return_sequences=number, max_length=1).generate(
+        PROMPT
+    )[0]
     counts = np.bincount([answer.ids[0] for answer in found], minlength=5) / number
     probs = np.exp(logits) / np.exp(logits).sum()
     np.testing.assert_allclose(counts, probs, atol=5 * np.sqrt(0.25 / number))
     assert found[0].score == pytest.approx(float(np.log(probs[found[0].ids[0]])), abs=1e-5)
-    how: dict[str, Any] = {"sample": True, "best": number, "max_length": 1, "temperature": 0.5}
+    how: dict[str, Any] = {"sample": True, "num_return_sequences": number, "max_length": 1, "temperature": 0.5}
     sharp = decoder(Table(5, 0, fixed=logits), [], **how).generate(PROMPT)[0]
     squared = np.exp(2 * logits) / np.exp(2 * logits).sum()
     counts = np.bincount([answer.ids[0] for answer in sharp], minlength=5) / number
@@ -97,7 +99,7 @@ def test_a_seed_repeats(runtime: str) -> None:
 
     assert said(seed=3) == said(seed=3)
     assert said(seed=3) != said(seed=4)
-    several = said(seed=3, best=3)
+    several = said(seed=3, num_return_sequences=3)
     assert len(several) == 3 * len(ids)
     assert all(row in several for row in said(seed=3))
     assert len({tuple(row) for row in several}) > len(ids)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ import clearhead
 from clearhead import ClearheadError
 from clearhead.batch import Batch
 from clearhead.decode import Decoding, Generated
+from clearhead.decode.settings import FORMER_NAMES
 from clearhead.errors import ConfigError, InputError
 from clearhead.model.generation import Writer
 from tests.core.networks import model_of
@@ -37,7 +39,9 @@ def test_texts(family: str, runtime: str) -> None:
     if family == "openai-gpt":  # no symbol stands for the beginning of a text
         texts.remove("")
     done: list[tuple[int, int]] = []
-    found = model.generate(texts, beam=3, best=2, max_length=9, progress=lambda *at: done.append(at))
+    found = model.generate(
+        texts, num_beams=3, num_return_sequences=2, max_length=9, progress=lambda *at: done.append(at)
+    )
     assert done[-1] == (len(texts), len(texts))
     assert [one.source for one in found] == texts
     for one in found:
@@ -50,10 +54,12 @@ def test_texts(family: str, runtime: str) -> None:
         tokenizer = model.target_tokenizer or model.tokenizer
         assert one.text == tokenizer.decode(one.ids)
         assert "<table>" in one._repr_html_()
-    alone = model.generate(texts[1:2], beam=3, best=2, max_length=9)[0]
+    alone = model.generate(texts[1:2], num_beams=3, num_return_sequences=2, max_length=9)[0]
     assert alone.ids == found[1].ids
     ids = [model.tokenizer.encode(text).ids for text in texts]
-    assert [row.tolist() for row in model.generate_ids(ids, beam=3, max_length=9)] == [list(one.ids) for one in found]
+    assert [row.tolist() for row in model.generate_ids(ids, num_beams=3, max_length=9)] == [
+        list(one.ids) for one in found
+    ]
 
 
 def test_a_page_shows_no_markup_of_a_text() -> None:
@@ -108,7 +114,7 @@ def test_stop_texts(stop: Any) -> None:
 
 def test_stop_texts_in_a_beam() -> None:
     model, prompt = scripted("alpha beta gamma delta")
-    found = model.generate([prompt], beam=3, max_length=40, stop="gam")[0]
+    found = model.generate([prompt], num_beams=3, max_length=40, stop="gam")[0]
     assert found.text == "alpha beta "
     assert found.stopped == "stop"
 
@@ -117,9 +123,9 @@ def test_forbidden_words_and_prefix() -> None:
     model, prompt = scripted("the keeper keeps writing letters")
     said = model.generate([prompt], max_length=30)[0]
     assert "letters" in said.text
-    without = model.generate([prompt], max_length=30, forbidden=["letters", "zzz"])[0]
+    without = model.generate([prompt], max_length=30, bad_words=["letters", "zzz"])[0]
     assert "letters" not in without.text
-    begun = spoken("t5").generate(["Rain fell"], max_length=5, prefix="The old", beam=2)[0]
+    begun = spoken("t5").generate(["Rain fell"], max_length=5, prefix="The old", num_beams=2)[0]
     assert begun.text.startswith("The old")
     assert len(begun.ids) <= 5 + len(spoken("t5").tokenizer.encode("The old").ids) - 1
 
@@ -149,13 +155,13 @@ def test_positions_end_cleanly() -> None:
         spoken("gpt2").generate(["word " * 400])
 
 
-@pytest.mark.parametrize("choices", [{}, {"sample": True}, {"beam": 3}], ids=str)
+@pytest.mark.parametrize("choices", [{}, {"sample": True}, {"num_beams": 3}], ids=str)
 def test_when_every_word_is_forbidden(choices: dict[str, Any]) -> None:
     model = ours("gpt2", "engine", 0)
-    assert [len(row) for row in model.generate_ids([[5, 6]], forbidden=[*range(60)], **choices)] == [1]  # an end
+    assert [len(row) for row in model.generate_ids([[5, 6]], bad_words=[*range(60)], **choices)] == [1]  # an end
     none = replace(model, generation={"eos_token_id": None})
-    assert [len(row) for row in none.generate_ids([[5, 6], [7]], forbidden=[*range(60)], **choices)] == [0, 0]
-    writer = Writer(none, forbidden=[*range(60)], **choices)
+    assert [len(row) for row in none.generate_ids([[5, 6], [7]], bad_words=[*range(60)], **choices)] == [0, 0]
+    writer = Writer(none, bad_words=[*range(60)], **choices)
     assert writer.decoder.generate(writer._given([[5, 6]], None))[0][0].stopped == "blocked"
 
 
@@ -169,31 +175,31 @@ def test_empty_input() -> None:
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"beam": 0}, "beam must be an integer >= 1, got 0"),
-    ({"beam": "4"}, "beam must be an integer"),
-    ({"beam": 2.0}, "beam must be an integer"),
+    ({"num_beams": 0}, "num_beams must be an integer >= 1, got 0"),
+    ({"num_beams": "4"}, "num_beams must be an integer"),
+    ({"num_beams": 2.0}, "num_beams must be an integer"),
     ({"max_length": 0}, "max_length must be"),
-    ({"max_length": 3, "min_length": 4}, "min_length is 4, more than max_length"),
+    ({"max_length": 3, "min_length": 4}, r"min_length \(4\) must not be greater than max_length \(3\)"),
     ({"length_penalty": float("nan")}, "length_penalty must be a number"),
     ({"early_stopping": "sometimes"}, "early_stopping must be"),
-    ({"best": 2}, "best is 2, and a beam of 1"),
-    ({"beam": 4, "groups": 3}, "cannot be shared among 3 groups"),
-    ({"beam": 4, "diversity": 1.0}, "set groups, too"),
-    ({"beam": 4, "sample": True}, "sample draws one answer at a time"),
-    ({"temperature": 0.5}, "temperature is for samples"),
+    ({"num_return_sequences": 2}, r"num_return_sequences \(2\) must not be greater than num_beams \(1\)"),
+    ({"num_beams": 4, "num_beam_groups": 3}, r"num_beams is 4, which is not divisible by num_beam_groups \(3\)"),
+    ({"num_beams": 4, "diversity_penalty": 1.0}, "diversity_penalty requires num_beam_groups"),
+    ({"num_beams": 4, "sample": True}, "sample cannot be combined with beam search"),
+    ({"temperature": 0.5}, "temperature requires sample"),
     ({"sample": True, "temperature": 0.0}, "temperature must be a number"),
     ({"sample": True, "top_p": 1.5}, "top_p must be a number from 0 to 1"),
     ({"sample": "yes"}, "sample must be true or false"),
-    ({"coverage_penalty": 1.0}, "beam is 1"),
+    ({"coverage_penalty": 1.0}, "coverage_penalty requires beam search, but num_beams is 1"),
     ({"repetition_penalty": -1.0}, "repetition_penalty must be"),
     ({"prefix": [60]}, "prefix names token 60, and the vocabulary has 60"),
     ({"prefix": "text"}, "no tokenizer; give token ids"),
-    ({"forbidden": [[]]}, "forbidden must be a text or token ids"),
-    ({"forbidden": [[-1]]}, "forbidden must be"),
+    ({"bad_words": [[]]}, "bad_words must be a text or token ids"),
+    ({"bad_words": [[-1]]}, "bad_words must be"),
     ({"stop": ["a"]}, "no tokenizer"),
-    ({"stop": [""]}, "stop must be texts"),
+    ({"stop": [""]}, "stop must be one or more non-empty texts"),
     ({"seed": -1}, "seed must be"),
-    ({"num_beams": 4}, "There is no setting 'num_beams'; there are beam, "),
+    ({"length": 4}, "Unknown decoding setting 'length', expected one of: num_beams, "),
 ]
 
 
@@ -201,6 +207,28 @@ BAD: list[tuple[dict[str, Any], str]] = [
 def test_bad_settings(choices: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         ours("gpt2", "engine", 0).generate_ids([[5]], **choices)
+
+
+FORMER: dict[str, Any] = {"beam": 4, "best": 2, "groups": 2, "diversity": 0.5, "no_repeat_ngram": 3, "forbidden": ["a"]}
+CURRENT: dict[str, Any] = {FORMER_NAMES[name]: value for name, value in FORMER.items()}
+
+
+def test_former_names_of_settings_warn() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        settings = Decoding(**FORMER)
+    assert [str(warning.message).rpartition("use ")[2] for warning in caught] == [f"{name}." for name in CURRENT]
+    assert settings == Decoding(**CURRENT)
+    with pytest.warns(DeprecationWarning, match="use num_beam_groups"):
+        assert settings.groups == 2  # type: ignore[attr-defined]
+    model = ours("gpt2", "engine", 0)
+    with pytest.warns(DeprecationWarning, match="use num_beams"):
+        rows = model.generate_ids([[5, 6]], beam=4, max_length=6)
+    assert [row.tolist() for row in rows] == [
+        row.tolist() for row in model.generate_ids([[5, 6]], num_beams=4, max_length=6)
+    ]
+    with pytest.raises(InputError, match="beam is the former name of num_beams"):
+        Decoding(beam=2, num_beams=2)  # type: ignore[call-arg]
 
 
 def test_bad_input() -> None:
@@ -211,8 +239,8 @@ def test_bad_input() -> None:
         model.generate(["a", 3])  # type: ignore[list-item]
     with pytest.raises(InputError, match="takes one text"):
         model.generate_stream(["a"])  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="beam=1"):
-        model.generate_stream("a", beam=2)
+    with pytest.raises(InputError, match="num_beams=1"):
+        model.generate_stream("a", num_beams=2)
     with pytest.raises(InputError, match="numbers 96"):
         model.generate_stream("word " * 400)
     for ids in ([5, 6], [[VOCAB]], [["a"]], [[1.5]], [[[1]]]):
@@ -251,14 +279,14 @@ def test_what_is_left_out_is_said(caplog: pytest.LogCaptureFixture) -> None:
     said = {**(model.generation or {}), "typical_p": 0.9, "diversity_penalty": 0.0, "min_length": 1 << 70}
     assert len(replace(model, generation=said).generate_ids([[5, 6]], max_length=4)[0]) == 4
     assert "asks for typical_p, which decoding here does not know" in caplog.text
-    assert "diversity" not in caplog.text
+    assert "diversity_penalty" not in caplog.text
 
 
 def test_without_a_generation_config() -> None:
     """Older folders have it all in config.json; what is not there is the family's."""
     model = ours("marian", "engine", 2)
     old = replace(model, generation=None, config={**model.config, "forced_eos_token_id": 9, "bad_words_ids": [[30]]})
-    rows = old.generate_ids(*sources("marian", 2), beam=2, max_length=6)
+    rows = old.generate_ids(*sources("marian", 2), num_beams=2, max_length=6)
     assert all(row[-1] in (0, 9) for row in rows)
     bare = {key: value for key, value in model.config.items() if key not in ("eos_token_id", "forced_eos_token_id")}
     rows = replace(model, generation=None, config=bare).generate_ids(*sources("marian", 2), max_length=6)
@@ -270,7 +298,7 @@ def test_coverage(runtime: str) -> None:
     """Of finished hypotheses the one that looked at every source word wins; the score says by how much."""
     model = ours("marian", runtime, 2)
     ids, mask = sources("marian", 2)
-    how: dict[str, Any] = {"beam": 5, "best": 5, "max_length": 5, "early_stopping": "never"}
+    how: dict[str, Any] = {"num_beams": 5, "num_return_sequences": 5, "max_length": 5, "early_stopping": "never"}
     plain, judged = Writer(model, **how), Writer(model, **how, coverage_penalty=2.0)
     rows = plain._given(ids, mask)
     alone = [judged.decoder.generate([row])[0] for row in rows]
@@ -291,12 +319,12 @@ def test_coverage(runtime: str) -> None:
         assert [answer.ids for answer in by_itself] == [answer.ids for answer in other]
     assert differs
     with pytest.raises(InputError, match="needs a source"):
-        ours("gpt2", runtime, 0).generate_ids([[5]], beam=2, coverage_penalty=1.0)
+        ours("gpt2", runtime, 0).generate_ids([[5]], num_beams=2, coverage_penalty=1.0)
 
 
 def test_settings_are_flags() -> None:
     """Every field has a plain default, and one value equals another with the same fields."""
-    assert Decoding() == Decoding(beam=1)
-    assert Decoding(forbidden=["a", 3, [4, 5]], stop="x").forbidden == ("a", (3,), (4, 5))  # type: ignore[arg-type]
+    assert Decoding() == Decoding(num_beams=1)
+    assert Decoding(bad_words=["a", 3, [4, 5]], stop="x").bad_words == ("a", (3,), (4, 5))  # type: ignore[arg-type]
     with pytest.raises(AttributeError):
-        Decoding().beam = 2  # type: ignore[misc]
+        Decoding().num_beams = 2  # type: ignore[misc]

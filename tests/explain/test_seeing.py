@@ -62,8 +62,8 @@ def written(*tokens: str, **choices: Any) -> Any:
 @pytest.mark.parametrize("family", ["t5", "marian"])
 def test_a_model_writes_its_own_target(family: str) -> None:
     model = spoken(family)
-    trace = trace_written(model, TEXT, beam=3, max_length=6)
-    best = model.generate([TEXT], beam=3, max_length=6)[0]
+    trace = trace_written(model, TEXT, num_beams=3, max_length=6)
+    best = model.generate([TEXT], num_beams=3, max_length=6)[0]
     tokenizer = model.target_tokenizer or model.tokenizer
     assert trace.written == tokenizer.tokens(best.ids)
     assert trace.target_tokens == ["<start>", *trace.written[:-1]]
@@ -137,8 +137,8 @@ def test_the_picture_of_an_alignment() -> None:
 @pytest.mark.parametrize("family", ["t5", "marian", "gpt2"])
 def test_the_tree_is_the_search(family: str, runtime: str) -> None:
     model = spoken(family, runtime)
-    tree = beam_tree(model, TEXT, beam=3, max_length=6)
-    best = model.generate([TEXT], beam=3, best=3, max_length=6)[0].best
+    tree = beam_tree(model, TEXT, num_beams=3, max_length=6)
+    best = model.generate([TEXT], num_beams=3, num_return_sequences=3, max_length=6)[0].best
     assert [text for text, _, _ in tree.answers] == [one.text for one in best]
     np.testing.assert_allclose([score for _, score, _ in tree.answers], [one.score for one in best], rtol=1e-5)
     way = [node for node in tree.nodes if node.won]
@@ -162,20 +162,20 @@ def test_the_tree_is_the_search(family: str, runtime: str) -> None:
 
 
 def test_groups_and_ends_of_a_tree() -> None:
-    tree = beam_tree(spoken("gpt2"), TEXT, beam=4, groups=2, diversity=0.5, max_length=5)
+    tree = beam_tree(spoken("gpt2"), TEXT, num_beams=4, num_beam_groups=2, diversity_penalty=0.5, max_length=5)
     assert {node.group for node in tree.nodes} == {0, 1}
     assert sum(node.won for node in tree.nodes) == 5
     with pytest.raises(InputError, match="no tree"):
-        beam_tree(spoken("gpt2"), TEXT, beam=1)
+        beam_tree(spoken("gpt2"), TEXT, num_beams=1)
     with pytest.raises(InputError, match="no text to decode"):
         beam_tree(spoken("t5"), "  ")
     with pytest.raises(InputError, match=r"at most 1,200 are drawn"):
-        beams_svg(beam_tree(spoken("t5"), TEXT, beam=16, max_length=90, min_length=90))
+        beams_svg(beam_tree(spoken("t5"), TEXT, num_beams=16, max_length=90, min_length=90))
 
 
 def test_a_watched_search_finds_the_same() -> None:
     model = spoken("marian")
-    writer = Writer(model, beam=4, best=4, max_length=8)
+    writer = Writer(model, num_beams=4, num_return_sequences=4, max_length=8)
     seen: list[Any] = []
     watched = writer.watched(TEXT, seen.append)
     assert [one.ids for one in watched] == [one.ids for one in writer.watched(TEXT, None)]
@@ -195,8 +195,8 @@ def test_steps_are_what_the_decoder_thought(family: str, runtime: str) -> None:
         shares = [one.probability for one in step.candidates]
         assert (len(shares), shares) == (4, sorted(shares, reverse=True))
     assert found.opening == ("<start>" if family == "t5" else "… keeper")
-    searched = decoding_steps(model, TEXT, beam=4, max_length=5)
-    assert tuple(step.said.id for step in searched.steps) == model.generate([TEXT], beam=4, max_length=5)[0].ids
+    searched = decoding_steps(model, TEXT, num_beams=4, max_length=5)
+    assert tuple(step.said.id for step in searched.steps) == model.generate([TEXT], num_beams=4, max_length=5)[0].ids
 
 
 def test_a_target_is_followed_and_rules_are_told() -> None:
@@ -207,7 +207,7 @@ def test_a_target_is_followed_and_rules_are_told() -> None:
     assert any(step.rank > 1 for step in found.steps)
     assert steps_svg(found).count('class="candidate"') == sum(1 + (step.rank > 1) for step in found.steps)
     free = decoding_steps(model, TEXT, max_length=1).steps[0]
-    barred = decoding_steps(model, TEXT, max_length=1, forbidden=[(free.said.id,)]).steps[0]
+    barred = decoding_steps(model, TEXT, max_length=1, bad_words=[(free.said.id,)]).steps[0]
     assert barred.said.id == free.candidates[1].id
     assert [(one.allowed, one.said) for one in barred.candidates[:2]] == [(False, False), (True, True)]
     assert barred.candidates[0].probability == pytest.approx(free.said.probability, rel=1e-5)
@@ -254,7 +254,7 @@ def saved(folder: Path, suffix: str) -> list[Path]:
         save_alignment(trace, folder / f"a{suffix}"),
         save_alignment(trace, folder / f"w{suffix}", words=True),
         save_attention(trace, folder / f"l{suffix}"),
-        save_beams(beam_tree(model, TEXT, beam=2, max_length=4), folder / f"b{suffix}"),
+        save_beams(beam_tree(model, TEXT, num_beams=2, max_length=4), folder / f"b{suffix}"),
         save_steps(decoding_steps(model, TEXT, max_length=4), folder / f"s{suffix}"),
         save_positions(positions(spoken("marian")), folder / f"p{suffix}"),
     ]
@@ -306,7 +306,9 @@ def test_hostile_words_are_shown_and_never_run(tmp_path: Path) -> None:
         for path in (
             save_alignment(trace, tmp_path / f"a{suffix}", words=True),
             save_alignment(trace, tmp_path / f"b{suffix}"),
-            save_beams(beam_tree(model, hostile, beam=2, max_length=3), tmp_path / f"c{suffix}", source_note=hostile),
+            save_beams(
+                beam_tree(model, hostile, num_beams=2, max_length=3), tmp_path / f"c{suffix}", source_note=hostile
+            ),
             save_steps(decoding_steps(model, hostile, max_length=3), tmp_path / f"d{suffix}", source_note=hostile),
         ):
             if suffix == ".png":

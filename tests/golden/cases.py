@@ -148,7 +148,7 @@ def read_answers(folder: Path, root: Path, name: str, **how: Any) -> list[dict[s
     data = root / "data" / CASES[name][0]
     if CASES[name][1].get("task") == "translate":
         sources = [line.split("\t")[0] for line in data.read_text(encoding="utf-8").splitlines()[1::EVERY]]
-        written = clearhead.load(folder, **how).generate(sources, beam=2)
+        written = clearhead.load(folder, **how).generate(sources, num_beams=2)
         return [{"text": each.text, "score": each.score} for each in written]
     predictor = clearhead.load_predictor(folder, threads=1, **how)
     return [each.to_json() for each in clearhead.predict(predictor, data)[::EVERY]]

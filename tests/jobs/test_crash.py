@@ -204,9 +204,9 @@ def test_a_translation_that_goes_on_has_the_same_bits(tmp_path: Path) -> None:
     config |= {"vocab_size": tokenizer.vocab_size, "pad_token_id": tokenizer.pad_id}
     config |= {"eos_token_id": tokenizer.eos_id, "decoder_start_token_id": tokenizer.bos_id}
     model = clearhead.create("transformer", config=config, head="seq2seq", tokenizer=tokenizer)
-    whole = list(translate_lines(model, lines, max_length=6, beam=2))
+    whole = list(translate_lines(model, lines, max_length=6, num_beams=2))
     for skip in (0, 1, 9, 23, 24, 30):
-        assert list(translate_lines(model, lines, skip=skip, max_length=6, beam=2)) == whole[skip:]
+        assert list(translate_lines(model, lines, skip=skip, max_length=6, num_beams=2)) == whole[skip:]
     writer = clearhead.load(tiny_gpt(tmp_path))
     drawn = list(continue_lines(writer, lines, max_length=4, sample=True, seed=3))
     for skip in (1, 9, 24):

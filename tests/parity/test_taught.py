@@ -130,7 +130,7 @@ def test_a_taught_folder_says_in_transformers_what_it_says_here(
     for beam in (1, 3):
         given = words(texts, padding=True, return_tensors="pt")
         said = model.generate(**given, num_beams=beam, max_new_tokens=12, do_sample=False)
-        ours = clearhead.load(run.folder).generate(texts, beam=beam, max_length=12)
+        ours = clearhead.load(run.folder).generate(texts, num_beams=beam, max_length=12)
         for one, row in zip(ours, said[:, 1:].tolist(), strict=True):
             assert row[: len(one.ids)] == list(one.ids)
             assert set(row[len(one.ids) :]) <= {model.config.eos_token_id, model.config.pad_token_id}

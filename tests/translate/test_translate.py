@@ -39,7 +39,7 @@ def test_a_translator_learns_and_is_measured(made: clearhead.Run) -> None:
     assert model.trained is not None
     assert model.trained.task == "translate"
     rows = parallel(20, seed=5)
-    said = [one.text for one in model.generate([row["de"] for row in rows], beam=4)]
+    said = [one.text for one in model.generate([row["de"] for row in rows], num_beams=4)]
     assert sum(text == row["en"] for text, row in zip(said, rows, strict=True)) >= 16  # 18 to 20
     kept = json.loads((made.folder / "metrics.json").read_text())
     assert kept["parts"]["test"]["metrics"]["bleu"]["value"] == pytest.approx(made.metrics["bleu"].value)

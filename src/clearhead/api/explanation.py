@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clearhead.checkpoint.hub import locate
+from clearhead.deprecation import renamed_parameters
 from clearhead.jobs import kinds
 from clearhead.model.opening import as_model
 from clearhead.progress import Progress
@@ -42,6 +43,7 @@ def describe(model: str | os.PathLike[str] | Model, *, download: Progress | None
     return describe_model(as_model(model, progress=download), disk_bytes(folder))
 
 
+@renamed_parameters(beam="num_beams")
 def explain(
     model: str | os.PathLike[str] | Model,
     text: str | None = None,
@@ -57,7 +59,7 @@ def explain(
     special: bool = False,
     all_words: bool = False,
     words: bool = False,
-    beam: int | None = None,
+    num_beams: int | None = None,
     top: int | None = None,
     max_length: int | None = None,
     download: Progress | None = None,
@@ -84,7 +86,7 @@ def explain(
         "special": special or None,
         "all_words": all_words or None,
         "words": words or None,
-        "beam": beam,
+        "num_beams": num_beams,
         "top": top,
         "max_length": max_length,
     }

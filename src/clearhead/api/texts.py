@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, overload
 
+from clearhead.decode.settings import FORMER_NAMES
+from clearhead.deprecation import renamed_parameters
 from clearhead.model.loading import load_tokenizers
 from clearhead.model.opening import as_model
 from clearhead.progress import CountCallback, Progress, from_counts
@@ -111,6 +113,7 @@ def translate(
 ) -> TextsWritten: ...
 
 
+@renamed_parameters(**FORMER_NAMES)
 def translate(
     model: Reference,
     source: Any,
@@ -118,7 +121,7 @@ def translate(
     *,
     column: str | None = None,
     input_format: str | None = None,
-    beam: int | None = None,
+    num_beams: int | None = None,
     max_length: int = 256,
     as_json: bool = False,
     align: bool | None = False,
@@ -133,7 +136,8 @@ def translate(
 
     With an `output`, a file or an open stream gets a line for each, or a JSON object with `as_json`; an interrupted
     file is resumed. `align` adds which source word each word looked at (None: where the model can tell), and
-    `decoding` are further fields of `Decoding`: best, sample, top_p, ... A string is a text unless it names a file.
+    `decoding` are further fields of `Decoding`: num_return_sequences, sample, top_p, ... A string is a text unless it
+    names a file.
     """
     from clearhead.translate.stream import translate_texts
 
@@ -150,7 +154,7 @@ def translate(
         progress=from_counts(progress),
         download=download,
         notify=notify,
-        **_search(decoding, beam, 4, max_length),
+        **_search(decoding, num_beams, 4, max_length),
     )
 
 
@@ -164,6 +168,7 @@ def generate(
 ) -> TextsWritten: ...
 
 
+@renamed_parameters(**FORMER_NAMES)
 def generate(
     model: Reference,
     source: Any,
@@ -171,7 +176,7 @@ def generate(
     *,
     column: str | None = None,
     input_format: str | None = None,
-    beam: int | None = None,
+    num_beams: int | None = None,
     max_length: int = 128,
     as_json: bool = False,
     new_only: bool = False,
@@ -199,10 +204,11 @@ def generate(
         progress=from_counts(progress),
         download=download,
         notify=notify,
-        **_search(decoding, beam, 1, max_length),
+        **_search(decoding, num_beams, 1, max_length),
     )
 
 
+@renamed_parameters(**FORMER_NAMES)
 def generate_stream(
     model: Reference,
     prompt: str,
@@ -230,10 +236,11 @@ def tokens(model: Reference, text: str, second: str | None = None) -> Encoding:
     return tokenizer.encode(text, second)
 
 
-def _search(decoding: dict[str, Any], beam: int | None, usual: int, max_length: int) -> dict[str, Any]:
-    """Fields of `Decoding`; without a beam, samples are drawn one word at a time, and others have the usual one."""
-    width = (1 if decoding.get("sample") else usual) if beam is None else beam
-    return {**decoding, "beam": width, "max_length": max_length}
+def _search(decoding: dict[str, Any], num_beams: int | None, default: int, max_length: int) -> dict[str, Any]:
+    """Fields of `Decoding`; the default number of beams is 1 for sampling."""
+    if num_beams is None:
+        num_beams = 1 if decoding.get("sample") else default
+    return {**decoding, "num_beams": num_beams, "max_length": max_length}
 
 
 def _stream_or_path(output: Any) -> Any:

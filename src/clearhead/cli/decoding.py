@@ -65,6 +65,8 @@ class DecodingOptions:
 
     def choices(self, *, beam: int, max_length: int) -> dict[str, Any]:
         """Fields of `Decoding`, as `Model.generate` takes them."""
-        made = {name: value for name, value in vars(self).items() if name not in ("forbid", "stop")}
-        made |= {"forbidden": tuple(self.forbid or ()), "stop": tuple(self.stop or ())}
-        return made | {"beam": 1 if self.sample else beam, "max_length": max_length}
+        renamed = ("best", "no_repeat_ngram", "forbid", "stop")
+        settings = {name: value for name, value in vars(self).items() if name not in renamed}
+        settings |= {"num_return_sequences": self.best, "no_repeat_ngram_size": self.no_repeat_ngram}
+        settings |= {"bad_words": tuple(self.forbid or ()), "stop": tuple(self.stop or ())}
+        return settings | {"num_beams": 1 if self.sample else beam, "max_length": max_length}

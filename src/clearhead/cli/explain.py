@@ -104,7 +104,7 @@ def explain(
             special=special,
             all_words=all_words,
             words=words,
-            beam=beam,
+            num_beams=beam,
             top=top,
             max_length=max_length,
             download=bars,

@@ -16,7 +16,13 @@ from cyclopts import Parameter
 
 from clearhead.cli import VERBS
 
-ALIASES = {"slices": "slice", "forbidden": "forbid"}  # what is called otherwise in Python
+ALIASES = {  # settings whose flags have other names
+    "slices": "slice",
+    "bad_words": "forbid",
+    "num_beams": "beam",
+    "num_return_sequences": "best",
+    "no_repeat_ngram_size": "no_repeat_ngram",
+}
 SHORT = {"--output": "-o"}
 COLUMNS = frozenset({"text", "text_b", "label", "source", "target", "id", "group"})  # often columns of the user's own
 

@@ -1,15 +1,34 @@
-"""Decoding over the Runner protocol: greedy, sampling and beam search drive core and engine alike.
+"""Decoding over the Runner protocol: greedy search, sampling and beam search for core and engine alike.
 
-A `Decoding` holds the settings, `plan_of` adds what the model folder says, and a `Decoder` turns token ids into
+`Decoding` holds the settings, `resolve_plan` completes them from the model folder, and a `Decoder` turns token ids into
 `Hypothesis` values.
 """
 
-from clearhead.decode.beam_search import BeamStep, StepCallback
-from clearhead.decode.decoder import Decoder
-from clearhead.decode.generation_config import DecodingPlan, resolve_plan
-from clearhead.decode.prompt import DecodingInput
-from clearhead.decode.results import Generated, Hypothesis
-from clearhead.decode.settings import Decoding
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clearhead.decode.beam_search import BeamStep, StepCallback
+    from clearhead.decode.decoder import Decoder
+    from clearhead.decode.generation_config import DecodingPlan, resolve_plan
+    from clearhead.decode.prompt import DecodingInput
+    from clearhead.decode.results import Generated, Hypothesis
+    from clearhead.decode.settings import Decoding
+else:
+    from clearhead.lazy import export_lazily
+
+    export_lazily(
+        __name__,
+        {
+            "beam_search": ("BeamStep", "StepCallback"),
+            "decoder": ("Decoder",),
+            "generation_config": ("DecodingPlan", "resolve_plan"),
+            "prompt": ("DecodingInput",),
+            "results": ("Generated", "Hypothesis"),
+            "settings": ("Decoding",),
+        },
+    )
 
 __all__ = [
     "BeamStep",

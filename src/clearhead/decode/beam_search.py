@@ -50,7 +50,7 @@ class BeamSearch:
         settings = plan.settings
         self.begun, self.plan, self.stops, self.watch = begun, plan, stops, watch
         self.rules = LogitsProcessor(plan, begun.max_new_tokens)
-        self.groups, self.width = settings.groups, settings.beam // settings.groups
+        self.groups, self.width = settings.num_beam_groups, settings.num_beams // settings.num_beam_groups
         # enough continuations that so many are left when every end symbol is among them
         self.keep = max(2, 1 + len(plan.end_ids)) * self.width
         self.ends = np.array(plan.end_ids, np.int64)
@@ -176,11 +176,11 @@ class BeamSearch:
 
     def _avoid(self, logits: Array, taken: list[Array]) -> None:
         """Words that the groups before have chosen lose log probability, once for each time."""
-        if not taken or not self.plan.settings.diversity:
+        if not taken or not self.plan.settings.diversity_penalty:
             return
         for place, words in enumerate(np.concatenate(taken, 1)):
             ids, times = np.unique(words[words >= 0], return_counts=True)
-            logits[place][:, ids] -= np.float32(self.plan.settings.diversity) * times.astype(np.float32)
+            logits[place][:, ids] -= np.float32(self.plan.settings.diversity_penalty) * times.astype(np.float32)
 
     def _row(self, place: int, group: int, beam: int) -> int:
         """Where a hypothesis stands in the batch."""

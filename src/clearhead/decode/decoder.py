@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from clearhead.caller import setting
 from clearhead.decode.beam_search import BeamSearch, StepCallback
 from clearhead.decode.generation_config import DecodingPlan
 from clearhead.decode.logits_processors import LogitsProcessor
@@ -56,7 +57,7 @@ class Decoder:
             numbers = [rows[place] for place in group]
             found = self._generate_batch([one for row in numbers if (one := some[row]) is not None], scored, watch)
             for row, answers in zip(numbers, found, strict=True):
-                best = answers[: self.plan.settings.best]
+                best = answers[: self.plan.settings.num_return_sequences]
                 made[row] = [replace(one, text=self.to_text(one.ids)) for one in best] if texts else best
             done += len(numbers)
             progress("generating", done, len(every))
@@ -67,18 +68,20 @@ class Decoder:
     ) -> list[list[Hypothesis]]:
         """Those of texts that are decoded together."""
         begun, settings = start_decoding(self.runner, self.plan, every), self.plan.settings
-        if settings.beam > 1:
+        if settings.num_beams > 1:
             return BeamSearch(begun, self.plan, self.stops, watch).search()
         made: list[list[Hypothesis]] = [[] for _ in every]
         size = max(1, BATCH_ROWS // len(every))  # samples of each text that are drawn together
-        for first in range(0, settings.best, size):
-            numbers = range(first, min(first + size, settings.best))
-            part = replace(begun, logits=begun.logits.copy()) if settings.best > size else begun
+        for first in range(0, settings.num_return_sequences, size):
+            numbers = range(first, min(first + size, settings.num_return_sequences))
+            part = replace(begun, logits=begun.logits.copy()) if settings.num_return_sequences > size else begun
             part.repeat(len(numbers))
             draws = [
                 random_generator(settings.seed, one, number) for one in every if settings.sample for number in numbers
             ]
-            answers = Sampler(part, self.plan, self.stops, draws, scored=scored or settings.best > 1).search()
+            answers = Sampler(
+                part, self.plan, self.stops, draws, scored=scored or settings.num_return_sequences > 1
+            ).search()
             for row, found in enumerate(made):
                 found += answers[row * len(numbers) : (row + 1) * len(numbers)]
         return [sorted(found, key=lambda hypothesis: -hypothesis.score) for found in made]
@@ -102,8 +105,8 @@ class Decoder:
     def stream(self, given: DecodingInput) -> Iterator[str]:
         """The answer to one text in pieces, each as soon as no later word can change it."""
         settings = self.plan.settings
-        if settings.beam > 1 or settings.best > 1:
-            raise InputError("An answer is known word by word with beam=1 and best=1 alone.")
+        if settings.num_beams > 1 or settings.num_return_sequences > 1:
+            raise InputError(f"Streaming requires {setting('num_beams', 1)} and {setting('num_return_sequences', 1)}.")
         one = self._fill_empty(given, 0)
         return iter(()) if one is None else self._stream(one)
 

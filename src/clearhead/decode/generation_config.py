@@ -85,7 +85,7 @@ def resolve_plan(
     said = _GenerationConfig(config, generation, shape.family, vocab)
     prefix = _encode_setting("prefix", settings.prefix, tokenizer, vocab)[0] if settings.prefix else ()
     own = [
-        ids for one in settings.forbidden for ids in _encode_setting("forbidden", one, tokenizer, vocab, spaced=True)
+        ids for one in settings.bad_words for ids in _encode_setting("bad_words", one, tokenizer, vocab, spaced=True)
     ]
     ends = said.token_ids("eos_token_id")
     if generation is None and "eos_token_id" not in config and not ends and tokenizer is not None:

@@ -20,7 +20,7 @@ class LogitsProcessor:
 
     def __init__(self, plan: DecodingPlan, limit: int) -> None:
         self.plan, self.limit = plan, limit
-        self.ngram = plan.settings.no_repeat_ngram
+        self.ngram = plan.settings.no_repeat_ngram_size
         self.ends = np.array([end for end in plan.end_ids if end < plan.vocab], np.int64)
         single = sorted({ids[0] for ids in plan.bad_words if len(ids) == 1})
         self.single = np.array(single, np.int64)

@@ -107,7 +107,7 @@ def group_inputs(plan: DecodingPlan, shape: ModelShape, every: Sequence[Decoding
 
     Prompts of different length share a batch only where the positions suffice for all of them, padding included.
     """
-    paired, beam = shape.decoder is not None, max(plan.settings.beam, plan.settings.best)
+    paired, beam = shape.decoder is not None, max(plan.settings.num_beams, plan.settings.num_return_sequences)
     lengths = np.array(
         [len(one.ids) if paired else len(one.real_ids) + len(plan.prefix_ids) for one in every], np.int64
     )
@@ -145,7 +145,7 @@ def start_decoding(runner: Runner, plan: DecodingPlan, every: Sequence[DecodingI
         logits=np.zeros((0, 0), np.float32),
         history=np.where(mask, ids, -1),
         max_new_tokens=max_new_tokens(plan, runner.shape, size),
-        log_probs=plan.settings.beam > 1,
+        log_probs=plan.settings.num_beams > 1,
     )
     if plan.settings.coverage_penalty:
         if not paired or not runner.capabilities.source_attention:

@@ -1,4 +1,4 @@
-"""Decoding: every setting of how a decoder chooses its words, as one frozen value."""
+"""Decoding: every setting of beam search and sampling, as one frozen value."""
 
 from __future__ import annotations
 
@@ -8,131 +8,141 @@ from numbers import Real
 from typing import Any, Literal
 
 from clearhead.caller import setting
+from clearhead.deprecation import renamed_fields
 from clearhead.errors import InputError
 from clearhead.html import short_repr
 
 EarlyStopping = bool | Literal["never"]
-MAX_COUNT = 1 << 20  # of anything that is counted here: beyond it, a mistake
+MAX_COUNT = 1 << 20  # upper limit of every integer setting
+FORMER_NAMES = {
+    "beam": "num_beams",
+    "best": "num_return_sequences",
+    "groups": "num_beam_groups",
+    "diversity": "diversity_penalty",
+    "no_repeat_ngram": "no_repeat_ngram_size",
+    "forbidden": "bad_words",
+}
 
 
+@renamed_fields(**FORMER_NAMES)
 @dataclass(frozen=True, kw_only=True)
 class Decoding:
-    """How a decoder chooses its words; None leaves a choice to the model's folder."""
+    """Decoding strategy and its settings; None means the value of the model folder."""
 
-    beam: int = 1  # hypotheses kept at each step; 1: the likeliest word each time (greedy)
-    best: int = 1  # answers for each text, best first: at most `beam`, or that many samples
-    max_length: int = 128  # new tokens, at most; the prefix does not count
-    min_length: int | None = None  # new tokens before the end symbol is allowed
-    length_penalty: float = 1.0  # a hypothesis is judged by sum(log p) / length ** this
-    coverage_penalty: float = 0.0  # GNMT's beta: how much source words that nothing looked at count against it
-    early_stopping: EarlyStopping | None = None  # True: as soon as `beam` are finished; "never": nothing could win
-    groups: int = 1  # the beam in so many groups, each of which avoids the words of those before it
-    diversity: float = 0.0  # log probability that a word loses for each group that has chosen it in this step
-    sample: bool = False  # draw each word by its probability
-    temperature: float | None = None  # below 1 sharper, above 1 flatter; for samples, like the three below
-    top_k: int | None = None  # draw among the k likeliest; 0: all
-    top_p: float | None = None  # draw among the likeliest that together have this probability
-    min_p: float | None = None  # draw among those at least this times as likely as the likeliest
-    seed: int = 0  # the same seed and text give the same sample, alone or among others
-    repetition_penalty: float | None = None  # words that were said count as this much less likely
-    no_repeat_ngram: int = 0  # no so many words in a row twice
-    prefix: str | tuple[int, ...] = ()  # what every answer begins with
-    forbidden: tuple[str | tuple[int, ...], ...] = ()  # words, or words in a row, that no answer has
-    stop: tuple[str, ...] = ()  # texts at which an answer ends; they are not part of it
+    num_beams: int = 1  # hypotheses kept per step; 1 is greedy decoding
+    num_return_sequences: int = 1  # answers per text, best first: at most `num_beams`, or the number of samples
+    max_length: int = 128  # maximum number of new tokens, without the prefix
+    min_length: int | None = None  # minimum number of new tokens before the end token
+    length_penalty: float = 1.0  # a hypothesis is scored by sum(log p) / length ** length_penalty
+    coverage_penalty: float = 0.0  # GNMT's beta: penalizes hypotheses that leave source tokens unattended
+    early_stopping: EarlyStopping | None = None  # True: after `num_beams` finished ones; "never": when none can improve
+    num_beam_groups: int = 1  # diverse beam search: groups that the beams are divided into
+    diversity_penalty: float = 0.0  # subtracted from the log probability of a token per earlier group that chose it
+    sample: bool = False  # draw tokens at random by their probabilities
+    temperature: float | None = None  # sampling: lower is more deterministic, higher is more random
+    top_k: int | None = None  # sampling: only the k most likely tokens; 0: all
+    top_p: float | None = None  # sampling: only the most likely tokens whose probabilities add up to top_p
+    min_p: float | None = None  # sampling: only tokens at least this likely relative to the most likely one
+    seed: int = 0  # sampling: the same seed and text give the same answer in any batch
+    repetition_penalty: float | None = None  # above 1: tokens that already occurred are less likely
+    no_repeat_ngram_size: int = 0  # no n-gram of this size occurs twice; 0: off
+    prefix: str | tuple[int, ...] = ()  # the beginning of every answer
+    bad_words: tuple[str | tuple[int, ...], ...] = ()  # words or token sequences that never occur in an answer
+    stop: tuple[str, ...] = ()  # an answer ends before the first of these texts
 
     def __repr__(self) -> str:
         """The settings that differ from the defaults."""
 
-        given = ((one.name, getattr(self, one.name), one.default) for one in fields(self))
-        return short_repr("Decoding", *(f"{name}={value!r}" for name, value, default in given if value != default))
+        settings = ((field.name, getattr(self, field.name), field.default) for field in fields(self))
+        return short_repr("Decoding", *(f"{name}={value!r}" for name, value, default in settings if value != default))
 
     def __post_init__(self) -> None:
-        for name, least in (("beam", 1), ("best", 1), ("max_length", 1), ("groups", 1), ("no_repeat_ngram", 0)):
-            _check_int(name, getattr(self, name), least)
-        for name, least in (("min_length", 0), ("top_k", 0)):
-            if getattr(self, name) is not None:
-                _check_int(name, getattr(self, name), least)
+        for name in ("num_beams", "num_return_sequences", "max_length", "num_beam_groups"):
+            _check_int(name, getattr(self, name), 1)
+        for name in ("no_repeat_ngram_size", "min_length", "top_k"):
+            if getattr(self, name) is not None or name == "no_repeat_ngram_size":
+                _check_int(name, getattr(self, name), 0)
         _check_int("seed", self.seed, 0, 1 << 64)
         if not isinstance(self.sample, bool):
-            raise InputError(f"sample must be true or false, and it is {_quote(self.sample)}.")
+            raise InputError(f"{setting('sample')} must be true or false, got {_quote(self.sample)}.")
         if not (self.early_stopping is None or isinstance(self.early_stopping, bool) or self.early_stopping == "never"):
-            raise InputError(f"early_stopping must be true, false or 'never', and it is {_quote(self.early_stopping)}.")
+            raise InputError(f"early_stopping must be true, false or 'never', got {_quote(self.early_stopping)}.")
         _check_number("length_penalty", self.length_penalty, -10.0, 10.0)
         _check_number("coverage_penalty", self.coverage_penalty, 0.0, 1e6)
-        _check_number("diversity", self.diversity, 0.0, 1e6)
+        _check_number("diversity_penalty", self.diversity_penalty, 0.0, 1e6)
         for name, low, high in (("temperature", 1e-4, 1e4), ("top_p", 0.0, 1.0), ("min_p", 0.0, 1.0)):
             if getattr(self, name) is not None:
                 _check_number(name, getattr(self, name), low, high)
         if self.repetition_penalty is not None:
             _check_number("repetition_penalty", self.repetition_penalty, 1e-4, 1e4)
-        object.__setattr__(self, "prefix", _text_or_ids("prefix", self.prefix))
-        listed = ((one,) if _is_id(one) else one for one in _as_tuple("forbidden", self.forbidden))
-        object.__setattr__(self, "forbidden", tuple(_text_or_ids("forbidden", one) for one in listed))
-        stops = _as_tuple("stop", self.stop)
-        if not all(isinstance(one, str) and one for one in stops):
-            raise InputError(f"{setting('stop')} must be texts of at least one letter.")
-        object.__setattr__(self, "stop", stops)
-        self._check_together()
+        object.__setattr__(self, "prefix", _as_text_or_ids("prefix", self.prefix))
+        bad_words = ((word,) if _is_int(word) else word for word in _as_tuple("bad_words", self.bad_words))
+        object.__setattr__(self, "bad_words", tuple(_as_text_or_ids("bad_words", word) for word in bad_words))
+        stop_texts = _as_tuple("stop", self.stop)
+        if not all(isinstance(text, str) and text for text in stop_texts):
+            raise InputError(f"{setting('stop')} must be one or more non-empty texts.")
+        object.__setattr__(self, "stop", stop_texts)
+        self._check_combinations()
 
-    def _check_together(self) -> None:
-        """What no single setting can see."""
+    def _check_combinations(self) -> None:
+        """Reject settings that contradict each other."""
+        num_beams = f"{setting('num_beams')} is {self.num_beams}"
         if self.min_length is not None and self.min_length > self.max_length:
-            least, most = setting("min_length"), setting("max_length")
-            raise InputError(f"{least} is {self.min_length}, more than {most}, which is {self.max_length}.")
-        if self.sample and self.beam > 1:
-            beam = f"{setting('beam')} is {self.beam}"
-            said = f"{setting('sample')} draws one answer at a time, and {beam}"
-            raise InputError(f"{said}; {setting('best')} gives several samples.")
+            limit = f"{setting('max_length')} ({self.max_length})"
+            raise InputError(f"{setting('min_length')} ({self.min_length}) must not be greater than {limit}.")
+        if self.sample and self.num_beams > 1:
+            several = f"use {setting('num_return_sequences')} for several samples"
+            raise InputError(f"{setting('sample')} cannot be combined with beam search ({num_beams}); {several}.")
         if not self.sample:
             for name in ("temperature", "top_k", "top_p", "min_p"):
                 if getattr(self, name) is not None:
-                    said = setting(name)
-                    raise InputError(f"{said} is for samples: set {setting('sample')}, too, or leave {said} out.")
-            if self.best > self.beam:
-                best = f"{setting('best')} is {self.best}"
-                raise InputError(f"{best}, and a beam of {self.beam} finds at most {self.beam} answers.")
-        if self.beam % self.groups:
-            raise InputError(f"A beam of {self.beam} cannot be shared among {self.groups} groups evenly.")
-        if self.diversity and self.groups == 1:
-            raise InputError("diversity keeps groups apart, and there is one group; set groups, too.")
-        if self.coverage_penalty and self.beam == 1:
-            penalty = setting("coverage_penalty")
-            raise InputError(f"{penalty} judges the hypotheses of a beam, and {setting('beam')} is 1.")
+                    raise InputError(f"{setting(name)} requires {setting('sample')}.")
+            if self.num_return_sequences > self.num_beams:
+                count = f"{setting('num_return_sequences')} ({self.num_return_sequences})"
+                raise InputError(f"{count} must not be greater than {setting('num_beams')} ({self.num_beams}).")
+        if self.num_beams % self.num_beam_groups:
+            raise InputError(f"{num_beams}, which is not divisible by num_beam_groups ({self.num_beam_groups}).")
+        if self.diversity_penalty and self.num_beam_groups == 1:
+            raise InputError("diversity_penalty requires num_beam_groups >= 2.")
+        if self.coverage_penalty and self.num_beams == 1:
+            raise InputError(f"{setting('coverage_penalty')} requires beam search, but {num_beams}.")
 
 
-def _check_int(name: str, value: Any, least: int, most: int = MAX_COUNT) -> None:
-    if not _is_id(value) or not least <= value <= most:
-        raise InputError(f"{setting(name)} must be an integer >= {least}, got {_quote(value)}.")
+def _check_int(name: str, value: Any, low: int, high: int = MAX_COUNT) -> None:
+    if not _is_int(value) or value < low:
+        raise InputError(f"{setting(name)} must be an integer >= {low}, got {_quote(value)}.")
+    if value > high:
+        raise InputError(f"{setting(name)} must be at most {high}, got {_quote(value)}.")
 
 
 def _check_number(name: str, value: Any, low: float, high: float) -> None:
-    number = isinstance(value, Real) and value is not True and value is not False
-    if not number or not isfinite(value) or not low <= value <= high:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not isfinite(value) or not low <= value <= high:
         raise InputError(f"{setting(name)} must be a number from {low:g} to {high:g}, got {_quote(value)}.")
 
 
-def _is_id(value: Any) -> bool:
+def _is_int(value: Any) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
 def _as_tuple(name: str, value: Any) -> tuple[Any, ...]:
-    """Several values; one text is itself the only one."""
+    """Return the elements of a list; a text is a list with one element."""
     if isinstance(value, str):
         return (value,)
     try:
         return tuple(value)
     except TypeError:
-        raise InputError(f"{setting(name)} must be a list, and it is {_quote(value)}.") from None
+        raise InputError(f"{setting(name)} must be a list, got {_quote(value)}.") from None
 
 
-def _text_or_ids(name: str, value: Any) -> str | tuple[int, ...]:
-    """A text, or the ids of its words."""
+def _as_text_or_ids(name: str, value: Any) -> str | tuple[int, ...]:
+    """Return a text, or its token ids as integers."""
     if isinstance(value, str):
         return value
     ids = _as_tuple(name, value)
-    if not all(_is_id(one) and 0 <= one < 1 << 31 for one in ids) or (name == "forbidden" and not ids):
-        raise InputError(f"{setting(name)} must be a text or token ids, and it is {_quote(value)}.")
-    return tuple(int(one) for one in ids)
+    if not all(_is_int(token_id) and 0 <= token_id < 1 << 31 for token_id in ids) or (name == "bad_words" and not ids):
+        raise InputError(f"{setting(name)} must be a text or token ids, got {_quote(value)}.")
+    return tuple(int(token_id) for token_id in ids)
 
 
 def _quote(value: Any) -> str:

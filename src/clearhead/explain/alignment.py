@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clearhead.deprecation import renamed_parameters
 from clearhead.errors import InputError
 from clearhead.explain.decoder_tokens import need_text
 from clearhead.explain.focus import hidden_note, hidden_share, shown_tokens
@@ -69,10 +70,11 @@ class Alignment:
         }
 
 
-def trace_written(model: Model, text: str, *, beam: int = 4, **choices: Any) -> Trace:
+@renamed_parameters(beam="num_beams")
+def trace_written(model: Model, text: str, *, num_beams: int = 4, **choices: Any) -> Trace:
     """The trace of a text with the target that the model itself writes; `choices` are fields of `Decoding`."""
     need_text(text)
-    writer = Writer(model, beam=beam, **choices)
+    writer = Writer(model, num_beams=num_beams, **choices)
     if model.shape.decoder is None:
         raise InputError("This model has no decoder beside its encoder; its trace needs no target.")
     answers = writer.watched(text, None)

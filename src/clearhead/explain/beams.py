@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.decode import BeamStep, Hypothesis
+from clearhead.deprecation import renamed_parameters
 from clearhead.errors import InputError
 from clearhead.explain.decoder_tokens import need_text, opening, tokens_of
 from clearhead.explain.figure import Table, figure_page, write_figure
@@ -133,11 +134,12 @@ class Spot:
     band: int  # which line of the picture
 
 
-def beam_tree(model: Model, text: str, *, beam: int = 4, **choices: Any) -> BeamTree:
+@renamed_parameters(beam="num_beams")
+def beam_tree(model: Model, text: str, *, num_beams: int = 4, **choices: Any) -> BeamTree:
     """Search the answer to one text and keep every step; `choices` are fields of `clearhead.decode.Decoding`."""
     need_text(text)
-    writer = Writer(model, beam=beam, **({"best": beam} | choices))
-    if beam < 2:
+    writer = Writer(model, num_beams=num_beams, **({"num_return_sequences": num_beams} | choices))
+    if num_beams < 2:
         raise InputError("A beam of 1 keeps one beginning, which is no tree; take 2 or more, or look at the steps.")
     nodes_so_far: list[dict[str, Any]] = []
     ways: dict[int, list[int]] = {}  # of each group: the hypotheses that go on, in the order of the search
@@ -167,7 +169,7 @@ def beam_tree(model: Model, text: str, *, beam: int = 4, **choices: Any) -> Beam
         raise InputError("There is nothing to decode: the text has no token.")
     words = tokens_of(model, [node["id"] for node in nodes_so_far])
     nodes = [Beginning(**node, token=words[node["id"]], won=False) for node in nodes_so_far]
-    tree = BeamTree(source=text, beam=beam, opening=opening(model, text), nodes=nodes, hypotheses=answers)
+    tree = BeamTree(source=text, beam=num_beams, opening=opening(model, text), nodes=nodes, hypotheses=answers)
     return replace(tree, nodes=_mark_answer(tree, writer.new_ids(answers[0])))
 
 

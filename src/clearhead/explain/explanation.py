@@ -29,10 +29,21 @@ if TYPE_CHECKING:
 
 # the settings of each kind
 USES: Mapping[str, tuple[str, ...]] = {
-    "attention": ("second", "target", "layer", "head", "word", "part", "special", "all_words", "beam", "max_length"),
-    "alignment": ("target", "layer", "head", "words", "special", "beam", "max_length"),
-    "beams": ("beam", "max_length"),
-    "steps": ("target", "beam", "top", "max_length"),
+    "attention": (
+        "second",
+        "target",
+        "layer",
+        "head",
+        "word",
+        "part",
+        "special",
+        "all_words",
+        "num_beams",
+        "max_length",
+    ),
+    "alignment": ("target", "layer", "head", "words", "special", "num_beams", "max_length"),
+    "beams": ("num_beams", "max_length"),
+    "steps": ("target", "num_beams", "top", "max_length"),
     "positions": (),
 }
 SHORT = 20  # new tokens of a prompt, which need not have an end
@@ -81,8 +92,8 @@ def _check(kind: str, settings: Mapping[str, Any], text: str | None) -> None:
         if name not in USES[kind]:
             what = "A second text" if name == "second" else setting(name)
             raise InputError(f"{what} is not for {kind}; leave it out, or take another {setting('show')}.")
-    if "target" in settings and {"beam", "max_length"} & settings.keys():
-        search = f"{setting('beam')} and {setting('max_length')}"
+    if "target" in settings and {"num_beams", "max_length"} & settings.keys():
+        search = f"{setting('num_beams')} and {setting('max_length')}"
         raise InputError(
             f"{setting('target')} gives what is written, so there is nothing to search: leave {search} out."
         )
@@ -94,10 +105,10 @@ def _check(kind: str, settings: Mapping[str, Any], text: str | None) -> None:
         raise InputError(f"{both} exclude each other: draw the lines of one word, or those of all.")
 
 
-def _search(model: Model, settings: Mapping[str, Any], beam: int) -> dict[str, Any]:
+def _search(model: Model, settings: Mapping[str, Any], num_beams: int) -> dict[str, Any]:
     """How words are looked for."""
     longest = 128 if model.shape.decoder is not None else SHORT
-    return {"beam": settings.get("beam", beam), "max_length": settings.get("max_length", longest)}
+    return {"num_beams": settings.get("num_beams", num_beams), "max_length": settings.get("max_length", longest)}
 
 
 def _traced(model: Model, text: str, settings: Mapping[str, Any]) -> Trace:

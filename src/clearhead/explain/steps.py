@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clearhead.deprecation import renamed_parameters
 from clearhead.errors import InputError
 from clearhead.explain.decoder_tokens import need_text, opening, tokens_of
 from clearhead.explain.figure import Table, figure_page, write_figure
@@ -103,8 +104,9 @@ class Decoded:
         return {"source": self.source, "text": self.text, "chosen": self.how, "steps": steps}
 
 
+@renamed_parameters(beam="num_beams")
 def decoding_steps(
-    model: Model, text: str, *, target: str | None = None, top: int = 5, beam: int = 1, **choices: Any
+    model: Model, text: str, *, target: str | None = None, top: int = 5, num_beams: int = 1, **choices: Any
 ) -> Decoded:
     """The answer to one text word by word, with the `top` likeliest candidates of each place.
 
@@ -114,10 +116,16 @@ def decoding_steps(
     if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= MOST_TOP:
         raise InputError(f"top must be a whole number from 1 to {MOST_TOP}, and it is {top!r:.40}.")
     if target is None:
-        writer = Writer(model, beam=beam, **choices)
+        writer = Writer(model, num_beams=num_beams, **choices)
         answers = writer.watched(text, None)
         ids = writer.new_ids(answers[0]) if answers else []
-        how = f"the best of a beam of {beam}" if beam > 1 else "drawn by chance" if writer.settings.sample else GREEDY
+        how = (
+            f"the best of a beam of {num_beams}"
+            if num_beams > 1
+            else "drawn by chance"
+            if writer.settings.sample
+            else GREEDY
+        )
     else:
         ids = _given(model, target)
         writer = Writer(model, **(choices | {"max_length": len(ids) + 1}))

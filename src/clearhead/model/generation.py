@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from clearhead.batch import as_ids, pad_rows
+from clearhead.decode import Generated, Hypothesis, resolve_plan
+from clearhead.decode.settings import FORMER_NAMES, Decoding
 from clearhead.errors import InputError
 from clearhead.model.embedding import TruncationWarning
 from clearhead.model.inputs import MOST_TOKENS, checked_batch
@@ -15,7 +18,7 @@ from clearhead.progress import Progress, no_progress
 if TYPE_CHECKING:
     import numpy as np
 
-    from clearhead.decode import Decoding, DecodingInput, Generated, Hypothesis, StepCallback
+    from clearhead.decode import DecodingInput, StepCallback
     from clearhead.model.model import Model
 
     Array = np.ndarray[Any, Any]
@@ -25,7 +28,7 @@ class Writer:
     """One way to write: a model, and a plan made of settings and what the folder says."""
 
     def __init__(self, model: Model, **choices: Any) -> None:
-        from clearhead.decode import Decoder, resolve_plan
+        from clearhead.decode import Decoder
 
         self.model, self.settings = model, settings_of(choices)
         tokenizer = model.target_tokenizer or model.source_tokenizer
@@ -35,8 +38,6 @@ class Writer:
 
     def generate(self, texts: Iterable[str], progress: Progress = no_progress) -> list[Generated]:
         """Texts in, texts out."""
-        from clearhead.decode import Generated, Hypothesis
-
         if isinstance(texts, str):
             raise InputError("generate takes a list of texts, and it was given one text; put it in a list.")
         rows = list(texts)
@@ -60,7 +61,7 @@ class Writer:
         made: list[Array] = []
         for answers in self.decoder.generate(self._given(ids, mask), scored=False, texts=False):
             found = [np.array(answer.ids, np.int64) for answer in answers]
-            made += found + [np.zeros(0, np.int64)] * (self.settings.best - len(found))
+            made += found + [np.zeros(0, np.int64)] * (self.settings.num_return_sequences - len(found))
         return made
 
     def watched(self, text: str, watch: StepCallback | None) -> list[Hypothesis]:
@@ -141,11 +142,7 @@ def _ragged(ids: Any) -> bool:
 
 def settings_of(choices: dict[str, Any]) -> Decoding:
     """Choices as settings; one that does not exist is named."""
-    from dataclasses import fields
-
-    from clearhead.decode import Decoding
-
-    known = [one.name for one in fields(Decoding)]
-    if unknown := [name for name in choices if name not in known]:
-        raise InputError(f"There is no setting {unknown[0]!r}; there are {', '.join(known)}.")
+    names = [field.name for field in fields(Decoding)]
+    if unknown := [name for name in choices if name not in names and name not in FORMER_NAMES]:
+        raise InputError(f"Unknown decoding setting {unknown[0]!r}, expected one of: {', '.join(names)}.")
     return Decoding(**choices)

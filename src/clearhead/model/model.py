@@ -12,6 +12,8 @@ from clearhead import tensors
 from clearhead.batch import Output
 from clearhead.checkpoint.folder import MAX_SHARD_BYTES
 from clearhead.checkpoint.passport import Passport, TrainingRecord
+from clearhead.decode.settings import FORMER_NAMES
+from clearhead.deprecation import renamed_parameters
 from clearhead.errors import InputError
 from clearhead.families import Family
 from clearhead.model.alignment import Aligner, Alignment, check_pairs
@@ -175,47 +177,50 @@ class Model:
         embedder = Embedder(self, layer, pooling, normalize, self.prompt_text(prompt, prompt_name))
         return embedder.stream(texts, batch_tokens)
 
+    @renamed_parameters(**FORMER_NAMES)
     def generate(
         self,
         texts: Iterable[str],
-        beam: int = 1,
+        num_beams: int = 1,
         *,
         progress: KnownCountCallback | None = None,
         **choices: Any,
     ) -> list[Generated]:
-        """What the decoder writes for each text: a translation, a summary, or how a prompt goes on.
+        """Generate an answer to each text: a translation, a summary or the continuation of a prompt.
 
-        `choices` are fields of `Decoding`: max_length, length_penalty, best, sample, top_p, prefix, stop, ...
-        `progress` receives (texts done, texts in all).
+        `choices` are fields of `Decoding`: max_length, length_penalty, num_return_sequences, sample, top_p, prefix,
+        stop, ... `progress` is called with (texts done, number of texts).
         """
-        return Writer(self, beam=beam, **choices).generate(texts, from_counts(progress))
+        return Writer(self, num_beams=num_beams, **choices).generate(texts, from_counts(progress))
 
+    @renamed_parameters(**FORMER_NAMES)
     def generate_stream(self, text: str, **choices: Any) -> Iterator[str]:
         """The answer to one text in pieces, each as soon as it is known; no piece ends within a letter."""
         return Writer(self, **choices).stream(text)
 
+    @renamed_parameters(**FORMER_NAMES)
     def generate_ids(
         self,
         ids: Any,
         mask: Any = None,
-        beam: int = 1,
+        num_beams: int = 1,
         max_length: int = 128,
         length_penalty: float = 1.0,
-        no_repeat_ngram: int = 0,
+        no_repeat_ngram_size: int = 0,
         **choices: Any,
     ) -> list[Array]:
         """The new ids for each row of (batch, length) ids, at most `max_length`: those that transformers would give.
 
         They come without the prompt or the start symbol, with the prefix and the end symbol, and without padding. Rows
         may be lists of different length. Without a mask every token of a source is real; padding of prompts is known by
-        its id. `best` answers are that many rows, empty ones where there are fewer.
+        its id. `num_return_sequences` answers are that many rows, empty ones where there are fewer.
         """
         writer = Writer(
             self,
-            beam=beam,
+            num_beams=num_beams,
             max_length=max_length,
             length_penalty=length_penalty,
-            no_repeat_ngram=no_repeat_ngram,
+            no_repeat_ngram_size=no_repeat_ngram_size,
             **choices,
         )
         return writer.ids(ids, mask)

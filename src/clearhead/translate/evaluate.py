@@ -52,7 +52,7 @@ def translations(
     model: Model, texts: Sequence[str], prefix: str, beam: int, progress: Progress = no_progress
 ) -> list[str]:
     """What a model writes for each text."""
-    made = model.generate([prefix + text for text in texts], beam=beam, progress=partial(progress, "translating"))
+    made = model.generate([prefix + text for text in texts], num_beams=beam, progress=partial(progress, "translating"))
     return [one.text for one in made]
 
 

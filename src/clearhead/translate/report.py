@@ -123,7 +123,7 @@ def served(model: Model, folder: Path, found: Mapping[str, Translated], prefix: 
     spent: list[float] = []
     for text in texts:
         begun = time.perf_counter()
-        model.generate([prefix + text], beam=beam)
+        model.generate([prefix + text], num_beams=beam)
         spent.append(time.perf_counter() - begun)
         if sum(spent) > ENOUGH:
             break

@@ -135,7 +135,7 @@ def translate_texts(
         decoding["replace_unknowns"] = _can_align(loaded, notify, required=True)
     if output is None:
         return list(translate_lines(loaded, texts, progress=progress, **decoding))
-    ranked = decoding.get("best", 1) > 1 and not as_json
+    ranked = decoding.get("num_return_sequences", 1) > 1 and not as_json
     numbered = ranked and (isinstance(output, Path) or comes_in_lines(source))
     key = source_key(source)
     job = ("translate", name, key, column, input_format, precision, as_json, sorted(decoding.items()))
